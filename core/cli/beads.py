@@ -1,4 +1,4 @@
-"""Loops and attempts on the command line, called beads after (2): which is meant, when, and how it went."""
+"""Loops and attempts on the command line, called WORK: find it, its time and its result."""
 
 from __future__ import annotations
 
@@ -47,21 +47,21 @@ def time_of(at: datetime | None) -> datetime:
     return at or present
 
 
-def find_bead(view: ProjectState, name: str, warnings: list[str]) -> str:
-    """The id of the loop or attempt that is meant; a bead of another tool keeps its name, with a warning.
+def find_work(view: ProjectState, name: str, warnings: list[str]) -> str:
+    """ID of the loop or attempt that `name` refers to; work of another tool keeps its name, with a warning.
 
     Raises:
         UnknownRecord: It begins the ids of several loops, or is empty.
-        BadInput: A bead of another tool cannot have this id.
+        BadInput: The ID has characters that cannot be shown.
     """
     try:
-        return view.bead(name)
+        return view.work_id(name)
     except UnknownRecord:
         if any(loop_id.startswith(name) for loop_id in view.snapshot.loops) or not name.strip():
             raise
     if not name.isprintable():
-        raise BadInput(f"id {short_id(name)} of a bead has characters that cannot be shown")
-    warnings.append(f"no loop or attempt {short_id(name)} is known; taken as a bead of another tool")
+        raise BadInput(f"ID {short_id(name)} has characters that cannot be shown")
+    warnings.append(f"no loop or attempt {short_id(name)} is known; recorded as work of another tool")
     return name
 
 

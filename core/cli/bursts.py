@@ -9,7 +9,7 @@ import click
 
 from core.base.errors import UnknownRecord
 from core.base.formatting import short_id
-from core.cli.completing import complete_bead
+from core.cli.completing import complete_work
 from core.cli.decide import print_decided
 from core.cli.learning_shapes import burst_json
 from core.cli.options import deciding_options, strict_option
@@ -20,7 +20,7 @@ from core.learning.bursts import Burst, dated
 
 
 @click.command(epilog=json_help("bursts"))
-@click.argument("source", required=False, shell_complete=complete_bead)
+@click.argument("source", required=False, shell_complete=complete_work)
 @click.option("--revoke", is_flag=True, help="Let none of its marks count.")
 @click.option("--confirm", is_flag=True, help="Let its marks count.")
 @click.option("--reason", default="", help="Why; kept in the log.")

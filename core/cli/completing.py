@@ -19,7 +19,7 @@ def complete_pattern(ctx: click.Context, param: click.Parameter, incomplete: str
     return _offered(ctx, "patterns", incomplete)
 
 
-def complete_bead(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+def complete_work(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Ids of loops and of attempts at tasks that begin so."""
     return _offered(ctx, "loops", incomplete) + _offered(ctx, "attempts", incomplete)
 

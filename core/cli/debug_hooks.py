@@ -164,7 +164,7 @@ def success(session_id: str, applied: tuple[str, ...], dry_run: bool, by: str | 
             {
                 "session_id": told.session_id,
                 "file": told.file,
-                "bead": told.bead,
+                "bead": told.work_id,
                 "applied": list(told.applied),
                 "lessons": [lesson_json(lesson) for lesson in told.learned.lessons],
                 "lessons_written": told.learned.written,
@@ -182,7 +182,7 @@ def success(session_id: str, applied: tuple[str, ...], dry_run: bool, by: str | 
 
 def _print(told: Succeeded, *, dry_run: bool) -> None:
     for pattern_id in told.applied:
-        line(f"applied by {told.bead}: {pattern_id}, which succeeded")
+        line(f"applied by {told.work_id}: {pattern_id}, which succeeded")
     print_counted(told.counted)
     for lesson in told.learned.lessons:
         works = f", works {percent(lesson.effectiveness)}" if lesson.effectiveness is not None else ""

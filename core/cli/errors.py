@@ -6,8 +6,8 @@ import click
 
 from core.base.errors import UnknownRecord
 from core.base.formatting import short_id
-from core.cli.beads import find_bead
-from core.cli.completing import complete_bead
+from core.cli.beads import find_work
+from core.cli.completing import complete_work
 from core.cli.learning_shapes import error_json, stats_json
 from core.cli.options import deciding_options
 from core.cli.output import line, print_bytes, print_json, remark, warn
@@ -21,7 +21,7 @@ TYPES = [kind.value for kind in ErrorType]
 
 
 @click.command(epilog=json_help("errors"))
-@click.argument("bead", shell_complete=complete_bead)
+@click.argument("work", shell_complete=complete_work)
 @click.option("--all", "everything", is_flag=True, help="Resolved errors too.")
 @click.option("--add", "message", metavar="MESSAGE", help="Record an error; prints its id.")
 @click.option("--type", "error_type", type=click.Choice(TYPES), help="Of the error. Default: by its words.")
@@ -31,7 +31,7 @@ TYPES = [kind.value for kind in ErrorType]
 @click.option("--resolve", "error_id", metavar="ID", help="Note that an error was fixed.")
 @deciding_options
 def errors(
-    bead: str,
+    work: str,
     everything: bool,
     message: str | None,
     error_type: str | None,
@@ -42,7 +42,7 @@ def errors(
     by: str | None,
     as_json: bool,
 ) -> None:
-    """Print what the prompt of a retry of BEAD, a loop or an attempt at a task, tells of its earlier errors.
+    """Print what the prompt of a retry of WORK, a loop or an attempt at a task, tells of its earlier errors.
 
     Without --json that is all that is printed, and nothing if there are none. Errors count in the outcome.
 
@@ -60,14 +60,14 @@ def errors(
         raise click.UsageError("--add is empty")
     deck = open_deck(by, records=message is not None)
     warnings: list[str] = []
-    bead_id = find_bead(deck.view, bead, warnings)
+    work_id = find_work(deck.view, work, warnings)
     accumulator = ErrorAccumulator(LoggedErrors(deck.project, clock=now, by=deck.by, agent=deck.agent))
     said = ""
     if message is not None:
         for warning in warnings:
             warn(warning)
         entry = accumulator.record_error(
-            bead_id,
+            work_id,
             error_type or classify_error(message),
             message,
             now=now(),
@@ -77,19 +77,19 @@ def errors(
         )
         said = entry.id
     elif error_id is not None:
-        if error_id not in {entry.id for entry in accumulator.get_errors(bead_id)}:
-            raise UnknownRecord(f"{short_id(bead_id)} has no error {short_id(error_id)}; see: ralphdeck errors --json")
+        if error_id not in {entry.id for entry in accumulator.get_errors(work_id)}:
+            raise UnknownRecord(f"{short_id(work_id)} has no error {short_id(error_id)}; see: ralphdeck errors --json")
         accumulator.resolve_error(error_id)
         said = f"resolved {error_id}"
     if as_json:
-        found = [entry for entry in accumulator.get_errors(bead_id) if everything or not entry.resolved]
-        stats = stats_json(accumulator.get_error_stats(bead_id))
+        found = [entry for entry in accumulator.get_errors(work_id) if everything or not entry.resolved]
+        stats = stats_json(accumulator.get_error_stats(work_id))
         print_json({"errors": [error_json(entry) for entry in found], "stats": stats})
     elif said:
         line(said)
     else:
-        told = accumulator.get_error_context(bead_id, include_resolved=everything)
+        told = accumulator.get_error_context(work_id, include_resolved=everything)
         if told:
             print_bytes(f"{told}\n".encode("utf-8", "replace"))
         else:
-            remark(f"no errors of {short_id(bead_id)}{'' if everything else ' that are not resolved'}")
+            remark(f"no errors of {short_id(work_id)}{'' if everything else ' that are not resolved'}")

@@ -15,7 +15,7 @@ from core.cli.output import end, findings_json, line, percent, print_json, remar
 from core.cli.project import open_deck
 from core.cli.shapes import decided_json, extraction_json, json_help
 from core.episodes.loop_links import link_tasks
-from core.extraction.strategies import beads_of
+from core.extraction.strategies import work_ids_of
 from core.records.patterns import PatternType
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ def extract(
         elif extraction.proposals or source is not None:
             _print(extraction, decided)
         if not as_json:
-            for bead_id, names in learned.items():
-                line(f"strategies of {bead_id}: {', '.join(names)}")
+            for work_id, names in learned.items():
+                line(f"strategies of {work_id}: {', '.join(names)}")
     if every and not any_offered and not as_json:
         remark("nothing to extract from what has ended; extract LOOP says why")
     if as_json:
@@ -106,8 +106,8 @@ def _learn_strategies(deck: Project, source_id: str) -> dict[str, list[str]]:
     loops = deck.view.snapshot.loops
     meant = [] if source_id in loops else meant_by(source_id, loops)
     known = meant[0] if len(meant) == 1 else source_id
-    found = {bead_id: list(deck.learn_strategies(bead_id)) for bead_id in beads_of(known, deck.view.snapshot)}
-    return {bead_id: names for bead_id, names in found.items() if names}
+    found = {work_id: list(deck.learn_strategies(work_id)) for work_id in work_ids_of(known, deck.view.snapshot)}
+    return {work_id: names for work_id, names in found.items() if names}
 
 
 def _ended(deck: Project) -> list[str]:

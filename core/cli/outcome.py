@@ -10,8 +10,8 @@ import click
 from core.base.errors import BadInput
 from core.base.formatting import short_id
 from core.base.text import plural
-from core.cli.beads import at_option, find_bead, print_effects, result_of, result_options, time_of
-from core.cli.completing import complete_bead
+from core.cli.beads import at_option, find_work, print_effects, result_of, result_options, time_of
+from core.cli.completing import complete_work
 from core.cli.counted import counted_json, print_counted
 from core.cli.learning_shapes import effect_json, outcome_json
 from core.cli.options import Count, Duration, deciding_options
@@ -27,7 +27,7 @@ from core.state.project_state import ProjectState
 
 
 @click.command(epilog=json_help("outcome"))
-@click.argument("bead", shell_complete=complete_bead)
+@click.argument("work", shell_complete=complete_work)
 @result_options
 @click.option("--duration", type=Duration(), help="From start to end; a number alone is ms.")
 @click.option("--errors", type=Count(), metavar="N", help="Errors on the way, resolved or not.")
@@ -40,7 +40,7 @@ from core.state.project_state import ProjectState
 @click.option("--dry-run", is_flag=True, help="Score it and write nothing.")
 @deciding_options
 def outcome(
-    bead: str,
+    work: str,
     success: bool,
     failure: bool,
     duration: float | None,
@@ -55,9 +55,9 @@ def outcome(
     by: str | None,
     as_json: bool,
 ) -> None:
-    """Record how BEAD, a loop or an attempt at a task, came out; that counts for the patterns it applied.
+    """Record how WORK, a loop or an attempt at a task, came out; that counts for the patterns it applied.
 
-    What is left out comes from the files of the loop or attempt. A bead of another tool needs --success or
+    What is left out comes from the files of the loop or attempt. Work of another tool needs --success or
     --failure. Of several reports the newest that says something stands, field by field.
 
     \b
@@ -75,7 +75,7 @@ def outcome(
         id=event_id(moment),
         at=moment,
         kind="outcome",
-        loop_id=find_bead(view, bead, warnings),
+        loop_id=find_work(view, work, warnings),
         success=result,
         by=deck.by,
         agent=deck.agent,
@@ -108,9 +108,9 @@ def _supposing(view: ProjectState, event: Event) -> ProjectState:
     return replace(view, snapshot=snapshot, board=view.board.updated(snapshot, Delta(events=True), view.now))
 
 
-def _not_out(view: ProjectState, bead_id: str) -> str:
-    loop = view.snapshot.loops.get(bead_id)
-    return f"{short_id(bead_id)} is {loop.status}" if loop else f"{short_id(bead_id)} does not say how it ended"
+def _not_out(view: ProjectState, work_id: str) -> str:
+    loop = view.snapshot.loops.get(work_id)
+    return f"{short_id(work_id)} is {loop.status}" if loop else f"{short_id(work_id)} does not say how it ended"
 
 
 def _older(view: ProjectState, event: Event) -> bool:
@@ -124,25 +124,25 @@ def _older(view: ProjectState, event: Event) -> bool:
 def _print(
     before: ProjectState,
     after: ProjectState,
-    bead_id: str,
+    work_id: str,
     warnings: list[str],
     records: list[Counted],
     *,
     as_json: bool,
     recorded: bool,
 ) -> None:
-    found = after.outcome(bead_id)
+    found = after.outcome(work_id)
     assert found is not None
     signals, scored = found
-    strategies = strategies_of(bead_id, after.snapshot, after.board)
-    uses = dict.fromkeys(seen.pattern_id for seen in applied(after, [bead_id])[bead_id])
+    strategies = strategies_of(work_id, after.snapshot, after.board)
+    uses = dict.fromkeys(seen.pattern_id for seen in applied(after, [work_id])[work_id])
     effects = [(before.assessment(id), after.assessment(id)) for id in uses if id in before.board]
     for warning in warnings:
         warn(warning)
     if as_json:
         print_json(
             {
-                "outcome": outcome_json(kind_of(after, bead_id), signals, scored),
+                "outcome": outcome_json(kind_of(after, work_id), signals, scored),
                 "patterns": [effect_json(effect) for effect in effects],
                 "strategies": list(strategies),
                 "recorded": recorded,
@@ -151,7 +151,7 @@ def _print(
             }
         )
         return
-    line((bead_id, "bold"), f": {scored.reasoning}")
+    line((work_id, "bold"), f": {scored.reasoning}")
     if strategies:
         line(f"strategies: {', '.join(strategies)}")
     changed = [effect for effect in effects if effect[0].state is not effect[1].state]

@@ -11,13 +11,13 @@ from core.base.formatting import short_id
 from core.cli.beads import (
     Effect,
     at_option,
-    find_bead,
+    find_work,
     print_effects,
     result_of,
     result_options,
     time_of,
 )
-from core.cli.completing import complete_bead, complete_pattern
+from core.cli.completing import complete_pattern, complete_work
 from core.cli.counted import counted_json, print_counted
 from core.cli.learning_shapes import criterion_json, effect_json, event_json
 from core.cli.options import Count, Fraction, deciding_options
@@ -38,7 +38,7 @@ _ENDED = {True: "succeeded", False: "failed"}
 
 
 @click.command(epilog=json_help("record"))
-@click.argument("bead", shell_complete=complete_bead)
+@click.argument("work", shell_complete=complete_work)
 @click.argument("pattern_id", metavar="[PATTERN]", required=False, shell_complete=complete_pattern)
 @click.option("--criterion", metavar="NAME", help="Feedback on a criterion of evaluation, in place of a pattern.")
 @result_options
@@ -49,7 +49,7 @@ _ENDED = {True: "succeeded", False: "failed"}
 @at_option
 @deciding_options
 def record(
-    bead: str,
+    work: str,
     pattern_id: str | None,
     criterion: str | None,
     success: bool,
@@ -62,12 +62,12 @@ def record(
     by: str | None,
     as_json: bool,
 ) -> None:
-    """Record that BEAD, a loop or an attempt at a task, applied PATTERN; or feedback on a criterion.
+    """Record that WORK, a loop or an attempt at a task, applied PATTERN; or feedback on a criterion.
 
     Without --success or --failure the result of the use is the outcome of the loop or attempt, once it has one.
     A use that is recorded again, with the same iteration or none, is the same use: the newest result stands.
     The record of the pattern follows: counts, rate, trend, source loop and last use.
-    Beads of other tools are taken too.
+    Work of other tools is accepted too.
 
     \b
     Examples:
@@ -90,7 +90,7 @@ def record(
         at=moment,
         kind="applied" if pattern_id is not None else "feedback",
         pattern_id=deck.view.pattern(pattern_id).id if pattern_id is not None else "",
-        loop_id=find_bead(deck.view, bead, warnings),
+        loop_id=find_work(deck.view, work, warnings),
         success=result,
         weight=1.0 if value is None else value,
         iteration=iteration,

@@ -10,8 +10,8 @@ import numpy as np
 
 from core.base.errors import UnknownRecord
 from core.base.formatting import short_id
-from core.cli.beads import find_bead
-from core.cli.completing import complete_bead
+from core.cli.beads import find_work
+from core.cli.completing import complete_work
 from core.cli.learning_shapes import criterion_json, scored_json
 from core.cli.options import Fraction, reading_options
 from core.cli.output import Column, end, findings_json, line, print_json, print_table, remark
@@ -27,12 +27,12 @@ VERDICT_COLOURS: Final = {"helpful": "green", "harmful": "red"}
 
 
 @click.command(epilog=json_help("score"))
-@click.argument("beads", metavar="[BEAD]...", nargs=-1, shell_complete=complete_bead)
+@click.argument("work_items", metavar="[WORK]...", nargs=-1, shell_complete=complete_work)
 @click.option(
     "--criteria", is_flag=True, help="Show the weights of the criteria instead; CRITERION=SCORE weighs these scores."
 )
 @reading_options
-def score(beads: tuple[str, ...], criteria: bool, as_json: bool, strict: bool) -> None:
+def score(work_items: tuple[str, ...], criteria: bool, as_json: bool, strict: bool) -> None:
     """Score how loops and attempts came out, newest first, with the parts that the score is made of.
 
     A loop that runs, was aborted or crashed has no outcome until somebody records one.
@@ -46,9 +46,9 @@ def score(beads: tuple[str, ...], criteria: bool, as_json: bool, strict: bool) -
     """
     deck = open_deck()
     view = deck.view
-    weighed = _weighed(deck, beads if criteria else ()) if as_json or criteria else None
-    named = beads and not criteria
-    outcomes = () if criteria and not as_json else scored(view, _wanted(view, beads) if named else None)
+    weighed = _weighed(deck, work_items if criteria else ()) if as_json or criteria else None
+    named = work_items and not criteria
+    outcomes = () if criteria and not as_json else scored(view, _wanted(view, work_items) if named else None)
     weights = [criterion_json(one, deck.settings.learning) for one in weighed[0].values()] if weighed else []
     if as_json:
         due = np.flatnonzero(view.board.inversion_due).tolist()
@@ -56,12 +56,12 @@ def score(beads: tuple[str, ...], criteria: bool, as_json: bool, strict: bool) -
             {
                 "outcomes": [scored_json(one) for one in outcomes],
                 "criteria": weights,
-                "weighted": _weighted_json(weighed[1]) if criteria and beads and weighed else None,
+                "weighted": _weighted_json(weighed[1]) if criteria and work_items and weighed else None,
                 "inversions": [view.board.ids[row] for row in due],
                 "findings": findings_json(view.findings),
             }
         )
-    elif criteria and beads and weighed:
+    elif criteria and work_items and weighed:
         _print_weighted(weighed[1])
     elif criteria:
         _print_criteria(weights)
@@ -70,17 +70,17 @@ def score(beads: tuple[str, ...], criteria: bool, as_json: bool, strict: bool) -
     end(view.findings, strict=strict)
 
 
-def _wanted(view: ProjectState, beads: Iterable[str]) -> list[str]:
+def _wanted(view: ProjectState, work_items: Iterable[str]) -> list[str]:
     found = []
-    for name in beads:
-        bead_id = find_bead(view, name, [])
-        if view.outcome(bead_id) is None:
-            loop = view.snapshot.loops.get(bead_id)
-            if loop is None and bead_id not in view.snapshot.attempts:
+    for name in work_items:
+        work_id = find_work(view, name, [])
+        if view.outcome(work_id) is None:
+            loop = view.snapshot.loops.get(work_id)
+            if loop is None and work_id not in view.snapshot.attempts:
                 raise UnknownRecord(f"no loop, attempt or recorded outcome {short_id(name)}; see: ralphdeck loops")
             state = f"is {loop.status}" if loop else "does not say how it ended"
-            raise UnknownRecord(f"{short_id(bead_id)} {state}: no outcome is known; record one with: ralphdeck outcome")
-        found.append(bead_id)
+            raise UnknownRecord(f"{short_id(work_id)} {state}: no outcome is known; record one with: ralphdeck outcome")
+        found.append(work_id)
     return found
 
 
@@ -90,7 +90,7 @@ def _weighed(deck: Project, words: Iterable[str]) -> tuple[dict[str, CriterionWe
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or not name.strip():
-            raise click.UsageError(f"{word!r} is not CRITERION=SCORE; give BEADs without --criteria")
+            raise click.UsageError(f"{word!r} is not CRITERION=SCORE; give WORKs without --criteria")
         scores[name.strip()] = Fraction().convert(text, None, None)
     settings = deck.settings.learning
     weights = criterion_weights(LoggedFeedback(deck.project).get_all(), deck.view.now, settings)
@@ -106,7 +106,7 @@ def _print_outcomes(outcomes: Iterable[Scored]) -> None:
         Column("REASONING", free=True),
     )
     rows = [
-        (one.bead_id, one.outcome.verdict, f"{one.outcome.raw:.2f}", f"{one.outcome.decayed:.2f}", _parts(one))
+        (one.work_id, one.outcome.verdict, f"{one.outcome.raw:.2f}", f"{one.outcome.decayed:.2f}", _parts(one))
         for one in outcomes
     ]
     print_table(columns, rows)

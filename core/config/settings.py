@@ -175,7 +175,7 @@ class AntiPatternSettings(Struct, frozen=True, kw_only=True):
     failures_until_asked_again: int = 3
     """A rejected inversion is proposed again after this many further failures (semantics 5)."""
     max_examples: int = 10
-    """Newest bead ids that an observed pattern keeps as examples."""
+    """Newest work item IDs that an observed pattern keeps as examples."""
 
     def __post_init__(self) -> None:
         _check_prefix(self.anti_pattern_prefix, "anti_pattern_prefix")

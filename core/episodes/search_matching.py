@@ -363,13 +363,13 @@ class Matching:
                     text=text,
                 )
 
-    def _named(self, bead_id: str) -> tuple[str, int | None]:
+    def _named(self, work_id: str) -> tuple[str, int | None]:
         """The task and attempt that an id of (2) may name; "" and None where it names a loop."""
         try:
-            task_id, attempt = find_attempt(self._paths, bead_id)
+            task_id, attempt = find_attempt(self._paths, work_id)
         except RalphdeckError:
             return "", None
-        return (task_id, attempt) if bead_id in (task_id, f"{task_id}.{attempt}") else ("", None)
+        return (task_id, attempt) if work_id in (task_id, f"{task_id}.{attempt}") else ("", None)
 
     def _debug_files(self) -> Iterator[str]:
         """The files of the debug memory (formats C26): beside the loops, and in the folder of each."""

@@ -37,12 +37,12 @@ def strategy_names(text: str) -> tuple[str, ...]:
     return (name,) if name and len(name) <= _MAX_CONTENT and visible_line(name) == name else ()
 
 
-def strategies_of(bead_id: str, snapshot: Snapshot, board: Scoreboard) -> tuple[str, ...]:
+def strategies_of(work_id: str, snapshot: Snapshot, board: Scoreboard) -> tuple[str, ...]:
     """The strategies that a loop or attempt used: as reported with its outcome, else as its description has them."""
-    found = board.outcome(bead_id)
+    found = board.outcome(work_id)
     if found is not None and found[0].strategy.strip():
         return strategy_names(found[0].strategy)
-    attempt, loop = snapshot.attempts.get(bead_id), snapshot.loops.get(bead_id)
+    attempt, loop = snapshot.attempts.get(work_id), snapshot.loops.get(work_id)
     if attempt is not None:
         return tuple(extract_strategies(attempt.plan))
     if loop is not None and is_decomposition(loop.task):
@@ -50,7 +50,7 @@ def strategies_of(bead_id: str, snapshot: Snapshot, board: Scoreboard) -> tuple[
     return ()
 
 
-def beads_of(source_id: str, snapshot: Snapshot) -> tuple[str, ...]:
+def work_ids_of(source_id: str, snapshot: Snapshot) -> tuple[str, ...]:
     """The loop of this ID, and the attempts at the task of this ID or at the tasks that record this loop."""
     tasks = {source_id, *(task.id for task in snapshot.tasks.values() if task.loop_id == source_id)}
     attempts = sorted(id for id, attempt in snapshot.attempts.items() if attempt.task_id in tasks)
@@ -78,10 +78,10 @@ def find_strategies(names: Iterable[str], patterns: Mapping[str, Pattern]) -> tu
     return found, [name for name in dict.fromkeys(names) if name not in found]
 
 
-def propose_strategies(bead_id: str, names: Sequence[str]) -> Extraction:
+def propose_strategies(work_id: str, names: Sequence[str]) -> Extraction:
     """The patterns of new strategies, without any count: their uses are events."""
     return Extraction(
-        source_id=f"strategies of {bead_id}",
+        source_id=f"strategies of {work_id}",
         proposals=tuple(
             Proposal(type=PatternType.SUCCESS, slug=_slug(name), record=_record(name), trace=("its strategy",))
             for name in names
@@ -90,32 +90,32 @@ def propose_strategies(bead_id: str, names: Sequence[str]) -> Extraction:
 
 
 def use_events(
-    bead_id: str, patterns: Iterable[Pattern], snapshot: Snapshot, board: Scoreboard, now: datetime, by: str
+    work_id: str, patterns: Iterable[Pattern], snapshot: Snapshot, board: Scoreboard, now: datetime, by: str
 ) -> Iterator[Event]:
     """One use of each strategy by a loop or attempt, unless it is recorded already.
 
-    The result of a use is the outcome of the bead. An outcome without success that is neutral otherwise is a failure
+    The result of a use is the outcome of the work item. A neutral outcome without success is a failure
     of the strategy.
     """
-    outcome = board.outcome(bead_id)
+    outcome = board.outcome(work_id)
     if outcome is None:
         return
     signals, scored = outcome
     result = False if not signals.success and scored.verdict is Verdict.NEUTRAL else None
-    names = _names_of(bead_id, snapshot)
+    names = _names_of(work_id, snapshot)
     for pattern in patterns:
         own = [event for event in snapshot.events if event.pattern_id == pattern.id and event.loop_id in names]
         recorded = [event.success for event in own if event.kind in ("applied", "outcome", "feedback")]
         if recorded and result in (None, recorded[-1]):
             continue
         yield Event(
-            id=event_id(now), at=now, kind="applied", pattern_id=pattern.id, loop_id=bead_id, success=result, by=by
+            id=event_id(now), at=now, kind="applied", pattern_id=pattern.id, loop_id=work_id, success=result, by=by
         )
 
 
-def _names_of(bead_id: str, snapshot: Snapshot) -> set[str]:
-    loop = snapshot.loops.get(bead_id)
-    return {bead_id, *loop.aliases} if loop is not None else {bead_id}
+def _names_of(work_id: str, snapshot: Snapshot) -> set[str]:
+    loop = snapshot.loops.get(work_id)
+    return {work_id, *loop.aliases} if loop is not None else {work_id}
 
 
 def _key(name: str) -> str:

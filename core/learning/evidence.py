@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from core.learning.aggregate_evidence import Counts, aggregates, growing_trend, unrecorded
-from core.learning.recorded_uses import EVENT_LOG, Beads, UseTable, origin
+from core.learning.recorded_uses import EVENT_LOG, UseTable, WorkItems, origin
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop
 from core.records.patterns import Pattern
@@ -68,7 +68,7 @@ def observations_of(
     uses: Sequence[tuple[Loop, InjectedUse]] = (),
     events: Sequence[Event] = (),
     discoverer: Loop | None = None,
-    beads: Beads | None = None,
+    work_items: WorkItems | None = None,
     revoked: Sequence[Observation] = (),
 ) -> tuple[Observation, ...]:
     """All evidence on one pattern, no use counted twice, oldest first (undated last).
@@ -82,24 +82,24 @@ def observations_of(
         uses: Loops' entries for this pattern, source 2.
         events: Events that name this pattern, source 1.
         discoverer: A loop that says it extracted the pattern, for a record that names no source loop.
-        beads: What is known of loops and attempts; without it only the loops of `uses` are.
+        work_items: What is known of loops and attempts; without it only the loops of `uses` are.
         revoked: Uses that the record may claim, but whose results do not count: they are taken off the claim.
     """
     recorded: list[Observation] = []
-    beads = beads or _Alone(loop for loop, _ in uses)
+    work_items = work_items or _Alone(loop for loop, _ in uses)
     if uses or events:
-        table = UseTable(pattern, beads)
+        table = UseTable(pattern, work_items)
         table.add_events(events)
         table.add_loops(uses)
         recorded = table.observations()
     kept = kept_counts(pattern, events)
     if kept is not None:
-        held = _held(events, pattern.id, beads)
-        return _with_kept(pattern, recorded, kept.unrecorded, uses, beads, (*revoked, *held))
-    found = _discovery(pattern, uses, recorded, discoverer, beads)
+        held = _held(events, pattern.id, work_items)
+        return _with_kept(pattern, recorded, kept.unrecorded, uses, work_items, (*revoked, *held))
+    found = _discovery(pattern, uses, recorded, discoverer, work_items)
     if found is not None:
         recorded.append(found)
-    counted = [*(seen for seen in recorded if _may_be_claimed(seen, pattern, beads)), *revoked]
+    counted = [*(seen for seen in recorded if _may_be_claimed(seen, pattern, work_items)), *revoked]
     recorded.extend(unrecorded(pattern, counted, Counts.claimed(pattern.claim)))
     if len(recorded) > 1:
         recorded.sort(key=_age_order)
@@ -128,13 +128,13 @@ def _with_kept(
     recorded: list[Observation],
     unrecorded: Iterable[Observation],
     uses: Sequence[tuple[Loop, InjectedUse]],
-    beads: Beads,
+    work_items: WorkItems,
     set_aside: Iterable[Observation],
 ) -> tuple[Observation, ...]:
     """The evidence on a pattern whose counts ralphdeck keeps; uses that are open are among these counts."""
     kept = []
     for seen in unrecorded:
-        names = (beads.user_id(seen.loop_id), seen.loop_id)
+        names = (work_items.user_id(seen.loop_id), seen.loop_id)
         if seen.kind != "discovered" or not _is_recorded(names, seen.at, recorded, uses):
             kept.append(seen)
     claim = Counts.claimed(pattern.claim)
@@ -145,20 +145,20 @@ def _with_kept(
     return tuple(sorted((*recorded, *kept, *beyond), key=_age_order))
 
 
-def _held(events: Iterable[Event], pattern_id: str, beads: Beads) -> Iterator[Observation]:
+def _held(events: Iterable[Event], pattern_id: str, work_items: WorkItems) -> Iterator[Observation]:
     """Harmful marks that do not count, but may be in the record's counts from when they did."""
     for event in events:
-        if event.kind in _USES and event.success is False and beads.sets_aside(event):
+        if event.kind in _USES and event.success is False and work_items.sets_aside(event):
             yield Observation(pattern_id=pattern_id, kind="applied", source=EVENT_LOG, at=event.at, success=False)
 
 
-def _may_be_claimed(seen: Observation, pattern: Pattern, beads: Beads) -> bool:
+def _may_be_claimed(seen: Observation, pattern: Pattern, work_items: WorkItems) -> bool:
     """Whether a recorded use can be one of those that the pattern's own record counts.
 
     By (0) a record counts a use when its result is known: one whose result is still to come is not among them.
     """
     without_result = seen.success is None and seen.kind == "applied"
-    if without_result and (not seen.loop_id or beads.is_open(seen.loop_id)):
+    if without_result and (not seen.loop_id or work_items.is_open(seen.loop_id)):
         return False
     return not is_later(seen, pattern)
 
@@ -169,18 +169,18 @@ def is_later(seen: Observation, pattern: Pattern) -> bool:
 
 
 class _Alone:
-    """`Beads` of loops that nothing more is known of than what they say of a pattern."""
+    """`WorkItems` of loops that nothing more is known of than what they say of a pattern."""
 
     def __init__(self, loops: Iterable[Loop]) -> None:
         self._ids = {alias: loop.id for loop in loops for alias in loop.aliases}
 
-    def user_id(self, bead_id: str) -> str:
-        return self._ids.get(bead_id, bead_id)
+    def user_id(self, work_id: str) -> str:
+        return self._ids.get(work_id, work_id)
 
-    def came_out(self, _bead_id: str) -> bool | None:
+    def came_out(self, _work_id: str) -> bool | None:
         return None
 
-    def is_open(self, _bead_id: str) -> bool:
+    def is_open(self, _work_id: str) -> bool:
         return False
 
     def sets_aside(self, _event: Event) -> bool:
@@ -201,7 +201,7 @@ def _discovery(
     uses: Sequence[tuple[Loop, InjectedUse]],
     recorded: Sequence[Observation],
     discoverer: Loop | None,
-    beads: Beads,
+    work_items: WorkItems,
 ) -> Observation | None:
     """The discovering loop's first success (0), unless it is recorded already.
 
@@ -211,7 +211,7 @@ def _discovery(
     """
     source = origin(pattern)
     if source is not None:
-        names: tuple[str, ...] = (beads.user_id(source.loop_id), source.loop_id)
+        names: tuple[str, ...] = (work_items.user_id(source.loop_id), source.loop_id)
         outcome = source.outcome
         at = source.at or pattern.first_discovered
     elif discoverer is not None:

@@ -36,8 +36,8 @@ from core.learning.finished_work import (
 from core.learning.loop_patterns import LoopPatterns, events_by_user, patterns_of_loop
 from core.learning.outcomes import OutcomeSignals, Verdict, score_outcome
 from core.learning.recorded_uses import LOOP
-from core.learning.session_errors import moves_sessions, sessions_by_bead
-from core.learning.work_names import BeadNames
+from core.learning.session_errors import moves_sessions, sessions_by_work
+from core.learning.work_names import WorkNames
 from core.records.debug_sessions import DebugSession
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop, Outcome
@@ -112,7 +112,7 @@ class Inputs:
             _blames(events),
             events_by_user(events),
         )
-        return replace(made, sessions=sessions_by_bead(snapshot, made.row_id)).under(settings)
+        return replace(made, sessions=sessions_by_work(snapshot, made.row_id)).under(settings)
 
     def under(self, settings: LearningSettings) -> Inputs:
         """The same under other thresholds."""
@@ -122,8 +122,8 @@ class Inputs:
             told[loop.id] = len(loop.injected)
         for source, marks in self.blames.items():
             told[self.user_id(source)] += len(marks)
-        for bead, patterns in self.unresolved.items():
-            told[self.user_id(bead)] += len(patterns)
+        for work_id, patterns in self.unresolved.items():
+            told[self.user_id(work_id)] += len(patterns)
         suspects = {source for source, count in told.items() if count > settings.max_marks}
         return replace(made, aside=made._judged(suspects | set(map(self.user_id, self.snapshot.curation.bursts))))
 
@@ -201,8 +201,8 @@ class Inputs:
                 blames=_blames(events),
                 by_user=events_by_user(events),
             )
-            beads = self.reports.keys() | fresh.reports.keys()
-            touched = self.by_event.keys() | fresh.by_event.keys() | fresh._patterns_of(beads)
+            work_items = self.reports.keys() | fresh.reports.keys()
+            touched = self.by_event.keys() | fresh.by_event.keys() | fresh._patterns_of(work_items)
             told = {event.loop_id for event in (*before, *events)} | self.blames.keys() | fresh.blames.keys()
             return fresh, set(touched), set(map(fresh.user_id, told))
         new = events[known:]
@@ -218,8 +218,8 @@ class Inputs:
         for event in filter(is_report, new):
             reports[event.loop_id] = reports.get(event.loop_id, Report()).with_event(event)
         unresolved = dict(self.unresolved)
-        for bead, patterns in _unresolved(new).items():
-            unresolved[bead] = unresolved.get(bead, frozenset()) | patterns
+        for work_id, patterns in _unresolved(new).items():
+            unresolved[work_id] = unresolved.get(work_id, frozenset()) | patterns
         after = replace(self, by_event=by_event, unresolved=unresolved, reports=reports, blames=blames, by_user=by_user)
         reported = {event.loop_id for event in filter(is_report, new)}
         told = reported | marks.keys() | {event.loop_id for event in new if event.pattern_id and event.loop_id}
@@ -227,42 +227,42 @@ class Inputs:
 
     def _with_sessions(self) -> tuple[Inputs, set[str]]:
         """These with the debug sessions of the snapshot; which loops and attempts have others now."""
-        sessions = sessions_by_bead(self.snapshot, self.row_id)
-        beads = self.sessions.keys() | sessions.keys()
-        return replace(self, sessions=sessions), {id for id in beads if self.sessions.get(id) != sessions.get(id)}
+        sessions = sessions_by_work(self.snapshot, self.row_id)
+        work_items = self.sessions.keys() | sessions.keys()
+        return replace(self, sessions=sessions), {id for id in work_items if self.sessions.get(id) != sessions.get(id)}
 
-    def _patterns_of(self, beads: Iterable[str]) -> set[str]:
+    def _patterns_of(self, work_items: Iterable[str]) -> set[str]:
         """Patterns whose results may be those of these loops or attempts, which may go by any of their ids."""
         found: set[str] = set()
-        for bead in beads:
-            user = self.user_id(bead)
+        for work_id in work_items:
+            user = self.user_id(work_id)
             loop = self.snapshot.loops.get(user)
-            for name in (bead, *self._told_by(user)):
+            for name in (work_id, *self._told_by(user)):
                 found |= self.unresolved.get(name, frozenset())
             found |= {use.pattern_id for use in loop.injected} if loop else set()
         return found
 
     def renames(self, snapshot: Snapshot, delta: Delta) -> bool:
         """Whether what events call a loop or attempt is another one's by now; then all has to be indexed anew."""
-        return self._names.differ(BeadNames(snapshot), delta, (event.loop_id for event in snapshot.events))
+        return self._names.differ(WorkNames(snapshot), delta, (event.loop_id for event in snapshot.events))
 
     @cached_property
-    def _names(self) -> BeadNames:
-        return BeadNames(self.snapshot)
+    def _names(self) -> WorkNames:
+        return WorkNames(self.snapshot)
 
     @cached_property
-    def _beads(self) -> Mapping[str, Sequence[str]]:
+    def _work_items(self) -> Mapping[str, Sequence[str]]:
         """By whose uses they are, what the event log and verdicts call loops and attempts beside that."""
         found: dict[str, list[str]] = {}
-        for bead in sorted({*self.unresolved, *self.blames, *self.snapshot.curation.bursts}):
-            user = self.user_id(bead)
-            if user != bead:
-                found.setdefault(user, []).append(bead)
+        for work_id in sorted({*self.unresolved, *self.blames, *self.snapshot.curation.bursts}):
+            user = self.user_id(work_id)
+            if user != work_id:
+                found.setdefault(user, []).append(work_id)
         return found
 
     def _told_by(self, user_id: str) -> list[str]:
         """The names under which the event log and verdicts tell of the uses of a loop or attempt."""
-        return [user_id, *self._beads.get(user_id, ())]
+        return [user_id, *self._work_items.get(user_id, ())]
 
     def _source(self, event: Event) -> str:
         return self.user_id(source_of(event))
@@ -274,15 +274,15 @@ class Inputs:
 
     # How loops and attempts came out
 
-    def signals(self, bead_id: str) -> OutcomeSignals | None:
+    def signals(self, work_id: str) -> OutcomeSignals | None:
         """How a loop, an attempt or something that only the event log knows came out; None if it has not."""
-        loop = self.snapshot.loops.get(bead_id)
-        report = joined(self.reports[name] for name in self._names.of_row(bead_id) if name in self.reports)
-        sessions = self.sessions.get(bead_id, ())
+        loop = self.snapshot.loops.get(work_id)
+        report = joined(self.reports[name] for name in self._names.of_row(work_id) if name in self.reports)
+        sessions = self.sessions.get(work_id, ())
         if loop is not None:
             return signals_of_loop(loop, report, sessions)
-        attempt = self.snapshot.attempts.get(bead_id)
-        return signals_of_attempt(attempt, report, sessions) if attempt else signals_of_report(bead_id, report)
+        attempt = self.snapshot.attempts.get(work_id)
+        return signals_of_attempt(attempt, report, sessions) if attempt else signals_of_report(work_id, report)
 
     def finished(self) -> Iterator[str]:
         """Ids of all that has come out somehow: loops, attempts, and what only the event log knows."""
@@ -290,39 +290,39 @@ class Inputs:
         others = (id for id in self.reports if self.row_id(id) not in loops and id not in attempts)
         return (id for id in (*loops, *attempts, *others) if self.signals(id) is not None)
 
-    def row_id(self, bead_id: str) -> str:
-        """See `core.learning.work_names.BeadNames.row_id`."""
-        return self._names.row_id(bead_id)
+    def row_id(self, work_id: str) -> str:
+        """See `core.learning.work_names.WorkNames.row_id`."""
+        return self._names.row_id(work_id)
 
-    def user_id(self, bead_id: str) -> str:
-        """See `core.learning.recorded_uses.Beads`."""
-        return self._names.user_id(bead_id)
+    def user_id(self, work_id: str) -> str:
+        """See `core.learning.recorded_uses.WorkItems`."""
+        return self._names.user_id(work_id)
 
-    def is_open(self, bead_id: str) -> bool:
+    def is_open(self, work_id: str) -> bool:
         """Whether a loop or attempt is open; one that only the event log names is open until it has an outcome."""
-        loop, attempt = self.snapshot.loops.get(bead_id), self.snapshot.attempts.get(bead_id)
+        loop, attempt = self.snapshot.loops.get(work_id), self.snapshot.attempts.get(work_id)
         ended = loop.status.ended if loop else attempt is not None and attempt.outcome is not Outcome.UNKNOWN
-        return not ended and self.signals(bead_id) is None
+        return not ended and self.signals(work_id) is None
 
-    def came_out(self, bead_id: str) -> bool | None:
-        """See `core.learning.recorded_uses.Beads`."""
-        success, at = self._verdict(bead_id)
-        if success is False and bead_id in self.aside and self._revoked(bead_id, Mark(at, "")) is not None:
+    def came_out(self, work_id: str) -> bool | None:
+        """See `core.learning.recorded_uses.WorkItems`."""
+        success, at = self._verdict(work_id)
+        if success is False and work_id in self.aside and self._revoked(work_id, Mark(at, "")) is not None:
             return None
         return success
 
     def sets_aside(self, event: Event) -> bool:
-        """See `core.learning.recorded_uses.Beads`."""
+        """See `core.learning.recorded_uses.WorkItems`."""
         return bool(self.aside) and self._revoked(self._source(event), mark_of_event(event)) is not None
 
-    def _verdict(self, bead_id: str) -> tuple[bool | None, datetime]:
+    def _verdict(self, work_id: str) -> tuple[bool | None, datetime]:
         """What the outcome says of patterns that were applied, and when it came out."""
-        if bead_id not in self._verdicts:
-            signals = self.signals(bead_id)
-            self._verdicts[bead_id] = (
+        if work_id not in self._verdicts:
+            signals = self.signals(work_id)
+            self._verdicts[work_id] = (
                 (None, UNDATED) if signals is None else (self._success(signals), moment(signals.timestamp, "timestamp"))
             )
-        return self._verdicts[bead_id]
+        return self._verdicts[work_id]
 
     def _success(self, signals: OutcomeSignals) -> bool | None:
         verdict = score_outcome(signals, signals.timestamp, self.settings).verdict
@@ -364,17 +364,17 @@ class Inputs:
             marks += [Mark(at, id) for id in self._without_result(source)]
         return [mark for mark in marks if mark is not None and mark.pattern_id in self.snapshot.patterns]
 
-    def _without_result(self, bead_id: str) -> set[str]:
+    def _without_result(self, work_id: str) -> set[str]:
         """Patterns that a loop or attempt applied, and nothing else tells of how that went."""
-        loop = self.snapshot.loops.get(bead_id)
-        applied: set[str] = set().union(*(self.unresolved.get(name, frozenset()) for name in self._told_by(bead_id)))
+        loop = self.snapshot.loops.get(work_id)
+        applied: set[str] = set().union(*(self.unresolved.get(name, frozenset()) for name in self._told_by(work_id)))
         applied |= (
             {use.pattern_id for use in loop.injected if use.applied and use.successful is None} if loop else set()
         )
         return {
             id
             for id in applied
-            if not any(e.success is not None and self.user_id(e.loop_id) == bead_id for e in self.by_event.get(id, ()))
+            if not any(e.success is not None and self.user_id(e.loop_id) == work_id for e in self.by_event.get(id, ()))
         }
 
     def _held_by(self, source: str) -> set[str]:
@@ -452,9 +452,9 @@ class Inputs:
     def _attempts(self) -> Mapping[str, Sequence[str]]:
         """By loop, the tasks and attempts whose uses are the loop's, as far as events name them."""
         found: dict[str, list[str]] = {}
-        for bead in self.by_user:
-            if bead in self.snapshot.attempts or bead in self.snapshot.tasks:
-                found.setdefault(self.user_id(bead), []).append(bead)
+        for work_id in self.by_user:
+            if work_id in self.snapshot.attempts or work_id in self.snapshot.tasks:
+                found.setdefault(self.user_id(work_id), []).append(work_id)
         return found
 
     def _without_mark(self, loop: Loop, use: InjectedUse, pattern: Pattern, aside: list[Observation]) -> InjectedUse:
@@ -473,7 +473,7 @@ def _unresolved(events: Iterable[Event]) -> dict[str, frozenset[str]]:
     for event in events:
         if event.success is None and event.kind == "applied" and event.pattern_id and event.loop_id:
             found.setdefault(event.loop_id, set()).add(event.pattern_id)
-    return {bead: frozenset(patterns) for bead, patterns in found.items()}
+    return {work_id: frozenset(patterns) for work_id, patterns in found.items()}
 
 
 def _blames(events: Iterable[Event]) -> dict[str, tuple[Event, ...]]:

@@ -70,7 +70,7 @@ def reports_of(events: Iterable[Event]) -> dict[str, Report]:
     for event in events:
         if is_report(event):
             told.setdefault(event.loop_id, []).append(event)
-    return {bead: _report(found) for bead, found in told.items()}
+    return {work_id: _report(found) for work_id, found in told.items()}
 
 
 def joined(reports: Iterable[Report]) -> Report:
@@ -156,10 +156,10 @@ def success_of_attempt(attempt: Attempt, report: Report) -> bool | None:
     return _first(report.success, own)
 
 
-def signals_of_report(bead_id: str, report: Report) -> OutcomeSignals | None:
+def signals_of_report(work_id: str, report: Report) -> OutcomeSignals | None:
     """The signals of something that only the event log knows."""
     return _signals(
-        bead_id,
+        work_id,
         success=None,
         ended_at=None,
         seen_at=None,
@@ -169,7 +169,7 @@ def signals_of_report(bead_id: str, report: Report) -> OutcomeSignals | None:
 
 
 def _signals(
-    bead_id: str,
+    work_id: str,
     *,
     success: bool | None,
     partial: bool = False,
@@ -184,7 +184,7 @@ def _signals(
     if success is None or at is None:
         return None
     return OutcomeSignals(
-        bead_id=bead_id,
+        bead_id=work_id,
         success=success,
         partial=partial,
         timestamp=at,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from core.learning.recorded_uses import Beads, UseTable, origin
+from core.learning.recorded_uses import UseTable, WorkItems, origin
 from core.records.events import INJECTED_REFLECTION, Event, Observation
 from core.records.loops import ExtractedPattern, InjectedUse, Loop
 from core.records.patterns import Pattern, PatternType
@@ -55,7 +55,7 @@ def patterns_of_loop(
     entries: Sequence[InjectedUse],
     events: Sequence[Event],
     patterns: Mapping[str, Pattern],
-    beads: Beads,
+    work_items: WorkItems,
 ) -> LoopPatterns:
     """Join what a loop's state and the event log record of its patterns; each use and extraction once.
 
@@ -64,13 +64,13 @@ def patterns_of_loop(
         entries: Its `injected` entries, without marks that do not count.
         events: Those that name the loop, one of its other ids, or an attempt at its task.
         patterns: The registry.
-        beads: Results of whole loops.
+        work_items: Results of whole loops.
     """
     uses: list[Observation] = []
     ids = dict.fromkeys([*(entry.pattern_id for entry in entries), *(one.pattern_id for one in events)])
     for pattern_id in filter(None, ids):
         pattern = patterns.get(pattern_id) or Pattern(id=pattern_id, type=PatternType.ERROR, title="")
-        table = UseTable(pattern, beads)
+        table = UseTable(pattern, work_items)
         table.add_events(event for event in events if event.pattern_id == pattern_id)
         table.add_loops((loop, entry) for entry in entries if entry.pattern_id == pattern_id)
         uses += (seen for seen in table.observations() if seen.kind != _DISCOVERED)

@@ -29,20 +29,20 @@ class _Use:
     """Its newest result does not count, so that nobody knows how it went."""
 
 
-class Beads(Protocol):
+class WorkItems(Protocol):
     """What is known of loops and attempts as a whole."""
 
-    def user_id(self, bead_id: str) -> str:
+    def user_id(self, work_id: str) -> str:
         """Whose uses those of a loop or attempt are, so that none counts twice.
 
         The id of the loop that goes by this one as well, or that the metadata of the attempt's task name: what its
         attempts use, the loop uses. Else the id itself.
         """
 
-    def came_out(self, bead_id: str) -> bool | None:
+    def came_out(self, work_id: str) -> bool | None:
         """What the outcome of a loop or attempt says of a pattern that it applied (semantics 2)."""
 
-    def is_open(self, bead_id: str) -> bool:
+    def is_open(self, work_id: str) -> bool:
         """Whether a loop or attempt has not come to its end."""
 
     def sets_aside(self, event: Event) -> bool:
@@ -98,12 +98,12 @@ class UseTable:
 
     Args:
         pattern: The pattern that is used.
-        beads: The loops and attempts that use it.
+        work_items: The loops and attempts that use it.
     """
 
-    def __init__(self, pattern: Pattern, beads: Beads) -> None:
+    def __init__(self, pattern: Pattern, work_items: WorkItems) -> None:
         self._pattern = pattern
-        self._beads = beads
+        self._work_items = work_items
         self._by_loop: dict[str, _LoopUses] = {}
 
     def add_events(self, events: Iterable[Event]) -> None:
@@ -120,17 +120,17 @@ class UseTable:
                 self._add_event(event)
 
     def _add_extraction(self, event: Event) -> None:
-        uses = self._of(self._beads.user_id(event.loop_id))
+        uses = self._of(self._work_items.user_id(event.loop_id))
         if not any(use.kind == "discovered" for use in uses.every):
             uses.add(_Use(event.iteration, event.at, EVENT_LOG, "discovered", True, _weight(event)))
 
     def _add_event(self, event: Event) -> None:
         if event.kind in ("outcome", "feedback") and event.success is None:
             return
-        loop_id = self._beads.user_id(event.loop_id)
+        loop_id = self._work_items.user_id(event.loop_id)
         uses = self._of(loop_id)
         use = uses.find(event.iteration) if loop_id else None
-        if self._beads.sets_aside(event):
+        if self._work_items.sets_aside(event):
             if use is not None:
                 use.success, use.doubted = None, True
             return
@@ -184,7 +184,7 @@ class UseTable:
             for use in uses.every:
                 success = use.success
                 if success is None and use.kind == "applied" and loop_id and not use.doubted:
-                    success = self._beads.came_out(loop_id)
+                    success = self._work_items.came_out(loop_id)
                 found.append(
                     Observation(
                         pattern_id=self._pattern.id,

@@ -498,9 +498,9 @@ class Scoreboard:
         """All that happened, to replay it under other thresholds with `core.learning.threshold_replay.what_if`."""
         return History(self._inputs, self.now, self.settings)
 
-    def outcome(self, bead_id: str) -> tuple[OutcomeSignals, Outcome] | None:
+    def outcome(self, work_id: str) -> tuple[OutcomeSignals, Outcome] | None:
         """How a loop or attempt came out, and how that scores; None if it has not come out."""
-        signals = self._inputs.signals(bead_id)
+        signals = self._inputs.signals(work_id)
         return None if signals is None else (signals, score_outcome(signals, self.now, self.settings.learning))
 
     def results(self, pattern_id: str) -> tuple[int, int]:

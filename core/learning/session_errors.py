@@ -11,7 +11,7 @@ from core.records.loops import Loop
 from core.records.snapshot import Delta, Snapshot
 
 
-def sessions_by_bead(snapshot: Snapshot, row_id: Callable[[str], str]) -> dict[str, tuple[DebugSession, ...]]:
+def sessions_by_work(snapshot: Snapshot, row_id: Callable[[str], str]) -> dict[str, tuple[DebugSession, ...]]:
     """The sessions of each loop, and of each attempt at a task, by the ids of these; no session stands twice.
 
     A loop that a session names counts before a task; what names neither is left out. Of a task's attempts it is the
@@ -24,15 +24,15 @@ def sessions_by_bead(snapshot: Snapshot, row_id: Callable[[str], str]) -> dict[s
     attempts: Mapping[str, Sequence[Attempt]] | None = None
     found: dict[str, list[DebugSession]] = {}
     for session in snapshot.debug_sessions.values():
-        bead = row_id(session.loop_id)
-        if bead not in snapshot.loops:
+        work_id = row_id(session.loop_id)
+        if work_id not in snapshot.loops:
             names = [name for name in (session.loop_id, session.task_id) if name]
             if attempts is None and names:
                 attempts = by_task(snapshot.attempts.values())
-            bead = _attempt(session, names, snapshot.attempts, attempts or {})
-        if bead:
-            found.setdefault(bead, []).append(session)
-    return {bead: tuple(sessions) for bead, sessions in found.items()}
+            work_id = _attempt(session, names, snapshot.attempts, attempts or {})
+        if work_id:
+            found.setdefault(work_id, []).append(session)
+    return {work_id: tuple(sessions) for work_id, sessions in found.items()}
 
 
 def moves_sessions(before: Snapshot, after: Snapshot, delta: Delta) -> bool:

@@ -10,7 +10,7 @@ from core.records.loops import Loop
 from core.records.snapshot import Delta, Snapshot
 
 
-class BeadNames:
+class WorkNames:
     """What loops, tasks and attempts of a snapshot are called."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -20,9 +20,9 @@ class BeadNames:
     def _aliases(self) -> Mapping[str, str]:
         return {alias: loop.id for loop in self._snapshot.loops.values() for alias in loop.aliases}
 
-    def row_id(self, bead_id: str) -> str:
+    def row_id(self, work_id: str) -> str:
         """The id of the loop that goes by this one as well; else the id itself."""
-        return bead_id if bead_id in self._snapshot.loops else self._aliases.get(bead_id, bead_id)
+        return work_id if work_id in self._snapshot.loops else self._aliases.get(work_id, work_id)
 
     def of_row(self, row_id: str) -> list[str]:
         """The ids by which this loop and no other goes."""
@@ -30,17 +30,17 @@ class BeadNames:
         aliases = loop.aliases if loop else ()
         return [row_id, *(alias for alias in aliases if self.row_id(alias) == row_id)]
 
-    def user_id(self, bead_id: str) -> str:
-        """See `core.learning.recorded_uses.Beads`."""
+    def user_id(self, work_id: str) -> str:
+        """See `core.learning.recorded_uses.WorkItems`."""
         snapshot = self._snapshot
-        row = self.row_id(bead_id)
+        row = self.row_id(work_id)
         if row in snapshot.loops:
             return row
-        attempt = snapshot.attempts.get(bead_id)
-        named = self.row_id(_loop_of(snapshot.tasks.get(attempt.task_id if attempt else bead_id)))
-        return named if named in snapshot.loops else bead_id
+        attempt = snapshot.attempts.get(work_id)
+        named = self.row_id(_loop_of(snapshot.tasks.get(attempt.task_id if attempt else work_id)))
+        return named if named in snapshot.loops else work_id
 
-    def differ(self, after: BeadNames, delta: Delta, bead_ids: Iterable[str]) -> bool:
+    def differ(self, after: WorkNames, delta: Delta, work_ids: Iterable[str]) -> bool:
         """Whether any of these stands for another loop, or is used by another one, after a change."""
         old, new = self._snapshot, after._snapshot
         may = (
@@ -49,8 +49,8 @@ class BeadNames:
             or any((id in old.attempts) is not (id in new.attempts) for id in delta.attempts)
         )
         return may and any(
-            self.row_id(bead) != after.row_id(bead) or self.user_id(bead) != after.user_id(bead)
-            for bead in set(bead_ids)
+            self.row_id(work_id) != after.row_id(work_id) or self.user_id(work_id) != after.user_id(work_id)
+            for work_id in set(work_ids)
         )
 
 

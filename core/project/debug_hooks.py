@@ -33,7 +33,7 @@ class Succeeded(Struct, frozen=True, kw_only=True):
 
     Attributes:
         file: Of the session.
-        bead: The loop or attempt that the uses of patterns are recorded for.
+        work_id: The loop or attempt that the uses of patterns are recorded for.
         applied: Ids of the patterns that helped.
         counted: What became of the records of these patterns.
         extraction: What the session offers the registry; None where that is switched off.
@@ -43,7 +43,7 @@ class Succeeded(Struct, frozen=True, kw_only=True):
 
     session_id: str
     file: str
-    bead: str
+    work_id: str
     applied: tuple[str, ...]
     learned: Learned
     counted: tuple[Counted, ...] = ()
@@ -73,11 +73,11 @@ def on_success(deck: Project, session_id: str, applied: Sequence[str] = (), *, d
     session = view.debug_session(session_id)
     check_success(session)
     patterns = tuple(dict.fromkeys(view.pattern(id).id for id in applied))
-    bead = _bead(view, session)
+    work_id = _work_id(view, session)
     found = lessons(session, view.debug)
     if dry_run:
         learned = _learned(deck, session, found, dry_run=True)
-        told = Succeeded(session_id=session.id, file=session.file, bead=bead, applied=patterns, learned=learned)
+        told = Succeeded(session_id=session.id, file=session.file, work_id=work_id, applied=patterns, learned=learned)
         return _extracted(deck, told, dry_run=True)
     counted: list[Counted] = []
     warnings: list[str] = []
@@ -89,7 +89,7 @@ def on_success(deck: Project, session_id: str, applied: Sequence[str] = (), *, d
                 at=now,
                 kind="applied",
                 pattern_id=id,
-                loop_id=bead,
+                loop_id=work_id,
                 success=True,
                 iteration=session.iteration,
                 by=deck.by,
@@ -103,7 +103,7 @@ def on_success(deck: Project, session_id: str, applied: Sequence[str] = (), *, d
     told = Succeeded(
         session_id=session.id,
         file=session.file,
-        bead=bead,
+        work_id=work_id,
         applied=patterns,
         learned=learned,
         counted=tuple(counted),
@@ -136,7 +136,7 @@ def _extracted(deck: Project, told: Succeeded, *, dry_run: bool) -> Succeeded:
     return replace(told, extraction=extraction, decided=decided)
 
 
-def _bead(view: ProjectState, session: DebugSession) -> str:
+def _work_id(view: ProjectState, session: DebugSession) -> str:
     """The loop that a session belongs to, else the newest attempt at its task; else what it names itself."""
     loop = view.snapshot.loop_called(session.loop_id)
     if loop is not None:

@@ -273,14 +273,14 @@ class Project(Decider):
             return view
 
     def learn_strategies(
-        self, bead_id: str, *, counted: list[Counted] | None = None, warnings: list[str] | None = None
+        self, work_id: str, *, counted: list[Counted] | None = None, warnings: list[str] | None = None
     ) -> tuple[str, ...]:
         """Count the decomposition strategies that a finished loop or attempt used; see docs/scoring.md.
 
         A strategy without a pattern gets one; a text that is not one of the common strategies waits for approval.
 
         Args:
-            bead_id: The loop or attempt.
+            work_id: The loop or attempt.
             counted, warnings: See `record`.
 
         Returns:
@@ -290,27 +290,27 @@ class Project(Decider):
 
         with self._lock:
             view = self._view
-            names = strategies.strategies_of(bead_id, view.snapshot, view.board)
+            names = strategies.strategies_of(work_id, view.snapshot, view.board)
             _, missing = strategies.find_strategies(names, view.snapshot.patterns)
             for common in (True, False):
                 if own := [name for name in missing if strategies.is_common(name) is common]:
-                    self._add_strategies(bead_id, own, unattended=not common)
+                    self._add_strategies(work_id, own, unattended=not common)
             view = self._view
             found, _ = strategies.find_strategies(names, view.snapshot.patterns)
             events = tuple(
-                strategies.use_events(bead_id, found.values(), view.snapshot, view.board, self._clock(), self.by)
+                strategies.use_events(work_id, found.values(), view.snapshot, view.board, self._clock(), self.by)
             )
             if events:
                 self.record(*events, counted=counted, warnings=warnings)
             return names
 
-    def _add_strategies(self, bead_id: str, names: list[str], *, unattended: bool) -> None:
+    def _add_strategies(self, work_id: str, names: list[str], *, unattended: bool) -> None:
         from core.extraction import strategies
 
         def decide(now: datetime) -> Decided:
             patterns = self._view.snapshot.patterns
             _, missing = strategies.find_strategies(names, patterns)
-            proposed = strategies.propose_strategies(bead_id, missing)
+            proposed = strategies.propose_strategies(work_id, missing)
             return self.curator.extract(proposed, patterns, now=now, known=self._known, unattended=unattended)
 
         with suppress(Refused):  # another process added them

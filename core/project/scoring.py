@@ -27,7 +27,7 @@ class Scored(Struct, frozen=True, kw_only=True):
         applied: Its uses of patterns, those without a result included; not those whose marks are set aside.
     """
 
-    bead_id: str
+    work_id: str
     kind: str
     signals: OutcomeSignals
     outcome: Outcome
@@ -39,40 +39,40 @@ class Scored(Struct, frozen=True, kw_only=True):
         return moment(self.signals.timestamp, "timestamp")
 
 
-def scored(view: ProjectState, bead_ids: Iterable[str] | None = None) -> tuple[Scored, ...]:
+def scored(view: ProjectState, work_ids: Iterable[str] | None = None) -> tuple[Scored, ...]:
     """These, or all, that have come out, newest first; ids as the records have them."""
-    wanted = list(view.board.finished() if bead_ids is None else dict.fromkeys(bead_ids))
+    wanted = list(view.board.finished() if work_ids is None else dict.fromkeys(work_ids))
     uses = applied(view, wanted)
     found = []
-    for bead_id in wanted:
-        came_out = view.outcome(bead_id)
+    for work_id in wanted:
+        came_out = view.outcome(work_id)
         if came_out is not None:
             signals, outcome = came_out
-            kind = kind_of(view, bead_id)
-            found.append(Scored(bead_id=bead_id, kind=kind, signals=signals, outcome=outcome, applied=uses[bead_id]))
-    return tuple(sorted(found, key=lambda one: (-one.at.timestamp(), one.bead_id)))
+            kind = kind_of(view, work_id)
+            found.append(Scored(work_id=work_id, kind=kind, signals=signals, outcome=outcome, applied=uses[work_id]))
+    return tuple(sorted(found, key=lambda one: (-one.at.timestamp(), one.work_id)))
 
 
-def kind_of(view: ProjectState, bead_id: str) -> str:
+def kind_of(view: ProjectState, work_id: str) -> str:
     """Whether an id is that of a loop, of an attempt, or known from the event log at most."""
     snapshot = view.snapshot
-    return LOOP if bead_id in snapshot.loops else ATTEMPT if bead_id in snapshot.attempts else REPORTED
+    return LOOP if work_id in snapshot.loops else ATTEMPT if work_id in snapshot.attempts else REPORTED
 
 
-def applied(view: ProjectState, bead_ids: Iterable[str]) -> dict[str, tuple[Observation, ...]]:
+def applied(view: ProjectState, work_ids: Iterable[str]) -> dict[str, tuple[Observation, ...]]:
     """The uses of patterns by each of these loops or attempts, by their ids."""
     snapshot = view.snapshot
-    found: dict[str, list[Observation]] = {bead_id: [] for bead_id in bead_ids}
-    owners = {bead_id: bead_id for bead_id in found}
+    found: dict[str, list[Observation]] = {work_id: [] for work_id in work_ids}
+    owners = {work_id: work_id for work_id in found}
     patterns: set[str] = set()
-    for bead_id in found:
-        loop = snapshot.loops.get(bead_id)
+    for work_id in found:
+        loop = snapshot.loops.get(work_id)
         if loop is not None:
-            owners |= dict.fromkeys(loop.aliases, bead_id)
+            owners |= dict.fromkeys(loop.aliases, work_id)
             patterns |= {use.pattern_id for use in loop.injected}
     patterns |= {event.pattern_id for event in snapshot.events if event.loop_id in owners}
     for pattern_id in sorted(patterns & snapshot.patterns.keys()):
         for seen in view.observations(pattern_id):
             if seen.kind == "applied" and seen.loop_id in owners:
                 found[owners[seen.loop_id]].append(seen)
-    return {bead_id: tuple(uses) for bead_id, uses in found.items()}
+    return {work_id: tuple(uses) for work_id, uses in found.items()}

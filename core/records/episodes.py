@@ -126,7 +126,7 @@ class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def id(self) -> str:
-        """The id that events and commands name it by: `task-001.2`, in the manner of the beads of (2)."""
+        """The id that events and commands name it by: `task-001.2`, as for every work item."""
         return f"{self.task_id}.{self.number}"
 
     @property

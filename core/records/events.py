@@ -65,7 +65,7 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         id: Unique.
         at: When, UTC.
         kind: injected, applied, extracted, outcome, feedback, counted, error, resolved or injected-reflection.
-        pattern_id, loop_id: "" where the event has none. The bead of (2) is a loop or an attempt: `loop_id` is
+        pattern_id, loop_id: "" where the event has none. A work item is a loop or an attempt: `loop_id` is
             the id of either. An outcome without a pattern is that of the whole loop.
         success: For applied / outcome / feedback; None = unknown, of feedback on a criterion neutral.
         weight: 0..1.

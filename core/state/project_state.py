@@ -148,13 +148,13 @@ class ProjectState:
         """The evidence for one pattern, oldest first."""
         return self.board.observations(pattern_id)
 
-    def bead(self, bead_id: str) -> str:
+    def work_id(self, work_id: str) -> str:
         """The id of the loop or the attempt at a task that is meant, else `UnknownRecord`."""
-        return bead_id if bead_id in self.snapshot.attempts else self.loop(bead_id).id
+        return work_id if work_id in self.snapshot.attempts else self.loop(work_id).id
 
-    def outcome(self, bead_id: str) -> tuple[OutcomeSignals, Outcome] | None:
+    def outcome(self, work_id: str) -> tuple[OutcomeSignals, Outcome] | None:
         """How a loop or attempt came out, and how that scores (semantics 2); None if it has not come out."""
-        return self.board.outcome(bead_id)
+        return self.board.outcome(work_id)
 
     def loop_patterns(self, loop_id: str) -> LoopPatterns:
         """Patterns that a loop got, used and gave, by its state file and the event log."""

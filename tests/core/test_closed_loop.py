@@ -133,7 +133,7 @@ def test_an_attempt_at_a_task_counts_like_a_loop(paths: ProjectPaths) -> None:
     attempt = {"attempt_id": 1, "started": NOW.isoformat(), "ended": NOW.isoformat(), "outcome": "success"}
     write(paths.ralph / "tasks" / "task-001" / "trajectory.json", {"attempts": [attempt]})
     deck.apply(None)
-    assert deck.view.bead("task-001.1") == "task-001.1"
+    assert deck.view.work_id("task-001.1") == "task-001.1"
     assert deck.view.assessment(SPLIT).successes == 1
 
 

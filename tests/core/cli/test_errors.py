@@ -14,9 +14,9 @@ from tests.core.cli.conftest import Call
 LOOP = "ralph-fix-null-customer-crash-in-the-644aee36"
 
 
-def context(project: Path, bead: str, everything: bool = False) -> str:
+def context(project: Path, work: str, everything: bool = False) -> str:
     storage = LoggedErrors(ProjectPaths(project), clock=lambda: datetime.now(UTC))
-    return ErrorAccumulator(storage).get_error_context(bead, include_resolved=everything)
+    return ErrorAccumulator(storage).get_error_context(work, include_resolved=everything)
 
 
 @pytest.mark.parametrize("everything", [False, True])
@@ -69,10 +69,10 @@ def test_errors_count_in_the_outcome(sample: Path, call: Call) -> None:
     assert call(*words).document["outcome"]["signals"]["error_count"] == 3
 
 
-def test_an_error_of_another_bead_is_not_resolved(sample: Path, call: Call) -> None:
+def test_an_error_of_another_work_item_is_not_resolved(sample: Path, call: Call) -> None:
     error_id = call("errors", "bd-1", "--add", "x", "--project", sample).out.strip()
-    for bead, wanted in (("bd-2", error_id), ("bd-1", "no-such-error")):
-        result = call("errors", bead, "--resolve", wanted, "--project", sample)
+    for work, wanted in (("bd-2", error_id), ("bd-1", "no-such-error")):
+        result = call("errors", work, "--resolve", wanted, "--project", sample)
         assert (result.code, result.out) == (1, "")
         assert "has no error" in result.err
 

@@ -137,8 +137,8 @@ def test_uses_that_are_reported_between_exchanges_count_once(empty: Path, tmp_pa
     file = tmp_path / "patterns.json"
     file.write_text(json.dumps([record]))
 
-    def use(project: Path, bead: str, result: str) -> None:
-        assert call("record", bead, "pat-error-a-001", result, "--project", project).code == 0
+    def use(project: Path, work: str, result: str) -> None:
+        assert call("record", work, "pat-error-a-001", result, "--project", project).code == 0
 
     def give(giver: Path, taker: Path) -> None:
         exported(call, giver, file)

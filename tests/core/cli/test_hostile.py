@@ -92,9 +92,9 @@ def test_no_raw_payload_is_printed(only_texts: bool, tree: Path, call: Call) -> 
     listing = call("patterns", "list", "--json", "--project", tree).document
     ids = [pattern["id"] for pattern in listing["patterns"][:10] if "\x00" not in pattern["id"]]
     about = [[*words, pattern_id] for pattern_id in ids for words in (["patterns", "show"], ["why"])]
-    for bead in [one["id"] for one in call("score", "--json", "--project", tree).document["outcomes"][:5]]:
-        if "\x00" not in bead:
-            about += [["errors", bead, "--all"], ["outcome", bead, "--success", "--dry-run"]]
+    for work in [one["id"] for one in call("score", "--json", "--project", tree).document["outcomes"][:5]]:
+        if "\x00" not in work:
+            about += [["errors", work, "--all"], ["outcome", work, "--success", "--dry-run"]]
     for words in (*READING, *about):
         for options in (["--project", str(tree)], ["--project", str(tree), "--json"]):
             result = call(*words, *options)

@@ -72,10 +72,10 @@ def test_an_older_report_stands_behind_a_newer_one_and_says_so(sample: Path, cal
     assert "a newer report of its outcome stands" in late.err
 
 
-@pytest.mark.parametrize("bead", ["bd-1", RUNNING])
-def test_what_has_not_come_out_needs_a_result(bead: str, sample: Path, call: Call) -> None:
+@pytest.mark.parametrize("work", ["bd-1", RUNNING])
+def test_what_has_not_come_out_needs_a_result(work: str, sample: Path, call: Call) -> None:
     before = events(sample)
-    result = call("outcome", bead, "--errors", "1", "--project", sample)
+    result = call("outcome", work, "--errors", "1", "--project", sample)
     assert (result.code, result.out) == (1, "")
     assert result.err.splitlines()[-1].endswith("say how it came out with --success or --failure")
     assert events(sample) == before

@@ -96,15 +96,15 @@ def test_a_merge_and_its_undo_keep_what_was_reported_since(tmp_path: Path, call:
 
     file.write_text(json.dumps({"pattern_registry": {"error_patterns": [record(1), record(2)]}}))
 
-    def use(bead: str, number: int, result: str) -> None:
-        assert call("record", bead, f"pat-error-a-00{number}", result, "--project", tmp_path).code == 0
+    def use(work: str, number: int, result: str) -> None:
+        assert call("record", work, f"pat-error-a-00{number}", result, "--project", tmp_path).code == 0
 
     def counts() -> dict[int, tuple[int, float]]:
         records = json.loads(file.read_text())["pattern_registry"]["error_patterns"]
         return {int(r["pattern_id"][-1]): (r["usage_count"], r["success_rate"]) for r in records}
 
-    for bead, number in (("bd-1", 1), ("bd-2", 2), ("bd-3", 2)):
-        use(bead, number, "--success")
+    for work, number in (("bd-1", 1), ("bd-2", 2), ("bd-3", 2)):
+        use(work, number, "--success")
     assert counts() == {1: (5, 1), 2: (6, 1)}
     assert call("patterns", "merge", "pat-error-a-001", "pat-error-a-002", "--project", tmp_path).code == 0
     assert counts() == {1: (11, 1)}

@@ -76,10 +76,10 @@ def test_sums_are_told_to_two_places(sample: Path, call: Call) -> None:
     assert re.search(r"helpful \d+\.\d\d, harmful \d+\.\d\d$", call(*words).out.splitlines()[1])
 
 
-def test_a_bead_of_another_tool_is_taken_with_a_warning(sample: Path, call: Call) -> None:
+def test_work_of_another_tool_is_accepted_with_a_warning(sample: Path, call: Call) -> None:
     result = call("record", "bd-123.1", PATTERN, "--success", "--project", sample)
     assert result.code == 0
-    assert result.err == "Warning: no loop or attempt bd-123.1 is known; taken as a bead of another tool\n"
+    assert result.err == "Warning: no loop or attempt bd-123.1 is known; recorded as work of another tool\n"
     assert logged(sample)[-1]["loop_id"] == "bd-123.1"
 
 
@@ -142,9 +142,9 @@ def test_wrong_usage_writes_nothing(words: list[str], sample: Path, call: Call) 
     assert logged(sample) == before
 
 
-@pytest.mark.parametrize("bead", ["", " ", "\udcff", "bd-1\nbd-2", "bd\x1b[31m", "bd\u202e1"])
-def test_a_bead_that_is_none_is_one_line(bead: str, sample: Path, call: Call) -> None:
-    result = call("record", bead, PATTERN, "--success", "--project", sample)
+@pytest.mark.parametrize("work", ["", " ", "\udcff", "bd-1\nbd-2", "bd\x1b[31m", "bd\u202e1"])
+def test_an_invalid_work_name_is_one_line(work: str, sample: Path, call: Call) -> None:
+    result = call("record", work, PATTERN, "--success", "--project", sample)
     assert (result.code, result.out) == (1, "")
     assert "internal error" not in result.err
     assert result.err.count("\n") == 1

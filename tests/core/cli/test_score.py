@@ -56,9 +56,9 @@ def test_only_the_named_ones(sample: Path, call: Call) -> None:
     assert [one["id"] for one in call(*words).document["outcomes"]] == ["bd-41.2", "task-001.2"]
 
 
-@pytest.mark.parametrize(("bead", "word"), [(RUNNING, "is running"), (ABORTED, "is aborted"), ("bd-0", "'bd-0'|bd-0")])
-def test_what_has_not_come_out_is_one_line(bead: str, word: str, sample: Path, call: Call) -> None:
-    result = call("score", bead, "--json", "--project", sample)
+@pytest.mark.parametrize(("work", "word"), [(RUNNING, "is running"), (ABORTED, "is aborted"), ("bd-0", "'bd-0'|bd-0")])
+def test_what_has_not_come_out_is_one_line(work: str, word: str, sample: Path, call: Call) -> None:
+    result = call("score", work, "--json", "--project", sample)
     assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
     assert any(part in result.err for part in word.split("|"))
 
@@ -76,7 +76,7 @@ def test_scores_are_weighed_by_the_criteria(sample: Path, call: Call) -> None:
     assert call(*words).out.splitlines()[-1] == "total: 0.53"
 
 
-def test_beads_and_criteria_exclude_each_other(sample: Path, call: Call) -> None:
+def test_work_and_criteria_exclude_each_other(sample: Path, call: Call) -> None:
     assert call("score", "bd-41.2", "--criteria", "--project", sample).code == 2
 
 

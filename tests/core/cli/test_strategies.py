@@ -18,9 +18,9 @@ def strategies(call: Call, project: Path) -> dict[str, dict[str, Any]]:
     return {pattern["id"]: pattern for pattern in listed["patterns"]}
 
 
-def report(call: Call, project: Path, bead: str, result: str, strategy: str) -> dict[str, Any]:
+def report(call: Call, project: Path, work: str, result: str, strategy: str) -> dict[str, Any]:
     document: dict[str, Any] = call(
-        "outcome", bead, result, "--strategy", strategy, "--json", "--project", project
+        "outcome", work, result, "--strategy", strategy, "--json", "--project", project
     ).document
     return document
 

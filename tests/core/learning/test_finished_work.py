@@ -198,7 +198,7 @@ def test_the_newest_report_says_whether_an_attempt_succeeded() -> None:
     assert success_of_attempt(Attempt(task_id="x", number=1, outcome=Outcome.PARTIAL), NOTHING) is None
 
 
-def test_a_bead_of_another_tool_needs_a_report_that_says_how_it_went() -> None:
+def test_work_of_another_tool_needs_a_result() -> None:
     assert signals_of_report("bd-1", reports_of([outcome(1, None, error_count=1)])["x"]) is None
     assert signals_of_report("bd-1", Report(errors=("late",) * 3)) is None
     assert told(signals_of_report("bd-1", reports_of([outcome(1, True), error(2)])["x"])).error_count == 1

@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 
 from core.learning.scoreboard import Scoreboard
-from core.learning.session_errors import sessions_by_bead
+from core.learning.session_errors import sessions_by_work
 from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.episodes import Attempt
 from core.records.loops import Loop, LoopStatus
@@ -20,13 +20,13 @@ FIRST = Attempt(task_id="task", number=1, started_at=days_ago(9), ended_at=days_
 SECOND = Attempt(task_id="task", number=2, started_at=days_ago(4))
 
 
-def bead_of(session: DebugSession, *attempts: Attempt) -> str:
+def work_id_of(session: DebugSession, *attempts: Attempt) -> str:
     snapshot = Snapshot(
         loops={"x": Loop(id="x")},
         attempts={attempt.id: attempt for attempt in attempts},
         debug_sessions={session.id: session},
     )
-    found = sessions_by_bead(snapshot, lambda name: ALIASES.get(name, name))
+    found = sessions_by_work(snapshot, lambda name: ALIASES.get(name, name))
     return next(iter(found), "")
 
 
@@ -35,23 +35,23 @@ def made(loop_id: str = "", task_id: str = "", at: datetime | None = None) -> De
 
 
 def test_a_loop_counts_before_a_task() -> None:
-    assert bead_of(made("uuid", "task.1"), FIRST) == "x"
-    assert bead_of(made("gone", "task.1"), FIRST) == "task.1"
-    assert bead_of(made("gone", "gone too"), FIRST) == ""
-    assert bead_of(made()) == ""
+    assert work_id_of(made("uuid", "task.1"), FIRST) == "x"
+    assert work_id_of(made("gone", "task.1"), FIRST) == "task.1"
+    assert work_id_of(made("gone", "gone too"), FIRST) == ""
+    assert work_id_of(made()) == ""
 
 
 @pytest.mark.parametrize(
     ("days", "attempt"), [(10, ""), (9, "task.1"), (8.5, "task.1"), (6, "task.1"), (4, "task.2"), (0, "task.2")]
 )
 def test_of_a_task_it_is_the_attempt_at_work(days: float, attempt: str) -> None:
-    assert bead_of(made("task", "task", days_ago(days)), FIRST, SECOND) == attempt
+    assert work_id_of(made("task", "task", days_ago(days)), FIRST, SECOND) == attempt
 
 
 def test_without_times_only_an_only_attempt_can_be_meant() -> None:
-    assert bead_of(made("task"), FIRST) == "task.1"
-    assert bead_of(made("task"), FIRST, SECOND) == ""
-    assert bead_of(made("task", at=NOW), Attempt(task_id="task", number=7)) == "task.7"
+    assert work_id_of(made("task"), FIRST) == "task.1"
+    assert work_id_of(made("task"), FIRST, SECOND) == ""
+    assert work_id_of(made("task", at=NOW), Attempt(task_id="task", number=7)) == "task.7"
 
 
 def failure(test_name: str) -> Failure:

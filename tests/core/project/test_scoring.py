@@ -26,25 +26,25 @@ def deck(tmp_path: Path) -> Project:
     return deck
 
 
-def told(kind: str, number: int, bead_id: str, pattern_id: str = "", success: bool | None = None) -> Event:
+def told(kind: str, number: int, work_id: str, pattern_id: str = "", success: bool | None = None) -> Event:
     at = NOW - timedelta(minutes=number)
-    return Event(id=f"e{number}", at=at, kind=kind, loop_id=bead_id, pattern_id=pattern_id, success=success)
+    return Event(id=f"e{number}", at=at, kind=kind, loop_id=work_id, pattern_id=pattern_id, success=success)
 
 
-def uses(view: ProjectState, bead_id: str) -> list[tuple[str, bool | None, bool]]:
-    return [(seen.pattern_id, seen.success, seen.inferred) for seen in applied(view, [bead_id])[bead_id]]
+def uses(view: ProjectState, work_id: str) -> list[tuple[str, bool | None, bool]]:
+    return [(seen.pattern_id, seen.success, seen.inferred) for seen in applied(view, [work_id])[work_id]]
 
 
 def test_all_that_has_come_out_is_there_once_newest_first(deck: Project) -> None:
     found = scored(deck.view)
-    assert sorted(one.bead_id for one in found) == sorted(deck.view.board.finished())
+    assert sorted(one.work_id for one in found) == sorted(deck.view.board.finished())
     assert [one.at for one in found] == sorted((one.at for one in found), reverse=True)
     assert {one.kind for one in found} == {"loop", "attempt", "reported"}
 
 
 def test_asking_for_one_gives_what_asking_for_all_gives(deck: Project) -> None:
     for one in scored(deck.view):
-        assert scored(deck.view, [one.bead_id, one.bead_id]) == (one,)
+        assert scored(deck.view, [one.work_id, one.work_id]) == (one,)
 
 
 def test_what_has_not_come_out_is_left_out(deck: Project) -> None:
