@@ -13,15 +13,15 @@ from typing import Final, Literal, NamedTuple
 
 from core.records.patterns import Pattern
 
-SAME: Final = "same"
-GONE: Final = "gone"
-COME: Final = "come"
+EQUAL: Final = "same"
+DELETED: Final = "gone"
+INSERTED: Final = "come"
 MAX_COMPARED: Final = 400
 """Words and blanks, or lines, that are compared; texts made to be slow take some 0.2 s."""
 _WORDS: Final = re.compile(r"\S+|\s+")
 
 
-class Piece(NamedTuple):
+class DiffPiece(NamedTuple):
     """Part of a text; a line with its end, or some words."""
 
     mark: Literal["same", "gone", "come"]
@@ -36,19 +36,19 @@ class FieldChange(NamedTuple):
     after: str
 
 
-def word_changes(before: str, after: str) -> tuple[Piece, ...]:
+def word_changes(before: str, after: str) -> tuple[DiffPiece, ...]:
     """What becomes of the words of a text.
 
     The `same` and `gone` pieces together are `before`, the `same` and `come` ones `after`.
     """
     pieces = _changes(_WORDS.findall(before), _WORDS.findall(after))
-    return tuple(Piece(mark, "".join(parts)) for mark, parts in pieces)
+    return tuple(DiffPiece(mark, "".join(parts)) for mark, parts in pieces)
 
 
-def line_changes(before: str, after: str) -> tuple[Piece, ...]:
+def line_changes(before: str, after: str) -> tuple[DiffPiece, ...]:
     """What becomes of the lines of a text, a piece each; see `word_changes`."""
     pieces = _changes(before.splitlines(keepends=True), after.splitlines(keepends=True))
-    return tuple(Piece(mark, line) for mark, lines in pieces for line in lines)
+    return tuple(DiffPiece(mark, line) for mark, lines in pieces for line in lines)
 
 
 def field_changes(before: Pattern, after: Pattern) -> tuple[FieldChange, ...]:
@@ -84,18 +84,18 @@ def _changes(
     end = next((n for n in range(left) if before[-1 - n] != after[-1 - n]), left)
     gone, come = before[start : len(before) - end], after[start : len(after) - end]
     if start:
-        yield SAME, before[:start]
+        yield EQUAL, before[:start]
     if max(len(gone), len(come)) > MAX_COMPARED:
-        yield GONE, gone
-        yield COME, come
+        yield DELETED, gone
+        yield INSERTED, come
     else:
         for tag, one, two, three, four in SequenceMatcher(None, gone, come, autojunk=False).get_opcodes():
             if tag == "equal":
-                yield SAME, gone[one:two]
+                yield EQUAL, gone[one:two]
                 continue
             if one < two:
-                yield GONE, gone[one:two]
+                yield DELETED, gone[one:two]
             if three < four:
-                yield COME, come[three:four]
+                yield INSERTED, come[three:four]
     if end:
-        yield SAME, before[len(before) - end :]
+        yield EQUAL, before[len(before) - end :]

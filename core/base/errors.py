@@ -33,7 +33,7 @@ class Conflict(RalphdeckError):
     """A file changed again and again while it was being written; nothing was written."""
 
 
-class MovedOn(Conflict):
+class StaleDecision(Conflict):
     """Others have decided something since what this decision rests on was read; read again, and decide again."""
 
 

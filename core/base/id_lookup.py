@@ -8,7 +8,7 @@ from core.base.errors import UnknownRecord
 from core.base.text import visible_line
 
 
-def meant_by(name: str, known: Collection[str]) -> list[str]:
+def find_matching_ids(name: str, known: Collection[str]) -> list[str]:
     """The ids that a name may mean, in order: it alone where it is one, else those that begin so; none of an empty one.
 
     Args:
@@ -17,7 +17,7 @@ def meant_by(name: str, known: Collection[str]) -> list[str]:
     return [name] if name in known else sorted(id for id in known if name and id.startswith(name))
 
 
-def the_one(found: Sequence[str], name: str, *, what: str, ids: str, command: str) -> str:
+def require_one(found: Sequence[str], name: str, *, what: str, ids: str, command: str) -> str:
     """The one id of those that a name may mean.
 
     Args:

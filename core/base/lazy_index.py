@@ -10,7 +10,7 @@ Record = TypeVar("Record")
 Taken = TypeVar("Taken", contravariant=True)
 
 
-class Updatable(Protocol[Taken]):
+class IncrementalIndex(Protocol[Taken]):
     """Something made of records; never changed, only replaced."""
 
     @classmethod
@@ -21,10 +21,10 @@ class Updatable(Protocol[Taken]):
         """For newer records, of which only those in `changed_ids` were added, changed or removed."""
 
 
-Made = TypeVar("Made", bound=Updatable[Any])
+Made = TypeVar("Made", bound=IncrementalIndex[Any])
 
 
-class Lazy(Generic[Record, Made]):
+class LazyIndex(Generic[Record, Made]):
     """Made when it is first asked for; from any thread. A subclass says what of."""
 
     kind: type[Made]

@@ -32,35 +32,35 @@ _NUMBER_OR_LABEL: Final = re.compile(
 _BEFORE_QUOTE: Final = re.compile(r'(\\*)("|\Z)')
 
 
-def field(text: str, limit: int) -> str:
+def escape_inline(text: str, limit: int) -> str:
     """`text` as one line of at most about `limit` characters, to stand behind one of our labels."""
     line = visible_line(text.strip(), limit).strip()
-    line = no_delimiters(no_fence(line).replace("**", "\\*\\*"))
+    line = escape_delimiters(escape_fences(line).replace("**", "\\*\\*"))
     line = _TAG.sub("<\\\\", line)
     return f"\\{line}" if line.startswith("#") else line
 
 
-def bare(text: str, limit: int) -> str:
-    """`field`, to stand where a line begins: it opens no block, and is none of our labels."""
-    line = field(text, limit)
+def escape_line(text: str, limit: int) -> str:
+    """`escape_inline`, to stand where a line begins: it opens no block, and is none of our labels."""
+    line = escape_inline(text, limit)
     if _OPENER.match(line):
         return f"\\{line}"
     word = _NUMBER_OR_LABEL.match(line)
     return f"{word[0]}\\{line[word.end() :]}" if word else line
 
 
-def quoted(text: str, limit: int) -> str:
-    """`field` in double quotes that only the last character closes."""
+def escape_quoted(text: str, limit: int) -> str:
+    """`escape_inline` in double quotes that only the last character closes."""
     # Backslashes elsewhere stay single: most of these texts are regexes, and are read as they stand.
-    inner = _BEFORE_QUOTE.sub(lambda found: found[1] * 2 + found[2].replace('"', '\\"'), field(text, limit))
+    inner = _BEFORE_QUOTE.sub(lambda found: found[1] * 2 + found[2].replace('"', '\\"'), escape_inline(text, limit))
     return f'"{inner}"'
 
 
-def no_fence(line: str) -> str:
+def escape_fences(line: str) -> str:
     """`line` with every backtick of what could open or close a block of code escaped."""
     return _FENCE.sub(lambda found: "\\`" * len(found[0]), line)
 
 
-def no_delimiters(line: str) -> str:
+def escape_delimiters(line: str) -> str:
     """`line` with the marks that frame the turns of a conversation escaped, the rest as it is."""
     return _INSTRUCTION.sub("[\\\\", _ROLE_TAG.sub("<\\\\", line))

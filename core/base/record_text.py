@@ -19,24 +19,24 @@ _SMALL: Final = frozenset(
 _LABEL: Final = re.compile(r"\s*(?:attempt|iteration|step)\s+\d{1,6}\s*[:.-]\s*", re.IGNORECASE)
 
 
-def line(text: str, limit: int = MAX_LINE) -> str:
+def one_line(text: str, limit: int = MAX_LINE) -> str:
     """`text` on one line of at most `limit` characters; whatever else it holds stays as it is."""
-    whole = " ".join(storable(text[: limit * 4]).split())
+    whole = " ".join(replace_surrogates(text[: limit * 4]).split())
     return whole if len(whole) <= limit else f"{whole[: limit - 1]}…"
 
 
-def storable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """`text` without half characters, which no file can hold."""
     return text.encode("utf-8", "replace").decode()
 
 
-def told(text: str) -> str:
+def strip_label(text: str) -> str:
     """What an iteration says it did, without the label in front: `Attempt 2: guard` is `guard`."""
     label = _LABEL.match(text)
-    return line(text[label.end() :] if label else text)
+    return one_line(text[label.end() :] if label else text)
 
 
-def slug(text: str, fallback: str) -> str:
+def make_slug(text: str, fallback: str) -> str:
     """The telling words of `text` as an id carries them: lower case letters, digits, hyphens, 40 at most."""
     kept: list[str] = []
     for word in _WORD.findall(text[: MAX_LINE * 2]):

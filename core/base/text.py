@@ -6,10 +6,10 @@ import unicodedata
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from core.redaction.masking import masked
+from core.redaction.masking import mask_secrets
 
-UNKNOWN: Final = "\N{REPLACEMENT CHARACTER}"
-HIDDEN: Final = "\N{APL FUNCTIONAL SYMBOL QUAD QUESTION}"
+UNKNOWN_CHAR: Final = "\N{REPLACEMENT CHARACTER}"
+HIDDEN_CHAR: Final = "\N{APL FUNCTIONAL SYMBOL QUAD QUESTION}"
 ELLIPSIS: Final = "\N{HORIZONTAL ELLIPSIS}"
 
 MAX_PATTERN: Final = 512
@@ -40,14 +40,14 @@ def _shown(code: int) -> str:
     if code < 0x20:
         return chr(0x2400 + code)
     if 0x7F <= code < 0xA0 or 0xD800 <= code < 0xE000:
-        return UNKNOWN
+        return UNKNOWN_CHAR
     if code in _VARIATION_SELECTORS or code in _SKIN_TONES:
         return ""
     category = unicodedata.category(char)
     if category in {"Cf", "Zl", "Zp"} or code in _BLANK or 0xE0100 <= code < 0xE01F0:
-        return HIDDEN
+        return HIDDEN_CHAR
     if category == "Cn":
-        return UNKNOWN
+        return UNKNOWN_CHAR
     return char
 
 
@@ -60,7 +60,7 @@ class _Overlooked(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         char, shown = chr(code), _shown(code)
-        if code in _PICTURES or char in {UNKNOWN, HIDDEN}:
+        if code in _PICTURES or char in {UNKNOWN_CHAR, HIDDEN_CHAR}:
             read = " " if code in _SPACE_PICTURES else self._gap
         elif shown == char:
             read = char
@@ -85,7 +85,7 @@ def visible(text: str, limit: int | None = None) -> str:
     Control characters except newline and tab become control pictures; DEL, C1, lone surrogates and
     unassigned characters U+FFFD; bidirectional and invisible characters one visible mark; variation
     selectors and skin tones are dropped, since terminals disagree about their width. Secrets are masked, see
-    `core.redaction.masking.masked`.
+    `core.redaction.masking.mask_secrets`.
 
     Args:
         text: Anything read from a file, a name, or an exception.
@@ -105,7 +105,7 @@ def visible_line(text: str, limit: int | None = None) -> str:
     return text.replace("\r\n", "\n").strip("\n").translate(_TABLE).translate(_LINE_TABLE)
 
 
-def legible(text: str, gap: str = "") -> str:
+def remove_hidden(text: str, gap: str = "") -> str:
     """`text` as it is read by who overlooks all that `visible` drops or marks, and the marks of `visible` too.
 
     What hides inside of a word hides the word from nobody: `Ig\u200bnore` reads as `Ignore`, before and after
@@ -114,10 +114,10 @@ def legible(text: str, gap: str = "") -> str:
     Args:
         gap: What such a character becomes.
     """
-    return text if is_plain(text) else text.replace("\r\n", "\n").translate(_overlooked(gap))
+    return text if is_plain_ascii(text) else text.replace("\r\n", "\n").translate(_overlooked(gap))
 
 
-def is_plain(text: str) -> bool:
+def is_plain_ascii(text: str) -> bool:
     """Whether `text` is ASCII without any control character but newline and tab: nothing in it can be overlooked."""
     return text.isascii() and text.replace("\n", "").replace("\t", "").isprintable()
 
@@ -125,8 +125,8 @@ def is_plain(text: str) -> bool:
 def _shareable(text: str, limit: int | None) -> str:
     """`text` without secrets, cut to `limit` characters."""
     if limit is None or len(text) <= limit:
-        return masked(text)
-    seen = masked(text[: limit + _MARGIN])
+        return mask_secrets(text)
+    seen = mask_secrets(text[: limit + _MARGIN])
     return seen[: max(limit - 1, 0)] + ELLIPSIS
 
 
@@ -187,6 +187,6 @@ def _options() -> Any:
 
 
 @lru_cache(maxsize=4096)
-def matcher(source: str) -> Matcher:
+def safe_matcher(source: str) -> Matcher:
     """The (cached) safe matcher for a regex that came from a file."""
     return Matcher(source)

@@ -20,7 +20,7 @@ _UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta
 _LAST: Final = timedelta(days=1) - timedelta(microseconds=1)
 
 
-def past_moment(text: str, now: datetime, *, end_of_day: bool) -> datetime:
+def parse_past_time(text: str, now: datetime, *, end_of_day: bool) -> datetime:
     """The moment that is meant, aware UTC.
 
     Args:

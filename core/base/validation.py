@@ -16,7 +16,7 @@ MIN_HALF_LIFE: Final = 1e-9
 _SHOWN_CHARS: Final = 80
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """`value` for a message: its `repr` on one short line."""
     start = value[: _SHOWN_CHARS + 1] if isinstance(value, str) else value
     try:
@@ -28,13 +28,13 @@ def shown(value: object) -> str:
 def check_text(value: Any, field: str) -> None:
     """`BadInput` unless `value` is a text."""
     if not isinstance(value, str):
-        raise BadInput(f"{field} must be a text, not {shown(value)}")
+        raise BadInput(f"{field} must be a text, not {format_value(value)}")
 
 
 def check_texts(value: Any, field: str) -> None:
     """`BadInput` unless `value` is a tuple or list of texts."""
     if not isinstance(value, tuple | list):
-        raise BadInput(f"{field} must be texts, not {shown(value)}")
+        raise BadInput(f"{field} must be texts, not {format_value(value)}")
     for text in value:
         check_text(text, field)
 
@@ -42,14 +42,14 @@ def check_texts(value: Any, field: str) -> None:
 def check_flag(value: Any, field: str) -> None:
     """`BadInput` unless `value` is True or False."""
     if not isinstance(value, bool):
-        raise BadInput(f"{field} must be true or false, not {shown(value)}")
+        raise BadInput(f"{field} must be true or false, not {format_value(value)}")
 
 
 def check_count(value: Any, field: str, most: int = MAX_COUNT) -> None:
     """`BadInput` unless `value` is a whole number from 0 to `most`; a bool is no number."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
         limit = "on" if most == MAX_COUNT else f"to {most:,}"
-        raise BadInput(f"{field} must be a whole number from 0 {limit}, not {shown(value)}")
+        raise BadInput(f"{field} must be a whole number from 0 {limit}, not {format_value(value)}")
 
 
 def check_amount(value: Any, field: str, most: float = MAX_AMOUNT, *, least: float = 0) -> None:
@@ -58,16 +58,16 @@ def check_amount(value: Any, field: str, most: float = MAX_AMOUNT, *, least: flo
         limits = (
             f"a finite number from {least:g} on" if most == MAX_AMOUNT else f"a number from {least:g} to {most:,.0f}"
         )
-        raise BadInput(f"{field} must be {limits}, not {shown(value)}")
+        raise BadInput(f"{field} must be {limits}, not {format_value(value)}")
 
 
 def check_choice(value: Any, field: str, choices: tuple[str, ...]) -> None:
     """`BadInput` unless `value` is one of some words."""
     if value not in choices:
-        raise BadInput(f"{field} must be {' or '.join(choices)}, not {shown(value)}")
+        raise BadInput(f"{field} must be {' or '.join(choices)}, not {format_value(value)}")
 
 
 def check_half_life(days: Any, field: str = "half_life_days") -> None:
     """`BadInput` unless `days` is a finite number above 0, `MIN_HALF_LIFE` at least."""
     if isinstance(days, bool) or not isinstance(days, int | float) or not MIN_HALF_LIFE <= days <= MAX_AMOUNT:
-        raise BadInput(f"{field} must be a number of days above 0, not {shown(days)}")
+        raise BadInput(f"{field} must be a number of days above 0, not {format_value(days)}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from core.base.errors import BadInput
-from core.base.time_parsing import past_moment
+from core.base.time_parsing import parse_past_time
 from core.cli.output import remark
 from core.cli.project import now, open_deck
 from core.records.findings import Finding
@@ -24,7 +24,7 @@ class PastMoment(click.ParamType[datetime]):
     """A moment of the past.
 
     Args:
-        end_of_day: What a day without a time means; see `core.base.time_parsing.past_moment`.
+        end_of_day: What a day without a time means; see `core.base.time_parsing.parse_past_time`.
     """
 
     name = "date"
@@ -37,7 +37,7 @@ class PastMoment(click.ParamType[datetime]):
         if isinstance(value, datetime):
             return value
         try:
-            moment = past_moment(str(value), now(), end_of_day=self._end_of_day)
+            moment = parse_past_time(str(value), now(), end_of_day=self._end_of_day)
         except BadInput as error:
             self.fail(str(error), param, ctx)
         return moment

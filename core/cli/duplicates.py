@@ -14,7 +14,7 @@ from core.cli.shapes import json_help
 from core.curation.merge import Tally, as_read, check_pair, merged
 from core.curation.pattern_registry import Registry
 from core.records.patterns import Pattern
-from core.retrieval.similarity import shown_likeness
+from core.retrieval.similarity import cap_similarity
 from core.state.project_state import ProjectState
 
 
@@ -53,7 +53,7 @@ def duplicates(threshold: float | None, as_json: bool, strict: bool) -> None:
             Column("TITLE", free=True),
         )
         rows = (
-            (kept, other, percent(shown_likeness(ratio)), _uses(view, kept, other), view.snapshot.patterns[kept].title)
+            (kept, other, percent(cap_similarity(ratio)), _uses(view, kept, other), view.snapshot.patterns[kept].title)
             for kept, other, ratio in pairs
         )
         print_table(columns, rows)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from core.base.errors import Unwritable
-from core.base.id_lookup import meant_by
+from core.base.id_lookup import find_matching_ids
 from core.cli.completing import complete_source
 from core.cli.decide import print_warnings
 from core.cli.options import Words, deciding_options, joined, strict_option
@@ -104,7 +104,7 @@ def extract(
 def _learn_strategies(deck: Project, source_id: str) -> dict[str, list[str]]:
     """The decomposition strategies of each loop and attempt of a source, counted."""
     loops = deck.view.snapshot.loops
-    meant = [] if source_id in loops else meant_by(source_id, loops)
+    meant = [] if source_id in loops else find_matching_ids(source_id, loops)
     known = meant[0] if len(meant) == 1 else source_id
     found = {work_id: list(deck.learn_strategies(work_id)) for work_id in work_ids_of(known, deck.view.snapshot)}
     return {work_id: names for work_id, names in found.items() if names}
@@ -141,7 +141,7 @@ def _verdict(proposal: Proposal) -> tuple[str, str, str]:
     if proposal.refused:
         return "-", "yellow", f" ({proposal.refused})"
     if proposal.duplicate_of:
-        from core.retrieval.similarity import shown_likeness  # numpy: only where there is something to compare
+        from core.retrieval.similarity import cap_similarity  # numpy: only where there is something to compare
 
-        return "=", "", f" ({percent(shown_likeness(proposal.similarity))} like {proposal.duplicate_of})"
+        return "=", "", f" ({percent(cap_similarity(proposal.similarity))} like {proposal.duplicate_of})"
     return "+", "green", ""

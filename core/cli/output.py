@@ -20,7 +20,7 @@ from core.base.formatting import percent_text
 from core.base.text import ELLIPSIS, plural, visible_line
 from core.records.findings import Finding, Severity
 from core.records.times import day_of, minute_of
-from core.redaction.masking import masked
+from core.redaction.masking import mask_secrets
 
 STRICT_EXIT: Final = 3
 MAX_CELL: Final = 200
@@ -57,7 +57,7 @@ def print_json(document: Mapping[str, Any], *, one_line: bool = False) -> None:
 def json_bytes(document: Mapping[str, Any], *, indent: int | None = None) -> bytes:
     """A JSON document in UTF-8 with a final line feed.
 
-    Secrets are masked, see `core.redaction.masking.masked`.
+    Secrets are masked, see `core.redaction.masking.mask_secrets`.
     Control, bidirectional and invisible characters and lone surrogates are written as `\\uXXXX`, so that every
     string comes back as it is in the files. NaN and infinities do not occur.
     """
@@ -69,9 +69,9 @@ def json_bytes(document: Mapping[str, Any], *, indent: int | None = None) -> byt
 def without_secrets(value: Any, key: str = "") -> Any:
     """A JSON value with its secrets masked; a text may be one because of the key that it stands under."""
     if isinstance(value, str):
-        shown = masked(value)
+        shown = mask_secrets(value)
         if shown == value and _may_name_secret(key):
-            return masked(f'{key}: "{value}"').removeprefix(f'{key}: "').removesuffix('"')
+            return mask_secrets(f'{key}: "{value}"').removeprefix(f'{key}: "').removesuffix('"')
         return shown
     if isinstance(value, Mapping):
         return {name: without_secrets(item, name) for name, item in value.items()}
@@ -81,7 +81,7 @@ def without_secrets(value: Any, key: str = "") -> Any:
 @lru_cache
 def _may_name_secret(key: str) -> bool:
     told = f'{key}: "0aA1bB2cC3"'
-    return masked(told) != told
+    return mask_secrets(told) != told
 
 
 def print_bytes(data: bytes) -> None:

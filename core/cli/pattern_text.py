@@ -13,8 +13,8 @@ from core.learning.lineage import format_lineage, source_iterations
 from core.metrics.effectiveness import pattern_effect
 from core.records.patterns import Pattern, PatternType
 from core.records.times import day_of
-from core.redaction.masking import masked
-from core.scanning.messages import SEVERITY_WORDS, told
+from core.redaction.masking import mask_secrets
+from core.scanning.messages import SEVERITY_WORDS, describe_suspicions
 from core.state.project_state import ProjectState
 
 _NAMES: Final = {
@@ -71,7 +71,7 @@ def print_why(view: ProjectState, pattern: Pattern) -> None:
     for finding in view.doubts(pattern.id):
         line(f"  ! {finding.message}")
     for one in view.scan(pattern.id):
-        line(f"  ! {SEVERITY_WORDS[one.severity]}: this text {told((one,))}")
+        line(f"  ! {SEVERITY_WORDS[one.severity]}: this text {describe_suspicions((one,))}")
 
 
 def print_evidence(view: ProjectState, pattern: Pattern) -> None:
@@ -178,7 +178,7 @@ def _print_details(view: ProjectState, pattern: Pattern, assessment: Assessment)
         line(f"Average Iterations: {pattern.average_iterations:g}")
     if pattern.typical_iterations is not None:
         line(f"Typical Iterations: {pattern.typical_iterations.text}")
-    _print_block("Diff", masked(pattern.diff_pattern).splitlines())
+    _print_block("Diff", mask_secrets(pattern.diff_pattern).splitlines())
     for title, items in (
         ("Symptoms", pattern.symptoms),
         ("Preconditions", pattern.preconditions),
@@ -195,7 +195,7 @@ def _quoted(text: str) -> str:
 
 
 def _print_pairs(title: str, pairs: list[tuple[str, str]], template: str = "") -> None:
-    code = ["Template: |", *(f"  {row}" for row in masked(template).splitlines())] if template else []
+    code = ["Template: |", *(f"  {row}" for row in mask_secrets(template).splitlines())] if template else []
     _print_block(title, [*(f"{label}: {text}" for label, text in pairs if text), *code])
 
 

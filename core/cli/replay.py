@@ -20,7 +20,7 @@ from core.config.paths import ProjectPaths
 from core.episodes.history import read_attempt, read_history
 from core.episodes.replay import MAX_PAUSE, Step, Verdict, excerpt, pause_at, steps
 from core.episodes.task_lookup import find_attempt
-from core.redaction.masking import masked
+from core.redaction.masking import mask_secrets
 
 _COLOURS: Final = {Verdict.SUCCEEDED: "green", Verdict.FAILED: "red", Verdict.UNTOLD: "yellow"}
 _DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
@@ -124,7 +124,7 @@ def _print(step: Step, full: bool) -> None:
 def _print_text(name: str, text: str, colour: str = "") -> None:
     """A text behind its name, all names equally wide and its further lines below the first."""
     # A secret may go over several lines: masked before they are parted.
-    for number, row in enumerate(masked(text.strip("\n")).splitlines()):
+    for number, row in enumerate(mask_secrets(text.strip("\n")).splitlines()):
         label = f"{visible_line(name, _MAX_NAME)}: " if number == 0 else ""
         line(f"{_INDENT}{label:<{_LABEL}}", (row, colour))
 

@@ -149,14 +149,17 @@ def _verdict(found: Sequence[Suspicion]) -> str:
 
 
 def _print(name: str, found: Sequence[Suspicion]) -> None:
-    from core.scanning.messages import meaning
+    from core.scanning.messages import describe_rule
 
     colour = _COLOURS[found[0].severity] if found else "green"
     marks = f"  {plural(len(found), 'mark')}" if found else ""
     line((f"{_verdict(found):<8}", colour), f" {visible_line(name, 300)}{marks}")
     for one in found:
         excerpt = visible_line(" ".join(one.excerpt.split()), _EXCERPT)
-        line(f"  {one.severity.value:<8} {one.rule}: this text {meaning(one)}" + (f' ("{excerpt}")' if excerpt else ""))
+        line(
+            f"  {one.severity.value:<8} {one.rule}: this text {describe_rule(one)}"
+            + (f' ("{excerpt}")' if excerpt else "")
+        )
 
 
 def _name(file: Path) -> str:

@@ -9,7 +9,7 @@ import click
 
 from core.base.errors import BadInput
 from core.base.text import plural
-from core.base.time_parsing import past_moment
+from core.base.time_parsing import parse_past_time
 from core.cli.completing import complete_task
 from core.cli.episode_shapes import hit_json
 from core.cli.options import Moment, Words, joined, reading_options
@@ -39,7 +39,7 @@ class _When(Moment):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
         """The time, aware UTC; a usage error for anything else. One to come is taken as it is."""
         try:
-            return past_moment(str(value), now(), end_of_day=self._end_of_day)
+            return parse_past_time(str(value), now(), end_of_day=self._end_of_day)
         except BadInput:
             return super().convert(value, param, ctx)
 

@@ -336,13 +336,13 @@ def _source_json(pattern: Pattern, source: SourceLoop) -> Shape:
 
 def suspicion_json(suspicion: Suspicion) -> Shape:
     """One thing that the scan has found in a text."""
-    from core.scanning.messages import meaning  # what an agent calls at every step loads no scan
+    from core.scanning.messages import describe_rule  # what an agent calls at every step loads no scan
 
     return {
         "rule": suspicion.rule,
         "severity": "critical" if suspicion.critical else "warning",
         "tier": suspicion.severity.value,
-        "meaning": meaning(suspicion),
+        "meaning": describe_rule(suspicion),
         "field": suspicion.field or None,
         "excerpt": suspicion.excerpt,
     }

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import click
 
-from core.base.id_lookup import meant_by
+from core.base.id_lookup import find_matching_ids
 from core.base.text import visible_line
 from core.cli.options import reading_options
 from core.cli.output import end, findings_json, line, percent, print_json, remark
@@ -67,7 +67,7 @@ def _meant(told: str, tasks: Mapping[str, PastTask]) -> str | PastTask:
     """
     task_id, _, number = told.rpartition(".")
     name = task_id if told not in tasks and task_id in tasks and number.isdecimal() else told
-    begun = meant_by(name, tasks)
+    begun = find_matching_ids(name, tasks)
     if len(begun) > 1:
         raise ambiguous(told, begun)
     return tasks[begun[0]] if begun else told

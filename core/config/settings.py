@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from core.base.errors import BadInput
 from core.base.text import visible_line
-from core.base.validation import check_amount, check_choice, check_count, check_flag, check_half_life, shown
+from core.base.validation import check_amount, check_choice, check_count, check_flag, check_half_life, format_value
 
 _MINUTES_PER_DAY: Final = 1440
 _MAX_RATIO_MARGIN: Final = 0.001
@@ -54,12 +54,14 @@ def _check_flags(settings: Struct, *names: str) -> None:
 def _check_prefix(value: Any, field: str) -> None:
     """It is written into files and into the prompt of an agent: one short visible line."""
     if not isinstance(value, str) or not value.strip() or visible_line(value, _MAX_PREFIX_CHARS) != value:
-        raise BadInput(f"{field} must be a text of 1 to {_MAX_PREFIX_CHARS} visible characters, not {shown(value)}")
+        raise BadInput(
+            f"{field} must be a text of 1 to {_MAX_PREFIX_CHARS} visible characters, not {format_value(value)}"
+        )
 
 
 def _check_pauses(value: Any, field: str) -> None:
     if not isinstance(value, tuple) or len(value) > _MAX_PAUSES:
-        raise BadInput(f"{field} must be at most {_MAX_PAUSES} numbers, not {shown(value)}")
+        raise BadInput(f"{field} must be at most {_MAX_PAUSES} numbers, not {format_value(value)}")
     for pause in value:
         check_amount(pause, field, _MAX_PAUSE_SECONDS)
 
@@ -283,7 +285,7 @@ class CurationSettings(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not isinstance(self.actor, str) or visible_line(self.actor, _MAX_ACTOR_CHARS) != self.actor:
             raise BadInput(
-                f"actor must be a text of at most {_MAX_ACTOR_CHARS} visible characters, not {shown(self.actor)}"
+                f"actor must be a text of at most {_MAX_ACTOR_CHARS} visible characters, not {format_value(self.actor)}"
             )
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.errors import BadInput
-from core.base.validation import check_amount, check_count, check_half_life, shown
+from core.base.validation import check_amount, check_count, check_half_life, format_value
 from core.config.settings import MAX_MINUTES, Settings
 
 _NAME_CHARS: Final = 80
@@ -76,7 +76,7 @@ class Threshold(Struct, frozen=True, kw_only=True):
         word = text.strip()
         if self.unit is Unit.CHOICE:
             if word not in self.choices:
-                raise BadInput(f"{self.name} must be {' or '.join(self.choices)}, not {shown(text)}")
+                raise BadInput(f"{self.name} must be {' or '.join(self.choices)}, not {format_value(text)}")
             return word
         if self.unit is Unit.COUNT:
             count = _count(word)
@@ -208,7 +208,7 @@ def threshold(name: str) -> Threshold:
     names = {word: known.name for known in THRESHOLDS for word in (known.field, known.name)}
     near = dict.fromkeys(names[word] for word in difflib.get_close_matches(name[:_NAME_CHARS], names))
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    raise BadInput(f"no threshold {shown(name)}{hint}")
+    raise BadInput(f"no threshold {format_value(name)}{hint}")
 
 
 def with_threshold(settings: Settings, name: str, text: str) -> Settings:

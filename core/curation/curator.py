@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from core.base.errors import BadInput, MovedOn
+from core.base.errors import BadInput, StaleDecision
 from core.base.formatting import short_id
 from core.curation import record_changes, rules, text_approval
 from core.curation.apply import ID_PREFIXES
@@ -69,7 +69,7 @@ class Curator(Recorder):
     """Makes decisions on one project, see `Recorder`.
 
     What is decided about whole records rests on all of them: `known` is what `caught_up` gave before
-    whoever asks read the files, and `MovedOn` is raised if there are more decisions by now.
+    whoever asks read the files, and `StaleDecision` is raised if there are more decisions by now.
 
     All methods that decide raise `Refused` where a rule forbids it, `BadInput` for a value that cannot be
     used, `Unwritable` or `Conflict` where the ledger cannot be written or no id is to be had; then nothing is
@@ -355,7 +355,7 @@ class Curator(Recorder):
 
         def draft(state: CurationState, identifier: str) -> Draft:
             if len(self._ledger.decisions()) != known:
-                raise MovedOn("others decide faster than this can be worked out; try again")
+                raise StaleDecision("others decide faster than this can be worked out; try again")
             batch = Batch(
                 paths=self._paths,
                 registry=act.registry,

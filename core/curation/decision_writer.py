@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.errors import AlreadyDone, BadInput, Conflict, MovedOn, Refused
+from core.base.errors import AlreadyDone, BadInput, Conflict, Refused, StaleDecision
 from core.base.formatting import short_id
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
@@ -213,7 +213,7 @@ class Recorder:
                         identifier: self._seen_by(_storable(make(state, identifier)), now)
                         for make, identifier in zip(parts, ids, strict=False)
                     }
-                except MovedOn:
+                except StaleDecision:
                     raise
                 except (BadInput, Refused, Conflict) as error:
                     refused.append(Refusal(pattern_id, str(error), isinstance(error, AlreadyDone)))

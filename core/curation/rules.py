@@ -24,7 +24,7 @@ from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.question_ids import ESCALATION_PREFIX
 from core.records.suspicions import Severity
 from core.records.times import iso
-from core.scanning.messages import told
+from core.scanning.messages import describe_suspicions
 from core.scanning.verdict import stops
 from core.sources.patterns import read_patterns
 
@@ -389,7 +389,7 @@ def _is_blocked(case: Case) -> bool:
 
 def _check_reason(case: Case, doing: str) -> None:
     if not case.reason and _is_blocked(case):
-        raise BadInput(f"{doing} {case.name} needs a reason: this text {told(case.pattern.suspicions)}")
+        raise BadInput(f"{doing} {case.name} needs a reason: this text {describe_suspicions(case.pattern.suspicions)}")
 
 
 def approve_text(question: str, text: str, about: str, reason: str, state: CurationState) -> Draft:
@@ -500,10 +500,10 @@ def changed(decision: Decision) -> str:
         return f"with {short_id(merged)}"
     about, joined = decision.after.get("patterns"), decision.after.get("joined")
     if isinstance(about, list):
-        told = [plural(len(about), "pattern")] if about or not joined else []
+        describe_suspicions = [plural(len(about), "pattern")] if about or not joined else []
         if isinstance(joined, list) and joined:
-            told.append(plural(len(joined), "further use"))
-        return ", ".join(told)
+            describe_suspicions.append(plural(len(joined), "further use"))
+        return ", ".join(describe_suspicions)
     before, after = decision.before.get("state"), decision.after.get("state")
     before = QUARANTINE if decision.before.get(_QUARANTINED) is True else before
     before = HELD if decision.before.get(_WAS_HELD) is True else before

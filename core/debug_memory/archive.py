@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from core.base.errors import BadInput, Refused, UnknownRecord, Unwritable
-from core.base.id_lookup import meant_by, the_one
+from core.base.id_lookup import find_matching_ids, require_one
 from core.base.text import visible_line
 from core.config.paths import ProjectPaths
 from core.config.settings import DebugMemorySettings
@@ -345,7 +345,9 @@ class DebugArchive:
 def _archived(name: str, known: Collection[str]) -> str:
     """The archived session with this id, or the only one whose id begins so, else `UnknownRecord`."""
     ids = "ids of archived debug sessions"
-    return the_one(meant_by(name, known), name, what="archived debug session", ids=ids, command="debug archived")
+    return require_one(
+        find_matching_ids(name, known), name, what="archived debug session", ids=ids, command="debug archived"
+    )
 
 
 def read_memory(paths: ProjectPaths) -> Memory:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Final
 
-from core.base.text import MAX_PATTERN, matcher
+from core.base.text import MAX_PATTERN, safe_matcher
 
 _MAX_MESSAGE: Final = 400
 """Characters of a message, from its beginning, that a signature looks at."""
@@ -45,7 +45,7 @@ def generalize_message(message: str, *, keep_names: bool = False) -> str:
     pattern = pattern.strip()
     if letters < _MIN_LETTERS:
         return ""
-    compiled = matcher(pattern)
+    compiled = safe_matcher(pattern)
     return pattern if compiled.problem is None and compiled.matches(message) else ""
 
 

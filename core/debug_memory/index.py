@@ -11,8 +11,8 @@ from itertools import groupby, islice
 from typing import Final
 
 from core.base.errors import BadInput
-from core.base.lazy_index import Lazy
-from core.base.text import Matcher, matcher, visible_line
+from core.base.lazy_index import LazyIndex
+from core.base.text import Matcher, safe_matcher, visible_line
 from core.debug_memory.effectiveness import FixResults
 from core.records.debug_sessions import DebugSession, Lesson
 
@@ -146,7 +146,7 @@ class DebugIndex:
         )
 
 
-class LazyDebugIndex(Lazy[DebugSession, DebugIndex]):
+class LazyDebugIndex(LazyIndex[DebugSession, DebugIndex]):
     """The index of some debug sessions, made when it is first asked for."""
 
     kind = DebugIndex
@@ -166,7 +166,7 @@ def like(pattern: str) -> _Like:
     """
     lower = _lower(pattern)
     regex = "".join(_LIKE.get(char) or (f"\\{char}" if char in _SPECIAL else char) for char in lower)
-    found = matcher(f"\\A{regex}\\z")
+    found = safe_matcher(f"\\A{regex}\\z")
     if found.problem is not None:
         raise BadInput(f"the file pattern {visible_line(pattern, 60)!r} is too long, or no text")
     first, *others = lower.replace("_", "%").split("%")

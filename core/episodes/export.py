@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, Final
 
-from core.base.prompt_text import bare, field
+from core.base.prompt_text import escape_inline, escape_line
 from core.base.text import plural, visible
 from core.episodes.history import AttemptDetail, WholeHistory
 from core.episodes.reflection_drafts import render_reflection
@@ -229,12 +229,12 @@ def _list(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def _line(text: str, limit: int = MAX_TEXT) -> str:
-    return field(" ".join(text.split()), limit)
+    return escape_inline(" ".join(text.split()), limit)
 
 
 def _prose(text: str) -> str:
     """Untrusted lines of which none begins a heading, a list or any other block."""
-    return "\n".join(bare(line, MAX_TEXT) for line in text[:MAX_TEXT].splitlines() if line.strip())
+    return "\n".join(escape_line(line, MAX_TEXT) for line in text[:MAX_TEXT].splitlines() if line.strip())
 
 
 def _time(at: datetime | None) -> str:

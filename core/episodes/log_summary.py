@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.base.record_text import line
+from core.base.record_text import one_line
 from core.episodes.commands import Command, command_of, looks_only
 from core.records.episodes import Action
 from core.records.loops import Outcome
@@ -272,7 +272,7 @@ class _Tally:
 def _what_of(action: Action) -> str:
     """What an action did, on a short line: its command, else its tool and its file."""
     told = action.command or " ".join(part for part in (action.tool or action.type, action.target) if part)
-    return line(told, _MAX_WHAT) or "an action"
+    return one_line(told, _MAX_WHAT) or "an action"
 
 
 def _message_of(action: Action) -> str:
@@ -281,12 +281,12 @@ def _message_of(action: Action) -> str:
     if any(text.strip() == _TRACEBACK for text in lines):
         raised = [text for text in lines if _RAISED.match(text)]
         if raised:
-            return line(raised[-1])
+            return one_line(raised[-1])
     amid = next((text for text in lines if _TELLING.match(text)), None)
     if amid is not None:
-        return line(amid.removeprefix("E "))
+        return one_line(amid.removeprefix("E "))
     telling = (text for text in lines[:_MAX_SKIPPED] if not _UNTELLING.match(text.strip()))
-    if found := line(next(telling, "")):
+    if found := one_line(next(telling, "")):
         return found
     said = [text for text in action.output[-_MAX_ERROR:].splitlines() if text.strip()]
-    return line((said or lines or ["no message"])[-1]) or "no message"
+    return one_line((said or lines or ["no message"])[-1]) or "no message"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from core.base.prompt_text import bare, field
+from core.base.prompt_text import escape_inline, escape_line
 from core.base.text import plural
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
@@ -51,9 +51,9 @@ def plan_text(
     """
     parts = [f"# Plan for attempt {number}", "\n".join(_task(description, criteria))]
     if approach:
-        parts.append(f"## Approach\n\n{bare(approach, MAX_CHARS)}")
+        parts.append(f"## Approach\n\n{escape_line(approach, MAX_CHARS)}")
     if steps:
-        numbered = "\n".join(f"{at}. {field(step, MAX_CHARS)}" for at, step in enumerate(steps, 1))
+        numbered = "\n".join(f"{at}. {escape_inline(step, MAX_CHARS)}" for at, step in enumerate(steps, 1))
         parts.append(f"## Steps\n\n{numbered}")
     if estimated_iterations is not None:
         parts.append(f"Estimated iterations: {estimated_iterations}")
@@ -85,9 +85,9 @@ def _learnt(before: str, lessons: Sequence[Lesson], similar: Sequence[tuple[str,
 
 
 def _task(description: str, criteria: str) -> Iterator[str]:
-    yield f"Task: {field(description, MAX_CHARS) or 'not described'}"
+    yield f"Task: {escape_inline(description, MAX_CHARS) or 'not described'}"
     if criteria:
-        yield f"Completion criteria: {field(criteria, MAX_CHARS)}"
+        yield f"Completion criteria: {escape_inline(criteria, MAX_CHARS)}"
 
 
 def _heading(attempt: Attempt) -> str:
@@ -140,6 +140,8 @@ def _is_among(text: str, drafted: Sequence[str]) -> bool:
 
 def _told(text: str, orders: bool, *, avoided: bool = False, happened: bool = False) -> str:
     """What somebody wrote at another time, as the next agent may read it."""
-    from core.scanning.messages import unless_harmful  # only a start of an attempt needs the scan
+    from core.scanning.messages import render_if_safe  # only a start of an attempt needs the scan
 
-    return unless_harmful(text, lambda said: field(said, MAX_CHARS), orders=orders, avoided=avoided, happened=happened)
+    return render_if_safe(
+        text, lambda said: escape_inline(said, MAX_CHARS), orders=orders, avoided=avoided, happened=happened
+    )

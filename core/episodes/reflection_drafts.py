@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from core.base.record_text import line
+from core.base.record_text import one_line
 from core.base.text import plural
 from core.episodes.log_summary import CHECK, COMMAND, TOOL, Failing, LogSummary
 from core.learning.outcomes import took
@@ -183,7 +183,7 @@ def draft_completion(
         observation=f"The task was {how} attempt {last.attempt.number}. {_in_all(attempts)}",
         analysis=f"{_why_no_sooner(failed)} {_UNSEEN}",
         learning=" ".join(learning) or NOTHING_LEARNED_IN_ALL,
-        action_items=list(dict.fromkeys(line(item) for one in attempts for item in one.suggestions))[-_MOST_TOLD:],
+        action_items=list(dict.fromkeys(one_line(item) for one in attempts for item in one.suggestions))[-_MOST_TOLD:],
         triggered_by=last.attempt.outcome.value if given_up else Outcome.SUCCESS.value,
         reflection_type=TYPE_OF[TASK_COMPLETION],
     ) | {"trigger": TASK_COMPLETION, "draft": True}
@@ -349,7 +349,7 @@ def _in_spite_of(failing: Failing, earlier: Told | None) -> str:
 
 def _action_items(told: Told, earlier: Told | None) -> Iterator[str]:
     attempt, log = told
-    yield from (line(suggestion) for suggestion in attempt.suggestions)
+    yield from (one_line(suggestion) for suggestion in attempt.suggestions)
     succeeded = attempt.outcome is Outcome.SUCCESS
     failing = [one for one in _open(log) if one.of == CHECK or not (succeeded or one.of == TOOL)]
     again = list(dict.fromkeys(f"`{one.what}`" for one in failing if one.changed))
@@ -394,7 +394,7 @@ def _took(actions: int, errors: int, what: str = "It") -> str:
 
 
 def _message(failing: Failing) -> str:
-    return line(failing.message, _MAX_MESSAGE).rstrip(".")
+    return one_line(failing.message, _MAX_MESSAGE).rstrip(".")
 
 
 def _in_full(failing: Failing) -> str:
@@ -402,15 +402,15 @@ def _in_full(failing: Failing) -> str:
 
 
 def _quote(text: str) -> str:
-    return f'"{line(text)}"'
+    return f'"{one_line(text)}"'
 
 
 def _sentence(text: str) -> str:
-    whole = line(text)
+    whole = one_line(text)
     return whole if whole.endswith(_ENDS) else f"{whole}."
 
 
 def _listed(texts: Sequence[str]) -> str:
-    told = "; ".join(line(text) for text in texts[:_MOST_TOLD])
+    told = "; ".join(one_line(text) for text in texts[:_MOST_TOLD])
     rest = len(texts) - _MOST_TOLD
     return f"{told}; and {rest:,} more" if rest > 0 else told

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from core.base.errors import BadInput, UnknownRecord
-from core.base.id_lookup import meant_by
+from core.base.id_lookup import find_matching_ids
 from core.base.text import plural, visible_line
 from core.config.paths import SAFE_ID, ProjectPaths
 from core.sources.sweep import is_text
@@ -33,7 +33,7 @@ def find_task(paths: ProjectPaths, name: str) -> str:
     if _is_task(paths, name):
         return name
     known = task_ids(paths)
-    found = meant_by(name, known)
+    found = find_matching_ids(name, known)
     if len(found) == 1:
         return found[0]
     if found:

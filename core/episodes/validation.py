@@ -11,7 +11,15 @@ from typing import Any, Final
 import msgspec
 
 from core.base.errors import BadInput
-from core.base.validation import check_amount, check_choice, check_count, check_flag, check_text, check_texts, shown
+from core.base.validation import (
+    check_amount,
+    check_choice,
+    check_count,
+    check_flag,
+    check_text,
+    check_texts,
+    format_value,
+)
 from core.config.paths import safe_component
 from core.episodes.log_summary import ACTION_TYPES
 from core.records.times import iso, parse_time
@@ -130,10 +138,10 @@ def percent(value: float | None) -> float | None:
 def milestone(value: Mapping[str, Any], at: datetime) -> dict[str, Any]:
     """(1) `milestones`: an event with its time and details; `BadInput` for anything else."""
     if not isinstance(value, Mapping):
-        raise BadInput(f"a milestone must be an object, not {shown(value)}")
+        raise BadInput(f"a milestone must be an object, not {format_value(value)}")
     unknown = value.keys() - {"timestamp", "event", "details"}
     if unknown or not value.get("event"):
-        raise BadInput(f"a milestone has an event, and may have timestamp and details; not {shown(dict(value))}")
+        raise BadInput(f"a milestone has an event, and may have timestamp and details; not {format_value(dict(value))}")
     told = {"timestamp": iso(_time(value.get("timestamp")) or at), "event": text(value["event"], "event")}
     return told | ({"details": text(value["details"], "details")} if value.get("details") else {})
 
@@ -151,7 +159,7 @@ def milestones(values: Sequence[Mapping[str, Any]], at: datetime) -> list[dict[s
 def check_list(value: Any, field: str) -> None:
     """`BadInput` unless `value` is a tuple or list."""
     if not isinstance(value, tuple | list):
-        raise BadInput(f"{field} must be a list, not {shown(value)}")
+        raise BadInput(f"{field} must be a list, not {format_value(value)}")
 
 
 def results(values: Mapping[str, bytes] | None) -> Mapping[str, bytes]:
@@ -159,13 +167,13 @@ def results(values: Mapping[str, bytes] | None) -> Mapping[str, bytes]:
     if values is None:
         return {}
     if not isinstance(values, Mapping):
-        raise BadInput(f"results must be contents by name, not {shown(values)}")
+        raise BadInput(f"results must be contents by name, not {format_value(values)}")
     for name, data in values.items():
         check_text(name, "the name of a result")
         if not isinstance(data, bytes):
-            raise BadInput(f"result {shown(name)} must be bytes, not {shown(data)}")
+            raise BadInput(f"result {format_value(name)} must be bytes, not {format_value(data)}")
         if len(data) > MAX_BYTES:
-            raise BadInput(f"result {shown(name)} has {len(data):,} bytes; at most {MAX_BYTES:,} are kept")
+            raise BadInput(f"result {format_value(name)} has {len(data):,} bytes; at most {MAX_BYTES:,} are kept")
     return values
 
 
@@ -175,7 +183,7 @@ def similar(values: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     for pair in values:
         check_texts(pair, "similar")
         if len(pair) != 2:
-            raise BadInput(f"similar must be pairs of a task and a learning, not {shown(pair)}")
+            raise BadInput(f"similar must be pairs of a task and a learning, not {format_value(pair)}")
     return list(values)
 
 
@@ -191,10 +199,10 @@ def action(value: Mapping[str, Any], at: datetime, default_iteration: int) -> di
         BadInput: A field is unknown, too long or of another type; or the type is none of (1).
     """
     if not isinstance(value, Mapping):
-        raise BadInput(f"an action must be an object, not {shown(value)}")
+        raise BadInput(f"an action must be an object, not {format_value(value)}")
     unknown = next((name for name in value if name not in (*FIELDS, QUALITY)), None)
     if unknown is not None:
-        raise BadInput(f"an action has no field {shown(unknown)}; it has {', '.join((*FIELDS, QUALITY))}")
+        raise BadInput(f"an action has no field {format_value(unknown)}; it has {', '.join((*FIELDS, QUALITY))}")
     check_choice(value.get("type"), "type", ACTION_TYPES)
     told = {name: value[name] for name in FIELDS if value.get(name) not in (None, "")}
     told["timestamp"] = iso(_time(told.get("timestamp")) or at)
@@ -246,7 +254,7 @@ def _kept_params(params: Any) -> dict[str, Any]:
     not enough, as one does that is nested deeper than is read.
     """
     if not isinstance(params, dict) or not all(isinstance(name, str) for name in params):
-        raise BadInput(f"params must be an object, not {shown(params)}")
+        raise BadInput(f"params must be an object, not {format_value(params)}")
     try:
         if is_nested_deeper(msgspec.json.encode(params), _MAX_NESTED):
             params = {name: _spelled_if_deep(value) for name, value in params.items()}
@@ -299,5 +307,5 @@ def _shortened(value: Any, limit: int) -> Any:
 def _time(value: Any) -> datetime | None:
     moment = parse_time(value)
     if value is not None and moment is None:
-        raise BadInput(f"timestamp must be a time such as 2026-02-02T15:00:00Z, not {shown(value)}")
+        raise BadInput(f"timestamp must be a time such as 2026-02-02T15:00:00Z, not {format_value(value)}")
     return moment

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from core.base.record_text import line
+from core.base.record_text import one_line
 from core.records.extractions import Proposal
 from core.records.patterns import PatternType
 
@@ -24,7 +24,7 @@ def with_alternatives(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:
     if success is None or (success.refused and not success.known_as):
         return tuple(proposals)
     known_id = success.known_as or success.duplicate_of
-    steps = line("; ".join(success.record["approach"]["steps"][-_STEPS:]))
+    steps = one_line("; ".join(success.record["approach"]["steps"][-_STEPS:]))
     found = []
     for one in proposals:
         if one.type is PatternType.ANTI and not one.refused:

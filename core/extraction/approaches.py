@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from core.base.record_text import line, slug, told
-from core.base.text import matcher, plural
+from core.base.record_text import make_slug, one_line, strip_label
+from core.base.text import plural, safe_matcher
 from core.extraction.attempts import files_of, place_of, tools_of
 from core.extraction.errors import failing, in_iteration
 from core.extraction.fix_kinds import MIN_DESCRIPTION, domain, languages_of
@@ -85,7 +85,7 @@ def _of_loop(material: Material) -> _Approach | None:
         steps, where = reflected, f"{plural(len(reflected), 'step')} of its reflections"
     count = max(len(material.iterations), loop.iteration or 0)
     return _Approach(
-        description=line(loop.task),
+        description=one_line(loop.task),
         steps=steps,
         tools=_tools(material.iterations, loop),
         iterations=count,
@@ -102,12 +102,12 @@ def _of_attempt(material: Material) -> _Approach | None:
     if logged is None:
         return None
     attempt = logged.attempt
-    steps = list(dict.fromkeys(filter(None, map(told, logged.steps))))[:_MAX_STEPS]
+    steps = list(dict.fromkeys(filter(None, map(strip_label, logged.steps))))[:_MAX_STEPS]
     count = attempt.iterations or max((action.iteration or 0 for action in logged.actions), default=0) or 1
-    benefits = list(dict.fromkeys(filter(None, map(told, attempt.worked))))[:_MAX_BENEFITS]
+    benefits = list(dict.fromkeys(filter(None, map(strip_label, attempt.worked))))[:_MAX_BENEFITS]
     return _Approach(
-        description=told(attempt.plan) or line(material.goal),
-        steps=steps or [told(attempt.plan)],
+        description=strip_label(attempt.plan) or one_line(material.goal),
+        steps=steps or [strip_label(attempt.plan)],
         tools=list(tools_of(logged.actions))[:_MAX_STEPS],
         iterations=count,
         benefits=benefits or _benefits(material, count),
@@ -118,7 +118,7 @@ def _of_attempt(material: Material) -> _Approach | None:
 
 def _proposal(material: Material, found: _Approach) -> Proposal:
     goal, at, count = material.goal, ended(material), found.iterations
-    category = analyse_task(line(goal)).category or "implementation"
+    category = analyse_task(one_line(goal)).category or "implementation"
     approach: dict[str, object] = {"description": found.description, "steps": found.steps}
     if found.tools:
         approach["tools_used"] = found.tools
@@ -133,24 +133,24 @@ def _proposal(material: Material, found: _Approach) -> Proposal:
         "success_rate": 1.0,
         "usage_count": 1,
         "average_iterations": float(count),
-        "preconditions": [f"What decides: {line(criterion)}" for criterion in material.criteria[:_MAX_STEPS]],
+        "preconditions": [f"What decides: {one_line(criterion)}" for criterion in material.criteria[:_MAX_STEPS]],
         "benefits": found.benefits,
         **first_use(at),
         "tags": list(dict.fromkeys(filter(None, (category, language, domain((goal,)))))),
     }
     if not record["preconditions"]:
         del record["preconditions"]
-    return Proposal(type=PatternType.SUCCESS, slug=slug(goal, category), record=record, trace=(found.where,))
+    return Proposal(type=PatternType.SUCCESS, slug=make_slug(goal, category), record=record, trace=(found.where,))
 
 
 def task_pattern(task: str) -> str:
     """A regex that finds tasks worded like this one, for RE2; "" where its words are too few to say anything."""
-    words = [found[0] for found in _WORD.finditer(line(task))]
+    words = [found[0] for found in _WORD.finditer(one_line(task))]
     telling = [word for word in words[1:] if content_words(word)][: _TASK_WORDS - 1]
     if len(telling) < _TASK_WORDS - 1:
         return ""
     pattern = f"(?i){'.*'.join(map(_bounded, (words[0], *telling)))}"
-    return pattern if matcher(pattern).problem is None and matcher(pattern).matches(task) else ""
+    return pattern if safe_matcher(pattern).problem is None and safe_matcher(pattern).matches(task) else ""
 
 
 def _bounded(word: str) -> str:
@@ -166,7 +166,7 @@ def _steps(iterations: Sequence[Iteration]) -> tuple[list[str], str]:
     steps: dict[str, str] = {}
     failed = _failed_steps(iterations)
     for place, iteration in enumerate(iterations):
-        step = action(iteration) or told(iteration.result) or told("; ".join(iteration.learnings[:2]))
+        step = action(iteration) or strip_label(iteration.result) or strip_label("; ".join(iteration.learnings[:2]))
         if step and _plain(step) not in failed and not (place and _worse(iterations[place - 1], iteration)):
             steps.setdefault(step, str(iteration.number if iteration.number is not None else "?"))
     kept = dict(list(steps.items())[-_MAX_STEPS:])
@@ -204,9 +204,9 @@ def _worse(before: Iteration, after: Iteration) -> bool:
 
 
 def _tools(iterations: Sequence[Iteration], loop: Loop) -> list[str]:
-    tools = dict.fromkeys(line(tool, 80) for iteration in iterations for tool in iteration.tools[:_MAX_STEPS])
+    tools = dict.fromkeys(one_line(tool, 80) for iteration in iterations for tool in iteration.tools[:_MAX_STEPS])
     for criterion in loop.criteria[:_MAX_STEPS]:
-        for found in _COMMAND.finditer(line(criterion)):
+        for found in _COMMAND.finditer(one_line(criterion)):
             words = [word for word in found[0].split() if not _VERB.fullmatch(word) and word != "--"]
             if len(words) > 1 or words[0] in _ALONE:
                 tools.setdefault(f"Bash ({' '.join(words)})")
@@ -216,7 +216,7 @@ def _tools(iterations: Sequence[Iteration], loop: Loop) -> list[str]:
 def _benefits(material: Material, count: int) -> list[str]:
     """What the loop found out on its way to success, else how quickly it got there."""
     learned = [
-        *(told(text) for iteration in material.iterations if passes(iteration) for text in iteration.learnings),
-        *(told(reflection.text) for reflection in material.reflections if reflection.kind == "success_pattern"),
+        *(strip_label(text) for iteration in material.iterations if passes(iteration) for text in iteration.learnings),
+        *(strip_label(reflection.text) for reflection in material.reflections if reflection.kind == "success_pattern"),
     ]
     return list(dict.fromkeys(filter(None, learned)))[:_MAX_BENEFITS] or [f"Completed in {plural(count, 'iteration')}"]

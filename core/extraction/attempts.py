@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from core.base.record_text import line, told
-from core.base.text import matcher
+from core.base.record_text import one_line, strip_label
+from core.base.text import safe_matcher
 from core.episodes.commands import command_of
 from core.episodes.diffs import diff_of
 from core.extraction.errors import Sighting, message_in, sighting
@@ -81,23 +81,23 @@ def tools_of(actions: Iterable[Action]) -> tuple[str, ...]:
     """The tools that were used with success, each once: `Edit`, `Bash (npm test)`."""
     used: dict[str, None] = {}
     for action in actions:
-        name = line(action.tool or action.type, 80)
+        name = one_line(action.tool or action.type, 80)
         if name and not action.went_wrong:
             check = " ".join(command_of(action).check)
-            used.setdefault(f"{name} ({line(check, 80)})" if check else name)
+            used.setdefault(f"{name} ({one_line(check, 80)})" if check else name)
     return tuple(used)
 
 
 def files_of(actions: Iterable[Action]) -> tuple[str, ...]:
     """The files that were changed, each once."""
-    changed = (line(action.target) for action in actions if action.changed_file)
+    changed = (one_line(action.target) for action in actions if action.changed_file)
     return tuple(dict.fromkeys(filter(None, changed)))
 
 
 def doing(changes: Iterable[Action]) -> list[str]:
     """What changes were for, in the words of who made them, each once; else the files that they changed."""
     changes = tuple(changes)
-    reasons = dict.fromkeys(filter(None, (told(action.reasoning) for action in changes)))
+    reasons = dict.fromkeys(filter(None, (strip_label(action.reasoning) for action in changes)))
     return list(reasons)[-_MAX_TOLD:] or [f"Change {file}" for file in files_of(changes)[-_MAX_TOLD:]]
 
 
@@ -109,7 +109,7 @@ def place_of(attempt: Attempt) -> str:
 def _repair(attempt: Attempt, error: Sighting, changes: Sequence[Action], failed: Action, passed: Action) -> Repair:
     return Repair(
         error=error,
-        description=line("; ".join(doing(changes))),
+        description=one_line("; ".join(doing(changes))),
         diff="\n".join(part for change in changes for part in diff_of(change))[:_MAX_TEXT],
         files=files_of(changes),
         trace=f"{place_of(attempt)}, actions {failed.number} → {passed.number}",
@@ -120,7 +120,7 @@ def _repair(attempt: Attempt, error: Sighting, changes: Sequence[Action], failed
 
 def _comes_again(error: Sighting, place: int, last: Iterable[tuple[int, str]]) -> bool:
     """Whether one of the errors met last is this one in a few more words."""
-    again = matcher(error.signature)
+    again = safe_matcher(error.signature)
     newest = sorted((other for other in last if other[0] > place), reverse=True)[:MAX_LOOKED]
     return any(again.matches(message) for _, message in newest)
 

@@ -11,13 +11,13 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from core.base.record_text import told
+from core.base.record_text import strip_label
 from core.episodes.loop_links import LoopNames
 from core.episodes.similar_tasks import past_tasks
 from core.extraction.contradiction import Demand, demand_of, spaced
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
-from core.retrieval.similarity import ManyTexts, words_in_order
+from core.retrieval.similarity import ManyTexts, sorted_words
 
 CLUSTER_ID: Final = "recurring-"
 """What the ids of clusters begin with."""
@@ -50,8 +50,8 @@ class Saying(NamedTuple):
     @classmethod
     def of(cls, learning: str) -> Saying:
         """A learning by its words in order."""
-        text = told(learning)
-        return cls(words_in_order(spaced(text)), demand_of(text))
+        text = strip_label(learning)
+        return cls(sorted_words(spaced(text)), demand_of(text))
 
     @property
     def letters(self) -> tuple[str, bool, str]:

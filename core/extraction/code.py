@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.base.record_text import storable
+from core.base.record_text import replace_surrogates
 
 _MAX_DIFF: Final = 20_000
 _MAX_LINES: Final = 30
@@ -85,7 +85,7 @@ def template(diff: str, message: str) -> Template | None:
         diff: Untrusted: a unified diff, or only its lines with `+` in front.
         message: Of the error that it settled; the names it quotes become placeholders.
     """
-    code = storable(_added(diff))
+    code = replace_surrogates(_added(diff))
     if not code:
         return None
     code = "".join(_line(line) for line in code.splitlines(keepends=True))

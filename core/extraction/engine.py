@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from core.base.record_text import told
+from core.base.record_text import strip_label
 from core.config.settings import ExtractionSettings
 from core.extraction.alternatives import with_alternatives
 from core.extraction.approaches import approaches
@@ -85,5 +85,6 @@ def _failures(material: Material, repair: Repair) -> int:
     missed = sum(action(one).casefold() == tried and not passes(one) for one in material.iterations)
     runs = ((run, held) for one in material.sessions for run, held in zip(one.executions, one.verdicts, strict=True))
     return missed + sum(
-        held is False and run.fix is not None and told(run.fix.description).casefold() == tried for run, held in runs
+        held is False and run.fix is not None and strip_label(run.fix.description).casefold() == tried
+        for run, held in runs
     )

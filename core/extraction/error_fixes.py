@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from core.base.record_text import slug
+from core.base.record_text import make_slug
 from core.debug_memory.error_signatures import location_hint
 from core.extraction.code import language, template
 from core.extraction.fix_kinds import fix_category, fix_description, languages_of, tags
@@ -51,7 +51,7 @@ def error_patterns(material: Material, repairs: Iterable[Repair]) -> Iterator[tu
             **first_use(at),
             "tags": tags(spoken, category, error.error_type, places(material, repair)),
         }
-        name = _SLUGS.get(category) or slug(_VARIABLE.sub(" ", error.signature), "error")
+        name = _SLUGS.get(category) or make_slug(_VARIABLE.sub(" ", error.signature), "error")
         yield Proposal(type=PatternType.ERROR, slug=name, record=record, trace=(repair.trace,)), repair
 
 

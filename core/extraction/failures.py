@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from core.base.record_text import line, slug, told
+from core.base.record_text import make_slug, one_line, strip_label
 from core.base.text import plural
 from core.config.settings import ExtractionSettings
 from core.extraction.attempts import repeated_errors
@@ -69,7 +69,7 @@ def _repeated(material: Material, repairs: Sequence[Repair], least: int) -> Iter
             material,
             approach=f"{doing}, again and again, though the error stays the same",
             mode="repeated_same_error",
-            symptoms=[f"{error.where}: {line(error.message, 120)}" for error in times],
+            symptoms=[f"{error.where}: {one_line(error.message, 120)}" for error in times],
             why=_cause(material, last.signature)
             or reason_for(material, last.iteration)
             or f"The error came {len(times)} times: what was changed is not its cause",
@@ -108,11 +108,11 @@ def _refuted(material: Material) -> Iterator[Proposal]:
                 continue
             yield _proposal(
                 material,
-                approach=told(run.fix.description),
+                approach=strip_label(run.fix.description),
                 mode="incorrect_fix",
-                symptoms=[line(failure.message, 120) for failure in run.failures if failure.message],
-                why=line(run.analysis.root_cause) if run.analysis else "",
-                better=told(worked[-1]) if worked else line("; ".join(session.recommendations[:1])),
+                symptoms=[one_line(failure.message, 120) for failure in run.failures if failure.message],
+                why=one_line(run.analysis.root_cause) if run.analysis else "",
+                better=strip_label(worked[-1]) if worked else one_line("; ".join(session.recommendations[:1])),
                 iteration=session.iteration,
                 at=run.at,
                 trace=f"debug session {session.id}, attempt {run.attempt}: verification failed",
@@ -132,12 +132,12 @@ def _grown(material: Material, settings: ExtractionSettings) -> Iterator[Proposa
     if most is not None and most[1] >= settings.scope_growth * first and most[1] - first >= settings.scope_files:
         iteration, symptom = most[0], f"{first} files at first, {most[1]} in iteration {most[0].number}"
     elif told_of:
-        iteration, symptom = told_of[0][0], line(told_of[0][1])
+        iteration, symptom = told_of[0][0], one_line(told_of[0][1])
     else:
         return
     yield _proposal(
         material,
-        approach=action(iteration) or line(material.goal),
+        approach=action(iteration) or one_line(material.goal),
         mode="scope_creep",
         symptoms=[symptom],
         why="The change reached further than the task asked for",
@@ -167,7 +167,7 @@ def _degraded(material: Material, run: Sequence[Iteration], recovery: Iteration 
     series = " → ".join(f"{_quality(iteration):.0%}" for iteration in run)
     return _proposal(
         material,
-        approach="; ".join(list(steps)[:_MAX_TRIED]) or line(material.goal),
+        approach="; ".join(list(steps)[:_MAX_TRIED]) or one_line(material.goal),
         mode="quality_degradation",
         symptoms=[f"Quality fell: {series}"],
         why=_learned(falling[-1]),
@@ -186,7 +186,7 @@ def _warned(material: Material) -> Iterator[Proposal]:
             material,
             approach=warned.approach,
             mode=failure_mode(" ".join((warned.approach, one.analysis, one.observation))),
-            symptoms=[line(one.observation, 120)] if one.observation else [],
+            symptoms=[one_line(one.observation, 120)] if one.observation else [],
             why=warned.why,
             better=warned.better,
             iteration=one.iteration,
@@ -204,10 +204,10 @@ def _lost(material: Material) -> Iterator[Proposal]:
     if not steps:
         return
     last = material.iterations[-1]
-    results = [line(iteration.result, 160) for iteration in material.iterations if iteration.result]
+    results = [one_line(iteration.result, 160) for iteration in material.iterations if iteration.result]
     yield _proposal(
         material,
-        approach=line(f"{line(loop.task, 120)}: {'; '.join(list(steps)[-_MAX_TRIED:])}"),
+        approach=one_line(f"{one_line(loop.task, 120)}: {'; '.join(list(steps)[-_MAX_TRIED:])}"),
         mode="performance_regression" if _PERFORMANCE.search(" ".join(loop.criteria)[:2000]) else "incorrect_fix",
         symptoms=results[-_MAX_SYMPTOMS:],
         why=next((_learned(one) for one in reversed(material.iterations) if one.learnings), ""),
@@ -234,16 +234,16 @@ def _proposal(
     at = at or ended(material)
     record: dict[str, Any] = {
         "type": "anti_pattern",
-        "approach_description": line(approach),
+        "approach_description": one_line(approach),
         "failure_mode": mode,
         "failure_symptoms": list(symptoms)[:_MAX_SYMPTOMS],
     }
     if why:
-        record["why_it_fails"] = line(why)
+        record["why_it_fails"] = one_line(why)
     if better:
-        record["better_alternative"] = {"description": line(better)}
+        record["better_alternative"] = {"description": one_line(better)}
     told_of: dict[str, Any] = {} if iteration is None else {"failure_iteration": iteration}
-    tags = (languages_of(task), mode.replace("_", "-"), analyse_task(line(task)).category, domain((task,)))
+    tags = (languages_of(task), mode.replace("_", "-"), analyse_task(one_line(task)).category, domain((task,)))
     record |= {
         "source_loops": [source(material, at, **told_of)],
         "failure_rate": 1.0,
@@ -252,7 +252,7 @@ def _proposal(
         "tags": list(dict.fromkeys(filter(None, tags))),
     }
     return Proposal(
-        type=PatternType.ANTI, slug=slug(approach, mode.replace("_", "-")), record=record, trace=(line(trace),)
+        type=PatternType.ANTI, slug=make_slug(approach, mode.replace("_", "-")), record=record, trace=(one_line(trace),)
     )
 
 
@@ -285,12 +285,12 @@ def _cause(material: Material, signature: str) -> str:
         for run in session.executions:
             errors = (sighting(failure, "", None, None) for failure in run.failures)
             if run.analysis and any(error and error.signature == signature for error in errors):
-                return line(run.analysis.root_cause)
+                return one_line(run.analysis.root_cause)
     return ""
 
 
 def _learned(iteration: Iteration) -> str:
-    return told(iteration.learnings[-1]) if iteration.learnings else ""
+    return strip_label(iteration.learnings[-1]) if iteration.learnings else ""
 
 
 def _quality(iteration: Iteration) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import Final
 
-from core.base.record_text import line
+from core.base.record_text import one_line
 from core.extraction.code import added_lines
 from core.retrieval.task import analyse_task
 
@@ -131,7 +131,7 @@ def fix_category(description: str, diff: str, cause: str, message: str) -> str:
 
 def fix_description(description: str, category: str, message: str) -> str:
     """What to do, in general where the words say no more than the category does; else in the loop's own words."""
-    told = line(description)
+    told = one_line(description)
     words = dict(_IN_WORDS)[category] if category in ("add_null_check", "add_import") else None
     if not told or (words and words.search(told)):
         for general, about, text in _GENERAL:
@@ -168,4 +168,4 @@ def _names(place: str) -> Iterator[str]:
 
 def languages_of(*texts: str) -> str:
     """(3) `language` that a text mentions first, "" if none."""
-    return next((name for text in texts for name in analyse_task(line(text)).languages), "")
+    return next((name for text in texts for name in analyse_task(one_line(text)).languages), "")

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from core.base.record_text import told
+from core.base.record_text import strip_label
 from core.extraction.errors import Sighting, failing, in_iteration, sighting
 from core.records.debug_sessions import DebugSession, Execution, Failure, Fix
 from core.records.events import Event
@@ -56,7 +56,7 @@ def passes(iteration: Iteration) -> bool:
 
 def action(iteration: Iteration) -> str:
     """What an iteration did, in its own words; "" if it does not say."""
-    return told(iteration.fix.description if iteration.fix and iteration.fix.description else iteration.action)
+    return strip_label(iteration.fix.description if iteration.fix and iteration.fix.description else iteration.action)
 
 
 def _of_iterations(iterations: Sequence[Iteration]) -> Iterator[Repair]:
@@ -116,7 +116,7 @@ def _of_session(session: DebugSession) -> Iterator[Repair]:
             if error is not None and not (following and _fails_with(following, error.signature)):
                 yield Repair(
                     error=error,
-                    description=told(fix.description) or told(analysis.strategy if analysis else ""),
+                    description=strip_label(fix.description) or strip_label(analysis.strategy if analysis else ""),
                     diff=fix.diff,
                     files=fix.files or ((session.file_path,) if session.file_path else ()),
                     cause=analysis.category if analysis else "",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
-from core.base.text import matcher
+from core.base.text import safe_matcher
 from core.extraction.errors import message_in
 from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Snapshot
@@ -92,7 +92,7 @@ class Known:
 
 
 def _share(regex: str, texts: tuple[str, ...]) -> float:
-    found = matcher(regex)
+    found = safe_matcher(regex)
     return sum(map(found.matches, texts)) / len(texts) if texts else 0.0
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from core.base.record_text import line, told
+from core.base.record_text import one_line, strip_label
 from core.extraction.errors import message_in, sighting
 from core.extraction.fixes import Repair
 from core.learning.inversion import polarity_lint
@@ -50,7 +50,7 @@ def reflected_repairs(material: Material) -> Iterator[Repair]:
         return
     for one in _telling(material):
         message = next(filter(None, (message_in(text) for text in (one.observation, one.analysis))), "")
-        what = told(one.learning) or _actions(one)
+        what = strip_label(one.learning) or _actions(one)
         if not message or not what or message_in(what) or warned_of(what):
             continue
         if error := sighting(Failure(message=message), place_of_reflection(one), one.iteration, one.at):
@@ -61,9 +61,9 @@ def warnings_in(material: Material) -> list[Warned]:
     """What reflections warn of, each once, the newest ones."""
     found: dict[str, Warned] = {}
     for one in _telling(material):
-        learning = told(one.learning)
+        learning = strip_label(one.learning)
         if approach := warned_of(learning):
-            found.setdefault(approach.casefold(), Warned(approach, line(one.analysis), _actions(one), one))
+            found.setdefault(approach.casefold(), Warned(approach, one_line(one.analysis), _actions(one), one))
     return list(found.values())[:_MAX_WARNINGS]
 
 
@@ -73,7 +73,7 @@ def reflected_steps(material: Material) -> list[str]:
     for one in reversed(tuple(_telling(material))):
         if one.kind == "success_pattern" or one.trigger == "success":
             texts = (*one.actions, "" if one.actions else one.learning)
-            steps |= dict.fromkeys(filter(None, map(told, texts)))
+            steps |= dict.fromkeys(filter(None, map(strip_label, texts)))
     return list(steps)
 
 
@@ -82,7 +82,7 @@ def reason_for(material: Material, iteration: int | None) -> str:
     if iteration is None:
         return ""
     own = (one for one in _telling(material) if one.iteration == iteration)
-    return next((text for one in own if (text := line(one.analysis) or told(one.learning))), "")
+    return next((text for one in own if (text := one_line(one.analysis) or strip_label(one.learning))), "")
 
 
 def _telling(material: Material) -> Iterator[Reflection]:
@@ -91,7 +91,7 @@ def _telling(material: Material) -> Iterator[Reflection]:
 
 
 def _actions(one: Reflection) -> str:
-    return line("; ".join(filter(None, map(told, one.actions))))
+    return one_line("; ".join(filter(None, map(strip_label, one.actions))))
 
 
 def _reached(material: Material) -> bool:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from core.base.errors import BadInput
-from core.base.record_text import line
+from core.base.record_text import one_line
 from core.records.material import Material
 from core.records.patterns import Pattern, PatternType
 from core.sources.patterns import read_patterns
@@ -28,7 +28,7 @@ def source(material: Material, at: datetime | None, *, by: str = "", **told: Any
     if at is not None:
         entry["timestamp"] = stamp(at)
     if by:
-        entry["contributed_by"] = line(by)
+        entry["contributed_by"] = one_line(by)
     return entry
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from core.base.record_text import line, slug, told
+from core.base.record_text import make_slug, one_line, strip_label
 from core.config.settings import ExtractionSettings
 from core.extraction.clustering import LEAST_LOOPS, Cluster
 from core.extraction.errors import Sighting, message_in, sighting
@@ -59,8 +59,8 @@ def _proposal(
     known: Known,
     settings: ExtractionSettings,
 ) -> Proposal:
-    learning = told(cluster.text)
-    tasks = [line(asked[source]) for source in cluster.sources if asked.get(source)]
+    learning = strip_label(cluster.text)
+    tasks = [one_line(asked[source]) for source in cluster.sources if asked.get(source)]
     first = {member.source: member.reflection for member in reversed(cluster.members)}
     lineage = {"source_loops": [_source(source, first[source]) for source in cluster.sources]}
     seen = {**lineage, **first_use(cluster.members[0].reflection.at)}
@@ -90,7 +90,7 @@ def _success_pattern(
         "usage_count": 1,
         "tags": _tags(languages_of(learning, *tasks), category, domain((learning, *tasks))),
     }
-    return Proposal(type=PatternType.SUCCESS, slug=slug(learning, category), record=record, trace=trace)
+    return Proposal(type=PatternType.SUCCESS, slug=make_slug(learning, category), record=record, trace=trace)
 
 
 def _anti_pattern(
@@ -98,12 +98,12 @@ def _anti_pattern(
 ) -> Proposal:
     mode = failure_mode(" ".join((warned, cluster.central.analysis, cluster.central.observation)))
     record: dict[str, Any] = {"type": "anti_pattern", "approach_description": warned, "failure_mode": mode}
-    if symptoms := dict.fromkeys(line(one.observation, 120) for _, one in cluster.members if one.observation):
+    if symptoms := dict.fromkeys(one_line(one.observation, 120) for _, one in cluster.members if one.observation):
         record["failure_symptoms"] = list(symptoms)[:_MAX_SYMPTOMS]
     if why := next((one.analysis for one in _central_first(cluster) if one.analysis), ""):
-        record["why_it_fails"] = line(why)
+        record["why_it_fails"] = one_line(why)
     if steps := _steps(cluster):
-        record["better_alternative"] = {"description": line("; ".join(steps))}
+        record["better_alternative"] = {"description": one_line("; ".join(steps))}
     language, category = languages_of(warned, *tasks), _category(warned, tasks)
     record |= {
         **seen,
@@ -111,7 +111,7 @@ def _anti_pattern(
         "occurrence_count": 1,
         "tags": _tags(language, mode.replace("_", "-"), category, domain((warned, *tasks))),
     }
-    return Proposal(type=PatternType.ANTI, slug=slug(warned, mode.replace("_", "-")), record=record, trace=trace)
+    return Proposal(type=PatternType.ANTI, slug=make_slug(warned, mode.replace("_", "-")), record=record, trace=trace)
 
 
 def _error_pattern(
@@ -130,7 +130,7 @@ def _error_pattern(
         "usage_count": 1,
         "tags": tags(languages_of(*tasks, error.message), category, error.error_type, (error.file, learning, *tasks)),
     }
-    return Proposal(type=PatternType.ERROR, slug=slug(learning, "error"), record=record, trace=trace)
+    return Proposal(type=PatternType.ERROR, slug=make_slug(learning, "error"), record=record, trace=trace)
 
 
 def _common_error(cluster: Cluster) -> Sighting | None:
@@ -150,7 +150,7 @@ def _common_error(cluster: Cluster) -> Sighting | None:
 
 def _steps(cluster: Cluster) -> list[str]:
     """What was to be done about it, the central one's items first."""
-    items = (line(item) for one in _central_first(cluster) for item in one.actions)
+    items = (one_line(item) for one in _central_first(cluster) for item in one.actions)
     return list(dict.fromkeys(filter(None, items)))[:_MAX_STEPS]
 
 
@@ -175,8 +175,8 @@ def _source(source: str, one: Reflection) -> dict[str, Any]:
 def _told_where(source: str, one: Reflection) -> str:
     for label, number in (("attempt", one.attempt), ("iteration", one.iteration)):
         if number is not None:
-            return f"{line(source, 80)} {label} {number}"
-    return line(source, 80)
+            return f"{one_line(source, 80)} {label} {number}"
+    return one_line(source, 80)
 
 
 def _compared(proposal: Proposal, cluster: Cluster, known: Known, settings: ExtractionSettings) -> Proposal:

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from core.base.text import matcher
+from core.base.text import safe_matcher
 from core.config.settings import ExtractionSettings
 from core.debug_memory.error_signatures import generalize_message
 from core.extraction.errors import Sighting
@@ -120,7 +120,9 @@ def _told_before(new: Pattern, known: Pattern, loop_id: str) -> bool:
         # The message itself is not at hand; without escapes its signature reads as one of its kind.
         text = new.error_pattern.replace("\\", "")
         return known.error_pattern == new.error_pattern or (
-            known.category == new.category and bool(known.error_pattern) and matcher(known.error_pattern).matches(text)
+            known.category == new.category
+            and bool(known.error_pattern)
+            and safe_matcher(known.error_pattern).matches(text)
         )
     if new.type is PatternType.SUCCESS:  # one approach a loop; as a later source it may have used another's
         return known.source_loops[0].loop_id == loop_id and known.category == new.category

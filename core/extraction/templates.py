@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from core.base.record_text import line, slug
+from core.base.record_text import make_slug, one_line
 from core.extraction.code import LANGUAGES, purpose, template
 from core.extraction.error_fixes import places, repair_language
 from core.extraction.fix_kinds import fix_category, fix_description, tags
@@ -30,12 +30,12 @@ def code_templates(material: Material, repairs: Iterable[Repair]) -> Iterator[Pr
             "template_code": code.code,
             "description": fix_description(repair.description, category, error.message),
             "placeholders": {name: purpose(name) for name in code.placeholders},
-            "use_case": line(f"{error.error_type}: {error.signature}"),
+            "use_case": one_line(f"{error.error_type}: {error.signature}"),
             "source_loops": [material.loop_id],
             "usage_count": 1,
             "success_rate": 1.0,
             **first_use(repair.at or ended(material)),
             "tags": tags(spoken, category, error.error_type, places(material, repair)),
         }
-        name = slug(category.removeprefix("add_").replace("_", " "), "code")
+        name = make_slug(category.removeprefix("add_").replace("_", " "), "code")
         yield Proposal(type=PatternType.TEMPLATE, slug=name, record=record, trace=(repair.trace,))

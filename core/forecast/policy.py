@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from core.base.errors import BadInput
 from core.base.text import plural, visible_line
-from core.base.validation import shown
+from core.base.validation import format_value
 from core.config.paths import ProjectPaths
 from core.learning.assessment import HUMAN
 from core.ledger.ledger import FILE as LEDGER
@@ -112,21 +112,21 @@ _FIELDS: Final = {rule_name(field): field for field in Policy.__struct_fields__}
 def _nearest(key: str) -> str:
     near = difflib.get_close_matches(key[:_NAME_CHARS].casefold().replace("_", "-"), _FIELDS, n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_FIELDS)}"
-    return f"no rule {shown(key)}; {hint}"
+    return f"no rule {format_value(key)}; {hint}"
 
 
 def _value(file: str, key: str, value: Any) -> Any:
     switch = _SWITCH.get(str(value).strip().casefold(), normalize.flag(value))
     if not key.startswith("max-"):
         if switch is None:
-            raise BadInput(f"{file}: {key} must be on or off, not {shown(value)}")
+            raise BadInput(f"{file}: {key} must be on or off, not {format_value(value)}")
         return switch
     limit = normalize.count(value)
     if limit is not None:
         return limit
     if switch is False:
         return None
-    raise BadInput(f"{file}: {key} must be a whole number from 0 on or off, not {shown(value)}")
+    raise BadInput(f"{file}: {key} must be a whole number from 0 on or off, not {format_value(value)}")
 
 
 def check(policy: Policy, view: ProjectState, paths: ProjectPaths) -> tuple[Kept, ...]:

@@ -26,7 +26,7 @@ from core.records.findings import Finding, Severity
 from core.records.loops import InjectedUse, Iteration, Liveness, Loop, LoopStatus, Outcome
 from core.records.patterns import Claim, Pattern
 from core.records.snapshot import Snapshot
-from core.retrieval.index import LazyIndex
+from core.retrieval.index import LazyPatternIndex
 from core.retrieval.similarity import LazySimilarity
 from core.review.queue import review_queue
 from core.state.project_state import ProjectState
@@ -71,7 +71,7 @@ def view_at(view: ProjectState, when: datetime) -> ProjectState:
     return ProjectState(
         snapshot,
         board,
-        LazyIndex(snapshot.patterns),
+        LazyPatternIndex(snapshot.patterns),
         LazySimilarity(snapshot.patterns),
         queue,
         view.settings,

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from core.base.errors import BadInput
-from core.base.validation import check_amount, check_count, check_half_life, check_text, shown
+from core.base.validation import check_amount, check_count, check_half_life, check_text, format_value
 from core.config.settings import LearningSettings
 from core.learning.decay import decayed_value, moment, set_moment
 from core.learning.outcomes import Verdict
@@ -46,7 +46,7 @@ class FeedbackEvent(Struct, frozen=True, kw_only=True):
         for field in ("id", "criterion", "bead_id", "context"):
             check_text(getattr(self, field), field)
         if self.type not in tuple(Verdict):
-            raise BadInput(f"type must be helpful, harmful or neutral, not {shown(self.type)}")
+            raise BadInput(f"type must be helpful, harmful or neutral, not {format_value(self.type)}")
         set_moment(self, "timestamp")
         check_amount(self.raw_value, "raw_value", 1)
 
@@ -124,7 +124,7 @@ def criterion_weight(
         if event.type != Verdict.NEUTRAL:
             validated.append(min(at, today))
     if len(names) > 1:
-        raise BadInput(f"criterion must be the same in all events, not {' and '.join(map(shown, [*names][:2]))}")
+        raise BadInput(f"criterion must be the same in all events, not {' and '.join(map(format_value, [*names][:2]))}")
     # fsum rounds once, so that the order of the events can't matter.
     helpful, harmful = math.fsum(worth[Verdict.HELPFUL]), math.fsum(worth[Verdict.HARMFUL])
     no_data = not helpful + harmful
@@ -174,9 +174,9 @@ def apply_weights(
     """
     for name, weight in weights.items():
         if not isinstance(weight, CriterionWeight):
-            raise BadInput(f"weight of {shown(name)} must be a CriterionWeight, not {shown(weight)}")
+            raise BadInput(f"weight of {format_value(name)} must be a CriterionWeight, not {format_value(weight)}")
     for name, score in scores.items():
-        check_amount(score, f"score of {shown(name)}", 1)
+        check_amount(score, f"score of {format_value(name)}", 1)
     effective = {name: effective_weight(weights[name], settings) if name in weights else 1.0 for name in scores}
     weighted = {name: score * effective[name] for name, score in scores.items()}
     total = math.fsum(effective.values())

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from core.base.errors import BadInput
-from core.base.validation import check_half_life, shown
+from core.base.validation import check_half_life, format_value
 from core.records.times import parse_time
 
 SECONDS_PER_DAY: Final = 86_400.0
@@ -46,5 +46,5 @@ def moment(value: str | datetime, field: str) -> datetime:
     """`value` as an aware UTC time, else `BadInput` naming the field."""
     parsed = parse_time(value)
     if parsed is None:
-        raise BadInput(f"{field} must be an ISO-8601 time, not {shown(value)}")
+        raise BadInput(f"{field} must be an ISO-8601 time, not {format_value(value)}")
     return parsed

@@ -12,9 +12,9 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from core.base.errors import BadInput
-from core.base.prompt_text import field
+from core.base.prompt_text import escape_inline
 from core.base.text import MAX_SUBJECT, plural
-from core.base.validation import check_flag, check_text, shown
+from core.base.validation import check_flag, check_text, format_value
 from core.config.settings import InjectionSettings
 from core.learning.decay import moment, set_moment
 from core.learning.storage import ErrorStorage, MemoryErrors
@@ -91,7 +91,7 @@ def _error_type(value: str) -> ErrorType:
         return ErrorType(value)
     except ValueError:
         known = ", ".join(ErrorType)
-        raise BadInput(f"error_type must be one of {known}, not {shown(value)}") from None
+        raise BadInput(f"error_type must be one of {known}, not {format_value(value)}") from None
 
 
 def classify_error(message: str) -> ErrorType:
@@ -192,9 +192,9 @@ def _parts(error_type: ErrorType, entries: list[ErrorEntry]) -> Iterator[str]:
 
 def _told(text: str) -> str:
     """A recorded text as it may be put into a prompt; see docs/safety.md#tiers-of-the-scan."""
-    from core.scanning.messages import unless_harmful  # recording an error does not need the scan
+    from core.scanning.messages import render_if_safe  # recording an error does not need the scan
 
-    return unless_harmful(text, lambda said: field(said, _MAX_CHARS), orders=False, happened=True)
+    return render_if_safe(text, lambda said: escape_inline(said, _MAX_CHARS), orders=False, happened=True)
 
 
 def _time(at: datetime) -> str:

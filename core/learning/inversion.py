@@ -11,9 +11,9 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from core.base.errors import BadInput
-from core.base.prompt_text import bare
+from core.base.prompt_text import escape_line
 from core.base.text import visible_line
-from core.base.validation import check_amount, check_count, check_flag, check_text, check_texts, shown
+from core.base.validation import check_amount, check_count, check_flag, check_text, check_texts, format_value
 from core.config.settings import AntiPatternSettings, InjectionSettings
 from core.learning.decay import moment, set_moment
 from core.learning.statistics import percent
@@ -68,7 +68,7 @@ class ObservedPattern(Struct, frozen=True, kw_only=True):
             check_texts(getattr(self, field), field)
             force_setattr(self, field, tuple(getattr(self, field)))
         if self.kind not in ("pattern", "anti_pattern"):
-            raise BadInput(f"kind must be pattern or anti_pattern, not {shown(self.kind)}")
+            raise BadInput(f"kind must be pattern or anti_pattern, not {format_value(self.kind)}")
         check_count(self.success_count, "success_count")
         check_count(self.failure_count, "failure_count")
         check_flag(self.is_negative, "is_negative")
@@ -213,7 +213,7 @@ def record_observation(
 
 def format_anti_patterns(patterns: Iterable[ObservedPattern]) -> str:
     """The anti-patterns among `patterns` for a prompt (2) Using Anti-Patterns in Prompts; "" if there are none."""
-    lines = [f"- {bare(pattern.content, MAX_CHARS)}" for pattern in patterns if pattern.is_negative]
+    lines = [f"- {escape_line(pattern.content, MAX_CHARS)}" for pattern in patterns if pattern.is_negative]
     return _section("Anti-Patterns to Avoid", "Based on past failures, avoid these decomposition strategies:", lines)
 
 
@@ -232,7 +232,7 @@ def format_successful_patterns(patterns: Iterable[ObservedPattern], min_success_
         good, total = pattern.success_count, pattern.success_count + pattern.failure_count
         if not pattern.is_negative and total and good / total >= min_success_rate:
             share = f"{good} of {total} times, {percent(good, total)}%"
-            ranked.append((-good / total, -total, pattern.id, f"- {bare(pattern.content, MAX_CHARS)} ({share})"))
+            ranked.append((-good / total, -total, pattern.id, f"- {escape_line(pattern.content, MAX_CHARS)} ({share})"))
     lines = [line for *_, line in sorted(ranked)]
     return _section("Successful Patterns", "These decomposition strategies worked before:", lines)
 

@@ -13,9 +13,9 @@ from msgspec.structs import force_setattr, replace
 from numpy.typing import NDArray
 
 from core.base.errors import BadInput, Refused
-from core.base.prompt_text import bare
+from core.base.prompt_text import escape_line
 from core.base.text import visible_line
-from core.base.validation import check_amount, check_choice, check_count, check_text, shown
+from core.base.validation import check_amount, check_choice, check_count, check_text, format_value
 from core.config.settings import InjectionSettings, MaturitySettings
 from core.learning.decay import decayed_value, moment, set_moment
 from core.learning.statistics import percent
@@ -73,7 +73,7 @@ class MaturityFeedback(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         check_text(self.pattern_id, "pattern_id")
         if self.type not in ("helpful", "harmful"):
-            raise BadInput(f"type must be helpful or harmful, not {shown(self.type)}")
+            raise BadInput(f"type must be helpful or harmful, not {format_value(self.type)}")
         set_moment(self, "timestamp")
         check_amount(self.weight, "weight", 1)
 
@@ -288,7 +288,7 @@ def update_maturity(
     now = moment(now, "now")
     for event in events:
         if event.pattern_id != maturity.pattern_id:
-            own, other = shown(maturity.pattern_id), shown(event.pattern_id)
+            own, other = format_value(maturity.pattern_id), format_value(event.pattern_id)
             raise BadInput(f"pattern_id of every event must be {own}, not {other}")
     helpful, harmful = decayed_counts(events, now, settings)
     counted = replace(
@@ -369,6 +369,6 @@ def format_patterns_with_maturity(patterns: Mapping[str, PatternMaturity]) -> st
     for state in (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE):
         found = [(text, maturity) for text, maturity in patterns.items() if maturity.state is state]
         if found:
-            lines = (f"- {bare(text, _MAX_CHARS)}: {format_maturity(maturity)}" for text, maturity in found)
+            lines = (f"- {escape_line(text, _MAX_CHARS)}: {format_maturity(maturity)}" for text, maturity in found)
             parts.append("\n".join([f"### {state.capitalize()}", "", *lines]))
     return "\n\n".join(["## Patterns by Maturity", *parts]) if parts else ""

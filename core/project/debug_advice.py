@@ -16,8 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.errors import Refused
-from core.base.prompt_text import field, quoted
-from core.base.text import matcher
+from core.base.prompt_text import escape_inline, escape_quoted
+from core.base.text import safe_matcher
 from core.debug_memory.effectiveness import Held
 from core.debug_memory.error_signatures import generalize_message
 from core.debug_memory.error_text import split_error
@@ -32,7 +32,7 @@ from core.retrieval.relevance import WEIGHTS, relevance
 from core.retrieval.rendering import render_context
 from core.retrieval.task import analyse_task
 from core.scanning.context_scan import completed_by, put_together, when_cut, without_put_together
-from core.scanning.messages import unless_harmful
+from core.scanning.messages import render_if_safe
 from core.sources.debug_sessions import split_location
 from core.state.project_state import ProjectState
 
@@ -212,7 +212,7 @@ def _known_fix(
         fix=(run.fix.description or run.fix.diff_summary) if run.fix else "",
         held=held,
         results=results,
-        alike=bool(signature) and matcher(signature).matches(failure.message),
+        alike=bool(signature) and safe_matcher(signature).matches(failure.message),
         same_file=same_file(error.file, failure.file or session.file_path),
     )
 
@@ -293,13 +293,13 @@ _HELD: Final = {True: "verified", False: "did not help", None: "not verified"}
 
 def _fix_lines(fix: KnownFix, limit: int, orders: bool) -> list[str]:
     failure = fix.failure
-    withhold = partial(unless_harmful, orders=orders)
-    shown = partial(field, limit=limit)
+    withhold = partial(render_if_safe, orders=orders)
+    shown = partial(escape_inline, limit=limit)
     file = withhold(failure.file or fix.session.file_path, shown, happened=True)
     name = withhold(failure.error_type or "Error", partial(_bold, limit=limit), happened=True)
     lines = [name + (f" in {file}" if file else "")]
     if failure.message:
-        lines.append(f"Error: {withhold(failure.message, partial(quoted, limit=limit), happened=True)}")
+        lines.append(f"Error: {withhold(failure.message, partial(escape_quoted, limit=limit), happened=True)}")
     if fix.cause:
         lines.append(f"Cause: {withhold(fix.cause, shown, happened=True)}")
     if fix.fix:
@@ -314,13 +314,13 @@ def _fix_lines(fix: KnownFix, limit: int, orders: bool) -> list[str]:
 def _bold(text: str, limit: int) -> str:
     # Inside the bold a single asterisk or backslash at either end would already break it.
     escaped = text.replace("\\", "\\\\").replace("*", "\\*")
-    return f"**{field(escaped, limit)}**"
+    return f"**{escape_inline(escaped, limit)}**"
 
 
 def _template_lines(template: FixTemplate, limit: int, orders: bool) -> list[str]:
-    withhold = partial(unless_harmful, orders=orders)
+    withhold = partial(render_if_safe, orders=orders)
     told = template.held.text or f"said to work {rounded(max(template.claimed) * 100)}% of the time"
     lines = [f"{withhold(template.pattern, partial(_bold, limit=limit))} ({told})"]
     if template.fix_template:
-        lines.append(f"Template: {withhold(template.fix_template, partial(field, limit=limit))}")
+        lines.append(f"Template: {withhold(template.fix_template, partial(escape_inline, limit=limit))}")
     return lines

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from core.base.errors import Conflict, MovedOn, Refused, UnknownRecord
+from core.base.errors import Conflict, Refused, StaleDecision, UnknownRecord
 from core.base.text import visible_line
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
@@ -280,7 +280,7 @@ class Decider(Reader):
                 self.apply(touched)
                 try:
                     return self._with_derived(self._applied(decide, touched))
-                except MovedOn:
+                except StaleDecision:
                     if not left:
                         raise
             raise AssertionError

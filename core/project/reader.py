@@ -23,7 +23,7 @@ from core.records.loops import LoopStory
 from core.records.patterns import PatternType
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings
-from core.retrieval.index import LazyIndex
+from core.retrieval.index import LazyPatternIndex
 from core.retrieval.learnings import LazyLearnings
 from core.retrieval.similarity import LazySimilarity
 from core.review.background_search import Prospects
@@ -221,7 +221,7 @@ class Reader:
         now = self._clock()
         if delta is None:
             board = Scoreboard.build(snapshot, now, self.settings)
-            index = LazyIndex(snapshot.patterns)
+            index = LazyPatternIndex(snapshot.patterns)
             likeness = LazySimilarity(snapshot.patterns)
             debug = LazyDebugIndex(snapshot.debug_sessions)
             learnings = LazyLearnings(snapshot)

@@ -119,7 +119,7 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
         description: Fix, approach, approach to avoid, or template description, by type.
         category: fix_category / task_category / failure_mode / language.
         error_type, error_pattern, location_hints: Error signature. `error_pattern` is a regex from a file:
-            only `core.base.text.matcher` may run it.
+            only `core.base.text.safe_matcher` may run it.
         task_pattern: `task_description_pattern`, a regex from a file as well.
         use_case: When to use a template.
         template_code, template_language, placeholders: Code, of error patterns and templates.

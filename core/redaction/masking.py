@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from core.redaction.names import folded
+from core.redaction.names import fold_case
 
-Mark = Callable[[str, str], str]
+MaskFormat = Callable[[str, str], str]
 """What stands in the place of a secret: (kind, the secret itself) -> mark."""
 
 _SHORTEST: Final = 8
@@ -30,28 +30,28 @@ _MAX_KEPT: Final = 256
 """Characters of a text whose masked form is kept: cells of tables are drawn again and again."""
 
 
-def masked(text: str) -> str:
+def mask_secrets(text: str) -> str:
     """`text` with a mark such as `[secret: GitHub token, 40 characters]` in the place of every secret.
 
     What is masked is not masked again. About 1 us a short text that holds nothing like a secret.
     """
     if len(text) < _SHORTEST:
         return text
-    return _masked_short(text) if len(text) <= _MAX_KEPT else replaced(text, _mark)
+    return _masked_short(text) if len(text) <= _MAX_KEPT else replace_secrets(text, _mark)
 
 
 @lru_cache(_KEPT)
 def _masked_short(text: str) -> str:
-    return replaced(text, _mark)
+    return replace_secrets(text, _mark)
 
 
 def _mark(kind: str, secret: str) -> str:
     return f"[secret: {kind}, {len(secret):,} characters]"
 
 
-def replaced(text: str, mark: Mark) -> str:
+def replace_secrets(text: str, mark: MaskFormat) -> str:
     """`text` with `mark` of it in the place of every secret."""
-    lower = folded(text)
+    lower = fold_case(text)
     hinted = any(hint in lower for hint in _HINTS)
     if not hinted and not _LONG_RUN.search(text):
         return text

@@ -36,6 +36,6 @@ def find_assigned(rule: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
                 break
 
 
-def folded(text: str) -> str:
+def fold_case(text: str) -> str:
     """`text` in lower case, to search it for hints; a regex without case takes a long s for an s as well."""
     return text.lower() if text.isascii() else text.lower().replace("\u017f", "s")

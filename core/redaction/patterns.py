@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from functools import cache, partial
 from typing import Final
 
-from core.redaction.masking import Mark
-from core.redaction.names import ASSIGNED_HINTS, NAME_HINTS, SPOKEN, find_assigned, folded
+from core.redaction.masking import MaskFormat
+from core.redaction.names import ASSIGNED_HINTS, NAME_HINTS, SPOKEN, find_assigned, fold_case
 from core.redaction.token_formats import MAYBE_TOKENS, TOKENS
 from core.redaction.value_shapes import NEAR, is_basic, is_credential, is_distinct, is_placeholder, is_sample_password
 
@@ -184,13 +184,13 @@ class Search:
     def __init__(self) -> None:
         self._found: list[tuple[str, str]] = []
 
-    def replaced(self, text: str, mark: Mark) -> str:
+    def replaced(self, text: str, mark: MaskFormat) -> str:
         """The text with `mark` of it in the place of every secret."""
         if "[secret: " in text:
             text = _MASK.sub(self._masked_before, text)
         if "-----BEGIN" in text:
             text = "".join(self._without_keys(text))
-        lower = folded(text)
+        lower = fold_case(text)
         text = self._without_tokens(text)
         for kind, (hint, rule) in _KEPT_BEFORE.items():
             if hint in lower:
@@ -222,7 +222,7 @@ class Search:
     def _masked_before(self, found: re.Match[str]) -> str:
         return self._number("", found[0]) if found[1] in _KINDS else found[0]
 
-    def only_tokens(self, text: str, mark: Mark) -> str:
+    def only_tokens(self, text: str, mark: MaskFormat) -> str:
         """The text with `mark` in the place of every token that its prefix identifies."""
         text = self._without_tokens(text)
         return _FOUND.sub(lambda found: self._marked(found, mark), self._without_repeats(text)) if self._found else text
@@ -258,7 +258,7 @@ class Search:
         again = re.compile("(?<![A-Za-z0-9])(?:" + "|".join(map(re.escape, known[:_MAX_REPEATED])) + ")(?![A-Za-z0-9])")
         return again.sub(lambda found: self._number(values[found[0]], found[0]), text)
 
-    def _marked(self, found: re.Match[str], mark: Mark) -> str:
+    def _marked(self, found: re.Match[str], mark: MaskFormat) -> str:
         number = int(found[1])
         if number >= len(self._found):
             return found[0]

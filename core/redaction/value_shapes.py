@@ -8,7 +8,7 @@ from base64 import b64decode
 from collections import Counter
 from typing import Final
 
-from core.redaction.names import NAME_HINTS, folded
+from core.redaction.names import NAME_HINTS, fold_case
 
 _MIN_REPEATED: Final = 8
 _LONG_REPEATED: Final = 16
@@ -103,7 +103,7 @@ def is_credential(value: str, before: str) -> bool:
         value: Without spaces.
         before: The last `NEAR` characters before it.
     """
-    lower = folded(before)
+    lower = fold_case(before)
     if not any(hint in lower for hint in NAME_HINTS):
         return False
     if not (is_random(value) or (_UUID.fullmatch(value) and _KEY_OF.search(before) and not is_placeholder(value))):

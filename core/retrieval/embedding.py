@@ -61,7 +61,7 @@ class ModelUnusable(RalphdeckError):
     """The model cannot be loaded: not installed, damaged, or not the one that is expected."""
 
 
-def meaning_text(pattern: Pattern) -> str:
+def pattern_embedding_text(pattern: Pattern) -> str:
     """What a pattern is about, for `Embedder.embed`; made only of what its `content_hash` stands for."""
     texts = (
         pattern.title,

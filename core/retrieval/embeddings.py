@@ -26,7 +26,7 @@ from core.retrieval.embedding import (
     Floats32,
     ModelUnusable,
     available,
-    meaning_text,
+    pattern_embedding_text,
     shared_embedder,
     task_text,
 )
@@ -71,7 +71,7 @@ def _task_key(task: Work) -> str:
 
 
 PATTERNS: Final[Subject[Pattern]] = Subject(
-    "memory/embeddings/patterns.vec", "meaning_text-1", meaning_text, lambda pattern: pattern.content_hash
+    "memory/embeddings/patterns.vec", "meaning_text-1", pattern_embedding_text, lambda pattern: pattern.content_hash
 )
 """(0) Storage Structure `memory/embeddings/`."""
 TASKS: Final[Subject[Work]] = Subject("index/embeddings/tasks.vec", "task_text-1", task_text, _task_key)

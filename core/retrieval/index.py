@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.base.lazy_index import Lazy
+from core.base.lazy_index import LazyIndex
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.task import LANGUAGES
 from core.retrieval.words import content_words
@@ -100,7 +100,7 @@ class PatternIndex:
         return {word: tuple(tags) for word, tags in found.items()}
 
 
-class LazyIndex(Lazy[Pattern, PatternIndex]):
+class LazyPatternIndex(LazyIndex[Pattern, PatternIndex]):
     """The index of some patterns, made when it is first asked for.
 
     Most commands and screens need none, and it takes seconds for 100,000 patterns.

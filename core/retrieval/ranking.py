@@ -25,7 +25,7 @@ from core.retrieval.relevance import Closeness, Relevance, relevance
 from core.retrieval.rendering import REFLECTIONS_ONLY, Item, count_tokens, render_context
 from core.retrieval.task import TaskProfile
 from core.scanning.context_scan import put_together, when_cut
-from core.scanning.messages import told
+from core.scanning.messages import describe_suspicions
 
 LIST_ALL_UP_TO: Final = 1000
 """In a registry of at most so many patterns every one that is left out is listed."""
@@ -395,9 +395,9 @@ class _Ranking:
         if assessment.state is Maturity.DEPRECATED:
             return _deprecated(assessment)
         if assessment.held:
-            return f"held: waits for approval, since its text {told(pattern.suspicions)}"
+            return f"held: waits for approval, since its text {describe_suspicions(pattern.suspicions)}"
         if assessment.blocked:
-            return f"in quarantine: its text {told(pattern.suspicions)}"
+            return f"in quarantine: its text {describe_suspicions(pattern.suspicions)}"
         if assessment.quarantined:
             return "in quarantine: not released yet"
         if assessment.decided_by == INVERSION:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.formatting import decimal_text
-from core.base.prompt_text import field
+from core.base.prompt_text import escape_inline
 from core.base.text import plural, visible_line
 from core.config.settings import InjectionSettings, Settings
 from core.extraction.clustering import ALIKE, Saying
@@ -30,7 +30,7 @@ from core.retrieval.rendering import REFLECTIONS_ONLY, count_tokens, head
 from core.retrieval.similarity import ManyTexts
 from core.retrieval.task import analyse_task
 from core.scanning.context_scan import completed_by
-from core.scanning.messages import why_withheld
+from core.scanning.messages import find_withhold_reason
 
 HEADING: Final = "### Reflections"
 OUTCOME_FACTORS: Final[Mapping[Outcome, float]] = {
@@ -269,9 +269,9 @@ def why_stopped(text: str, limit: int, orders: bool) -> str:
     def shown(text: str) -> str:
         return visible_line(text.strip(), limit)
 
-    if does := why_withheld(text, shown, orders=False):
+    if does := find_withhold_reason(text, shown, orders=False):
         return f"blocked: its text {does}"
-    does = why_withheld(text, shown, orders=orders)
+    does = find_withhold_reason(text, shown, orders=orders)
     return f"{HELD} its text {does}" if does else ""
 
 
@@ -291,12 +291,12 @@ def _block_text(number: int, one: ChosenReflection, settings: InjectionSettings)
     title = "" if why_stopped(one.title, limit, True) else one.title.strip()
     lines = [
         head(number, title or "A similar task", ", ".join(details), min(limit, _MAX_TITLE)),
-        f"   - Learning: {field(one.text, limit)}",
+        f"   - Learning: {escape_inline(one.text, limit)}",
     ]
     if len(one.sources) > 1:
         lines.append(f"   - Source: {plural(len(one.sources), 'loop or task', 'loops and tasks')}")
     elif not why_stopped(one.sources[0], limit, True):
-        lines.append(f"   - Source: {field(one.sources[0], limit)}")
+        lines.append(f"   - Source: {escape_inline(one.sources[0], limit)}")
     return "\n".join(lines) + "\n"
 
 

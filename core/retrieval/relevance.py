@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from core.base.text import matcher
+from core.base.text import safe_matcher
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.index import TYPES, PatternIndex
 from core.retrieval.task import TaskProfile
@@ -224,5 +224,5 @@ def _try_regexes(
 
 
 def _found(source: str, text: str) -> bool:
-    regex = matcher(source)
+    regex = safe_matcher(source)
     return regex.matches(text) and not any(regex.matches(nothing) for nothing in _TELLS_NOTHING)

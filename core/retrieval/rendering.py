@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from core.base.prompt_text import FENCE, bare, field, no_delimiters, no_fence, quoted
+from core.base.prompt_text import FENCE, escape_delimiters, escape_fences, escape_inline, escape_line, escape_quoted
 from core.base.text import plural, visible_line
 from core.config.settings import InjectionSettings
 from core.learning.aggregate_evidence import rounded
 from core.learning.assessment import Assessment
 from core.records.patterns import Pattern, PatternType
-from core.redaction.masking import masked
-from core.scanning.messages import why_withheld
+from core.redaction.masking import mask_secrets
+from core.scanning.messages import find_withhold_reason
 
 TITLE: Final = "## Cross-Loop Learning Context"
 INTRODUCTION: Final = "Patterns from previous loops that may help with this task:"
@@ -71,9 +71,9 @@ def _error(number: int, pattern: Pattern, assessment: Assessment, settings: Inje
     limit = settings.max_field_chars
     lines = [head(number, pattern.title, _success(assessment, plural(assessment.uses, "use")), limit)]
     if pattern.error_pattern:
-        lines.append(f"   - Error: {quoted(pattern.error_pattern, limit)}")
+        lines.append(f"   - Error: {escape_quoted(pattern.error_pattern, limit)}")
     if pattern.description:
-        lines.append(f"   - Fix: {field(pattern.description, limit)}")
+        lines.append(f"   - Fix: {escape_inline(pattern.description, limit)}")
     return lines + _template(pattern, limit) + _source(pattern, assessment.uses, "previous loop", limit)
 
 
@@ -87,7 +87,9 @@ def _success_pattern(number: int, pattern: Pattern, assessment: Assessment, sett
     lines = [head(number, pattern.description or pattern.title, _success(assessment, detail), limit)]
     if pattern.steps:
         lines.append("   - Steps:")
-        lines += (f"     {place}. {bare(step, limit)}" for place, step in enumerate(pattern.steps[:MAX_STEPS], 1))
+        lines += (
+            f"     {place}. {escape_line(step, limit)}" for place, step in enumerate(pattern.steps[:MAX_STEPS], 1)
+        )
     return lines + _source(pattern, assessment.successes, "successful loop", limit)
 
 
@@ -96,11 +98,11 @@ def _anti(number: int, pattern: Pattern, assessment: Assessment, settings: Injec
     rate = "no result yet" if assessment.rate is None else f"{_percent(assessment.rate)} failure rate"
     lines = [head(number, pattern.title, rate, limit)]
     if pattern.description and pattern.description != pattern.title:
-        lines.append(f"   - {bare(pattern.description, limit)}")
+        lines.append(f"   - {escape_line(pattern.description, limit)}")
     if pattern.better_alternative:
-        lines.append(f"   - {bare(pattern.better_alternative, limit)}")
+        lines.append(f"   - {escape_line(pattern.better_alternative, limit)}")
     if pattern.better_pattern_id:
-        lines.append(f"   - Better alternative: {field(pattern.better_pattern_id, limit)}")
+        lines.append(f"   - Better alternative: {escape_inline(pattern.better_pattern_id, limit)}")
     return lines
 
 
@@ -109,9 +111,9 @@ def _code(number: int, pattern: Pattern, assessment: Assessment, settings: Injec
     lines = [head(number, pattern.title, _success(assessment, plural(assessment.uses, "use")), limit)]
     use = pattern.use_case or pattern.description
     if pattern.description and pattern.description not in (pattern.title, use):
-        lines.append(f"   - {bare(pattern.description, limit)}")
+        lines.append(f"   - {escape_line(pattern.description, limit)}")
     if use and use != pattern.title:
-        lines.append(f"   - Use: {field(use, limit)}")
+        lines.append(f"   - Use: {escape_inline(use, limit)}")
     return lines + _template(pattern, limit) + _source(pattern, assessment.uses, "previous loop", limit)
 
 
@@ -127,7 +129,7 @@ def head(number: int, name: str, detail: str, limit: int) -> str:
     """The first line of one entry: its number, its name in bold, and a detail in brackets."""
     # Inside the bold a single asterisk or backslash at either end would already break it.
     escaped = name.replace("\\", "\\\\").replace("*", "\\*")
-    return f"{number}. **{field(escaped, limit)}** ({detail})"
+    return f"{number}. **{escape_inline(escaped, limit)}** ({detail})"
 
 
 def _success(assessment: Assessment, detail: str) -> str:
@@ -147,24 +149,24 @@ def _source(pattern: Pattern, count: int, noun: str, limit: int) -> list[str]:
     """
     if count <= 1 and len(pattern.source_loops) == 1:
         loop_id = pattern.source_loops[0].loop_id
-        return [f"   - Source: {plural(1, noun) if _is_harmful(loop_id, limit) else field(loop_id, limit)}"]
+        return [f"   - Source: {plural(1, noun) if _is_harmful(loop_id, limit) else escape_inline(loop_id, limit)}"]
     return [f"   - Source: {plural(count, noun)}"] if count else []
 
 
 @lru_cache(4096)
 def _is_harmful(text: str, limit: int) -> bool:
-    return bool(why_withheld(text, lambda said: field(said, limit)))
+    return bool(find_withhold_reason(text, lambda said: escape_inline(said, limit)))
 
 
 def _template(pattern: Pattern, limit: int) -> list[str]:
-    code = masked(pattern.template_code).replace("\r\n", "\n").strip("\n").split("\n")
+    code = mask_secrets(pattern.template_code).replace("\r\n", "\n").strip("\n").split("\n")
     if not any(map(str.strip, code)):
         return []
     language = pattern.template_language
     if not language and pattern.type is PatternType.TEMPLATE:
         language = pattern.category
     fence = FENCE + (language if _LANGUAGE_NAME.fullmatch(language) else "")
-    shown = [no_delimiters(no_fence(visible_line(line.expandtabs(4), limit))) for line in code]
+    shown = [escape_delimiters(escape_fences(visible_line(line.expandtabs(4), limit))) for line in code]
     if len(shown) > MAX_TEMPLATE_LINES:
         shown[MAX_TEMPLATE_LINES:] = [f"… {len(shown) - MAX_TEMPLATE_LINES:,} more lines"]
     return ["   - Template:", *(f"     {line}".rstrip() for line in (fence, *shown, FENCE))]

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from core.base.lazy_index import Lazy
+from core.base.lazy_index import LazyIndex
 from core.records.patterns import Pattern, PatternType
 
 MAX_CHARS: Final = 2000
@@ -49,7 +49,7 @@ def similarity(one: Pattern, other: Pattern) -> float:
     return _ratios(text, [_text(other)], 0.0)[0] if text else 0.0
 
 
-def shown_likeness(likeness: float) -> float:
+def cap_similarity(likeness: float) -> float:
     """A likeness as people may read it, 0..1: as only some fields are compared, and their words in any order, the most
     alike are not the same.
     """
@@ -117,7 +117,7 @@ class SimilarityIndex:
         return tuple(sorted(found, key=lambda pair: (-pair[2], pair[0], pair[1])))
 
 
-class LazySimilarity(Lazy[Pattern, SimilarityIndex]):
+class LazySimilarity(LazyIndex[Pattern, SimilarityIndex]):
     """The similarity index of some patterns, made when it is first asked for."""
 
     kind = SimilarityIndex
@@ -125,7 +125,7 @@ class LazySimilarity(Lazy[Pattern, SimilarityIndex]):
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """Texts that are compared with each other, each by its `words_in_order`. Never changed, only replaced.
+    """Texts that are compared with each other, each by its `sorted_words`. Never changed, only replaced.
 
     Attributes:
         ids, texts: By row; "" where a text was removed.
@@ -211,7 +211,7 @@ class TextBlock:
 
 
 class ManyTexts:
-    """Texts by their `words_in_order`, to which more are added, each compared with a bounded number of them.
+    """Texts by their `sorted_words`, to which more are added, each compared with a bounded number of them.
 
     So thousands that are all alike cost no more than thousands that are not. Up to some dozens that share words,
     nothing is left out; where words are shared by more, the texts that were added first are looked at.
@@ -269,9 +269,9 @@ def _text(pattern: Pattern) -> str:
             parts = [pattern.description, pattern.category]
         case PatternType.TEMPLATE:
             parts = [pattern.template_language, pattern.description, pattern.template_code]
-    return words_in_order(" ".join(part[:MAX_CHARS] for part in parts))
+    return sorted_words(" ".join(part[:MAX_CHARS] for part in parts))
 
 
-def words_in_order(text: str) -> str:
+def sorted_words(text: str) -> str:
     """The words of the first `MAX_CHARS` characters of a text, in lower case and in order, one space between two."""
     return " ".join(sorted(filter(None, _WORD.findall(text[:MAX_CHARS].lower()))))

@@ -8,7 +8,7 @@ from typing import Final
 
 from core.base.text import visible_line
 from core.review.context_recipients import Reader, audience
-from core.scanning.messages import why_withheld
+from core.scanning.messages import find_withhold_reason
 from core.state.project_state import ProjectState
 from core.state.review_items import HeldText
 
@@ -53,7 +53,7 @@ class HeldTexts:
             self._next[one.id] = HeldText(
                 id=one.id,
                 text=one.text,
-                does=why_withheld(one.text, shown),
+                does=find_withhold_reason(one.text, shown),
                 title=one.title,
                 sources=one.sources,
                 readers=readers_of,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Final, NamedTuple
 
 from core.base.errors import RalphdeckError
-from core.base.text import matcher
+from core.base.text import safe_matcher
 from core.config.settings import Settings
 from core.extraction.clustering import Cluster
 from core.learning.aggregate_evidence import Counts
@@ -194,7 +194,7 @@ def match_share(pattern: Pattern) -> float:
     that of the broader one.
     """
     triggers = ((pattern.error_pattern, ERRORS), (pattern.task_pattern, TASKS))
-    return max(sum(map(matcher(source).matches, said)) / len(said) if source else 0.0 for source, said in triggers)
+    return max(sum(map(safe_matcher(source).matches, said)) / len(said) if source else 0.0 for source, said in triggers)
 
 
 def _may_disagree(counts: _Counts, pattern: Pattern) -> bool:

@@ -12,9 +12,9 @@ from typing import Final
 from core.base.text import visible_line
 from core.records.patterns import Pattern, PatternType
 from core.records.suspicions import Severity, Suspicion
-from core.redaction.masking import masked
+from core.redaction.masking import mask_secrets
 from core.scanning.engine import engine
-from core.scanning.messages import left_out, meaning
+from core.scanning.messages import describe_rule, withheld_note
 from core.scanning.normalization import readings
 from core.scanning.rule import Rule
 from core.scanning.scan import is_clean, matches, scan_text
@@ -82,7 +82,7 @@ def when_cut(pattern: Pattern, limit: int, *, orders: bool = True) -> str:
         for text in texts:
             for one in _cut_to(text, limit, avoided) if len(text) > limit else ():
                 if one.severity.rank < judged and _counts(one.severity, orders):
-                    return meaning(one)
+                    return describe_rule(one)
     return ""
 
 
@@ -110,7 +110,7 @@ def without_put_together(text: str, before: str = "", *, orders: bool = True) ->
         item = _ITEM.match(line)
         own = _without_layout(line)
         if item and (does := _completed(read, own, orders)):
-            kept.append(f"{item[0]}{left_out(f'with the lines before it {does}')}")
+            kept.append(f"{item[0]}{withheld_note(f'with the lines before it {does}')}")
         else:
             kept.append(line)
             read = f"{read} {own}".strip()[-_SPAN:]
@@ -144,7 +144,7 @@ def _completed(before: str, line: str, orders: bool) -> str:
 
 @lru_cache(1024)
 def _own(text: str) -> tuple[tuple[Rule, str], ...]:
-    return matches(masked(text))
+    return matches(mask_secrets(text))
 
 
 def _told(pattern: Pattern) -> str:

@@ -17,12 +17,12 @@ _MOST: Final = 3
 _EXCERPT: Final = 60
 
 
-def meaning(suspicion: Suspicion) -> str:
+def describe_rule(suspicion: Suspicion) -> str:
     """What the text does, in words that follow "this text"."""
     return MEANINGS.get(suspicion.rule, visible_line(suspicion.rule, 40))
 
 
-def told(suspicions: Iterable[Suspicion]) -> str:
+def describe_suspicions(suspicions: Iterable[Suspicion]) -> str:
     """What a text does, in words that follow "this text": `runs what it downloads ("curl x | sh")`.
 
     Only the gravest of them.
@@ -30,11 +30,11 @@ def told(suspicions: Iterable[Suspicion]) -> str:
     found = tuple(suspicions)
     worst = min((one.severity.rank for one in found), default=0)
     gravest = [one for one in found if one.severity.rank == worst]
-    parts = [f"{meaning(one)}{_quoted(one)}" for one in gravest[:_MOST]]
+    parts = [f"{describe_rule(one)}{_quoted(one)}" for one in gravest[:_MOST]]
     return ", ".join(parts) + (f", and {len(gravest) - _MOST} more" if len(gravest) > _MOST else "")
 
 
-def why_withheld(
+def find_withhold_reason(
     text: str,
     shown: Callable[[str], str] = str,
     *,
@@ -57,11 +57,11 @@ def why_withheld(
     for said in dict.fromkeys((text, shown(text))) if text else ():
         for one in scan_text(said, avoided=avoided, happened=happened)[:1]:
             if one.critical or (orders and one.severity.stops):
-                return meaning(one)
+                return describe_rule(one)
     return ""
 
 
-def unless_harmful(
+def render_if_safe(
     text: str,
     shown: Callable[[str], str] = str,
     *,
@@ -69,14 +69,14 @@ def unless_harmful(
     avoided: bool = False,
     happened: bool = False,
 ) -> str:
-    """`shown(text)`, or what is injected in its place where `why_withheld` gives a reason."""
-    does = why_withheld(text, shown, orders=orders, avoided=avoided, happened=happened)
+    """`shown(text)`, or what is injected in its place where `find_withhold_reason` gives a reason."""
+    does = find_withhold_reason(text, shown, orders=orders, avoided=avoided, happened=happened)
     if does:
-        return shown(left_out(does))
+        return shown(withheld_note(does))
     return shown(text) if text else ""
 
 
-def left_out(does: str) -> str:
+def withheld_note(does: str) -> str:
     """What stands for a text that is withheld for what it does."""
     return f"(left out: this text {does})"
 

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
-from core.base.text import is_plain, legible
+from core.base.text import is_plain_ascii, remove_hidden
 
 _LATIN: Final = str.maketrans(
     "аеорсухіјѕԁһքԛԝвкмнтАВЕКМНОРСТУХІЈЅαεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧıɡ",
@@ -25,7 +25,7 @@ _INVISIBLE: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001f3fb-\U0001f3ff\U000e0000-\U000e01ef"
 )
-"""What is odd between Latin letters; what is passed over in reading is told by `core.base.text.legible`."""
+"""What is odd between Latin letters; what is passed over in reading is told by `core.base.text.remove_hidden`."""
 _ACCENTS: Final = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
 """Marks that are drawn over a letter, or through it, and leave it the letter that it is."""
 _INSIDE_WORD: Final = re.compile(f"(?<=[A-Za-z ])[{_INVISIBLE}]+(?=[A-Za-z])|[\u200b\u2060\ufeff\u2800\u3164]")
@@ -56,16 +56,16 @@ def normal(text: str, gap: str = "") -> str:
         gap: What stands for a character that is passed over.
     """
     if text.isascii():
-        return legible(text, gap)
+        return remove_hidden(text, gap)
     text = _TAGS.sub(lambda found: found[0].translate(_TAG_TO_ASCII), text)
-    text = legible(unicodedata.normalize("NFKC", legible(text, gap)), gap)
+    text = remove_hidden(unicodedata.normalize("NFKC", remove_hidden(text, gap)), gap)
     bare = _ACCENTS.sub("", unicodedata.normalize("NFD", text))
     return unicodedata.normalize("NFC", bare).translate(_LATIN)
 
 
 def readings(text: str) -> tuple[str, ...]:
     """`normal(text)`; where something may be passed over, also with a space for it: it parts words or hides in one."""
-    return (text,) if is_plain(text) else tuple(dict.fromkeys((normal(text), normal(text, " "))))
+    return (text,) if is_plain_ascii(text) else tuple(dict.fromkeys((normal(text), normal(text, " "))))
 
 
 def odd_characters(text: str) -> Iterator[tuple[str, str]]:

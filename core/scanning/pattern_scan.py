@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from core.records.patterns import PatternType
 from core.records.suspicions import Severity, Suspicion
-from core.redaction.masking import masked
+from core.redaction.masking import mask_secrets
 from core.scanning.engine import engine
 from core.scanning.normalization import readings
 from core.scanning.rules import BROAD, SECRET
@@ -102,4 +102,4 @@ def _across(kind: PatternType, joined: str) -> Iterator[Suspicion]:
 
 def _holds_secret(text: str) -> bool:
     looked_at = text[:MAX_SCANNED]
-    return masked(looked_at) != looked_at
+    return mask_secrets(looked_at) != looked_at

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from core.records.suspicions import Severity, Suspicion
-from core.redaction.masking import masked
+from core.redaction.masking import mask_secrets
 from core.scanning.engine import engine
 from core.scanning.normalization import decoded, deleeted, despaced, normal, odd_characters, readings, unescaped
 from core.scanning.polarity import Polarity, polarity
@@ -66,7 +66,7 @@ def scan_whole(text: str) -> tuple[tuple[Suspicion, ...], str]:
             known = found.get(one.rule)
             if known is None or one.severity.rank < known.severity.rank:
                 found[one.rule] = one
-    shown = masked(text)
+    shown = mask_secrets(text)
     if shown != text:
         found[SECRET.id] = Suspicion(rule=SECRET.id, severity=SECRET.severity, field="", excerpt="")
     return ordered(found.values()), shown

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from core.base.errors import BadInput
 from core.base.text import visible_line
-from core.base.validation import shown
+from core.base.validation import format_value
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.records.findings import Finding, Severity
@@ -167,7 +167,7 @@ def _tell_misspelt(fields: Fields) -> None:
     """Tell of a key that must mean our section; other keys there belong to others."""
     keys = (key for key in fields.mapping if len(key) <= _NAME_CHARS)
     for key in difflib.get_close_matches(_SECTION[-1], islice(keys, _MAX_KEYS), n=1, cutoff=_CLOSE):
-        message = f"{shown(key)} is no place of settings; did you mean {'.'.join(_SECTION)}?"
+        message = f"{format_value(key)} is no place of settings; did you mean {'.'.join(_SECTION)}?"
         fields.add("unknown-key", message, fields.place(key))
 
 
@@ -229,7 +229,7 @@ def _check_archive(fields: Fields) -> None:
         fields.add("bad-value", message, fields.place(kept), Severity.ERROR)
     given = fields.text(path)
     if given and PurePosixPath(given) != PurePosixPath(_ARCHIVE_PATH):
-        message = f"{path} is always {_ARCHIVE_PATH} here, not {shown(given)}"
+        message = f"{path} is always {_ARCHIVE_PATH} here, not {format_value(given)}"
         fields.add("bad-value", message, fields.place(path), Severity.ERROR)
 
 
@@ -240,5 +240,5 @@ def _tell_unknown(fields: Fields, known: Iterable[str]) -> None:
     for key in islice((key for key in fields.mapping if key not in known), _MAX_PROBLEMS):
         near = difflib.get_close_matches(key[:_NAME_CHARS].casefold(), nearest, n=1)
         hint = f"did you mean {nearest[near[0]]}?" if near else f"there are {', '.join(known)}"
-        message = f"no setting {shown(key)}; {hint}"
+        message = f"no setting {format_value(key)}; {hint}"
         fields.add("unknown-key", message, fields.place(visible_line(key, _NAME_CHARS)))

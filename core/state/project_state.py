@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from core.base.errors import UnknownRecord
-from core.base.id_lookup import meant_by, the_one
+from core.base.id_lookup import find_matching_ids, require_one
 from core.base.text import visible_line
 from core.config.settings import InjectionSettings, Settings
 from core.debug_memory.escalation_status import Escalated, recent_escalations
@@ -36,14 +36,14 @@ from core.records.snapshot import Snapshot
 from core.records.suspicions import Suspicion
 from core.retrieval.decomposition import Strategies, choose_strategies
 from core.retrieval.embeddings import Coverage, Embeddings, Work
-from core.retrieval.index import LazyIndex, PatternIndex
+from core.retrieval.index import LazyPatternIndex, PatternIndex
 from core.retrieval.learnings import LazyLearnings, LearningIndex, Match
 from core.retrieval.ranking import Given, Injection, prepare_context, prepare_injection
 from core.retrieval.reflections import ChosenReflection, ReflectionChoice
 from core.retrieval.relevance import Closeness, Relevance, relevance
 from core.retrieval.similarity import LazySimilarity, SimilarityIndex
 from core.retrieval.task import TaskProfile, analyse_task
-from core.scanning.messages import told
+from core.scanning.messages import describe_suspicions
 from core.scanning.rules import COUNTS
 from core.state.review_items import ReviewItem
 
@@ -69,7 +69,7 @@ class ProjectState:
 
     snapshot: Snapshot
     board: Scoreboard
-    lazy_index: LazyIndex
+    lazy_index: LazyPatternIndex
     lazy_likeness: LazySimilarity
     queue: tuple[ReviewItem, ...]
     settings: Settings
@@ -131,14 +131,14 @@ class ProjectState:
         loops = self.snapshot.loops
         if loop_id in loops:
             return loops[loop_id]
-        found = [loop.id for loop in loops.values() if loop_id in loop.aliases] or meant_by(loop_id, loops)
-        return loops[the_one(found, loop_id, what="loop", ids="loop ids", command="loops")]
+        found = [loop.id for loop in loops.values() if loop_id in loop.aliases] or find_matching_ids(loop_id, loops)
+        return loops[require_one(found, loop_id, what="loop", ids="loop ids", command="loops")]
 
     def debug_session(self, session_id: str) -> DebugSession:
         """The debug session with this id, or the only one whose id begins so, else `UnknownRecord`."""
         sessions = self.snapshot.debug_sessions
-        found, ids = meant_by(session_id, sessions), "ids of debug sessions"
-        return sessions[the_one(found, session_id, what="debug session", ids=ids, command="debug sessions")]
+        found, ids = find_matching_ids(session_id, sessions), "ids of debug sessions"
+        return sessions[require_one(found, session_id, what="debug session", ids=ids, command="debug sessions")]
 
     def assessment(self, pattern_id: str) -> Assessment:
         """State and numbers of one pattern."""
@@ -205,7 +205,7 @@ class ProjectState:
             for row in np.flatnonzero(flags).tolist():
                 pattern = self.snapshot.patterns[board.ids[row]]
                 kept = text.format(visible_line(pattern.id, 80))
-                message = f"{kept}: this text {told(pattern.suspicions)}"
+                message = f"{kept}: this text {describe_suspicions(pattern.suspicions)}"
                 yield Finding(pattern.file, pattern.pointer, severity, code, message)
 
     @property

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from core.redaction.masking import masked
+from core.redaction.masking import mask_secrets
 from core.scanning.scan import scan_text
 
 HARMLESS: Final = ("hard", "plain", "guard")
@@ -59,9 +59,9 @@ def _rows(file: Path) -> Iterator[dict[str, Any]]:
 def _measure(row: dict[str, Any], harmless: Sequence[str]) -> tuple[str, str]:
     kind, text = str(row.get("class", "")), row["text"]
     if kind.startswith("tp:"):
-        return "secrets", "masked" if row["secret"] not in masked(text) else "shown"
+        return "secrets", "masked" if row["secret"] not in mask_secrets(text) else "shown"
     if kind.startswith("tn:"):
-        return "no secrets", "changed" if masked(text) != text else "kept"
+        return "no secrets", "changed" if mask_secrets(text) != text else "kept"
     found = scan_text(text)
     verdict = found[0].severity.value if found else "clean"
     return "harmless texts" if kind in harmless else "attacks", verdict

@@ -18,7 +18,7 @@ from core.records.episodes import Task
 from core.records.patterns import Pattern, PatternType
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
-from core.retrieval.embedding import DIMENSIONS, Embedder, available, meaning_text
+from core.retrieval.embedding import DIMENSIONS, Embedder, available, pattern_embedding_text
 from core.retrieval.embeddings import PATTERNS, Embeddings, vector_file
 from core.retrieval.index import PatternIndex
 from core.retrieval.learnings import LazyLearnings
@@ -72,7 +72,9 @@ def _scored(tasks: str, embedder: Embedder | None) -> str:
     index = PatternIndex.build(patterns)
     vectors = None
     if embedder:
-        vectors = Vectors.of(list(patterns), encoded(embedder.embed(list(map(meaning_text, patterns.values())))))
+        vectors = Vectors.of(
+            list(patterns), encoded(embedder.embed(list(map(pattern_embedding_text, patterns.values()))))
+        )
     recalls, ranks = [], []
     for task, helpful in _SET[tasks].items():
         closeness = vectors.closeness(embedder.embed([task])[0]) if embedder and vectors else None
@@ -90,7 +92,7 @@ def embedding(view: ProjectState) -> str:
         return _NO_MODEL
     embedder = Embedder()
     (first,) = milliseconds(lambda: embedder.embed(["warm up"]))
-    texts = [meaning_text(pattern) for pattern in islice(view.snapshot.patterns.values(), 500)]
+    texts = [pattern_embedding_text(pattern) for pattern in islice(view.snapshot.patterns.values(), 500)]
     (all_of_them,) = milliseconds(lambda: embedder.embed(texts))
     return f"load {first:.0f} ms, then {all_of_them / len(texts):.1f} ms a pattern"
 

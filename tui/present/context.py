@@ -10,7 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 from textual.content import Content
 
-from core.base.diff import COME, GONE, SAME, line_changes
+from core.base.diff import DELETED, EQUAL, INSERTED, line_changes
 from core.base.formatting import decimal_text
 from core.base.text import plural, visible, visible_line
 from core.config.settings import InjectionSettings
@@ -105,7 +105,7 @@ class Preview:
     @cached_property
     def lines(self) -> tuple[tuple[str, str], ...]:
         """The lines of both texts, each with `+` if it comes, `-` if it goes, ` ` if it stays."""
-        signs = {SAME: " ", GONE: "-", COME: "+"}
+        signs = {EQUAL: " ", DELETED: "-", INSERTED: "+"}
         changes = line_changes(*(visible(one.context) for one in (self.own, self.injection)))
         return tuple((signs[piece.mark], piece.text.rstrip("\n")) for piece in changes)
 

@@ -10,7 +10,7 @@ from textual.content import Content
 from core.base.text import plural, visible_line
 from core.curation.merge import as_read
 from core.records.extractions import Extraction, Proposal
-from core.retrieval.similarity import shown_likeness
+from core.retrieval.similarity import cap_similarity
 from core.state.project_state import ProjectState
 from tui.present.glyphs import TYPE_LETTERS, Glyphs, status_mark
 from tui.present.loops import now_lines
@@ -94,7 +94,7 @@ def _one(proposal: Proposal, glyphs: Glyphs) -> Iterator[Content]:
     standing = (
         Content.styled(
             f"{glyphs.arrow} a further use of {visible_line(proposal.duplicate_of, 80)}, "
-            f"{percent(shown_likeness(proposal.similarity))} alike",
+            f"{percent(cap_similarity(proposal.similarity))} alike",
             "$secondary",
         )
         if proposal.duplicate_of

@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from textual.content import Content
 
-from core.base.diff import GONE, SAME, word_changes
+from core.base.diff import DELETED, EQUAL, word_changes
 from core.base.text import plural, visible_line
 from core.forecast.forecast import Merger
 from core.learning.assessment import Assessment
@@ -19,7 +19,7 @@ from tui.present.numbers import percent
 from tui.present.patterns import timeline
 
 _MAX_TEXT = 2000
-_STYLES = {SAME: "", GONE: "$warning bold"}
+_STYLES = {EQUAL: "", DELETED: "$warning bold"}
 
 
 def beside(view: ProjectState, one: Pattern, other: Pattern, glyphs: Glyphs) -> tuple[list[Content], list[Content]]:

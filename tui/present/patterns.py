@@ -16,7 +16,7 @@ from core.learning.scoreboard import Assessment
 from core.records.decisions import TURNS, Decision
 from core.records.events import Observation
 from core.records.patterns import Pattern, PatternType
-from core.scanning.messages import SEVERITY_WORDS, meaning
+from core.scanning.messages import SEVERITY_WORDS, describe_rule
 from core.state.project_state import ProjectState
 from tui.present.decisions import decision_line
 from tui.present.glyphs import STATE_STYLES, TYPE_LETTERS, Cells, Glyphs, result_mark, standing_mark
@@ -156,7 +156,7 @@ def suspicion_lines(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> lis
     for one in view.scan(pattern.id):
         style, word = "$error" if one.critical else "$warning", SEVERITY_WORDS[one.severity]
         excerpt = f"  “{visible_line(' '.join(one.excerpt.split()), 100)}”" if one.excerpt else ""
-        lines.append(Content.styled(f"{glyphs.suspect} {word}: this text {meaning(one)}{excerpt}", style))
+        lines.append(Content.styled(f"{glyphs.suspect} {word}: this text {describe_rule(one)}{excerpt}", style))
     return lines
 
 

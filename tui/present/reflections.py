@@ -12,7 +12,7 @@ from core.extraction.clustering import Cluster
 from core.extraction.recurring_lessons import KNOWN
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
-from core.redaction.masking import masked
+from core.redaction.masking import mask_secrets
 from core.state.project_state import ProjectState
 from tui.present.glyphs import Cells, Glyphs, outcome_mark
 from tui.present.numbers import ago, moment_text
@@ -104,7 +104,7 @@ def cluster_text(view: ProjectState, cluster: Cluster, unfit: str) -> list[Conte
         Content.styled(f"{told}; first told {first}, last {last}", "$quiet"),
         *([Content.styled(f"{state[0]}{visible_line(drawn, 300)}", state[1])] if unfit else []),
         Content(""),
-        *(Content(visible_line(line, 4000)) for line in masked(cluster.text).splitlines()[:200]),
+        *(Content(visible_line(line, 4000)) for line in mask_secrets(cluster.text).splitlines()[:200]),
         Content(""),
         Content.styled("Told by", "$quiet"),
     ]
@@ -175,7 +175,7 @@ def reflection_text(view: ProjectState, reflection: Reflection, glyphs: Glyphs) 
         lines.append(Content.assemble(("Task ", "$quiet"), visible_line(reflection.task_id, 120)))
     for label, text in told_parts(reflection):
         lines += [Content(""), Content.styled(label, "$quiet")]
-        lines += [Content(visible_line(line, 4000)) for line in masked(text).splitlines()[:200]]
+        lines += [Content(visible_line(line, 4000)) for line in mask_secrets(text).splitlines()[:200]]
     if reflection.actions:
         lines += [Content(""), Content.styled("Actions", "$quiet")]
         lines += [Content(f"  - {visible_line(action, 1000)}") for action in reflection.actions]

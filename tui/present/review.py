@@ -12,7 +12,7 @@ from core.base.text import visible_line
 from core.curation.rules import verb_text
 from core.learning.inversion_proposals import Inversion
 from core.records.decisions import Decision
-from core.retrieval.similarity import shown_likeness
+from core.retrieval.similarity import cap_similarity
 from core.review.answers import question_of
 from core.state.project_state import ProjectState
 from core.state.review_items import (
@@ -195,7 +195,7 @@ def _inversion(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
 def _duplicate(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
     kept, other = beside(view, view.pattern(item.subject), view.pattern(item.other), desk.glyphs)
     turn = f"{desk.key('rewrite')} turns it"
-    alike = percent(shown_likeness(item.likeness))
+    alike = percent(cap_similarity(item.likeness))
     return f"this one stays, {turn}", f"this one goes into it, {alike} alike", kept, other
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from textual.content import Content
 
-from core.base.diff import COME, GONE, line_changes
+from core.base.diff import DELETED, INSERTED, line_changes
 from core.base.text import plural, visible_line
 from core.forecast.forecast import ContextChange, Forecast
 from core.review.answers import Answer
@@ -250,7 +250,7 @@ def _change_lines(changes: Sequence[ContextChange], glyphs: Glyphs) -> Iterator[
 
 def diff_lines(before: str, after: str) -> list[Content]:
     """A line diff of two contexts: only what differs, `-` before what goes and `+` before what comes."""
-    marks = {GONE: ("-", "$error"), COME: ("+", "$success")}
+    marks = {DELETED: ("-", "$error"), INSERTED: ("+", "$success")}
     changed = (
         (*marks[piece.mark], piece.text.rstrip("\n")) for piece in line_changes(before, after) if piece.mark in marks
     )

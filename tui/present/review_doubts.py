@@ -8,7 +8,7 @@ from typing import Final
 
 from textual.content import Content
 
-from core.base.text import matcher, plural, visible_line
+from core.base.text import plural, safe_matcher, visible_line
 from core.learning.explanation import Step
 from core.records.loops import Outcome
 from core.records.patterns import Pattern, PatternType
@@ -81,7 +81,7 @@ def matched(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Conten
         if trigger:
             lines.append(labelled("Trigger", trigger))
             for words, messages in against:
-                lines += [*_fitted(messages, matcher(trigger).matches, words, glyphs), Content("")]
+                lines += [*_fitted(messages, safe_matcher(trigger).matches, words, glyphs), Content("")]
     return lines
 
 

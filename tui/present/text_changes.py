@@ -6,7 +6,7 @@ from typing import Final
 
 from textual.content import Content
 
-from core.base.diff import COME, GONE, field_changes, word_changes
+from core.base.diff import DELETED, INSERTED, field_changes, word_changes
 from core.base.text import plural, visible
 from core.records.patterns import Pattern
 from core.review.approved_text import approved
@@ -14,7 +14,7 @@ from core.state.project_state import ProjectState
 
 MOST_CHARS: Final = 20_000
 """Characters of one field that are shown."""
-_MARKS: Final = {GONE: ("[-", "-]", "$error"), COME: ("{+", "+}", "$success bold")}
+_MARKS: Final = {DELETED: ("[-", "-]", "$error"), INSERTED: ("{+", "+}", "$success bold")}
 """What encloses words that went and words that came, as `wdiff` writes them, and their style."""
 
 
@@ -28,9 +28,9 @@ def told_anew(view: ProjectState, pattern: Pattern) -> list[Content]:
         Content.assemble(
             plural(len(changes), "field"),
             " changed   ",
-            ("[-went-]", _MARKS[GONE][2]),
+            ("[-went-]", _MARKS[DELETED][2]),
             " ",
-            ("{+came+}", _MARKS[COME][2]),
+            ("{+came+}", _MARKS[INSERTED][2]),
         )
     ]
     for change in changes:
@@ -47,7 +47,7 @@ def words_changed(before: str, after: str) -> list[Content]:
         if mark in _MARKS and (word := shown.strip()):
             opening, closing, style = _MARKS[mark]
             lead, trail = shown[: shown.index(word)], shown[shown.index(word) + len(word) :]
-            gap = trail or " " * (mark == GONE)
+            gap = trail or " " * (mark == DELETED)
             parts.append(Content.assemble(lead, (f"{opening}{word}{closing}", style), gap))
         else:
             parts.append(Content(shown))

@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from core.base.errors import BadInput
-from core.base.time_parsing import past_moment
+from core.base.time_parsing import parse_past_time
 from core.history.as_of import view_at
 from core.history.changes import Changes, LoopChange, PatternChange, Question, changes_between
 from core.records.snapshot import Delta
@@ -147,10 +147,10 @@ class Past(Asking):
     def _moment(self, field: ValueField, now: datetime) -> datetime | None:
         """The moment that a field says; None for now."""
         if field.name == UNTIL:
-            return None if field.text in ("", NOW) else past_moment(field.text, now, end_of_day=True)
+            return None if field.text in ("", NOW) else parse_past_time(field.text, now, end_of_day=True)
         if field.text in ("", LAST_VISIT):
             return self.deck_app.last_visit or now - DEFAULT_SINCE
-        return past_moment(field.text, now, end_of_day=False)
+        return parse_past_time(field.text, now, end_of_day=False)
 
     def question(self, number: int) -> Callable[[], Message]:
         """What has changed between the two moments."""

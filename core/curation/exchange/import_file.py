@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from core.base.text import HIDDEN, visible, visible_line
+from core.base.text import HIDDEN_CHAR, visible, visible_line
 from core.config.paths import SAFE_ID
 from core.curation.exchange.export import plain
 from core.curation.exchange.redaction import without_secrets
@@ -139,7 +139,7 @@ def _doubts(record: Mapping[str, Any], file: str, pointer: str) -> list[Finding]
     for place, text in _texts(record, pointer):
         if without_secrets(text) != text:
             found.append(Finding(file, place, Severity.WARNING, "secret", "holds what looks like a secret"))
-        if visible(text).count(HIDDEN) > text.count(HIDDEN):
+        if visible(text).count(HIDDEN_CHAR) > text.count(HIDDEN_CHAR):
             found.append(Finding(file, place, Severity.WARNING, "invisible", "holds invisible characters"))
     return found
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.redaction.masking import replaced
+from core.redaction.masking import replace_secrets
 
 SECRET: Final = "«secret»"
 PERSON: Final = "«person»"
@@ -90,7 +90,7 @@ class Masker:
 
 def without_secrets(text: str) -> str:
     """The text with every secret masked, in a mark that tells others nothing of it, not even its length."""
-    return replaced(text, lambda _kind, _secret: SECRET)
+    return replace_secrets(text, lambda _kind, _secret: SECRET)
 
 
 def kinds_of(before: str, after: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from core.review.impact import UNSEEN_USES
 from core.review.messages import offer_text
 from core.review.priority import Scales
 from core.review.reading_time import chars_of, chars_offered, seconds
-from core.scanning.messages import told
+from core.scanning.messages import describe_suspicions
 from core.state.review_items import EXTRACTED, HELD, OFFER, QUARANTINE, RECURRING, HeldText, ReviewItem
 
 SUSPECTED: Final = 2.0
@@ -33,7 +33,7 @@ def arrivals(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
             continue
         came = f"{_ARRIVED[arrival.kind]} by {visible_line(arrival.by, 40)} on {format_day(arrival.at)}"
         reason = f": {visible_line(arrival.reason, 120)}" if arrival.reason else ""
-        reason += f"; this text {told(pattern.suspicions)}" if pattern.suspicions else ""
+        reason += f"; this text {describe_suspicions(pattern.suspicions)}" if pattern.suspicions else ""
         doubt = SUSPECTED if pattern.suspicions else 1.0
         row = board.row(pattern_id)
         if board.held[row]:
@@ -81,7 +81,7 @@ def suspected(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
             pattern.id,
             question=question,
             this="this pattern",
-            reason=f"this text {told(pattern.suspicions)}",
+            reason=f"this text {describe_suspicions(pattern.suspicions)}",
             place=place,
             stake=SUSPECTED * scales.unseen(pattern.id, kept_out=True),
             seconds=seconds(kind, chars_of(pattern)),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from core.base.formatting import short_id
 from core.base.text import plural, visible_line
 from core.records.findings import Finding
-from core.retrieval.similarity import shown_likeness
+from core.retrieval.similarity import cap_similarity
 from core.review.impact import WASTED_USE
 from core.review.priority import Scales
 from core.review.reading_time import chars_of, seconds
@@ -35,7 +35,7 @@ def duplicates(scales: Scales, alike: Sequence[tuple[str, str, float]]) -> Itera
             question="Merge {}?",
             name=f"{short_id(merged)} into {short_id(kept)}",
             this="these two",
-            reason=f"{shown_likeness(likeness):.0%} alike",
+            reason=f"{cap_similarity(likeness):.0%} alike",
             place=f"{scales.given(kept)}, the other one {plural(scales.times(merged), 'time')}",
             stake=WASTED_USE * likeness * scales.uses(merged),
             seconds=seconds(DUPLICATE, chars_of(patterns[kept]) + chars_of(patterns[merged])),

@@ -5,7 +5,7 @@ import time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.base.diff import COME, GONE, SAME, field_changes, line_changes, word_changes
+from core.base.diff import DELETED, EQUAL, INSERTED, field_changes, line_changes, word_changes
 from core.records.patterns import Pattern, PatternType
 
 EXAMPLES = settings(max_examples=40, deadline=None)
@@ -14,11 +14,11 @@ texts = st.text(st.sampled_from("ab \n"), max_size=30)
 
 def test_words_that_go_and_come_are_told_with_what_stays() -> None:
     assert word_changes("Guard the value first", "Guard every value") == (
-        (SAME, "Guard "),
-        (GONE, "the"),
-        (COME, "every"),
-        (SAME, " value"),
-        (GONE, " first"),
+        (EQUAL, "Guard "),
+        (DELETED, "the"),
+        (INSERTED, "every"),
+        (EQUAL, " value"),
+        (DELETED, " first"),
     )
 
 
@@ -26,18 +26,18 @@ def test_words_that_go_and_come_are_told_with_what_stays() -> None:
 @given(texts, texts)
 def test_the_pieces_make_up_both_texts(before: str, after: str) -> None:
     for changes in (word_changes(before, after), line_changes(before, after)):
-        assert "".join(piece.text for piece in changes if piece.mark != COME) == before
-        assert "".join(piece.text for piece in changes if piece.mark != GONE) == after
+        assert "".join(piece.text for piece in changes if piece.mark != INSERTED) == before
+        assert "".join(piece.text for piece in changes if piece.mark != DELETED) == after
 
 
 def test_texts_that_are_long_are_not_compared_for_long() -> None:
     before, after = "same " + "x-" * 200_000 + " end", "same " + "y z " * 100_000 + "end"
     begun = time.process_time()
     assert [(piece.mark, len(piece.text)) for piece in word_changes(before, after)] == [
-        (SAME, 5),
-        (GONE, 400_000),
-        (COME, 399_999),
-        (SAME, 4),
+        (EQUAL, 5),
+        (DELETED, 400_000),
+        (INSERTED, 399_999),
+        (EQUAL, 4),
     ]
     assert time.process_time() - begun < 2
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from core.base.errors import UnknownRecord
-from core.base.id_lookup import meant_by, the_one
+from core.base.id_lookup import find_matching_ids, require_one
 
 KNOWN = {"debug-1", "debug-10", "debug-2"}
 
@@ -19,7 +19,7 @@ KNOWN = {"debug-1", "debug-10", "debug-2"}
     ],
 )
 def test_a_name_means_the_id_itself_or_those_that_begin_so(name: str, meant: list[str]) -> None:
-    assert meant_by(name, KNOWN) == meant
+    assert find_matching_ids(name, KNOWN) == meant
 
 
 @pytest.mark.parametrize(
@@ -31,5 +31,7 @@ def test_a_name_means_the_id_itself_or_those_that_begin_so(name: str, meant: lis
 )
 def test_where_none_or_several_are_meant_it_is_said_what_to_do(name: str, told: str) -> None:
     with pytest.raises(UnknownRecord) as raised:
-        the_one(meant_by(name, KNOWN), name, what="session", ids="ids of sessions", command="debug sessions")
+        require_one(
+            find_matching_ids(name, KNOWN), name, what="session", ids="ids of sessions", command="debug sessions"
+        )
     assert str(raised.value) == told

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.base.record_text import MAX_LINE, MAX_SLUG, line, slug, told
+from core.base.record_text import MAX_LINE, MAX_SLUG, make_slug, one_line, strip_label
 
 
 @pytest.mark.parametrize(
@@ -25,18 +25,18 @@ from core.base.record_text import MAX_LINE, MAX_SLUG, line, slug, told
     ],
 )
 def test_slugs(text: str, expected: str) -> None:
-    assert slug(text, "other") == expected
+    assert make_slug(text, "other") == expected
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.text())
 def test_any_text_gives_a_slug_and_a_line(text: str) -> None:
-    name = slug(text, "other")
+    name = make_slug(text, "other")
     assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*", name) and len(name) <= MAX_SLUG
-    assert "\n" not in line(text) and len(line(text)) <= MAX_LINE
-    line(text).encode()
+    assert "\n" not in one_line(text) and len(one_line(text)) <= MAX_LINE
+    one_line(text).encode()
 
 
 def test_labels_come_off_the_beginning_only() -> None:
-    assert told("Attempt 2: guard before\naccess") == "guard before access"
-    assert told("Undid attempt 2: it was worse") == "Undid attempt 2: it was worse"
+    assert strip_label("Attempt 2: guard before\naccess") == "guard before access"
+    assert strip_label("Undid attempt 2: it was worse") == "Undid attempt 2: it was worse"

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from core.base.errors import BadInput
-from core.base.validation import MAX_COUNT, check_amount, check_count, check_flag, check_text, check_texts, shown
+from core.base.validation import MAX_COUNT, check_amount, check_count, check_flag, check_text, check_texts, format_value
 
 HUGE: Final = pytest.param(10**5000, id="huge")
 """More digits than Python writes out."""
@@ -58,6 +58,6 @@ def test_what_is_no_flag(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [HUGE, pytest.param("\x1b[31m\n" * 10**6, id="text"), ("\u202e",) * 50, b"\xff" * 50])
 def test_a_value_is_shown_on_one_short_line(value: object) -> None:
-    text = shown(value)
+    text = format_value(value)
     assert len(text) <= 80
     assert text.isprintable()

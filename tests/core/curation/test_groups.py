@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.base.errors import BadInput, MovedOn, Refused
+from core.base.errors import BadInput, Refused, StaleDecision
 from core.config.paths import ProjectPaths
 from core.curation.curator import Asked, Curator, Decided, Refusal
 from core.ledger.ledger import Ledger
@@ -115,7 +115,7 @@ def test_inversions_of_one_act_get_ids_of_their_own(curator: Curator, paths: Pro
 
 def test_whole_records_of_one_act_rest_on_what_was_read(curator: Curator, paths: ProjectPaths) -> None:
     before = stored(paths)
-    with pytest.raises(MovedOn):
+    with pytest.raises(StaleDecision):
         curator.decide_many(Verb.ARCHIVE, ASKED, now=NOW, known=7, reason="old")
     decided = decide(curator, Verb.ARCHIVE, reason="old")
     assert [one.subject for one in decided.decisions] == list(IDS)

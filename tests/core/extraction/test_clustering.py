@@ -11,22 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rapidfuzz import fuzz, process
 
-from core.base.record_text import told
+from core.base.record_text import strip_label
 from core.extraction.clustering import ALIKE, Cluster, recurring, recurring_in
 from core.records.episodes import Task
 from core.records.loops import Loop
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
-from core.retrieval.similarity import words_in_order
+from core.retrieval.similarity import sorted_words
 
 START = datetime(2026, 2, 2, tzinfo=UTC)
 SETTLE = "Settle the shared types before any file that uses them"
 
 
-def reflection(loop: str, learning: str, day: int | None = 0, **told: Any) -> Reflection:
+def reflection(loop: str, learning: str, day: int | None = 0, **strip_label: Any) -> Reflection:
     at = None if day is None else START + timedelta(days=day)
     values = {"id": f"{loop} {day} {learning[:80]}", "shape": "state", "file": "f", "loop_id": loop, "at": at}
-    return Reflection(**{**values, "learning": learning, **told})
+    return Reflection(**{**values, "learning": learning, **strip_label})
 
 
 def texts(clusters: tuple[Cluster, ...]) -> list[list[str]]:
@@ -54,9 +54,9 @@ def test_a_chain_of_small_steps_leads_nowhere() -> None:
     words = [f"word{number}" for number in range(30)]
     steps = [reflection(f"loop-{n}", " ".join(words[n * 2 : n * 2 + 8])) for n in range(11)]
     for cluster in recurring(steps, {}):
-        central = words_in_order(cluster.text)
+        central = sorted_words(cluster.text)
         for member in cluster.members:
-            assert fuzz.ratio(central, words_in_order(member.reflection.learning)) > ALIKE * 100
+            assert fuzz.ratio(central, sorted_words(member.reflection.learning)) > ALIKE * 100
 
 
 def test_opposites_that_share_their_words_are_told_apart() -> None:
@@ -158,11 +158,11 @@ def test_clusters_are_disjoint_close_to_their_centre_and_in_no_order_of_input(
     assert len(members) == len(set(members))
     assert len({cluster.id for cluster in clusters}) == len(clusters)
     for cluster in clusters:
-        central = words_in_order(told(cluster.text))
+        central = sorted_words(strip_label(cluster.text))
         assert cluster.central in {member.reflection for member in cluster.members}
         assert len(set(cluster.sources)) == len(cluster.sources) >= 2
         for member in cluster.members:
-            words = words_in_order(told(member.reflection.learning))
+            words = sorted_words(strip_label(member.reflection.learning))
             assert words == central or fuzz.ratio(central, words) > ALIKE * 100
     random.shuffle(told_by)
     assert recurring(told_by, {}) == clusters

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from core.base.text import matcher
+from core.base.text import safe_matcher
 from core.config.paths import safe_component
 from core.config.settings import ExtractionSettings
 from core.extraction.engine import extract
@@ -59,8 +59,8 @@ class TestApproaches:
         assert record["approach"]["tools_used"] == ["Edit", "Bash (npx tsc)"]
         assert (record["average_iterations"], record["benefits"]) == (4.0, ["Types first"])
         assert record["source_loops"][0]["iterations_required"] == 4
-        assert matcher(record["task_description_pattern"]).matches("type the client of an order queue")
-        assert not matcher(record["task_description_pattern"]).matches("Type the reports")
+        assert safe_matcher(record["task_description_pattern"]).matches("type the client of an order queue")
+        assert not safe_matcher(record["task_description_pattern"]).matches("Type the reports")
 
     def test_a_step_that_failed_repeatedly_is_none_of_the_approach(self) -> None:
         given = material(
@@ -256,7 +256,7 @@ def check(extraction: Extraction) -> None:
         json.dumps(proposal.record, ensure_ascii=False, allow_nan=False).encode()
         if proposal.type is PatternType.ERROR:
             assert len(proposal.record["fix_approach"]["description"]) >= 20
-            assert matcher(proposal.record["error_signature"]["error_pattern"]).problem is None
+            assert safe_matcher(proposal.record["error_signature"]["error_pattern"]).problem is None
 
 
 @settings(max_examples=40, deadline=None)

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from core.base.text import visible, visible_line
-from core.redaction.masking import masked
+from core.redaction.masking import mask_secrets
 from core.redaction.token_formats import TOKENS
 from core.redaction.value_shapes import is_placeholder
 
@@ -54,7 +54,7 @@ PIECES = [
     ],
 )
 def test_a_secret_is_shown_as_what_it_is_and_how_long(text: str, shown: str) -> None:
-    assert masked(text) == visible(text) == visible_line(text) == shown
+    assert mask_secrets(text) == visible(text) == visible_line(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_ids_code_and_prose_stay(text: str) -> None:
 def test_a_secret_is_masked_by_what_stands_before_it_and_nothing_else_is(text: str) -> None:
     secret = "YWxhbjpwYXNzMQ==" if "Basic" in text else "me:hunter22" if "-u {}" in text else "hunter22"
     before, after = text.format("\0").split("\0")
-    shown = masked(text.format(secret))
+    shown = mask_secrets(text.format(secret))
     assert shown.startswith(f"{before}[secret: ") and shown.endswith(f" characters]{after}")
 
 
@@ -133,7 +133,7 @@ def test_a_secret_is_masked_by_what_stands_before_it_and_nothing_else_is(text: s
     ],
 )
 def test_tokens_tell_by_their_beginning_what_they_are(token: str) -> None:
-    assert token[12:] not in masked(f"use {token} there")
+    assert token[12:] not in mask_secrets(f"use {token} there")
 
 
 @pytest.mark.parametrize("kind", TOKENS)
@@ -143,7 +143,7 @@ def test_each_token_shape_is_masked_alone_and_in_a_sentence(kind: str, data: st.
     for shape in TOKENS[kind]:
         token = data.draw(st.from_regex(rf"\A{shape}\Z", alphabet=st.characters(codec="ascii")))
         assume(not is_placeholder(token))
-        assert token not in masked(token) and token not in masked(f"it says {token}, try it")
+        assert token not in mask_secrets(token) and token not in mask_secrets(f"it says {token}, try it")
 
 
 @pytest.mark.parametrize(
@@ -155,13 +155,13 @@ def test_each_token_shape_is_masked_alone_and_in_a_sentence(kind: str, data: st.
     ],
 )
 def test_every_further_occurrence_of_a_secret_is_masked(text: str) -> None:
-    shown = masked(text)
+    shown = mask_secrets(text)
     assert shown.count("[secret: ") == 2
     assert not any(value in shown for value in ("q7w2mzk41xv0tb9s6hd3", "tr4vel-light-9", "mango77tree"))
 
 
 def test_a_password_that_is_a_word_is_not_searched_elsewhere() -> None:
-    assert masked("postgres://postgres:postgres@db/x runs postgres").endswith("@db/x runs postgres")
+    assert mask_secrets("postgres://postgres:postgres@db/x runs postgres").endswith("@db/x runs postgres")
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_password_that_is_a_word_is_not_searched_elsewhere() -> None:
     ],
 )
 def test_a_generated_value_behind_the_name_of_a_credential_is_masked(text: str) -> None:
-    shown = masked(text)
+    shown = mask_secrets(text)
     assert "[secret: " in shown and "q7w2mz" not in shown and "8c1f0b52" not in shown
 
 
@@ -203,7 +203,7 @@ def test_a_generated_value_behind_the_name_of_a_credential_is_masked(text: str) 
     ],
 )
 def test_placeholders_stay(text: str) -> None:
-    assert masked(text) == text
+    assert mask_secrets(text) == text
 
 
 @pytest.mark.parametrize(
@@ -225,14 +225,14 @@ def test_placeholders_stay(text: str) -> None:
     ],
 )
 def test_public_values_stay(text: str) -> None:
-    assert masked(text) == text
+    assert mask_secrets(text) == text
 
 
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=12).map("".join))
 @settings(max_examples=100, deadline=None)
 def test_masking_a_masked_text_changes_nothing(text: str) -> None:
-    once = masked(text)
-    assert masked(once) == once
+    once = mask_secrets(text)
+    assert mask_secrets(once) == once
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_masking_a_masked_text_changes_nothing(text: str) -> None:
 def test_the_worst_of_texts_costs_a_bounded_time(piece: str) -> None:
     text = piece * (250_000 // len(piece))
     begin = time.process_time()
-    masked(text)
+    mask_secrets(text)
     assert time.process_time() - begin < 1.0
 
 
@@ -264,16 +264,16 @@ def test_half_a_secret_at_a_cut_is_masked_too() -> None:
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map(" ".join))
 @settings(max_examples=50, deadline=None)
 def test_nothing_around_a_token_keeps_it_from_being_masked(text: str) -> None:
-    once = masked(text)
+    once = mask_secrets(text)
     assert GITHUB not in once and AWS not in once
-    assert masked(SHOWN) == SHOWN
+    assert mask_secrets(SHOWN) == SHOWN
 
 
 def test_what_holds_nothing_costs_next_to_nothing() -> None:
     lines = [f"line {number} of prose about interfaces and the compiler" for number in range(2000)]
     begin = time.perf_counter()
     for line in lines:
-        masked(line)
+        mask_secrets(line)
     assert time.perf_counter() - begin < 0.2
 
 
@@ -290,8 +290,8 @@ def test_what_holds_nothing_costs_next_to_nothing() -> None:
     ],
 )
 def test_passwords_in_sentences_and_calls_are_masked(text: str, secret: str) -> None:
-    assert secret not in masked(text)
-    assert masked(masked(text)) == masked(text)
+    assert secret not in mask_secrets(text)
+    assert mask_secrets(mask_secrets(text)) == mask_secrets(text)
 
 
 @pytest.mark.parametrize(
@@ -307,4 +307,4 @@ def test_passwords_in_sentences_and_calls_are_masked(text: str, secret: str) -> 
     ],
 )
 def test_samples_and_names_in_the_place_of_a_password_stay(text: str) -> None:
-    assert masked(text) == text
+    assert mask_secrets(text) == text

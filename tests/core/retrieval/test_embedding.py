@@ -9,7 +9,7 @@ import pytest
 
 from core.records.patterns import Pattern, PatternType
 from core.retrieval import embedding
-from core.retrieval.embedding import Embedder, ModelUnusable, available, meaning_text
+from core.retrieval.embedding import Embedder, ModelUnusable, available, pattern_embedding_text
 
 
 def closeness(one: str, other: str) -> float:
@@ -52,7 +52,7 @@ def test_the_text_of_a_pattern_is_what_it_is_about_without_regex_syntax() -> Non
         tags=("typescript",),
     )
     text = "Null access. Add a check. Cannot read property ' ' of null undefined"
-    assert " ".join(meaning_text(pattern).split()) == text
+    assert " ".join(pattern_embedding_text(pattern).split()) == text
 
 
 def test_another_model_in_the_place_of_ours_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:

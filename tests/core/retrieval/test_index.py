@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.index import TYPES, LazyIndex, PatternIndex
+from core.retrieval.index import TYPES, LazyPatternIndex, PatternIndex
 from tests.core.learning.making import make_pattern
 
 _TEXTS = st.sampled_from(["null check", "parse cache", "user token null", "", "修复 cache"])
@@ -49,7 +49,7 @@ def test_updated_is_a_new_index_of_what_changed(one: dict, two: dict, three: dic
 @given(st.lists(st.tuples(_PATTERNS, st.booleans()), min_size=1, max_size=5))
 def test_whenever_a_lazy_index_is_asked_it_is_a_new_one(steps: list) -> None:  # type: ignore[type-arg]
     before: dict[str, Pattern] = {}
-    lazy = LazyIndex(before)
+    lazy = LazyPatternIndex(before)
     for drawn, asked in steps:
         after = made(drawn)
         changed = frozenset(id for id in before.keys() | after.keys() if before.get(id) != after.get(id))

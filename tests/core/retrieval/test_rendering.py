@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from core.base.prompt_text import bare, field
+from core.base.prompt_text import escape_inline, escape_line
 from core.config.settings import InjectionSettings
 from core.records.patterns import Claim, Pattern, PatternType, SourceLoop
 from core.retrieval.rendering import MAX_TEMPLATE_LINES, count_tokens, render_context
@@ -204,7 +204,7 @@ def test_a_pattern_without_a_result_says_so() -> None:
     ],
 )
 def test_a_field_is_one_line_of_data(text: str, shown: str) -> None:
-    assert field(text, 400) == shown
+    assert escape_inline(text, 400) == shown
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_a_field_is_one_line_of_data(text: str, shown: str) -> None:
     ],
 )
 def test_a_field_without_a_label_opens_no_block(text: str, shown: str) -> None:
-    assert bare(text, 400) == shown
+    assert escape_line(text, 400) == shown
     anti = rendered(make_pattern("pat-anti-x-001", PatternType.ANTI, description=text, better_alternative=text))
     assert anti.splitlines().count(f"   - {shown}") == 2
     steps = rendered(make_pattern("pat-success-x-001", PatternType.SUCCESS, steps=(text,)))
