@@ -48,7 +48,7 @@ MOST_WEEKS: Final = 520
     "--export",
     "file",
     metavar="FILE",
-    help="Write all sections into a file: a report (.md), the numbers (.csv) or pictures (.svg).",
+    help="Write all sections into a file: a report (.md) or the numbers (.csv).",
 )
 @click.option("--force", is_flag=True, help="Let --export write over a file.")
 @reading_options

@@ -1,4 +1,4 @@
-"""The metrics as files for others: CSV, a Markdown report, SVG."""
+"""Export the metrics as CSV or as a Markdown report."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from typing import Final
 
 from core.base.text import plural, visible_line
 from core.metrics.dashboard import Dashboard
-from core.metrics.drawing import to_svg
 from core.metrics.figures import Figure, Row, reach_text, value_text
 from core.metrics.sections import figures_of
 
 _COLUMNS: Final = ("section", "row", "part", "value", "low", "high", "n")
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet takes a cell for a formula by."""
+"""First characters that make a spreadsheet read a cell as a formula."""
 _MARKDOWN: Final = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]<>|#~&$"})
 _NAME_CHARS: Final = 80
 
 
 def exported(found: Dashboard, suffix: str, project: str) -> bytes:
-    """The metrics in the format that a file's suffix names, of `FORMATS`.
+    """Render the metrics in the format of a file suffix, one of `FORMATS`.
 
     Args:
         project: Name of the project's folder; untrusted.
@@ -30,7 +29,7 @@ def exported(found: Dashboard, suffix: str, project: str) -> bytes:
 
 
 def to_csv(found: Dashboard, figures: Sequence[Figure], project: str) -> str:
-    """A line for each value; rates lie in 0..1. A cell of text never begins as a formula does."""
+    """Write one line per value; rates are 0..1. No text cell starts like a formula."""
     file = io.StringIO()
     out = csv.writer(file, lineterminator="\n")
     out.writerow(_COLUMNS)
@@ -49,7 +48,7 @@ def _cell(text: str) -> str:
 
 
 def to_markdown(found: Dashboard, figures: Sequence[Figure], project: str) -> str:
-    """A report: of each section what it says, and its numbers in a table."""
+    """Render a report: the takeaway and the table of each section."""
     head = (
         f"# Metrics of {_escaped(project)}\n\n"
         f"As of {found.now:%Y-%m-%d %H:%M} UTC, {plural(found.weeks, 'week')} back and ahead; "
@@ -59,7 +58,7 @@ def to_markdown(found: Dashboard, figures: Sequence[Figure], project: str) -> st
 
 
 def section_markdown(figure: Figure) -> str:
-    """One section of the report."""
+    """Render one section of the report."""
     lines = [f"## {figure.title}", "", _escaped(figure.takeaway), ""]
     if figure.rows:
         lines += [*_table(figure), ""]
@@ -84,13 +83,12 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text that stays text in Markdown."""
+    """Escape untrusted text for Markdown."""
     return visible_line(text).translate(_MARKDOWN)
 
 
 FORMATS: Final[Mapping[str, Callable[[Dashboard, Sequence[Figure], str], str]]] = {
     ".md": to_markdown,
     ".csv": to_csv,
-    ".svg": to_svg,
 }
-"""By suffix of the file."""
+"""Renderer by file suffix."""

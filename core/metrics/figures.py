@@ -1,6 +1,6 @@
-"""The metrics as figures: rows of numbers under a heading, with what they say in one line.
+"""Metrics as figures: rows of numbers under a heading, with a one-line takeaway.
 
-Screen, SVG, CSV and Markdown all show these, so that they can't tell different things.
+The screen, the CLI, CSV and Markdown all render these figures.
 """
 
 from __future__ import annotations

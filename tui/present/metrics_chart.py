@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import floor, log10
 from typing import Final
 
 from textual.content import Content
 
 from core.base.text import visible_line
-from core.metrics.drawing import nice_top
 from core.metrics.figures import Figure, Kind, Row, value_text
 from core.records.patterns import Maturity
 from tui.present.glyphs import ASCII, STATE_STYLES, Glyphs
@@ -258,3 +258,12 @@ def _year(label: str) -> str:
     """The year at the end of a week's label; "" if it has none."""
     last = label.rpartition(" ")[2]
     return last if len(last) == 4 and last.isdecimal() else ""
+
+
+def nice_top(value: float) -> float:
+    """Return the end of an axis: the smallest round number >= `value` whose half is round too."""
+    if value <= 1:
+        return 1.0
+    unit = 10.0 ** floor(log10(value))
+    steps = (2, 4, 6, 8, 10) if unit == 1 else (1, 2, 3, 4, 5, 6, 8, 10)
+    return next(unit * step for step in steps if unit * step >= value)

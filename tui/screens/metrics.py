@@ -49,7 +49,7 @@ class MetricsPlace(Place):
     ABOUT = (
         "How the learning goes. j and k move through the sections, enter goes into the rows of one, and from a row to "
         "what is behind it. + and - look at a longer or a shorter time. E writes all of it into a file: a report "
-        "(.md), the numbers (.csv) or pictures (.svg)."
+        "(.md) or the numbers (.csv)."
     )
     AUTO_FOCUS = "#metrics-sections"
 

@@ -83,6 +83,7 @@ def test_sections_are_printed_and_written_once(examples: Path, call: Call, tmp_p
     refused = call("metrics", "--export", report, "--project", examples)
     assert (refused.code, "--force writes over it" in refused.err) == (1, True)
     assert call("metrics", "--export", report, "--force", "--project", examples).code == 0
+    assert "must end with .md, .csv" in call("metrics", "--export", "x.svg", "--project", examples).err
     inside = call("metrics", "--export", examples / ".aiwg/report.md", "--project", examples)
     assert (inside.code, "belongs to the loops" in inside.err) == (1, True)
 

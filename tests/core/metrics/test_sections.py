@@ -11,7 +11,6 @@ import pytest
 from core.learning.scoreboard import Scoreboard
 from core.metrics.causes import top_causes
 from core.metrics.dashboard import registry_rows
-from core.metrics.drawing import nice_top
 from core.metrics.review_coverage import first_half, judged_weekly, open_questions
 from core.metrics.upcoming import changes_of, coming
 from core.metrics.weekly import WEEK, Week, trend_of, used_in, week_starts, weekly
@@ -174,8 +173,3 @@ def test_causes_are_counted_once_a_session_and_from_some_day_on() -> None:
         ("root cause", "null_undefined_access", 2, "a-loop"),
         ("failure mode", "repeated_same_error", 1, "x"),
     ]
-
-
-@pytest.mark.parametrize(("value", "top"), [(0, 1), (1, 1), (3, 4), (7, 8), (11, 20), (21, 30), (100, 100), (101, 200)])
-def test_an_axis_ends_at_a_round_number(value: float, top: float) -> None:
-    assert nice_top(value) == top

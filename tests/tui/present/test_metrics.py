@@ -10,7 +10,7 @@ from core.metrics.figures import Figure
 from tests.core.metrics.making import HOSTILE, bars, columns, curve, spans
 from tui.present.glyphs import ASCII, DRAWN, Glyphs
 from tui.present.metrics import Title, grid, part_title, row_cells, tile, tiles
-from tui.present.metrics_chart import bar_cell, legend, week_chart
+from tui.present.metrics_chart import bar_cell, legend, nice_top, week_chart
 
 EVERY = (
     bars("TypeError", HOSTILE),
@@ -147,3 +147,8 @@ def test_a_year_stands_on_the_first_of_its_weeks_only() -> None:
 def test_in_ascii_a_state_has_its_own_sign_in_legends() -> None:
     figure = replace(columns((1, 2)), parts=("established", "candidate"))
     assert plain(legend(figure, 60, ASCII)) == ["+ established 1   o candidate 2"]
+
+
+@pytest.mark.parametrize(("value", "top"), [(0, 1), (1, 1), (3, 4), (7, 8), (11, 20), (21, 30), (100, 100), (101, 200)])
+def test_axis_ends_at_a_round_number(value: float, top: float) -> None:
+    assert nice_top(value) == top
