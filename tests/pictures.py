@@ -1,4 +1,4 @@
-"""`python -m tests.pictures [NAME ...]`: draw README's pictures again, from the sample project, into `.pictures/`."""
+"""`python -m tests.pictures [NAME ...]`: draw the pictures of README and docs from the sample project, into `docs/images/`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Final
 from core.demo.sample import copy_sample
 from tests.tui.story import NOW, Story, make_app
 
-FOLDER: Final = Path(__file__).parents[1] / ".pictures"
+FOLDER: Final = Path(__file__).parents[1] / "docs/images"
 _FONT: Final = re.compile(r"\s*@font-face \{.*?\}\n", re.DOTALL)
 """Fonts that would be fetched from elsewhere; every system has one for a terminal."""
 
@@ -45,9 +45,9 @@ PICTURES: Final = {
     "what-if": Picture("patterns", "t 3 0 j j j 2 j j j . 4"),
     "memory": Picture("memory", "j j j j"),
     "metrics": Picture("metrics"),
-    "past": Picture("patterns", "H"),
+    "compare": Picture("patterns", "H"),
 }
-"""By the name of the file in `.pictures/`."""
+"""By the name of the file in `docs/images/`."""
 
 
 async def draw(picture: Picture) -> str:
