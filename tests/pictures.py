@@ -1,4 +1,4 @@
-"""`python -m tests.pictures [NAME ...]`: draw the pictures of README and docs from the sample project, into `docs/images/`."""
+"""`python -m tests.pictures [NAME ...]`: draw the pictures of the docs from the sample project into `docs/images/`."""
 
 from __future__ import annotations
 
