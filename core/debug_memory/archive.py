@@ -30,7 +30,7 @@ from core.records.times import iso, parse_time
 from core.sources.debug_sessions import is_debug_memory, read_sessions
 from core.sources.escalations import join_escalations, read_escalation
 from core.sources.sweep import Kind, can_hold, scan, wanted
-from core.storage.append_log import Journal
+from core.storage.append_log import AppendLog
 from core.storage.atomic_write import rename_to_free
 from core.storage.file_reader import Problem, Stamp, decode, decode_jsonl, read_file
 
@@ -108,7 +108,7 @@ class DebugArchive:
     def __init__(self, paths: ProjectPaths, *, by: str = "") -> None:
         self._paths = paths
         self._by = by
-        self._journal = Journal(paths.curation / JOURNAL)
+        self._journal = AppendLog(paths.curation / JOURNAL)
 
     def plan(self, settings: DebugMemorySettings) -> tuple[Kept, ...]:
         """How long each file is kept, as they are on the disk now."""

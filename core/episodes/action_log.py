@@ -15,7 +15,7 @@ from core.episodes.folders import AttemptFolder, TaskFolder
 from core.episodes.json_files import Shapes, edit_object, ensure, expect, put
 from core.episodes.validation import MAX_SAID
 from core.sources import normalize
-from core.storage.append_log import Journal
+from core.storage.append_log import AppendLog
 from core.storage.file_reader import MAX_BYTES
 from core.storage.json_editor import JsonText
 from core.storage.locks import open_regular
@@ -51,8 +51,8 @@ def append(path: Path, records: Sequence[Mapping[str, Any]], told: Sequence[Set[
         return 0, known
     lines = [msgspec.json.encode(record) for record in records]
     if any("timestamp" in fields for fields in told) and _ends_with(path, lines, told):
-        return 0, Journal(path).read()[0].count(b"\n")
-    Journal(path).append(lines)
+        return 0, AppendLog(path).read()[0].count(b"\n")
+    AppendLog(path).append(lines)
     return len(lines), known + len(lines)
 
 
@@ -90,7 +90,7 @@ def _last_lines(path: Path, size: int) -> list[bytes]:
 
 def mend(place: AttemptFolder) -> None:
     """Take back the actions of a call that was killed before it had written all of them."""
-    Journal(place.actions).mend()
+    AppendLog(place.actions).mend()
 
 
 def check_metrics(folder: TaskFolder, place: AttemptFolder, qualities: Mapping[int, float]) -> None:

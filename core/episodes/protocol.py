@@ -39,7 +39,7 @@ from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.records.times import iso
-from core.storage.append_log import Journal
+from core.storage.append_log import AppendLog
 from core.storage.file_reader import MAX_BYTES, Stamp
 from core.storage.json_editor import JsonText
 
@@ -438,7 +438,7 @@ class Episodes:
         if size > _MOST_REFLECTED:
             limit = f"{size:,} bytes; at most {_MOST_REFLECTED:,} are kept"
             raise BadInput(f"with this one the reflections on {folder.id} have {limit}: say it shorter")
-        Journal(folder.reflections).append([line])
+        AppendLog(folder.reflections).append([line])
 
 
 class _Ahead(NamedTuple):

@@ -23,7 +23,7 @@ from core.records.loops import Iteration, Loop
 from core.records.material import LoggedAttempt, Material
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
-from core.sources.loop_details import read_story
+from core.sources.loop_details import read_loop_details
 
 _Record = TypeVar("_Record", Event, Reflection, DebugSession)
 MAX_RECORDS: Final = 500
@@ -74,7 +74,7 @@ class Materials:
             Material(
                 source_id=loop.id,
                 loop=loop,
-                iterations=tuple(map(_cut_iteration, read_story(self._paths, loop).iterations[-MAX_RECORDS:])),
+                iterations=tuple(map(_cut_iteration, read_loop_details(self._paths, loop).iterations[-MAX_RECORDS:])),
                 attempts=self._logged(self._tasks.get(loop.id, ())),
             )
         )

@@ -223,7 +223,7 @@ class Scoreboard:
                 verdict.verdict == "rejected" and more < self.settings.anti_pattern.failures_until_asked_again
             ):
                 return
-            if verdict.verdict == "snoozed" and verdict.puts_off(self.now, int(columns.uses[row])):
+            if verdict.verdict == "snoozed" and verdict.is_snoozed(self.now, int(columns.uses[row])):
                 columns.snoozed_until[row] = math.inf if verdict.until is None else verdict.until.timestamp()
         columns.inversion_waits[row] = True
 

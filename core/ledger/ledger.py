@@ -28,8 +28,8 @@ from core.ledger.spec_records import Record, key_of, line_of, record_of
 from core.records.decisions import CurationState, Decision
 from core.records.findings import Finding, Severity
 from core.records.times import parse_time
-from core.storage.append_log import Journal
-from core.storage.chain_check import CODE, Break, Seams
+from core.storage.append_log import AppendLog
+from core.storage.chain_check import CODE, ChainBreak, ChainCheck
 from core.storage.file_reader import MAX_DEPTH, MAX_PATTERN_BYTES, is_nested_deeper
 from core.storage.hash_chain import UNANCHORED, Place, end_of, linked, read_anchor, write_anchor
 
@@ -93,7 +93,7 @@ class DecisionLog:
         return (finding for finding in found if finding.pointer not in told)
 
 
-def break_finding(found: Break) -> Finding:
+def break_finding(found: ChainBreak) -> Finding:
     """A break in the hash chain as a finding."""
     return Finding(FILE, f"line {found.line}", Severity.ERROR, CODE, found.what)
 
@@ -115,7 +115,7 @@ class _Lines:
         self.records: dict[tuple[type[Record], str], Record] = {}
         self.pending: dict[tuple[str, str], Decision] = {}
         self.findings: list[Finding] = []
-        self.seams = Seams()
+        self.seams = ChainCheck()
 
     @property
     def count(self) -> int:
@@ -195,7 +195,7 @@ class _Settled(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag=
 class JournalStorage(Storage):
     """TinyDB storage over a journal: reading follows what any process appended, writing only ever appends."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: AppendLog) -> None:
         self.journal = journal
         self.lines = _Lines()
         self._offset = 0
@@ -294,7 +294,7 @@ class Ledger:
 
     def __init__(self, paths: ProjectPaths) -> None:
         self._paths = paths
-        self._journal = Journal(paths.ledger)
+        self._journal = AppendLog(paths.ledger)
         self._storage = JournalStorage(self._journal)
         # No query cache: it would hide what other processes append.
         table = _Database(storage=lambda: self._storage).table(TABLE, cache_size=0)

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from core.base.errors import BadInput
 from core.base.text import plural
 from core.records.times import iso
-from core.storage.chain_check import Break
+from core.storage.chain_check import ChainBreak
 from core.storage.hash_chain import Place
 
 MAX_BYTES: Final = 1 << 20
@@ -87,7 +87,7 @@ def check_project(heads: Sequence[Head], project: str, name: str) -> None:
             raise BadInput(f"{name} is the head of project {head.project}, and this is project {project}")
 
 
-def missing_heads(heads: Sequence[Head], places: Sequence[Place]) -> Iterator[Break]:
+def missing_heads(heads: Sequence[Head], places: Sequence[Place]) -> Iterator[ChainBreak]:
     """Where a ledger is not the one that the heads were taken from, or lacks lines of it.
 
     Args:
@@ -101,6 +101,6 @@ def missing_heads(heads: Sequence[Head], places: Sequence[Place]) -> Iterator[Br
         taken = f"the head of {iso(head.at)}"
         if head.lines > end:
             gone = plural(head.lines - end, "line")
-            yield Break(max(end, 1), f"{taken} was taken at line {head.lines}: {gone} after this one are missing")
+            yield ChainBreak(max(end, 1), f"{taken} was taken at line {head.lines}: {gone} after this one are missing")
         else:
-            yield Break(max(head.lines, 1), f"{taken} does not fit: lines up to this one were rewritten")
+            yield ChainBreak(max(head.lines, 1), f"{taken} does not fit: lines up to this one were rewritten")

@@ -12,7 +12,7 @@ from core.config.paths import ProjectPaths
 from core.ledger.ledger import break_finding, read_decisions
 from core.ledger.trusted_heads import Head, missing_heads
 from core.records.findings import Finding
-from core.storage.chain_check import Break, Seams, last_lines
+from core.storage.chain_check import ChainBreak, ChainCheck, last_lines
 from core.storage.file_reader import MAX_PATTERN_BYTES, Problem, Stamp, read_file
 from core.storage.hash_chain import Chain, Place, read_anchor
 
@@ -31,7 +31,7 @@ class Verification(Struct, frozen=True, kw_only=True):
     lines: int
     linked: int
     decisions: int
-    problems: tuple[Break, ...]
+    problems: tuple[ChainBreak, ...]
     heads: int = 0
     end: Place
 
@@ -73,13 +73,13 @@ def verify(data: bytes, anchor: Place | None, heads: Sequence[Head] = ()) -> Ver
         heads: Earlier ends of the ledger, kept elsewhere.
     """
     *lines, rest = data.split(b"\n")
-    seams = Seams()
+    seams = ChainCheck()
     for line in lines:
         seams.feed(line)
     problems = [*seams.breaks, *last_lines(seams.places, anchor, is_begun=seams.chain.is_begun)]
     problems += missing_heads(heads, seams.places)
     if rest.strip() and not rest.startswith(b"{"):
-        problems.append(Break(len(lines) + 1, "has no end, and is not the beginning of a decision either"))
+        problems.append(ChainBreak(len(lines) + 1, "has no end, and is not the beginning of a decision either"))
     return Verification(
         lines=len(lines),
         linked=seams.linked,

@@ -25,7 +25,7 @@ from core.ledger.verify import end_findings
 from core.records.decisions import CurationState, Decision
 from core.records.events import Event
 from core.records.findings import Finding, Severity
-from core.records.loops import LoopStory
+from core.records.loops import LoopDetails
 from core.records.patterns import Pattern
 from core.records.snapshot import Delta, Snapshot
 from core.sources.cross_task_memory import join_memory
@@ -34,12 +34,12 @@ from core.sources.episodes import join_attempts, join_tasks
 from core.sources.escalations import join_escalations
 from core.sources.finding_groups import condense, kind_across_files
 from core.sources.liveness import Processes, system_processes
-from core.sources.loop_details import read_story
-from core.sources.loop_join import LoopBook
+from core.sources.loop_details import read_loop_details
+from core.sources.loop_join import LoopIndex
 from core.sources.parse_cache import Cache, Cached, cache_file, decoded
-from core.sources.parsed_file import Contribution, Earlier, contribution, folder_contribution
+from core.sources.parsed_file import Earlier, ParsedFile, contribution, folder_contribution
 from core.sources.path_kinds import loop_directory
-from core.sources.record_index import Book, PatternBook, ReflectionBook
+from core.sources.record_index import PatternIndex, RecordIndex, ReflectionIndex
 from core.sources.sweep import Kind, can_hold, scan, scan_path, wanted
 from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, Problem, Stamp, read_file
 
@@ -63,7 +63,7 @@ _LIMITS: Final = {  # of files that hold many records; others have `MAX_BYTES`
     Kind.ACTIONS: MAX_PATTERN_BYTES,
     Kind.ESCALATION: MAX_PATTERN_BYTES,
 }
-_NOTHING: Final = Contribution()
+_NOTHING: Final = ParsedFile()
 
 
 class Library:
@@ -105,14 +105,14 @@ class Library:
         self._torn: dict[str, tuple[datetime, Problem]] = {}
         self._closed: dict[str, Problem] = {}
         self._earlier: dict[str, Earlier] = {}
-        self._loops = LoopBook()
-        self._patterns = PatternBook()
-        self._reflections = ReflectionBook()
-        self._memory = Book(join_memory)
-        self._tasks = Book(join_tasks)
-        self._attempts = Book(join_attempts)
-        self._debug_sessions = Book(join_sessions)
-        self._escalations = Book(join_escalations)
+        self._loops = LoopIndex()
+        self._patterns = PatternIndex()
+        self._reflections = ReflectionIndex()
+        self._memory = RecordIndex(join_memory)
+        self._tasks = RecordIndex(join_tasks)
+        self._attempts = RecordIndex(join_attempts)
+        self._debug_sessions = RecordIndex(join_sessions)
+        self._escalations = RecordIndex(join_escalations)
         self._events: tuple[Event, ...] = ()
         self._joined_events: tuple[Event, ...] = ()
         self._standing_events: tuple[Event, ...] = ()
@@ -205,12 +205,12 @@ class Library:
         """All records of an id in pattern files and their mirrors, the one that counts first."""
         return self._patterns.copies(pattern_id)
 
-    def story(self, loop_id: str) -> LoopStory:
+    def story(self, loop_id: str) -> LoopDetails:
         """Everything about one loop, read from disk now; `UnknownRecord` if there is no such loop."""
         loop = self._snapshot.loops.get(loop_id)
         if loop is None:
             raise UnknownRecord(f"no loop {visible_line(loop_id, 120)!r} in {self._paths.project}")
-        return read_story(self._paths, loop)
+        return read_loop_details(self._paths, loop)
 
     def _name(self, path: Path) -> str | None:
         """The project-relative name of a path inside `.aiwg`."""
@@ -260,7 +260,7 @@ class Library:
         elif said.torn:
             self._torn[file] = (self._torn[file][0] if file in self._torn else self._written(stamp), said)
         else:
-            self._take(file, Cached(stamp, Contribution(findings=(said.finding(file),))))
+            self._take(file, Cached(stamp, ParsedFile(findings=(said.finding(file),))))
             self._unsaved.add(file)
 
     def _written(self, stamp: Stamp) -> datetime:
@@ -283,7 +283,7 @@ class Library:
             self._unsaved.add(file)
             self._spread(file, known.contribution, _NOTHING)
 
-    def _spread(self, file: str, before: Contribution, after: Contribution) -> None:
+    def _spread(self, file: str, before: ParsedFile, after: ParsedFile) -> None:
         """Tell each book what `file` says instead of what it said before."""
         if before.facts or after.facts:
             self._loops.replace(file, after.facts)

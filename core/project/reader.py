@@ -19,7 +19,7 @@ from core.learning.scoreboard import Scoreboard
 from core.project.index import Library
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.findings import Finding
-from core.records.loops import LoopStory
+from core.records.loops import LoopDetails
 from core.records.patterns import PatternType
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings
@@ -169,7 +169,7 @@ class Reader:
         made = self.embeddings.make(self._view.snapshot.patterns, progress, stop)
         return made + self.task_embeddings.make(comparable(self._view.snapshot), stop=stop)
 
-    def story(self, loop_id: str) -> LoopStory:
+    def story(self, loop_id: str) -> LoopDetails:
         """The details of one loop, read now."""
         return self.library.story(loop_id)
 

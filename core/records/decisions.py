@@ -175,7 +175,7 @@ class InversionVerdict(Struct, frozen=True, kw_only=True):
     anti_id: str = ""
     decision_id: str = ""
 
-    def puts_off(self, now: datetime, evidence: int) -> bool:
+    def is_snoozed(self, now: datetime, evidence: int) -> bool:
         """Whether a snooze holds at `now`, with so much evidence."""
         if self.until is None and self.beyond is None:
             return False

@@ -220,7 +220,7 @@ class Loop(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return "" if self.owner == "unknown" else self.owner
 
 
-class LoopStory(Struct, frozen=True, kw_only=True):
+class LoopDetails(Struct, frozen=True, kw_only=True):
     """What is read only when a loop is looked at: iteration files, analytics, best output, crash log, output tail.
 
     Attributes:

@@ -100,6 +100,6 @@ def _open(items: Iterable[ReviewItem], curation: CurationState, now: datetime) -
     """Those that nobody has answered or put off."""
     for item in items:
         verdict = curation.inversions.get(item.question_key)
-        snoozed = verdict is not None and verdict.puts_off(now, item.evidence)
+        snoozed = verdict is not None and verdict.is_snoozed(now, item.evidence)
         if not snoozed and item.question_key not in curation.dismissed:
             yield item

@@ -7,7 +7,7 @@ import msgspec
 from core.base.errors import BadInput, Unwritable
 from core.config.paths import ProjectPaths
 from core.records.events import Event
-from core.storage.append_log import Journal
+from core.storage.append_log import AppendLog
 from core.storage.file_reader import MAX_PATTERN_BYTES
 
 
@@ -27,4 +27,4 @@ def append_events(paths: ProjectPaths, *events: Event) -> None:
         raise BadInput("a text of the event is no valid Unicode") from None
     except BadInput as error:
         raise Unwritable(str(error)) from None
-    Journal(paths.events).append(lines)
+    AppendLog(paths.events).append(lines)

@@ -17,7 +17,7 @@ from msgspec.structs import asdict, replace
 from core.base.errors import BadInput
 from core.config.paths import ProjectPaths, safe_component
 from core.records.findings import Finding
-from core.records.loops import Iteration, Loop, LoopStory, Outcome
+from core.records.loops import Iteration, Loop, LoopDetails, Outcome
 from core.sources.fields import Fields
 from core.sources.loops import read_iteration
 from core.sources.path_kinds import ANALYTICS, BEST_OUTPUT, CRASH_LOG, CURRENT, LAUNCHER, loop_source
@@ -38,7 +38,7 @@ _RALPH: Final = ".aiwg/ralph"
 _EXTERNAL: Final = ".aiwg/ralph-external"
 
 
-def read_story(paths: ProjectPaths, loop: Loop) -> LoopStory:
+def read_loop_details(paths: ProjectPaths, loop: Loop) -> LoopDetails:
     """Iterations, notes and facts of `loop` from its own files, each capped; what is missing is left out."""
     reader = _Reader(paths)
     documents: dict[str, Fields] = {}
@@ -54,7 +54,7 @@ def read_story(paths: ProjectPaths, loop: Loop) -> LoopStory:
     single, notes, checkpoints = reader.iterations(folder, loop)
     if loop.directory:
         checkpoints += reader.names(f"{loop.directory}/checkpoints")
-    return LoopStory(
+    return LoopDetails(
         loop_id=loop.id,
         iterations=_merge([list(loop.iterations), single, *measured]),
         notes=(*_notes(reader, loop, documents), *notes),

@@ -37,7 +37,7 @@ def join_loops(
     facts: Iterable[LoopFact], now: datetime, settings: WatchSettings, processes: Processes
 ) -> dict[str, Loop]:
     """All rows by id, newest start first, of all facts at once."""
-    book = LoopBook()
+    book = LoopIndex()
     by_file: dict[str, list[LoopFact]] = {}
     for fact in facts:
         by_file.setdefault(fact.file, []).append(fact)
@@ -47,7 +47,7 @@ def join_loops(
     return book.loops
 
 
-class LoopBook:
+class LoopIndex:
     """All loop facts by file; joins again only the loops that a change can touch.
 
     Internal loops are joined by id, external ones as `external.by_loop` puts their facts together. Usage: `replace`

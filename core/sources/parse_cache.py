@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import msgspec
 import platformdirs
 
-from core.sources.parsed_file import Contribution
+from core.sources.parsed_file import ParsedFile
 from core.storage.file_reader import Stamp
 
 _CODE: Final = (
@@ -27,7 +27,7 @@ _CODE: Final = (
 _TABLE: Final = "CREATE TABLE IF NOT EXISTS contribution (path TEXT PRIMARY KEY, stamp BLOB, value BLOB)"
 _BUSY_SECONDS: Final = 0.2
 
-_decoder: Final = msgspec.msgpack.Decoder(Contribution)
+_decoder: Final = msgspec.msgpack.Decoder(ParsedFile)
 _encoder: Final = msgspec.msgpack.Encoder()
 
 
@@ -35,7 +35,7 @@ class Cached(NamedTuple):
     """One file as it was read: the stamp it had, and what it said."""
 
     stamp: Stamp
-    contribution: Contribution
+    contribution: ParsedFile
 
 
 def cache_file(project: Path) -> Path:
@@ -44,7 +44,7 @@ def cache_file(project: Path) -> Path:
     return platformdirs.user_cache_path("ralphdeck") / f"{name}.sqlite3"
 
 
-def decoded(value: bytes) -> Contribution | None:
+def decoded(value: bytes) -> ParsedFile | None:
     """What `Cache.load` gives for one file, or None where it is damaged."""
     try:
         return _decoder.decode(value)
@@ -52,7 +52,7 @@ def decoded(value: bytes) -> Contribution | None:
         return None
 
 
-def _encoded(said: Contribution) -> bytes | None:
+def _encoded(said: ParsedFile) -> bytes | None:
     """`said` for `decoded`; None where it holds what MessagePack does not, such as an integer of 30 digits."""
     try:
         return _encoder.encode(said)

@@ -32,7 +32,7 @@ from core.storage.file_reader import Problem, RawFile, Stamp, decode
 from core.storage.hash_chain import Place
 
 
-class Contribution(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Everything that one file says; records keep the order of the file. See `DecisionLog` for what is of a ledger."""
 
     patterns: tuple[Pattern, ...] = ()
@@ -70,7 +70,7 @@ def contribution(
     raw: RawFile,
     earlier: Earlier | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Contribution | Problem:
+) -> ParsedFile | Problem:
     """What `file` says, or the problem that keeps it from being read at all.
 
     Args:
@@ -93,24 +93,24 @@ def contribution(
 
 def _said(
     file: str, kind: Kind, raw: RawFile, earlier: Earlier, progress: Callable[[int, int], None] | None
-) -> Contribution | Problem:
+) -> ParsedFile | Problem:
     if kind is Kind.EVENTS:
         log = earlier.log or EventLog(file)
         log.read(raw.data)
         earlier.log = log
-        return Contribution(events=log.events, findings=log.findings)
+        return ParsedFile(events=log.events, findings=log.findings)
     if kind is Kind.LEDGER:
         ledger = earlier.ledger or DecisionLog()
         ledger.read(raw.data)
         earlier.ledger = ledger
-        return Contribution(
+        return ParsedFile(
             decisions=ledger.decisions, places=ledger.places, is_chained=ledger.is_chained, findings=ledger.findings
         )
     if kind is Kind.ACTIONS:
         tally = earlier.actions or ActionTally(file)
         attempt, findings = tally.read(raw.data)
         earlier.actions = tally
-        return Contribution(attempts=(attempt,) if attempt else (), findings=findings)
+        return ParsedFile(attempts=(attempt,) if attempt else (), findings=findings)
     if kind is Kind.HISTORY:
         return _history(file, raw)
     if kind is Kind.ESCALATION:
@@ -120,33 +120,31 @@ def _said(
     mirror_of = file.rpartition("/")[0] if kind is Kind.MIRROR else ""
     checked = kind is Kind.PATTERNS
     found = read_patterns(file, raw.data, mirror_of, earlier.records, with_schema=checked, progress=progress)
-    return found.problem or Contribution(patterns=found.patterns, findings=found.findings)
+    return found.problem or ParsedFile(patterns=found.patterns, findings=found.findings)
 
 
-def _escalation(file: str, raw: RawFile) -> Contribution | Problem:
+def _escalation(file: str, raw: RawFile) -> ParsedFile | Problem:
     decoded = decode(file, raw.data)
     if decoded.failed:
         return decoded.problems[0]
     calls, findings = read_escalation(file, decoded.value)
-    return Contribution(
-        escalations=calls, findings=(*(problem.finding(file) for problem in decoded.problems), *findings)
-    )
+    return ParsedFile(escalations=calls, findings=(*(problem.finding(file) for problem in decoded.problems), *findings))
 
 
-def _metrics(file: str, raw: RawFile) -> Contribution | Problem:
+def _metrics(file: str, raw: RawFile) -> ParsedFile | Problem:
     decoded = decode(file, raw.data)
     if decoded.failed:
         return decoded.problems[0]
     problems = tuple(problem.finding(file) for problem in decoded.problems)
-    return Contribution(findings=(*problems, *check_metrics(file, decoded.value)))
+    return ParsedFile(findings=(*problems, *check_metrics(file, decoded.value)))
 
 
-def _history(file: str, raw: RawFile) -> Contribution | Problem:
+def _history(file: str, raw: RawFile) -> ParsedFile | Problem:
     seen_at = raw.stamp.modified_at
     source = loop_source(file)
     if source == CRASH_LOG:
         facts, findings = read_crash_log(file, raw.data, seen_at)
-        return Contribution(facts=facts, findings=findings)
+        return ParsedFile(facts=facts, findings=findings)
     decoded = decode(file, raw.data, every=is_debug_memory(file) or is_memory_reflection(file))
     if decoded.failed:
         return decoded.problems[0]
@@ -171,10 +169,10 @@ def _history(file: str, raw: RawFile) -> Contribution | Problem:
     findings += check_records(file, value, findings)
     if value is not decoded.value:
         findings = in_own_style(findings, decoded.value)
-    return Contribution(**said, findings=findings)
+    return ParsedFile(**said, findings=findings)
 
 
-def folder_contribution(file: str, stamp: Stamp) -> Contribution:
+def folder_contribution(file: str, stamp: Stamp) -> ParsedFile:
     """What the folder of a loop, a name with a final `/`, says by being there."""
     fact = directory_fact(file, stamp.modified_at)
-    return Contribution(facts=(fact,)) if fact else Contribution()
+    return ParsedFile(facts=(fact,)) if fact else ParsedFile()

@@ -30,7 +30,7 @@ _Record = TypeVar("_Record", bound=_Identified)
 _file = attrgetter("file")
 
 
-class PatternBook:
+class PatternIndex:
     """All pattern records by file. `shared/patterns` is authoritative, copies elsewhere are mirrors (C4).
 
     Attributes:
@@ -185,7 +185,7 @@ def _differ(kept: Pattern, copy: Pattern) -> bool:
     return kept != replace(copy, file=kept.file, pointer=kept.pointer, mirror_of=kept.mirror_of)
 
 
-class ReflectionBook:
+class ReflectionIndex:
     """All reflections by file, each told once (C9).
 
     Attributes:
@@ -259,7 +259,7 @@ def _newest_first(reflection: Reflection) -> tuple[float, str]:
     return (-reflection.at.timestamp() if reflection.at else math.inf, reflection.id)
 
 
-class Book(Generic[_Record]):
+class RecordIndex(Generic[_Record]):
     """Records of one kind by file, which a function joins to one record an id.
 
     Args:

@@ -21,7 +21,7 @@ _BATCH: Final = re.compile(rb"([0-9]{1,18}) ([0-9]{1,18})\n")
 _MAX_BATCH: Final = 40
 
 
-class Journal:
+class AppendLog:
     """Lines appended one batch at a time, each durable before `append` returns.
 
     Writers exclude each other by `flock` on a sibling `.lock` file. Readers take no lock, since they only

@@ -14,7 +14,7 @@ CODE: Final = "not-as-written"
 """Of the findings that breaks are in a snapshot."""
 
 
-class Break(NamedTuple):
+class ChainBreak(NamedTuple):
     """Something that is not as it was written.
 
     Attributes:
@@ -25,7 +25,7 @@ class Break(NamedTuple):
     what: str
 
 
-class Seams:
+class ChainCheck:
     """What the lines of a ledger say of each other; a line costs its own length, however many there are.
 
     Attributes:
@@ -38,7 +38,7 @@ class Seams:
     def __init__(self) -> None:
         self.chain = Chain()
         self.linked = 0
-        self.breaks: list[Break] = []
+        self.breaks: list[ChainBreak] = []
         self.places = [self.chain.place]
         self._first = 1  # of the lines that the next link vouches for
 
@@ -53,16 +53,16 @@ class Seams:
                 self.breaks.append(_broken(number, self._first, link, before))
             if unlinked(line) == UNANCHORED:
                 what = "says that the anchor was missing: nobody can tell if lines before it are"
-                self.breaks.append(Break(number, what))
+                self.breaks.append(ChainBreak(number, what))
             self._first = number
             self.linked += 1
         elif was_begun:
-            self.breaks.append(Break(number, "was not written by this program, or by an older version of it"))
+            self.breaks.append(ChainBreak(number, "was not written by this program, or by an older version of it"))
         elif line.strip() and not _is_object(line):
-            self.breaks.append(Break(number, "is no JSON object: no version of this program has written it"))
+            self.breaks.append(ChainBreak(number, "is no JSON object: no version of this program has written it"))
 
 
-def last_lines(places: Sequence[Place], anchor: Place | None, *, is_begun: bool) -> list[Break]:
+def last_lines(places: Sequence[Place], anchor: Place | None, *, is_begun: bool) -> list[ChainBreak]:
     """What the anchor says that does not fit to the end of a ledger.
 
     Args:
@@ -75,16 +75,16 @@ def last_lines(places: Sequence[Place], anchor: Place | None, *, is_begun: bool)
         return []
     last = max(len(places) - 1, 1)
     if anchor is None:
-        return [Break(last, "the anchor is missing: nobody can tell if lines after it are")] if is_begun else []
+        return [ChainBreak(last, "the anchor is missing: nobody can tell if lines after it are")] if is_begun else []
     if end.line < anchor.line:
         gone = anchor.line - end.line
-        return [Break(last, f"{plural(gone, 'line')} after it {'is' if gone == 1 else 'are'} missing")]
+        return [ChainBreak(last, f"{plural(gone, 'line')} after it {'is' if gone == 1 else 'are'} missing")]
     if anchor in places:
         return []
     if anchor.line == end.line:
-        return [Break(last, "was changed after it was written, or what stood here is gone")]
+        return [ChainBreak(last, "was changed after it was written, or what stood here is gone")]
     found = next((number for number, place in enumerate(places) if place.line == anchor.line), last)
-    return [Break(max(found, 1), "was the last line once, and was changed since")]
+    return [ChainBreak(max(found, 1), "was the last line once, and was changed since")]
 
 
 def _is_object(line: bytes) -> bool:
@@ -95,16 +95,16 @@ def _is_object(line: bytes) -> bool:
     return True
 
 
-def _broken(number: int, first: int, link: Link, before: Place) -> Break:
+def _broken(number: int, first: int, link: Link, before: Place) -> ChainBreak:
     """What a link says that does not fit to the lines from `first` on that stand before it."""
     ahead = link.line - before.line - 1
     if ahead > 0:
-        return Break(number, f"{plural(ahead, 'line')} before it {'is' if ahead == 1 else 'are'} missing")
+        return ChainBreak(number, f"{plural(ahead, 'line')} before it {'is' if ahead == 1 else 'are'} missing")
     if ahead < 0:
-        return Break(number, f"was written as line {link.line}: moved or copied here, or lines were put in before")
+        return ChainBreak(number, f"was written as line {link.line}: moved or copied here, or lines were put in before")
     last = number - 1
     if last < 1:
-        return Break(number, "lines before it are missing")
+        return ChainBreak(number, "lines before it are missing")
     if last == first:
-        return Break(last, "was changed after it was written")
-    return Break(first, f"one of lines {first} to {last} was changed after it was written")
+        return ChainBreak(last, "was changed after it was written")
+    return ChainBreak(first, f"one of lines {first} to {last} was changed after it was written")

@@ -211,7 +211,7 @@ def _refused(data: bytes) -> Problem | None:
     return None
 
 
-def told_twice(key: str) -> str:
+def duplicate_key_message(key: str) -> str:
     """What is wrong where a key occurs twice."""
     return f"key {visible_line(key, 60)!r} occurs twice in one object; the last one counts"
 
@@ -234,7 +234,7 @@ def _decode_loosely(data: bytes) -> Decoded:
         record = dict(items)
         if len(record) < len(items):
             twice = Counter(key for key, _ in items).most_common(1)[0][0]
-            note("duplicate-key", told_twice(twice))
+            note("duplicate-key", duplicate_key_message(twice))
         return record
 
     def integer(digits: str) -> int | None:

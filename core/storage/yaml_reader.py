@@ -10,7 +10,7 @@ import yaml
 
 from core.base.text import visible_line
 from core.records.findings import Severity
-from core.storage.file_reader import BOM, MAX_DEPTH, Decoded, Problem, told_twice
+from core.storage.file_reader import BOM, MAX_DEPTH, Decoded, Problem, duplicate_key_message
 
 _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _FLAGS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -92,7 +92,7 @@ def _build(events: Iterator[yaml.Event], problems: list[Problem], typed: bool) -
             done = stack.pop()
             if isinstance(done, _Mapping):
                 for key in done.twice:
-                    problems.append(Problem("duplicate-key", told_twice(key), severity=Severity.WARNING))
+                    problems.append(Problem("duplicate-key", duplicate_key_message(key), severity=Severity.WARNING))
                 stack[-1].append(done.record)
             else:
                 stack[-1].append(done)

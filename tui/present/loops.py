@@ -14,7 +14,7 @@ from core.learning.loop_patterns import LoopPatterns
 from core.learning.outcomes import Outcome, Verdict
 from core.records.debug_sessions import Failure
 from core.records.events import Observation
-from core.records.loops import Iteration, Liveness, Loop, LoopStory
+from core.records.loops import Iteration, Liveness, Loop, LoopDetails
 from core.records.patterns import Pattern
 from core.records.reflections import Reflection
 from core.state.project_state import ProjectState
@@ -152,7 +152,7 @@ def _sign(loop: Loop, now: datetime) -> Content:
 
 
 def now_lines(
-    loop: Loop, story: LoopStory | None, view: ProjectState, glyphs: Glyphs, offered: Sequence[Content] = ()
+    loop: Loop, story: LoopDetails | None, view: ProjectState, glyphs: Glyphs, offered: Sequence[Content] = ()
 ) -> list[Content]:
     """What it should do, how it stands, and the last things that happened; in between, what it offers."""
     now = view.now
@@ -265,7 +265,7 @@ def _error_line(failure: Failure) -> Content:
     )
 
 
-def iterations_lines(loop: Loop, story: LoopStory | None, view: ProjectState, glyphs: Glyphs) -> list[Content]:
+def iterations_lines(loop: Loop, story: LoopDetails | None, view: ProjectState, glyphs: Glyphs) -> list[Content]:
     """All iterations, newest first."""
     iterations = story.iterations if story is not None else loop.iterations
     if not iterations:
@@ -343,7 +343,7 @@ def reflection_lines(reflections: Sequence[Reflection], view: ProjectState, glyp
     return lines
 
 
-def file_lines(loop: Loop, story: LoopStory | None) -> list[Content]:
+def file_lines(loop: Loop, story: LoopDetails | None) -> list[Content]:
     """Which files know the loop, and the texts beside it."""
     lines = [labelled("Known by", ", ".join(loop.sources))]
     if loop.aliases:

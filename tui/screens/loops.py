@@ -11,7 +11,7 @@ from textual.message import Message
 
 from core.base.errors import RalphdeckError
 from core.queries.filter import LOOP_FIELDS, Query, select_loops
-from core.records.loops import Loop, LoopStory
+from core.records.loops import Loop, LoopDetails
 from core.records.question_ids import extraction_question_id
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
@@ -51,14 +51,14 @@ class LoopsPlace(Extracting, Browse):
     class StoryRead(Message):
         """A worker has read the story of a loop."""
 
-        def __init__(self, loop_id: str, story: LoopStory) -> None:
+        def __init__(self, loop_id: str, story: LoopDetails) -> None:
             super().__init__()
             self.loop_id = loop_id
             self.story = story
 
     def __init__(self) -> None:
         super().__init__()
-        self._story: LoopStory | None = None
+        self._story: LoopDetails | None = None
 
     def touched(self, delta: Delta) -> bool:
         """Rows are loops; events and debug sessions change their outcomes, decisions what they offer."""

@@ -27,7 +27,7 @@ from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.records.times import iso, parse_time
 from core.sources.episodes import MAX_ENTRIES
-from core.storage.append_log import Journal
+from core.storage.append_log import AppendLog
 from core.storage.file_reader import MAX_BYTES
 from core.storage.json_editor import JsonText
 
@@ -144,7 +144,7 @@ def _reflect(
         given_up = status == TaskStatus.FAILED
         drafts.append(draft_completion(whole, ended, told.log, last_failed, given_up=given_up))
     if drafts:
-        Journal(folder.reflections).append([msgspec.json.encode(draft) for draft in drafts])
+        AppendLog(folder.reflections).append([msgspec.json.encode(draft) for draft in drafts])
 
 
 def _told(folder: TaskFolder, reader: StrictReader, number: int) -> Told:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.records.findings import Finding, Severity
-from core.sources.parsed_file import Contribution, contribution
+from core.sources.parsed_file import ParsedFile, contribution
 from core.sources.sweep import wanted
 from core.storage.file_reader import RawFile, Stamp
 
@@ -191,14 +191,14 @@ WRONG = (
 OTHER = st.sampled_from([True, 7, -3, 1.4, "", "x", [], [7], {}, {"a": 1}])
 
 
-def read(kind: str, record: Any) -> Contribution:
+def read(kind: str, record: Any) -> ParsedFile:
     """The record as its file is read, patterns in a list."""
     file, _, _ = RECORDS[kind]
     data = json.dumps([record] if file == PATTERNS else record).encode()
     known_kind = wanted(file)
     assert known_kind is not None
     found = contribution(file, known_kind, RawFile(data, Stamp(1, len(data), 1, 1)))
-    assert isinstance(found, Contribution)
+    assert isinstance(found, ParsedFile)
     return found
 
 
@@ -206,7 +206,7 @@ def base(kind: str) -> str:
     return "/0" if RECORDS[kind][0] == PATTERNS else ""
 
 
-def visible(kind: str, found: Contribution) -> bool:
+def visible(kind: str, found: ParsedFile) -> bool:
     return len(getattr(found, RECORDS[kind][1])) == 1
 
 
@@ -297,7 +297,7 @@ def test_the_same_violation_in_many_records_is_one_finding_with_a_count() -> Non
     kind = wanted(PATTERNS)
     assert kind is not None
     found = contribution(PATTERNS, kind, RawFile(data, Stamp(1, len(data), 1, 1)))
-    assert isinstance(found, Contribution)
+    assert isinstance(found, ParsedFile)
     assert len(found.patterns) == 399
     (finding,) = found.findings
     assert (finding.pointer, finding.count) == ("/0/success_rate", 399)

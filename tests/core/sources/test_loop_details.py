@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from core.config.paths import ProjectPaths
 from core.records.debug_sessions import Failure, Fix, Results
 from core.records.loops import Iteration, Loop, Outcome
-from core.sources.loop_details import MAX_NOTE, read_story
+from core.sources.loop_details import MAX_NOTE, read_loop_details
 
 HOME = ".aiwg/ralph/loops/a"
 STATE = f"{HOME}/state.json"
@@ -36,7 +36,7 @@ def loop(**known: Any) -> Loop:
 
 
 def test_a_loop_without_any_file_has_an_empty_story(paths: ProjectPaths) -> None:
-    story = read_story(paths, loop())
+    story = read_loop_details(paths, loop())
     assert (story.loop_id, story.iterations, story.notes, story.facts, story.checkpoints) == (
         "a",
         (),
@@ -53,7 +53,7 @@ def test_iterations_of_all_files_merge_by_number_and_the_state_is_believed(paths
     measured = {"iterations": [{"iteration_number": 1, "quality_score": 45, "execution_time_ms": 7}]}
     analytics = write(paths, f"{HOME}/analytics/a.json", measured)
     known = (Iteration(number=1, action="mine", outcome=Outcome.FAILURE), Iteration(number=2))
-    story = read_story(paths, loop(iterations=known, files=(STATE, analytics)))
+    story = read_loop_details(paths, loop(iterations=known, files=(STATE, analytics)))
     first, second, tenth = story.iterations
     assert (first.action, first.result, first.outcome) == ("mine", "from the file", Outcome.FAILURE)
     assert (first.quality, first.duration_ms) == (0.45, 7)
@@ -63,7 +63,7 @@ def test_iterations_of_all_files_merge_by_number_and_the_state_is_believed(paths
 
 def test_double_numbers_of_the_state_stay_double(paths: ProjectPaths) -> None:
     known = (Iteration(number=1, action="ran"), Iteration(number=1, action="threw"), Iteration(action="?"))
-    story = read_story(paths, loop(iterations=known))
+    story = read_loop_details(paths, loop(iterations=known))
     assert [one.action for one in story.iterations] == ["ran", "threw", "?"]
 
 
@@ -79,7 +79,7 @@ def test_notes_are_titled_and_read_where_they_lie(paths: ProjectPaths) -> None:
     write(paths, f"{HOME}/iterations/iteration-001.md", "noted")
     write(paths, f"{HOME}/checkpoints/checkpoint-10.json.gz", "")
     write(paths, f"{HOME}/checkpoints/checkpoint-2.json.gz", "")
-    story = read_story(paths, loop(files=files))
+    story = read_loop_details(paths, loop(files=files))
     assert dict(story.notes) == {
         "crash.log": "[2026-05-01T10:00:00Z] boom\n",
         "selection report": "selected",
@@ -94,7 +94,7 @@ def test_of_a_long_log_the_end_is_told_and_of_a_long_note_the_start(paths: Proje
     line = "x" * 99 + "\n"
     write(paths, f"{HOME}/daemon-output.log", line * 1000 + "the end\n")
     log = write(paths, f"{HOME}/crash.log", "the start\n" + line * 1000)
-    notes = dict(read_story(paths, loop(files=(STATE, log))).notes)
+    notes = dict(read_loop_details(paths, loop(files=(STATE, log))).notes)
     assert notes["daemon output"].startswith("… x") and notes["daemon output"].endswith("the end\n")
     assert notes["crash.log"].startswith("the start") and notes["crash.log"].endswith("\n…")
     assert all(len(text) <= MAX_NOTE + 2 for text in notes.values())
@@ -106,7 +106,7 @@ def test_the_legacy_loop_has_its_own_iterations_and_reports_only(paths: ProjectP
     write(paths, ".aiwg/ralph/completion-2026-05-01T10-00-00.md", "| **Task** | Lint |")
     write(paths, ".aiwg/ralph/completion-2026-05-01T09-00-00.md", "| **Task** | Test |")
     known = loop(id="current-loop", directory="", sources=("current-loop",), iteration=2, task="Lint", files=())
-    story = read_story(paths, known)
+    story = read_loop_details(paths, known)
     assert [one.action for one in story.iterations] == ["a1", "a2"]
     assert story.notes == (("completion-2026-05-01T10-00-00", "| **Task** | Lint |"),)
 
@@ -114,8 +114,8 @@ def test_the_legacy_loop_has_its_own_iterations_and_reports_only(paths: ProjectP
 def test_the_report_of_the_external_tree_belongs_to_the_loop_it_names(paths: ProjectPaths) -> None:
     write(paths, ".aiwg/ralph-external/completion-report.md", "| Loop ID | the-uuid |")
     known = loop(directory="", sources=("external-archive",), aliases=("the-uuid",), files=())
-    assert read_story(paths, known).notes == (("completion report", "| Loop ID | the-uuid |"),)
-    assert read_story(paths, loop(directory="", sources=("external",), files=())).notes == ()
+    assert read_loop_details(paths, known).notes == (("completion report", "| Loop ID | the-uuid |"),)
+    assert read_loop_details(paths, loop(directory="", sources=("external",), files=())).notes == ()
 
 
 @pytest.mark.parametrize("name", ["../../outside", "..", "/etc", "a/../../../outside", "\x00", "x" * 300])
@@ -123,7 +123,7 @@ def test_an_id_that_would_leave_the_tree_reads_nothing(paths: ProjectPaths, name
     write(paths, "outside/daemon-output.log", "secret")
     write(paths, ".aiwg/outside/daemon-output.log", "secret")
     known = loop(id=name, aliases=(name,), directory="", sources=("launcher",), files=())
-    assert read_story(paths, known).notes == ()
+    assert read_loop_details(paths, known).notes == ()
 
 
 def test_links_out_of_the_tree_pipes_and_folders_read_nothing(paths: ProjectPaths, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_links_out_of_the_tree_pipes_and_folders_read_nothing(paths: ProjectPath
     os.mkfifo(home / "crash.log")
     (home / "selection-report.md").mkdir()
     tracking = write(paths, f"{HOME}/best-output-tracking.json", {})
-    story = read_story(paths, loop(files=(STATE, tracking, f"{HOME}/crash.log")))
+    story = read_loop_details(paths, loop(files=(STATE, tracking, f"{HOME}/crash.log")))
     assert (story.iterations, story.notes) == ((), ())
 
 
@@ -159,7 +159,7 @@ def test_any_json_beside_a_loop_gives_a_story(paths: ProjectPaths, value: Any) -
     files = [f"{HOME}/{name}" for name in ("state.json", "best-output-tracking.json", "analytics/a.json")]
     for file in (*files, f"{HOME}/iterations/iteration-1.json"):
         write(paths, file, value)
-    story = read_story(paths, loop(files=tuple(files)))
+    story = read_loop_details(paths, loop(files=tuple(files)))
     assert all(isinstance(value, str) for fact in story.facts for value in fact)
 
 
@@ -172,7 +172,7 @@ def test_errors_fixes_and_test_results_of_iterations(paths: ProjectPaths) -> Non
         paths, f"{HOME}/iterations/iteration-2.json", {"fix_applied": fix, "test_results": results, "tools": ["Edit"]}
     )
     write(paths, f"{HOME}/iterations/iteration-3.json", {"error": " ", "fix_applied": "by hand", "test_results": None})
-    first, second, third = read_story(paths, loop(iterations=(Iteration(number=1, action="mine"),))).iterations
+    first, second, third = read_loop_details(paths, loop(iterations=(Iteration(number=1, action="mine"),))).iterations
     located = Failure(error_type="TypeError", message="x is null", file="src/a.ts", line=42)
     assert (first.action, first.failures) == ("mine", (located, Failure(message="deadlock detected")))
     assert second.fix == Fix(description="Checked x", diff="+ if (x)", verified=True)

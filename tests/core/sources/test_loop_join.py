@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from core.config.settings import WatchSettings
 from core.records.loops import Liveness, LoopStatus
-from core.sources.loop_join import LoopBook
+from core.sources.loop_join import LoopIndex
 from core.sources.loops import LoopFact
 from tests.core.sources.making import (
     EXTERNAL,
@@ -28,7 +28,7 @@ from tests.core.sources.making import (
 
 def test_a_live_process_keeps_it_running_until_it_dies() -> None:
     processes = Running({7: NOW - timedelta(hours=1)})
-    book = LoopBook()
+    book = LoopIndex()
     (fact,) = internal("a", currentPid=7)
     book.replace(fact.file, [fact])
     assert book.join(NOW, WatchSettings(), processes) == {"a"}
@@ -42,7 +42,7 @@ def test_a_live_process_keeps_it_running_until_it_dies() -> None:
 
 def test_a_busy_neighbour_does_not_keep_a_loop_from_being_judged() -> None:
     processes = Running({7: NOW - timedelta(hours=1)})
-    book = LoopBook()
+    book = LoopIndex()
     (fact,) = internal("a", currentPid=7)
     book.replace(fact.file, [fact])
     book.join(NOW, WatchSettings(), processes)
@@ -55,7 +55,7 @@ def test_a_busy_neighbour_does_not_keep_a_loop_from_being_judged() -> None:
 
 
 def test_silence_makes_a_loop_stale_without_any_file_changing() -> None:
-    book = LoopBook()
+    book = LoopIndex()
     (fact,) = internal("a")
     book.replace(fact.file, [fact])
     book.join(NOW, WatchSettings(), Running())
@@ -73,7 +73,7 @@ def test_a_uuid_may_be_the_id_of_an_internal_loop() -> None:
 
 
 def test_a_change_touches_only_its_own_row() -> None:
-    book = LoopBook()
+    book = LoopIndex()
     for loop_id in ("a", "b"):
         (fact,) = internal(loop_id)
         book.replace(fact.file, [fact])
@@ -119,7 +119,7 @@ def test_any_facts_join_to_rows_in_any_order_and_step_by_step(told: list[tuple[L
     by_file = {part[0].file: part for part in told if part}
     whole = joined(*by_file.values())
     assert whole == joined(*reversed(by_file.values()))
-    book = LoopBook()
+    book = LoopIndex()
     for file, part in by_file.items():
         book.replace(file, part)
         book.join(NOW, WatchSettings(), Running())

@@ -17,12 +17,12 @@ from core.records.reflections import Reflection
 from core.sources import parse_cache as cache_module
 from core.sources.loops import LoopFact
 from core.sources.parse_cache import Cache, Cached, cache_file, decoded
-from core.sources.parsed_file import Contribution
+from core.sources.parsed_file import ParsedFile
 from core.storage.file_reader import Stamp
 
 AT = datetime(2026, 5, 3, 10, tzinfo=UTC)
 STAMP = Stamp(2**64 - 1, 2, 3, 4)
-SAID = Contribution(
+SAID = ParsedFile(
     patterns=(
         Pattern(
             id="p",
@@ -65,7 +65,7 @@ def test_a_file_that_changed_is_not_given_back(file: Path) -> None:
 def test_keeps_only_what_changed_and_forgets_what_is_gone(file: Path) -> None:
     cache = Cache(file)
     cache.save({"a": Cached(STAMP, SAID), "b": Cached(STAMP, SAID)}, ())
-    newer = Cached(Stamp(1, 1, 1, 1), Contribution())
+    newer = Cached(Stamp(1, 1, 1, 1), ParsedFile())
     cache.save({"a": newer}, ["b"])
     assert loaded(cache, {"a": newer.stamp, "b": STAMP}) == {"a": newer}
 
@@ -134,7 +134,7 @@ def test_what_cannot_be_encoded_is_not_kept_and_its_neighbours_are(file: Path, a
     decision = Decision(id="d", at=at, by="x", verb=Verb.NOTE, subject="p", after={"n": value})
     cache = Cache(file)
     cache.save({"a": Cached(STAMP, SAID)}, ())
-    cache.save({"a": Cached(STAMP, Contribution(decisions=(decision,))), "b": Cached(STAMP, SAID)}, ())
+    cache.save({"a": Cached(STAMP, ParsedFile(decisions=(decision,))), "b": Cached(STAMP, SAID)}, ())
     assert loaded(cache, {"a": STAMP, "b": STAMP}) == {"b": Cached(STAMP, SAID)}
 
 

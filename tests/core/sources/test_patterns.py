@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from core.records.patterns import Claim, IterationRange, Pattern, PatternType, SourceLoop
 from core.records.times import parse_time
 from core.sources.patterns import PatternFile, Records, read_patterns
-from core.sources.record_index import PatternBook
+from core.sources.record_index import PatternIndex
 
 SHARED = Path(__file__).parents[2] / "trees/spec-examples/.aiwg/ralph/shared/patterns"
 FILE = ".aiwg/ralph/shared/patterns/error-patterns.json"
@@ -331,8 +331,8 @@ class TestRecords:
 
 
 class TestMirrors:
-    def book(self, **files: list[Pattern]) -> PatternBook:
-        book = PatternBook()
+    def book(self, **files: list[Pattern]) -> PatternIndex:
+        book = PatternIndex()
         for file, patterns in files.items():
             book.replace(file, patterns)
         book.join()

@@ -10,33 +10,33 @@ from pathlib import Path
 import pytest
 
 from core.base.errors import Unwritable
-from core.storage.append_log import Journal
+from core.storage.append_log import AppendLog
 from core.storage.locks import file_lock
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Journal:
-    return Journal(tmp_path / "curation" / "ledger.jsonl", lock_seconds=0.05)
+def journal(tmp_path: Path) -> AppendLog:
+    return AppendLog(tmp_path / "curation" / "ledger.jsonl", lock_seconds=0.05)
 
 
-def test_what_is_appended_is_read_in_order(journal: Journal) -> None:
+def test_what_is_appended_is_read_in_order(journal: AppendLog) -> None:
     journal.append([b'{"n":1}', b'{"n":2}'])
     journal.append([b'{"n":3}'])
     assert journal.read() == (b'{"n":1}\n{"n":2}\n{"n":3}\n', 24)
 
 
-def test_reading_goes_on_where_it_stopped(journal: Journal) -> None:
+def test_reading_goes_on_where_it_stopped(journal: AppendLog) -> None:
     journal.append([b'{"n":1}'])
     _, offset = journal.read()
     journal.append([b'{"n":2}'])
     assert journal.read(offset) == (b'{"n":2}\n', 16)
 
 
-def test_a_missing_journal_reads_as_empty(journal: Journal) -> None:
+def test_a_missing_journal_reads_as_empty(journal: AppendLog) -> None:
     assert journal.read() == (b"", 0)
 
 
-def test_an_unfinished_line_is_held_back(journal: Journal) -> None:
+def test_an_unfinished_line_is_held_back(journal: AppendLog) -> None:
     journal.append([b'{"n":1}'])
     with journal.path.open("ab") as file:
         file.write(b'{"n":')
@@ -44,7 +44,7 @@ def test_an_unfinished_line_is_held_back(journal: Journal) -> None:
 
 
 @pytest.mark.parametrize("torn", [b'{"n":', b"\x00" * 70_000, b'{"n":2}\x00'])
-def test_a_torn_tail_is_set_aside_by_the_next_writer(journal: Journal, torn: bytes) -> None:
+def test_a_torn_tail_is_set_aside_by_the_next_writer(journal: AppendLog, torn: bytes) -> None:
     journal.append([b'{"n":1}'])
     for number in (1, 2):
         with journal.path.open("ab") as file:
@@ -56,7 +56,7 @@ def test_a_torn_tail_is_set_aside_by_the_next_writer(journal: Journal, torn: byt
 
 @pytest.mark.parametrize("written", range(0, 25, 4))
 def test_of_a_batch_whose_writer_was_killed_all_stays_or_nothing(
-    journal: Journal, monkeypatch: pytest.MonkeyPatch, written: int
+    journal: AppendLog, monkeypatch: pytest.MonkeyPatch, written: int
 ) -> None:
     journal.append([b'{"n":1}'])
 
@@ -81,7 +81,7 @@ def test_of_a_batch_whose_writer_was_killed_all_stays_or_nothing(
 
 
 @pytest.mark.parametrize("note", [b"", b"3 900\n", b"0 1\n", b"-1 99\n", b"8 99\n", b"junk" * 99])
-def test_a_note_on_a_batch_that_makes_no_sense_costs_nothing(journal: Journal, note: bytes) -> None:
+def test_a_note_on_a_batch_that_makes_no_sense_costs_nothing(journal: AppendLog, note: bytes) -> None:
     journal.append([b'{"n":1}'])
     journal.path.with_name(".ledger.jsonl.batch").write_bytes(note)
     journal.append([b'{"n":2}'])
@@ -89,7 +89,7 @@ def test_a_note_on_a_batch_that_makes_no_sense_costs_nothing(journal: Journal, n
     assert journal.path.read_bytes() == b'{"n":1}\n{"n":2}\n'
 
 
-def test_a_last_line_that_only_lacks_its_end_is_kept(journal: Journal) -> None:
+def test_a_last_line_that_only_lacks_its_end_is_kept(journal: AppendLog) -> None:
     journal.append([b'{"n":1}'])
     with journal.path.open("ab") as file:
         file.write(b'{"n":2}')
@@ -97,7 +97,7 @@ def test_a_last_line_that_only_lacks_its_end_is_kept(journal: Journal) -> None:
     assert journal.read()[0] == b'{"n":1}\n{"n":2}\n{"n":3}\n'
 
 
-def test_a_lock_that_stays_taken_is_given_up_on(journal: Journal) -> None:
+def test_a_lock_that_stays_taken_is_given_up_on(journal: AppendLog) -> None:
     with (
         file_lock(journal.path.with_name("ledger.jsonl.lock")),
         pytest.raises(Unwritable, match="another process has kept"),
@@ -106,7 +106,7 @@ def test_a_lock_that_stays_taken_is_given_up_on(journal: Journal) -> None:
     assert journal.read() == (b"", 0)
 
 
-def test_a_thread_that_keeps_the_journal_locked_is_given_up_on(journal: Journal) -> None:
+def test_a_thread_that_keeps_the_journal_locked_is_given_up_on(journal: AppendLog) -> None:
     taken, done = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -123,7 +123,7 @@ def test_a_thread_that_keeps_the_journal_locked_is_given_up_on(journal: Journal)
     thread.join()
 
 
-def test_a_failed_write_leaves_the_journal_as_it_was(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_journal_as_it_was(journal: AppendLog, monkeypatch: pytest.MonkeyPatch) -> None:
     journal.append([b'{"n":1}'])
     real_write = os.write
 
@@ -141,7 +141,7 @@ def test_a_failed_write_leaves_the_journal_as_it_was(journal: Journal, monkeypat
     assert journal.read()[0] == b'{"n":1}\n{"n":3}\n'
 
 
-def test_a_failed_sync_is_no_acknowledgement(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_sync_is_no_acknowledgement(journal: AppendLog, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_handle: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
@@ -175,7 +175,7 @@ def test_a_real_file_size_limit_is_one_line_of_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe"])
-def test_only_a_regular_file_is_written(journal: Journal, tmp_path: Path, kind: str) -> None:
+def test_only_a_regular_file_is_written(journal: AppendLog, tmp_path: Path, kind: str) -> None:
     journal.path.parent.mkdir()
     if kind == "link":
         journal.path.symlink_to(tmp_path / "elsewhere")
@@ -188,7 +188,7 @@ def test_only_a_regular_file_is_written(journal: Journal, tmp_path: Path, kind: 
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_new_journal_has_the_mode_that_the_umask_leaves(journal: Journal) -> None:
+def test_a_new_journal_has_the_mode_that_the_umask_leaves(journal: AppendLog) -> None:
     before = os.umask(0o077)
     try:
         journal.append([b"{}"])
@@ -198,7 +198,7 @@ def test_a_new_journal_has_the_mode_that_the_umask_leaves(journal: Journal) -> N
 
 
 def test_many_writers_in_threads_lose_nothing(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "ledger.jsonl")
+    journal = AppendLog(tmp_path / "ledger.jsonl")
 
     def work(first: int) -> None:
         for number in range(first, first + 20):
