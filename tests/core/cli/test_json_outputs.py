@@ -1,0 +1,290 @@
+"""Every `--json` output of the sample project is what it was when the baseline was recorded.
+
+Keys, types and values must be equal; of prose (`PROSE`) only the type. The commands are spelled as in the baseline, so
+that old spellings are covered too. To record a new baseline after a deliberate change:
+
+    python -m tests.core.cli.test_json_outputs
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import shlex
+import tempfile
+from collections.abc import Iterator, Sequence
+from datetime import datetime, tzinfo
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+BASELINE: Final = Path(__file__).with_name("json_outputs.jsonl")
+"""One line a command: {command, code, output}."""
+ROOT: Final = Path(__file__).parents[3]
+CLOCKS: Final = ("core.cli.project",)
+"""Modules that read the clock."""
+
+PATTERN: Final = "pat-error-null-check-015"
+OTHER: Final = "pat-success-types-first-006"
+DUE: Final = "pat-success-split-by-type-002"
+LOOP: Final = "ralph-document-the-rest-endpoints-of-bfda210c"
+RUNNING: Final = "ralph-add-rate-limiting-to-the-login-d97b384a"
+PASSED: Final = "ef884591-abb7-4ff3-a97c-12f64e6a6e81"
+ESCALATED: Final = "1a80442f-019a-481f-85ba-ed4f4116acb3"
+
+SCENARIOS: Final[dict[str, Sequence[str]]] = {
+    "read": (
+        "loops",
+        "loops --status running,paused",
+        "loops --archived",
+        "patterns list",
+        "patterns list --type error,anti --min-success-rate 0.8 --sort uses",
+        "patterns list --state held,quarantine",
+        f"patterns list --as-of 2026-11-15 --from-loop {LOOP}",
+        *(f"patterns show {one}" for one in (PATTERN, OTHER, DUE, "tmpl-frozen-clock-003")),
+        f"patterns show {PATTERN} --as-of 7d",
+        "patterns duplicates --threshold 0.6",
+        "patterns prune --dry-run --max-age-days 1",
+        "patterns archived",
+        "patterns export --output {folder}/exported.json --team-shared",
+        "patterns merge pat-error-loop-closed-011 pat-error-event-loop-001 --dry-run",
+        "reflections",
+        "reflections --kind strategy-change --limit 3",
+        "reflections --recurring",
+        'inject --task "Fix TypeScript type errors in user validation"',
+        'inject --task "Speed up the report query" --top-k 3 --types error,anti',
+        f"inject {RUNNING} --no-record",
+        f"extract {LOOP} --dry-run",
+        "extract task-001 --dry-run",
+        "extract --all --dry-run",
+        "review",
+        "review --minutes 12",
+        "review --kind inversion --limit 1",
+        "check",
+        "scan {project}/.aiwg/ralph/shared/patterns/error-patterns.json",
+        "invert",
+        "log",
+        "log --limit 3 --verb promote",
+        "log --verify",
+        "log --head",
+        *(f"why {one}" for one in (PATTERN, OTHER, DUE)),
+        "score",
+        "score task-001.2",
+        "score --criteria",
+        f"errors {RUNNING} --all",
+        "bursts",
+        "metrics",
+        "metrics --weeks 4",
+        "what-if",
+        "what-if maturity.half_life_days=30",
+        "changes --since 30d",
+        "changes --since 2026-11-01 --until 2026-11-15",
+        "mirror",
+        "mirror --by imre",
+        "doctor",
+        "task list",
+        "task list --open",
+        "task similar task-001",
+        'task similar "Fix the flaky checkout test"',
+        "task report",
+        "history task-001",
+        "history task-001 --attempt 2",
+        "history task-001 --reflections",
+        "replay task-001 --attempt 2",
+        "replay task-002 --errors",
+        "search flaky",
+        "search types --in reflections --limit 2",
+        "debug sessions",
+        "debug sessions --status escalated",
+        f"debug show {PASSED}",
+        f"debug show {ESCALATED}",
+        "debug similar TypeError",
+        "debug templates null_undefined_access --min-effectiveness 0",
+        "debug escalations",
+        "debug causes",
+        "debug failure --error-type TypeError --message \"Cannot read property 'id' of null\"",
+        f"debug failure --session {ESCALATED}",
+        f"debug success {PASSED} --dry-run",
+        "debug retain --dry-run",
+        "debug archived",
+    ),
+    "decide": (
+        f"promote {PATTERN} --dry-run",
+        f"promote {PATTERN} --reason holds",
+        f"promote {PATTERN}",
+        f"promote {PATTERN} {OTHER}",
+        f"deprecate {PATTERN} {OTHER} --reason old",
+        f"reset {PATTERN}",
+        f"note {PATTERN} remark",
+        f"quarantine {PATTERN} --reason unclear",
+        f"release {PATTERN}",
+        "undo",
+        "redo",
+        f"snooze {DUE} --until 2099-01-01",
+        f"invert {DUE} --accept --dry-run",
+        f"invert {DUE} --reject",
+        "invert --auto",
+        "patterns merge pat-error-loop-closed-011 pat-error-event-loop-001",
+        f"patterns archive {OTHER} --reason old",
+        f"patterns restore {OTHER}",
+        "patterns prune --max-age-days 1",
+        "log --limit 30",
+        "log --verify",
+    ),
+    "import": (
+        "patterns import --input {folder}/exported.json --dry-run",
+        "patterns import --input {folder}/exported.json",
+        "patterns list --state held,quarantine",
+    ),
+    "record": (
+        f"record {RUNNING} {PATTERN} --success",
+        f"record bd-1 {PATTERN}",
+        "record bd-1 --criterion type_safe --success --value 0.5",
+        "outcome bd-1 --success --dry-run --duration 3m --errors 1",
+        f"outcome {RUNNING} --failure --failure-mode timeout",
+        f'errors {RUNNING} --add "Type error in src/auth.ts" --tool typecheck',
+        "score --criteria type_safe=0.9 fast=40%",
+        f"score {RUNNING}",
+        "what-if learning.half_life_days=10",
+        f"inject {RUNNING}",
+        f"extract {LOOP}",
+        "extract --all",
+        "bursts",
+    ),
+    "tasks": (
+        'task init "Fix the flaky checkout test" --id task-900 --criteria green',
+        "task start task-900 --approach direct --no-similar",
+        "task log task-900 --type bash --tool Bash --failure --error red",
+        "task complete task-900 --failure --reason red --suggest isolate",
+        'task reflect task-900 --learning "isolate the test" --observation red',
+        "task start task-900 --no-similar",
+        "task pause task-900",
+        "task complete task-900 --success --done",
+        "history task-900",
+        "search isolate",
+    ),
+    "sessions": (
+        f"debug success {PASSED} --applied {PATTERN}",
+        f"debug escalate {ESCALATED} --reason credentials",
+        "debug escalations",
+        "debug retain",
+        "debug archived",
+        "debug restore 991606f9-a5b6-4ef0-ac32-f54504fd0236",
+    ),
+}
+"""Commands by the state of the project: those of one scenario run one after another on the same copy."""
+
+PROSE: Final[dict[str, frozenset[str]]] = {
+    name: frozenset(keys.split())
+    for name, keys in {
+        "": "liveness_reason meaning message nothing question reasoning refused summary takeaway trace warnings",
+        "changes": "because text",
+        "check": "text",
+        "debug failure": "text",
+        "doctor": "area name text verdict",
+        "history": "reason",
+        "inject": "reason",
+        "log --verify": "what",
+        "metrics": "label parts title",
+        "patterns import": "why",
+        "patterns prune": "reason",
+        "patterns show": "text",
+        "promote": "why",
+        "review": "reason",
+        "task list": "open_reason",
+        "what-if": "label",
+        "why": "decided_by text",
+    }.items()
+}
+"""Keys of sentences that people read, by how the command begins; "" holds for all."""
+VARYING: Final = frozenset({"hash", "imported", "median_ms", "project", "slowest_ms", "slowest_task"})
+"""Keys whose values are random, or times that reading took."""
+_RANDOM_ID: Final = re.compile(r"\d{8}T\d{6,12}-[0-9a-f]{8,32}")
+
+
+def normal(value: Any, command: str, folder: Path, key: str = "") -> Any:
+    """A JSON value without random ids, paths of this run, and the wording of sentences."""
+    prose = (keys for name, keys in PROSE.items() if command.startswith(name))
+    if key in VARYING or (isinstance(value, str) and any(key in keys for keys in prose)):
+        return type(value).__name__
+    if isinstance(value, dict):
+        return {name: normal(item, command, folder, name) for name, item in value.items()}
+    if isinstance(value, list):
+        return [normal(item, command, folder, key) for item in value]
+    return _RANDOM_ID.sub("ID", value).replace(str(folder), "FOLDER") if isinstance(value, str) else value
+
+
+def outputs(folder: Path) -> Iterator[dict[str, Any]]:
+    """Run all scenarios below an empty folder; one line of the baseline for each command."""
+    from core.cli.entry import run
+    from core.demo.sample import copy_sample, sample_anchor
+
+    anchor = sample_anchor()
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+            return anchor.astimezone(tz)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in CLOCKS:
+            patch.setattr(f"{name}.datetime", Clock)
+        for name in ("HOME", *(f"XDG_{kind}_HOME" for kind in ("STATE", "CONFIG", "CACHE", "DATA"))):
+            patch.setenv(name, str(folder / "home"))
+        for name, value in {"RALPHDECK_USER": "ada", "RALPHDECK_MEANING": "off", "TERM": "xterm"}.items():
+            patch.setenv(name, value)
+        for name in ("RALPHDECK_PROJECT", "RALPHDECK_AGENT", "TMUX", "NO_COLOR", "COLUMNS", "COLORTERM"):
+            patch.delenv(name, raising=False)
+        for scenario, commands in SCENARIOS.items():
+            project = folder / scenario / "acme-api"
+            copy_sample(project, anchor)
+            for path in project.rglob("*"):
+                os.utime(path, (anchor.timestamp(), anchor.timestamp()))
+            for command in commands:
+                words = shlex.split(command.format(folder=folder, project=project))
+                where = [] if words[0] in {"scan"} else ["--project", str(project)]
+                code, text = captured(run, [*words, "--json", *where])
+                document = json.loads(text) if text.startswith("{") else text
+                yield {"command": f"{scenario}: {command}", "code": code, "output": normal(document, command, folder)}
+
+
+def captured(run: Any, words: list[str]) -> tuple[int, str]:
+    """Exit code and stdout of one command."""
+    raw = io.BytesIO()
+    with contextlib.redirect_stdout(io.TextIOWrapper(raw, "utf-8")) as out, contextlib.redirect_stderr(io.StringIO()):
+        code = run(words)
+        out.flush()
+    return code, raw.getvalue().decode()
+
+
+def lines(folder: Path) -> list[str]:
+    """The baseline as these commands would write it."""
+    return [json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in outputs(folder)]
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What each command prints now."""
+    return {one["command"]: one for one in outputs(tmp_path_factory.mktemp("json"))}
+
+
+_RECORDED: Final = BASELINE.read_text("utf-8") if BASELINE.exists() else ""
+EXPECTED: Final = {one["command"]: one for one in map(json.loads, _RECORDED.splitlines())}
+
+
+@pytest.mark.parametrize("command", EXPECTED)
+def test_output_equals_the_baseline(command: str, printed: dict[str, dict[str, Any]]) -> None:
+    assert printed[command] == EXPECTED[command]
+
+
+def test_the_baseline_has_every_command(printed: dict[str, dict[str, Any]]) -> None:
+    assert printed.keys() == EXPECTED.keys()
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch:
+        BASELINE.write_text("".join(f"{one}\n" for one in lines(Path(scratch))), "utf-8")
