@@ -22,7 +22,7 @@ import numpy as np
 from core.config.settings import Settings
 from core.learning.score_arrays import Flags, Floats
 from core.learning.scoreboard import Scoreboard
-from core.review.beta import LEAST_RESULTS, BetaLosses
+from core.review.beta import LEAST_RESULTS, beta_losses
 
 WEEK_DAYS: Final = 7.0
 SECONDS_PER_HOUR: Final = 3600.0
@@ -57,7 +57,7 @@ class Stakes:
         chance: P(p < t), 0..1.
         kept_out: Whether loops do not get it.
         unjudged: `(below, above)` of a text of which nothing is known.
-        losses, prior: What these come from.
+        threshold, prior: t, and the Beta parameters of a text of which nothing is known.
     """
 
     uses: Floats
@@ -66,7 +66,7 @@ class Stakes:
     chance: Floats
     kept_out: Flags
     unjudged: tuple[float, float]
-    losses: BetaLosses
+    threshold: float
     prior: tuple[float, float]
 
     @classmethod
@@ -76,9 +76,9 @@ class Stakes:
         counted = np.where(kept_out, settings.maturity.multiplier_established, board.multiplier)
         helpful, harmful = board.successes.astype(np.float64), board.failures.astype(np.float64)
         good, bad = _prior(helpful, harmful)
-        losses = BetaLosses.at(good_enough(settings))
-        below, above, chance = losses.of(helpful + good, harmful + bad)
-        unjudged = losses.of(np.array([good]), np.array([bad]))
+        threshold = good_enough(settings)
+        below, above, chance = beta_losses(helpful + good, harmful + bad, threshold)
+        unjudged = beta_losses(np.array([good]), np.array([bad]), threshold)
         return cls(
             uses=weekly(board.given + UNSEEN_USES * counted, settings.maturity.half_life_days),
             below=below,
@@ -86,7 +86,7 @@ class Stakes:
             chance=chance,
             kept_out=kept_out,
             unjudged=(float(unjudged[0][0]), float(unjudged[1][0])),
-            losses=losses,
+            threshold=threshold,
             prior=(good, bad),
         )
 
@@ -96,7 +96,7 @@ class Stakes:
         to what patterns in general come to, m.
         """
         good, bad = self.prior
-        return self.below + max(good / (good + bad) - self.losses.threshold, 0.0) * self.chance
+        return self.below + max(good / (good + bad) - self.threshold, 0.0) * self.chance
 
     @cached_property
     def held(self) -> Floats:

@@ -14,6 +14,7 @@ from core.base.text import plural
 from core.config.settings import Settings
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Pattern, PatternType
+from core.review.beta import beta_losses
 from core.review.impact import WARNED_SHARE, Stakes, good_enough, weekly, worth
 from core.state.review_items import ReviewItem
 
@@ -139,7 +140,7 @@ class Scales:
         """Stake and place by what came since a decision alone: it contradicts what was before."""
         row, stakes = self.board.row(pattern_id), self.stakes
         likely, unlikely = stakes.prior
-        below, above, worse = stakes.losses.of(np.array([good + likely]), np.array([bad + unlikely]))
+        below, above, worse = beta_losses(np.array([good + likely]), np.array([bad + unlikely]), stakes.threshold)
         loss = above if kept_out else below
         place = f"{self.given(pattern_id)}; {self._chance(pattern_id, float(worse[0]), kept_out)}"
         return float(stakes.uses[row] * loss[0]), place
