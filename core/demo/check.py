@@ -1,4 +1,4 @@
-"""The demo without a screen: does everything from the sample to the watched change work here?"""
+"""Check the demo without a screen: read the sample, play it and watch the changes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ _INTERVAL: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class DemoReport:
-    """What a headless demo saw.
+    """Counts of a headless demo.
 
     Attributes:
-        loops, patterns, reflections: How many there were at the end.
-        findings: How many things were wrong in the files.
-        changes: Batches that changed anything known.
-        changed_loops, changed_patterns: How many different ones changed.
-        watch: How changes were noticed.
+        loops, patterns, reflections: Records at the end.
+        changes: Batches of file changes that changed any record.
+        changed_loops, changed_patterns: Distinct records that changed.
+        watch: How file changes were detected.
     """
 
     loops: int
@@ -40,17 +39,17 @@ class DemoReport:
 
 
 def demo_check(seconds: float = 2.0) -> DemoReport:
-    """Play the demo for so long and watch it, without a screen; nothing is left on the disk.
+    """Play and watch the demo for some seconds, then remove it.
 
     Raises:
-        RalphdeckError: No change was noticed, or the sample cannot be read as it should.
+        RalphdeckError: No change was detected, or the sample contains errors.
     """
-    enough = threading.Event()
+    never = threading.Event()
     changes = 0
     changed_loops: set[str] = set()
     changed_patterns: set[str] = set()
 
-    def take(changed: Changes) -> None:
+    def apply_changes(changed: Changes) -> None:
         nonlocal changes
         _, delta = library.apply(None if changed.sweep else changed.paths)
         watcher.retry(library.retry_paths)
@@ -61,16 +60,16 @@ def demo_check(seconds: float = 2.0) -> DemoReport:
     with scratch_project(_now()) as project:
         library = Library(project, Settings(), clock=_now, cache=False)
         library.load()
-        watcher = Watcher(project, Settings().watch, take)
+        watcher = Watcher(project, Settings().watch, apply_changes)
         with watcher, DemoPlayer(project, interval=_INTERVAL):
-            enough.wait(seconds)
+            never.wait(seconds)
             watch = watcher.state.mode
         snapshot = library.snapshot
     if not changed_loops:
-        raise RalphdeckError(f"the demo played for {seconds:g} s, but no change was noticed")
-    wrong = [finding for finding in snapshot.findings if finding.severity is Severity.ERROR]
-    if wrong:
-        raise RalphdeckError(f"the sample is broken: {wrong[0].file}: {wrong[0].message}")
+        raise RalphdeckError(f"the demo played for {seconds:g} s, but no change was detected")
+    errors = [finding for finding in snapshot.findings if finding.severity is Severity.ERROR]
+    if errors:
+        raise RalphdeckError(f"the sample is broken: {errors[0].file}: {errors[0].message}")
     return DemoReport(
         loops=len(snapshot.loops),
         patterns=len(snapshot.patterns),

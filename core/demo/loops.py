@@ -1,4 +1,4 @@
-"""One played loop: it writes its files as upstream's own tools do, truncating them first."""
+"""A played loop: writes its files as real loops do, truncating them first."""
 
 from __future__ import annotations
 
@@ -13,33 +13,29 @@ from typing import Any, Final, Self
 
 from core.base.errors import Conflict, Unwritable
 from core.config.paths import ProjectPaths
-from core.demo.counting import count_use
-from core.demo.scenes import Act, Scene
+from core.demo.scripts import IterationScript, LoopScript
+from core.demo.use_counter import count_use
 from core.records.times import iso
 
-_BEATS: Final = 3
-"""An iteration is seen three times: as a sign of life, half done, and finished."""
+_STEPS: Final = 3
+"""Visible steps of an iteration: heartbeat, half done, finished."""
 
 
 class PlayedLoop:
-    """A loop at work. `beat` does the next visible thing until `ended`.
+    """A loop that advances step by step until it has `ended` (completed or crashed)."""
 
-    Attributes:
-        ended: It completed or crashed.
-    """
-
-    def __init__(self, project: ProjectPaths, scene: Scene, directory: Path, state: dict[str, Any]) -> None:
+    def __init__(self, project: ProjectPaths, script: LoopScript, directory: Path, state: dict[str, Any]) -> None:
         self.ended = False
         self._directory = directory
         self._project = project
-        self._scene = scene
+        self._script = script
         self._state = state
-        self._snake = "loop_id" in state
-        self._beats = 0
-        self._since: datetime | None = None
+        self._is_snake_case = "loop_id" in state
+        self._steps = 0
+        self._started_at: datetime | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        if scene.crashes:
-            # Ends by itself when this program ends: then nobody holds the other end of its stdin.
+        if script.crashes:
+            # The process ends with this program, since its stdin is closed then.
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", "import sys; sys.stdin.read()"],
                 stdin=subprocess.PIPE,
@@ -47,29 +43,29 @@ class PlayedLoop:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-            state["current_pid" if self._snake else "currentPid"] = self._process.pid
+            state["current_pid" if self._is_snake_case else "currentPid"] = self._process.pid
 
     @classmethod
-    def adopted(cls, project: ProjectPaths, scene: Scene) -> Self | None:
-        """The running loop of the project that has the scene's task, if there is one."""
+    def find_running(cls, project: ProjectPaths, script: LoopScript) -> Self | None:
+        """The running loop of the project with the task of the script, if there is one."""
         for path in sorted((project.ralph / "loops").glob("*/state.json")):
             state = _read(path)
-            if state.get("task") == scene.task and state.get("status") == "running":
-                return cls(project, scene, path.parent, state)
+            if state.get("task") == script.task and state.get("status") == "running":
+                return cls(project, script, path.parent, state)
         return None
 
     @classmethod
-    def begun(cls, project: ProjectPaths, scene: Scene, suffix: str, now: datetime) -> Self:
-        """A new loop; `suffix` (8 hex digits) makes its id unique."""
-        slug = re.sub(r"[^a-z0-9]+", "-", scene.task.lower()).strip("-")[:30]
+    def create(cls, project: ProjectPaths, script: LoopScript, suffix: str, now: datetime) -> Self:
+        """Create a new loop; `suffix` (8 hex digits) makes its ID unique."""
+        slug = re.sub(r"[^a-z0-9]+", "-", script.task.lower()).strip("-")[:30]
         identity = f"ralph-{slug}-{suffix}"
-        patterns = dict.fromkeys((*scene.injected, *(act.pattern for act in scene.acts if act.pattern)))
+        patterns = dict.fromkeys((*script.injected, *(one.pattern for one in script.iterations if one.pattern)))
         state = {
             "loopId": identity,
             "active": True,
-            "task": scene.task,
-            "completion": scene.criteria,
-            "maxIterations": len(scene.acts) + 4,
+            "task": script.task,
+            "completion": script.criteria,
+            "maxIterations": len(script.iterations) + 4,
             "startTime": iso(now),
             "startTimeMs": round(now.timestamp() * 1000),
             "currentIteration": 0,
@@ -88,33 +84,33 @@ class PlayedLoop:
         }
         directory = project.ralph / "loops" / identity
         directory.mkdir(parents=True)
-        loop = cls(project, scene, directory, state)
+        loop = cls(project, script, directory, state)
         loop._save()
         loop._heartbeat("starting", now)
         loop._register(now)
         return loop
 
-    def beat(self, now: datetime) -> None:
-        """Do the next visible thing."""
-        done, phase = divmod(self._beats, _BEATS)
-        self._beats += 1
-        if done == len(self._scene.acts):
-            self._crash(now) if self._scene.crashes else self._complete(now)
+    def advance(self, now: datetime) -> None:
+        """Do the next visible step."""
+        done, phase = divmod(self._steps, _STEPS)
+        self._steps += 1
+        if done == len(self._script.iterations):
+            self._crash(now) if self._script.crashes else self._complete(now)
             self.ended = True
             return
-        act = self._scene.acts[done]
+        iteration = self._script.iterations[done]
         if phase == 0:
-            self._since = now
+            self._started_at = now
             self._heartbeat("analyzing", now)
         elif phase == 1:
-            self._state["lastResult"] = f"{act.action} …"
+            self._state["lastResult"] = f"{iteration.action} …"
             self._save()
             self._heartbeat("running", now)
         else:
-            self._finish(act, now)
+            self._finish(iteration, now)
 
     def archive(self, now: datetime) -> None:
-        """Move its folder to the archive and take it out of the registry; a crashed one is aborted first."""
+        """Move its folder to the archive and remove it from the registry; a crashed loop is aborted first."""
         if self._state["status"] == "running":
             self._end("aborted", now)
         archive = self._project.ralph / "archive"
@@ -123,7 +119,7 @@ class PlayedLoop:
         self._register(now, listed=False)
 
     def stop(self) -> None:
-        """End its process, if it has one."""
+        """Kill its process, if it has one."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
@@ -131,62 +127,62 @@ class PlayedLoop:
 
     @property
     def _iteration(self) -> int:
-        return int(self._state["iteration" if self._snake else "currentIteration"])
+        return int(self._state["iteration" if self._is_snake_case else "currentIteration"])
 
-    def _finish(self, act: Act, now: datetime) -> None:
+    def _finish(self, iteration: IterationScript, now: datetime) -> None:
         number = self._iteration + 1
-        milliseconds = round((now - (self._since or now)).total_seconds() * 1000)
-        self._state["iteration" if self._snake else "currentIteration"] = number
+        milliseconds = round((now - (self._started_at or now)).total_seconds() * 1000)
+        self._state["iteration" if self._is_snake_case else "currentIteration"] = number
         entry: dict[str, Any] = {
             "number": number,
             "timestamp": iso(now),
-            "action": act.action,
-            "result": act.result,
-            "verified": act.quality >= 90,
-            "learnings": act.learned or None,
+            "action": iteration.action,
+            "result": iteration.result,
+            "verified": iteration.quality >= 90,
+            "learnings": iteration.learning or None,
             "duration_ms": milliseconds,
         }
         self._state["iterations"].append(entry)
-        self._state["lastResult"] = act.result
-        self._state["learnings"] = act.learned or None
-        if self._snake:
+        self._state["lastResult"] = iteration.result
+        self._state["learnings"] = iteration.learning or None
+        if self._is_snake_case:
             self._state["last_updated"] = iso(now)
-        if act.pattern:
-            self._apply(act, number)
+        if iteration.pattern:
+            self._apply(iteration, number)
         _write(self._directory / "iterations" / f"iteration-{number}.json", entry)
-        if act.learned:
+        if iteration.learning:
             _write(
                 self._directory / "reflections" / f"reflection-{number}.json",
                 {
                     "iteration": number,
-                    "content": act.learned,
-                    "type": "success_pattern" if act.quality >= 90 else "error_analysis",
-                    "effectiveness": "helpful" if act.worked else "unhelpful",
+                    "content": iteration.learning,
+                    "type": "success_pattern" if iteration.quality >= 90 else "error_analysis",
+                    "effectiveness": "helpful" if iteration.worked else "unhelpful",
                     "timestamp": iso(now),
                 },
             )
-        self._analyse(act, number, milliseconds, now)
+        self._analyse(iteration, number, milliseconds, now)
         self._save()
         self._heartbeat("running", now)
         self._register(now)
-        if act.pattern:
-            with suppress(Conflict, Unwritable):  # a curator is busy: as with real loops, not every use is counted
-                count_use(self._project, act.pattern, act.worked, now)
+        if iteration.pattern:
+            with suppress(Conflict, Unwritable):  # another writer holds the lock; real loops lose such counts as well
+                count_use(self._project, iteration.pattern, iteration.worked, now)
 
-    def _apply(self, act: Act, number: int) -> None:
-        used = {"applied": True, "successful": act.worked, "iteration_used": number}
+    def _apply(self, iteration: IterationScript, number: int) -> None:
+        used = {"applied": True, "successful": iteration.worked, "iteration_used": number}
         injected = self._state["cross_loop_learning"]["injected_patterns"]
         for entry in injected:
-            if entry["pattern_id"] == act.pattern and not entry["applied"]:
+            if entry["pattern_id"] == iteration.pattern and not entry["applied"]:
                 entry.update(used)
                 return
-        injected.append({"pattern_id": act.pattern, **used})
+        injected.append({"pattern_id": iteration.pattern, **used})
 
-    def _analyse(self, act: Act, number: int, milliseconds: int, now: datetime) -> None:
+    def _analyse(self, iteration: IterationScript, number: int, milliseconds: int, now: datetime) -> None:
         path = self._directory / "analytics" / f"{self._directory.name}.json"
         analytics = _read(path) or {
             "loop_id": self._directory.name,
-            "task_description": self._scene.task,
+            "task_description": self._script.task,
             "start_time": iso(now),
             "iterations": [],
         }
@@ -195,13 +191,13 @@ class PlayedLoop:
             {
                 "iteration_number": number,
                 "timestamp": iso(now),
-                "quality_score": act.quality,
-                "quality_delta": act.quality - rows[-1]["quality_score"] if rows else 0,
+                "quality_score": iteration.quality,
+                "quality_delta": iteration.quality - rows[-1]["quality_score"] if rows else 0,
                 "tokens_used": 38_000 + 1_700 * number,
                 "token_cost_usd": round(0.19 + 0.01 * number, 3),
                 "execution_time_ms": milliseconds,
-                "verification_status": "passed" if act.quality >= 90 else "failed",
-                "reflections": [act.learned] if act.learned else [],
+                "verification_status": "passed" if iteration.quality >= 90 else "failed",
+                "reflections": [iteration.learning] if iteration.learning else [],
             }
         )
         best = max(rows, key=lambda row: row["quality_score"])
@@ -214,10 +210,10 @@ class PlayedLoop:
 
     def _end(self, status: str, now: datetime) -> None:
         self._state["status"] = status
-        if self._snake:
+        if self._is_snake_case:
             self._state["completed_at"] = iso(now)
         else:
-            self._state.update(active=False, completed=status == "completed", endTime=iso(now))
+            self._state.update(iterationive=False, completed=status == "completed", endTime=iso(now))
         self._save()
 
     def _complete(self, now: datetime) -> None:
@@ -249,7 +245,7 @@ class PlayedLoop:
         )
 
     def _register(self, now: datetime, *, listed: bool = True) -> None:
-        """Bring the loop's entry in the registry up to date, or take it out."""
+        """Update the entry of the loop in the registry, or remove it."""
         path = self._project.ralph / "registry.json"
         registry = _read(path) or {"version": "2.0.0", "active_loops": [], "total_completed": 0}
         entries = [entry for entry in registry["active_loops"] if entry["loop_id"] != self._directory.name]
@@ -260,27 +256,27 @@ class PlayedLoop:
             entries.append(entry)
         elif len(entries) < len(registry["active_loops"]):
             registry["total_completed"] += 1
-        registry.update(active_loops=entries, total_active=len(entries), updated_at=iso(now))
+        registry.update(iterationive_loops=entries, total_active=len(entries), updated_at=iso(now))
         _write(path, registry)
 
     def _entry(self, now: datetime) -> dict[str, Any]:
         return {
             "loop_id": self._directory.name,
-            "task_summary": self._scene.task,
+            "task_summary": self._script.task,
             "status": "running",
             "started_at": iso(now),
-            "owner": self._scene.owner,
+            "owner": self._script.owner,
             "pid": None,
             "iteration": 0,
             "max_iterations": self._state["maxIterations"],
-            "completion_criteria": self._scene.criteria,
+            "completion_criteria": self._script.criteria,
             "priority": "medium",
-            "tags": list(self._scene.tags),
+            "tags": list(self._script.tags),
         }
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The object in a file of the sample or of the player; empty if there is no file."""
+    """The JSON object in a file; empty if the file does not exist."""
     try:
         value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Plays running loops in a scratch copy of the sample, for as long as one likes to watch."""
+"""Play running loops in a scratch copy of the sample project."""
 
 from __future__ import annotations
 
@@ -17,43 +17,41 @@ from typing import Final, Self
 
 from core.base.errors import BadInput, RalphdeckError
 from core.config.paths import ProjectPaths
+from core.demo.agent import DemoAgent, escalate_session
 from core.demo.loops import PlayedLoop
 from core.demo.sample import copy_sample
-from core.demo.scenes import OPENING, REPERTOIRE
-from core.demo.tasks import PlayedAgent, escalate
+from core.demo.scripts import load_loop_scripts
 
 _LOG: Final = logging.getLogger(__name__)
-_MARK: Final = ".ralphdeck-demo"
-_KEPT: Final = 3
-"""So many played loops that ended stay in `loops/`; older ones go to the archive."""
-_AGENT_EVERY: Final = 4
-"""Every so many beats the agent does something at its task."""
-_ESCALATES_AT: Final = 30
-"""In this beat a debug session asks for a person."""
+_MARKER: Final = ".ralphdeck-demo"
+_MAX_FINISHED: Final = 3
+"""Ended loops that stay in `loops/`; older ones move to the archive."""
+_AGENT_INTERVAL: Final = 4
+"""Steps between two steps of the agent."""
+_ESCALATION_STEP: Final = 30
+"""The step in which a debug session is escalated."""
 
 
 @contextmanager
 def scratch_project(now: datetime) -> Iterator[ProjectPaths]:
-    """A copy of the sample project as of `now`, in a temporary folder that is removed afterwards."""
+    """A copy of the sample project that ends at `now`, in a temporary folder that is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="ralphdeck-", ignore_cleanup_errors=True) as folder:
         project = ProjectPaths(Path(folder).resolve() / "acme-api")
         copy_sample(project.project, now)
-        (project.project / _MARK).touch()
+        (project.project / _MARKER).touch()
         yield project
 
 
 class DemoPlayer:
-    """Plays from `start` until `stop`, in a thread of its own; usable as a context manager.
+    """Plays in its own thread from `start` until `stop`; usable as a context manager.
 
-    Iterations advance, errors come and get fixed, patterns are applied and help or not, loops finish, crash
-    and are followed by new ones; an agent works at tasks, attempt by attempt, and a debug session is escalated.
-    The same seed plays the same piece; only its times differ.
+    Loops iterate, apply patterns, complete, crash and are replaced by new ones; an agent works at tasks, and a debug
+    session is escalated. The same seed gives the same sequence at different times.
 
     Args:
-        project: A scratch project; any other is refused with `BadInput`, since the player writes there.
-        seed: Of what comes next.
-        interval: Seconds between two visible things, on average.
-        clock: The present moment, aware UTC.
+        project: A scratch project; any other raises `BadInput`, since the player writes to it.
+        interval: Average seconds between two steps.
+        clock: Returns the present moment, aware UTC.
     """
 
     def __init__(
@@ -64,26 +62,27 @@ class DemoPlayer:
         interval: float = 0.8,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        if not (project.project / _MARK).is_file():
-            raise BadInput(f"{project.project} is no scratch copy; the demo plays only in one of its own")
+        if not (project.project / _MARKER).is_file():
+            raise BadInput(f"{project.project} is not a scratch copy; the demo writes only to its own copies")
         self._project = project
         self._interval = interval
         self._clock = clock
         self._random = random.Random(seed)
-        self._repertoire = cycle(REPERTOIRE)
+        self._running = load_loop_scripts().running
+        self._new = cycle(load_loop_scripts().new)
         self._loops: list[PlayedLoop] = []
         self._finished: deque[PlayedLoop] = deque()
-        self._agent = PlayedAgent(project, clock)
-        self._beats = 0
+        self._agent = DemoAgent(project, clock)
+        self._steps = 0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._play, name="ralphdeck-demo", daemon=True)
 
     def start(self) -> None:
-        """Begin to play; returns at once."""
+        """Start playing and return at once."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End, and wait until nothing is written any more and no process is left."""
+        """Stop, and wait until the thread and all processes have ended."""
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -99,33 +98,33 @@ class DemoPlayer:
 
     def _play(self) -> None:
         try:
-            for scene in OPENING:
-                if loop := PlayedLoop.adopted(self._project, scene):
+            for script in self._running:
+                if loop := PlayedLoop.find_running(self._project, script):
                     self._loops.append(loop)
             while not self._stopping.wait(self._interval * self._random.uniform(0.6, 1.4)):
-                self._beat()
+                self._advance()
         except (OSError, ValueError, KeyError, RalphdeckError):
-            # Somebody removed or broke the scratch copy; the dashboard goes on without the play.
-            _LOG.exception("the demo ends early")
+            # The scratch copy was removed or damaged; the dashboard continues without the player.
+            _LOG.exception("the demo stopped early")
         finally:
             for loop in self._loops:
                 loop.stop()
 
-    def _beat(self) -> None:
+    def _advance(self) -> None:
         now = self._clock()
-        self._beats += 1
-        if self._beats == _ESCALATES_AT:
-            escalate(self._project, now)
-        if self._beats % _AGENT_EVERY == 0 and self._agent.beat():
+        self._steps += 1
+        if self._steps == _ESCALATION_STEP:
+            escalate_session(self._project, now)
+        if self._steps % _AGENT_INTERVAL == 0 and self._agent.advance():
             return
-        if len(self._loops) < len(OPENING):
+        if len(self._loops) < len(self._running):
             suffix = f"{self._random.getrandbits(32):08x}"
-            self._loops.append(PlayedLoop.begun(self._project, next(self._repertoire), suffix, now))
+            self._loops.append(PlayedLoop.create(self._project, next(self._new), suffix, now))
             return
         loop = self._random.choice(self._loops)
-        loop.beat(now)
+        loop.advance(now)
         if loop.ended:
             self._loops.remove(loop)
             self._finished.append(loop)
-            if len(self._finished) > _KEPT:
+            if len(self._finished) > _MAX_FINISHED:
                 self._finished.popleft().archive(now)

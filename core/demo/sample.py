@@ -1,4 +1,4 @@
-"""The sample project: `sample_data/`, copied so that it looks as old today as on the day it was made."""
+"""Copy the sample project in `sample_data/` with all times moved to the present."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.records.times import parse_time
 from core.storage.hash_chain import Chain, linked, unlinked, write_anchor
 
 SAMPLE: Final = Path(__file__).parents[2] / "sample_data"
-"""Lies beside the package `core`, in the repository as in an installed wheel."""
+"""Next to the package `core`, in the repository and in an installed wheel."""
 
 _ISO: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d)([:-])(\d\d)\3(\d\d)")
 _DECISION_ID: Final = re.compile(r"\b\d{8}T\d{6}(?=\d{3}-[0-9a-f]{8}\b)")
@@ -22,39 +22,38 @@ _ARCHIVED_AT: Final = re.compile(r'"archived_at": "(\d{4}-\d\d)')
 
 
 def copy_sample(target: Path, now: datetime) -> None:
-    """Copy the sample project into the folder `target`, every time moved so that it ends at `now` (aware).
+    """Copy the sample project into `target` and move its times so that it ends at `now` (aware).
 
-    Times move by whole seconds, in file contents (ISO-8601, epoch milliseconds, ids of decisions)
-    and in file names.
+    Times move by whole seconds, in file contents (ISO 8601, epoch milliseconds, decision IDs) and in file names.
     """
-    moved = timedelta(seconds=int((now - sample_anchor()).total_seconds() // 1))
+    delta = timedelta(seconds=int((now - sample_anchor()).total_seconds() // 1))
     root = SAMPLE / ".aiwg"
     for source in sorted(path for path in root.rglob("*") if path.is_file()):
-        text = _moved(source.read_text(encoding="utf-8"), moved)
-        name = _moved(source.name, moved)
+        text = _move_times(source.read_text(encoding="utf-8"), delta)
+        name = _move_times(source.name, delta)
         if archived := _ARCHIVED_AT.search(text):
             name = _ARCHIVE.sub(archived[1], name)
         copy = target / ".aiwg" / source.relative_to(root).with_name(name)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(text, encoding="utf-8", newline="")
-    _link_again(ProjectPaths(target).ledger)
+    _rebuild_chain(ProjectPaths(target).ledger)
 
 
-def _link_again(ledger: Path) -> None:
-    """The lines of a ledger whose times have moved vouch for each other as they are now."""
+def _rebuild_chain(ledger: Path) -> None:
+    """Compute the hash chain of the ledger anew, since its lines changed."""
     lines, end = linked(list(map(unlinked, ledger.read_bytes().splitlines())), Chain().place)
     ledger.write_bytes(b"".join(line + b"\n" for line in lines))
     write_anchor(ledger, end)
 
 
 def sample_anchor() -> datetime:
-    """The moment that the committed sample was made for."""
+    """The time at which the committed sample ends."""
     anchor = parse_time((SAMPLE / "anchor.txt").read_text(encoding="ascii").strip())
     assert anchor is not None
     return anchor
 
 
-def _moved(text: str, by: timedelta) -> str:
+def _move_times(text: str, by: timedelta) -> str:
     def iso(match: re.Match[str]) -> str:
         day, hour, separator, minute, second = match.groups()
         moment = datetime.fromisoformat(f"{day}T{hour}:{minute}:{second}") + by

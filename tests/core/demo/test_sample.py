@@ -1,4 +1,4 @@
-"""The sample project is what its script makes, and never goes stale."""
+"""The committed sample project equals the output of `python -m tests.sample`."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def _contents(root: Path) -> dict[str, str]:
     }
 
 
-def test_the_committed_sample_is_what_the_script_makes(tmp_path: Path) -> None:
+def test_committed_sample_equals_the_generated_sample(tmp_path: Path) -> None:
     write_sample(tmp_path, sample_anchor())
-    assert _contents(SAMPLE) == _contents(tmp_path), "make it again with: python -m tests.sample"
+    assert _contents(SAMPLE) == _contents(tmp_path), "generate it with: python -m tests.sample"
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_the_committed_sample_is_what_the_script_makes(tmp_path: Path) -> None:
         datetime(2031, 1, 1, 0, 0, 1, tzinfo=UTC),
     ],
 )
-def test_a_copy_is_the_sample_as_made_for_that_day(tmp_path: Path, now: datetime) -> None:
+def test_copy_equals_the_sample_generated_for_that_day(tmp_path: Path, now: datetime) -> None:
     copy_sample(tmp_path / "copied", now)
     write_sample(tmp_path / "written", now)
     assert _contents(tmp_path / "copied") == _contents(tmp_path / "written")
@@ -70,12 +70,12 @@ def board(snapshot: Snapshot) -> Scoreboard:
     return Scoreboard.build(snapshot, NOW, Settings())
 
 
-def test_every_file_reads_well(snapshot: Snapshot) -> None:
+def test_sample_has_no_findings(snapshot: Snapshot) -> None:
     assert snapshot.findings == ()
     assert not snapshot.unreadable
 
 
-def test_loops_of_every_status_and_source(snapshot: Snapshot) -> None:
+def test_sample_has_loops_of_every_status_and_source(snapshot: Snapshot) -> None:
     loops = snapshot.loops.values()
     assert Counter(loop.status for loop in loops) == {
         LoopStatus.RUNNING: 4,
@@ -98,14 +98,14 @@ def test_loops_of_every_status_and_source(snapshot: Snapshot) -> None:
     assert all(loop.liveness is Liveness.FRESH for loop in loops if loop.status is LoopStatus.RUNNING)
 
 
-def test_patterns_of_every_type_in_every_state(snapshot: Snapshot, board: Scoreboard) -> None:
+def test_sample_has_patterns_of_every_type_in_every_state(snapshot: Snapshot, board: Scoreboard) -> None:
     computed = {id: board.assessment(id).computed for id in snapshot.patterns}
     assert Counter(state.value for state in computed.values()) == EXPECTED_STATES
     assert len({(snapshot.patterns[id].type, state) for id, state in computed.items()}) == 16
     assert sum(board.assessment(id).faded for id in snapshot.patterns) == 1
 
 
-def test_pattern_ids_are_as_specified(snapshot: Snapshot) -> None:
+def test_pattern_ids_have_the_format_of_their_type(snapshot: Snapshot) -> None:
     forms = {
         PatternType.ERROR: r"pat-error-[a-z0-9-]+-\d{3}",
         PatternType.SUCCESS: r"pat-success-[a-z0-9-]+-\d{3}",
@@ -115,25 +115,25 @@ def test_pattern_ids_are_as_specified(snapshot: Snapshot) -> None:
     assert all(re.fullmatch(forms[pattern.type], id) for id, pattern in snapshot.patterns.items())
 
 
-def test_loops_tell_of_no_more_uses_than_the_registry_claims() -> None:
+def test_loops_record_no_more_uses_than_the_registry() -> None:
     for sample in ALL_PATTERNS:
         uses = [use.successful for _, use in recorded_uses(sample.key)]
         assert sum(uses) + 1 <= sample.successes, sample.key
         assert len(uses) - sum(uses) <= sample.failures, sample.key
 
 
-def test_the_mirror_has_one_copy_that_differs(snapshot: Snapshot) -> None:
+def test_one_copy_of_a_mirrored_pattern_differs(snapshot: Snapshot) -> None:
     assert sorted(mirror.differs for p in snapshot.patterns.values() for mirror in p.mirrors) == [False, True]
 
 
-def test_every_kind_of_question_is_asked(tmp_path: Path) -> None:
+def test_review_queue_has_every_kind_of_question(tmp_path: Path) -> None:
     copy_sample(tmp_path, NOW)
     deck = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False)
     deck.load()
     while deck.look_further() is not None:
         pass
     queue = deck.view.queue
-    assert {item.kind for item in queue} == {*KINDS} - {HELD}, "no pattern of the sample gives orders"
+    assert {item.kind for item in queue} == {*KINDS} - {HELD}, "no pattern of the sample is held"
     assert {(item.kind, item.subject) for item in queue} >= {
         ("contradicted", CONTRADICTED),
         ("burst", BY_KEY[BLAMING].id),
@@ -149,12 +149,12 @@ def test_every_kind_of_question_is_asked(tmp_path: Path) -> None:
     assert len({item.question_key for item in queue}) == len(queue)
 
 
-def test_reflections_come_in_many_shapes(snapshot: Snapshot) -> None:
+def test_sample_has_reflections_of_every_shape(snapshot: Snapshot) -> None:
     shapes = {reflection.shape for reflection in snapshot.reflections.values()}
     assert shapes >= {"episodic", "memory-manager", "cross-task", "hook", "reflexion", "state"}
 
 
-def test_tasks_of_every_status_with_attempts_of_every_outcome(snapshot: Snapshot) -> None:
+def test_sample_has_tasks_and_attempts_of_every_status(snapshot: Snapshot) -> None:
     assert {task.status for task in snapshot.tasks.values()} == set(TaskStatus) - {TaskStatus.UNKNOWN}
     assert {attempt.outcome for attempt in snapshot.attempts.values()} == {
         Outcome.SUCCESS,
@@ -162,8 +162,8 @@ def test_tasks_of_every_status_with_attempts_of_every_outcome(snapshot: Snapshot
         Outcome.TIMEOUT,
         Outcome.UNKNOWN,
     }
-    left = [id for id, attempt in snapshot.attempts.items() if attempt.is_open]
-    assert left == ["task-002.2", "task-003.2", "task-006.1"]
+    open_attempts = [id for id, attempt in snapshot.attempts.items() if attempt.is_open]
+    assert open_attempts == ["task-002.2", "task-003.2", "task-006.1"]
     linked = {task.loop_id for task in snapshot.tasks.values() if task.loop_id}
     assert len(linked) == 5 and linked <= snapshot.loops.keys()
     assert {session.status for session in snapshot.debug_sessions.values()} == {

@@ -1,4 +1,4 @@
-"""The demo plays what a newcomer should see, and leaves nothing behind."""
+"""The demo player and its scripts."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from core.base.errors import BadInput, RalphdeckError
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.demo import check
-from core.demo.counting import count_use
-from core.demo.doings import NEW_TASKS
+from core.demo.agent import DemoAgent
 from core.demo.loops import PlayedLoop
-from core.demo.scenes import OPENING, REPERTOIRE
-from core.demo.tasks import PlayedAgent
+from core.demo.scripts import load_loop_scripts, load_task_scripts
+from core.demo.use_counter import count_use
 from core.project.index import Library
 from core.records.episodes import TaskStatus
 from core.records.loops import Liveness, Outcome
@@ -32,15 +31,15 @@ NOW = datetime(2026, 12, 1, 9, 30, tzinfo=UTC)
 
 @pytest.fixture(autouse=True)
 def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where scratch copies are made."""
+    """The folder in which scratch copies are created."""
     folder = tmp_path / "scratch"
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     return folder
 
 
-def played_until(done: Callable[[Snapshot], bool], seconds: float = 30) -> Snapshot:
-    """What a library knows once the play got so far."""
+def play_until(done: Callable[[Snapshot], bool], seconds: float = 30) -> Snapshot:
+    """The snapshot of a demo that was played until `done` returns True."""
     with demo.scratch_project(datetime.now(UTC)) as project:
         library = Library(project, Settings(), clock=lambda: datetime.now(UTC), cache=False)
         library.load()
@@ -52,22 +51,22 @@ def played_until(done: Callable[[Snapshot], bool], seconds: float = 30) -> Snaps
         return library.apply(None)[0]
 
 
-def test_loops_finish_crash_and_are_followed_by_new_ones() -> None:
-    opening = {scene.task for scene in OPENING}
-    repertoire = {scene.task for scene in REPERTOIRE}
+def test_loops_complete_crash_and_are_replaced_by_new_loops() -> None:
+    running = {script.task for script in load_loop_scripts().running}
+    new = {script.task for script in load_loop_scripts().new}
     expected = {"completed", "crashed", "new", "archived"}
-    seen: set[str] = set()
+    observed: set[str] = set()
 
     def done(snapshot: Snapshot) -> bool:
         for loop in snapshot.loops.values():
-            if loop.task in opening:
-                seen.add(loop.status.value)
-                seen.update(["archived"] * loop.archived)
-            elif loop.task in repertoire and loop.iterations:
-                seen.add("new")
-        return seen >= expected
+            if loop.task in running:
+                observed.add(loop.status.value)
+                observed.update(["archived"] * loop.archived)
+            elif loop.task in new and loop.iterations:
+                observed.add("new")
+        return observed >= expected
 
-    snapshot = played_until(done)
+    snapshot = play_until(done)
     assert snapshot.findings == ()
     assert not snapshot.unreadable
 
@@ -76,45 +75,47 @@ def test_patterns_are_applied_and_counted() -> None:
     def uses(snapshot: Snapshot, pattern: str) -> int:
         return snapshot.patterns[pattern].claim.uses or 0 if snapshot.patterns else 0
 
-    snapshot = played_until(lambda snapshot: uses(snapshot, "pat-error-jwt-expired-006") > 10)
+    snapshot = play_until(lambda snapshot: uses(snapshot, "pat-error-jwt-expired-006") > 10)
     loop = next(loop for loop in snapshot.loops.values() if "rate limiting" in loop.task)
     use = next(use for use in loop.injected if use.pattern_id == "pat-error-jwt-expired-006")
     assert (use.applied, use.successful, use.iteration) == (True, True, 3)
 
 
-def test_tasks_are_worked_at_attempt_by_attempt_and_a_debug_session_asks_for_a_person() -> None:
+def test_agent_completes_attempts_and_a_debug_session_is_escalated() -> None:
     def done(snapshot: Snapshot) -> bool:
         ended = [attempt for attempt in snapshot.attempts.values() if attempt.task_id > "task-007" and attempt.outcome]
         return {attempt.outcome for attempt in ended} >= {Outcome.SUCCESS, Outcome.FAILURE}
 
-    snapshot = played_until(done)
+    snapshot = play_until(done)
     assert snapshot.findings == ()
     assert snapshot.tasks["task-002"].status is TaskStatus.COMPLETED
-    carried_on = snapshot.attempts["task-002.2"]
-    assert (carried_on.outcome, carried_on.actions, carried_on.iterations) == (Outcome.SUCCESS, 20, 4)
-    assert [quality.quality for quality in carried_on.quality] == [0.5, 0.7, 0.85, 0.96]
+    resumed = snapshot.attempts["task-002.2"]
+    assert (resumed.outcome, resumed.actions, resumed.iterations) == (Outcome.SUCCESS, 20, 4)
+    assert [quality.quality for quality in resumed.quality] == [0.5, 0.7, 0.85, 0.96]
     assert snapshot.attempts["task-008.1"].outcome is Outcome.FAILURE
     assert not any(session.status == "in_progress" for session in snapshot.debug_sessions.values())
 
 
-def test_an_agent_works_at_each_task_once() -> None:
+def test_agent_plays_each_task_script_once() -> None:
     with demo.scratch_project(NOW) as project:
         before = {path.name for path in project.tasks.iterdir()}
-        agent = PlayedAgent(project, lambda: NOW)
-        while agent.beat():
+        agent = DemoAgent(project, lambda: NOW)
+        while agent.advance():
             pass
-        assert len({path.name for path in project.tasks.iterdir()} - before) == len(NEW_TASKS)
+        assert len({path.name for path in project.tasks.iterdir()} - before) == sum(
+            not script.id for script in load_task_scripts()
+        )
 
 
-def test_the_same_seed_plays_the_same_piece() -> None:
+def test_same_seed_gives_the_same_loops() -> None:
     def tasks() -> list[str]:
-        snapshot = played_until(lambda snapshot: len(snapshot.loops) >= 20)
-        return [loop.id for loop in snapshot.loops.values() if loop.task == REPERTOIRE[0].task]
+        snapshot = play_until(lambda snapshot: len(snapshot.loops) >= 20)
+        return [loop.id for loop in snapshot.loops.values() if loop.task == load_loop_scripts().new[0].task]
 
     assert tasks() == tasks()
 
 
-def test_no_thread_and_no_process_is_left() -> None:
+def test_player_leaves_no_thread_and_no_process() -> None:
     before = set(threading.enumerate())
     pids: set[int] = set()
 
@@ -122,28 +123,28 @@ def test_no_thread_and_no_process_is_left() -> None:
         pids.update(loop.pid for loop in snapshot.loops.values() if loop.pid and loop.liveness is Liveness.ALIVE)
         return bool(pids)
 
-    played_until(alive)
+    play_until(alive)
     assert set(threading.enumerate()) == before
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
 
 
-def test_only_a_scratch_copy_is_played_in(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="no scratch copy"):
+def test_player_refuses_a_project_that_is_not_a_scratch_copy(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="not a scratch copy"):
         demo.DemoPlayer(ProjectPaths(tmp_path))
 
 
-def test_a_player_survives_the_loss_of_its_stage(caplog: pytest.LogCaptureFixture) -> None:
+def test_player_stops_when_the_scratch_copy_is_damaged(caplog: pytest.LogCaptureFixture) -> None:
     with demo.scratch_project(NOW) as project, demo.DemoPlayer(project, interval=0.001) as player:
         (project.ralph / "registry.json").unlink()
         (project.ralph / "registry.json").mkdir()
         player._thread.join(20)
         assert not player._thread.is_alive()
-    assert "ends early" in caplog.text
+    assert "stopped early" in caplog.text
 
 
-def test_the_scratch_copy_is_removed_even_after_an_error(temporary_folder: Path) -> None:
+def test_scratch_copy_is_removed_after_an_error(temporary_folder: Path) -> None:
     with pytest.raises(ZeroDivisionError), demo.scratch_project(NOW) as project:
         assert project.project.name == "acme-api"
         assert project.ralph.is_dir()
@@ -151,17 +152,19 @@ def test_the_scratch_copy_is_removed_even_after_an_error(temporary_folder: Path)
     assert list(temporary_folder.iterdir()) == []
 
 
-def test_every_opening_scene_goes_on_from_the_sample() -> None:
+def test_sample_contains_a_running_loop_for_each_running_script() -> None:
     with demo.scratch_project(NOW) as project:
-        loops = [PlayedLoop.adopted(project, scene) for scene in OPENING]
+        loops = [PlayedLoop.find_running(project, script) for script in load_loop_scripts().running]
         for loop in loops:
             assert loop is not None
             loop.stop()
 
 
-def test_every_pattern_that_is_played_is_in_the_sample() -> None:
-    played = {act.pattern for scene in (*OPENING, *REPERTOIRE) for act in scene.acts} - {""}
-    played.update(pattern for scene in REPERTOIRE for pattern in scene.injected)
+def test_sample_contains_every_scripted_pattern() -> None:
+    scripts = load_loop_scripts()
+    loops = (*scripts.running, *scripts.new)
+    played = {one.pattern for script in loops for one in script.iterations} - {""}
+    played.update(pattern for script in loops for pattern in script.injected)
     with demo.scratch_project(NOW) as project:
         snapshot = Library(project, Settings(), clock=lambda: NOW, cache=False).load()
     assert played <= snapshot.patterns.keys()
@@ -175,7 +178,9 @@ def test_every_pattern_that_is_played_is_in_the_sample() -> None:
         ("pat-anti-catch-all-006", (0.6, 5), True, (0.67, 6)),
     ],
 )
-def test_a_use_is_counted(pattern: str, before: tuple[float, int], worked: bool, after: tuple[float, int]) -> None:
+def test_use_is_counted_in_the_record(
+    pattern: str, before: tuple[float, int], worked: bool, after: tuple[float, int]
+) -> None:
     with demo.scratch_project(NOW) as project:
         library = Library(project, Settings(), clock=lambda: NOW, cache=False)
         claim = library.load().patterns[pattern].claim
@@ -185,14 +190,14 @@ def test_a_use_is_counted(pattern: str, before: tuple[float, int], worked: bool,
         assert (found.claim.rate, found.claim.uses, found.last_used) == (*after, NOW)
 
 
-def test_a_use_of_an_unknown_pattern_changes_nothing() -> None:
+def test_use_of_an_unknown_pattern_changes_nothing() -> None:
     with demo.scratch_project(NOW) as project:
         before = {path: path.read_bytes() for path in project.patterns.glob("*.json")}
-        count_use(project, "pat-error-nobody-999", True, NOW)
+        count_use(project, "pat-error-unknown-999", True, NOW)
         assert {path: path.read_bytes() for path in project.patterns.glob("*.json")} == before
 
 
-def test_the_check_reports_what_it_saw(temporary_folder: Path) -> None:
+def test_check_reports_counts(temporary_folder: Path) -> None:
     report = demo.demo_check(1.5)
     assert report.loops >= 17
     assert report.patterns == 40
@@ -204,8 +209,8 @@ def test_the_check_reports_what_it_saw(temporary_folder: Path) -> None:
     assert list(temporary_folder.iterdir()) == []
 
 
-def test_the_check_fails_if_nothing_changes(monkeypatch: pytest.MonkeyPatch, temporary_folder: Path) -> None:
+def test_check_fails_if_nothing_changes(monkeypatch: pytest.MonkeyPatch, temporary_folder: Path) -> None:
     monkeypatch.setattr(check, "_INTERVAL", 3600)
-    with pytest.raises(RalphdeckError, match="no change was noticed"):
+    with pytest.raises(RalphdeckError, match="no change was detected"):
         demo.demo_check(0.3)
     assert list(temporary_folder.iterdir()) == []
