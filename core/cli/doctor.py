@@ -206,9 +206,9 @@ def _records(snapshot: Snapshot, findings: Sequence[Finding]) -> Iterator[Check]
             yield Check("records", name, WARNING, f"{_named(chosen)}: {meaning}")
     patterns = snapshot.patterns.values()
     yield Check("records", "patterns", NOTE, f"{len(patterns)}")
-    if mirrored := [pattern.id for pattern in patterns if pattern.mirror_of]:
+    if mirrored := [pattern.id for pattern in patterns if pattern.copy_folder]:
         yield Check("records", "mirrors", WARNING, f"{_named(mirrored)}: only in a mirror, not in the registry")
-    differing = [pattern.id for pattern in patterns if any(mirror.differs for mirror in pattern.mirrors)]
+    differing = [pattern.id for pattern in patterns if any(mirror.differs for mirror in pattern.copies)]
     if differing:
         yield Check("records", "mirrors", WARNING, f"{_named(differing)}: a copy differs from the registry")
     yield Check("records", "reflections", NOTE, f"{len(snapshot.reflections)}")

@@ -39,7 +39,7 @@ def duplicates(threshold: float | None, as_json: bool, strict: bool) -> None:
         for one, other, ratio in view.likeness.pairs(
             deck.settings.extraction.similarity_threshold if threshold is None else threshold
         )
-        if not (view.snapshot.patterns[one].mirror_of or view.snapshot.patterns[other].mirror_of)
+        if not (view.snapshot.patterns[one].copy_folder or view.snapshot.patterns[other].copy_folder)
     ]
     if as_json:
         found = [duplicate_json(kept, other, ratio) for kept, other, ratio in pairs]
@@ -111,5 +111,5 @@ def _print_outlook(kept: Pattern, other: Pattern, as_json: bool) -> None:
 
 def _counted(pattern: Pattern) -> str:
     """`3 of 4, 75%`; of an anti-pattern, how often what it avoids failed."""
-    tally, rate = Tally.of(pattern.claim), percent(pattern.claim.rate)
+    tally, rate = Tally.of(pattern.recorded_counts), percent(pattern.recorded_counts.rate)
     return f"{tally.successes} of {tally.uses}" + (f", {rate}" if rate else "")

@@ -27,7 +27,7 @@ def prune_json(item: Prune, pattern: Pattern) -> Shape:
         "reason": item.reason,
         "success_rate": number(item.rate),
         "uses": item.uses,
-        "last_used": iso(item.last_sign),
+        "last_used": iso(item.last_activity),
     }
 
 
@@ -62,12 +62,12 @@ def merge_json(kept: str, other: str, before: Pattern, after: Pattern) -> Shape:
 
 
 def _counts(pattern: Pattern) -> Shape:
-    tally = Tally.of(pattern.claim)
+    tally = Tally.of(pattern.recorded_counts)
     return {
         "successes": tally.successes,
         "failures": tally.failures,
         "usage_count": tally.uses,
-        "success_rate": number(pattern.claim.rate),
+        "success_rate": number(pattern.recorded_counts.rate),
     }
 
 

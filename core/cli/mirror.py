@@ -12,7 +12,7 @@ from core.cli.output import end, findings_json, line, percent, print_json
 from core.cli.project import decider, open_deck
 from core.cli.shapes import json_help
 from core.metrics.reviewer_accuracy import NEEDED, Mirror, Share
-from core.metrics.reviewer_accuracy import mirror as mirror_of
+from core.metrics.reviewer_accuracy import mirror as copy_folder
 
 
 @click.command(epilog=json_help("mirror"))
@@ -32,7 +32,7 @@ def mirror(by: str | None, as_json: bool, strict: bool) -> None:
       ralphdeck mirror --by ana --json
     """
     view = open_deck().view
-    found = mirror_of(view, by or decider())
+    found = copy_folder(view, by or decider())
     if as_json:
         print_json({**mirror_json(found), "findings": findings_json(view.findings)})
     else:

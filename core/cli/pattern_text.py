@@ -47,9 +47,9 @@ def print_pattern(view: ProjectState, pattern: Pattern) -> None:
     line("")
     _print_details(view, pattern, assessment)
     line(f"File: {pattern.file}{'#' if pattern.pointer else ''}{pattern.pointer}")
-    if pattern.mirror_of:
-        line(f"Mirror: known only from {pattern.mirror_of}")
-    for mirror in pattern.mirrors:
+    if pattern.copy_folder:
+        line(f"Mirror: known only from {pattern.copy_folder}")
+    for mirror in pattern.copies:
         line(f"Mirror: {mirror.file} ({'differs' if mirror.differs else 'the same'}, not counted)")
     for note in view.snapshot.curation.notes.get(pattern.id, ()):
         line(f"Note: {note.after.get('text', '')} ({note.by}, {_time(note.at)})")

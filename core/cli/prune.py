@@ -78,7 +78,7 @@ def _print_pruned(view: ProjectState, found: tuple[Prune, ...]) -> None:
             view.pattern(item.pattern_id).type.value,
             percent(item.rate),
             str(item.uses),
-            day(item.last_sign),
+            day(item.last_activity),
             item.reason,
         )
         for item in found

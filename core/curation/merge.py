@@ -14,7 +14,7 @@ from typing import Any, Final
 from core.base.errors import Refused
 from core.base.text import visible_line
 from core.learning.aggregate_evidence import Counts, claimed_rate
-from core.records.patterns import Claim, Pattern, PatternType, SourceLoop
+from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLoop
 from core.records.times import iso, parse_time
 from core.sources.normalize import texts
 from core.sources.pattern_text import id_key
@@ -38,9 +38,9 @@ class Tally:
     uses: int = 0
 
     @classmethod
-    def of(cls, claim: Claim) -> Tally:
+    def of(cls, recorded_counts: RecordedCounts) -> Tally:
         """What a record claims; nothing where it counts nothing."""
-        counts = Counts.claimed(claim)
+        counts = Counts.claimed(recorded_counts)
         return cls(counts.successes, counts.failures, counts.uses) if counts else cls()
 
     @classmethod
@@ -94,7 +94,7 @@ def merged(
         now: The time of the snapshot of effectiveness, where no record tells of a last use.
     """
     one, two = as_read(kept, pattern_type), as_read(other, pattern_type)
-    ours, theirs = Tally.of(one.claim), Tally.of(two.claim)
+    ours, theirs = Tally.of(one.recorded_counts), Tally.of(two.recorded_counts)
     if one.id == two.id:
         total = ours | theirs
         origins = united_origins(kept, other, Tally.__or__)
@@ -130,11 +130,11 @@ def count_changes(
     The snapshot is dated by the last use, so that old uses do not pass for new ones.
     """
     pattern = as_read(record, pattern_type)
-    if total == Tally.of(pattern.claim):
+    if total == Tally.of(pattern.recorded_counts):
         return {}
     known = total.successes + total.failures
     rate = total.successes / known if known else 0.0
-    claimed = claimed_rate(pattern.claim)
+    claimed = claimed_rate(pattern.recorded_counts)
     anti = pattern_type is PatternType.ANTI
     changes: dict[str, Any] = {"occurrence_count" if anti else "usage_count": total.uses}
     if not known and claimed is not None:
@@ -142,7 +142,12 @@ def count_changes(
     changes["failure_rate" if anti else "success_rate"] = rate
     if claimed is not None:
         changes[CLAIMED_RATE] = claimed
-    if anti and pattern.claim.successes is None and pattern.claim.failures is None and known == total.uses:
+    if (
+        anti
+        and pattern.recorded_counts.successes is None
+        and pattern.recorded_counts.failures is None
+        and known == total.uses
+    ):
         return changes
     changes |= {"successful_applications": total.successes, "failed_applications": total.failures}
     if pattern_type is not PatternType.ANTI and known:

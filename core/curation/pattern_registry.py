@@ -59,7 +59,7 @@ class Registry:
             place = f"{visible_line(pattern.file, 120)} at {visible_line(pattern.pointer, 80) or 'the top'}"
             raise Refused(f"the record in {place} has no ID and cannot be changed; give it one first")
         found = self.find(pattern.file, pattern.id)
-        if found is None or pattern.mirror_of:
+        if found is None or pattern.copy_folder:
             name, file = visible_line(pattern.id, 80), visible_line(pattern.file, 120)
             raise Refused(f"{name} stands in {file}, which is not written to")
         return found
@@ -91,7 +91,7 @@ class Registry:
         """The records, by id, of those patterns that stand where curation writes."""
         found = {}
         for pattern in patterns:
-            read = None if pattern.mirror_of else self._read(pattern.file)
+            read = None if pattern.copy_folder else self._read(pattern.file)
             if read is not None and pattern.id in read[1]:
                 found[pattern.id] = read[1][pattern.id].value
         return found

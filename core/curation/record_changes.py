@@ -291,9 +291,9 @@ def _archive(batch: Batch, changes: Changes, pattern: Pattern, stored: Stored, r
 def restore(batch: Batch, pattern_id: str, patterns: Mapping[str, Pattern]) -> Draft:
     """Bring a pattern back from the newest archive that holds it."""
     present = patterns.get(pattern_id)
-    if present is not None and not present.mirror_of:
+    if present is not None and not present.copy_folder:
         raise Refused(f"{short_id(pattern_id)} is in the registry")
-    heir = next((p.id for p in patterns.values() if pattern_id in p.aliases and not p.mirror_of), None)
+    heir = next((p.id for p in patterns.values() if pattern_id in p.aliases and not p.copy_folder), None)
     if heir is not None:
         raise Refused(
             f"{short_id(pattern_id)} was merged into {short_id(heir)}, which has its counts; undo the merge instead"

@@ -239,7 +239,7 @@ class _Writer:
             sum(seen.count for seen in counted if seen.success is False),
             sum(seen.count for seen in counted),
         )
-        claimed = Counts.claimed(pattern.claim)
+        claimed = Counts.claimed(pattern.recorded_counts)
         if claimed is None or _numbers(claimed) != _numbers(counts):
             self._set_counts(document, record, pattern, counts)
         self._add_loops(document, record, pattern, counted)
@@ -258,12 +258,12 @@ class _Writer:
             values |= {"successful_applications": counts.successes, "failed_applications": counts.failures}
         if results:
             values["failure_rate" if anti else "success_rate"] = counts.successes / results
-            if (claimed := claimed_rate(pattern.claim)) is not None:
+            if (claimed := claimed_rate(pattern.recorded_counts)) is not None:
                 values[CLAIMED_RATE] = claimed
         for key, value in values.items():
             if key not in record.value or record.value[key] != value:
                 document.set(record.path, key, value)
-        before, growing = Counts.claimed(pattern.claim), growing_trend(pattern)
+        before, growing = Counts.claimed(pattern.recorded_counts), growing_trend(pattern)
         known = max(before.successes + before.failures if before else 0, growing[-1][1] if growing else 0)
         if results <= known:
             return

@@ -34,7 +34,7 @@ class Escalated(Struct, frozen=True, kw_only=True):
         return max(filter(None, told), default=None)
 
     @property
-    def last_sign(self) -> datetime | None:
+    def last_activity(self) -> datetime | None:
         """When something was heard of it last: the call, or the newest change of the session."""
         told = (self.session.changed_at, self.call.at if self.call is not None else None)
         return max(filter(None, told), default=None)

@@ -79,7 +79,7 @@ def conditions(
 
 def _last_sign(attempt: Attempt, task: Task | None) -> datetime | None:
     """When somebody last did anything, as far as the files tell."""
-    told = (attempt.last_sign, task.updated_at if task is not None else None)
+    told = (attempt.last_activity, task.updated_at if task is not None else None)
     return max(filter(None, told), default=None)
 
 

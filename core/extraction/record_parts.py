@@ -65,7 +65,7 @@ def ended(material: Material) -> datetime | None:
         return over
     times = [iteration.at for iteration in material.iterations] + [session.updated_at for session in material.sessions]
     times += [logged.attempt.ended_at for logged in material.attempts]
-    return max(filter(None, times), default=loop.last_sign if loop else None)
+    return max(filter(None, times), default=loop.last_activity if loop else None)
 
 
 def pattern_of(kind: PatternType, slug: str, record: dict[str, Any]) -> Pattern:

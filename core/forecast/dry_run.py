@@ -304,7 +304,7 @@ class _Records(Registry):
 
     def record(self, pattern: Pattern) -> Stored:
         """The record of a pattern, else `Refused`; see there."""
-        if not pattern.mirror_of and pattern.pointer:
+        if not pattern.copy_folder and pattern.pointer:
             with suppress(BadInput, BadJson):
                 pattern_path(self._paths, pattern.file)
                 data = _text(self._paths, pattern.file, [pattern])

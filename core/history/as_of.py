@@ -24,7 +24,7 @@ from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.events import Event, Observation
 from core.records.findings import Finding, Severity
 from core.records.loops import InjectedUse, Iteration, Liveness, Loop, LoopStatus, Outcome
-from core.records.patterns import Claim, Pattern
+from core.records.patterns import Pattern, RecordedCounts
 from core.records.snapshot import Snapshot
 from core.retrieval.index import LazyPatternIndex
 from core.retrieval.similarity import LazySimilarity
@@ -208,7 +208,7 @@ def _pattern_at(pattern: Pattern, seen: Iterable[Observation], told: Sequence[Ob
     sums = [one for one in told if one.source != DISCOVERY]
     return with_fields(
         pattern,
-        claim=Claim(
+        recorded_counts=RecordedCounts(
             uses=sum(one.count for one in sums),
             successes=sum(one.count for one in sums if one.success is True),
             failures=sum(one.count for one in sums if one.success is False),
@@ -229,7 +229,7 @@ def _loop_at(loop: Loop, when: datetime) -> Loop | None:
     began = loop.started_at or min(times, default=loop.ended_at)
     if not _known(began, when):
         return None
-    end = (loop.ended_at or loop.last_sign or loop.updated_at) if loop.status.ended else loop.last_sign
+    end = (loop.ended_at or loop.last_activity or loop.updated_at) if loop.status.ended else loop.last_activity
     if _known(end, when):
         return loop
     iterations = tuple(step for step in loop.iterations if step.at is not None and step.at <= when)
@@ -245,7 +245,7 @@ def _loop_at(loop: Loop, when: datetime) -> Loop | None:
         ended_at=None,
         ended_approximate=False,
         updated_at=None,
-        last_sign=max(signs, default=loop.started_at),
+        last_activity=max(signs, default=loop.started_at),
         iterations=iterations,
         quality=loop.quality[: len(iterations)],
         last_result=iterations[-1].result if iterations else "",

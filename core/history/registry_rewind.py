@@ -23,7 +23,7 @@ _TEXT: Final = (
     *("limitations", "symptoms", "why_it_fails", "better_alternative", "better_pattern_id", "use_case"),
 )
 """What `content_hash` covers, of every type, beside the title."""
-_OWN: Final = frozenset({"id", "type", "file", "pointer", "mirror_of", "mirrors", "content_hash"})
+_OWN: Final = frozenset({"id", "type", "file", "pointer", "copy_folder", "copies", "content_hash"})
 """What a part of a record does not tell."""
 
 
@@ -73,7 +73,7 @@ def _take_back(found: Rewound, effect: Effect, decision: Decision) -> None:
     elif present is not None:
         made = (one for one in decision.effects if (one.file, one.pattern_id) == (effect.file, id))
         patterns[id] = _reset(present, effect, next(made, None))
-        if patterns[id].claim != present.claim:
+        if patterns[id].recorded_counts != present.recorded_counts:
             patterns[id] = _until(patterns[id], decision.at)
             found.counted_until[id] = decision.at
 
@@ -91,7 +91,7 @@ def _reset(pattern: Pattern, before: Effect, after: Effect | None) -> Pattern:
     if not changed:
         return pattern
     known = pattern.content_hash == _hash(pattern)
-    if "claim" in changed and "last_used" not in changed:
+    if "recorded_counts" in changed and "last_used" not in changed:
         # Counts that went on since moved the time on; the decision dated those that it made by the last use it saw.
         seen = max((point.at for point in became.trend if point.at), default=None)
         changed["last_used"] = min(filter(None, (seen, pattern.last_used)), default=None)

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from core.records.events import Observation
-from core.records.patterns import Claim, Pattern
+from core.records.patterns import Pattern, RecordedCounts
 
 TREND: Final = "trend"
 AGGREGATE: Final = "aggregate"
@@ -33,15 +33,15 @@ class Counts:
     derived: bool = False
 
     @classmethod
-    def claimed(cls, claim: Claim) -> Counts | None:
+    def claimed(cls, recorded_counts: RecordedCounts) -> Counts | None:
         """What a record counts, explicit counts before rates; None if it counts nothing.
 
         A rate gives results only if it is a ratio of whole counts: see `counted_successes`.
         """
-        uses = None if claim.uses is None else _whole(claim.uses)
-        if claim.successes is not None or claim.failures is not None:
-            good = None if claim.successes is None else _whole(claim.successes)
-            bad = None if claim.failures is None else _whole(claim.failures)
+        uses = None if recorded_counts.uses is None else _whole(recorded_counts.uses)
+        if recorded_counts.successes is not None or recorded_counts.failures is not None:
+            good = None if recorded_counts.successes is None else _whole(recorded_counts.successes)
+            bad = None if recorded_counts.failures is None else _whole(recorded_counts.failures)
             if good is None:
                 good = max((uses or 0) - (bad or 0), 0)
             if bad is None:
@@ -49,7 +49,7 @@ class Counts:
             return cls(good, bad, max(uses or 0, good + bad))
         if uses is None:
             return None
-        good = counted_successes(claim.rate, uses)
+        good = counted_successes(recorded_counts.rate, uses)
         return cls(0, 0, uses, derived=True) if good is None else cls(good, uses - good, uses, derived=True)
 
     @property
@@ -100,14 +100,14 @@ def counted_successes(rate: float | None, uses: int) -> int | None:
     return good if abs(good / uses - rate) <= RATE_TOLERANCE + _ROUNDING else None
 
 
-def claimed_rate(claim: Claim) -> float | None:
+def claimed_rate(recorded_counts: RecordedCounts) -> float | None:
     """The rate, 0..1, that a record claims without the counts for it; None if its counts give it or it has none.
 
     A rate over zero uses says nothing and is not a claim.
     """
-    if claim.claimed is not None:
-        return claim.claimed
-    rate, counts = claim.rate, Counts.claimed(claim)
+    if recorded_counts.claimed is not None:
+        return recorded_counts.claimed
+    rate, counts = recorded_counts.rate, Counts.claimed(recorded_counts)
     if rate is None or not 0.0 <= rate <= 1.0 or (counts is not None and not counts.uses):
         return None
     if counts is None or not counts.has_results:
@@ -116,7 +116,7 @@ def claimed_rate(claim: Claim) -> float | None:
     return None if abs(share - rate) <= RATE_TOLERANCE + _ROUNDING else rate
 
 
-def unrecorded(pattern: Pattern, recorded: Sequence[Observation], claim: Counts | None) -> list[Observation]:
+def unrecorded(pattern: Pattern, recorded: Sequence[Observation], recorded_counts: Counts | None) -> list[Observation]:
     """Sources 4 and 5: the uses that no record tells of."""
     added: list[Observation] = []
     if pattern.trend:
@@ -127,14 +127,14 @@ def unrecorded(pattern: Pattern, recorded: Sequence[Observation], claim: Counts 
             sum(step.uses for step in steps),
             derived=True,
         )
-        if claim is None or claim.uses < total.uses:
-            claim = total
-        elif not claim.has_results:
-            claim = replace(claim, successes=total.successes, failures=total.failures)
-        added = _trend_observations(pattern, steps, recorded, claim)
-    if claim is None:
+        if recorded_counts is None or recorded_counts.uses < total.uses:
+            recorded_counts = total
+        elif not recorded_counts.has_results:
+            recorded_counts = replace(recorded_counts, successes=total.successes, failures=total.failures)
+        added = _trend_observations(pattern, steps, recorded, recorded_counts)
+    if recorded_counts is None:
         return added
-    return added + aggregates(pattern, claim.less((*recorded, *added) if added else recorded))
+    return added + aggregates(pattern, recorded_counts.less((*recorded, *added) if added else recorded))
 
 
 def aggregates(pattern: Pattern, left: Counts) -> list[Observation]:
@@ -201,7 +201,7 @@ def _trend_steps(pattern: Pattern) -> list[_Step]:
 
 
 def _trend_observations(
-    pattern: Pattern, steps: list[_Step], recorded: Sequence[Observation], claim: Counts
+    pattern: Pattern, steps: list[_Step], recorded: Sequence[Observation], recorded_counts: Counts
 ) -> list[Observation]:
     """Dated counts for what the recorded uses leave unexplained.
 
@@ -219,7 +219,7 @@ def _trend_observations(
             steps[place].successes -= 1
         elif observation.success is False and steps[place].failures:
             steps[place].failures -= 1
-    room = claim.less(recorded)
+    room = recorded_counts.less(recorded)
     good, bad = room.successes, room.failures
     for step in steps:
         step.successes = min(step.successes, good)

@@ -78,7 +78,7 @@ def mark_of_use(loop: Loop, use: InjectedUse) -> Mark | None:
     """The harmful mark that a loop gives to a pattern in so many words, if it does."""
     if use.successful is not False or not use.applied:
         return None
-    return Mark(use.at or loop.ended_at or loop.last_sign or loop.started_at or UNDATED, use.pattern_id)
+    return Mark(use.at or loop.ended_at or loop.last_activity or loop.started_at or UNDATED, use.pattern_id)
 
 
 def held_and_revoked(

@@ -100,7 +100,7 @@ def observations_of(
     if found is not None:
         recorded.append(found)
     counted = [*(seen for seen in recorded if _may_be_claimed(seen, pattern, work_items)), *revoked]
-    recorded.extend(unrecorded(pattern, counted, Counts.claimed(pattern.claim)))
+    recorded.extend(unrecorded(pattern, counted, Counts.claimed(pattern.recorded_counts)))
     if len(recorded) > 1:
         recorded.sort(key=_age_order)
     return tuple(recorded)
@@ -114,8 +114,8 @@ def kept_counts(pattern: Pattern, events: Iterable[Event]) -> Event | None:
     newest = max((event for event in events if event.kind == "counted"), key=_event_order, default=None)
     if newest is None:
         return None
-    claim = Counts.claimed(pattern.claim)
-    claimed = max(claim.uses if claim else 0, *(size for _, size, _ in growing_trend(pattern)), 0)
+    recorded_counts = Counts.claimed(pattern.recorded_counts)
+    claimed = max(recorded_counts.uses if recorded_counts else 0, *(size for _, size, _ in growing_trend(pattern)), 0)
     return newest if sum(s.count for s in newest.unrecorded if s.kind != "discovered") <= claimed else None
 
 
@@ -137,11 +137,11 @@ def _with_kept(
         names = (work_items.user_id(seen.loop_id), seen.loop_id)
         if seen.kind != "discovered" or not _is_recorded(names, seen.at, recorded, uses):
             kept.append(seen)
-    claim = Counts.claimed(pattern.claim)
+    recorded_counts = Counts.claimed(pattern.recorded_counts)
     beyond: list[Observation] = []
-    if claim is not None:
+    if recorded_counts is not None:
         counted = (seen for seen in (*recorded, *set_aside) if not is_later(seen, pattern))
-        beyond = aggregates(pattern, claim.less((*kept, *counted)))
+        beyond = aggregates(pattern, recorded_counts.less((*kept, *counted)))
     return tuple(sorted((*recorded, *kept, *beyond), key=_age_order))
 
 
@@ -217,15 +217,15 @@ def _discovery(
     elif discoverer is not None:
         names = (discoverer.id, *discoverer.aliases)
         outcome = ""
-        at = pattern.first_discovered or discoverer.ended_at or discoverer.last_sign or discoverer.started_at
+        at = pattern.first_discovered or discoverer.ended_at or discoverer.last_activity or discoverer.started_at
     else:
         return None
     if at is None and pattern.trend:
         at = min((point.at for point in pattern.trend if point.at), default=None)
     if _is_recorded(names, at, recorded, uses):
         return None
-    claim = Counts.claimed(pattern.claim)
-    if claim is not None and claim.failures and not claim.successes:
+    recorded_counts = Counts.claimed(pattern.recorded_counts)
+    if recorded_counts is not None and recorded_counts.failures and not recorded_counts.successes:
         return None
     return Observation(
         pattern_id=pattern.id,

@@ -113,7 +113,7 @@ def signals_of_loop(loop: Loop, report: Report, sessions: Sequence[DebugSession]
         success=loop.status is LoopStatus.COMPLETED if loop.status in FINISHED else None,
         partial=loop.status is LoopStatus.PARTIAL,
         ended_at=loop.ended_at,
-        seen_at=loop.last_sign or loop.started_at,
+        seen_at=loop.last_activity or loop.started_at,
         told=Signals(
             duration_ms=_took_ms(loop.started_at, loop.ended_at, approximate=loop.ended_approximate),
             error_count=count_errors(report.errors, loop.iterations, sessions),

@@ -58,7 +58,7 @@ def reconcile(
 
 
 def _count_notes(pattern: Pattern, observations: Sequence[Observation]) -> Iterable[tuple[str, Severity, str]]:
-    claim = Counts.claimed(pattern.claim)
+    recorded_counts = Counts.claimed(pattern.recorded_counts)
     known = [seen for seen in observations if seen.kind != "injected"]
     uses = [seen for seen in known if not is_later(seen, pattern)]
     if later := sum(seen.count for seen in known) - sum(seen.count for seen in uses):
@@ -66,25 +66,28 @@ def _count_notes(pattern: Pattern, observations: Sequence[Observation]) -> Itera
     recorded = [seen for seen in uses if seen.source not in (TREND, AGGREGATE)]
     shown = sum(seen.count for seen in recorded)
     total = sum(seen.count for seen in uses)
-    claimed = claimed_rate(pattern.claim)
+    claimed = claimed_rate(pattern.recorded_counts)
     if claimed is not None:
         message = f"the rate of {rounded(claimed * 100)} % is claimed; the counts do not give it, and it counts no use"
         yield "claimed-rate", Severity.INFO, message
-    if claim is None:
+    if recorded_counts is None:
         if shown:
             yield "no-count", Severity.INFO, f"registry gives no count of uses, loops show {shown}"
         return
-    says = f"registry says {plural(claim.uses, 'use')}"
-    if claim.uses < total:
+    says = f"registry says {plural(recorded_counts.uses, 'use')}"
+    if recorded_counts.uses < total:
         message = f"{says}, the evidence shows {total}; the evidence counts"
         yield "claim-below-evidence", Severity.WARNING, message
-    elif claim.uses > shown:
-        message = f"{says}, loops show {shown}, {claim.uses - shown:,} unrecorded"
+    elif recorded_counts.uses > shown:
+        message = f"{says}, loops show {shown}, {recorded_counts.uses - shown:,} unrecorded"
         yield "unrecorded-uses", Severity.INFO, message
-    if not claim.has_results:
+    if not recorded_counts.has_results:
         return
-    for word, value, result in (("successes", claim.successes, True), ("failures", claim.failures, False)):
+    for word, value, result in (
+        ("successes", recorded_counts.successes, True),
+        ("failures", recorded_counts.failures, False),
+    ):
         evident = sum(seen.count for seen in recorded if seen.success is result)
-        if evident > value and claim.uses >= total:
+        if evident > value and recorded_counts.uses >= total:
             message = f"registry says {value} {word}, loops show {evident}; the loops count"
             yield "claim-disagrees", Severity.WARNING, message

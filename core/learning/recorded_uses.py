@@ -220,7 +220,7 @@ def _date(loop: Loop, entry: InjectedUse, source: SourceLoop | None, listed_for_
     """
     listed = source.at if source else None
     own = (listed, entry.at) if listed_for_it else (entry.at, listed)
-    return own[0] or own[1] or loop.ended_at or loop.last_sign or loop.started_at
+    return own[0] or own[1] or loop.ended_at or loop.last_activity or loop.started_at
 
 
 def origin(pattern: Pattern) -> SourceLoop | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from core.learning.aggregate_evidence import claimed_rate, counted_successes
 from core.records.events import Observation
-from core.records.patterns import Claim, Pattern
+from core.records.patterns import Pattern, RecordedCounts
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -157,7 +157,7 @@ class Tally:
             successes += count if success else 0
             failures += count if success is False else 0
         self._counts.append((successes, failures, uses, exposures))
-        self._rates.append(shown_rate(pattern.claim, successes, failures, self._enough))
+        self._rates.append(shown_rate(pattern.recorded_counts, successes, failures, self._enough))
         self._last_used.append(last_used)
 
     def store(self, columns: Columns, rows: Ints, epoch: float, now: float, half_life: float) -> None:
@@ -187,19 +187,24 @@ class Tally:
         columns.fixed_given[rows] = summed(np.where(fixed, given, 0.0))
 
 
-def shown_rate(claim: Claim, successes: int, failures: int, enough: float) -> float:
+def shown_rate(recorded_counts: RecordedCounts, successes: int, failures: int, enough: float) -> float:
     """The rate to show and to rank by, 0..1; NaN for none (docs/scoring.md#claimed-rates).
 
     The record's own rate where its counts are exactly the evidence's, since it has the digits that people know;
     a claimed rate until there are `enough` results; else the counted one.
     """
     total = successes + failures
-    claimed = claimed_rate(claim)
+    claimed = claimed_rate(recorded_counts)
     if claimed is not None and total < enough:
         return claimed
     if not total:
         return math.nan
-    rate = claim.rate
-    if claimed is None and rate is not None and claim.uses == total and successes == counted_successes(rate, total):
+    rate = recorded_counts.rate
+    if (
+        claimed is None
+        and rate is not None
+        and recorded_counts.uses == total
+        and successes == counted_successes(rate, total)
+    ):
         return rate
     return successes / total

@@ -442,7 +442,7 @@ class Scoreboard:
             helpful=float(self.helpful[row]),
             harmful=float(self.harmful[row]),
             rate=None if math.isnan(rate) else rate,
-            claimed_rate=claimed_rate(self._patterns[pattern_id].claim),
+            claimed_rate=claimed_rate(self._patterns[pattern_id].recorded_counts),
             interval=(float(self.interval[0][row]), float(self.interval[1][row])),
             computed=STATES[self.computed_codes[row]],
             state=STATES[self.state_codes[row]],

@@ -96,13 +96,13 @@ def metrics_of(view: ProjectState, by: str, weeks: int = USUAL) -> Dashboard:
 
 def registry_rows(board: Scoreboard, patterns: Mapping[str, Pattern]) -> Flags:
     """Which rows of the board are of the registry: what only a mirror knows would count twice."""
-    return np.fromiter((not patterns[id].mirror_of for id in board.ids), np.bool_, len(board.ids))
+    return np.fromiter((not patterns[id].copy_folder for id in board.ids), np.bool_, len(board.ids))
 
 
 def _by_type_and_state(board: Scoreboard, patterns: Mapping[str, Pattern]) -> dict[tuple[PatternType, Maturity], int]:
     codes = board.state_codes.tolist()
     counts = Counter(
-        (patterns[id].type, code) for id, code in zip(board.ids, codes, strict=True) if not patterns[id].mirror_of
+        (patterns[id].type, code) for id, code in zip(board.ids, codes, strict=True) if not patterns[id].copy_folder
     )
     return {(kind, state): counts[kind, STATES.index(state)] for kind in PatternType for state in Maturity}
 

@@ -228,7 +228,7 @@ def _category(task: str) -> str:
 
 def _registry(snapshot: Snapshot) -> list[Pattern]:
     """The patterns of `shared/patterns`; those that only a mirror knows are not shared."""
-    return [pattern for pattern in snapshot.patterns.values() if not pattern.mirror_of]
+    return [pattern for pattern in snapshot.patterns.values() if not pattern.copy_folder]
 
 
 def _by_injection(snapshot: Snapshot) -> tuple[set[str], set[str]]:

@@ -32,7 +32,7 @@ class Prune(Struct, frozen=True, kw_only=True):
         rules: All that apply.
         rate: Successes / uses with a result, 0..1, of the evidence; None without any.
         uses: Uses with a result.
-        last_sign: When it was last used, or last heard of where no use is dated.
+        last_activity: When it was last used, or last heard of where no use is dated.
     """
 
     pattern_id: str
@@ -40,7 +40,7 @@ class Prune(Struct, frozen=True, kw_only=True):
     rules: tuple[PruneRule, ...]
     rate: float | None
     uses: int
-    last_sign: datetime | None
+    last_activity: datetime | None
 
 
 def to_prune(snapshot: Snapshot, board: Scoreboard, settings: PruningSettings) -> tuple[Prune, ...]:
@@ -58,15 +58,15 @@ def to_prune(snapshot: Snapshot, board: Scoreboard, settings: PruningSettings) -
     for row in np.flatnonzero(failing | ~recent).tolist():
         pattern = snapshot.patterns[board.ids[row]]
         assessment = board.assessment(pattern.id)
-        last_sign = _last_sign(pattern, assessment)
+        last_activity = _last_sign(pattern, assessment)
         uses = int(known[row])
         rate = assessment.successes / uses if uses else None
         reasons: dict[PruneRule, str] = {}
         if failing[row] and rate is not None:
             told = f"{rate:.0%} of {plural(uses, 'use')} succeeded, below {settings.min_success_rate:.0%}"
             reasons[PruneRule.RATE] = told
-        if last_sign is not None and last_sign < oldest:
-            reasons[PruneRule.UNUSED] = f"unused for {plural((board.now - last_sign).days, 'day')}"
+        if last_activity is not None and last_activity < oldest:
+            reasons[PruneRule.UNUSED] = f"unused for {plural((board.now - last_activity).days, 'day')}"
         if reasons and not _stays(pattern, assessment, snapshot.curation):
             found.append(
                 Prune(
@@ -75,7 +75,7 @@ def to_prune(snapshot: Snapshot, board: Scoreboard, settings: PruningSettings) -
                     rules=tuple(reasons),
                     rate=rate,
                     uses=uses,
-                    last_sign=last_sign,
+                    last_activity=last_activity,
                 )
             )
     return tuple(found)

@@ -294,7 +294,7 @@ class PatternCatalog:
             if name.startswith(word):
                 mask |= flag[rows]
         if "mirror".startswith(word):
-            mask |= _flags(bool(p.mirror_of) for p in self._of(self._records, rows))
+            mask |= _flags(bool(p.copy_folder) for p in self._of(self._records, rows))
         if "suspect".startswith(word):
             mask |= _flags(bool(p.suspicions) for p in self._of(self._records, rows))
         return mask

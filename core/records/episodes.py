@@ -130,7 +130,7 @@ class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"{self.task_id}.{self.number}"
 
     @property
-    def last_sign(self) -> datetime | None:
+    def last_activity(self) -> datetime | None:
         """When somebody last did anything at it, as far as its files tell."""
         return max(filter(None, (self.last_action_at, self.ended_at, self.started_at)), default=None)
 

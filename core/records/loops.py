@@ -166,8 +166,8 @@ class Loop(Struct, frozen=True, kw_only=True, omit_defaults=True):
         iteration, max_iterations: Progress as labels; either may be None.
         started_at, ended_at: `ended_at` is set for every ended or crashed loop as far as any file allows
             (elapsed stops there); `ended_approximate` says that it was inferred.
-        last_sign: Newest time told inside its files (heartbeat, iteration, update), not a file's mtime.
-        seen_at: Newest mtime of its state and heartbeat files.
+        last_activity: Newest time told inside its files (heartbeat, iteration, update), not a file's mtime.
+        modified_at: Newest mtime of its state and heartbeat files.
         pid: The pid that liveness was judged by, or None.
         liveness, liveness_reason: See `Liveness`; the reason is one line for a person.
         quality: 0..1 per iteration in order, from analytics, best output or iterations; may be empty.
@@ -196,8 +196,8 @@ class Loop(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ended_at: datetime | None = None
     ended_approximate: bool = False
     updated_at: datetime | None = None
-    last_sign: datetime | None = None
-    seen_at: datetime | None = None
+    last_activity: datetime | None = None
+    modified_at: datetime | None = None
     pid: int | None = None
     liveness: Liveness = Liveness.UNKNOWN
     liveness_reason: str = ""

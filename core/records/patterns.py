@@ -56,7 +56,7 @@ class TrendPoint(Struct, frozen=True, kw_only=True, omit_defaults=True):
     sample_size: int | None = None
 
 
-class Claim(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class RecordedCounts(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What the file itself says of a pattern's effectiveness (not what the evidence shows).
 
     For an anti-pattern `rate` is `failure_rate` and `uses` is `occurrence_count` (semantics: the failure
@@ -101,7 +101,7 @@ class IterationRange(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
         return ", ".join(parts)
 
 
-class Mirror(Struct, frozen=True, kw_only=True, gc=False):
+class PatternCopy(Struct, frozen=True, kw_only=True, gc=False):
     """A same-id copy of a pattern outside `shared/patterns` (or a second one inside it): shown, never counted."""
 
     file: str
@@ -129,8 +129,8 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
         content_hash: sha256 hex over everything that would be injected (not counts, times, lineage, override);
             human decisions bind to it.
         file, pointer: Where it stands: project-relative path and JSON pointer.
-        mirror_of: For a pattern that exists only outside `shared/patterns`: the folder it mirrors from; else "".
-        mirrors: Other copies of the same id.
+        copy_folder: For a pattern that exists only outside `shared/patterns`: the folder it mirrors from; else "".
+        copies: Other copies of the same id.
         override: The `override.state` that the record itself carries, "" if none. Only the ledger decides;
             this is shown and compared, never believed.
         suspicions: What the scan of its text has found, the critical ones first.
@@ -167,14 +167,14 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
     related: tuple[str, ...] = ()
     first_discovered: datetime | None = None
     last_used: datetime | None = None
-    claim: Claim = Claim()
+    recorded_counts: RecordedCounts = RecordedCounts()
     inverted_from: str = ""
     aliases: tuple[str, ...] = ()
     content_hash: str = ""
     file: str = ""
     pointer: str = ""
-    mirror_of: str = ""
-    mirrors: tuple[Mirror, ...] = ()
+    copy_folder: str = ""
+    copies: tuple[PatternCopy, ...] = ()
     override: str = ""
     suspicions: tuple[Suspicion, ...] = ()
 
@@ -186,7 +186,7 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def is_registered(self) -> bool:
         """Whether its record is in the registry and has an ID, so that it can be changed."""
-        return not self.mirror_of and not self.is_unnamed
+        return not self.copy_folder and not self.is_unnamed
 
     @property
     def is_unnamed(self) -> bool:

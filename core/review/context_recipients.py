@@ -57,7 +57,7 @@ def audience(snapshot: Snapshot) -> tuple[Reader, ...]:
 def _past(snapshot: Snapshot) -> Iterator[tuple[datetime, Reader]]:
     for loop in snapshot.loops.values():
         if loop.task and loop.status.ended:
-            yield loop.ended_at or loop.last_sign or loop.started_at or _LONG_AGO, Reader(TASK, loop.id, loop.task)
+            yield loop.ended_at or loop.last_activity or loop.started_at or _LONG_AGO, Reader(TASK, loop.id, loop.task)
     for task in snapshot.tasks.values():
         if task.description:
             at = task.completed_at or task.updated_at or task.created_at or _LONG_AGO

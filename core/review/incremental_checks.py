@@ -32,7 +32,7 @@ class _Counts(NamedTuple):
     """A record's counts and those of the evidence; where neither changes, neither does what was found."""
 
     text: str
-    claim: object
+    recorded_counts: object
     uses: int
     successes: int
     failures: int
@@ -124,7 +124,7 @@ class Probes:
             pattern, row = patterns[id], board.row(id)
             counts = _Counts(
                 pattern.content_hash,
-                pattern.claim,
+                pattern.recorded_counts,
                 int(board.uses[row]),
                 int(board.successes[row]),
                 int(board.failures[row]),
@@ -199,9 +199,11 @@ def match_share(pattern: Pattern) -> float:
 
 def _may_disagree(counts: _Counts, pattern: Pattern) -> bool:
     """Whether a record counts less than the evidence shows; most do not, and are told apart for less."""
-    claim = Counts.claimed(pattern.claim)
-    return claim is not None and (
-        claim.uses < counts.uses or claim.successes < counts.successes or claim.failures < counts.failures
+    recorded_counts = Counts.claimed(pattern.recorded_counts)
+    return recorded_counts is not None and (
+        recorded_counts.uses < counts.uses
+        or recorded_counts.successes < counts.successes
+        or recorded_counts.failures < counts.failures
     )
 
 

@@ -23,13 +23,13 @@ def is_memory_file(file: str) -> bool:
     return file == INDEX or (folder == _TASKS and name.endswith(".json"))
 
 
-def read_memory(file: str, value: Any, seen_at: datetime) -> tuple[tuple[MemoryTask, ...], tuple[Finding, ...]]:
+def read_memory(file: str, value: Any, modified_at: datetime) -> tuple[tuple[MemoryTask, ...], tuple[Finding, ...]]:
     """The tasks that one decoded memory file tells; those of the index are `indexed` and name it as file.
 
     Args:
         file: A path for which `is_memory_file` is true.
         value: The decoded document, of any JSON type.
-        seen_at: The file's mtime, UTC; the time of a task that tells none.
+        modified_at: The file's mtime, UTC; the time of a task that tells none.
     """
     findings: list[Finding] = []
     fields = document(file, value, findings)
@@ -37,7 +37,7 @@ def read_memory(file: str, value: Any, seen_at: datetime) -> tuple[tuple[MemoryT
         return (), tuple(findings)
     if file != INDEX:
         stem = file.rpartition("/")[2].removesuffix(".json")
-        return (_task(fields, stem, seen_at),), tuple(findings)
+        return (_task(fields, stem, modified_at),), tuple(findings)
     tasks = []
     for _, entry in fields.objects("tasks"):
         task_id = entry.text("task_id", "id")
@@ -61,12 +61,12 @@ def join_memory(tasks: Iterable[MemoryTask]) -> dict[str, MemoryTask]:
     return joined
 
 
-def _task(fields: Fields, default_id: str, seen_at: datetime | None) -> MemoryTask:
+def _task(fields: Fields, default_id: str, modified_at: datetime | None) -> MemoryTask:
     return MemoryTask(
         id=fields.text("task_id", "id") or default_id,
         description=fields.text("task_description", *normalize.TASK),
         task_type=fields.text("task_type"),
-        at=fields.time("timestamp") or seen_at,
+        at=fields.time("timestamp") or modified_at,
         outcome=normalize.outcome(fields.text("outcome")),
         iterations=fields.count("iterations"),
         quality=fields.rate("final_quality"),

@@ -67,7 +67,7 @@ def judge(
     status: LoopStatus,
     pid: int | None,
     newest: datetime | None,
-    seen_at: datetime | None,
+    modified_at: datetime | None,
     now: datetime,
     stale_after: timedelta,
     processes: Processes,
@@ -81,7 +81,7 @@ def judge(
         status: Normalised status of the files.
         pid: A pid that belongs to the loop itself (its state's `currentPid`, or the external registry's).
         newest: Newest time told inside the loop's files.
-        seen_at: Newest mtime of its files, for those that tell no time.
+        modified_at: Newest mtime of its files, for those that tell no time.
         now: The present, UTC.
         stale_after: Silence that makes a loop without a pid stale.
         processes: Whom to ask.
@@ -94,7 +94,7 @@ def judge(
         return Liveness.IDLE, "paused by its files"
     if status.active and pid is not None and 0 < pid <= MAX_PID:
         return _by_process(pid, newest, processes)
-    return _by_silence(newest, seen_at, now, stale_after)
+    return _by_silence(newest, modified_at, now, stale_after)
 
 
 def _by_process(pid: int, newest: datetime | None, processes: Processes) -> tuple[Liveness, str]:
@@ -110,9 +110,9 @@ def _by_process(pid: int, newest: datetime | None, processes: Processes) -> tupl
 
 
 def _by_silence(
-    newest: datetime | None, seen_at: datetime | None, now: datetime, stale_after: timedelta
+    newest: datetime | None, modified_at: datetime | None, now: datetime, stale_after: timedelta
 ) -> tuple[Liveness, str]:
-    sign = newest or seen_at
+    sign = newest or modified_at
     if sign is None:
         return Liveness.UNKNOWN, "no process to ask and no time to judge by"
     since = f"{minute_of(sign)} UTC"

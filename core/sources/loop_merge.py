@@ -128,8 +128,8 @@ def row(loop_id: str, facts: Sequence[LoopFact], context: Context, findings: lis
         ended_at=ended_at,
         ended_approximate=approximate,
         updated_at=newest(*[fact.updated_at for fact in told]),
-        last_sign=state.last_sign,
-        seen_at=state.seen_at,
+        last_activity=state.last_activity,
+        modified_at=state.modified_at,
         pid=state.pid,
         liveness=state.liveness,
         liveness_reason=state.reason,
@@ -153,8 +153,8 @@ class _State(Struct, frozen=True, gc=False):
     status: LoopStatus
     raw_status: str
     started_at: datetime | None
-    last_sign: datetime | None
-    seen_at: datetime | None
+    last_activity: datetime | None
+    modified_at: datetime | None
     pid: int | None
     liveness: Liveness
     reason: str
@@ -169,23 +169,25 @@ class _State(Struct, frozen=True, gc=False):
 def _judged(facts: Sequence[LoopFact], told: Sequence[LoopFact], home: str, context: Context) -> _State:
     speaker = _speaker(told)
     status = speaker.status if speaker else LoopStatus.UNKNOWN
-    last_sign = _last_sign(facts, context.now)
-    seen_at = newest(*[fact.seen_at for fact in facts if fact.source in _SEEN]) or _first(facts, "seen_at")
+    last_activity = _last_sign(facts, context.now)
+    modified_at = newest(*[fact.modified_at for fact in facts if fact.source in _SEEN]) or _first(facts, "modified_at")
     pid = _first(told, "pid")
     archived = home in _ARCHIVES
     if archived and not status.ended:
         liveness, reason = Liveness.ENDED, "archived"
     else:
-        liveness, reason = judge(status, pid, last_sign, seen_at, context.now, context.stale_after, context.processes)
+        liveness, reason = judge(
+            status, pid, last_activity, modified_at, context.now, context.stale_after, context.processes
+        )
         crashed_at = newest(*[fact.crashed_at for fact in facts])
-        if status.active and crashed_at and (last_sign is None or crashed_at > last_sign):
+        if status.active and crashed_at and (last_activity is None or crashed_at > last_activity):
             reason = f"{reason}; crash.log tells of a crash at {minute_of(crashed_at)} UTC"
     return _State(
         status=status,
         raw_status=speaker.raw_status if speaker else "",
         started_at=_first(facts, "started_at"),
-        last_sign=last_sign,
-        seen_at=seen_at,
+        last_activity=last_activity,
+        modified_at=modified_at,
         pid=pid,
         liveness=liveness,
         reason=reason,
@@ -211,13 +213,13 @@ def _speaker(told: Sequence[LoopFact]) -> LoopFact | None:
     """Whose status counts: the state's; of an external loop at work, of whoever wrote last."""
     speaking = [fact for fact in told if fact.raw_status or fact.status is not LoopStatus.UNKNOWN]
     if speaking and speaking[0].source in _OF_EXTERNAL:
-        dated = [fact for fact in speaking if fact.source in _OF_EXTERNAL and fact.told_at]
+        dated = [fact for fact in speaking if fact.source in _OF_EXTERNAL and fact.last_activity_at]
         return max(dated, key=_told_at, default=speaking[0])
     return speaking[0] if speaking else None
 
 
 def _told_at(fact: LoopFact) -> float:
-    return fact.told_at.timestamp() if fact.told_at else 0.0
+    return fact.last_activity_at.timestamp() if fact.last_activity_at else 0.0
 
 
 def _iteration(facts: Sequence[LoopFact], told: Sequence[LoopFact]) -> int | None:
@@ -230,23 +232,23 @@ def _iteration(facts: Sequence[LoopFact], told: Sequence[LoopFact]) -> int | Non
 def _last_sign(facts: Sequence[LoopFact], now: datetime) -> datetime | None:
     """Newest time told by the loop's own files, else by a registry; times to come are none."""
     horizon = now + _FUTURE
-    signs = [fact for fact in facts if fact.told_at is not None and fact.told_at <= horizon]
-    own = newest(*[fact.told_at for fact in signs if fact.source not in _REGISTRIES])
-    return own or newest(*[fact.told_at for fact in signs])
+    signs = [fact for fact in facts if fact.last_activity_at is not None and fact.last_activity_at <= horizon]
+    own = newest(*[fact.last_activity_at for fact in signs if fact.source not in _REGISTRIES])
+    return own or newest(*[fact.last_activity_at for fact in signs])
 
 
 def _end(told: Sequence[LoopFact], state: _State, now: datetime) -> tuple[datetime | None, bool]:
     """When a loop ended, and whether that was inferred: of one whose process is gone from its last sign."""
     earliest, latest = state.started_at or _LONG_AGO, now + _FUTURE
-    last_sign = state.last_sign or state.seen_at
-    inferred = [last_sign]
+    last_activity = state.last_activity or state.modified_at
+    inferred = [last_activity]
     if state.liveness is not Liveness.DEAD:
         for fact in told:
             if fact.ended_at and earliest <= fact.ended_at <= latest:
                 return fact.ended_at, False
         if state.status is not LoopStatus.CRASHED:
             iterations = [item.at for fact in told for item in fact.iterations]
-            inferred = [newest(*iterations), newest(*[fact.updated_at for fact in told]), last_sign]
+            inferred = [newest(*iterations), newest(*[fact.updated_at for fact in told]), last_activity]
     for moment in inferred:
         if moment and earliest <= moment <= latest:
             return moment, True

@@ -41,7 +41,7 @@ class LoopFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
             stem. "" is the registry itself: it exists, even if it lists no loop.
         inner_id: The id inside where it differs.
         directory: Project-relative directory of the loop, or "".
-        seen_at: The file's mtime; None for entries of a registry.
+        modified_at: The file's mtime; None for entries of a registry.
         status: Normalised; `unknown` also where the file gives none.
         pid: Of the loop's own process (`currentPid`, external registry); `launcher_pid` only joins (C14).
         told_at: Newest sign of life told inside: update, iteration, heartbeat, start, end.
@@ -55,7 +55,7 @@ class LoopFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
     loop_id: str = ""
     inner_id: str = ""
     directory: str = ""
-    seen_at: datetime | None = None
+    modified_at: datetime | None = None
     raw_status: str = ""
     status: LoopStatus = LoopStatus.UNKNOWN
     task: str = ""
@@ -68,7 +68,7 @@ class LoopFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
     started_at: datetime | None = None
     ended_at: datetime | None = None
     updated_at: datetime | None = None
-    told_at: datetime | None = None
+    last_activity_at: datetime | None = None
     pid: int | None = None
     launcher_pid: int | None = None
     iterations: tuple[Iteration, ...] = ()
@@ -98,7 +98,7 @@ _REGISTRIES: Final = frozenset({REGISTRY, EXTERNAL_REGISTRY, LAUNCHER})
 _CRASH: Final = re.compile(rb"^\[([^\]\n]{8,64})\]", re.MULTILINE)
 
 
-def directory_fact(directory: str, seen_at: datetime | None = None) -> LoopFact | None:
+def directory_fact(directory: str, modified_at: datetime | None = None) -> LoopFact | None:
     """The fact that a loop's directory exists; None if the path is no loop directory.
 
     The scan gives one for each directory in `loops/` and `archive/` of both trees: a loop whose state
@@ -108,16 +108,16 @@ def directory_fact(directory: str, seen_at: datetime | None = None) -> LoopFact 
     if directory.count("/") != 3 or loop_directory(directory) != directory:
         return None
     name = directory.rpartition("/")[2]
-    return LoopFact(source=DIRECTORY, file=f"{directory}/", loop_id=name, directory=directory, seen_at=seen_at)
+    return LoopFact(source=DIRECTORY, file=f"{directory}/", loop_id=name, directory=directory, modified_at=modified_at)
 
 
-def read_loops(file: str, value: Any, seen_at: datetime) -> Facts:
+def read_loops(file: str, value: Any, modified_at: datetime) -> Facts:
     """Facts of a JSON file for which `loop_source` names a kind other than `CRASH_LOG`.
 
     Args:
         file: Project-relative path with `/`.
         value: The decoded document, of any JSON type.
-        seen_at: The file's mtime, UTC.
+        modified_at: The file's mtime, UTC.
     """
     findings: list[Finding] = []
     source = loop_source(file)
@@ -129,15 +129,15 @@ def read_loops(file: str, value: Any, seen_at: datetime) -> Facts:
     if source in _REGISTRIES:
         facts = tuple(_registry(source, fields))
     elif source == HEARTBEAT:
-        facts = (_heartbeat(fields, seen_at),)
+        facts = (_heartbeat(fields, modified_at),)
     elif source in (ANALYTICS, BEST_OUTPUT):
-        facts = (_qualities(source, fields, seen_at),)
+        facts = (_qualities(source, fields, modified_at),)
     else:
-        facts = (_state(source, fields, seen_at),)
+        facts = (_state(source, fields, modified_at),)
     return facts, tuple(findings)
 
 
-def read_crash_log(file: str, data: bytes, seen_at: datetime) -> Facts:
+def read_crash_log(file: str, data: bytes, modified_at: datetime) -> Facts:
     """Facts of a `crash.log`: each entry starts a line with `[ISO time]`."""
     times = [
         moment for found in _CRASH.findall(data) if (moment := parse_time(found.decode("ascii", "replace"))) is not None
@@ -148,7 +148,7 @@ def read_crash_log(file: str, data: bytes, seen_at: datetime) -> Facts:
         file=file,
         loop_id=directory.rpartition("/")[2],
         directory=directory,
-        seen_at=seen_at,
+        modified_at=modified_at,
         crashes=len(times),
         crashed_at=max(times, default=None),
     )
@@ -216,7 +216,7 @@ def _quality(fields: Fields) -> float | None:
     return score / 100 if 0 <= score <= 100 else None
 
 
-def _state(source: str, fields: Fields, seen_at: datetime) -> LoopFact:
+def _state(source: str, fields: Fields, modified_at: datetime) -> LoopFact:
     """A state file, internal or external, in any case of C6."""
     directory = loop_directory(fields.file)
     inner_id = fields.text(*normalize.LOOP_ID)
@@ -236,7 +236,7 @@ def _state(source: str, fields: Fields, seen_at: datetime) -> LoopFact:
         loop_id=loop_id,
         inner_id=inner_id if inner_id != loop_id else "",
         directory=directory,
-        seen_at=seen_at,
+        modified_at=modified_at,
         raw_status=raw_status,
         status=status,
         task=fields.text(*normalize.TASK),
@@ -249,7 +249,7 @@ def _state(source: str, fields: Fields, seen_at: datetime) -> LoopFact:
         started_at=started_at,
         ended_at=ended_at,
         updated_at=updated_at,
-        told_at=newest(started_at, ended_at, updated_at, *[item.at for item in iterations]),
+        last_activity_at=newest(started_at, ended_at, updated_at, *[item.at for item in iterations]),
         pid=fields.count("currentPid", "current_pid"),
         iterations=iterations,
         last_result=fields.text("lastResult", "last_result"),
@@ -376,25 +376,25 @@ def _registry(source: str, fields: Fields) -> Iterator[LoopFact]:
             started_at=started_at,
             ended_at=entry.time(*normalize.ENDED),
             updated_at=updated_at,
-            told_at=newest(started_at, updated_at),
+            last_activity_at=newest(started_at, updated_at),
             pid=pid if source == EXTERNAL_REGISTRY else None,
             launcher_pid=pid if source != REGISTRY else None,
         )
 
 
-def _heartbeat(fields: Fields, seen_at: datetime) -> LoopFact:
+def _heartbeat(fields: Fields, modified_at: datetime) -> LoopFact:
     """A heartbeat: told only at changes of phase, so its age proves nothing (3.3)."""
     return LoopFact(
         source=HEARTBEAT,
         file=fields.file,
         loop_id=_stem(fields.file.rpartition("/")[2]),
-        seen_at=seen_at,
+        modified_at=modified_at,
         iteration=fields.count(*normalize.ITERATION),
-        told_at=fields.time("timestamp"),
+        last_activity_at=fields.time("timestamp"),
     )
 
 
-def _qualities(source: str, fields: Fields, seen_at: datetime) -> LoopFact:
+def _qualities(source: str, fields: Fields, modified_at: datetime) -> LoopFact:
     """Analytics and best output. `end_time` of analytics stands still at the first iteration: never read."""
     qualities = []
     times = [fields.time("last_updated")]
@@ -408,11 +408,11 @@ def _qualities(source: str, fields: Fields, seen_at: datetime) -> LoopFact:
         file=fields.file,
         loop_id=loop_of(fields),
         directory=loop_directory(fields.file),
-        seen_at=seen_at,
+        modified_at=modified_at,
         task=fields.text(*normalize.TASK),
         iteration=fields.count("total_iterations"),
         started_at=fields.time("start_time"),
-        told_at=newest(*times),
+        last_activity_at=newest(*times),
         quality=tuple(qualities),
         duration_ms=fields.number("total_time_ms"),
     )

@@ -117,9 +117,9 @@ def _said(
         return _escalation(file, raw)
     if kind is Kind.METRICS:
         return _metrics(file, raw)
-    mirror_of = file.rpartition("/")[0] if kind is Kind.MIRROR else ""
+    copy_folder = file.rpartition("/")[0] if kind is Kind.MIRROR else ""
     checked = kind is Kind.PATTERNS
-    found = read_patterns(file, raw.data, mirror_of, earlier.records, with_schema=checked, progress=progress)
+    found = read_patterns(file, raw.data, copy_folder, earlier.records, with_schema=checked, progress=progress)
     return found.problem or ParsedFile(patterns=found.patterns, findings=found.findings)
 
 
@@ -140,10 +140,10 @@ def _metrics(file: str, raw: RawFile) -> ParsedFile | Problem:
 
 
 def _history(file: str, raw: RawFile) -> ParsedFile | Problem:
-    seen_at = raw.stamp.modified_at
+    modified_at = raw.stamp.modified_at
     source = loop_source(file)
     if source == CRASH_LOG:
-        facts, findings = read_crash_log(file, raw.data, seen_at)
+        facts, findings = read_crash_log(file, raw.data, modified_at)
         return ParsedFile(facts=facts, findings=findings)
     decoded = decode(file, raw.data, every=is_debug_memory(file) or is_memory_reflection(file))
     if decoded.failed:
@@ -152,13 +152,13 @@ def _history(file: str, raw: RawFile) -> ParsedFile | Problem:
     said: dict[str, Any] = {}
     findings = tuple(problem.finding(file) for problem in decoded.problems)
     if source:
-        said["facts"], wrong = read_loops(file, value, seen_at)
+        said["facts"], wrong = read_loops(file, value, modified_at)
         findings += wrong
     if reflection_shape(file):
-        said["reflections"], wrong = read_reflections(file, value, seen_at)
+        said["reflections"], wrong = read_reflections(file, value, modified_at)
         findings += wrong
     if is_memory_file(file):
-        said["memory_tasks"], wrong = read_memory(file, value, seen_at)
+        said["memory_tasks"], wrong = read_memory(file, value, modified_at)
         findings += wrong
     if episode_file(file):
         said["tasks"], said["attempts"], wrong = read_episode(file, value)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from core.base.text import visible_line
 from core.config.paths import SAFE_ID
 from core.records.findings import MISSING, Finding, Severity
-from core.records.patterns import UNNAMED, Claim, IterationRange, Pattern, PatternType, SourceLoop, TrendPoint
+from core.records.patterns import UNNAMED, IterationRange, Pattern, PatternType, RecordedCounts, SourceLoop, TrendPoint
 from core.scanning.pattern_scan import scan_pattern
 from core.sources.fields import Fields, shown
 from core.sources.key_style import SNAKE, is_camel, respell, snake_keys
@@ -106,7 +106,7 @@ class _Item(Struct, frozen=True, gc=False):
 def read_patterns(
     file: str,
     data: bytes,
-    mirror_of: str = "",
+    copy_folder: str = "",
     known: Records | None = None,
     *,
     with_schema: bool = False,
@@ -147,7 +147,7 @@ def read_patterns(
             wrong = tuple(_moved(finding, pattern.pointer, item.pointer) for finding in wrong)
             pattern = replace(pattern, pointer=item.pointer)
         if pattern is None:
-            pattern, wrong = _read(file, item, mirror_of, texts if with_schema else None)
+            pattern, wrong = _read(file, item, copy_folder, texts if with_schema else None)
         findings += wrong
         if pattern is None:
             continue
@@ -161,23 +161,23 @@ def read_patterns(
     if known is not None:
         known.clear()
         known.update(records)
-    if not mirror_of:
+    if not copy_folder:
         findings += shape
     if with_schema and isinstance(top.value, dict):
         findings += _check_registry(file, top.value, texts)
     return PatternFile(tuple(patterns), tuple(findings))
 
 
-def _read(file: str, item: _Item, mirror_of: str, texts: bool | None) -> tuple[Pattern | None, tuple[Finding, ...]]:
+def _read(file: str, item: _Item, copy_folder: str, texts: bool | None) -> tuple[Pattern | None, tuple[Finding, ...]]:
     """The pattern of one record, and what is wrong with it; `texts` is None where no schema is checked."""
     findings: list[Finding] = []
     record = _record(file, item, findings)
-    if record is None or (mirror_of and _is_no_copy(record.mapping, item)):
+    if record is None or (copy_folder and _is_no_copy(record.mapping, item)):
         return None, tuple(findings)
     original = record.mapping
     if is_camel(original):
         record = Fields(file, snake_keys(original), findings, item.pointer)
-    pattern = _pattern(record, item, mirror_of)
+    pattern = _pattern(record, item, copy_folder)
     named = {finding.pointer for finding in findings}
     is_known = not pattern.is_unnamed and all(finding.code != "unknown-type" for finding in findings)
     if texts is not None and is_known:  # without an ID or a type, no schema applies
@@ -216,7 +216,7 @@ def _check_registry(file: str, top: Mapping[str, Any], texts: bool) -> list[Find
 def read_record(pattern: Pattern, record: dict[str, Any]) -> Pattern:
     """The pattern of a record that is decoded already and known to be of this pattern."""
     item = _Item(pattern.pointer, record, pattern.id, pattern.type)
-    return _pattern(Fields(pattern.file, record, [], pattern.pointer), item, pattern.mirror_of)
+    return _pattern(Fields(pattern.file, record, [], pattern.pointer), item, pattern.copy_folder)
 
 
 def text_of(record: Mapping[str, Any], kind: PatternType) -> dict[str, Any]:
@@ -370,7 +370,7 @@ def _type_of(record: Mapping[str, Any], identifier: str, item: _Item) -> Pattern
     return said or item.type or (PatternType.ERROR if "error_pattern" in record else None)
 
 
-def _pattern(record: Fields, item: _Item, mirror_of: str) -> Pattern:
+def _pattern(record: Fields, item: _Item, copy_folder: str) -> Pattern:
     """The pattern of one record; one without an ID gets a provisional one, made from its text."""
     identifier = _id_of(record.mapping, item)
     kind = _type_of(record.mapping, identifier, item)
@@ -401,13 +401,13 @@ def _pattern(record: Fields, item: _Item, mirror_of: str) -> Pattern:
         related=record.texts("related_patterns"),
         first_discovered=record.time("first_discovered"),
         last_used=record.time("last_used", "last_seen"),
-        claim=_claim(record, kind),
+        recorded_counts=_claim(record, kind),
         inverted_from=record.text("inverted_from"),
         aliases=record.texts("aliases"),
         content_hash=content_hash(kind, title, text),
         file=record.file,
         pointer=item.pointer,
-        mirror_of=mirror_of,
+        copy_folder=copy_folder,
         override=word(override.get("state")) if isinstance(override, dict) else word(override),
         suspicions=scan_pattern(kind, title, text),
     )
@@ -571,13 +571,13 @@ def _trend(record: Fields) -> tuple[TrendPoint, ...]:
     )
 
 
-def _claim(record: Fields, kind: PatternType) -> Claim:
+def _claim(record: Fields, kind: PatternType) -> RecordedCounts:
     """What the file says of rate and counts (C21); for an anti-pattern failure confirms it."""
     if kind is PatternType.ANTI:
         rate, uses = record.rate("failure_rate"), _uses(record, "occurrence_count")
     else:
         rate, uses = record.rate("success_rate"), _uses(record, "usage_count", "occurrences")
-    return Claim(
+    return RecordedCounts(
         rate=rate,
         uses=uses,
         successes=_uses(record, "successful_applications"),

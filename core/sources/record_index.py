@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from core.base.text import visible_line
 from core.records.findings import Finding, Severity
-from core.records.patterns import Mirror, Pattern
+from core.records.patterns import Pattern, PatternCopy
 from core.records.reflections import Reflection
 from core.sources.reflections import join_group, reflection_key
 
@@ -124,7 +124,7 @@ def _put(findings: dict[str, tuple[Finding, ...]], identifier: str, found: tuple
 
 def _doubles(copies: Sequence[Pattern]) -> tuple[Finding, ...]:
     """The first record of an id in the registry counts; each other one there is one too many."""
-    registered = [copy for copy in copies if not copy.mirror_of]
+    registered = [copy for copy in copies if not copy.copy_folder]
     return tuple(
         Finding(
             copy.file,
@@ -168,7 +168,7 @@ def _by_id(patterns: Iterable[Pattern]) -> dict[str, list[Pattern]]:
 def _rank(pattern: Pattern) -> tuple[bool, str, list[tuple[int, str]]]:
     """The registry before mirrors, then by file and place."""
     place = [(int(part), "") if part.isdecimal() else (-1, part) for part in pattern.pointer.split("/")]
-    return (bool(pattern.mirror_of), pattern.file, place)
+    return (bool(pattern.copy_folder), pattern.file, place)
 
 
 def joined(copies: Sequence[Pattern]) -> Pattern | None:
@@ -176,13 +176,13 @@ def joined(copies: Sequence[Pattern]) -> Pattern | None:
     if len(copies) < 2:
         return copies[0] if copies else None
     kept, *others = sorted(copies, key=_rank)
-    mirrors = tuple(Mirror(file=copy.file, pointer=copy.pointer, differs=_differ(kept, copy)) for copy in others)
-    return replace(kept, mirrors=mirrors)
+    found = (PatternCopy(file=copy.file, pointer=copy.pointer, differs=_differ(kept, copy)) for copy in others)
+    return replace(kept, copies=tuple(found))
 
 
 def _differ(kept: Pattern, copy: Pattern) -> bool:
     """Whether a copy says anything else than the one that counts."""
-    return kept != replace(copy, file=kept.file, pointer=kept.pointer, mirror_of=kept.mirror_of)
+    return kept != replace(copy, file=kept.file, pointer=kept.pointer, copy_folder=kept.copy_folder)
 
 
 class ReflectionIndex:

@@ -80,30 +80,32 @@ def reflection_shape(file: str) -> str:
     return STATE if source in _STATES else ""
 
 
-def read_reflections(file: str, value: Any, seen_at: datetime) -> tuple[tuple[Reflection, ...], tuple[Finding, ...]]:
+def read_reflections(
+    file: str, value: Any, modified_at: datetime
+) -> tuple[tuple[Reflection, ...], tuple[Finding, ...]]:
     """All reflections told in one file for which `reflection_shape` names a shape.
 
     Args:
         file: Project-relative path.
         value: The decoded JSON or YAML document; for `.jsonl` its `Line`s.
-        seen_at: The file's mtime, UTC.
+        modified_at: The file's mtime, UTC.
     """
     findings: list[Finding] = []
     shape = reflection_shape(file)
     if shape == EPISODIC:
-        told = _standing(tuple(_of_lines(file, value, seen_at, findings)))
+        told = _standing(tuple(_of_lines(file, value, modified_at, findings)))
     elif is_memory_reflection(file):
-        told = _of_memory(file, value, seen_at, findings)
+        told = _of_memory(file, value, modified_at, findings)
     elif (fields := document(file, value, findings)) is None:
         return (), tuple(findings) if shape in _OWN_FILES else ()
     elif shape in (HOOK, MEMORY_MANAGER):
-        told = _of_document(fields, seen_at)
+        told = _of_document(fields, modified_at)
     elif shape == CROSS_TASK:
-        told = _of_task(fields, seen_at)
+        told = _of_task(fields, modified_at)
     elif shape == STATE:
-        told = _of_state(fields, seen_at)
+        told = _of_state(fields, modified_at)
     else:
-        told = _of_iterations(shape, fields, seen_at)
+        told = _of_iterations(shape, fields, modified_at)
     kept = tuple(reflection for reflection in told if reflection.text.strip())
     if shape not in _OWN_FILES:
         findings = [finding for finding in findings if "/reflections" in finding.pointer]
@@ -253,7 +255,7 @@ def _is_document(name: str) -> bool:
     return name.endswith((".json", ".yaml", ".yml")) and not name.startswith("index.")
 
 
-def _of_lines(file: str, lines: Sequence[Line], seen_at: datetime, findings: list[Finding]) -> Iterator[Reflection]:
+def _of_lines(file: str, lines: Sequence[Line], modified_at: datetime, findings: list[Finding]) -> Iterator[Reflection]:
     """`tasks/<id>/reflections.jsonl` of (1)."""
     task_id = file.split("/")[3]
     for line in lines:
@@ -262,10 +264,10 @@ def _of_lines(file: str, lines: Sequence[Line], seen_at: datetime, findings: lis
             message = f"expected an object, found {shown(line.value)}"
             findings.append(Finding(file, place, Severity.WARNING, "wrong-type", message))
             continue
-        yield _episodic(Fields(file, line.value, findings, place), seen_at, task_id)
+        yield _episodic(Fields(file, line.value, findings, place), modified_at, task_id)
 
 
-def _episodic(fields: Fields, seen_at: datetime, task_id: str, loop_id: str = "") -> Reflection:
+def _episodic(fields: Fields, modified_at: datetime, task_id: str, loop_id: str = "") -> Reflection:
     """A reflection on an attempt; `task_id` is that of its folder."""
     at = fields.time("timestamp")
     trigger = normalize.word(fields.text("triggered_by"))
@@ -279,7 +281,7 @@ def _episodic(fields: Fields, seen_at: datetime, task_id: str, loop_id: str = ""
         task_id=fields.text("task_id") or task_id,
         attempt=fields.count("attempt_id", "attempt"),
         iteration=fields.count("iteration"),
-        at=at or seen_at,
+        at=at or modified_at,
         at_approximate=at is None,
         kind=normalize.reflection_kind(fields.text("reflection_type", "type")),
         outcome=normalize.outcome(trigger),
@@ -298,7 +300,7 @@ def is_memory_reflection(file: str) -> bool:
     return file.startswith(_MEMORY)
 
 
-def _of_memory(file: str, value: Any, seen_at: datetime, findings: list[Finding]) -> Iterator[Reflection]:
+def _of_memory(file: str, value: Any, modified_at: datetime, findings: list[Finding]) -> Iterator[Reflection]:
     """Reflections below `memory/reflections/`: one document, a list, JSON lines, or an object with `reflections`."""
     if isinstance(value, list):
         entries = [
@@ -318,13 +320,13 @@ def _of_memory(file: str, value: Any, seen_at: datetime, findings: list[Finding]
             continue
         fields = Fields(file, entry, findings, pointer)
         if _EPISODIC_KEYS.isdisjoint(entry):
-            yield from _of_document(fields, seen_at)
+            yield from _of_document(fields, modified_at)
         else:
             folder = file.removeprefix(_MEMORY).rpartition("/")[0]
-            yield _episodic(fields, seen_at, folder.rpartition("/")[2], fields.text("loop_id"))
+            yield _episodic(fields, modified_at, folder.rpartition("/")[2], fields.text("loop_id"))
 
 
-def _of_document(fields: Fields, seen_at: datetime) -> Iterator[Reflection]:
+def _of_document(fields: Fields, modified_at: datetime) -> Iterator[Reflection]:
     """A file of its own: Reflexion, hook or MemoryManager, told apart by their keys."""
     at = fields.time("timestamp")
     common: dict[str, Any] = {
@@ -334,7 +336,7 @@ def _of_document(fields: Fields, seen_at: datetime) -> Iterator[Reflection]:
         "loop_id": _loop_of_document(fields),
         "task_id": fields.text("task_id"),
         "iteration": fields.count("iteration", "trial_number", "iteration_number"),
-        "at": at or seen_at,
+        "at": at or modified_at,
         "at_approximate": at is None,
         "effectiveness": normalize.effectiveness(fields.text("effectiveness")),
     }
@@ -389,7 +391,7 @@ def _number_in(file: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _of_task(fields: Fields, seen_at: datetime) -> Iterator[Reflection]:
+def _of_task(fields: Fields, modified_at: datetime) -> Iterator[Reflection]:
     """Embedded in a task of the cross-task memory. External loops leave their UUID among the tags."""
     at = fields.time("timestamp")
     task_id = fields.text("task_id", "id") or fields.file.rpartition("/")[2].removesuffix(".json")
@@ -404,7 +406,7 @@ def _of_task(fields: Fields, seen_at: datetime) -> Iterator[Reflection]:
             loop_id=loop_id,
             task_id=task_id,
             iteration=item.count("iteration"),
-            at=own or at or seen_at,
+            at=own or at or modified_at,
             at_approximate=own is None,
             kind=normalize.reflection_kind(item.text("type")),
             learning=item.text("content"),
@@ -412,11 +414,11 @@ def _of_task(fields: Fields, seen_at: datetime) -> Iterator[Reflection]:
         )
 
 
-def _of_iterations(shape: str, fields: Fields, seen_at: datetime) -> Iterator[Reflection]:
+def _of_iterations(shape: str, fields: Fields, modified_at: datetime) -> Iterator[Reflection]:
     """Strings beside the iterations of analytics and best output."""
     loop_id = loop_of(fields)
     for _, item in fields.objects("iterations"):
-        at = item.time("timestamp") or seen_at
+        at = item.time("timestamp") or modified_at
         number = item.count("iteration_number", "iteration", "number")
         for index, text in enumerate(item.texts("reflections")):
             yield Reflection(
@@ -432,7 +434,7 @@ def _of_iterations(shape: str, fields: Fields, seen_at: datetime) -> Iterator[Re
             )
 
 
-def _of_state(fields: Fields, seen_at: datetime) -> Iterator[Reflection]:
+def _of_state(fields: Fields, modified_at: datetime) -> Iterator[Reflection]:
     """Learnings of a state file: of its iterations, and the text for the whole loop."""
     loop_id = loop_of(fields)
     common: dict[str, Any] = {"id": "", "shape": STATE, "file": fields.file, "loop_id": loop_id}
@@ -445,7 +447,7 @@ def _of_state(fields: Fields, seen_at: datetime) -> Iterator[Reflection]:
             yield Reflection(
                 pointer=f"{item.pointer}/learnings",
                 iteration=number,
-                at=at or seen_at,
+                at=at or modified_at,
                 at_approximate=True,
                 learning=line,
                 **common,
@@ -461,7 +463,7 @@ def _of_state(fields: Fields, seen_at: datetime) -> Iterator[Reflection]:
                     yield Reflection(
                         pointer=f"/{name}",
                         iteration=number,
-                        at=last or seen_at,
+                        at=last or modified_at,
                         at_approximate=True,
                         learning=line.strip(),
                         **common,

@@ -228,7 +228,7 @@ class ProjectState:
     def scan(self, pattern_id: str) -> tuple[Suspicion, ...]:
         """What the pattern might do to an agent that gets it, the critical first; see `core.scanning`."""
         pattern = self.pattern(pattern_id)
-        claimed = pattern.claim.uses or 0
+        claimed = pattern.recorded_counts.uses or 0
         if claimed < MANY_CLAIMED or any(one.loop_id for one in self.observations(pattern.id)):
             return pattern.suspicions
         excerpt = f"{claimed:,} uses"

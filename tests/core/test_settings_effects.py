@@ -43,7 +43,7 @@ from core.scanning.verdict import stops
 from core.sources.configuration import DEFAULT, Configuration
 from core.storage.watcher import Watcher
 from tests.core.extraction.making import failed, known, material, passed, pattern
-from tests.core.learning.making import NOW, board_of, claim, days_ago, event, make_pattern, use
+from tests.core.learning.making import NOW, board_of, days_ago, event, make_pattern, recorded_counts, use
 from tests.core.project.test_daemon import write_loop
 from tests.core.retrieval.test_decomposition import BY_FEATURE, BY_TYPE, PER_FILE, chosen
 
@@ -145,7 +145,9 @@ def bursts(settings: Settings, _: World) -> Any:
 def states(settings: Settings, _: World) -> Any:
     """State and score of patterns with all kinds of evidence."""
     patterns = [
-        make_pattern(f"pat-error-p{good}{bad}{days}-001", claim=claim(good, bad), last_used=days_ago(days))
+        make_pattern(
+            f"pat-error-p{good}{bad}{days}-001", recorded_counts=recorded_counts(good, bad), last_used=days_ago(days)
+        )
         for good, bad, days in product(range(9), range(5), (0, 1, 60))
     ]
     board = board_of(*patterns, settings=settings)
@@ -155,7 +157,7 @@ def states(settings: Settings, _: World) -> Any:
 def inversions(settings: Settings, _: World) -> Any:
     """Which patterns are due for inversion, and one of the warnings."""
     patterns = [
-        make_pattern(f"pat-error-p{good}{bad}-001", claim=claim(good, bad))
+        make_pattern(f"pat-error-p{good}{bad}-001", recorded_counts=recorded_counts(good, bad))
         for good, bad in product((0, 1, 2, 3), range(6))
     ]
     board = board_of(*patterns, settings=settings)
@@ -166,7 +168,7 @@ def inversion_after_a_rejection(settings: Settings, _: World) -> Any:
     """Whether an inversion that was rejected at three failures is proposed again at four."""
     verdict = InversionVerdict(verdict="rejected", at=days_ago(9), failures=3)
     curation = CurationState(inversions={ID: verdict})
-    board = board_of(make_pattern(claim=claim(0, 4)), curation=curation, settings=settings)
+    board = board_of(make_pattern(recorded_counts=recorded_counts(0, 4)), curation=curation, settings=settings)
     return board.inversion_due.tolist()
 
 
@@ -266,9 +268,9 @@ def pruned(settings: Settings, _: World) -> Any:
     patterns = {
         one.id: one
         for one in (
-            make_pattern("pat-error-low-001", claim=claim(9, 11), last_used=days_ago(1)),
-            make_pattern("pat-error-few-001", claim=claim(4, 5), last_used=days_ago(1)),
-            make_pattern("pat-error-old-001", claim=claim(9, 1), last_used=days_ago(60)),
+            make_pattern("pat-error-low-001", recorded_counts=recorded_counts(9, 11), last_used=days_ago(1)),
+            make_pattern("pat-error-few-001", recorded_counts=recorded_counts(4, 5), last_used=days_ago(1)),
+            make_pattern("pat-error-old-001", recorded_counts=recorded_counts(9, 1), last_used=days_ago(60)),
         )
     }
     board = board_of(*patterns.values(), settings=settings)
@@ -330,7 +332,7 @@ def liveness(settings: Settings, world: World) -> Any:
 
 def intervals(settings: Settings, _: World) -> Any:
     """The interval of a success rate."""
-    return board_of(make_pattern(claim=claim(3, 1)), settings=settings).assessment(ID).interval
+    return board_of(make_pattern(recorded_counts=recorded_counts(3, 1)), settings=settings).assessment(ID).interval
 
 
 def loops_needed(settings: Settings, _: World) -> Any:

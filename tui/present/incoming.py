@@ -47,8 +47,12 @@ def origin(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content
         if arrival.reason:
             lines.append(labelled("Because", arrival.reason))
     lines += suspicion_lines(view, pattern, glyphs)
-    claim = pattern.claim
-    claimed = f"{percent(claim.rate)} of {plural(claim.uses, 'use')}" if claim.uses is not None else "no counts"
+    recorded_counts = pattern.recorded_counts
+    claimed = (
+        f"{percent(recorded_counts.rate)} of {plural(recorded_counts.uses, 'use')}"
+        if recorded_counts.uses is not None
+        else "no counts"
+    )
     seen = sum(one.count for one in view.observations(pattern.id) if one.loop_id)
     lines += [
         Content(""),

@@ -148,7 +148,7 @@ def _sign(loop: Loop, now: datetime) -> Content:
     if loop.status.ended:
         return Content.styled(ago(loop.ended_at, now), "$quiet")
     style = "$warning" if loop.liveness is Liveness.STALE else ""
-    return Content.styled(ago(loop.last_sign, now), style)
+    return Content.styled(ago(loop.last_activity, now), style)
 
 
 def now_lines(

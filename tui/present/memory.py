@@ -170,14 +170,14 @@ def attempt_cells(attempt: Attempt, condition: Condition, now: datetime, glyphs:
         "quality": _quality([entry.quality for entry in attempt.quality], final_quality(attempt), glyphs),
         "actions": _sum([attempt.actions], "$quiet"),
         "errors": _sum([attempt.errors], "$error"),
-        "sign": Content.styled(ago(attempt.last_sign, now), "$quiet" if ended else ""),
+        "sign": Content.styled(ago(attempt.last_activity, now), "$quiet" if ended else ""),
     }
 
 
 def session_cells(session: DebugSession, now: datetime, glyphs: Glyphs, *, escalated: Escalated | None) -> Cells:
     """A debug session: what was worked on and what failed first; quality is the share of the tests that pass, errors
     are the tests that failed, of all its runs."""
-    sign = escalated.last_sign if escalated is not None else session.changed_at
+    sign = escalated.last_activity if escalated is not None else session.changed_at
     passing = [share for execution in session.executions if (share := passed_share(execution)) is not None]
     return {
         "what": Content.assemble(

@@ -120,7 +120,7 @@ def _rows(found: FoundTask, folded: Mapping[str, bool], folds: dict[str, bool], 
 
 def task_sign(task: Task, attempts: Sequence[Attempt]) -> datetime | None:
     """When a task last gave a sign: its own times, and those of its attempts."""
-    moments = [task.updated_at, task.completed_at, task.created_at, *(attempt.last_sign for attempt in attempts)]
+    moments = [task.updated_at, task.completed_at, task.created_at, *(attempt.last_activity for attempt in attempts)]
     return max(filter(None, moments), default=None)
 
 

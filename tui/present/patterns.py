@@ -138,9 +138,9 @@ def overview(view: ProjectState, pattern: Pattern, glyphs: Glyphs, me: str = "")
             until_when = "until a person approves this text, which gives orders"
         lines.append(Content.styled(f"No loop gets it {until_when}: see Review.", "$warning"))
     lines += suspicion_lines(view, pattern, glyphs)
-    if pattern.mirror_of:
-        lines.append(Content.styled(f"Known only from a mirror: {visible_line(pattern.mirror_of, 80)}", "$warning"))
-    for mirror in pattern.mirrors:
+    if pattern.copy_folder:
+        lines.append(Content.styled(f"Known only from a mirror: {visible_line(pattern.copy_folder, 80)}", "$warning"))
+    for mirror in pattern.copies:
         word = "differs" if mirror.differs else "same"
         lines.append(Content.styled(f"Also in {visible_line(mirror.file, 100)} ({word}, not counted)", "$quiet"))
     lines += [Content(""), *body(pattern)]

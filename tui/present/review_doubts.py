@@ -107,12 +107,12 @@ def _messages(view: ProjectState) -> Iterator[str]:
 
 def claims(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     """The counts of the record beside those of the evidence, and in words how they differ."""
-    claim, assessment = pattern.claim, view.assessment(pattern.id)
+    recorded_counts, assessment = pattern.recorded_counts, view.assessment(pattern.id)
     rows = (
-        ("uses", _count(claim.uses), _count(assessment.uses)),
-        ("successes", _count(claim.successes), _count(assessment.successes)),
-        ("failures", _count(claim.failures), _count(assessment.failures)),
-        ("rate", percent(claim.rate), percent(assessment.rate)),
+        ("uses", _count(recorded_counts.uses), _count(assessment.uses)),
+        ("successes", _count(recorded_counts.successes), _count(assessment.successes)),
+        ("failures", _count(recorded_counts.failures), _count(assessment.failures)),
+        ("rate", percent(recorded_counts.rate), percent(assessment.rate)),
     )
     lines = [
         Content.styled(visible_line(pattern.title, 400), "bold"),

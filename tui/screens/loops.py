@@ -79,7 +79,7 @@ class LoopsPlace(Extracting, Browse):
             if name == "elapsed":
                 return present.elapsed(loop, epoch) or 0.0
             if name == "sign":
-                return -(epoch - loop.last_sign).total_seconds() if loop.last_sign else float("-inf")
+                return -(epoch - loop.last_activity).total_seconds() if loop.last_activity else float("-inf")
             return loop.status.value if name == "status" else loop.task.lower()
 
         keys.sort(key=value, reverse=descending)
@@ -184,7 +184,7 @@ class LoopsPlace(Extracting, Browse):
         """Whether a loop has just given a sign of life."""
         since = self.deck_app.now() - YOUNG
         return any(
-            loop.status.active and loop.last_sign is not None and loop.last_sign > since
+            loop.status.active and loop.last_activity is not None and loop.last_activity > since
             for loop in self.view.snapshot.loops.values()
         )
 

@@ -65,7 +65,7 @@ def read_entries(paths: ProjectPaths, patterns: Iterable[Pattern]) -> tuple[tupl
     files: dict[str, dict[str, dict[str, Any]]] = {}
     for pattern in patterns:
         if pattern.file not in files:
-            files[pattern.file] = {} if pattern.mirror_of else _records(paths, pattern.file)
+            files[pattern.file] = {} if pattern.copy_folder else _records(paths, pattern.file)
         record = files[pattern.file].get(pattern.id)
         if record is None:
             missing.append(pattern.id)

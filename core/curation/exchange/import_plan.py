@@ -161,7 +161,7 @@ class _Planner:
         known = self._known
         theirs = {key: value for key, value in theirs.items() if key not in LOCAL_KEYS}
         ours = known.patterns.get(pattern.id)
-        if ours is not None and ours.mirror_of:
+        if ours is not None and ours.copy_folder:
             ours = None  # a copy of what the registry does not have
         alike = self._by_text.get(text_of(pattern))
         if ours is None and (named := self._by_alias.get(pattern.id)) and known.patterns[named].type is pattern.type:

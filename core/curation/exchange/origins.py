@@ -189,7 +189,7 @@ def with_origins(record: Mapping[str, Any], shares: Mapping[str, Any]) -> dict[s
 
 
 def _total(record: Mapping[str, Any], kind: PatternType) -> Tally:
-    return Tally.of(as_read(record, kind).claim)
+    return Tally.of(as_read(record, kind).recorded_counts)
 
 
 def _others(record: Mapping[str, Any], origin: str = "") -> dict[str, Tally]:

@@ -132,7 +132,7 @@ def borderline(scales: Scales, asked: Set[str]) -> Iterator[ReviewItem]:
     for row in rows[np.argsort(-stakes.held[rows], kind="stable")[:MOST_BORDERLINE]].tolist():
         pattern_id = board.ids[row]
         pattern = scales.patterns.get(pattern_id)
-        if pattern is None or pattern.mirror_of:
+        if pattern is None or pattern.copy_folder:
             continue
         yield scales.item(
             BORDERLINE,

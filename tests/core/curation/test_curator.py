@@ -444,7 +444,7 @@ def test_undo_and_redo_with_nothing_left_are_refused(curator: Curator) -> None:
 
 
 def test_a_mirror_is_decided_on_in_the_ledger_only(curator: Curator, paths: ProjectPaths) -> None:
-    decided = promote(curator, id="m", mirror_of=".aiwg/ralph/memory", file=".aiwg/ralph/memory/p.json")
+    decided = promote(curator, id="m", copy_folder=".aiwg/ralph/memory", file=".aiwg/ralph/memory/p.json")
     assert not decided.written
     assert decided.warnings == ("the file of m is not written to; the ledger holds the decision",)
     assert "m" in curator.ledger.state().pins

@@ -32,7 +32,7 @@ def record(number: int, kind: PatternType = PatternType.ERROR, **more: Any) -> d
 
 
 def tally(changed: dict[str, Any], kept: dict[str, Any], kind: PatternType) -> Tally:
-    return Tally.of(as_read({**kept, **changed}, kind).claim)
+    return Tally.of(as_read({**kept, **changed}, kind).recorded_counts)
 
 
 def test_counts_and_lineage_are_united_and_the_text_stays() -> None:
@@ -141,11 +141,11 @@ def test_counts_are_the_same_whichever_record_is_kept(data: st.DataObject, kind:
     one, two = data.draw(counted(kind, 1)), data.draw(counted(kind, 2))
     total = tally(merged(one, two, kind, NOW), one, kind)
     assert total == tally(merged(two, one, kind, NOW), two, kind)
-    claims = Tally.of(as_read(one, kind).claim), Tally.of(as_read(two, kind).claim)
+    claims = Tally.of(as_read(one, kind).recorded_counts), Tally.of(as_read(two, kind).recorded_counts)
     together = claims[0] + claims[1]
     loops = min(len(one["source_loops"]), len(two["source_loops"]))
     assert together.uses - loops <= total.uses <= together.uses
-    assert total.uses >= max(claim.uses for claim in claims)
+    assert total.uses >= max(recorded_counts.uses for recorded_counts in claims)
     assert total.successes <= together.successes
     assert total.failures <= together.failures
 

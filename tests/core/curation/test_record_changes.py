@@ -397,7 +397,7 @@ def test_index_and_metrics_follow_what_is_written(paths: ProjectPaths) -> None:
     index = json.loads((paths.ralph / "memory" / "patterns-index.json").read_text())
     assert [entry["pattern_id"] for entry in index["patterns"]] == ["pat-error-null-check-002"]
     deck.apply(None)
-    assert not deck.view.pattern("pat-error-null-check-002").mirrors, "an index is no copy"
+    assert not deck.view.pattern("pat-error-null-check-002").copies, "an index is no copy"
     assert KEPT not in deck.view.snapshot.patterns
     metrics = json.loads((paths.ralph / "shared" / "effectiveness-metrics.json").read_text())
     assert metrics["patterns_by_type"]["error_patterns"] == metrics["total_patterns"] == 1

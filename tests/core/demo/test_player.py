@@ -73,7 +73,7 @@ def test_loops_complete_crash_and_are_replaced_by_new_loops() -> None:
 
 def test_patterns_are_applied_and_counted() -> None:
     def uses(snapshot: Snapshot, pattern: str) -> int:
-        return snapshot.patterns[pattern].claim.uses or 0 if snapshot.patterns else 0
+        return snapshot.patterns[pattern].recorded_counts.uses or 0 if snapshot.patterns else 0
 
     snapshot = play_until(lambda snapshot: uses(snapshot, "pat-error-jwt-expired-006") > 10)
     loop = next(loop for loop in snapshot.loops.values() if "rate limiting" in loop.task)
@@ -183,11 +183,11 @@ def test_use_is_counted_in_the_record(
 ) -> None:
     with demo.scratch_project(NOW) as project:
         library = Library(project, Settings(), clock=lambda: NOW, cache=False)
-        claim = library.load().patterns[pattern].claim
-        assert (claim.rate, claim.uses) == before
+        recorded_counts = library.load().patterns[pattern].recorded_counts
+        assert (recorded_counts.rate, recorded_counts.uses) == before
         count_use(project, pattern, worked, NOW)
         found = library.apply(None)[0].patterns[pattern]
-        assert (found.claim.rate, found.claim.uses, found.last_used) == (*after, NOW)
+        assert (found.recorded_counts.rate, found.recorded_counts.uses, found.last_used) == (*after, NOW)
 
 
 def test_use_of_an_unknown_pattern_changes_nothing() -> None:

@@ -123,7 +123,7 @@ def test_loops_record_no_more_uses_than_the_registry() -> None:
 
 
 def test_one_copy_of_a_mirrored_pattern_differs(snapshot: Snapshot) -> None:
-    assert sorted(mirror.differs for p in snapshot.patterns.values() for mirror in p.mirrors) == [False, True]
+    assert sorted(mirror.differs for p in snapshot.patterns.values() for mirror in p.copies) == [False, True]
 
 
 def test_review_queue_has_every_kind_of_question(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_learned_patterns_beside_the_sessions_are_a_mirror_and_no_session(tmp_pa
         " occurrences: 3, success_rate: 0.9, last_seen: 2026-01-25}\n"
     )
     snapshot = opened(tmp_path).view.snapshot
-    assert snapshot.patterns["dm-p-001"].mirror_of
+    assert snapshot.patterns["dm-p-001"].copy_folder
     assert not snapshot.debug_sessions
     shutil.copytree(TREE, tmp_path / "p", symlinks=True)
     about = [found for found in opened(tmp_path / "p").view.findings if "learned-patterns" in found.file]

@@ -77,7 +77,7 @@ def test_a_file_that_somebody_has_written_since_is_read_as_it_stands(tmp_path: P
     foretold = deck.rehearsed(lambda on: on.merge(ONE, THREE))
     assert foretold.pattern(THREE).id == ONE
     deck.merge(ONE, THREE)
-    assert deck.view.pattern(ONE).claim == foretold.pattern(ONE).claim
+    assert deck.view.pattern(ONE).recorded_counts == foretold.pattern(ONE).recorded_counts
 
 
 def test_a_copy_elsewhere_takes_the_place_of_a_pattern_that_is_archived(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity
 from core.records.snapshot import Snapshot
 from core.state.project_state import ProjectState
-from tests.core.learning.making import NOW, claim, days_ago, event, make_pattern, source, use
+from tests.core.learning.making import NOW, days_ago, event, make_pattern, recorded_counts, source, use
 
 START = datetime(2026, 2, 1, 12, 0, tzinfo=UTC)
 IDS = tuple(f"pat-error-slow-query-{number:03d}" for number in range(3))
@@ -144,7 +144,7 @@ def view_of(*patterns: Any, now: datetime = NOW, **known: Any) -> ProjectState:
 
 def test_the_present_is_scored_as_it_is() -> None:
     events = tuple(event(number, "applied", days_ago(number), success=number > 1) for number in range(5))
-    view = view_of(make_pattern(first_discovered=days_ago(9), claim=claim(3, 1)), events=events)
+    view = view_of(make_pattern(first_discovered=days_ago(9), recorded_counts=recorded_counts(3, 1)), events=events)
     assert standing(view_at(view, NOW).board) == standing(view.board)
     later = replace(view, board=view.board.rescored(NOW + timedelta(days=30)), now=NOW + timedelta(days=30))
     assert standing(view_at(later, NOW).board) == standing(view.board)
@@ -182,7 +182,7 @@ def test_a_pattern_is_there_from_its_discovery_on() -> None:
 
 
 def test_what_only_a_sum_tells_of_counts_from_its_last_use_on_and_that_is_told() -> None:
-    pattern = make_pattern(first_discovered=days_ago(30), claim=claim(5, 1), last_used=days_ago(2))
+    pattern = make_pattern(first_discovered=days_ago(30), recorded_counts=recorded_counts(5, 1), last_used=days_ago(2))
     view = view_of(pattern)
     past = view_at(view, days_ago(3))
     assert past.assessment(pattern.id).uses == 0

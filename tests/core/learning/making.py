@@ -11,7 +11,7 @@ from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState, Pin
 from core.records.events import Event
 from core.records.loops import InjectedUse, Loop
-from core.records.patterns import Claim, Maturity, Pattern, PatternType, SourceLoop
+from core.records.patterns import Maturity, Pattern, PatternType, RecordedCounts, SourceLoop
 from core.records.snapshot import Snapshot
 from core.sources.patterns import read_patterns
 
@@ -49,7 +49,7 @@ def example_loops() -> dict[str, Loop]:
         for loop in (
             Loop(
                 id="ralph-fix-validation-b2c3d4e5",
-                last_sign=end,
+                last_activity=end,
                 injected=(
                     use(NULL_CHECK_015, True, iteration=2),
                     use(TYPE_MISMATCH, True, iteration=4),
@@ -57,7 +57,7 @@ def example_loops() -> dict[str, Loop]:
             ),
             Loop(
                 id="ralph-fix-api-d4e5f6a7",
-                last_sign=end,
+                last_activity=end,
                 injected=(use(NULL_CHECK_015, False, iteration=3),),
             ),
         )
@@ -72,8 +72,8 @@ def source(loop_id: str, when: datetime | None = None) -> SourceLoop:
     return SourceLoop(loop_id=loop_id, at=when)
 
 
-def claim(successes: int, failures: int) -> Claim:
-    return Claim(successes=successes, failures=failures, uses=successes + failures)
+def recorded_counts(successes: int, failures: int) -> RecordedCounts:
+    return RecordedCounts(successes=successes, failures=failures, uses=successes + failures)
 
 
 def use(pattern_id: str, successful: bool | None, applied: bool = True, **fields: Any) -> InjectedUse:

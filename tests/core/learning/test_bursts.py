@@ -15,7 +15,7 @@ from core.records.decisions import BurstVerdict, CurationState
 from core.records.events import Event
 from core.records.loops import InjectedUse, Loop, LoopStatus
 from core.records.patterns import Pattern
-from tests.core.learning.making import NOW, board_of, claim, days_ago, event, make_pattern, use
+from tests.core.learning.making import NOW, board_of, days_ago, event, make_pattern, recorded_counts, use
 
 LIMITS = LearningSettings()
 MANY = tuple(f"pat-error-p{number}-001" for number in range(8))
@@ -99,7 +99,7 @@ def blames(source: str, *patterns: str, minutes: float = 0) -> tuple[Event, ...]
 
 
 def patterns() -> list[Pattern]:
-    return [make_pattern(id, claim=claim(4, 0), last_used=days_ago(1)) for id in MANY]
+    return [make_pattern(id, recorded_counts=recorded_counts(4, 0), last_used=days_ago(1)) for id in MANY]
 
 
 def found(board: Scoreboard) -> Burst:
@@ -201,7 +201,7 @@ def test_a_revoked_burst_stays_out_and_a_confirmed_one_counts() -> None:
 
 
 def test_feedback_that_does_not_count_leaves_the_claim_of_the_record_alone() -> None:
-    failing = make_pattern(MANY[0], claim=claim(4, 1), last_used=NOW)
+    failing = make_pattern(MANY[0], recorded_counts=recorded_counts(4, 1), last_used=NOW)
     board = board_of(failing, *patterns()[1:], events=blames("x", *MANY))
     assert board.assessment(MANY[0]).failures == 1
 
@@ -209,13 +209,13 @@ def test_feedback_that_does_not_count_leaves_the_claim_of_the_record_alone() -> 
 def test_a_use_of_a_loop_that_does_not_count_does_not_come_back_as_a_claim() -> None:
     uses = tuple(InjectedUse(pattern_id=id, applied=True, successful=False) for id in MANY)
     loop = Loop(id="x", status=LoopStatus.FAILED, ended_at=days_ago(1), injected=uses)
-    claiming = [make_pattern(id, claim=claim(2, 1), last_used=days_ago(1)) for id in MANY]
+    claiming = [make_pattern(id, recorded_counts=recorded_counts(2, 1), last_used=days_ago(1)) for id in MANY]
     board = board_of(*claiming, loops={"x": loop})
     assert [(board.assessment(id).successes, board.assessment(id).failures) for id in MANY] == [(2, 0)] * 8
     confirmed = CurationState(bursts={"x": (verdict("confirmed", days_ago(1), days_ago(1), *MANY),)})
     board = board_of(*claiming, loops={"x": loop}, curation=confirmed)
     assert {board.assessment(id).failures for id in MANY} == {1}
-    later = [make_pattern(id, claim=claim(2, 1), last_used=days_ago(2)) for id in MANY]
+    later = [make_pattern(id, recorded_counts=recorded_counts(2, 1), last_used=days_ago(2)) for id in MANY]
     assert {board_of(*later, loops={"x": loop}).assessment(id).failures for id in MANY} == {1}
 
 

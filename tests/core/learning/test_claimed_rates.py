@@ -8,7 +8,7 @@ from core.learning.aggregate_evidence import claimed_rate
 from core.learning.assessment import Assessment
 from core.learning.explanation import explain
 from core.records.loops import Loop
-from core.records.patterns import Claim, Maturity, PatternType, TrendPoint
+from core.records.patterns import Maturity, PatternType, RecordedCounts, TrendPoint
 from tests.core.learning.making import (
     NOW,
     NULL_CHECK_001,
@@ -22,8 +22,8 @@ from tests.core.learning.making import (
 )
 
 
-def assessed(made: Claim, *results: bool) -> Assessment:
-    pattern = make_pattern(claim=made)
+def assessed(made: RecordedCounts, *results: bool) -> Assessment:
+    pattern = make_pattern(recorded_counts=made)
     uses = tuple(use(pattern.id, result, iteration=number) for number, result in enumerate(results))
     loop = Loop(id="a", ended_at=NOW, injected=uses)
     return board_of(pattern, loops={"a": loop}).assessment(pattern.id)
@@ -32,34 +32,34 @@ def assessed(made: Claim, *results: bool) -> Assessment:
 @pytest.mark.parametrize(
     ("made", "claimed"),
     [
-        (Claim(rate=0.85, uses=4), 0.85),
-        (Claim(rate=0.85), 0.85),
-        (Claim(rate=0.85, uses=4, successes=3, failures=1), 0.85),
-        (Claim(rate=1.0, uses=2, claimed=0.85), 0.85),
-        (Claim(rate=0.92, uses=12), None),
-        (Claim(rate=0.9, uses=8), None),  # 7 of 8, rounded to a tenth
-        (Claim(rate=0.75, uses=4, successes=3, failures=1), None),
-        (Claim(rate=0.85, uses=0), None),
-        (Claim(rate=7.5, uses=4), None),
-        (Claim(rate=float("nan")), None),
-        (Claim(uses=4), None),
+        (RecordedCounts(rate=0.85, uses=4), 0.85),
+        (RecordedCounts(rate=0.85), 0.85),
+        (RecordedCounts(rate=0.85, uses=4, successes=3, failures=1), 0.85),
+        (RecordedCounts(rate=1.0, uses=2, claimed=0.85), 0.85),
+        (RecordedCounts(rate=0.92, uses=12), None),
+        (RecordedCounts(rate=0.9, uses=8), None),  # 7 of 8, rounded to a tenth
+        (RecordedCounts(rate=0.75, uses=4, successes=3, failures=1), None),
+        (RecordedCounts(rate=0.85, uses=0), None),
+        (RecordedCounts(rate=7.5, uses=4), None),
+        (RecordedCounts(rate=float("nan")), None),
+        (RecordedCounts(uses=4), None),
     ],
 )
-def test_a_rate_is_claimed_where_no_counts_give_it(made: Claim, claimed: float | None) -> None:
+def test_a_rate_is_claimed_where_no_counts_give_it(made: RecordedCounts, claimed: float | None) -> None:
     assert claimed_rate(made) == claimed
 
 
 def test_a_claimed_rate_is_shown_as_claimed_beside_what_is_recorded() -> None:
-    found = assessed(Claim(rate=0.85, uses=4), True, True, False, True)
+    found = assessed(RecordedCounts(rate=0.85, uses=4), True, True, False, True)
     assert found.claim_text == "85% claimed, 3 of 4 recorded"
     assert (found.successes, found.failures, found.uses, found.rate) == (3, 1, 4, 0.75)
-    counted = assessed(Claim(rate=0.85, uses=4, successes=3, failures=1))
+    counted = assessed(RecordedCounts(rate=0.85, uses=4, successes=3, failures=1))
     assert (counted.claim_text, counted.rate) == ("85% claimed, 3 of 4 recorded", 0.75)
-    assert assessed(Claim(rate=0.92, uses=12)).claim_text == ""
+    assert assessed(RecordedCounts(rate=0.92, uses=12)).claim_text == ""
 
 
 def test_a_claim_without_results_counts_nothing_and_ranks_as_a_candidate() -> None:
-    found = assessed(Claim(rate=0.9))
+    found = assessed(RecordedCounts(rate=0.9))
     assert (found.successes, found.failures, found.uses) == (0, 0, 0)
     assert (found.state, found.rate, found.interval) == (Maturity.CANDIDATE, 0.9, (0.0, 1.0))
     assert found.score == pytest.approx(0.9 * 0.5)
@@ -67,7 +67,7 @@ def test_a_claim_without_results_counts_nothing_and_ranks_as_a_candidate() -> No
 
 
 def test_three_recorded_results_take_the_place_of_the_claim() -> None:
-    made = Claim(rate=0.85, uses=4)
+    made = RecordedCounts(rate=0.85, uses=4)
     assert assessed(made, False, False).rate == 0.85
     found = assessed(made, False, False, True)
     assert found.rate == pytest.approx(1 / 3) and not found.is_claimed
@@ -90,7 +90,7 @@ def test_the_documents_anti_pattern_claims_85_percent_and_records_one_failure() 
 
 def test_snapshots_count_where_the_claim_does_not() -> None:
     trend = (TrendPoint(at=days_ago(9), rate=0.75, sample_size=4),)
-    pattern = make_pattern(type=PatternType.SUCCESS, claim=Claim(rate=0.9, uses=5), trend=trend)
+    pattern = make_pattern(type=PatternType.SUCCESS, recorded_counts=RecordedCounts(rate=0.9, uses=5), trend=trend)
     found = board_of(pattern).assessment(pattern.id)
     assert (found.successes, found.failures, found.uses) == (3, 1, 5)
     assert found.claim_text == "90% claimed, 3 of 4 recorded"

@@ -13,7 +13,7 @@ from core.learning.aggregate_evidence import MAX_COUNT
 from core.learning.evidence import discoverers, observations_of, uses_by_pattern
 from core.records.events import Event, Observation
 from core.records.loops import ExtractedPattern, InjectedUse, Loop
-from core.records.patterns import Claim, Pattern, PatternType, SourceLoop, TrendPoint
+from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLoop, TrendPoint
 from tests.core.learning.making import (
     NOW,
     NULL_CHECK_001,
@@ -22,12 +22,12 @@ from tests.core.learning.making import (
     TEST_GENERATION,
     TYPE_MISMATCH,
     at,
-    claim,
     days_ago,
     event,
     example_loops,
     example_patterns,
     make_pattern,
+    recorded_counts,
     source,
     use,
 )
@@ -140,7 +140,7 @@ def test_an_event_without_weight_does_not_count(weight: float) -> None:
 
 def test_a_use_is_dated_by_the_most_exact_time_there_is() -> None:
     listed = make_pattern(source_loops=(source("other"), source("a", days_ago(7))))
-    loop = Loop(id="a", started_at=days_ago(9), last_sign=days_ago(6), ended_at=days_ago(5))
+    loop = Loop(id="a", started_at=days_ago(9), last_activity=days_ago(6), ended_at=days_ago(5))
 
     def dates(pattern: Pattern, loop: Loop, *entries: InjectedUse) -> list[object]:
         uses = [(loop, entry) for entry in entries]
@@ -158,7 +158,7 @@ def test_a_use_is_dated_by_the_most_exact_time_there_is() -> None:
 
 
 def test_the_discovering_loop_counts_once() -> None:
-    pattern = make_pattern(source_loops=(source("a", days_ago(9)),), claim=claim(1, 0))
+    pattern = make_pattern(source_loops=(source("a", days_ago(9)),), recorded_counts=recorded_counts(1, 0))
     assert counts(observations_of(pattern)) == (1, 0, 1, 0)
     loop = Loop(id="a", ended_at=days_ago(8))
     assert counts(observations_of(pattern, [(loop, use(ID, True))])) == (1, 0, 1, 0)
@@ -183,7 +183,7 @@ def test_a_loop_that_extracted_it_discovers_a_pattern_without_source_loops() -> 
 
 
 def test_a_record_that_claims_nothing_but_failures_refutes_its_discovery() -> None:
-    pattern = make_pattern(source_loops=(source("a"),), claim=Claim(rate=0.0, uses=3))
+    pattern = make_pattern(source_loops=(source("a"),), recorded_counts=RecordedCounts(rate=0.0, uses=3))
     assert counts(observations_of(pattern)) == (0, 3, 3, 0)
 
 
@@ -195,27 +195,27 @@ def test_a_success_pattern_found_in_a_failing_loop_starts_with_a_failure() -> No
 @pytest.mark.parametrize(
     ("made", "expected"),
     [
-        (Claim(rate=0.92, uses=12), (11, 1, 12)),
-        (Claim(rate=0.8, uses=4), (3, 1, 4)),
-        (Claim(rate=0.85, uses=4), (0, 0, 4)),
-        (Claim(rate=0.5, uses=1), (0, 0, 1)),
-        (Claim(rate=0.85), (0, 0, 0)),
-        (Claim(uses=4, successes=3, failures=1, rate=0.1), (3, 1, 4)),
-        (Claim(uses=5, successes=3), (3, 2, 5)),
-        (Claim(uses=5, failures=3), (2, 3, 5)),
-        (Claim(successes=2, failures=2), (2, 2, 4)),
-        (Claim(uses=9, successes=2, failures=2), (2, 2, 9)),
-        (Claim(uses=7), (0, 0, 7)),
-        (Claim(rate=1.0), (0, 0, 0)),
-        (Claim(rate=float("nan"), uses=3), (0, 0, 3)),
-        (Claim(rate=7.5, uses=3), (0, 0, 3)),
-        (Claim(rate=0.5, uses=-3), (0, 0, 0)),
-        (Claim(rate=0.5, uses=10**12), (5 * 10**11, 5 * 10**11, 10**12)),
-        (Claim(rate=1.0, uses=10**400), (MAX_COUNT, 0, MAX_COUNT)),
+        (RecordedCounts(rate=0.92, uses=12), (11, 1, 12)),
+        (RecordedCounts(rate=0.8, uses=4), (3, 1, 4)),
+        (RecordedCounts(rate=0.85, uses=4), (0, 0, 4)),
+        (RecordedCounts(rate=0.5, uses=1), (0, 0, 1)),
+        (RecordedCounts(rate=0.85), (0, 0, 0)),
+        (RecordedCounts(uses=4, successes=3, failures=1, rate=0.1), (3, 1, 4)),
+        (RecordedCounts(uses=5, successes=3), (3, 2, 5)),
+        (RecordedCounts(uses=5, failures=3), (2, 3, 5)),
+        (RecordedCounts(successes=2, failures=2), (2, 2, 4)),
+        (RecordedCounts(uses=9, successes=2, failures=2), (2, 2, 9)),
+        (RecordedCounts(uses=7), (0, 0, 7)),
+        (RecordedCounts(rate=1.0), (0, 0, 0)),
+        (RecordedCounts(rate=float("nan"), uses=3), (0, 0, 3)),
+        (RecordedCounts(rate=7.5, uses=3), (0, 0, 3)),
+        (RecordedCounts(rate=0.5, uses=-3), (0, 0, 0)),
+        (RecordedCounts(rate=0.5, uses=10**12), (5 * 10**11, 5 * 10**11, 10**12)),
+        (RecordedCounts(rate=1.0, uses=10**400), (MAX_COUNT, 0, MAX_COUNT)),
     ],
 )
-def test_claims(made: Claim, expected: tuple[int, int, int]) -> None:
-    observations = observations_of(make_pattern(claim=made))
+def test_claims(made: RecordedCounts, expected: tuple[int, int, int]) -> None:
+    observations = observations_of(make_pattern(recorded_counts=made))
     assert counts(observations)[:3] == expected
     assert len(observations) <= 3
 
@@ -224,7 +224,7 @@ def test_unrecorded_uses_of_an_anti_pattern_are_dated_by_the_newest_time_it_has(
     pattern = make_pattern(
         "pat-anti-x-001",
         PatternType.ANTI,
-        claim=claim(5, 2),
+        recorded_counts=recorded_counts(5, 2),
         source_loops=(source("a", days_ago(9)), source("b", days_ago(3))),
     )
     assert {seen.at for seen in observations_of(pattern) if seen.source == "aggregate"} == {days_ago(3)}
@@ -238,13 +238,13 @@ def test_a_trend_that_goes_back_or_lies_changes_no_total() -> None:
         TrendPoint(at=None, rate=0.5, sample_size=100),
         TrendPoint(at=days_ago(6), rate=None, sample_size=100),
     )
-    assert counts(observations_of(make_pattern(trend=trend, claim=claim(4, 1))))[:3] == (4, 1, 5)
+    assert counts(observations_of(make_pattern(trend=trend, recorded_counts=recorded_counts(4, 1))))[:3] == (4, 1, 5)
     assert counts(observations_of(make_pattern(trend=trend)))[:3] == (4, 1, 5)
 
 
 def test_a_trend_beyond_the_claim_counts() -> None:
     trend = (TrendPoint(at=days_ago(9), rate=0.5, sample_size=10),)
-    assert counts(observations_of(make_pattern(trend=trend, claim=claim(2, 0))))[:3] == (5, 5, 10)
+    assert counts(observations_of(make_pattern(trend=trend, recorded_counts=recorded_counts(2, 0))))[:3] == (5, 5, 10)
 
 
 _IDS = st.sampled_from(["a", "b", "c"])
@@ -268,7 +268,7 @@ _EVENTS = st.lists(
 )
 _TREND = st.lists(st.builds(TrendPoint, at=_TIMES, rate=st.floats(0, 1), sample_size=st.integers(0, 20)), max_size=4)
 _CLAIM = st.builds(
-    Claim,
+    RecordedCounts,
     rate=st.none() | st.floats(0, 1),
     uses=st.none() | st.integers(0, 30),
     successes=st.none() | st.integers(0, 30),
@@ -283,10 +283,10 @@ def test_no_use_is_ever_counted_twice(
     entries: dict[str, list[InjectedUse]],
     logged: list[tuple[str, object, str, bool | None, int | None]],
     trend: list[TrendPoint],
-    made: Claim,
+    made: RecordedCounts,
     sources: tuple[SourceLoop, ...],
 ) -> None:
-    pattern = make_pattern(claim=made, trend=tuple(trend), source_loops=sources)
+    pattern = make_pattern(recorded_counts=made, trend=tuple(trend), source_loops=sources)
     loops = [Loop(id=id, ended_at=days_ago(2), injected=tuple(used)) for id, used in entries.items()]
     events = [
         event(number, kind, when, loop_id=loop_id, success=success, iteration=iteration)  # type: ignore[arg-type]
@@ -323,14 +323,14 @@ def test_events_of_other_kinds_are_no_evidence() -> None:
 def test_what_happens_after_the_last_use_that_a_registry_counts_is_new(
     good: int, bad: int, later: list[bool], days: float
 ) -> None:
-    pattern = make_pattern(claim=claim(good, bad), last_used=days_ago(days))
+    pattern = make_pattern(recorded_counts=recorded_counts(good, bad), last_used=days_ago(days))
     events = [event(n, "applied", NOW, loop_id=f"new{n}", success=success) for n, success in enumerate(later)]
     found = counts(observations_of(pattern, (), events))
     assert found[:2] == (good + sum(later), bad + len(later) - sum(later))
 
 
 def test_what_happened_up_to_the_last_use_is_among_what_the_registry_counts() -> None:
-    pattern = make_pattern(claim=claim(7, 3), last_used=NOW)
+    pattern = make_pattern(recorded_counts=recorded_counts(7, 3), last_used=NOW)
     for when in (days_ago(5), NOW, NOW + timedelta(seconds=60)):
         found = counts(observations_of(pattern, (), [event(1, "applied", when, loop_id="x", success=False)]))
         assert found == (7, 3, 10, 0)

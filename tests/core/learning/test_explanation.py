@@ -20,13 +20,13 @@ from tests.core.learning.making import (
     NULL_CHECK_015,
     SETTINGS,
     board_of,
-    claim,
     days_ago,
     event,
     example_loops,
     example_patterns,
     make_pattern,
     pin,
+    recorded_counts,
     use,
 )
 
@@ -71,7 +71,7 @@ def test_what_rests_on_a_single_loop_is_said() -> None:
 
 
 def test_a_pin_says_who_decided_and_an_inversion_that_it_waits() -> None:
-    pattern = make_pattern(claim=claim(2, 5))
+    pattern = make_pattern(recorded_counts=recorded_counts(2, 5))
     assert "waits for a verdict" in why(board_of(pattern), pattern)["decided"][0].text
     made = pin(Maturity.DEPRECATED, days_ago(3), reason="leaks\x1b]0;x\x07")
     curation = CurationState(pins={pattern.id: made})
@@ -80,7 +80,7 @@ def test_a_pin_says_who_decided_and_an_inversion_that_it_waits() -> None:
 
 
 def test_no_result_changes_a_pinned_state_and_no_rule_has_fired() -> None:
-    pattern = make_pattern(claim=claim(7, 3), last_used=NOW)
+    pattern = make_pattern(recorded_counts=recorded_counts(7, 3), last_used=NOW)
     curation = CurationState(pins={pattern.id: pin(Maturity.DEPRECATED, NOW)})
     lines = why(board_of(pattern, curation=curation), pattern)
     assert [line.rule for found in lines.values() for line in found if line.fired] == ["decided"]
@@ -89,10 +89,10 @@ def test_no_result_changes_a_pinned_state_and_no_rule_has_fired() -> None:
 
 
 def test_distances_and_times_that_are_small_are_no_zeros() -> None:
-    pattern = make_pattern(claim=claim(3, 0), last_used=days_ago(0.4))
+    pattern = make_pattern(recorded_counts=recorded_counts(3, 0), last_used=days_ago(0.4))
     lines = why(board_of(pattern), pattern)
     assert "0.0" not in lines["calendar"][0].text and " h (" in lines["calendar"][0].text
-    just = make_pattern(claim=claim(100_001, 17_649), last_used=NOW)
+    just = make_pattern(recorded_counts=recorded_counts(100_001, 17_649), last_used=NOW)
     assert "does not hold, 1e-05 away" in why(board_of(just), just)["proven"][1].text
 
 
@@ -103,7 +103,7 @@ def test_an_anti_pattern_has_no_rule_of_inversion() -> None:
 
 
 def test_the_rule_that_gave_the_state_has_fired_and_no_other() -> None:
-    pattern = make_pattern(claim=claim(6, 0), last_used=NOW)
+    pattern = make_pattern(recorded_counts=recorded_counts(6, 0), last_used=NOW)
     fired = [line for lines in why(board_of(pattern), pattern).values() for line in lines if line.fired]
     assert {(line.rule, line.holds) for line in fired} == {("proven", True)}
 

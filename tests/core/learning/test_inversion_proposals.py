@@ -7,7 +7,7 @@ import pytest
 from core.learning.inversion_proposals import Alternatives, failure_mode_of, slug_of
 from core.records.loops import Iteration, Loop, LoopStatus, Outcome
 from core.records.patterns import PatternType
-from tests.core.learning.making import board_of, claim, days_ago, make_pattern, use
+from tests.core.learning.making import board_of, days_ago, make_pattern, recorded_counts, use
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_proposal_says_what_failed_where_and_what_to_do_instead() -> None:
         description="Split by file type",
         category="refactoring",
         tags=("Auth",),
-        claim=claim(2, 5),
+        recorded_counts=recorded_counts(2, 5),
     )
     good = make_pattern(
         "pat-success-other-001",
@@ -56,9 +56,11 @@ def test_a_proposal_says_what_failed_where_and_what_to_do_instead() -> None:
         description="Split by feature",
         category="refactoring",
         tags=("auth",),
-        claim=claim(9, 0),
+        recorded_counts=recorded_counts(9, 0),
     )
-    weak = make_pattern("pat-success-weak-001", PatternType.SUCCESS, category="refactoring", claim=claim(1, 0))
+    weak = make_pattern(
+        "pat-success-weak-001", PatternType.SUCCESS, category="refactoring", recorded_counts=recorded_counts(1, 0)
+    )
     loops = {
         loop.id: loop
         for loop in (

@@ -19,12 +19,12 @@ from tests.core.learning.making import (
     SETTINGS,
     TYPE_MISMATCH,
     board_of,
-    claim,
     days_ago,
     event,
     example_loops,
     example_patterns,
     make_pattern,
+    recorded_counts,
     source,
     use,
 )
@@ -89,7 +89,7 @@ def test_a_loop_that_finds_a_pattern_again_merges() -> None:
 
 def test_a_source_loop_beyond_the_uses_found_it_again() -> None:
     sources = (source("a", days_ago(9)), source("b", days_ago(8)), source("c", days_ago(7)))
-    pattern = make_pattern(claim=claim(2, 0), source_loops=sources)
+    pattern = make_pattern(recorded_counts=recorded_counts(2, 0), source_loops=sources)
     found = life(pattern, board_of(pattern))
     assert [(one.kind, one.loop_id) for one in found] == [("discovered", "a"), ("applied", "b"), ("merged", "c")]
     assert found[2].success is None and found[2].text == "found again"
@@ -97,7 +97,7 @@ def test_a_source_loop_beyond_the_uses_found_it_again() -> None:
 
 def test_a_source_loop_says_its_own_outcome() -> None:
     pattern = make_pattern(
-        claim=claim(2, 1),
+        recorded_counts=recorded_counts(2, 1),
         source_loops=(
             source("a", days_ago(9)),
             SourceLoop(loop_id="b", at=days_ago(8), outcome="failure"),
@@ -107,7 +107,7 @@ def test_a_source_loop_says_its_own_outcome() -> None:
 
 
 def test_inversions_and_decisions_stand_in_both_lives() -> None:
-    pattern = make_pattern(claim=claim(2, 5), last_used=days_ago(9))
+    pattern = make_pattern(recorded_counts=recorded_counts(2, 5), last_used=days_ago(9))
     anti = make_pattern("pat-anti-sample-001", PatternType.ANTI, inverted_from=pattern.id)
 
     def decide(number: int, verb: Verb, subject: str, **after: str) -> Decision:
@@ -138,7 +138,7 @@ def test_the_life_of_an_anti_pattern_speaks_of_failures() -> None:
     pattern = make_pattern(
         "pat-anti-sample-001",
         PatternType.ANTI,
-        claim=claim(3, 1),
+        recorded_counts=recorded_counts(3, 1),
         source_loops=(source("a", days_ago(9)), SourceLoop(loop_id="b", at=days_ago(8), iteration=12)),
     )
     loop = Loop(id="c", ended_at=days_ago(1), injected=(use(pattern.id, False, at=days_ago(2)),))

@@ -8,14 +8,16 @@ from core.learning.evidence import observations_of
 from core.learning.reconciliation import reconcile
 from core.records.loops import Loop
 from core.records.patterns import TrendPoint
-from tests.core.learning.making import NOW, claim, days_ago, make_pattern, source, use
+from tests.core.learning.making import NOW, days_ago, make_pattern, recorded_counts, source, use
 
 ID = "pat-error-sample-001"
 
 
 def test_reconcile_says_what_is_unrecorded() -> None:
     uses = [(Loop(id=id), use(ID, True)) for id in "abc"]
-    pattern = make_pattern(claim=claim(12, 0), source_loops=(source("d", days_ago(4)),), file="f.json")
+    pattern = make_pattern(
+        recorded_counts=recorded_counts(12, 0), source_loops=(source("d", days_ago(4)),), file="f.json"
+    )
     findings = reconcile(pattern, observations_of(pattern, uses), NOW, {"a", "b", "c", "d"})
     assert [finding.message for finding in findings] == ["registry says 12 uses, loops show 4, 8 unrecorded"]
     assert findings[0].file == "f.json" and findings[0].pointer == "/usage_count"
@@ -24,7 +26,7 @@ def test_reconcile_says_what_is_unrecorded() -> None:
 def test_reconcile_names_what_is_wrong() -> None:
     future = NOW + timedelta(days=3)
     pattern = make_pattern(
-        claim=claim(1, 0),
+        recorded_counts=recorded_counts(1, 0),
         source_loops=(source("a", future), source("gone\x1b[2J"), source("a")),
         trend=(TrendPoint(at=days_ago(1)),),
     )
@@ -41,20 +43,20 @@ def test_reconcile_names_what_is_wrong() -> None:
 
 
 def test_reconcile_sees_a_failure_that_the_record_denies() -> None:
-    pattern = make_pattern(claim=claim(4, 0))
+    pattern = make_pattern(recorded_counts=recorded_counts(4, 0))
     uses = [(Loop(id="b", ended_at=days_ago(1)), use(ID, False))]
     codes = [finding.code for finding in reconcile(pattern, observations_of(pattern, uses), NOW)]
     assert codes == ["unrecorded-uses", "claim-disagrees"]
 
 
 def test_agreement_is_silent() -> None:
-    pattern = make_pattern(claim=claim(1, 0), source_loops=(source("a", days_ago(2)),))
+    pattern = make_pattern(recorded_counts=recorded_counts(1, 0), source_loops=(source("a", days_ago(2)),))
     assert reconcile(pattern, observations_of(pattern), NOW, {"a"}) == ()
 
 
 def test_a_registry_that_lags_behind_is_not_wrong() -> None:
     uses = [(Loop(id=id, ended_at=NOW), use(ID, True)) for id in "abc"]
-    pattern = make_pattern(claim=claim(2, 0), last_used=days_ago(3))
+    pattern = make_pattern(recorded_counts=recorded_counts(2, 0), last_used=days_ago(3))
     findings = reconcile(pattern, observations_of(pattern, uses), NOW, {"a", "b", "c"})
     assert [(finding.code, finding.message) for finding in findings] == [
         ("later-uses", "3 uses since the last one that the registry counts"),

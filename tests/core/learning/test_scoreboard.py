@@ -22,7 +22,7 @@ from core.records.decisions import BurstVerdict, CurationState, InversionVerdict
 from core.records.episodes import Attempt, Task
 from core.records.events import Event, Signals
 from core.records.loops import ExtractedPattern, Iteration, Loop, LoopStatus, Outcome
-from core.records.patterns import Claim, Maturity, Pattern, PatternType
+from core.records.patterns import Maturity, Pattern, PatternType, RecordedCounts
 from core.records.snapshot import Delta, Snapshot
 from tests.core.learning.making import (
     NOW,
@@ -32,13 +32,13 @@ from tests.core.learning.making import (
     SETTINGS,
     TYPE_MISMATCH,
     board_of,
-    claim,
     days_ago,
     event,
     example_loops,
     example_patterns,
     make_pattern,
     pin,
+    recorded_counts,
     source,
     use,
 )
@@ -48,7 +48,7 @@ ID = "pat-error-sample-001"
 
 def assessed(successes: int, failures: int, curation: CurationState | None = None, **fields: Any) -> Assessment:
     fields.setdefault("last_used", NOW)
-    pattern = make_pattern(claim=claim(successes, failures), **fields)
+    pattern = make_pattern(recorded_counts=recorded_counts(successes, failures), **fields)
     return board_of(pattern, curation=curation).assessment(ID)
 
 
@@ -67,7 +67,7 @@ def test_the_rates_shown_are_the_documents() -> None:
 
 
 def test_a_claimed_rate_is_shown_only_while_its_counts_are_the_evidence() -> None:
-    pattern = make_pattern(claim=Claim(rate=0.92, uses=12))
+    pattern = make_pattern(recorded_counts=RecordedCounts(rate=0.92, uses=12))
     loop = Loop(id="a", ended_at=NOW, injected=tuple(use(ID, False, iteration=n) for n in range(3)))
     assert board_of(pattern).assessment(ID).rate == 0.92
     assert board_of(pattern, loops={"a": loop}).assessment(ID).rate == 0.75
@@ -124,7 +124,7 @@ def test_later_evidence_contradicts_a_deprecation() -> None:
 
 
 def test_recorded_failures_contradict_even_if_the_record_keeps_its_old_count() -> None:
-    pattern = make_pattern(claim=claim(10, 4), last_used=days_ago(9))
+    pattern = make_pattern(recorded_counts=recorded_counts(10, 4), last_used=days_ago(9))
     steps = tuple(use(ID, False, iteration=n) for n in range(4))
     loop = Loop(id="a", ended_at=days_ago(1), injected=steps)
     curation = pinned(Maturity.PROVEN, successes=10, failures=4)
@@ -147,7 +147,7 @@ def test_a_waiting_inversion_holds_the_pattern_back() -> None:
 
 
 def test_an_anti_pattern_is_never_inverted() -> None:
-    pattern = make_pattern("pat-anti-x-001", PatternType.ANTI, claim=claim(0, 5))
+    pattern = make_pattern("pat-anti-x-001", PatternType.ANTI, recorded_counts=recorded_counts(0, 5))
     assert not board_of(pattern).assessment(pattern.id).inversion_due
 
 
@@ -174,7 +174,7 @@ def test_a_verdict_on_an_inversion_stands() -> None:
 
 def test_a_pattern_is_inverted_once_even_if_the_ledger_is_lost() -> None:
     anti = make_pattern("pat-anti-sample-001", PatternType.ANTI, inverted_from=ID)
-    assert not board_of(make_pattern(claim=claim(2, 5)), anti).assessment(ID).inversion_due
+    assert not board_of(make_pattern(recorded_counts=recorded_counts(2, 5)), anti).assessment(ID).inversion_due
 
 
 def test_without_a_result_only_a_promotion_makes_it_effective() -> None:
@@ -184,7 +184,7 @@ def test_without_a_result_only_a_promotion_makes_it_effective() -> None:
 
 
 def test_hostile_counts_stay_numbers() -> None:
-    pattern = make_pattern(claim=Claim(rate=0.3, uses=10**400), last_used=days_ago(10**4))
+    pattern = make_pattern(recorded_counts=RecordedCounts(rate=0.3, uses=10**400), last_used=days_ago(10**4))
     found = board_of(pattern).assessment(ID)
     assert found.uses == 10**15 and found.interval[0] <= 0.3 <= found.interval[1]
     assert np.isfinite([found.helpful, found.harmful, found.score]).all()
@@ -253,7 +253,7 @@ def _patterns(draw: st.DrawFn) -> dict[str, Pattern]:
         id: make_pattern(
             id,
             _TYPES[id],
-            claim=draw(st.builds(claim, st.integers(0, 8), st.integers(0, 8))),
+            recorded_counts=draw(st.builds(recorded_counts, st.integers(0, 8), st.integers(0, 8))),
             last_used=draw(st.none() | _AGES),
             source_loops=draw(st.lists(st.builds(source, st.sampled_from("xy"), _AGES), max_size=2).map(tuple)),
             content_hash=draw(st.sampled_from(["seen", "changed"])),
@@ -435,10 +435,10 @@ def test_a_rewritten_event_log_is_read_anew() -> None:
 
 def test_sums_survive_a_half_life_far_shorter_than_the_time_that_passes() -> None:
     fast = Settings(maturity=MaturitySettings(half_life_days=0.001))
-    pattern = make_pattern(claim=claim(9, 0), last_used=NOW)
+    pattern = make_pattern(recorded_counts=recorded_counts(9, 0), last_used=NOW)
     board = board_of(pattern, settings=fast)
     later: datetime = NOW + timedelta(days=100)
-    fresh = {ID: make_pattern(claim=claim(9, 1), last_used=later)}
+    fresh = {ID: make_pattern(recorded_counts=recorded_counts(9, 1), last_used=later)}
     updated = board.updated(Snapshot(patterns=fresh), Delta(patterns=frozenset({ID})), later)
     assert updated.assessment(ID).helpful == pytest.approx(9)
     assert board.rescored(later).assessment(ID).helpful == 0.0

@@ -17,7 +17,7 @@ from core.learning.threshold_replay import Course, course_of, what_if
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Iteration, Loop, LoopStatus, Outcome
 from core.records.patterns import Maturity, PatternType
-from tests.core.learning.making import NOW, SETTINGS, board_of, claim, days_ago, event, make_pattern
+from tests.core.learning.making import NOW, SETTINGS, board_of, days_ago, event, make_pattern, recorded_counts
 
 ID = "pat-error-sample-001"
 
@@ -91,7 +91,7 @@ def test_other_verdicts_on_loops_make_other_evidence() -> None:
 def test_a_burst_under_other_thresholds_counts() -> None:
     ids = [f"pat-error-p{n}-001" for n in range(6)]
     events = tuple(event(n, "feedback", NOW, pattern_id=id, loop_id="x", success=False) for n, id in enumerate(ids))
-    history = board_of(*(make_pattern(id, claim=claim(3, 0)) for id in ids), events=events).history
+    history = board_of(*(make_pattern(id, recorded_counts=recorded_counts(3, 0)) for id in ids), events=events).history
     lenient = Settings(learning=LearningSettings(max_marks=6))
     assert {turn.after.state for turn in what_if(lenient, history).turns} == {Maturity.DEPRECATED}
 

@@ -21,15 +21,21 @@ from core.metrics.derived_files import (
 from core.metrics.effectiveness import effectiveness
 from core.records.loops import Loop, LoopStatus
 from core.records.snapshot import Snapshot
-from tests.core.learning.making import NOW, SETTINGS, claim, make_pattern
+from tests.core.learning.making import NOW, SETTINGS, make_pattern, recorded_counts
 from tests.core.metrics.test_effectiveness import DOCUMENT
 
 PATTERNS = {
     one.id: one
     for one in (
-        make_pattern("pat-error-b-002", claim=claim(3, 1), tags=("sql",), file="x.json", title="half \ud800 \u202e"),
+        make_pattern(
+            "pat-error-b-002",
+            recorded_counts=recorded_counts(3, 1),
+            tags=("sql",),
+            file="x.json",
+            title="half \ud800 \u202e",
+        ),
         make_pattern("pat-error-a-001", category="other"),
-        make_pattern("pat-error-mirrored-001", mirror_of="memory/patterns"),
+        make_pattern("pat-error-mirrored-001", copy_folder="memory/patterns"),
     )
 }
 SNAPSHOT = Snapshot(patterns=PATTERNS, complete=True)

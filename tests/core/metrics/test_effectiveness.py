@@ -27,7 +27,7 @@ from core.records.events import INJECTED_REFLECTION, Event
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import PatternType
 from core.records.snapshot import Snapshot
-from tests.core.learning.making import NOW, SETTINGS, claim, days_ago, event, make_pattern, use
+from tests.core.learning.making import NOW, SETTINGS, days_ago, event, make_pattern, recorded_counts, use
 
 DOCUMENT = {
     "total_patterns": 47,
@@ -48,7 +48,7 @@ DOCUMENT = {
     "last_updated": "2026-02-02T20:00:00Z",
 }
 """(0) Metrics Tracked."""
-PATTERN = make_pattern(claim=claim(3, 1))
+PATTERN = make_pattern(recorded_counts=recorded_counts(3, 1))
 
 
 def loop(
@@ -78,8 +78,10 @@ def test_the_documents_numbers_go_there_and_back() -> None:
 
 
 def test_metrics_are_those_of_the_evidence() -> None:
-    anti = make_pattern("pat-anti-early-001", PatternType.ANTI, claim=claim(2, 0))
-    mirrored = make_pattern("pat-error-mirrored-001", mirror_of=".aiwg/ralph/memory/patterns", claim=claim(9, 0))
+    anti = make_pattern("pat-anti-early-001", PatternType.ANTI, recorded_counts=recorded_counts(2, 0))
+    mirrored = make_pattern(
+        "pat-error-mirrored-001", copy_folder=".aiwg/ralph/memory/patterns", recorded_counts=recorded_counts(9, 0)
+    )
     snapshot = Snapshot(
         patterns={one.id: one for one in (PATTERN, anti, mirrored)},
         loops={

@@ -12,7 +12,7 @@ from core.metrics.pruning import Prune, PruneRule, to_prune
 from core.records.decisions import Arrival, CurationState, InversionVerdict
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.snapshot import Snapshot
-from tests.core.learning.making import NOW, board_of, claim, days_ago, make_pattern, pin, source
+from tests.core.learning.making import NOW, board_of, days_ago, make_pattern, pin, recorded_counts, source
 
 ID = "pat-error-sample-001"
 POLICY = PruningSettings()
@@ -26,7 +26,7 @@ def pruned(pattern: Pattern, curation: CurationState | None = None, policy: Prun
 
 def failing(**fields: Any) -> Pattern:
     """Below the policy's rate, and not yet so bad that its inversion is proposed."""
-    return make_pattern(**{"claim": claim(9, 11), "last_used": days_ago(1), **fields})
+    return make_pattern(**{"recorded_counts": recorded_counts(9, 11), "last_used": days_ago(1), **fields})
 
 
 def test_a_low_rate_goes_with_its_reason() -> None:
@@ -37,10 +37,16 @@ def test_a_low_rate_goes_with_its_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("counts", "goes"), [(claim(1, 1), False), (claim(5, 5), False), (claim(4, 5), True), (claim(0, 2), False)]
+    ("counts", "goes"),
+    [
+        (recorded_counts(1, 1), False),
+        (recorded_counts(5, 5), False),
+        (recorded_counts(4, 5), True),
+        (recorded_counts(0, 2), False),
+    ],
 )
 def test_the_rate_is_judged_from_enough_uses_on(counts: Any, goes: bool) -> None:
-    assert bool(pruned(failing(claim=counts))) is goes
+    assert bool(pruned(failing(recorded_counts=counts))) is goes
 
 
 def test_thresholds_can_be_others() -> None:
@@ -68,7 +74,7 @@ def test_age_counts_from_the_last_sign(fields: dict[str, Any], goes: bool) -> No
 def test_an_anti_pattern_goes_when_the_avoided_approach_works() -> None:
     bad_warning = failing(id="pat-anti-sample-001", type=PatternType.ANTI)
     assert pruned(bad_warning)[0].rules == (PruneRule.RATE,)
-    assert not pruned(failing(id="pat-anti-sample-001", type=PatternType.ANTI, claim=claim(19, 1)))
+    assert not pruned(failing(id="pat-anti-sample-001", type=PatternType.ANTI, recorded_counts=recorded_counts(19, 1)))
 
 
 def arrived(kind: str, blocks: bool, seen: frozenset[str] = frozenset()) -> CurationState:
@@ -98,8 +104,8 @@ def test_what_a_person_decided_or_has_to_see_stays(curation: CurationState, goes
 
 
 def test_inversion_comes_before_pruning() -> None:
-    assert not pruned(failing(claim=claim(2, 18)))
+    assert not pruned(failing(recorded_counts=recorded_counts(2, 18)))
 
 
 def test_copies_outside_the_registry_are_none_of_its_patterns() -> None:
-    assert not pruned(failing(mirror_of=".aiwg/ralph/memory"))
+    assert not pruned(failing(copy_folder=".aiwg/ralph/memory"))

@@ -85,10 +85,10 @@ class TestTrees:
             "pat-anti-premature-optimization-001": "Premature optimization",
             "tmpl-async-error-handler-001": "Async error handler",
         }
-        (mirror,) = snapshot.patterns["pat-error-null-check-001"].mirrors
+        (mirror,) = snapshot.patterns["pat-error-null-check-001"].copies
         assert mirror.file == ".aiwg/ralph/memory/patterns/error-patterns.json"
         assert mirror.differs
-        assert snapshot.patterns["pat-error-null-check-001"].claim.uses == 12
+        assert snapshot.patterns["pat-error-null-check-001"].recorded_counts.uses == 12
         assert set(snapshot.loops) == {"ralph-fix-api-d4e5f6a7", "ralph-fix-validation-b2c3d4e5"}
         assert snapshot.complete
         assert all(finding.severity is not Severity.ERROR for finding in snapshot.findings)
@@ -227,7 +227,7 @@ class TestChanges:
         project.library.load()
         after, delta = project.library.apply([project.patterns({**PATTERN, "usage_count": 3}, other)])
         assert delta.patterns == {PATTERN["pattern_id"]}
-        assert after.patterns["pat-error-null-check-001"].claim.uses == 3
+        assert after.patterns["pat-error-null-check-001"].recorded_counts.uses == 3
 
     def test_a_loop_that_is_archived_stays_one_loop(self, project: Project) -> None:
         folder = project.state().parent

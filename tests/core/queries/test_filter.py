@@ -27,11 +27,11 @@ from core.records.loops import InjectedUse, Loop, LoopStatus, Outcome
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.reflections import Reflection
 from core.records.snapshot import Delta, Snapshot
-from tests.core.learning.making import NOW, SETTINGS, claim, days_ago, make_pattern, pin, source
+from tests.core.learning.making import NOW, SETTINGS, days_ago, make_pattern, pin, recorded_counts, source
 
 
 def made(name: str, type: PatternType = PatternType.ERROR, good: int = 0, bad: int = 0, **fields: Any) -> Pattern:
-    return make_pattern(name, type, claim=claim(good, bad), **fields)
+    return make_pattern(name, type, recorded_counts=recorded_counts(good, bad), **fields)
 
 
 PATTERNS = {
@@ -45,7 +45,7 @@ PATTERNS = {
             "pat-success-split-003", PatternType.SUCCESS, good=3, title="Split work", source_loops=(source("loop-One"),)
         ),
         made("pat-anti-cast-004", PatternType.ANTI, good=5, bad=1, title="Any cast", category="Shortcut"),
-        made("tmpl-async-005", PatternType.TEMPLATE, title="Async handler", mirror_of="packages/web"),
+        made("tmpl-async-005", PatternType.TEMPLATE, title="Async handler", copy_folder="packages/web"),
     )
 }
 CURATION = CurationState(pins={"pat-success-split-003": pin(Maturity.PROVEN, days_ago(3))})

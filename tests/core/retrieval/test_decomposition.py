@@ -14,7 +14,7 @@ from core.retrieval.index import PatternIndex
 from core.retrieval.ranking import Injection, prepare_injection
 from core.retrieval.rendering import count_tokens
 from core.retrieval.task import analyse_task, is_decomposition
-from tests.core.learning.making import NOW, board_of, claim, make_pattern, pin
+from tests.core.learning.making import NOW, board_of, make_pattern, pin, recorded_counts
 
 TASK = "Decompose the OAuth migration into subtasks"
 LIMITS = InjectionSettings()
@@ -29,7 +29,7 @@ def strategy(number: int, name: str, successes: int, failures: int, type: Patter
         description=name,
         category="architecture",
         tags=(DECOMPOSITION_TAG,),
-        claim=claim(successes, failures),
+        recorded_counts=recorded_counts(successes, failures),
         last_used=NOW,
     )
 
@@ -38,7 +38,11 @@ BY_TYPE = strategy(1, "AVOID: Split by file type. Failed 12/15 times (80% failur
 PER_FILE = strategy(2, "AVOID: One file per subtask. Failed 8/10 times (80% failure rate)", 8, 2, PatternType.ANTI)
 BY_FEATURE = strategy(3, "Split by feature", 9, 1)
 FIX = make_pattern(
-    "pat-error-oauth-001", title="OAuth migration", description="OAuth", claim=claim(9, 0), last_used=NOW
+    "pat-error-oauth-001",
+    title="OAuth migration",
+    description="OAuth",
+    recorded_counts=recorded_counts(9, 0),
+    last_used=NOW,
 )
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from core.config.settings import InjectionSettings
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState, InversionVerdict
-from core.records.patterns import Claim, Maturity, Pattern, PatternType
+from core.records.patterns import Maturity, Pattern, PatternType, RecordedCounts
 from core.records.snapshot import Snapshot
 from core.retrieval.index import PatternIndex
 from core.retrieval.ranking import LIST_ALL_UP_TO, MAX_LEFT_OUT, Injection, prepare_injection
@@ -23,12 +23,12 @@ from tests.core.learning.making import (
     NULL_CHECK_015,
     SETTINGS,
     board_of,
-    claim,
     days_ago,
     example_loops,
     example_patterns,
     make_pattern,
     pin,
+    recorded_counts,
 )
 from tests.core.retrieval.test_rendering import DOCUMENT, document_patterns
 
@@ -56,7 +56,7 @@ def null(number: int, successes: int = 9, failures: int = 0, **fields: object) -
     made = {
         "title": f"Null check {number}",
         "description": f"way {number}",
-        "claim": claim(successes, failures),
+        "recorded_counts": recorded_counts(successes, failures),
         "last_used": NOW,
         **fields,
     }
@@ -124,10 +124,10 @@ def test_reasons_for_leaving_out() -> None:
         null(3, 2, 5),
         null(4, 1, 1),
         null(5, description="way 1"),
-        make_pattern("pat-success-poem-001", PatternType.SUCCESS, title="Rhyme", claim=claim(9, 0)),
-        make_pattern("tmpl-null-001", PatternType.TEMPLATE, title="null", claim=claim(9, 0)),
+        make_pattern("pat-success-poem-001", PatternType.SUCCESS, title="Rhyme", recorded_counts=recorded_counts(9, 0)),
+        make_pattern("tmpl-null-001", PatternType.TEMPLATE, title="null", recorded_counts=recorded_counts(9, 0)),
         null(6),
-        null(7, claim=Claim()),
+        null(7, recorded_counts=RecordedCounts()),
     )
     curation = CurationState(pins={patterns[7].id: pin(Maturity.DEPRECATED, days_ago(3), reason="leaks")})
     found = reasons(inject(TASK, *patterns, curation=curation, include_code_templates=False))
@@ -188,7 +188,7 @@ def test_every_pattern_of_a_small_registry_is_accounted_for_and_the_best_of_a_la
 
 
 def test_hostile_ids_leave_no_control_character_in_reasons() -> None:
-    twins = [make_pattern(f"x\x1b{n}", title="null user", claim=claim(9, 0)) for n in range(2)]
+    twins = [make_pattern(f"x\x1b{n}", title="null user", recorded_counts=recorded_counts(9, 0)) for n in range(2)]
     assert not any("\x1b" in reason for reason in reasons(inject(TASK, *twins)).values())
 
 

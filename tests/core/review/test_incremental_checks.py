@@ -14,7 +14,7 @@ from core.extraction.clustering import Cluster, Member
 from core.learning.scoreboard import Scoreboard
 from core.records.extractions import Extraction
 from core.records.loops import Loop
-from core.records.patterns import Claim, Pattern
+from core.records.patterns import Pattern, RecordedCounts
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 from core.review.incremental_checks import Probes, match_share
@@ -84,11 +84,13 @@ def test_a_trigger_is_tried_again_only_when_its_text_is_another() -> None:
 def test_a_record_that_counts_less_than_the_evidence_is_doubted_until_it_does_not() -> None:
     probes = Probes(SETTINGS)
     events = tuple(used("p", "+++--", start=NOW - timedelta(days=3)))
-    wrong = make_pattern("p", claim=Claim(uses=2, rate=1.0), last_used=NOW)
-    looked(probes, snapshot_of(wrong, make_pattern("q", claim=Claim(uses=7, rate=0.5)), events=events))
+    wrong = make_pattern("p", recorded_counts=RecordedCounts(uses=2, rate=1.0), last_used=NOW)
+    looked(
+        probes, snapshot_of(wrong, make_pattern("q", recorded_counts=RecordedCounts(uses=7, rate=0.5)), events=events)
+    )
     assert set(probes.unreconciled) == {"p"}
     assert "registry says 2 uses" in probes.unreconciled["p"].message
-    right = make_pattern("p", claim=Claim(uses=5, rate=0.6), last_used=NOW)
+    right = make_pattern("p", recorded_counts=RecordedCounts(uses=5, rate=0.6), last_used=NOW)
     looked(probes, snapshot_of(right, events=events))
     assert probes.unreconciled == {}
 

@@ -207,7 +207,7 @@ def test_a_pattern_in_quarantine_is_merged_into_the_other_one_though_more_loops_
 
 
 def test_a_pair_of_which_one_is_gone_or_only_mirrored_is_not_asked_about() -> None:
-    patterns = [make_pattern("a"), make_pattern("m", mirror_of="memory")]
+    patterns = [make_pattern("a"), make_pattern("m", copy_folder="memory")]
     assert queue(patterns, [], alike=[("a", "gone", 0.95), ("a", "m", 0.95)]) == ()
 
 

@@ -306,7 +306,9 @@ def test_the_same_violation_in_many_records_is_one_finding_with_a_count() -> Non
 
 def test_a_rate_above_one_is_neither_shown_nor_turned_into_a_percentage() -> None:
     record = RECORDS["error pattern"][2]
-    assert [read("error pattern", {**record, "success_rate": rate}).patterns[0].claim.rate for rate in (1.4, 85)] == [
+    assert [
+        read("error pattern", {**record, "success_rate": rate}).patterns[0].recorded_counts.rate for rate in (1.4, 85)
+    ] == [
         None,
         0.85,
     ]

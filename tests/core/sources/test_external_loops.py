@@ -80,7 +80,7 @@ def test_analytics_and_heartbeat_of_a_uuid_find_their_external_loop() -> None:
     )
     (loop,) = loops.values()
     assert (loop.id, loop.aliases, loop.quality, loop.iteration) == ("a", (UUID,), (0.5,), 5)
-    assert loop.last_sign == NOW - timedelta(minutes=1)
+    assert loop.last_activity == NOW - timedelta(minutes=1)
 
 
 def test_of_an_external_loop_the_one_who_wrote_last_tells_the_status() -> None:

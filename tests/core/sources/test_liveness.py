@@ -30,10 +30,10 @@ def judged(
     status: LoopStatus = LoopStatus.RUNNING,
     pid: int | None = None,
     newest: datetime | None = None,
-    seen_at: datetime | None = None,
+    modified_at: datetime | None = None,
     processes: Processes | None = None,
 ) -> tuple[Liveness, str]:
-    return judge(status, pid, newest, seen_at, NOW, STALE_AFTER, processes or Running())
+    return judge(status, pid, newest, modified_at, NOW, STALE_AFTER, processes or Running())
 
 
 def ago(**span: float) -> datetime:
@@ -62,7 +62,7 @@ def test_rounded_starts_are_believed_for_two_seconds(late: float, expected: Live
 
 
 def test_a_running_pid_without_any_time_proves_nothing() -> None:
-    assert judged(pid=42, seen_at=NOW, processes=Running({42: ALWAYS}))[0] is Liveness.UNKNOWN
+    assert judged(pid=42, modified_at=NOW, processes=Running({42: ALWAYS}))[0] is Liveness.UNKNOWN
 
 
 @pytest.mark.parametrize("pid", [0, 2**22 + 1])
@@ -73,8 +73,8 @@ def test_a_number_that_is_no_pid_is_not_asked_about(pid: int) -> None:
 def test_silence_counts_where_there_is_no_process_to_ask() -> None:
     assert judged(newest=ago(minutes=30))[0] is Liveness.FRESH
     assert judged(newest=ago(minutes=31))[0] is Liveness.STALE
-    assert judged(seen_at=ago(minutes=31))[0] is Liveness.STALE
-    assert judged(newest=ago(days=2), seen_at=NOW)[0] is Liveness.STALE
+    assert judged(modified_at=ago(minutes=31))[0] is Liveness.STALE
+    assert judged(newest=ago(days=2), modified_at=NOW)[0] is Liveness.STALE
     assert judged()[0] is Liveness.UNKNOWN
 
 

@@ -69,7 +69,7 @@ def test_an_id_in_both_trees_is_two_rows() -> None:
 
 def test_a_uuid_may_be_the_id_of_an_internal_loop() -> None:
     loops = joined(internal(UUID), facts(f"{INTERNAL}/heartbeats/{UUID}.json", {"timestamp": 1777636740000}))
-    assert loops[UUID].last_sign == NOW - timedelta(minutes=1)
+    assert loops[UUID].last_activity == NOW - timedelta(minutes=1)
 
 
 def test_a_change_touches_only_its_own_row() -> None:
@@ -127,4 +127,4 @@ def test_any_facts_join_to_rows_in_any_order_and_step_by_step(told: list[tuple[L
     files = {file for loop in whole.values() for file in loop.files}
     assert files >= {fact.file for part in by_file.values() for fact in part if fact.directory}
     for loop in whole.values():
-        assert not (loop.status.ended and loop.ended_at is None and (loop.started_at or loop.last_sign))
+        assert not (loop.status.ended and loop.ended_at is None and (loop.started_at or loop.last_activity))

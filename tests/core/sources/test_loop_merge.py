@@ -29,7 +29,7 @@ def test_state_registry_and_heartbeat_are_one_row() -> None:
     loops = joined(registry({"loop_id": "a", "owner": "me", "iteration": 1}), internal("a", task="t"), heartbeat)
     (loop,) = loops.values()
     assert (loop.id, loop.task, loop.owner, loop.sources) == ("a", "t", "me", ("loops", "registry"))
-    assert loop.last_sign == NOW - timedelta(minutes=1)
+    assert loop.last_activity == NOW - timedelta(minutes=1)
     assert loop.files[0] == f"{INTERNAL}/loops/a/state.json"
     assert loop.liveness is Liveness.FRESH
 
@@ -135,7 +135,7 @@ def test_times_to_come_are_findings_and_no_sign_of_life() -> None:
     book.replace(fact.file, [fact])
     book.join(NOW, WatchSettings(), Running())
     assert [finding.code for finding in book.findings] == ["future-time"]
-    assert book.loops["a"].last_sign is None
+    assert book.loops["a"].last_activity is None
 
 
 def test_two_runs_with_one_id_are_two_rows_and_a_copy_is_one() -> None:

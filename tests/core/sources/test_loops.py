@@ -165,7 +165,7 @@ def test_iterations_of_every_kind_of_loop_read_the_same_way() -> None:
     assert fact.iterations[2].files == ("src/a.ts",)
     assert fact.iterations[2].duration_ms == 16
     assert fact.quality == (0.85,)
-    assert fact.told_at == at(10, 5)
+    assert fact.last_activity_at == at(10, 5)
 
 
 def test_injected_applied_and_successful_are_three_facts() -> None:
@@ -217,13 +217,13 @@ def test_the_end_time_of_analytics_is_not_the_end() -> None:
         "total_time_ms": 186000,
     }
     fact, _ = only(".aiwg/ralph/analytics/x.json", value)
-    assert (fact.ended_at, fact.told_at) == (None, at(10))
+    assert (fact.ended_at, fact.last_activity_at) == (None, at(10))
     assert (fact.quality, fact.duration_ms) == ((0.6,), 186_000)
 
 
 def test_a_heartbeat_tells_milliseconds() -> None:
     fact, _ = only(".aiwg/ralph/heartbeats/x.json", {"timestamp": 1777543200000, "iteration": 2})
-    assert (fact.loop_id, fact.told_at, fact.iteration) == ("x", at(10), 2)
+    assert (fact.loop_id, fact.last_activity_at, fact.iteration) == ("x", at(10), 2)
 
 
 def test_crash_log_entries_are_counted_and_the_newest_found() -> None:

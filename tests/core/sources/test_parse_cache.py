@@ -12,7 +12,7 @@ from core.records.decisions import Decision, Verb
 from core.records.events import Event
 from core.records.findings import Finding, Severity
 from core.records.loops import Iteration, LoopStatus
-from core.records.patterns import Claim, Pattern, PatternType, SourceLoop
+from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLoop
 from core.records.reflections import Reflection
 from core.sources import parse_cache as cache_module
 from core.sources.loops import LoopFact
@@ -30,7 +30,7 @@ SAID = ParsedFile(
             title="\x1b[2J \N{GRINNING FACE}",
             placeholders=(("a", "b"),),
             source_loops=(SourceLoop(loop_id="l", at=AT),),
-            claim=Claim(rate=0.5, uses=3),
+            recorded_counts=RecordedCounts(rate=0.5, uses=3),
         ),
     ),
     facts=(LoopFact(source="loops", file="f", status=LoopStatus.LIMIT, iterations=(Iteration(number=1, at=AT),)),),

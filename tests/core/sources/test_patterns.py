@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from core.records.patterns import Claim, IterationRange, Pattern, PatternType, SourceLoop
+from core.records.patterns import IterationRange, Pattern, PatternType, RecordedCounts, SourceLoop
 from core.records.times import parse_time
 from core.sources.patterns import PatternFile, Records, read_patterns
 from core.sources.record_index import PatternIndex
@@ -26,8 +26,8 @@ TEMPLATE = {"template_id": "tmpl-guard-001", "template_code": "if (!x) return", 
 ALL: list[dict[str, Any]] = [ERROR, SUCCESS, ANTI, TEMPLATE]
 
 
-def read(document: Any, file: str = FILE, mirror_of: str = "") -> PatternFile:
-    return read_patterns(file, json.dumps(document).encode(), mirror_of)
+def read(document: Any, file: str = FILE, copy_folder: str = "") -> PatternFile:
+    return read_patterns(file, json.dumps(document).encode(), copy_folder)
 
 
 def one(**fields: Any) -> Pattern:
@@ -58,14 +58,14 @@ class TestDocuments:
         assert first.description == "Add null check before property access"
         assert first.category == "add_null_check"
         assert first.template_language == "typescript"
-        assert first.claim == Claim(rate=0.92, uses=12)
+        assert first.recorded_counts == RecordedCounts(rate=0.92, uses=12)
         assert first.last_used == parse_time("2026-02-02T15:00:00Z")
         assert first.source_loops[1] == SourceLoop(
             loop_id="ralph-fix-validation-b2c3d4e5",
             at=parse_time("2026-02-02T14:30:00Z"),
             contributed_by="debugger",
         )
-        assert second.claim == Claim(rate=0.75, uses=4, successes=3, failures=1)
+        assert second.recorded_counts == RecordedCounts(rate=0.75, uses=4, successes=3, failures=1)
         assert third.title == "TypeError: type mismatch"
         assert [loop.loop_id for loop in third.source_loops] == ["ralph-a", "ralph-b", "ralph-c"]
         assert [(point.rate, point.sample_size) for point in third.trend] == [(1.0, 1), (0.9, 10), (0.94, 18)]
@@ -86,7 +86,7 @@ class TestDocuments:
         (pattern,) = read_patterns("x/anti-patterns.json", (SHARED / "anti-patterns.json").read_bytes()).patterns
         assert pattern.type is PatternType.ANTI
         assert pattern.title == "Premature optimization"
-        assert pattern.claim == Claim(rate=0.85, uses=4)
+        assert pattern.recorded_counts == RecordedCounts(rate=0.85, uses=4)
         assert pattern.category == "scope_creep"
         assert pattern.better_alternative == "Complete primary task first, then optimize if needed"
         assert pattern.better_pattern_id == "pat-success-refactor-module-002"
@@ -96,7 +96,7 @@ class TestDocuments:
         assert pattern.type is PatternType.TEMPLATE
         assert pattern.title == "Async error handler"
         assert pattern.placeholders == (("async_function", "The async function to call"),)
-        assert pattern.claim == Claim(rate=0.95, uses=18)
+        assert pattern.recorded_counts == RecordedCounts(rate=0.95, uses=18)
 
 
 class TestShapes:
@@ -141,7 +141,7 @@ class TestShapes:
         data = b"patterns:\n- {pattern_id: p, error_type: TypeError, occurrences: 3, success_rate: 1/2}"
         (pattern,) = read_patterns("x/error-patterns.yaml", data).patterns
         assert pattern.error_type == "TypeError"
-        assert pattern.claim == Claim(rate=0.5, uses=3)
+        assert pattern.recorded_counts == RecordedCounts(rate=0.5, uses=3)
 
     @pytest.mark.parametrize("document", [{}, [], {"version": "1.0.0"}, {"pattern_registry": None}, 5, "x", None])
     def test_no_patterns_is_no_error(self, document: Any) -> None:
@@ -196,25 +196,25 @@ class TestRecords:
         ],
     )
     def test_spellings_of_a_rate(self, rate: Any, expected: float) -> None:
-        assert one(success_rate=rate).claim.rate == expected
+        assert one(success_rate=rate).recorded_counts.rate == expected
 
     @pytest.mark.parametrize("rate", [-0.5, 101, 1.4, 9.5, "5/4", "1/0", "many", [], True])
     def test_what_is_no_rate_is_a_finding(self, rate: Any) -> None:
         found = read([{**ERROR, "success_rate": rate}])
-        assert found.patterns[0].claim.rate is None
+        assert found.patterns[0].recorded_counts.rate is None
         assert codes(found) == [("wrong-type", "/0/success_rate")]
 
     @pytest.mark.parametrize("count", [-1, 1.5, 10**30, 10**12, "many", {}])
     def test_what_is_no_count_is_a_finding(self, count: Any) -> None:
         found = read([{**ERROR, "usage_count": count}])
-        assert found.patterns[0].claim.uses is None
+        assert found.patterns[0].recorded_counts.uses is None
         assert [place for _, place in codes(found)] == ["/0/usage_count"]
 
     def test_nan_costs_only_the_number(self) -> None:
         data = json.dumps([{**ERROR, "success_rate": float("nan"), "usage_count": 3}, ANTI]).encode()
         found = read_patterns(FILE, data)
-        assert [pattern.claim.rate for pattern in found.patterns] == [None, 0.5]
-        assert found.patterns[0].claim.uses == 3
+        assert [pattern.recorded_counts.rate for pattern in found.patterns] == [None, 0.5]
+        assert found.patterns[0].recorded_counts.uses == 3
         assert [finding.code for finding in found.findings] == ["bad-number"]
 
     @pytest.mark.parametrize("bad", [None, 7, "x", []])
@@ -261,8 +261,8 @@ class TestRecords:
         assert all(finding.message.isprintable() for finding in found.findings)
 
     def test_objects_without_id_are_passed_over_in_a_mirror(self) -> None:
-        found = read({"patterns": [{"pattern": "null_access"}, ERROR]}, mirror_of="memory/patterns")
-        assert [pattern.mirror_of for pattern in found.patterns] == ["memory/patterns"]
+        found = read({"patterns": [{"pattern": "null_access"}, ERROR]}, copy_folder="memory/patterns")
+        assert [pattern.copy_folder for pattern in found.patterns] == ["memory/patterns"]
         assert found.findings == ()
 
     @pytest.mark.parametrize(
@@ -343,25 +343,25 @@ class TestMirrors:
         copy = list(read([{**ERROR, "usage_count": 99}], "memory", "memory").patterns)
         for files in ({"shared": registered, "memory": copy}, {"memory": copy, "shared": registered}):
             (pattern,) = self.book(**files).patterns.values()
-            assert pattern.claim.uses is None
-            assert [(mirror.file, mirror.differs) for mirror in pattern.mirrors] == [("memory", True)]
+            assert pattern.recorded_counts.uses is None
+            assert [(mirror.file, mirror.differs) for mirror in pattern.copies] == [("memory", True)]
 
     def test_an_equal_copy_does_not_differ(self) -> None:
         book = self.book(
             shared=list(read([ERROR], "shared").patterns),
             memory=list(read([ERROR], "memory", "memory").patterns),
         )
-        assert not book.patterns["pat-error-null-check-001"].mirrors[0].differs
+        assert not book.patterns["pat-error-null-check-001"].copies[0].differs
 
     def test_what_is_only_elsewhere_is_a_pattern_that_says_so(self) -> None:
         book = self.book(memory=list(read([ERROR], "memory", "memory").patterns))
-        assert book.patterns["pat-error-null-check-001"].mirror_of == "memory"
+        assert book.patterns["pat-error-null-check-001"].copy_folder == "memory"
 
     def test_of_two_records_in_the_registry_the_first_counts(self) -> None:
         book = self.book(
             shared=list(read([{**ERROR, "usage_count": 1}, {**ERROR, "usage_count": 2}], "shared").patterns)
         )
-        assert book.patterns["pat-error-null-check-001"].claim.uses == 1
+        assert book.patterns["pat-error-null-check-001"].recorded_counts.uses == 1
         (finding,) = book.findings()
         assert (finding.code, finding.pointer) == ("duplicate-id", "/1")
 
@@ -372,7 +372,7 @@ class TestMirrors:
         )
         book.replace("shared", [])
         assert book.join() == {"pat-error-null-check-001"}
-        assert book.patterns["pat-error-null-check-001"].mirror_of == "memory"
+        assert book.patterns["pat-error-null-check-001"].copy_folder == "memory"
         book.replace("memory", [])
         assert book.join() == {"pat-error-null-check-001"}
         assert book.patterns == {}

@@ -88,7 +88,7 @@ class TestKeyStyle:
         assert b'"diffPattern"' in after and b'"contributedBy": "x"' in after and b'"first_seen_here"' in after
         found = {one.id: one for one in read(after).patterns}
         assert len(found) == 3
-        assert found[ERROR["pattern_id"]].claim.uses == 9
+        assert found[ERROR["pattern_id"]].recorded_counts.uses == 9
         assert [loop.loop_id for loop in found[ERROR["pattern_id"]].source_loops] == ["ralph-a", "ralph-b"]
         assert found[NEW["pattern_id"]].error_pattern == "of null"
         assert [one.id for one in records(RecordText(after))] == [one.id for one in read(after).patterns]
@@ -98,14 +98,14 @@ class TestKeyStyle:
         parts = document.items(("error_patterns",), [1])
         parts[1].set((), "usage_count", 7)
         document.put_back(("error_patterns",), parts)
-        assert [one.claim.uses for one in read(document.encode()).patterns] == [4, 7]
+        assert [one.recorded_counts.uses for one in read(document.encode()).patterns] == [4, 7]
         assert b"usage_count" not in document.encode()
 
     def test_versions_of_a_file_are_merged_in_its_style(self) -> None:
         base = text({"errorPatterns": camel_keys([ERROR])})
         theirs = text({"errorPatterns": camel_keys([{**ERROR, "usage_count": 5}])})
         present = text({"errorPatterns": camel_keys([ERROR, NEW])})
-        found = {one.id: one.claim.uses for one in read(merge_records(base, theirs, present)).patterns}
+        found = {one.id: one.recorded_counts.uses for one in read(merge_records(base, theirs, present)).patterns}
         assert found == {ERROR["pattern_id"]: 5, NEW["pattern_id"]: 4}
 
 
@@ -187,7 +187,7 @@ class TestEncodings:
         after = document.encode()
         assert after.decode(codec).startswith(mark)
         assert [one.tags for one in read(after).patterns] == [("größe", "naïve", "café"), ("naïve", "日本")]
-        assert read(after).patterns[0].claim.uses == 9
+        assert read(after).patterns[0].recorded_counts.uses == 9
 
     def test_a_byte_order_mark_alone_is_not_reported(self) -> None:
         assert read(b"\xef\xbb\xbf" + text([UMLAUT])).findings == ()
