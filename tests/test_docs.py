@@ -1,0 +1,110 @@
+"""The pages of the documentation are true: examples run, commands and options exist, links lead somewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from core.cli.entry import cli
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted(ROOT.glob("docs/**/*.md"))]
+EXAMPLES = [
+    pytest.param(block, id=f"{page.relative_to(ROOT)}-{number}")
+    for page in PAGES
+    for number, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL))
+]
+MAX_README_WORDS = 1200
+
+
+@pytest.mark.parametrize("block", EXAMPLES)
+def test_python_examples_print_what_their_comments_show(
+    block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(block, "example", "exec"), {})  # noqa: S102 (our own text)
+    assert printed.getvalue().splitlines() == re.findall(r"^# (.*)$", block, re.MULTILINE)
+
+
+def _commands() -> Iterator[tuple[str, list[str]]]:
+    """Every `ralphdeck ...` command line in a code block or in backticks, with the page that shows it."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        if "reference" in page.parts:
+            continue
+        fenced = re.findall(r"```(?:sh|json|text)?\n(.*?)```", text, re.DOTALL)
+        inline = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+        for source in (*(re.sub(r"(?m)(^|\s)#.*$", "", block) for block in fenced), *inline):
+            for found in re.finditer(r"(?:^|[|(/\s\"])ralphdeck ([a-z][^\n|&>#)\"]*)", source, re.MULTILINE):
+                line = found.group(1).replace("...", "").replace("\u2026", "")
+                with contextlib.suppress(ValueError):  # a quotation that goes on in the next line
+                    yield page.relative_to(ROOT).as_posix(), shlex.split(line)
+
+
+@pytest.mark.parametrize(("page", "words"), [pytest.param(*one, id=" ".join(one[1])[:60]) for one in _commands()])
+def test_commands_and_options_that_pages_show_exist(page: str, words: list[str]) -> None:
+    command: click.Command = cli
+    context = click.Context(cli, info_name="ralphdeck")
+    rest = list(words)
+    while rest and isinstance(command, click.Group):
+        found = command.get_command(context, rest[0])
+        if found is None:
+            break
+        command, context = found, click.Context(found, parent=context)
+        rest.pop(0)
+    assert command is not cli, f"{page}: ralphdeck {words[0]}"
+    options = {
+        name for parameter in command.get_params(context) for name in (*parameter.opts, *parameter.secondary_opts)
+    }
+    used = {word.partition("=")[0] for word in rest if word.startswith("--")}
+    assert used <= options, f"{page}: ralphdeck {' '.join(words)}"
+
+
+def test_links_between_pages_lead_to_files_and_headings() -> None:
+    missing = []
+    for page in PAGES:
+        text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            if re.match(r"[a-z]+:", target):
+                continue
+            path, _, anchor = target.partition("#")
+            file = (page.parent / path).resolve() if path else page
+            if not file.exists() or (anchor and anchor not in _anchors(file)):
+                missing.append(f"{page.relative_to(ROOT)}: {target}")
+    assert missing == []
+
+
+def test_sections_of_the_docs_that_the_code_cites_exist() -> None:
+    cited = {
+        (file.relative_to(ROOT).as_posix(), *found)
+        for folder in ("core", "tui", "tests")
+        for file in (ROOT / folder).rglob("*.py")
+        for found in re.findall(r"\b(docs/[\w/-]+\.md)(?:#([\w-]+))?", file.read_text(encoding="utf-8"))
+    }
+    missing = [
+        f"{file}: {page}#{anchor}"
+        for file, page, anchor in sorted(cited)
+        if not (ROOT / page).exists() or (anchor and anchor not in _anchors(ROOT / page))
+    ]
+    assert missing == []
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= MAX_README_WORDS
+
+
+def _anchors(page: Path) -> set[str]:
+    """Anchors of the headings of a page, as the site builder makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    explicit = {found for heading in headings for found in re.findall(r"\{#([\w-]+)\}", heading)}
+    plain = (re.sub(r"\{#.*?\}|`|\*", "", heading).strip().lower() for heading in headings)
+    return explicit | {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip()) for heading in plain}
