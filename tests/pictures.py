@@ -56,8 +56,8 @@ async def draw(picture: Picture) -> str:
         project = Path(folder) / "acme-api"
         copy_sample(project, NOW)
         app = make_app(project, Path(folder), looks_further=True, theme=picture.theme)
-        app.kept.set_here("place", picture.place)
-        app.kept.set_here("context-task", "Fix TypeScript type errors in user validation")
+        app.user_state.set_here("place", picture.place)
+        app.user_state.set_here("context-task", "Fix TypeScript type errors in user validation")
         async with app.run_test(size=picture.size) as pilot:
             story = Story(app, pilot)
             await story.looked()

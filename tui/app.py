@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from rich.console import Console, RenderableType
 from rich.text import Text
@@ -45,31 +45,32 @@ from core.records.snapshot import Delta
 from core.records.times import iso, parse_time
 from core.state.project_state import ProjectState
 from core.storage.watcher import WatchState
-from tui.actions import ACTIONS, PLACES, SCREENS, key_name
-from tui.comforts import Comforts
-from tui.driver import PatientDriver
+from tui.actions import ACTIONS, PLACES, key_name
+from tui.base_app import BaseApp
+from tui.embedding_worker import AFTER_SECONDS, EmbeddingWorker
 from tui.engine import Engine
-from tui.jump_guard import JumpGuard
-from tui.kept import Kept
 from tui.keymap import load_keymap
-from tui.modes import MODES
-from tui.palette import DeckCommands, Palette
+from tui.palette import Palette, PaletteCommands
 from tui.present import frame
 from tui.present.findings import findings_lines
 from tui.present.notifications import toasts
 from tui.present.palette_index import JumpIndex
-from tui.screens.browse import Browse
+from tui.screen_registry import MODES
+from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import AskLine, Confirm, Findings
-from tui.screens.exporting import export_picture
+from tui.screens.file_export import export_picture
 from tui.screens.help import Help
-from tui.screens.place import Place
-from tui.screens.topics import topic_of
-from tui.screens.views import Views
+from tui.screens.help_topic import topic_of
+from tui.screens.list_screen import ListScreen
+from tui.screens.view_list import ViewList
+from tui.services import Services
+from tui.state.back_stack import FollowedLink
+from tui.state.jump_guard import JumpGuard
+from tui.state.key_queue import KeyQueue
+from tui.state.saved_views import SavedView
+from tui.state.user_state import UserState
+from tui.terminal.driver import ResilientDriver
 from tui.themes import DEFAULT_THEME, STYLES, load_themes
-from tui.trail import Link
-from tui.typed_ahead import TypedAhead
-from tui.vectors import AFTER_SECONDS, VectorMaker
-from tui.views import SavedView
 from tui.widgets.bars import Item, TopBar
 from tui.widgets.record_table import RecordTable
 
@@ -86,7 +87,7 @@ WRITING_RECORDS: Final = frozenset({Verb.EXTRACT, Verb.MERGE, Verb.ARCHIVE, Verb
 """Decisions that put whole records in or out: their toast says how to take them back."""
 
 
-class DeckApp(Comforts, inherit_bindings=False):
+class RalphdeckApp(BaseApp, inherit_bindings=False):
     """The dashboard on one open project.
 
     Args:
@@ -100,7 +101,7 @@ class DeckApp(Comforts, inherit_bindings=False):
     """
 
     TITLE = "ralphdeck"
-    COMMANDS = {DeckCommands}
+    COMMANDS = {PaletteCommands}
     COMMAND_PALETTE_BINDING = "f9"
     BINDINGS: ClassVar[list[BindingType]] = [Binding(LEAVE, "app.copy_or_quit", "quit", show=False, priority=True)]
     MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {**MODES}
@@ -108,7 +109,7 @@ class DeckApp(Comforts, inherit_bindings=False):
     def __init__(
         self,
         deck: Project,
-        kept: Kept,
+        user_state: UserState,
         keymap_file: Path,
         *,
         looks_further: bool = True,
@@ -118,13 +119,13 @@ class DeckApp(Comforts, inherit_bindings=False):
     ) -> None:
         themes = load_themes()
         self._own_variables = themes[DEFAULT_THEME][1].variables
-        super().__init__(sorted(STYLES.glob("*.tcss")), kept, themes, theme)
-        self.deck = deck
-        visits = (parse_time(kept.get_here(name)) for name in (LAST_VISIT, LAST_SEEN))
+        super().__init__(sorted(STYLES.glob("*.tcss")), user_state, themes, theme)
+        self.project = deck
+        visits = (parse_time(user_state.get_here(name)) for name in (LAST_VISIT, LAST_SEEN))
         self.last_visit = max((visit for visit in visits if visit is not None), default=None)
         """When a dashboard was open on this project last, before this one; None if that is not known."""
         self.engine = Engine(deck, self, looks_further=looks_further, extracts=extracts)
-        self._vectors = VectorMaker(deck, self)
+        self._vectors = EmbeddingWorker(deck, self)
         self.view: ProjectState = deck.view
         self.progress: tuple[int, int] | None = (0, 0)
         self.records: frame.Records | None = None
@@ -132,13 +133,13 @@ class DeckApp(Comforts, inherit_bindings=False):
         self.watch_state: WatchState | None = None
         self.jumps: JumpIndex | None = None
         """What the palette finds, as of the snapshot at which it was last used."""
-        self._trail: list[Link] = []
+        self._trail: list[FollowedLink] = []
         """The links that were followed to the place in front, the last one at the end."""
         self._keymap_file = keymap_file
         self._keymap_problems: tuple[str, ...] = ()
         self._mine: set[str] = set()
         self.jump_guard = JumpGuard(clock)
-        self.typed_ahead = TypedAhead(self, lambda: bool(self._undos) or self._undoing, clock)
+        self.key_queue = KeyQueue(self, lambda: bool(self._undos) or self._undoing, clock)
         self._in_hand = 0
         """Decisions that the engine has not answered yet."""
         self._undos: deque[Callable[[Decision], None]] = deque()
@@ -160,7 +161,7 @@ class DeckApp(Comforts, inherit_bindings=False):
     def get_driver_class(self) -> type[Driver]:
         """The driver of the platform; a terminal gets one that survives odd bytes."""
         found = super().get_driver_class()
-        return PatientDriver if found is LinuxDriver else found
+        return ResilientDriver if found is LinuxDriver else found
 
     async def on_event(self, event: events.Event) -> None:
         """Keys and pasted texts take turns, but for ctrl+c. Control characters of pasted texts are shown, in every
@@ -168,10 +169,10 @@ class DeckApp(Comforts, inherit_bindings=False):
         """
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             if isinstance(event, events.Key) and event.key == LEAVE:
-                self.typed_ahead.forget()
-            elif not self.typed_ahead.has_turn(event):
+                self.key_queue.forget()
+            elif not self.key_queue.has_turn(event):
                 self._has_copied = False
-                self.typed_ahead.put(event)
+                self.key_queue.put(event)
                 return
             if isinstance(event, events.Paste):
                 event.text = visible(event.text)
@@ -182,7 +183,7 @@ class DeckApp(Comforts, inherit_bindings=False):
         keymap, problems = load_keymap(self._keymap_file)
         self._keys |= keymap
         self.set_keymap(keymap)
-        place = self.kept.get_here("place", "loops")
+        place = self.user_state.get_here("place", "loops")
         self.switch_mode(place if place in PLACES else "loops")
         self._keymap_problems = tuple(problems)
         if problems:
@@ -202,9 +203,9 @@ class DeckApp(Comforts, inherit_bindings=False):
         What the last visit of this one was stays: the command line tells what changed since then.
         """
         if self.last_visit is not None:
-            self.kept.set_here(LAST_VISIT, iso(self.last_visit) or "")
-        self.kept.set_here(LAST_SEEN, iso(self.deck.now()) or "")
-        self.kept.save()
+            self.user_state.set_here(LAST_VISIT, iso(self.last_visit) or "")
+        self.user_state.set_here(LAST_SEEN, iso(self.project.now()) or "")
+        self.user_state.save()
 
     def _start_engine(self) -> None:
         gc.freeze()  # what was imported and made until now stays
@@ -217,8 +218,8 @@ class DeckApp(Comforts, inherit_bindings=False):
         """Stop the engine and keep what is to be remembered."""
         self.engine.stop()
         self._vectors.stop()
-        self.kept.set_here(LAST_VISIT, iso(self.deck.now()) or "")
-        self.kept.save()
+        self.user_state.set_here(LAST_VISIT, iso(self.project.now()) or "")
+        self.user_state.save()
 
     def _handle_exception(self, error: Exception) -> None:
         if self._exit:  # a screen that was not whole yet when the app was told to leave; the exit code stands
@@ -274,7 +275,7 @@ class DeckApp(Comforts, inherit_bindings=False):
         else:
             found = happenings(before, self.view, delta, self._mine)
             self._tell(toasts(found, self._mine))
-            self._caller.note(found)
+            self._bell.note(found)
             for place in self._places():
                 place.changed(delta)
         if isinstance(self.screen, AskLine):
@@ -315,8 +316,8 @@ class DeckApp(Comforts, inherit_bindings=False):
     def _written(self, message: Engine.Written) -> None:
         self.say(message.text, severity="warning" if message.refused else "information")
 
-    @on(VectorMaker.Progress)
-    def _embedding(self, message: VectorMaker.Progress) -> None:
+    @on(EmbeddingWorker.Progress)
+    def _embedding(self, message: EmbeddingWorker.Progress) -> None:
         for place in self._places():
             place.embedding(message.done, message.total)
 
@@ -352,9 +353,9 @@ class DeckApp(Comforts, inherit_bindings=False):
     def open_record(self, place: str, key: str, *, tab: str = "") -> None:
         """Go to a place, with the cursor on a record, and to one tab of its details."""
 
-        def show(screen: Place) -> None:
+        def show(screen: BaseScreen) -> None:
             screen.go_to(key)
-            if isinstance(screen, Browse) and tab:
+            if isinstance(screen, ListScreen) and tab:
                 screen.show_tab(screen.TABS.index(tab))
 
         self._lead(place, show)
@@ -362,23 +363,23 @@ class DeckApp(Comforts, inherit_bindings=False):
     def open_filtered(self, place: str, text: str, key: str) -> None:
         """Go to a place, with a filter on its list while one stays there, and the cursor on a record."""
 
-        def show(screen: Place) -> None:
-            if isinstance(screen, Browse):
+        def show(screen: BaseScreen) -> None:
+            if isinstance(screen, ListScreen):
                 screen.show_filter(text, key)
 
         self._lead(place, show)
 
-    def _lead(self, place: str, show: Callable[[Place], None]) -> None:
+    def _lead(self, place: str, show: Callable[[BaseScreen], None]) -> None:
         start, front = self.current_mode, self.screen
         link = None
         if start != place:
-            link = Link(start, place, front.again() if isinstance(front, Place) else None)
+            link = FollowedLink(start, place, front.again() if isinstance(front, BaseScreen) else None)
             self._trail.append(link)
         self._show(place)
         screen = self.screen
 
         def follow() -> None:
-            if not isinstance(screen, Place) or (link is not None and link not in self._trail):
+            if not isinstance(screen, BaseScreen) or (link is not None and link not in self._trail):
                 return  # somebody was faster and has left again
             if link is None:
                 show(screen)
@@ -388,7 +389,7 @@ class DeckApp(Comforts, inherit_bindings=False):
         self.call_after_refresh(follow)
 
     @property
-    def link(self) -> Link | None:
+    def link(self) -> FollowedLink | None:
         """What has led to the place in front; None if somebody went there."""
         return self._trail[-1] if self._trail else None
 
@@ -400,21 +401,21 @@ class DeckApp(Comforts, inherit_bindings=False):
         if link.again is not None:
             self.push_screen(link.again())
 
-    def _leave(self, link: Link, *, back: bool) -> None:
+    def _leave(self, link: FollowedLink, *, back: bool) -> None:
         stack = self._screen_stacks.get(link.place)
-        if stack and isinstance(stack[0], Place):
+        if stack and isinstance(stack[0], BaseScreen):
             stack[0].leave_link(link, back=back)
 
     def open_view(self, view: SavedView) -> None:
         """Go to a saved view."""
         self.go(view.place)
         screen = self.screen
-        if isinstance(screen, Place):
+        if isinstance(screen, BaseScreen):
             self.call_after_refresh(screen.show_view, view)
 
     def now(self) -> datetime:
         """The present moment, aware UTC."""
-        return self.deck.now()
+        return self.project.now()
 
     def preview_loop(self, loop_id: str) -> None:
         """Show in Context what a loop would get."""
@@ -426,10 +427,10 @@ class DeckApp(Comforts, inherit_bindings=False):
         self._preview(visible_line(f"{pattern.title} {' '.join(pattern.tags)}", 200), pattern_id)
 
     def _preview(self, task: str, pattern_id: str = "") -> None:
-        from tui.screens.context import ContextPlace
+        from tui.screens.context import ContextScreen
 
-        def show(screen: Place) -> None:
-            if isinstance(screen, ContextPlace):
+        def show(screen: BaseScreen) -> None:
+            if isinstance(screen, ContextScreen):
                 screen.preview(task, pattern_id)
 
         self._lead("context", show)
@@ -437,7 +438,7 @@ class DeckApp(Comforts, inherit_bindings=False):
     def edit_file(self, relative: str) -> None:
         """Open a project file in $EDITOR, with the terminal handed over."""
         try:
-            path = self.deck.project.inside(relative)
+            path = self.project.project.inside(relative)
         except RalphdeckError as error:
             self.say(f"cannot open {relative}: {error}", severity="error")
         else:
@@ -500,11 +501,11 @@ class DeckApp(Comforts, inherit_bindings=False):
     def undo_hint(self) -> str:
         """What `u` would undo; empty if nothing, or if another person decided it, which is asked about first."""
         last = self._last_decision()
-        return f"undo {verb_text(last)}" if last is not None and last.by == self.deck.by else ""
+        return f"undo {verb_text(last)}" if last is not None and last.by == self.project.by else ""
 
     def top_items(self, place: str) -> tuple[list[Item], list[Item]]:
         """The items of the top bar."""
-        name = self.deck.project.project.name
+        name = self.project.project.project.name
         left, right = list[Item](), list[Item]()
         for fit in frame.FITS:
             places = frame.places(
@@ -522,7 +523,7 @@ class DeckApp(Comforts, inherit_bindings=False):
                 self.glyphs,
                 telling=fit.telling,
                 key=self.shown_key("findings"),
-                is_readonly=self.deck.is_readonly,
+                is_readonly=self.project.is_readonly,
                 records=self.records,
             )
             left = [Item(content, value) for content, value in frame.in_sight(places, self.size.width)]
@@ -543,7 +544,7 @@ class DeckApp(Comforts, inherit_bindings=False):
             self._undos.append(taken_back)
             return
         last = self._last_decision()
-        if last is None or last.by == self.deck.by:
+        if last is None or last.by == self.project.by:
             if last is not None:
                 taken_back(last)
             self._undoing = True
@@ -568,20 +569,20 @@ class DeckApp(Comforts, inherit_bindings=False):
     def do_screenshot(self) -> None:
         """Write the screen into a file as a picture."""
         screen = self.screen
-        if isinstance(screen, Place):
-            export_picture(self, SCREENS[screen.place])
+        if isinstance(screen, BaseScreen):
+            export_picture(screen)
 
     def do_views(self) -> None:
         """List the saved views."""
         screen = self.screen
-        if not isinstance(screen, Place):
+        if not isinstance(screen, BaseScreen):
             return
 
         def chosen(view: SavedView | None) -> None:
             if view is not None:
                 self.open_view(view)
 
-        self.push_screen(Views(self.kept, screen.present_view()), chosen)
+        self.push_screen(ViewList(self.user_state, screen.present_view()), chosen)
 
     def do_palette(self) -> None:
         """Open the command palette."""
@@ -595,20 +596,20 @@ class DeckApp(Comforts, inherit_bindings=False):
     def do_help(self) -> None:
         """Show the keys, those first that act on what has focus."""
         screen = self.screen
-        if isinstance(screen, Place):
+        if isinstance(screen, BaseScreen):
             self.push_screen(Help(topic_of(screen)))
 
     def do_past(self) -> None:
         """Show what changed since a past moment."""
-        from tui.screens.past import Past
+        from tui.screens.compare import CompareScreen
 
-        self.push_screen(Past())
+        self.push_screen(CompareScreen())
 
     def do_what_if(self) -> None:
         """Try other thresholds."""
-        from tui.screens.what_if import WhatIf
+        from tui.screens.what_if import WhatIfScreen
 
-        self.push_screen(WhatIf())
+        self.push_screen(WhatIfScreen())
 
     def do_findings(self) -> None:
         """Show what is wrong in the files."""
@@ -633,7 +634,7 @@ class DeckApp(Comforts, inherit_bindings=False):
         before = self.screen
         while len(self.screen_stack) > 1:
             self.pop_screen()
-        self.kept.set_here("place", place)
+        self.user_state.set_here("place", place)
         self.switch_mode(place)
         if self.screen is not before:
             self.jump_guard.arm()
@@ -641,24 +642,28 @@ class DeckApp(Comforts, inherit_bindings=False):
 
     # Plumbing
 
-    def _front(self) -> Place | None:
+    def _front(self) -> BaseScreen | None:
         """The place in front, once it is whole; None while a dialog is, or while the app comes or goes."""
         try:
             screen = self.screen
         except ScreenStackError:
             return None
-        return screen if isinstance(screen, Place) and screen.whole else None
+        return screen if isinstance(screen, BaseScreen) and screen.whole else None
 
     def _refresh_frame(self) -> None:
         if place := self._front():
             place.refresh_frame()
 
     def _tick(self) -> None:
-        if isinstance(self._driver, PatientDriver) and self._driver.is_gone:
+        if isinstance(self._driver, ResilientDriver) and self._driver.is_gone:
             self.exit(return_code=128 + signal.SIGHUP)
-        self._caller.call_if_due()
+        self._bell.call_if_due()
         if place := self._front():
             place.tick()
+
+
+if TYPE_CHECKING:  # the app has to offer everything that screens use
+    _SERVICES: type[Services] = RalphdeckApp
 
 
 def _everything(view: ProjectState) -> Delta:
@@ -694,11 +699,11 @@ def run(
         is_fresh: Forget them first: what was kept under that name was of another project.
         theme: Name of the theme to start with; by default the one that was chosen last.
     """
-    kept = Kept(state_file, remembered_as)
-    kept.load()
+    user_state = UserState(state_file, remembered_as)
+    user_state.load()
     if is_fresh:
-        kept.forget_here()
-    app = DeckApp(deck, kept, keymap_file, extracts=True, theme=theme)
+        user_state.forget_here()
+    app = RalphdeckApp(deck, user_state, keymap_file, extracts=True, theme=theme)
     sys.setswitchinterval(SWITCH_SECONDS)
     app.run()
     _let_go_of_a_lost_terminal()

@@ -143,7 +143,7 @@ class Engine:
     def __init__(
         self, deck: Project, target: MessagePump, *, looks_further: bool = True, extracts: bool = False
     ) -> None:
-        self.deck = deck
+        self.project = deck
         self._target = target
         self._condition = threading.Condition()
         self._jobs: deque[Callable[[], None]] = deque()
@@ -176,19 +176,19 @@ class Engine:
         """
 
         def job() -> None:
-            before, start = self.deck.view.snapshot.patterns, self.deck.now()
+            before, start = self.project.view.snapshot.patterns, self.project.now()
             decided: Decided | None = None
             refusal = ""
             try:
-                decided = self.deck.decide(decide, seen=seen)
+                decided = self.project.decide(decide, seen=seen)
             except RalphdeckError as error:
                 refusal = str(error)
             except Exception:  # told with its cause by `_guarded`
                 self._target.post_message(self.Decision(None, "it cannot be told whether this was decided"))
                 raise
-            made = {d.id for d in self.deck.view.snapshot.decisions if d.at >= start and d.by == self.deck.by}
+            made = {d.id for d in self.project.view.snapshot.decisions if d.at >= start and d.by == self.project.by}
             self._target.post_message(self.Decision(decided, refusal, frozenset(made)))
-            after = self.deck.view.snapshot.patterns
+            after = self.project.view.snapshot.patterns
             changed = {key for key, pattern in after.items() if before.get(key) is not pattern}
             self._publish(Delta(patterns=frozenset(changed | before.keys() - after.keys()), decisions=True))
 
@@ -199,7 +199,7 @@ class Engine:
 
         def job() -> None:
             try:
-                self._target.post_message(self.Written(write(self.deck), refused=False))
+                self._target.post_message(self.Written(write(self.project), refused=False))
             except RalphdeckError as error:
                 self._target.post_message(self.Written(str(error), refused=True))
             self._publish(Delta(events=True))
@@ -216,7 +216,7 @@ class Engine:
         """The newest view, and all that changed since the last call."""
         with self._lock:
             delta, self._delta = self._delta, Delta()
-            return self.deck.view, delta
+            return self.project.view, delta
 
     @property
     def has_looked(self) -> bool:
@@ -233,7 +233,7 @@ class Engine:
 
     def run(self) -> None:
         """Load, then follow the disk and carry out jobs until `stop`. Runs in a thread worker."""
-        with Watcher(self.deck.project, self.deck.settings.watch, self._noticed) as watcher:
+        with Watcher(self.project.project, self.project.settings.watch, self._noticed) as watcher:
             self._guarded(self._load)
             while self._jobs or not self._stopped:
                 self._guarded(lambda: self._turn(watcher))
@@ -263,14 +263,14 @@ class Engine:
             if is_due():
                 self._target.post_message(self.Progress(*files, Records(Path(file).name, done, total)))
 
-        self.deck.library.on_records = records
+        self.project.library.on_records = records
         try:
-            self.deck.load(progress, publish)
+            self.project.load(progress, publish)
         except _StoppedWhileLoading:
             return
         finally:
-            self.deck.library.on_records = None
-        if warnings := self.deck.settle():
+            self.project.library.on_records = None
+        if warnings := self.project.settle():
             more = f" (and {len(warnings) - 1} more like this)" if len(warnings) > 1 else ""
             self._target.post_message(self.Failed(f"{warnings[0]}{more}", "\n".join(warnings)))
         gc.freeze()  # what was read lives on: a collection need not walk it, and stop the screen, each time
@@ -304,13 +304,13 @@ class Engine:
         if sweep or dirty:
             self._pacer.count()
             delta = self._apply(None if sweep else dirty)
-            if torn := self.deck.library.retry_paths:
+            if torn := self.project.library.retry_paths:
                 watcher.retry(torn)
             self._publish(delta)
         elif looking:
             self._look_further()
         elif not jobs:
-            view, delta = self.deck.refresh()
+            view, delta = self.project.refresh()
             self._publish(delta)
             self._target.post_message(self.Changed())  # nothing new, but times and scores as of now
             view.prepare()  # while nothing else is to be done: Context then has it at the first key
@@ -322,9 +322,9 @@ class Engine:
     def _apply(self, changed: Iterable[Path] | None) -> Delta:
         """Read what changed on disk, and note the loops that ended."""
         if self._extraction is None:
-            return self.deck.apply(changed)[1]
-        before = self.deck.view
-        after, delta = self.deck.apply(changed)
+            return self.project.apply(changed)[1]
+        before = self.project.view
+        after, delta = self.project.apply(changed)
         self._extraction.add_ended(before, after, delta)
         return delta
 
@@ -342,7 +342,7 @@ class Engine:
         """One piece of what could be asked in Review; another one follows while there is any."""
         found: Delta | None = None
         try:
-            found = self.deck.look_further()
+            found = self.project.look_further()
         finally:  # should this fail, it is not tried again and again
             self._something_left = found is not None
             self.has_looked_once |= found is None

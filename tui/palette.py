@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from textual import on
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
@@ -21,12 +21,10 @@ from core.state.project_state import ProjectState
 from tui.actions import PLACES, actions_of, key_name
 from tui.present.layout import labelled
 from tui.present.palette_index import ARCHIVED, JumpIndex, Target
+from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import Preview
-from tui.screens.place import Place
-from tui.views import BUILT_IN, SavedView, own_views
-
-if TYPE_CHECKING:
-    from tui.app import DeckApp
+from tui.services import Services, services_of
+from tui.state.saved_views import BUILT_IN, SavedView, own_views
 
 BEGINS: Final = 0.96
 """The rank of an action that begins with what is typed; only an exact id stands before it."""
@@ -46,31 +44,28 @@ class Palette(CommandPalette):
                 await worker.wait()
 
 
-class DeckCommands(Provider):
+class PaletteCommands(Provider):
     """Actions of the place in front, saved views, then records by id or words."""
 
     _jumps: JumpIndex | None = None
 
     @property
-    def _app(self) -> DeckApp:
-        from tui.app import DeckApp
-
-        assert isinstance(self.app, DeckApp)
-        return self.app
+    def _services(self) -> Services:
+        return services_of(self.app)
 
     def _commands(self) -> list[tuple[str, Callable[[], Any]]]:
         """What can be done without naming a record: a text and what it does."""
-        app, screen = self._app, self.screen
+        services, screen = self._services, self.screen
         found: list[tuple[str, Callable[[], Any]]] = []
-        if isinstance(screen, Place):
+        if isinstance(screen, BaseScreen):
             for action in actions_of(screen.place):
                 if action.group != "Move":
-                    text = f"{action.label}: {action.tooltip}  ({key_name(app.shown_key(action.id))})"
+                    text = f"{action.label}: {action.tooltip}  ({key_name(services.shown_key(action.id))})"
                     found.append((text, partial(self._act, action.id)))
-        for view in (*own_views(app.kept), *BUILT_IN):
-            found.append((f"view: {_view_text(view)}", partial(app.open_view, view)))
-        for name, (label, _theme) in app.themes.items():
-            found.append((f"theme: {label}", partial(app.use_theme, name)))
+        for view in (*own_views(services.user_state), *BUILT_IN):
+            found.append((f"view: {_view_text(view)}", partial(services.open_view, view)))
+        for name, (label, _theme) in services.themes.items():
+            found.append((f"theme: {label}", partial(services.use_theme, name)))
         return found
 
     async def discover(self) -> Hits:
@@ -92,39 +87,39 @@ class DeckCommands(Provider):
 
     async def _index(self) -> JumpIndex:
         """Made in a thread, anew if something has changed since the palette was last open."""
-        app = self._app
+        services = self._services
         if self._jumps is None:
-            stale = app.jumps is None or app.jumps.number != app.view.snapshot.number
-            self._jumps = app.jumps = await asyncio.to_thread(self._made, app.view) if stale else app.jumps
-        assert self._jumps is not None
+            if services.jumps is None or services.jumps.number != services.view.snapshot.number:
+                services.jumps = await asyncio.to_thread(self._made, services.view)
+            self._jumps = services.jumps
         return self._jumps
 
     def _made(self, view: ProjectState) -> JumpIndex:
-        archived, _problems = read_archives(self._app.deck.project)
+        archived, _problems = read_archives(self._services.project.project)
         return JumpIndex(view, archived)
 
     def _jump(self, target: Target) -> None:
         if target.kind == ARCHIVED:
             self._show_archived(target)
         else:
-            self._app.open_record(target.place, target.key)
+            self._services.open_record(target.place, target.key)
 
     def _show_archived(self, target: Target) -> None:
-        app = self._app
-        seen = app.view
+        services = self._services
+        seen = services.view
 
         def answered(yes: bool | None) -> None:
             if yes:
-                app.decide(lambda deck: deck.restore(target.id), seen)
+                services.decide(lambda deck: deck.restore(target.id), seen)
 
         text = [labelled("pattern", target.id), labelled("title", target.text), Content("")]
         hint = "It is in the archive: no list shows it, and no loop gets it. Undo takes a restoring back."
         title = Content(f"Archived: {visible_line(target.id, 60)}")
-        app.push_screen(Preview(title, [*text, Content.styled(hint, "$quiet")], "restore it"), answered)
+        self.app.push_screen(Preview(title, [*text, Content.styled(hint, "$quiet")], "restore it"), answered)
 
     async def _act(self, action: str) -> None:
-        screen = self._app.screen
-        if isinstance(screen, Place):
+        screen = self.app.screen
+        if isinstance(screen, BaseScreen):
             await screen.action_act(action)
 
 

@@ -8,8 +8,8 @@ from typing import Final, NoReturn
 
 from core.cli import main
 from core.project.project import Project
-from tui.app import DeckApp
-from tui.screens.patterns import PatternsPlace
+from tui.app import RalphdeckApp
+from tui.screens.patterns import PatternsScreen
 
 MESSAGE: Final = "\x1b]0;RDXtitle\x07 \x1b[31mbroken\x9b [/] [@click=app.exit()]x[/] \ud800 broken"
 SECRET: Final = "a local variable RDXsecret"
@@ -31,7 +31,7 @@ def _fail_richly(*_args: object, **_more: object) -> NoReturn:
     raise _Shown(MESSAGE)
 
 
-def _work_and_fail(app: DeckApp) -> None:
+def _work_and_fail(app: RalphdeckApp) -> None:
     app.run_worker(_fail, thread=True)
 
 
@@ -39,17 +39,17 @@ if __name__ == "__main__":
     where, project = sys.argv[1:]
     match where:
         case "key":
-            DeckApp.do_theme = _fail  # type: ignore[method-assign]
+            RalphdeckApp.do_theme = _fail  # type: ignore[method-assign]
         case "rich":
-            DeckApp.do_theme = _fail_richly  # type: ignore[method-assign]
+            RalphdeckApp.do_theme = _fail_richly  # type: ignore[method-assign]
         case "drawing":
-            PatternsPlace.cells = _fail  # type: ignore[method-assign]
+            PatternsScreen.cells = _fail  # type: ignore[method-assign]
         case "start":
-            DeckApp.get_theme_variable_defaults = _fail  # type: ignore[method-assign]
+            RalphdeckApp.get_theme_variable_defaults = _fail  # type: ignore[method-assign]
         case "mount":
-            DeckApp._start_engine = _fail  # type: ignore[method-assign]
+            RalphdeckApp._start_engine = _fail  # type: ignore[method-assign]
         case "worker":
-            DeckApp.do_theme = _work_and_fail  # type: ignore[assignment, method-assign]
+            RalphdeckApp.do_theme = _work_and_fail  # type: ignore[assignment, method-assign]
         case "engine":
             Project.refresh = Project.load = _fail  # type: ignore[method-assign]
     main([str(Path(project))])

@@ -21,9 +21,9 @@ from core.config.paths import project_at
 from core.config.settings import Settings
 from core.project.project import Project
 from tui.actions import PLACES
-from tui.app import DeckApp
-from tui.kept import Kept
-from tui.screens.place import Place
+from tui.app import RalphdeckApp
+from tui.screens.base_screen import BaseScreen
+from tui.state.user_state import UserState
 from tui.widgets.record_table import RecordTable
 
 TREES = Path(__file__).parents[1] / "trees"
@@ -54,7 +54,7 @@ def make_app(
     readonly: bool = False,
     clock: Callable[[], float] | None = None,
     **kept: str,
-) -> DeckApp:
+) -> RalphdeckApp:
     """The dashboard on a project, with a clock that stands still and nothing remembered but `kept`.
 
     What Review could ask besides is looked for only on demand, and extraction on completion happens only on demand:
@@ -62,10 +62,10 @@ def make_app(
     """
     settings = settings or Settings()
     deck = Project(project_at(project), settings, by="ana", clock=lambda: now, cache=False, readonly=readonly)
-    memory = Kept(home / "state.json", "project")
+    memory = UserState(home / "state.json", "project")
     for name, value in kept.items():
         memory.set(name, value)
-    return DeckApp(
+    return RalphdeckApp(
         deck,
         memory,
         home / "keymap.toml",
@@ -78,15 +78,15 @@ def make_app(
 class Story:
     """What a person does and sees."""
 
-    def __init__(self, app: DeckApp, pilot: Pilot[Any]) -> None:
+    def __init__(self, app: RalphdeckApp, pilot: Pilot[Any]) -> None:
         self.app = app
         self.pilot = pilot
 
     @property
-    def place(self) -> Place:
+    def place(self) -> BaseScreen:
         """The place in front."""
         screen = self.app.screen
-        assert isinstance(screen, Place), f"a dialog is in front: {screen}"
+        assert isinstance(screen, BaseScreen), f"a dialog is in front: {screen}"
         return screen
 
     def in_focus(self, widget: Widget) -> bool:
@@ -110,7 +110,7 @@ class Story:
     async def press(self, *keys: str) -> None:
         """Press keys, one by one."""
         await self.pilot.press(*keys)
-        await self.until(lambda: self.app.typed_ahead.is_empty, f"{keys} to have acted")
+        await self.until(lambda: self.app.key_queue.is_empty, f"{keys} to have acted")
         await self.pilot.pause()
 
     async def type(self, text: str) -> None:

@@ -7,18 +7,18 @@ from collections import Counter
 import pytest
 
 from tui.actions import ACTIONS, BY_ID, GROUPS, SCREENS, actions_of, bindings_of, key_name
-from tui.app import DeckApp
-from tui.modes import KINDS
-from tui.screens.past import Past
-from tui.screens.place import Place
-from tui.screens.replay import Replay
-from tui.screens.what_if import WhatIf
+from tui.app import RalphdeckApp
+from tui.screen_registry import MODES, screen_class
+from tui.screens.base_screen import BaseScreen
+from tui.screens.compare import CompareScreen
+from tui.screens.replay import ReplayScreen
+from tui.screens.what_if import WhatIfScreen
 
-CLASSES: dict[str, type[Place]] = {
-    **{name: kind() for name, kind in KINDS.items()},
-    "what_if": WhatIf,
-    "replay": Replay,
-    "past": Past,
+CLASSES: dict[str, type[BaseScreen]] = {
+    **{name: screen_class(name) for name in MODES},
+    "what_if": WhatIfScreen,
+    "replay": ReplayScreen,
+    "past": CompareScreen,
 }
 TAKEN_BY_OTHERS = {"ctrl+b", "ctrl+a", "ctrl+s", "ctrl+q", "ctrl+z"}
 """tmux, screen and the shell."""
@@ -46,7 +46,7 @@ def test_every_action_of_a_place_is_carried_out_by_somebody(place: str) -> None:
         for action in actions_of(place)
         if not action.id.startswith("go_")
         and not hasattr(CLASSES[place], f"do_{action.id}")
-        and not hasattr(DeckApp, f"do_{action.id}")
+        and not hasattr(RalphdeckApp, f"do_{action.id}")
     ]
     assert missing == []
 

@@ -47,7 +47,7 @@ async def test_the_first_frame_is_drawn_before_a_file_is_read(sample: Path, home
     app = make_app(sample, home)
     drawn: list[str] = []
     go_on = threading.Event()
-    load = app.deck.load
+    load = app.project.load
 
     def watched(
         progress: Callable[[int, int], None] | None = None, publish: Callable[[ProjectState], None] | None = None
@@ -58,7 +58,7 @@ async def test_the_first_frame_is_drawn_before_a_file_is_read(sample: Path, home
         go_on.wait(10)
         return load(progress, publish)
 
-    app.deck.load = watched  # type: ignore[method-assign]
+    app.project.load = watched  # type: ignore[method-assign]
     async with app.run_test(size=(120, 40)) as pilot:
         told = Story(app, pilot)
         await told.sees("acme-api", "2 Patterns", "reading…", "▮▮▮▯▯▯▯▯▯▯ 300/900")
@@ -71,7 +71,7 @@ async def test_the_first_frame_is_drawn_before_a_file_is_read(sample: Path, home
 async def test_what_is_read_first_is_shown_before_the_rest(sample: Path, home: Path) -> None:
     app = make_app(sample, home)
     go_on = threading.Event()
-    load = app.deck.load
+    load = app.project.load
 
     def slow(
         progress: Callable[[int, int], None] | None = None, publish: Callable[[ProjectState], None] | None = None
@@ -88,7 +88,7 @@ async def test_what_is_read_first_is_shown_before_the_rest(sample: Path, home: P
         folder = sample / f".aiwg/ralph/loops/ralph-copy-{n:08d}"
         folder.mkdir()
         (folder / "state.json").write_text(json.dumps({"loop_id": folder.name, "task": f"copy {n}"}))
-    app.deck.load = slow  # type: ignore[method-assign]
+    app.project.load = slow  # type: ignore[method-assign]
     async with app.run_test(size=(120, 40)) as pilot:
         told = Story(app, pilot)
         await told.until(lambda: len(told.table.keys) > 100, "part of the loops")
@@ -103,19 +103,19 @@ async def test_what_is_read_first_is_shown_before_the_rest(sample: Path, home: P
 
 async def test_one_big_file_shows_how_far_it_is_read(sample: Path, home: Path) -> None:
     app = make_app(sample, home)
-    app.kept.set_here("place", "patterns")
+    app.user_state.set_here("place", "patterns")
     go_on = threading.Event()
-    load = app.deck.load
+    load = app.project.load
 
     def slow(
         progress: Callable[[int, int], None] | None = None, publish: Callable[[ProjectState], None] | None = None
     ) -> ProjectState:
-        assert app.deck.library.on_records is not None
-        app.deck.library.on_records(".aiwg/ralph/shared/patterns/patterns.json", 4200, 10_000)
+        assert app.project.library.on_records is not None
+        app.project.library.on_records(".aiwg/ralph/shared/patterns/patterns.json", 4200, 10_000)
         go_on.wait(10)
         return load(progress, publish)
 
-    app.deck.load = slow  # type: ignore[method-assign]
+    app.project.load = slow  # type: ignore[method-assign]
     async with app.run_test(size=(160, 40)) as pilot:
         told = Story(app, pilot)
         await told.sees("reading patterns.json: 4,200 of 10,000 records")
@@ -291,7 +291,7 @@ async def test_undo_behind_a_decision_takes_that_one_back(sample: Path, home: Pa
             for key in ("p", "u", "p", "u", "u"):
                 told.app.post_message(events.Key(key, key))
             await told.until(lambda: bool(told.app._undos), "u to wait for the decision")
-        await told.until(lambda: told.app.typed_ahead.is_empty, "all to have acted")
+        await told.until(lambda: told.app.key_queue.is_empty, "all to have acted")
         await told.settled()
         made = told.app.view.snapshot.decisions[len(before) :]
         assert [one.verb.value for one in made] == ["promote", "undo", "promote", "undo"]
@@ -332,7 +332,7 @@ async def test_place_filter_theme_and_glyphs_are_kept(sample: Path, home: Path) 
         theme = told.app.theme
         await told.sees("theme: ")
     app = make_app(sample, home)
-    app.kept.load()
+    app.user_state.load()
     async with app.run_test(size=(120, 40)) as pilot:
         again = Story(app, pilot)
         await again.until(lambda: app.progress is None, "the load")
@@ -379,7 +379,7 @@ async def test_in_a_project_that_is_only_read_no_key_decides(
     sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with story(sample, home) as told:
-        monkeypatch.setattr(told.app.deck, "is_readonly", True)
+        monkeypatch.setattr(told.app.project, "is_readonly", True)
         protect(sample / ".aiwg")
         before = len(told.app.view.snapshot.decisions)
         for place in ("patterns", "review", "log", "loops", "reflections"):

@@ -8,7 +8,7 @@ import pytest
 
 from tests.tui.story import story
 from tui.actions import PLACES
-from tui.filters import ascii_text
+from tui.terminal.line_filters import ascii_text
 
 OVERLAYS = {
     "help": ("question_mark",),
@@ -76,4 +76,4 @@ async def test_without_colours_a_theme_says_why_it_is_not_used(
         assert any(style.reverse for style in styles), "the cursor and the place in front are still seen"
         await told.press("T")
         assert told.toasts()[-1] == "NO_COLOR is set: no theme is used"
-        assert told.app.kept.get("theme") == "light", "the choice is kept for terminals with colours"
+        assert told.app.user_state.get("theme") == "light", "the choice is kept for terminals with colours"

@@ -17,7 +17,7 @@ from core.state.review_items import DUPLICATE, INVERSION, OFFER, QUARANTINE, STA
 from tests.tui.screens.review_story import POOL, add_twin
 from tests.tui.story import Story, copy_tree, make_app
 from tui.actions import PLACES
-from tui.app import DeckApp
+from tui.app import RalphdeckApp
 
 TASK = "Fix TypeScript type errors in user validation"
 WHAT_IF = "t 3 0 j j j 2 j j j . 4"
@@ -34,8 +34,8 @@ Accept = Callable[[str], None]
 def _still(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing blinks, nothing is told in a corner, no clock ticks while the picture is taken."""
     monkeypatch.setattr(Input, "cursor_blink", False)
-    monkeypatch.setattr(DeckApp, "_tick", lambda self: None)
-    monkeypatch.setattr(DeckApp, "say", lambda self, text, *, severity="information": None)
+    monkeypatch.setattr(RalphdeckApp, "_tick", lambda self: None)
+    monkeypatch.setattr(RalphdeckApp, "say", lambda self, text, *, severity="information": None)
 
 
 @pytest.fixture
@@ -75,8 +75,8 @@ async def picture(
         question: Look for all that Review could ask; there, show a question of this kind.
     """
     app = make_app(project, home, looks_further=bool(question), theme=theme)
-    app.kept.set_here("place", place)
-    app.kept.set_here("context-task", TASK)
+    app.user_state.set_here("place", place)
+    app.user_state.set_here("context-task", TASK)
     async with app.run_test(size=size) as pilot:
         told = Story(app, pilot)
         await told.until(lambda: app.progress is None, "the load")
@@ -181,7 +181,7 @@ async def test_past(accept: Accept, sample: Path, home: Path, size: tuple[int, i
 
 
 async def test_quarantine(accept: Accept, sample: Path, home: Path) -> None:
-    make_app(sample, home).deck.quarantine(POOL, reason="who wrote [b]this[/]?")
+    make_app(sample, home).project.quarantine(POOL, reason="who wrote [b]this[/]?")
     accept(await picture(sample, home, "review", (120, 40), question=QUARANTINE))
 
 

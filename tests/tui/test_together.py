@@ -19,7 +19,7 @@ ONE = "pat-error-unique-violation-007"
 
 async def meanwhile(told: Story, decide: Callable[[Project], Decided]) -> Decision:
     """Bob decides at another dashboard, and this one notices."""
-    bob = Project(ProjectPaths(told.app.deck.project.project), Settings(), by="bob", clock=lambda: NOW, cache=False)
+    bob = Project(ProjectPaths(told.app.project.project.project), Settings(), by="bob", clock=lambda: NOW, cache=False)
     bob.load()
     made = decide(bob).decisions[-1]
     await told.until(lambda: made in told.app.view.snapshot.decisions, "bob's decision")

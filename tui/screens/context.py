@@ -26,10 +26,10 @@ from tui.present import context as present
 from tui.present.context_knobs import KNOBS
 from tui.present.context_reflections import chosen_lines, left_out_lines
 from tui.present.memory_tree import task_key
+from tui.screens.base_screen import BaseScreen
 from tui.screens.context_knobs import Knobs
 from tui.screens.dialogs import Choose
-from tui.screens.place import Place
-from tui.trail import Link, Standing
+from tui.state.back_stack import FollowedLink, ListState
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.filter_line import FilterLine
 from tui.widgets.record_table import Column, RecordTable
@@ -39,7 +39,7 @@ BESIDE: Final = 100
 """Cells from which the reasons stand beside the text."""
 
 
-class ContextPlace(Place):
+class ContextScreen(BaseScreen):
     """Type a task or take a running loop's; turn the knobs; see at once what that changes."""
 
     place = "context"
@@ -93,7 +93,7 @@ class ContextPlace(Place):
                 with Container(id="context-reasons"):
                     yield RecordTable(self.COLUMNS, self._cells, lambda: Content(""))
                     yield TextPane(id="context-parts")
-        keys = {knob.action: self.deck_app.shown_key(knob.action) for knob in KNOBS.values()}
+        keys = {knob.action: self.services.shown_key(knob.action) for knob in KNOBS.values()}
         yield Knobs(self.view.settings.injection, keys)
 
     @property
@@ -125,11 +125,11 @@ class ContextPlace(Place):
         """Take up the task of the last run."""
         if not self.whole:
             return
-        kept = self.deck_app.kept.get_here("context-task")
-        if kept:
-            self.query_one(FilterLine).text = kept
+        task = self.services.user_state.get_here("context-task")
+        if task:
+            self.query_one(FilterLine).text = task
         super().on_mount()
-        (self.text if kept else self.table).focus()
+        (self.text if task else self.table).focus()
 
     def on_resize(self, event: events.Resize) -> None:
         """Beside each other where there is room."""
@@ -148,13 +148,13 @@ class ContextPlace(Place):
         (self.table if pattern_id else self.text).focus()
         self._prepare()
 
-    def be_led(self, link: Link, show: Callable[[Place], None]) -> None:
+    def be_led(self, link: FollowedLink, show: Callable[[BaseScreen], None]) -> None:
         """Note the task that was typed here."""
-        link.before = Standing(filter=self.task_text)
+        link.before = ListState(filter=self.task_text)
         super().be_led(link, show)
-        link.led = Standing(filter=self.task_text)
+        link.led = ListState(filter=self.task_text)
 
-    def leave_link(self, link: Link, *, back: bool) -> None:
+    def leave_link(self, link: FollowedLink, *, back: bool) -> None:
         """Put the task back that was typed here, unless another one was typed since."""
         if link.before is not None and link.led is not None and self.task_text == link.led.filter:
             self.query_one(FilterLine).text = link.before.filter
@@ -179,9 +179,9 @@ class ContextPlace(Place):
     @on(FilterLine.Changed)
     def _typed(self, message: FilterLine.Changed) -> None:
         message.stop()
-        link = self.deck_app.link
+        link = self.services.link
         if link is None or link.led is None or link.place != self.place or message.text != link.led.filter:
-            self.deck_app.kept.set_here("context-task", message.text)
+            self.services.user_state.set_here("context-task", message.text)
         self._prepare()
 
     @on(FilterLine.Left)
@@ -227,7 +227,7 @@ class ContextPlace(Place):
             for one in audience(self.view.snapshot):
                 by_task.setdefault(one.task.strip(), one)
             self._choices = {f"{one.kind} {one.id}": one for one in by_task.values()}
-            enter = self.deck_app.shown_key("open")
+            enter = self.services.shown_key("open")
             self.text.show(
                 [
                     Content("Press / and type a task, or l for the task of a running loop."),
@@ -464,7 +464,7 @@ class ContextPlace(Place):
         self.app.push_screen(Choose(Content(title), Content(detail), choices), chosen)
 
     def _record(self, loop_id: str, injection: Injection) -> None:
-        self.deck_app.engine.write(partial(_recorded, loop_id=loop_id, injection=injection))
+        self.services.engine.write(partial(_recorded, loop_id=loop_id, injection=injection))
 
     def do_open(self) -> None:
         """Out of a knob; to the patterns; from there to one of them."""
@@ -484,11 +484,11 @@ class ContextPlace(Place):
         rows = (preview.reflections, preview.reflections_left_out) if preview is not None else ()
         learned = next((row[key] for row in rows if key in row), None)
         if learned is None:
-            self.deck_app.open_record("patterns", key)
+            self.services.open_record("patterns", key)
         elif learned.id in self.view.snapshot.reflections:
-            self.deck_app.open_record("reflections", learned.id)
+            self.services.open_record("reflections", learned.id)
         else:
-            self.deck_app.open_record("memory", task_key(learned.id.rpartition("#")[0]))
+            self.services.open_record("memory", task_key(learned.id.rpartition("#")[0]))
 
     @on(RecordTable.Chosen)
     def _chosen(self, message: RecordTable.Chosen) -> None:
@@ -498,7 +498,7 @@ class ContextPlace(Place):
     def do_back(self) -> None:
         """Back along a link, else to the text."""
         if self.leads_back():
-            self.deck_app.go_back()
+            self.services.go_back()
         else:
             self.text.focus()
 

@@ -18,11 +18,11 @@ from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from tui.present import decisions as present
 from tui.present.findings import log_doubt
-from tui.screens.browse import Browse
+from tui.screens.list_screen import ListScreen
 from tui.widgets.record_table import Column
 
 
-class LogPlace(Browse):
+class LogScreen(ListScreen):
     """Browse decisions, newest first; enter goes to the pattern or the loop."""
 
     place = "log"
@@ -49,7 +49,7 @@ class LogPlace(Browse):
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Also whether the log is as it was written."""
-        doubt = log_doubt(view, self.deck_app.shown_key("findings"))
+        doubt = log_doubt(view, self.services.shown_key("findings"))
         line = self.query_one(".log--doubt", Static)
         line.display = bool(doubt)
         line.update(doubt)
@@ -135,11 +135,11 @@ class LogPlace(Browse):
         def decide(key: str) -> None:
             decision = self._decision(key)
             if decision is not None:
-                self.deck_app.decide(lambda deck: deck.undo(decision.act))
+                self.services.decide(lambda deck: deck.undo(decision.act))
 
         self.with_cursor(decide)
 
     def do_open(self) -> None:
         """Go to the pattern, or to the loop that it is from."""
         if subject := self._subject():
-            self.deck_app.open_record(*subject)
+            self.services.open_record(*subject)

@@ -17,12 +17,12 @@ from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from tui.present import extraction
 from tui.present import loops as present
-from tui.screens.browse import YOUNG, Browse
-from tui.screens.extracting import Extracting
+from tui.screens.extraction_preview import ExtractionPreview
+from tui.screens.list_screen import YOUNG, ListScreen
 from tui.widgets.record_table import Column, RecordTable
 
 
-class LoopsPlace(Extracting, Browse):
+class LoopsScreen(ExtractionPreview, ListScreen):
     """Watch loops run; the details of the one under the cursor are read from disk when it is looked at."""
 
     place = "loops"
@@ -102,7 +102,7 @@ class LoopsPlace(Extracting, Browse):
                 loop,
                 outcome,
                 patterns,
-                self.deck_app.now(),
+                self.services.now(),
                 self.glyphs,
                 offer,
                 with_bar=table.width_of("iteration") >= present.BAR_CELLS,
@@ -143,7 +143,7 @@ class LoopsPlace(Extracting, Browse):
     def _offered(self, key: str) -> Sequence[Content]:
         offer = self.view.offers.get(key)
         return (
-            extraction.offer_lines(offer, self.deck_app.shown_key("extract"), self.glyphs) if offer is not None else ()
+            extraction.offer_lines(offer, self.services.shown_key("extract"), self.glyphs) if offer is not None else ()
         )
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
@@ -159,7 +159,7 @@ class LoopsPlace(Extracting, Browse):
             self._read_story(message.key)
 
     def _read_story(self, key: str) -> None:
-        deck = self.deck_app.deck
+        deck = self.services.project
 
         def read() -> None:
             try:
@@ -182,7 +182,7 @@ class LoopsPlace(Extracting, Browse):
 
     def shows_seconds(self) -> bool:
         """Whether a loop has just given a sign of life."""
-        since = self.deck_app.now() - YOUNG
+        since = self.services.now() - YOUNG
         return any(
             loop.status.active and loop.last_activity is not None and loop.last_activity > since
             for loop in self.view.snapshot.loops.values()
@@ -218,17 +218,17 @@ class LoopsPlace(Extracting, Browse):
     def _extract(self, key: str) -> None:
         question = extraction_question_id(key)
         if any(item.question_key == question for item in self.view.queue):
-            self.deck_app.open_record("review", question)
+            self.services.open_record("review", question)
         else:
             self.preview_extraction(key)
 
     def do_in_context(self) -> None:
         """See what this loop would get injected."""
-        self.with_cursor(self.deck_app.preview_loop)
+        self.with_cursor(self.services.preview_loop)
 
     def do_edit_file(self) -> None:
         """Open the loop's state file."""
-        self.with_cursor(lambda key: self.deck_app.edit_file(next(iter(self.view.snapshot.loops[key].files), "")))
+        self.with_cursor(lambda key: self.services.edit_file(next(iter(self.view.snapshot.loops[key].files), "")))
 
 
 def _rank(loop: Loop) -> tuple[int, float]:

@@ -29,9 +29,9 @@ from core.state.project_state import ProjectState
 from tui.present import debug_sessions, memory_groups, memory_tasks
 from tui.present import memory as present
 from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, Tree, earlier_key, parts, task_key, tree
-from tui.screens.browse import YOUNG, Browse
-from tui.screens.leading import Leading
-from tui.screens.replay import Replay
+from tui.screens.cross_links import CrossLinks
+from tui.screens.list_screen import YOUNG, ListScreen
+from tui.screens.replay import ReplayScreen
 from tui.widgets.bars import TabLine
 from tui.widgets.filter_line import FilterLine
 from tui.widgets.record_table import Column, RecordTable
@@ -63,7 +63,7 @@ TABS: Final = {
 """The tabs of each kind of row."""
 
 
-class MemoryPlace(Leading, Browse):
+class MemoryScreen(CrossLinks, ListScreen):
     """One list of escalations, tasks with their attempts, and debug sessions; enter on an attempt plays it."""
 
     place = "memory"
@@ -140,11 +140,11 @@ class MemoryPlace(Leading, Browse):
     def on_mount(self) -> None:
         """Take up what was folded in the last run."""
         try:
-            kept = json.loads(self.deck_app.kept.get_here(_FOLDED, "{}"))
+            saved = json.loads(self.services.user_state.get_here(_FOLDED, "{}"))
         except (ValueError, RecursionError):
-            kept = {}
-        if isinstance(kept, dict):
-            self._folded = {key: folded for key, folded in kept.items() if isinstance(folded, bool)}
+            saved = {}
+        if isinstance(saved, dict):
+            self._folded = {key: folded for key, folded in saved.items() if isinstance(folded, bool)}
 
     def on_resize(self, event: events.Resize) -> None:
         """The list counts what it has room to count."""
@@ -229,7 +229,7 @@ class MemoryPlace(Leading, Browse):
 
     def cells(self, key: str) -> dict[str, Content]:
         """One row."""
-        now, glyphs = self.deck_app.now(), self.glyphs
+        now, glyphs = self.services.now(), self.glyphs
         folded = self._tree.folds.get(key)
         if attempt := self._attempt_of(key):
             return dict(present.attempt_cells(attempt, self._condition(attempt), now, glyphs))
@@ -282,11 +282,11 @@ class MemoryPlace(Leading, Browse):
     def _condition(self, attempt: Attempt) -> Condition:
         latest = self._catalog.attempts[attempt.task_id][-1].number
         task = self._catalog.tasks.get(attempt.task_id)
-        return condition_of(attempt, task, latest, self.deck_app.now(), self.view.settings.watch)
+        return condition_of(attempt, task, latest, self.services.now(), self.view.settings.watch)
 
     def shows_seconds(self) -> bool:
         """Whether something has been done so lately that each second changes what is told of it."""
-        since = self.deck_app.now() - YOUNG
+        since = self.services.now() - YOUNG
         return any(attempt.last_action_at is not None and attempt.last_action_at > since for attempt in self._open)
 
     def empty(self) -> Content:
@@ -375,7 +375,7 @@ class MemoryPlace(Leading, Browse):
 
     def _attempt_details(self, key: str, attempt: Attempt, tab: str, width: int, height: int) -> Sequence[Content]:
         detail = self._detail[1] if self._detail is not None and self._detail[0] == key else None
-        opens = self.deck_app.shown_key("open")
+        opens = self.services.shown_key("open")
         reflections = self._links.reflections_of(attempt)
         match tab:
             case "Plan":
@@ -411,7 +411,7 @@ class MemoryPlace(Leading, Browse):
         attempt = self._attempt_of(key)
         if attempt is None:
             return
-        project = self.deck_app.deck.project
+        project = self.services.project.project
 
         def read() -> None:
             try:
@@ -436,7 +436,7 @@ class MemoryPlace(Leading, Browse):
         if key in self._tree.folds and key is not None:
             self._fold(key, not self._tree.folds[key])
         elif attempt := self._attempt_of(key):
-            self.deck_app.push_screen(Replay(attempt.task_id, attempt.number, self._links))
+            self.app.push_screen(ReplayScreen(attempt.task_id, attempt.number, self._links))
         else:
             self.do_whole()
 
@@ -477,7 +477,7 @@ class MemoryPlace(Leading, Browse):
 
     def _keep_folds(self) -> None:
         last = list(self._folded.items())[-MOST_FOLDED:]
-        self.deck_app.kept.set_here(_FOLDED, json.dumps(dict(last)))
+        self.services.user_state.set_here(_FOLDED, json.dumps(dict(last)))
 
     def _above(self, key: str) -> str:
         """The row that one stands under."""
@@ -513,7 +513,7 @@ class MemoryPlace(Leading, Browse):
         if action in _ABOUT_RECORDS and key is not None and parts(key)[0] == "group":
             return "this is a header; go to a row below it"
         if self.has_class("-detail") and action in _OF_THE_LIST and not (action == "open" and self._attempt_of(key)):
-            return f"the list is not in sight; {self.deck_app.shown_key('whole')} or esc goes back to it"
+            return f"the list is not in sight; {self.services.shown_key('whole')} or esc goes back to it"
         if action == "unfold" and self._tree.folds.get(key or "") is None:
             return "there is nothing to unfold here"
         if action == "fold" and key is None:
@@ -534,7 +534,7 @@ class MemoryPlace(Leading, Browse):
     def do_edit_file(self) -> None:
         """Open the file that tells of it first."""
         if record := self.led_about():
-            self.deck_app.edit_file(record.file)
+            self.services.edit_file(record.file)
 
     def copy_text(self) -> str:
         """The id, or the details if they have focus."""

@@ -22,8 +22,8 @@ from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from tui.present import metrics as present
 from tui.present.metrics_chart import week_chart
-from tui.screens.exporting import export
-from tui.screens.place import Place
+from tui.screens.base_screen import BaseScreen
+from tui.screens.file_export import export
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.drawing import Drawing
 from tui.widgets.record_table import GUTTER, Column, RecordTable
@@ -42,7 +42,7 @@ REACH_CELLS: Final = 13
 """Cells of an interval, and of what it is called."""
 
 
-class MetricsPlace(Place):
+class MetricsScreen(BaseScreen):
     """Left the sections, right the one under the cursor, below it the others where there is room."""
 
     place = "metrics"
@@ -62,7 +62,7 @@ class MetricsPlace(Place):
             self.found = found
 
         def can_replace(self, message: Message) -> bool:
-            return isinstance(message, MetricsPlace.Measured)
+            return isinstance(message, MetricsScreen.Measured)
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,8 +104,8 @@ class MetricsPlace(Place):
 
     def on_mount(self) -> None:
         """Take up the range of the last run."""
-        kept = self.deck_app.kept.get("metrics-weeks")
-        self._weeks = next((weeks for weeks in RANGES if str(weeks) == kept), USUAL)
+        saved = self.services.user_state.get("metrics-weeks")
+        self._weeks = next((weeks for weeks in RANGES if str(weeks) == saved), USUAL)
         super().on_mount()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -123,7 +123,7 @@ class MetricsPlace(Place):
 
     def _ask(self) -> None:
         self._asked += 1
-        number, view, by, weeks = self._asked, self.view, self.deck_app.deck.by, self._weeks
+        number, view, by, weeks = self._asked, self.view, self.services.project.by, self._weeks
 
         def work() -> None:
             if number == self._asked:  # of several that wait for a thread only the last one works
@@ -148,7 +148,7 @@ class MetricsPlace(Place):
             return
         weekly = present.over_weeks(figure)
         self.set_class(weekly and bool(figure.rows), "-weekly")
-        keys = (self.deck_app.shown_key("fewer_weeks"), self.deck_app.shown_key("more_weeks"))
+        keys = (self.services.shown_key("fewer_weeks"), self.services.shown_key("more_weeks"))
         self.query_one("#metrics-head", ItemLine).show(
             [Item(Content.styled(figure.title, "bold $secondary"))], [Item(present.range_note(self._weeks, keys))]
         )
@@ -296,7 +296,7 @@ class MetricsPlace(Place):
 
     def _step_range(self, by: int) -> None:
         self._weeks = RANGES[RANGES.index(self._weeks) + by]
-        self.deck_app.kept.set("metrics-weeks", str(self._weeks))
+        self.services.user_state.set("metrics-weeks", str(self._weeks))
         self._ask()
 
     def do_open(self) -> None:
@@ -316,11 +316,11 @@ class MetricsPlace(Place):
 
     def _follow(self, goal: Goal | None) -> None:
         if goal is None:
-            self.deck_app.say("what was behind this has gone", severity="warning")
+            self.services.say("what was behind this has gone", severity="warning")
         elif goal.filter:
-            self.deck_app.open_filtered(goal.place, goal.filter, goal.key)
+            self.services.open_filtered(goal.place, goal.filter, goal.key)
         else:
-            self.deck_app.open_record(goal.place, goal.key)
+            self.services.open_record(goal.place, goal.key)
 
     def do_back(self) -> None:
         """From the rows to the sections."""
@@ -328,10 +328,10 @@ class MetricsPlace(Place):
 
     def do_export(self) -> None:
         """Write all sections into a file."""
-        found, project = self._found, self.deck_app.deck.project.project.name
+        found, project = self._found, self.services.project.project.project.name
         if found is not None:
             name = f"ralphdeck-metrics-{found.now:%Y-%m-%d}.md"
-            export(self.deck_app, "the metrics", name, tuple(FORMATS), lambda suffix: exported(found, suffix, project))
+            export(self, "the metrics", name, tuple(FORMATS), lambda suffix: exported(found, suffix, project))
 
     def subject(self) -> str:
         """The section that is looked at."""
@@ -339,7 +339,7 @@ class MetricsPlace(Place):
 
     def copy_markdown(self) -> str:
         """All sections, as the report has them."""
-        found, project = self._found, self.deck_app.deck.project.project.name
+        found, project = self._found, self.services.project.project.project.name
         return exported(found, ".md", project).decode() if found is not None else ""
 
     def copy_text(self) -> str:

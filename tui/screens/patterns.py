@@ -12,14 +12,14 @@ from core.records.snapshot import Delta
 from core.review.answers import why_not_decide
 from core.state.project_state import ProjectState
 from tui.present import patterns as present
-from tui.screens.browse import Browse
-from tui.screens.deciding import Deciding, consequence
+from tui.screens.list_screen import ListScreen
+from tui.screens.pattern_decisions import PatternDecisions, consequence
 from tui.widgets.record_table import Column
 
 _DECISIONS: Final = frozenset({"promote", "deprecate", "reset", "quarantine", "release", "archive"})
 
 
-class PatternsPlace(Browse, Deciding):
+class PatternsScreen(ListScreen, PatternDecisions):
     """Browse and decide."""
 
     place = "patterns"
@@ -58,11 +58,11 @@ class PatternsPlace(Browse, Deciding):
         """Keep the searchable catalog up to date first."""
         patterns, pins = view.snapshot.patterns, view.snapshot.curation.pins
         if self._catalog is None or delta is None:
-            self._catalog = PatternCatalog(patterns, view.board, pins, self.deck_app.deck.by)
+            self._catalog = PatternCatalog(patterns, view.board, pins, self.services.project.by)
         else:
             self._catalog = self._catalog.updated(patterns, view.board, delta.patterns, pins)
         super().refresh_view(view, delta)
-        if not self.deck_app.is_deciding:
+        if not self.services.is_deciding:
             self._deciding = frozenset()
 
     def touched(self, delta: Delta) -> bool:
@@ -116,7 +116,7 @@ class PatternsPlace(Browse, Deciding):
         if pattern is None:
             return ()
         if tab == "Overview":
-            return present.overview(view, pattern, self.glyphs, self.deck_app.deck.by)
+            return present.overview(view, pattern, self.glyphs, self.services.project.by)
         write = {
             "Evidence": present.evidence,
             "Lineage": present.lineage_lines,
@@ -196,7 +196,7 @@ class PatternsPlace(Browse, Deciding):
     def do_in_context(self) -> None:
         """See it in Context, with a task that calls for it."""
         if subjects := self.subjects():
-            self.deck_app.preview_pattern(subjects[0])
+            self.services.preview_pattern(subjects[0])
 
     def do_next_item(self) -> None:
         """To the next pattern that waits for a decision."""
@@ -210,7 +210,7 @@ class PatternsPlace(Browse, Deciding):
         waiting = {item.subject for item in self.view.queue}
         at = [n for n, key in enumerate(self.table.keys) if key in waiting]
         if not at:
-            self.deck_app.say("none of those shown waits for a decision", severity="warning")
+            self.services.say("none of those shown waits for a decision", severity="warning")
             return
         cursor = self.table.cursor
         ahead = [n for n in at if (n > cursor if by > 0 else n < cursor)]
@@ -218,4 +218,4 @@ class PatternsPlace(Browse, Deciding):
 
     def do_edit_file(self) -> None:
         """Open the pattern's file."""
-        self.with_cursor(lambda key: self.deck_app.edit_file(self.view.snapshot.patterns[key].file))
+        self.with_cursor(lambda key: self.services.edit_file(self.view.snapshot.patterns[key].file))

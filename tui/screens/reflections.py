@@ -16,15 +16,15 @@ from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from tui.present import reflections as present
 from tui.present.memory_tree import attempt_key, task_key
-from tui.screens.browse import Browse
-from tui.screens.extracting import Extracting
-from tui.trail import Standing
+from tui.screens.extraction_preview import ExtractionPreview
+from tui.screens.list_screen import ListScreen
+from tui.state.back_stack import ListState
 from tui.widgets.record_table import Column
 
 _GROUPED: Final = "reflections-grouped"
 
 
-class ReflectionsPlace(Extracting, Browse):
+class ReflectionsScreen(ExtractionPreview, ListScreen):
     """Browse reflections, or the learnings that several loops told; enter goes to where one came from."""
 
     place = "reflections"
@@ -75,7 +75,7 @@ class ReflectionsPlace(Extracting, Browse):
 
     def on_mount(self) -> None:
         """Take up the grouping of the last run."""
-        self._grouped = self.deck_app.kept.get_here(_GROUPED) == "yes"
+        self._grouped = self.services.user_state.get_here(_GROUPED) == "yes"
         super().on_mount()
 
     def touched(self, delta: Delta) -> bool:
@@ -91,7 +91,7 @@ class ReflectionsPlace(Extracting, Browse):
 
     def _compare(self) -> None:
         """Find what recurs: some seconds for 10,000 reflections, nothing where it is known."""
-        deck = self.deck_app.deck
+        deck = self.services.project
 
         def work() -> None:
             worker, found = get_current_worker(), self.Clustered(deck.recurring(), deck.unfit_learnings())
@@ -134,10 +134,10 @@ class ReflectionsPlace(Extracting, Browse):
     def _select(self, view: ProjectState) -> None:
         """Learnings stand in an order of their own, so no heading has an arrow."""
         self.table.use(self.LEARNINGS if self._grouped else self.COLUMNS)
-        kept = self._sort
-        self._sort = None if self._grouped else kept
+        sort = self._sort
+        self._sort = None if self._grouped else sort
         super()._select(view)
-        self._sort = kept
+        self._sort = sort
 
     def _sort_by(self, column: str, descending: bool) -> None:
         if not self._grouped:
@@ -162,7 +162,7 @@ class ReflectionsPlace(Extracting, Browse):
 
     def cells(self, key: str) -> dict[str, Content]:
         """One row."""
-        now = self.deck_app.now()
+        now = self.services.now()
         if cluster := self._cluster(key):
             unfit, folded = self._unfit.get(key, ""), key not in self._unfolded
             return dict(present.cluster_cells(cluster, now, self.glyphs, folded=folded, unfit=unfit))
@@ -189,7 +189,7 @@ class ReflectionsPlace(Extracting, Browse):
         """None yet."""
         if not self._grouped:
             return Content.styled("no reflections yet: agents write them while loops run", "$quiet")
-        key = self.deck_app.shown_key("group")
+        key = self.services.shown_key("group")
         text = "comparing reflections…" if self._clusters is None else "no learning came from two loops yet"
         return Content.styled(f"{text}; {key} shows each reflection", "$quiet")
 
@@ -203,7 +203,7 @@ class ReflectionsPlace(Extracting, Browse):
         if action == "draft" and cluster is None:
             if self._grouped:
                 return "a pattern is drafted from a learning, not from one reflection: go up to its line"
-            return f"one reflection is no pattern: {self.deck_app.shown_key('group')} shows the learnings that recur"
+            return f"one reflection is no pattern: {self.services.shown_key('group')} shows the learnings that recur"
         if action == "draft" and cluster is not None and cluster.id in self._unfit:
             return f"no pattern to draft: {self._unfit[cluster.id]}"
         return super().why_not(action)
@@ -244,7 +244,7 @@ class ReflectionsPlace(Extracting, Browse):
             self._unfolded ^= {cluster.id}
             self._select(self.view)
         elif home := self._home():
-            self.deck_app.open_record(*home)
+            self.services.open_record(*home)
 
     def do_group(self) -> None:
         """Learnings that recur, or each reflection."""
@@ -252,7 +252,7 @@ class ReflectionsPlace(Extracting, Browse):
 
     def _group(self, grouped: bool) -> None:
         self._grouped = grouped
-        self.deck_app.kept.set_here(_GROUPED, "yes" if grouped else "")
+        self.services.user_state.set_here(_GROUPED, "yes" if grouped else "")
         if grouped:
             self._compare()
         self._select(self.view)
@@ -269,11 +269,11 @@ class ReflectionsPlace(Extracting, Browse):
             self._group(False)
         super().go_to(key)
 
-    def standing(self) -> Standing:
+    def standing(self) -> ListState:
         """Also whether learnings are shown."""
         return replace(super().standing(), grouped=self._grouped)
 
-    def stand(self, standing: Standing) -> None:
+    def stand(self, standing: ListState) -> None:
         """Learnings, or each reflection, before the cursor finds its row."""
         if standing.grouped != self._grouped:
             self._group(standing.grouped)
@@ -290,4 +290,4 @@ class ReflectionsPlace(Extracting, Browse):
         cluster = self._cluster(self.table.cursor_key)
         reflection = cluster.central if cluster else self.view.snapshot.reflections.get(self.table.cursor_key or "")
         if reflection is not None:
-            self.deck_app.edit_file(reflection.file)
+            self.services.edit_file(reflection.file)

@@ -25,8 +25,8 @@ from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from tui.present import replay as present
 from tui.present.memory import attempt_mark
-from tui.screens.leading import Leading
-from tui.screens.place import Place
+from tui.screens.base_screen import BaseScreen
+from tui.screens.cross_links import CrossLinks
 from tui.widgets.action_list import ActionList
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.text_pane import TextPane
@@ -48,7 +48,7 @@ LEAST_MARKED: Final = 1.0
 """Seconds of a wait from which a mark fills meanwhile, so that nobody takes it for the end."""
 
 
-class Replay(Leading):
+class ReplayScreen(CrossLinks):
     """Steps through one attempt, lying over the place that it was opened from.
 
     Args:
@@ -85,7 +85,7 @@ class Replay(Leading):
             self.around = around
 
         def can_replace(self, message: Message) -> bool:
-            return isinstance(message, Replay.Stepped)
+            return isinstance(message, ReplayScreen.Stepped)
 
     def __init__(self, task_id: str, number: int, links: MemoryLinks, position: int | None = None) -> None:
         super().__init__()
@@ -147,7 +147,7 @@ class Replay(Leading):
     # Reading
 
     def _read(self) -> None:
-        project = self.deck_app.deck.project
+        project = self.services.project.project
 
         def read() -> None:
             try:
@@ -216,7 +216,7 @@ class Replay(Leading):
     def _condition(self) -> Condition:
         snapshot = self.view.snapshot
         task = snapshot.tasks.get(self._task_id)
-        return condition_of(self._attempt, task, self._latest, self.deck_app.now(), self.view.settings.watch)
+        return condition_of(self._attempt, task, self._latest, self.services.now(), self.view.settings.watch)
 
     @property
     def _is_followed(self) -> bool:
@@ -389,10 +389,10 @@ class Replay(Leading):
         """The attempt that is played."""
         return self._attempt
 
-    def again(self) -> Callable[[], Place]:
+    def again(self) -> Callable[[], BaseScreen]:
         """The player at the action that is looked at."""
         position = self.position if self._detail is not None else self._first
-        return partial(Replay, self._task_id, self._number, self._links, position)
+        return partial(ReplayScreen, self._task_id, self._number, self._links, position)
 
     # The rest
 
@@ -440,7 +440,7 @@ class Replay(Leading):
     def do_edit_file(self) -> None:
         """Open the log of the attempt."""
         if self._detail is not None:
-            self.deck_app.edit_file(self._detail.actions.file)
+            self.services.edit_file(self._detail.actions.file)
 
     def copy_text(self) -> str:
         """The action as it is shown."""

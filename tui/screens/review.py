@@ -26,7 +26,7 @@ from tui.present.review_answers import Outlook, answer_rows, what_changes, what_
 from tui.present.review_session import budget_text, pace_text, stop_lines
 from tui.screens.review_answering import ANSWERS, DECIDES
 from tui.screens.review_forecasts import Forecasts, work_out
-from tui.screens.review_leading import Leading, evidence_loops
+from tui.screens.review_leading import ReviewLinks, evidence_loops
 from tui.screens.review_walk import same_question
 from tui.widgets.answer_list import AnswerList
 from tui.widgets.bars import Item, ItemLine
@@ -43,7 +43,7 @@ _ALWAYS: Final = frozenset(
 """What can be done without a question in front."""
 
 
-class ReviewPlace(Leading):
+class ReviewScreen(ReviewLinks):
     """Left what it is, right the evidence on it; below what each key would change."""
 
     place = "review"
@@ -89,7 +89,7 @@ class ReviewPlace(Leading):
         """Stay at the question in front while others come and go; move on when it is answered here."""
         made = view.snapshot.decisions[self._decisions :]
         self._decisions = len(view.snapshot.decisions)
-        if view.snapshot.complete and self.deck_app.engine.has_looked_once:
+        if view.snapshot.complete and self.services.engine.has_looked_once:
             self.walk.fix()
         resolved = self.walk.follow(view.queue)
         item = self.walk.settle()
@@ -104,7 +104,7 @@ class ReviewPlace(Leading):
 
     @property
     def _may_stop(self) -> bool:
-        return self.sitting.is_over(self.walk.items, self.deck_app.now())
+        return self.sitting.is_over(self.walk.items, self.services.now())
 
     def _tell_skipped(self, item: ReviewItem, made: Sequence[Decision], view: ProjectState) -> None:
         """The next question has replaced one that others, or the evidence, have resolved: say so, and let no key that
@@ -113,8 +113,8 @@ class ReviewPlace(Leading):
         by = next((one for one in reversed(made) if present.is_about(one, item) and one.by != self.me), None)
         if not view.snapshot.complete or (by is None and any(one.by == self.me for one in made)):
             return
-        self.deck_app.jump_guard.arm()
-        self.deck_app.say(present.skipped(item, by, view))
+        self.services.jump_guard.arm()
+        self.services.say(present.skipped(item, by, view))
 
     def _show(self, item: ReviewItem, view: ProjectState) -> None:
         another = self._shown is None or not same_question(self._shown, item)
@@ -122,7 +122,7 @@ class ReviewPlace(Leading):
         self._offered = self.answers_to(item, view)
         if another:
             self._cursor, self._is_armed = 0, False
-            self.sitting.look(self.deck_app.now())
+            self.sitting.look(self.services.now())
         desk = self.query_one(".desk")
         desk.set_class(item.kind == kinds.DUPLICATE, "-even")
         desk.set_class(not any(answer.matters for answer in self._offered), "-brief")
@@ -133,9 +133,9 @@ class ReviewPlace(Leading):
 
     def _show_head(self, item: ReviewItem) -> None:
         head = present.head(item, self.walk.place, self.walk.total, self.walk.fresh)
-        now, offer, key = self.deck_app.now(), self.offer(self.view), self.deck_app.shown_key("minutes")
+        now, offer, key = self.services.now(), self.offer(self.view), self.services.shown_key("minutes")
         pace = [Item(pace_text(self.sitting))] * bool(self.sitting.decided)
-        readonly = [Item(Content.styled("read-only", "$warning bold"))] * self.deck_app.deck.is_readonly
+        readonly = [Item(Content.styled("read-only", "$warning bold"))] * self.services.project.is_readonly
         told, right = list[Item](), list[Item]()
         for short in (False, True):
             budget = Item(budget_text(self.sitting, offer, self.walk.items, now, key, short=short), "minutes")
@@ -154,7 +154,7 @@ class ReviewPlace(Leading):
     def _show_stop(self, planned: Plan) -> None:
         """The plan is done, or the time is up: nothing is asked until the person goes on."""
         self._shown, self._offered = None, ()
-        head, *told = stop_lines(self.walk.items, planned, self.deck_app.shown_key("next_item"))
+        head, *told = stop_lines(self.walk.items, planned, self.services.shown_key("next_item"))
         self.query_one(".question", ItemLine).show([Item(head), Item(pace_text(self.sitting))])
         self._show_text(told)
 
@@ -189,7 +189,7 @@ class ReviewPlace(Leading):
         if item is not None:
             offered = self._listed
             outlooks = [self._forecasts.of(item, answer.action) for answer in offered]
-            keys = [self.deck_app.shown_key(answer.action) for answer in offered]
+            keys = [self.services.shown_key(answer.action) for answer in offered]
             width = (self.query_one(AnswerList).size.width or self.size.width) - 2
             rows = answer_rows(offered, outlooks, keys, item.subject, self.glyphs, width)
             answer, outlook = offered[self._cursor], outlooks[self._cursor]
@@ -226,7 +226,7 @@ class ReviewPlace(Leading):
         if not any(answers for _, answers in jobs):
             return
         if self._forecaster is None:
-            self._forecaster = Forecaster(self.deck_app.deck)
+            self._forecaster = Forecaster(self.services.project)
         forecaster = self._forecaster
 
         def work() -> None:
@@ -307,17 +307,17 @@ class ReviewPlace(Leading):
         if action in _ALWAYS:
             return None
         if action == "mark_many":
-            key = self.deck_app.shown_key("go_patterns")
+            key = self.services.shown_key("go_patterns")
             return f"one question at a time is asked here: mark many in Patterns, {key}"
         if action in {"next_item", "previous_item"}:
             return None if self._may_stop or len(self.walk.items) > 1 else "this is the only question"
         item = self.item
         if item is None:
             return "nothing waits for a decision"
-        if self.deck_app.deck.is_readonly and action in DECIDES:
+        if self.services.project.is_readonly and action in DECIDES:
             return "nothing can be decided: the dashboard was started with --readonly"
         if self._may_stop:
-            return f"you can stop here; {self.deck_app.shown_key('next_item')} goes on"
+            return f"you can stop here; {self.services.shown_key('next_item')} goes on"
         if action == "give":
             return self._why_not_answer(self._highlighted, item) if self._highlighted else "there is no answer to give"
         if action in ANSWERS:
@@ -336,7 +336,7 @@ class ReviewPlace(Leading):
         for answer in self._offered:
             if answer.action == action:
                 return answer.why_not or None
-        keys = [self.deck_app.shown_key(answer.action) for answer in self._offered if not answer.why_not]
+        keys = [self.services.shown_key(answer.action) for answer in self._offered if not answer.why_not]
         return f"{present.no_answer(action, item)}; here: {', '.join(keys)}"
 
     def do_mark_many(self) -> None:
@@ -344,7 +344,7 @@ class ReviewPlace(Leading):
 
     def do_undo(self) -> None:
         """Take the newest decision back, and ask its question again; one by somebody else is not of this sitting."""
-        self.deck_app.do_undo(self._taken_back)
+        self.services.do_undo(self._taken_back)
 
     def _taken_back(self, decision: Decision) -> None:
         self.walk.come_back_to(question_of(decision))
@@ -366,7 +366,7 @@ class ReviewPlace(Leading):
             self.sitting.goes_on, by = True, min(by, 0)
         passed = self.walk.step(by)
         if passed:
-            self.deck_app.say(f"Skipped {plural(passed, 'question')}: already resolved")
+            self.services.say(f"Skipped {plural(passed, 'question')}: already resolved")
         self.show_anew()
 
     def go_to(self, key: str) -> None:

@@ -21,8 +21,8 @@ from core.review.session import Plan, pace_of, plan
 from core.state.project_state import ProjectState
 from core.state.review_items import DUPLICATE, ReviewItem
 from tui.present.review_session import Sitting
+from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import AskLine, AskText, Choose, overtaken
-from tui.screens.place import Place
 from tui.screens.review_walk import Key, Walk, key_of, same_question
 
 ANSWERS: Final = frozenset(
@@ -53,7 +53,7 @@ class Draft:
     better: str | None = None
 
 
-class Answering(Place):
+class Answering(BaseScreen):
     """What gives answers, counts them, and asks for what they need."""
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class Answering(Place):
     @property
     def me(self) -> str:
         """Who decides here."""
-        return self.deck_app.deck.by
+        return self.services.project.by
 
     def offer(self, view: ProjectState, minutes: float = 0.0) -> Plan:
         """What a sitting of so many minutes would be for, 0: of the usual length."""
@@ -127,17 +127,17 @@ class Answering(Place):
                 minutes = float(text or "0")
                 check_amount(minutes, "minutes", MAX_MINUTES)
             except (ValueError, BadInput):
-                self.deck_app.say(f"{visible_line(text, 40)} is no number of minutes", severity="warning")
+                self.services.say(f"{visible_line(text, 40)} is no number of minutes", severity="warning")
                 return
             planned = self.offer(self.view, minutes) if minutes else None
-            self.sitting.follow(planned, self.deck_app.now())
+            self.sitting.follow(planned, self.services.now())
             if planned is not None:
-                self.deck_app.say(planned.text)
+                self.services.say(planned.text)
                 self.walk.plan(planned.items)
             self.show_anew()
 
         usual = self.sitting.plan.minutes if self.sitting.plan is not None else self.view.settings.review.minutes
-        self.deck_app.push_screen(
+        self.app.push_screen(
             AskLine(
                 Content("How many minutes do you have?"),
                 Content("The decisions that bring most in that time come first; 0 takes the time off."),
@@ -158,13 +158,13 @@ class Answering(Place):
         if not answer.needs_reason:
             self._decide(item, answer, "")
             return
-        seen = self.deck_app.view
+        seen = self.services.view
 
         def typed(reason: str | None) -> None:
             if reason:
                 self._decide(item, answer, reason, seen)
 
-        self.deck_app.push_screen(
+        self.app.push_screen(
             AskLine(
                 Content(f"{answer.label.capitalize()} {visible_line(item.subject, 60)}: why?"),
                 Content(f"It means: {answer.effect}. Undo takes this back."),
@@ -186,10 +186,10 @@ class Answering(Place):
                 raise Conflict(f"{short_id(item.question_key)} is answered meanwhile; nothing is decided, look again")
             return answer.decide(deck, reason)
 
-        self.deck_app.decide(decide, seen)
+        self.services.decide(decide, seen)
         if (front := self.item) is not None and same_question(front, item):
             self.walk.give()
-        self.sitting.count(self.deck_app.now())
+        self.sitting.count(self.services.now())
         self.show_anew()
 
     def _redraft(self, item: ReviewItem, draft: Draft) -> None:
@@ -210,7 +210,7 @@ class Answering(Place):
             self.walk.swap()
             self.show_anew()
         elif (proposal := self.proposal(item)) is not None:
-            self.deck_app.push_screen(
+            self.app.push_screen(
                 AskText(Content("The anti-pattern in your words"), proposal.text), lambda text: self._worded(item, text)
             )
 
@@ -218,7 +218,7 @@ class Answering(Place):
         """Put the proposed text in other words in $EDITOR."""
         item = self.item
         if item is not None and (proposal := self.proposal(item)) is not None:
-            self._worded(item, self.deck_app.edit_text(proposal.text))
+            self._worded(item, self.services.edit_text(proposal.text))
 
     def _worded(self, item: ReviewItem, text: str | None) -> None:
         proposed = item.inversion
@@ -284,7 +284,7 @@ class Answering(Place):
             if key is not None:
                 self._decide(item, put_off(item, SNOOZES[key]), "", seen)
 
-        self.deck_app.push_screen(
+        self.app.push_screen(
             Choose(
                 Content("Not to be asked for how long?"),
                 Content("Until then nothing changes for the loops; the question alone waits. Undo takes this back."),

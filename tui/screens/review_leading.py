@@ -23,18 +23,18 @@ def evidence_loops(item: ReviewItem, view: ProjectState) -> list[str]:
     return [id for id in dict.fromkeys(told) if id in view.snapshot.loops]
 
 
-class Leading(Panes):
+class ReviewLinks(Panes):
     """What looks further into what is asked, and comes back to it."""
 
     def do_why(self) -> None:
         """To the pattern, with its rules."""
         if self.item is not None:
-            self.deck_app.open_record("patterns", self.item.subject, tab="Why")
+            self.services.open_record("patterns", self.item.subject, tab="Why")
 
     def do_in_context(self) -> None:
         """See it in Context."""
         if self.item is not None:
-            self.deck_app.preview_pattern(self.item.subject)
+            self.services.preview_pattern(self.item.subject)
 
     def do_open_item(self) -> None:
         """To what the question is about: a pattern, a loop, or a debug session in Memory."""
@@ -42,9 +42,9 @@ class Leading(Panes):
         if item is None:
             return
         if item.session is not None:
-            self.deck_app.open_record("memory", session_key(item.subject))
+            self.services.open_record("memory", session_key(item.subject))
         else:
-            self.deck_app.open_record("patterns" if item.is_about_pattern else "loops", item.subject)
+            self.services.open_record("patterns" if item.is_about_pattern else "loops", item.subject)
 
     def do_to_loop(self) -> None:
         """To a loop of the evidence: those in which the pattern failed come first."""
@@ -53,14 +53,14 @@ class Leading(Panes):
             return
         loops = evidence_loops(item, self.view)
         if len(loops) == 1:
-            self.deck_app.open_record("loops", loops[0])
+            self.services.open_record("loops", loops[0])
             return
 
         def chosen(key: str | None) -> None:
             if key is not None:
-                self.deck_app.open_record("loops", key)
+                self.services.open_record("loops", key)
 
-        self.deck_app.push_screen(
+        self.app.push_screen(
             Choose(
                 Content("To which loop of the evidence?"),
                 Content("Those in which it failed come first."),
@@ -74,7 +74,7 @@ class Leading(Panes):
         item = self.item
         if item is not None:
             file = item.session.file if item.session is not None else self.view.pattern(item.subject).file
-            self.deck_app.edit_file(file)
+            self.services.edit_file(file)
 
     def do_note(self) -> None:
         """Write a note beside the pattern."""
@@ -83,10 +83,10 @@ class Leading(Panes):
         def answered(text: str | None) -> None:
             if text and item is not None:
                 self.walk.wait()
-                self.deck_app.decide(lambda deck: deck.note(item.subject, text=text), seen)
+                self.services.decide(lambda deck: deck.note(item.subject, text=text), seen)
 
         if item is not None:
-            self.deck_app.push_screen(
+            self.app.push_screen(
                 AskLine(
                     Content(f"A note on {visible_line(item.subject, 60)}"),
                     Content("It is kept in the log and shown under History; it answers nothing and changes no state."),

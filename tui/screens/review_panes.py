@@ -135,7 +135,7 @@ class Panes(Answering):
         draft = self.draft(item)
         return present.Desk(
             glyphs=self.glyphs,
-            key=self.deck_app.shown_key,
+            key=self.services.shown_key,
             widths=self._widths(),
             proposal=self.proposal(item),
             own_words=bool(draft is not None and draft.text),

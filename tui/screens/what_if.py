@@ -20,7 +20,7 @@ from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from tui.present import what_if as present
 from tui.present.state_counts import count_lines
-from tui.screens.asking import Asking
+from tui.screens.history_query import HistoryQueryScreen
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.record_table import Column, RecordTable
 from tui.widgets.value_field import ValueField
@@ -37,7 +37,7 @@ BUSY_SECONDS: Final = 0.3
 KNOBS: Final = {knob.name: knob for knobs in present.GROUPS.values() for knob in knobs}
 
 
-class WhatIf(Asking):
+class WhatIfScreen(HistoryQueryScreen):
     """Left (above, where the terminal is narrow) the thresholds, right what would be otherwise."""
 
     place = "what_if"
@@ -65,7 +65,7 @@ class WhatIf(Asking):
             self.turns = turns
 
         def can_replace(self, message: Message) -> bool:
-            return isinstance(message, WhatIf.Replayed)
+            return isinstance(message, WhatIfScreen.Replayed)
 
     def __init__(self) -> None:
         super().__init__()
@@ -299,7 +299,7 @@ class WhatIf(Asking):
         if self.field is not None:
             self.table.focus()
         elif key := self.table.cursor_key:
-            self.deck_app.open_record("patterns", key, tab="Why")
+            self.services.open_record("patterns", key, tab="Why")
 
     def copy_text(self) -> str:
         """The id under the cursor."""

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tests.tui.story import Story
-from tui.screens.review import ReviewPlace
+from tui.screens.review import ReviewScreen
 from tui.widgets.answer_list import AnswerList
 from tui.widgets.text_pane import TextPane
 
@@ -15,10 +15,10 @@ OTHER_TWIN = "pat-error-type-not-assignable-001"
 POOL = "pat-error-pool-timeout-009"
 
 
-def desk(told: Story) -> ReviewPlace:
+def desk(told: Story) -> ReviewScreen:
     """The review desk, in front."""
     place = told.place
-    assert isinstance(place, ReviewPlace)
+    assert isinstance(place, ReviewScreen)
     return place
 
 

@@ -13,7 +13,7 @@ from core.config.settings import Settings
 from core.project.project import Project
 from tests.tui.story import NOW, Story, story
 from tui.screens import context
-from tui.screens.context import ContextPlace
+from tui.screens.context import ContextScreen
 from tui.widgets.bars import ItemLine
 from tui.widgets.text_pane import TextPane
 from tui.widgets.value_field import ValueField
@@ -41,14 +41,14 @@ def marked(told: Story) -> list[str]:
 
 def injected(told: Story, loop_id: str) -> list[str]:
     """The patterns on a loop's record, as the files say."""
-    events = Project(told.app.deck.project, Settings(), by="", clock=lambda: NOW, cache=False).load().snapshot.events
+    events = Project(told.app.project.project, Settings(), by="", clock=lambda: NOW, cache=False).load().snapshot.events
     return [event.pattern_id for event in events if event.kind == "injected" and event.loop_id == loop_id]
 
 
-async def at_task(told: Story, task: str = TASK) -> ContextPlace:
+async def at_task(told: Story, task: str = TASK) -> ContextScreen:
     await told.go("context")
     place = told.place
-    assert isinstance(place, ContextPlace)
+    assert isinstance(place, ContextScreen)
     place.preview(task)
     await told.pilot.pause()
     await told.settled()
@@ -249,7 +249,7 @@ async def test_the_patterns_of_a_loops_task_go_on_its_record_once(sample: Path, 
         assert injected(told, loop.id) == [*before, *new]
         ended = next(loop for loop in told.app.view.snapshot.loops.values() if loop.status.ended)
         with pytest.raises(Refused, match="has ended"):
-            context._recorded(told.app.deck, ended.id, told.app.view.injection(task))
+            context._recorded(told.app.project, ended.id, told.app.view.injection(task))
 
 
 async def test_a_task_that_nothing_fits_and_a_project_without_loops_say_so(sample: Path, home: Path) -> None:
@@ -328,7 +328,7 @@ async def test_the_copy_is_the_exact_context(sample: Path, home: Path) -> None:
 async def test_the_task_is_remembered(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
         await at_task(told)
-        kept = told.app.kept
+        kept = told.app.user_state
     assert kept.get_here("context-task") == TASK
 
 
@@ -360,7 +360,7 @@ async def test_without_a_task_the_running_loops_and_last_tasks_are_there_to_be_t
         assert told.in_focus(told.table), "the cursor is where enter takes a task, not in a prompt that eats keys"
         await told.press("j", "enter")
         await told.settled()
-        assert told.app.kept.get_here("context-task").startswith("Fix null customer crash")
+        assert told.app.user_state.get_here("context-task").startswith("Fix null customer crash")
         await told.sees("by bound", "score")
         assert "running loops and last tasks" not in told.text()
         await told.press("slash", "ctrl+u", "enter")

@@ -8,7 +8,7 @@ from core.records.decisions import Verb
 from core.state.review_items import HELD
 from tests.tui.screens.review_story import at_question, desk, flat, front, pane, row
 from tests.tui.story import Story, story
-from tui.screens.bulk import Bulk
+from tui.screens.bulk_decision import BulkDialog
 from tui.widgets.text_pane import TextPane
 
 NULL = "pat-error-null-check-015"
@@ -89,7 +89,7 @@ async def test_many_held_texts_are_approved_at_once_in_patterns(sample: Path, ho
         keys = list(told.table.keys)
         assert len(keys) > 5 and all("⊙ held" in told.row(key) for key in keys[:5])
         await told.press("M", "a")
-        assert isinstance(told.app.screen, Bulk)
+        assert isinstance(told.app.screen, BulkDialog)
         await told.sees(f"Approve {len(keys)} patterns?", "get another context")
         await told.decides("enter")
         assert not told.app.view.board.held.any()

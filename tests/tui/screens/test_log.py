@@ -143,7 +143,7 @@ async def test_a_log_that_is_not_as_it_was_written_says_so_at_its_top(sample: Pa
     async with story(sample, home, size=(80, 24)) as told:
         await told.go("log")
         assert "not as it was written" not in told.text() and "error" not in told.text().splitlines()[0]
-        ledger = told.app.deck.project.ledger
+        ledger = told.app.project.project.ledger
         lines = ledger.read_bytes().splitlines(keepends=True)
         lines[0] = lines[0].replace(b'"reason":"', b'"reason":"Not ', 1)
         ledger.write_bytes(b"".join(lines))

@@ -14,8 +14,8 @@ from core.records.loops import LoopStatus
 from tests.tui.story import NOW, Story, copy_tree, story
 from tui.present.loops import TABS
 from tui.screens.dialogs import Preview
-from tui.screens.loops import LoopsPlace
-from tui.screens.review import ReviewPlace
+from tui.screens.loops import LoopsScreen
+from tui.screens.review import ReviewScreen
 from tui.widgets.text_pane import TextPane
 
 
@@ -59,7 +59,7 @@ async def test_the_story_of_a_loop_is_read_when_it_is_looked_at(sample: Path, ho
         for _ in range(TABS.index("Iterations")):
             await told.press("right_square_bracket")
         await told.settled()
-        story_read = told.app.deck.story(key)
+        story_read = told.app.project.story(key)
         assert len(story_read.iterations) > 3
         for iteration in story_read.iterations:
             assert iteration.result.split("\n")[0][:60] in details(told)
@@ -160,7 +160,7 @@ async def test_a_finished_loop_offers_what_it_has_learned(sample: Path, home: Pa
         await told.until(lambda: told.place.place == "review", "Review in front")
         await told.sees("Extract what this loop has learned?")
         place = told.place
-        assert isinstance(place, ReviewPlace)
+        assert isinstance(place, ReviewScreen)
         await told.until(lambda: place.item is not None and place.item.subject == OFFERING, "the loop's question")
 
 
@@ -230,7 +230,7 @@ async def test_errors_of_a_debug_session_change_the_outcome_at_once(sample: Path
 def learned(told: Story, key: str) -> str:
     """The cell of a column that only wide terminals show."""
     place = told.place
-    assert isinstance(place, LoopsPlace)
+    assert isinstance(place, LoopsScreen)
     return place.cells(key)["patterns"].plain
 
 
@@ -254,7 +254,7 @@ async def test_what_another_process_injects_and_records_shows_at_once(sample: Pa
         await told.settled()
         assert "No pattern was injected" in details(told)
         pattern = next(iter(told.app.view.snapshot.patterns))
-        other = Project(told.app.deck.project, Settings(), by="hook", clock=lambda: NOW, cache=False)
+        other = Project(told.app.project.project, Settings(), by="hook", clock=lambda: NOW, cache=False)
         other.load()
         one = Event(id="e-1", at=NOW, kind="injected", pattern_id=pattern, loop_id=key, by="hook")
         other.record(one)

@@ -8,17 +8,17 @@ import pytest
 from core.ledger.ledger import FILE as LEDGER
 from tests.tui.story import Story, copy_tree, story
 from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, attempt_key, earlier_key, parts, session_key, task_key
-from tui.screens.memory import MemoryPlace
-from tui.screens.replay import Replay
+from tui.screens.memory import MemoryScreen
+from tui.screens.replay import ReplayScreen
 from tui.widgets.filter_line import FilterLine
 from tui.widgets.text_pane import TextPane
 
 ENDED, RUNNING = "task-001", "task-002"
 
 
-async def in_memory(told: Story) -> MemoryPlace:
+async def in_memory(told: Story) -> MemoryScreen:
     await told.go("memory")
-    assert isinstance(told.place, MemoryPlace)
+    assert isinstance(told.place, MemoryScreen)
     return told.place
 
 
@@ -82,7 +82,7 @@ async def test_enter_and_the_arrows_fold_and_unfold(sample: Path, home: Path) ->
         assert "task" not in kinds(told)
         await told.press("enter")
         assert len(told.table.keys) == rows
-        assert json.loads(told.app.kept.get_here("memory-folded"))[TASKS] is False
+        assert json.loads(told.app.user_state.get_here("memory-folded"))[TASKS] is False
 
 
 async def test_a_filter_shows_the_task_of_an_attempt_that_matches(sample: Path, home: Path) -> None:
@@ -191,7 +191,7 @@ async def test_one_key_leads_to_loop_patterns_and_reflections(sample: Path, home
         for leave in ("6", "escape"):
             await told.press(leave)
             assert told.place.place == "memory"
-            assert told.app.kept.get_here("patterns-filter") == "type:anti"
+            assert told.app.user_state.get_here("patterns-filter") == "type:anti"
             await told.go("patterns")
             assert (told.table.keys, told.table.cursor_key) == (mine, under), "the own filter stands again"
             await told.go("memory")
@@ -206,7 +206,7 @@ async def test_one_key_leads_to_loop_patterns_and_reflections(sample: Path, home
         wanted = links.reflections_of(told.app.view.snapshot.attempts[f"{ENDED}.2"])[0].id
         await told.press("enter", "right")
         player = told.place
-        assert isinstance(player, Replay)
+        assert isinstance(player, ReplayScreen)
         await told.until(lambda: player.position == 1, "the second action")
         await told.press("r")
         await told.until(
@@ -214,7 +214,9 @@ async def test_one_key_leads_to_loop_patterns_and_reflections(sample: Path, home
         )
         assert told.place.effect("back") == "back to the player"
         await told.press("escape")
-        await told.until(lambda: isinstance(told.place, Replay) and told.place.position == 1, "the player at its place")
+        await told.until(
+            lambda: isinstance(told.place, ReplayScreen) and told.place.position == 1, "the player at its place"
+        )
         await told.press("escape")
         for key in "lpro":
             await at(told, TASKS)

@@ -12,7 +12,7 @@ from core.demo.sample import copy_sample
 from core.metrics.dashboard import metrics_of
 from core.metrics.sections import figures_of
 from tests.tui.story import NOW, Story, story
-from tui.screens.metrics import MetricsPlace
+from tui.screens.metrics import MetricsScreen
 
 SECTIONS = ["Patterns", "Evidence", "Success", "Iterations", "Coming", "Judged", "Questions", "Causes", "Mirror"]
 
@@ -31,7 +31,7 @@ async def test_a_walk_through_the_sections(tmp_path: Path, monkeypatch: pytest.M
     async with story(project, tmp_path, size=(80, 24)) as told:
         await told.go("metrics")
         place = told.place
-        assert isinstance(place, MetricsPlace)
+        assert isinstance(place, MetricsScreen)
         figures = {figure.title: figure for figure in figures_of(metrics_of(told.app.view, "ana"))}
         assert list(figures) == SECTIONS
         for title in SECTIONS:

@@ -16,7 +16,7 @@ from tests.tui.story import NOW, Story, make_app, story
 from tui.present import patterns as present
 from tui.present.glyphs import DRAWN
 from tui.present.patterns import TABS
-from tui.screens.bulk import Bulk
+from tui.screens.bulk_decision import BulkDialog
 from tui.screens.dialogs import AskLine
 from tui.widgets.filter_line import FilterLine
 from tui.widgets.text_pane import TextPane
@@ -212,7 +212,7 @@ async def test_many_are_marked_and_decided_together(sample: Path, home: Path) ->
         assert told.table.marked == set(keys[:2])
         await told.sees("2 marked", "promote 2")
         await told.press("p")
-        assert isinstance(told.app.screen, Bulk)
+        assert isinstance(told.app.screen, BulkDialog)
         await told.press("escape")
         assert state_of(told, keys[0]) is Maturity.ESTABLISHED
         assert told.table.marked == set(keys[:2])
@@ -352,10 +352,10 @@ async def test_the_order_is_kept_between_runs(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
         await told.go("patterns")
         await told.press("S", "S")
-        kept = dict(told.app.kept.values)
+        kept = dict(told.app.user_state.values)
         order = list(told.table.keys)
     app = make_app(sample, home)
-    app.kept.values = kept
+    app.user_state.values = kept
     async with app.run_test(size=(120, 40)) as pilot:
         again = Story(app, pilot)
         await again.until(lambda: app.progress is None, "the first load")

@@ -78,7 +78,7 @@ async def test_learnings_that_recur_unfold_and_give_a_pattern_that_undo_takes_ba
         assert "v by learning" in told.key_line()
         await told.press("v")
         await told.settled()
-        clusters = told.app.deck.recurring()
+        clusters = told.app.project.recurring()
         most = clusters[0]
         assert list(told.table.keys) == [cluster.id for cluster in clusters]
         assert told.row(most.id).split()[1:6] == ["3", "▸", "Reset", "the", "shared"]
@@ -137,11 +137,11 @@ async def test_grouping_is_filtered_kept_and_left_for_a_single_reflection(sample
         assert list(told.table.keys) == []
         await told.filter("fixtures kind:success")
         assert len(told.table.keys) == 1
-        assert told.app.kept.get_here("reflections-grouped") == "yes"
+        assert told.app.user_state.get_here("reflections-grouped") == "yes"
         told.place.go_to(one)
         await told.pilot.pause()
         assert told.table.cursor_key == one and "when ↓" in told.text()
-        assert told.app.kept.get_here("reflections-grouped") == ""
+        assert told.app.user_state.get_here("reflections-grouped") == ""
 
 
 async def test_a_draft_is_called_one(sample: Path, home: Path) -> None:

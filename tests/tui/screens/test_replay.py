@@ -11,25 +11,25 @@ from tests.tui.story import Story, story
 from tui.present.memory_tree import attempt_key
 from tui.screens import replay as screen
 from tui.screens.help import Help
-from tui.screens.replay import Replay
+from tui.screens.replay import ReplayScreen
 from tui.widgets.text_pane import TextPane
 from tui.widgets.timeline import Timeline
 
 ENDED, RUNNING = "task-001", "task-002"
 
 
-async def opened(told: Story, task_id: str, number: int) -> Replay:
+async def opened(told: Story, task_id: str, number: int) -> ReplayScreen:
     await told.go("memory")
     told.place.go_to(attempt_key(f"{task_id}.{number}"))
     await told.settled()
     await told.press("enter")
     await told.settled()
-    assert isinstance(told.place, Replay)
+    assert isinstance(told.place, ReplayScreen)
     return told.place
 
 
 def detail(told: Story, task_id: str, number: int) -> AttemptDetail:
-    return read_attempt(told.app.deck.project, task_id, number)
+    return read_attempt(told.app.project.project, task_id, number)
 
 
 def text(told: Story) -> str:

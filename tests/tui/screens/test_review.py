@@ -250,9 +250,9 @@ async def test_a_small_screen_shows_one_pane_at_a_time_and_every_answer(sample: 
 
 
 def _is_seen(place: object, name: str) -> bool:
-    from tui.screens.review import ReviewPlace
+    from tui.screens.review import ReviewScreen
 
-    assert isinstance(place, ReviewPlace)
+    assert isinstance(place, ReviewScreen)
     return bool(place.query_one(f"#review-{name}", TextPane).size.height)
 
 
@@ -299,7 +299,7 @@ async def test_what_is_foretold_by_words_says_so_until_vectors_are_there(
             await at_question(told, INVERSION)
             assert "~ 1/4 loops" in row(told, "a")
             assert pane(told, "consequence").startswith("~ by words yet: 0 of 40 texts have a vector\n")
-            await asyncio.to_thread(told.app.deck.embed_missing, told.app._vectors._tell)
+            await asyncio.to_thread(told.app.project.embed_missing, told.app._vectors._tell)
             await told.until(lambda: "~" not in row(told, "a"), "the forecast by meaning")
             await told.settled()
             assert "by words" not in pane(told, "consequence")

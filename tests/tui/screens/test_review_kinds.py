@@ -44,7 +44,7 @@ from tests.tui.screens.review_story import (
     waiting,
 )
 from tests.tui.story import NOW, Story, story
-from tui.app import DeckApp
+from tui.app import RalphdeckApp
 from tui.present.decisions import decision_text
 from tui.present.glyphs import DRAWN
 from tui.present.memory_tree import session_key
@@ -88,7 +88,7 @@ async def test_an_inversion_is_reworded_and_given_an_alternative_before_it_is_ac
         assert "in your words" in pane(told, "proposal") and "double negative" in flat(told, "proposal")
         await told.press("e", "escape")
         assert waiting(told) == before
-        monkeypatch.setattr(DeckApp, "edit_text", lambda app, text: text.replace("never splitting", "splitting"))
+        monkeypatch.setattr(RalphdeckApp, "edit_text", lambda app, text: text.replace("never splitting", "splitting"))
         await told.press("E")
         await told.settled()
         assert "polarity reads well" in pane(told, "proposal")
@@ -370,7 +370,7 @@ async def test_the_minutes_that_one_has_are_planned_and_come_to_an_end(sample: P
 
 async def test_where_nothing_may_be_written_every_answer_says_so(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
-        told.app.deck.is_readonly = True
+        told.app.project.is_readonly = True
         await at_question(told, INVERSION)
         assert UNRECONCILED not in {item.kind for item in told.app.view.queue}
         await told.sees("read-only", "if you press a")

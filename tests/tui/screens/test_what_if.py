@@ -13,18 +13,18 @@ from core.records.patterns import Maturity
 from core.state.project_state import ProjectState
 from tests.tui.story import Story, story
 from tui.screens.help import Help
-from tui.screens.patterns import PatternsPlace
-from tui.screens.what_if import WhatIf
+from tui.screens.patterns import PatternsScreen
+from tui.screens.what_if import WhatIfScreen
 from tui.widgets.value_field import ValueField
 
 HALF_LIFE = "maturity.half_life_days"
 
 
-async def at_trial(told: Story, place: str = "patterns") -> WhatIf:
+async def at_trial(told: Story, place: str = "patterns") -> WhatIfScreen:
     await told.go(place)
     await told.press("t")
     await told.settled()
-    assert isinstance(told.place, WhatIf)
+    assert isinstance(told.place, WhatIfScreen)
     return told.place
 
 
@@ -167,7 +167,7 @@ async def test_enter_goes_to_the_patterns_and_on_to_one_of_them(sample: Path, ho
         await told.press("enter")
         await told.settled()
         place = told.place
-        assert isinstance(place, PatternsPlace)
+        assert isinstance(place, PatternsScreen)
         assert place.table.cursor_key == key
         await told.sees("if unused", "Why")
         await told.go("review")
@@ -264,7 +264,7 @@ async def test_help_tells_its_keys_and_numbers_on_the_list_go_to_places(sample: 
         await told.press("escape", "tab", "1")
         await told.until(lambda: told.place.place == "loops", "Loops in front")
         await told.go("patterns")
-        assert isinstance(told.place, PatternsPlace)
+        assert isinstance(told.place, PatternsScreen)
 
 
 @pytest.mark.parametrize("size", [(40, 12), (117, 30)], ids=str)

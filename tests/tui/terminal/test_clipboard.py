@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from textual.content import Content
+
+from tests.tui.story import story
+from tui.present.markdown import record_markdown
+from tui.terminal.clipboard import MOST_BYTES, copyable, load_into_tmux, terminal_way
+from tui.widgets.line_view import fit
+from tui.widgets.text_pane import TextPane
+
+
+def test_what_terminals_take_is_copied_and_nothing_of_it_acts() -> None:
+    assert copyable("a\x1b]52;c;x\x07b")[0].isprintable()
+    assert copyable("é" * 10) == ("é" * 10, False)
+    text, cut = copyable("漢" * MOST_BYTES)
+    assert cut and len(text.encode()) == MOST_BYTES - MOST_BYTES % 3
+
+
+@pytest.mark.parametrize(
+    ("environment", "word"),
+    [({}, "OSC 52"), ({"SSH_TTY": "/dev/pts/1"}, "over ssh"), ({"TMUX": "x"}, "set-clipboard on")],
+)
+def test_it_tells_which_way_a_copy_goes(environment: dict[str, str], word: str) -> None:
+    assert word in terminal_way(environment)
+
+
+def fake_tmux(folder: Path, clipboard: str) -> None:
+    script = folder / "tmux"
+    script.write_text(
+        f'#!/bin/sh\ncase "$1" in load-buffer) cat > "{folder}/got" ;; show-options) echo {clipboard} ;; esac\n'
+    )
+    script.chmod(0o755)
+
+
+async def test_tmux_gets_the_text_and_is_asked_whether_it_passes_it_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    fake_tmux(tmp_path, "external")
+    assert "clipboard of the terminal" in (await load_into_tmux("a `b` $c") or "")
+    assert (tmp_path / "got").read_text() == "a `b` $c"
+    fake_tmux(tmp_path, "off")
+    assert "set-clipboard on" in (await load_into_tmux("x") or "")
+    monkeypatch.setenv("PATH", str(tmp_path / "none"))
+    assert await load_into_tmux("x") is None
+
+
+def test_a_record_as_markdown_cannot_break_out_of_it() -> None:
+    text = record_markdown("pat-*x*\n# fake", [("rate", "80 %"), ("flags", "")], [("Why", "a ```` b\n## no heading")])
+    assert text.startswith("## pat-\\*x\\*")
+    assert "\n# fake" not in text and "- rate: 80 %" in text and "flags" not in text
+    assert "`````text\na ```` b\n## no heading\n`````" in text
+
+
+async def test_copying_selections_rows_and_details(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.press("Y")
+        assert "- status: running\n- iteration: 2 of 15\n" in told.app.clipboard
+        await told.go("patterns")
+        key = told.table.cursor_key or ""
+        await told.press("y")
+        assert told.app.clipboard == key and "OSC 52" in told.toasts()[-1]
+        await told.press("Y")
+        copied = told.app.clipboard
+        assert copied.startswith(f"## {key}\n") and "### Overview" in copied
+        assert re.search(r"- state: proven\n(- flags: pinned\n)?- type: (error|success) pattern\n", copied), "no marks"
+        assert re.search(r"- 90 % interval: \d+ % to \d+ %\n", copied)
+
+        row = told.row(key)
+        await told.pilot.mouse_down(told.table, offset=(2, 1))
+        await told.pilot.hover(told.table, offset=(12, 1))
+        await told.pilot.mouse_up(told.table, offset=(12, 1))
+        assert told.app.screen.get_selected_text() == row[2:13].rstrip()
+        await told.press("ctrl+c")
+        assert told.app.clipboard == row[2:13].rstrip() and told.app.is_running
+        assert told.table.cursor_key == key, "the end of a drag is no click"
+
+        pane = told.place.query_one(TextPane)
+        await told.pilot.mouse_down(pane, offset=(1, 0))
+        await told.pilot.hover(pane, offset=(5, 1))
+        await told.pilot.mouse_up(pane, offset=(5, 1))
+        first = pane.plain.splitlines()
+        assert (told.app.screen.get_selected_text() or "").splitlines()[0] == first[0]
+        await told.press("y")
+        assert told.app.clipboard.splitlines()[0] == first[0]
+        assert not told.app.screen.selections
+
+
+WIDE = (
+    "漢字かな交じり",
+    "e\u0301a\u0308\u0323" * 9,
+    "👩‍👩‍👧‍👦👨🏽‍💻",
+    "🇩🇪🇫🇷🇯🇵",
+    "❤️1️⃣☠️",
+    "각각 한국어",
+    "ＡＢＣ",
+    "שלום",
+    "\u200b\u202e",
+)
+
+
+async def test_every_line_is_as_wide_as_the_screen_whatever_stands_in_it(tmp_path: Path, home: Path) -> None:
+    project = tmp_path / "wide"
+    folder = project / ".aiwg/ralph/shared/patterns"
+    folder.mkdir(parents=True)
+    records = ",".join(
+        f'{{"pattern_id":"pat-error-{text}-{n}","error_pattern":"{text * 9}","fix_description":"{text * 30}",'
+        f'"usage_count":{n},"success_rate":0.5,"tags":["{text}"]}}'
+        for n, text in enumerate(WIDE)
+    )
+    (folder / "error-patterns.json").write_text(f'{{"patterns":[{records}]}}')
+    async with story(project, home, size=(83, 24), density="comfortable") as told:
+        for keys in (
+            ("2",),
+            ("G", "enter"),
+            ("escape", "question_mark"),
+            ("escape", "d"),
+            ("escape", "V"),
+            ("escape", "3"),
+        ):
+            await told.press(*keys)
+            await told.settled()
+            for line in told.text().splitlines():
+                assert cell_len(line) == 83, line
+
+
+def test_an_emoji_is_never_cut_in_half() -> None:
+    for text in WIDE:
+        for width in range(1, 12):
+            assert fit(Content(text), width).cell_length == width

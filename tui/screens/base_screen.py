@@ -1,0 +1,389 @@
+"""What all places share: the frame, the way a new view reaches them, and how an action finds its method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, Final
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.content import Content
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input
+
+from core.base.text import visible_line
+from core.records.snapshot import Delta
+from core.state.project_state import ProjectState
+from tui.actions import DECIDING, EXPORTING, GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
+from tui.present.glyphs import Glyphs
+from tui.present.markdown import record_markdown
+from tui.services import Services, services_of
+from tui.state.back_stack import FollowedLink
+from tui.state.saved_views import SavedView
+from tui.widgets.bars import Item, ItemLine, KeyLine, TopBar
+from tui.widgets.record_table import RecordTable
+from tui.widgets.text_pane import TextPane
+
+_MOVES: Final = frozenset({"down", "up", "first", "last", "page_down", "page_up"})
+
+
+class BaseScreen(Screen[None], inherit_bindings=False):
+    """One place of the dashboard. Subclasses set `place`, compose content, and implement `refresh_view`.
+
+    An action `<id>` is carried out by `do_<id>`; `why_not` says why it can't be at the moment.
+    """
+
+    place: ClassVar[str] = ""
+    ABOUT: ClassVar[str] = ""
+    """What the place is for, for the help."""
+    AUTO_FOCUS = "RecordTable, TextPane"
+    BINDINGS: ClassVar[list[BindingType]] = []
+
+    def __init_subclass__(cls) -> None:
+        if cls.place:
+            cls.BINDINGS = [*bindings_of(cls.place)]
+        super().__init_subclass__()
+
+    def __init__(self) -> None:
+        super().__init__(id=self.place)
+        self._seen = -1
+        self._pending = Delta()
+
+    # What subclasses provide
+
+    def compose_content(self) -> ComposeResult:
+        """The widgets between top bar and key line."""
+        raise NotImplementedError
+
+    def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
+        """Show a newer view. `delta` tells what changed since the last call; None = show everything anew."""
+        raise NotImplementedError
+
+    def embedding(self, done: int, total: int) -> None:
+        """Vectors by which records are found by meaning are being made; so many of all are there."""
+
+    def why_not(self, action: str) -> str | None:
+        """Why an action can't be carried out now, for a person; None if it can."""
+        return None
+
+    def subject(self) -> str:
+        """What the keys act on, as a person calls it; untrusted, "" if there is nothing."""
+        return ""
+
+    def wording(self, action: str) -> str | None:
+        """Another label than the registry's, such as the consequence of a decision."""
+        return None
+
+    def effect(self, action: str) -> str | None:
+        """What an action would do to what is under the cursor, for the help, where there is room for words."""
+        return self._back_text() if action == "back" and self.leads_back() else self.wording(action)
+
+    def listed(self) -> frozenset[str]:
+        """Actions whose keys stand on the screen already: the key line leaves them out."""
+        return frozenset()
+
+    def go_to(self, key: str) -> None:
+        """Put the cursor on a record, taking the filter off where it hides it."""
+
+    def be_led(self, link: FollowedLink, show: Callable[[BaseScreen], None]) -> None:
+        """Show what a link leads to.
+
+        Args:
+            show: Does it.
+        """
+        show(self)
+        self.refresh_frame()
+
+    def leave_link(self, link: FollowedLink, *, back: bool) -> None:
+        """Be as before the link when the user comes here again.
+
+        Args:
+            back: Whether the user goes back along it, rather than on to another place.
+        """
+
+    def leads_back(self) -> bool:
+        """Whether a link led here, and nothing here is to be left first."""
+        link = self.services.link
+        return link is not None and link.place == self.place and not self.selections
+
+    def again(self) -> Callable[[], BaseScreen] | None:
+        """Makes a screen that lies over a place as it stands now, for who comes back along a link; None for others."""
+        return None
+
+    def present_view(self) -> SavedView:
+        """What is shown now, to be saved under a name."""
+        return SavedView("", self.place if self.place in PLACES else "loops")
+
+    def show_view(self, view: SavedView) -> None:
+        """Show what a saved view holds besides its place."""
+
+    def answered(self, *, decided: bool) -> None:
+        """A decision is on disk, or was refused."""
+
+    def tick(self) -> None:
+        """Called every second while the place is shown: draw times anew."""
+
+    # The frame
+
+    @property
+    def services(self) -> Services:
+        """What the app does for its screens."""
+        return services_of(self.app)
+
+    @property
+    def view(self) -> ProjectState:
+        """The newest view."""
+        return self.services.view
+
+    @property
+    def glyphs(self) -> Glyphs:
+        """The marks in use."""
+        return self.services.glyphs
+
+    def compose(self) -> ComposeResult:
+        """Top bar, content, key line."""
+        yield TopBar()
+        yield from self.compose_content()
+        yield KeyLine()
+
+    @property
+    def whole(self) -> bool:
+        """Whether all widgets are there: an app that is told to leave may stop in the middle of composing."""
+        return bool(self.query(KeyLine))
+
+    def on_mount(self) -> None:
+        """Show what there is."""
+        self.catch_up()
+
+    def on_screen_resume(self) -> None:
+        """Show what happened while another place was in front."""
+        self.catch_up()
+
+    def changed(self, delta: Delta) -> None:
+        """Note a change; show it if this place is in front."""
+        self._pending |= delta
+        if self.is_current and self.is_mounted:
+            self.catch_up()
+
+    def catch_up(self, *, anew: bool = False) -> None:
+        """Show the newest view, if it is newer than what is shown."""
+        if not self.whole:
+            return
+        for table in self.query(RecordTable):
+            table.space(self.services.row_lines)
+        view = self.view
+        number = view.snapshot.number
+        if anew or self._seen < 0:
+            self.refresh_view(view, None)
+        elif self._pending or number != self._seen:
+            self.refresh_view(view, self._pending)
+        self._seen, self._pending = number, Delta()
+        self.refresh_frame()
+
+    def refresh_frame(self) -> None:
+        """Draw the top bar and the key line."""
+        if not self.is_mounted:
+            return
+        bar, keys = self.query_one(TopBar), self.query_one(KeyLine)
+        left, right = self.services.top_items(self.place)
+        bar.show(left, right)
+        keys.show(*self._key_items())
+
+    def _key_items(self) -> tuple[list[Item], list[Item]]:
+        offered: list[Item] = []
+        disabled: list[Item] = []
+        for action in sorted(actions_of(self.place), key=lambda action: GROUPS.index(action.group)):
+            if not action.shown or action.id in {"help", "undo"} | self.listed():
+                continue
+            if self.reason_against(action.id) is None:
+                offered.append(self._key_item(action.id, self.wording(action.id) or action.label))
+            else:
+                disabled.append(self._disabled_item(action.id, action.label, first=not disabled))
+        right = [self._key_item("help", "help")]
+        if self.reason_against("undo") is None and (last := self.services.undo_hint()):
+            right.insert(0, self._key_item("undo", last))
+        if self.leads_back():
+            right.insert(0, self._key_item("back", self._back_text()))
+        return offered + disabled, right
+
+    def _back_text(self) -> str:
+        """Where `back` leads along a link."""
+        link = self.services.link
+        if link is None:
+            return "back"
+        return "back to the player" if link.again is not None else f"back to {PLACES[link.start][1]}"
+
+    def _disabled_item(self, action: str, label: str, *, first: bool) -> Item:
+        """A key that can't act now; a click on it says why, as the key does."""
+        mark = "not now: " if first else ""
+        return Item(Content.styled(f"{mark}{self.services.shown_key(action)} {label}", "$quiet"), action)
+
+    def _key_item(self, action: str, label: str) -> Item:
+        key = self.services.shown_key(action)
+        return Item(Content.assemble((key, "$accent bold"), " ", (visible_line(label), "$foreground")), action)
+
+    @on(ItemLine.Clicked)
+    async def _clicked(self, message: ItemLine.Clicked) -> None:
+        if isinstance(message.line, TopBar | KeyLine):
+            message.stop()
+            await self.run_action(f"screen.act('{message.value}')")
+
+    # Actions
+
+    async def action_act(self, action: str) -> None:
+        """Carry an action out, or say why it can't be."""
+        reason = self.reason_against(action)
+        if reason is not None:
+            if not self._is_plain_to_see(action):
+                self.services.say(reason, severity="warning")
+            return
+        if action in DECIDING and self.services.jump_guard.blocks(self.services.key_queue.typed_at):
+            key = self.services.shown_key(action)
+            self.services.say(f"{key} ignored: this came up only a moment ago; press it again", severity="warning")
+            return
+        if action.startswith("go_"):
+            self.services.go(action.removeprefix("go_"))
+            return
+        handler = getattr(self, f"do_{action}", None) or getattr(self.services, f"do_{action}")
+        result = handler()
+        if result is not None:
+            await result
+        self.refresh_frame()
+
+    @staticmethod
+    def _is_plain_to_see(action: str) -> bool:
+        """Whether it needs no message why an action cannot be carried out: the user is there, or has left all."""
+        return action == "back" or action.startswith("go_")
+
+    def reason_against(self, action: str) -> str | None:
+        """Why an action can't be carried out now: what the place says, else what holds in all of them."""
+        if self.services.project.is_readonly and action in WRITING:
+            return "read-only: nothing is decided here; start without --readonly"
+        if self.services.project.is_readonly and self.services.is_web and action in EXPORTING:
+            return "read-only: a browser that only looks writes no files"
+        return self.why_not(action) or self._why_not_anywhere(action)
+
+    def _why_not_anywhere(self, action: str) -> str | None:
+        curation = self.view.snapshot.curation
+        if action == f"go_{self.place}":
+            return f"this is {SCREENS[self.place]}"
+        if action == "undo" and not self.services.may_undo:
+            return "there is nothing to take back"
+        if action == "redo" and not curation.redoable:
+            return "nothing was taken back that could be repeated"
+        if action == "back" and self._is_common(action) and not self._can_go_back():
+            return "there is nothing to leave here"
+        return self._why_not_move(action) if action in _MOVES and self._is_common(action) else None
+
+    def _is_common(self, action: str) -> bool:
+        """Whether an action does here what it does in most places."""
+        name = f"do_{action}"
+        return getattr(type(self), name) is getattr(BaseScreen, name)
+
+    def _why_not_move(self, action: str) -> str | None:
+        mover = None if isinstance(self.focused, Input) else self._mover()
+        if isinstance(mover, RecordTable):
+            return _why_not_leap(mover, action) if mover.keys else "the list is empty"
+        if isinstance(mover, TextPane) and not mover.max_scroll_y:
+            return "all of this text is in sight"
+        return None
+
+    def _can_go_back(self) -> bool:
+        """Whether there is a selection, a link or anything else to leave."""
+        table = next(iter(self.query(RecordTable)), None)
+        return bool(self.selections) or self.leads_back() or (table is not None and self.focused is not table)
+
+    def _mover(self) -> RecordTable | TextPane | None:
+        """What the movement keys move: the focused table or text, else the first table."""
+        focused = self.focused
+        if isinstance(focused, RecordTable | TextPane):
+            return focused
+        if isinstance(focused, Input):
+            tables = self.query(RecordTable)
+            return tables.first() if tables else None
+        movers = [w for w in self.query("RecordTable, TextPane") if isinstance(w, RecordTable | TextPane)]
+        return movers[0] if movers else None
+
+    def do_down(self) -> None:
+        """One line down."""
+        if mover := self._mover():
+            mover.move(1)
+
+    def do_up(self) -> None:
+        """One line up."""
+        if mover := self._mover():
+            mover.move(-1)
+
+    def do_page_down(self) -> None:
+        """One page down."""
+        if mover := self._mover():
+            mover.move(mover.page)
+
+    def do_page_up(self) -> None:
+        """One page up."""
+        if mover := self._mover():
+            mover.move(-mover.page)
+
+    def do_first(self) -> None:
+        """To the first line."""
+        if mover := self._mover():
+            mover.move(-(10**9))
+
+    def do_last(self) -> None:
+        """To the last line."""
+        if mover := self._mover():
+            mover.move(10**9)
+
+    def do_next_pane(self) -> None:
+        """Focus the next pane."""
+        self.focus_next("RecordTable, TextPane, Input")
+
+    def do_previous_pane(self) -> None:
+        """Focus the previous pane."""
+        self.focus_previous("RecordTable, TextPane, Input")
+
+    def do_back(self) -> None:
+        """Leave a selection, else go back along a link, else from what has focus to the main list."""
+        if self.leads_back():
+            self.services.go_back()
+            return
+        self.clear_selection()
+        target: Widget | None = next(iter(self.query(RecordTable)), None)
+        if target is not None:
+            target.focus()
+
+    def do_copy(self) -> None:
+        """Copy what is selected, else what is under the cursor."""
+        text = self.get_selected_text() or self.copy_text()
+        if text:
+            self.clear_selection()
+            self.services.copy(text)
+        else:
+            self.services.say("nothing to copy here", severity="warning")
+
+    def do_copy_whole(self) -> None:
+        """Copy all about what is under the cursor, as Markdown."""
+        if text := self.copy_markdown():
+            self.services.copy(text)
+        else:
+            self.services.say("nothing to copy here", severity="warning")
+
+    def copy_text(self) -> str:
+        """What `y` copies."""
+        return ""
+
+    def copy_markdown(self) -> str:
+        """What `Y` copies: the texts that are shown, below each other."""
+        panes = [pane for pane in self.query(TextPane) if pane.display and pane.plain.strip()]
+        return record_markdown(self.subject() or SCREENS[self.place], (), [("", pane.plain) for pane in panes])
+
+
+def _why_not_leap(table: RecordTable, action: str) -> str | None:
+    """A leap that leads nowhere says so; a key that is held down to the end of a list need not."""
+    if action in {"first", "page_up"} and table.cursor == 0:
+        return "this is the first row"
+    if action in {"last", "page_down"} and table.cursor == len(table.keys) - 1:
+        return "this is the last row"
+    return None

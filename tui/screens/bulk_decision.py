@@ -1,0 +1,196 @@
+"""One decision about many patterns: one preview, one reason, one undo; it may be left while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import ClassVar, Final
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Input, Static
+from textual.worker import get_current_worker
+
+from core.base.text import plural
+from core.curation.curator import Decided
+from core.forecast.bulk import BulkForecast, foretell
+from core.project.project import Project
+from core.records.decisions import Verb
+from core.state.project_state import ProjectState
+from tui.present import bulk as present
+from tui.screens.dialogs import Dialog
+from tui.services import Services, services_of
+
+STEP_SECONDS: Final = 0.05
+"""Between two messages on how far it is."""
+LONGEST: Final = 500
+"""Characters of a reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """A decision that can be made about one pattern or many.
+
+    Attributes:
+        verb: As the ledger has it.
+        word: For people, capitalised.
+        effect: What it means, in a sentence.
+        asks: What has to be typed, "" for nothing.
+    """
+
+    verb: Verb
+    word: str
+    effect: str
+    asks: str = ""
+
+
+class BulkDialog(Dialog[bool]):
+    """Previews a decision about many patterns and carries it out. Dismissed with whether it was begun.
+
+    Args:
+        deed: What is decided.
+        subjects: Ids of the patterns.
+    """
+
+    ABOUT = "What the decision would change is counted first; each pattern gets a line of its own in the log."
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "leave", tooltip="Leave; what has begun goes on"),
+        Binding("enter", "go", "do it", tooltip="Decide about all of them, with one undo"),
+    ]
+
+    class Foretold(Message):
+        """What it would change is worked out."""
+
+        def __init__(self, forecast: BulkForecast) -> None:
+            super().__init__()
+            self.forecast = forecast
+
+    class Stepped(Message):
+        """So many patterns are worked out."""
+
+        def __init__(self, done: int, total: int) -> None:
+            super().__init__()
+            self.done = done
+            self.total = total
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, BulkDialog.Stepped)
+
+    class Ended(Message):
+        """It is decided, or refused; the app tells how it came out."""
+
+    def __init__(self, deed: Deed, subjects: Sequence[str]) -> None:
+        super().__init__()
+        self._deed = deed
+        self._subjects = tuple(subjects)
+        self._seen: ProjectState | None = None
+        self._begun = False
+
+    def compose(self) -> ComposeResult:
+        """Title, preview, reason, progress, keys."""
+        with Vertical(classes="dialog"):
+            yield Static(Content(f"{self._deed.word} {self._many}?"), classes="dialog--title")
+            yield Static(Content(f"{self._deed.effect} One undo takes it back."), classes="dialog--detail")
+            yield Static(Content(""), id="bulk-preview")
+            if self._deed.asks:
+                yield Input(placeholder=self._deed.asks, max_length=LONGEST)
+            yield Static(Content(""), id="bulk-progress")
+            yield Static(Content(""), classes="dialog--keys")
+
+    @property
+    def _many(self) -> str:
+        return plural(len(self._subjects), "pattern")
+
+    @property
+    def services(self) -> Services:
+        return services_of(self.app)
+
+    def on_mount(self) -> None:
+        """Work out what it would change; it can be decided before that is known."""
+        self._show(None)
+        self._tell_keys(Content.from_markup("[$accent b]enter[/] do it   [$accent b]esc[/] cancel"))
+        deck = self.services.project
+        self._seen = self.services.view
+
+        def foretold() -> None:
+            worker = get_current_worker()
+            forecast = foretell(deck, self._deed.verb, self._subjects, lambda: worker.is_cancelled)
+            if forecast is not None:
+                self.post_message(self.Foretold(forecast))
+
+        self.run_worker(foretold, thread=True, group="bulk", exclusive=True)
+
+    @on(Foretold)
+    def _foretold(self, message: Foretold) -> None:
+        if not self._begun:
+            self._show(message.forecast)
+
+    def _show(self, forecast: BulkForecast | None) -> None:
+        self.query_one("#bulk-preview", Static).update(present.preview(forecast, self.services.glyphs))
+
+    def _tell_keys(self, keys: Content) -> None:
+        self.query_one(".dialog--keys", Static).update(keys)
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        self.action_go()
+
+    def action_go(self) -> None:
+        """Decide, if the reason is there."""
+        if self._begun:
+            return
+        reason = ""
+        if self._deed.asks:
+            line = self.query_one(Input)
+            reason = line.value.strip()
+            if not reason:
+                self._tell_keys(
+                    Content.from_markup(
+                        "[$error]this is needed: it is kept with each decision[/]   [$accent b]esc[/] cancel"
+                    )
+                )
+                return
+            line.display = False
+        self._begun = True
+        self.workers.cancel_group(self, "bulk")
+        self.query_one(".dialog--title", Static).update(Content(f"{self._deed.word}: {self._many}"))
+        self._show_progress(0, len(self._subjects))
+        self.focus()
+        self._tell_keys(Content.from_markup("[$accent b]esc[/] leave it running: a message tells how it came out"))
+        self.services.decide(lambda deck: self._decided(deck, reason), self._seen)
+
+    def _decided(self, deck: Project, reason: str) -> Decided:
+        """Runs in the engine's thread."""
+        last = monotonic()
+
+        def progress(done: int, total: int) -> None:
+            nonlocal last
+            if done == total or monotonic() - last > STEP_SECONDS:
+                last = monotonic()
+                self.post_message(self.Stepped(done, total))
+
+        try:
+            return deck.decide_many(self._deed.verb, self._subjects, reason=reason, progress=progress)
+        finally:
+            self.post_message(self.Ended())
+
+    @on(Stepped)
+    def _stepped(self, message: Stepped) -> None:
+        self._show_progress(message.done, message.total)
+
+    def _show_progress(self, done: int, total: int) -> None:
+        self.query_one("#bulk-progress", Static).update(present.progress(done, total, self.services.glyphs))
+
+    @on(Ended)
+    def _ended(self) -> None:
+        if self.is_current:
+            self.dismiss(True)
+
+    def action_leave(self) -> None:
+        """Cancel it, or leave it running."""
+        self.dismiss(self._begun)

@@ -1,0 +1,310 @@
+"""Then and now: the project as of any past moment, and what changed since. Nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+from typing import ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Static
+
+from core.base.errors import BadInput
+from core.base.time_parsing import parse_past_time
+from core.history.as_of import view_at
+from core.history.changes import Changes, LoopChange, PatternChange, Question, changes_between
+from core.records.snapshot import Delta
+from core.records.times import day_of
+from core.state.project_state import ProjectState
+from tui.present import compare as present
+from tui.present.state_counts import count_lines
+from tui.screens.history_query import HistoryQueryScreen
+from tui.widgets.bars import Item, ItemLine
+from tui.widgets.record_table import Column, RecordTable
+from tui.widgets.value_field import ValueField
+
+SINCE, UNTIL = "since", "until"
+LAST_VISIT: Final = "last visit"
+NOW: Final = "now"
+DEFAULT_SINCE: Final = timedelta(days=7)
+"""How far to look back where no visit is known."""
+DAY: Final = timedelta(days=1)
+TYPED: Final = frozenset("0123456789-hdw")
+"""What a date, or how long ago, is typed of."""
+TALL: Final = 30
+"""Lines from which each state's count has a line and a bar of its own."""
+BESIDE: Final = 70
+"""Cells from which the two moments stand beside each other."""
+
+
+class CompareScreen(HistoryQueryScreen):
+    """Two moments, how many patterns each state had at both, and all that changed between them."""
+
+    place = "past"
+    ABOUT = (
+        "What was known at a past moment, scored as of then, and what changed since: states that turned, with the "
+        "decision or the results that did it, new and gone patterns, questions, decisions, loops. Type a day such as "
+        "2026-11-15, or how long ago: 36h, 7d, 2w. What loops would notice most stands first. Nothing is written."
+    )
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("id", "what", 17, flex=2, keep_end=4),
+        Column("change", "then, now", 18),
+        Column("note", "because", 28, flex=2),
+        Column("title", "", 20, flex=2, keep=0),
+    )
+
+    class Answered(Message):
+        """A worker has compared two moments."""
+
+        def __init__(self, number: int, found: Changes) -> None:
+            super().__init__()
+            self.number = number
+            self.found = found
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, CompareScreen.Answered)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._since: datetime | None = None
+        self._until: datetime | None = None
+        """None: now."""
+        self._known: tuple[int, datetime, ProjectState] | None = None
+        """The view as of a past moment that was worked out last, and of which snapshot it was made."""
+        self._found: Changes | None = None
+        self._rows: dict[str, present.Change] = {}
+
+    def compose_content(self) -> ComposeResult:
+        """Moments, counts, changes."""
+        yield ItemLine(id="past-title")
+        with Vertical(classes="past--moments"):
+            visit = self.services.last_visit
+            note = present.since_note(visit, self.view.now)
+            yield ValueField(SINCE, Content("from"), note, self._first_choice(), typed=TYPED)
+            yield ValueField(UNTIL, Content("until"), Content.styled("day", "$quiet"), NOW, typed=TYPED)
+        yield Static(Content(""), id="past-counts")
+        yield ItemLine(id="past-head")
+        yield RecordTable(self.COLUMNS, self._cells, self._empty)
+        yield ItemLine(id="past-sums")
+
+    def _first_choice(self) -> str:
+        if self.services.last_visit is not None:
+            return LAST_VISIT
+        return day_of(self.view.now - DEFAULT_SINCE)
+
+    def _field(self, name: str) -> ValueField:
+        return next(field for field in self.fields if field.name == name)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Beside each other where there is room."""
+        self.set_class(event.size.width >= BESIDE, "-wide")
+        self.set_class(event.size.height >= TALL, "-tall")
+        self.call_after_refresh(self._show)
+
+    def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
+        """It stays as it was worked out: what comes in meanwhile would move the list that is being read."""
+        if self._found is None and not self._at_work:
+            self._judge()
+            self.ask()
+        elif delta is None:
+            self._show()
+
+    # Asking
+
+    @on(ValueField.Changed)
+    def _typed(self, message: ValueField.Changed) -> None:
+        message.stop()
+        if self._judge():
+            self.ask()
+        self._show_head()
+
+    def _judge(self) -> bool:
+        """Take what the fields say, if they say moments; returns whether these are others than before."""
+        now, before = self.services.now(), (self._since, self._until)
+        since, until = self._field(SINCE), self._field(UNTIL)
+        moments: list[datetime | None] = []
+        faults = ["", ""]
+        for place, field in enumerate((since, until)):
+            try:
+                moments.append(self._moment(field, now))
+            except BadInput as error:
+                faults[place] = str(error)
+                moments.append(before[place])
+        begin, end = moments
+        if begin is not None and not any(faults) and begin >= (end or now):
+            faults[0] = "lies not before the other moment"
+        if not any(faults):
+            self._since, self._until = begin, end
+        since.tell(changed=False, fault=faults[0])
+        until.tell(changed=False, fault=faults[1])
+        return (self._since, self._until) != before
+
+    def _moment(self, field: ValueField, now: datetime) -> datetime | None:
+        """The moment that a field says; None for now."""
+        if field.name == UNTIL:
+            return None if field.text in ("", NOW) else parse_past_time(field.text, now, end_of_day=True)
+        if field.text in ("", LAST_VISIT):
+            return self.services.last_visit or now - DEFAULT_SINCE
+        return parse_past_time(field.text, now, end_of_day=False)
+
+    def question(self, number: int) -> Callable[[], Message]:
+        """What has changed between the two moments."""
+        assert self._since is not None, "the fields begin with moments, and keep the last ones that were some"
+        return partial(self._compared, number, self.view, self._since, self._until)
+
+    def _compared(self, number: int, view: ProjectState, since: datetime, until: datetime | None) -> Answered:
+        known = self._known
+        if known is not None and known[:2] == (view.snapshot.number, since):
+            before = known[2]
+        else:
+            before = view_at(view, since)
+            self._known = view.snapshot.number, since, before
+        return self.Answered(number, changes_between(before, view if until is None else view_at(view, until)))
+
+    def on_past_answered(self, message: Answered) -> None:
+        """Show the answer, unless something else is asked by now."""
+        if message.number == self._asked:
+            self._answered, self._found = message.number, message.found
+            self._rows = present.rows(message.found)
+            self._show()
+            if self.field is not None:
+                self.table.cursor = 0
+
+    # Showing
+
+    def _show(self) -> None:
+        if not self.whole:
+            return
+        title = [Content.styled("Then and now", "bold"), Content.styled("Nothing is written.", "$quiet")]
+        self.query_one("#past-title", ItemLine).show([Item(part) for part in title], [])
+        self._show_head()
+        if self._found is not None:
+            counts = self.query_one("#past-counts", Static)
+            before, after = self._found.states_before, self._found.states_after
+            width, short = counts.content_size.width, not self.has_class("-tall")
+            counts.update(count_lines(before, after, width, self.glyphs, short=short))
+            self.query_one("#past-sums", ItemLine).show([Item(present.sums(self._found))], [])
+        self.table.show(list(self._rows))
+        self.refresh_frame()
+
+    def _show_head(self) -> None:
+        if not self.whole:
+            return
+        found, right = self._found, []
+        if found is not None:
+            waits = self._answered != self._asked
+            right = [Item(Content.styled("working out…", "$warning") if waits else present.beside(found))]
+        self.query_one("#past-head", ItemLine).show([Item(present.headline(found))], right)
+
+    def _cells(self, key: str) -> dict[str, Content]:
+        return dict(present.cells(self._rows[key], self.view, self.glyphs))
+
+    def _empty(self) -> Content:
+        return Content("") if self._found is None else present.nothing_changed()
+
+    @on(ValueField.Entered)
+    def _entered(self, message: ValueField.Entered) -> None:
+        message.stop()
+        self.refresh_frame()
+
+    @on(ValueField.Left)
+    def _left(self, message: ValueField.Left) -> None:
+        message.stop()
+        if not message.field.text:
+            message.field.put(NOW if message.field.name == UNTIL else self._first_choice())
+
+    # Actions
+
+    def why_not(self, action: str) -> str | None:
+        """Stepping wants a moment, opening wants something that is there; there is nothing to undo."""
+        if action in {"undo", "redo"}:
+            return "nothing is decided here"
+        if action == "last_visit" and self.services.last_visit is None:
+            return "no dashboard was open on this project before"
+        if action == "open" and self.field is None and self.table.cursor_key is None:
+            return "nothing changed"
+        return None
+
+    def wording(self, action: str) -> str | None:
+        """Enter goes on to the list, and from there to what has changed."""
+        if action == "open":
+            return "see the list" if self.field is not None else "go there"
+        return None
+
+    def do_day_back(self) -> None:
+        """A day earlier."""
+        self._step(-1)
+
+    def do_day_on(self) -> None:
+        """A day later."""
+        self._step(1)
+
+    def _step(self, days: int) -> None:
+        field = self.field or self._field(SINCE)
+        moment = (self._until if field.name == UNTIL else self._since) or self.services.now()
+        day = moment + days * DAY
+        latest = field.name == UNTIL and day.date() >= self.services.now().date()
+        field.put(NOW if latest else day_of(min(day, self.services.now())))
+
+    def do_last_visit(self) -> None:
+        """From the last visit until now."""
+        self._field(SINCE).put(LAST_VISIT)
+        self._field(UNTIL).put(NOW)
+
+    def do_next_pane(self) -> None:
+        """From one moment to the other, to the list, and back."""
+        if (field := self.field) is None:
+            self._field(SINCE).enter()
+        elif field.name == SINCE:
+            self._field(UNTIL).enter()
+        else:
+            self.table.focus()
+
+    def do_previous_pane(self) -> None:
+        """The other way round."""
+        if (field := self.field) is None:
+            self._field(UNTIL).enter()
+        elif field.name == UNTIL:
+            self._field(SINCE).enter()
+        else:
+            self.table.focus()
+
+    def do_down(self) -> None:
+        """Into the list, or down in it."""
+        if self.field is not None:
+            self.table.focus()
+        else:
+            self.table.move(1)
+
+    def do_open(self) -> None:
+        """To the list; from there to what has changed."""
+        if self.field is not None:
+            self.table.focus()
+            return
+        key = self.table.cursor_key
+        change = self._rows.get(key) if key is not None else None
+        if isinstance(change, PatternChange):
+            if change.pattern_id in self.view.snapshot.patterns:
+                self.services.open_record("patterns", change.pattern_id, tab="Why")
+            else:
+                self.services.say("it is not in the registry any more; see: ralphdeck patterns archived")
+        elif isinstance(change, LoopChange):
+            self.services.open_record("loops", change.loop_id)
+        elif isinstance(change, Question):
+            self.services.open_record("review", change.subject)
+        elif change is not None:
+            self.services.open_record("log", change.id)
+
+    def do_past(self) -> None:
+        """Leave."""
+        self.dismiss()
+
+    def copy_text(self) -> str:
+        """The id under the cursor."""
+        key = "" if self.field is not None else self.table.cursor_key or ""
+        return key.partition(" ")[2]

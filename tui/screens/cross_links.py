@@ -1,0 +1,65 @@
+"""What Memory and the player have in common: one key from a task, an attempt or a session to what it belongs to."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from core.base.text import plural
+from core.queries.filter import any_id
+from core.queries.memory_links import MemoryLinks, Remembered
+from tui.screens.base_screen import BaseScreen
+
+QUOTE: Final = '"'
+"""Ends what stands in quotes in a filter."""
+
+
+class CrossLinks(BaseScreen):
+    """Leads from a record of the memory to its loop, its patterns and the reflections on it."""
+
+    def led_about(self) -> Remembered | None:
+        """The record that the keys are about, if there is one."""
+        raise NotImplementedError
+
+    @property
+    def links(self) -> MemoryLinks:
+        """What records belong to."""
+        raise NotImplementedError
+
+    def why_not(self, action: str) -> str | None:
+        """Links want a record that has them."""
+        if action not in {"to_loop", "to_patterns", "to_reflections"}:
+            return super().why_not(action)
+        record = self.led_about()
+        match action:
+            case "to_loop" if record is None or not self.links.loop_of(record):
+                return "the loop of this is not known here"
+            case "to_patterns" if record is None or not self.links.patterns_of(record):
+                return "no pattern was extracted from this or used in it"
+            case "to_reflections" if record is None or not self.links.reflections_of(record):
+                return "nobody has reflected on this yet"
+        return super().why_not(action)
+
+    def do_to_loop(self) -> None:
+        """Go to the loop."""
+        if record := self.led_about():
+            self.services.open_record("loops", self.links.loop_of(record))
+
+    def do_to_patterns(self) -> None:
+        """Go to the pattern, or to the list of several."""
+        if record := self.led_about():
+            found = self.links.patterns_of(record)
+            if len(found) == 1:
+                self.services.open_record("patterns", found[0])
+            else:
+                text, left = any_id(found)
+                self.services.open_filtered("patterns", text, found[0])
+                if left:
+                    more = plural(left, "further pattern")
+                    self.services.say(f"the filter has no room for {more} of this", severity="warning")
+
+    def do_to_reflections(self) -> None:
+        """Go to the reflections on the task, or of the session's loop, and to the newest one on this."""
+        if record := self.led_about():
+            newest = self.links.reflections_of(record)[0]
+            field, value = ("task", newest.task_id) if newest.task_id else ("loop", newest.loop_id)
+            self.services.open_filtered("reflections", f'{field}:"{value.partition(QUOTE)[0]}"', newest.id)

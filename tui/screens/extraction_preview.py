@@ -1,0 +1,60 @@
+"""What Loops and Reflections share: a preview of what a source teaches, and the decision to take it."""
+
+from __future__ import annotations
+
+from textual import on
+from textual.content import Content
+from textual.message import Message
+
+from core.base.errors import RalphdeckError
+from core.base.text import plural, visible_line
+from core.records.extractions import Extraction
+from tui.present import extraction
+from tui.screens.base_screen import BaseScreen
+from tui.screens.dialogs import Preview
+
+
+class ExtractionPreview(BaseScreen):
+    """Mixin of places in which patterns are extracted from what is under the cursor."""
+
+    class Extracted(Message):
+        """The engine has worked out what a source offers; nothing is written yet."""
+
+        def __init__(self, extraction: Extraction | None, problem: str = "") -> None:
+            super().__init__()
+            self.extraction = extraction
+            self.problem = problem
+
+    def preview_extraction(self, source_id: str) -> None:
+        """Show what a loop or a recurring learning offers, and extract it if that is wanted."""
+        engine = self.services.engine
+
+        def work() -> None:
+            try:
+                self.post_message(self.Extracted(engine.project.extraction(source_id)))
+            except RalphdeckError as error:
+                self.post_message(self.Extracted(None, str(error)))
+
+        engine.submit(work)
+
+    @on(Extracted)
+    def _extracted(self, message: Extracted) -> None:
+        message.stop()
+        found = message.extraction
+        if found is None:
+            self.services.say(message.problem, severity="warning")
+            return
+        if not self.is_current:
+            return  # somebody has gone on meanwhile
+
+        seen = self.view
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.services.decide(lambda deck: deck.extract(found.source_id, seen=found), seen)
+
+        count = extraction.offer_count(found)
+        why = visible_line(found.why_nothing, 400)
+        title = f"{plural(count, 'pattern')} to extract" if count else f"Nothing to extract: {why}"
+        text = extraction.proposal_lines(found, self.glyphs)
+        self.app.push_screen(Preview(Content(title), text, f"extract {count}" if count else ""), answered)

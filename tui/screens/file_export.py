@@ -1,0 +1,74 @@
+"""Exports from the screen: ask for the file, never write over one unasked, write in a worker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Final
+
+from textual.content import Content
+
+from core.base.errors import BadInput, RalphdeckError
+from core.base.text import visible_line
+from core.storage.export_file import export_file, is_there, write_file
+from tui.actions import SCREENS
+from tui.screens.base_screen import BaseScreen
+from tui.screens.dialogs import AskLine, Confirm
+
+_FONT_FACES: Final = re.compile(r"@font-face\s*\{[^}]*\}\s*")
+"""They would be loaded from elsewhere by whoever looks at the picture."""
+
+
+def export(screen: BaseScreen, what: str, name: str, suffixes: Collection[str], make: Callable[[str], bytes]) -> None:
+    """Ask where to, then write.
+
+    Args:
+        what: What is exported, for people.
+        name: The name to begin with.
+        suffixes: What it may end with.
+        make: From the suffix to what is written; called in a worker.
+    """
+
+    def named(answer: str | None) -> None:
+        if not answer:
+            return
+        try:
+            file = export_file(answer, screen.services.project.project, suffixes)
+        except BadInput as error:
+            screen.services.say(str(error), severity="warning")
+            return
+        if is_there(file):
+            screen.app.push_screen(
+                Confirm(Content(f"Write over {visible_line(file.name, 80)}?"), Content(visible_line(str(file), 300))),
+                lambda yes: _write(screen, file, make) if yes else None,
+            )
+        else:
+            _write(screen, file, make)
+
+    formats = ", ".join(suffixes)
+    detail = f"Into which file? In the current folder, unless you say another one. Formats: {formats}."
+    screen.app.push_screen(AskLine(Content(f"Export {what}"), Content(detail), required=False, value=name), named)
+
+
+def export_picture(screen: BaseScreen) -> None:
+    """Export the screen as it is drawn now, as SVG."""
+    place = SCREENS[screen.place]
+    picture = _FONT_FACES.sub("", screen.app.export_screenshot(title=visible_line(f"ralphdeck: {place}", 80)))
+    data = picture.encode("utf-8", "replace")
+    name = f"ralphdeck-{place.lower().replace(' ', '-')}-{screen.services.now():%Y-%m-%d}.svg"
+    export(screen, f"a picture of {place}", name, (".svg",), lambda _suffix: data)
+
+
+def _write(screen: BaseScreen, file: Path, make: Callable[[str], bytes]) -> None:
+    app, say = screen.app, screen.services.say
+
+    def work() -> None:
+        try:
+            write_file(file, make(file.suffix.lower()))
+        except RalphdeckError as error:
+            app.call_from_thread(say, str(error), severity="error")
+        else:
+            app.call_from_thread(say, f"wrote {file}")
+
+    app.run_worker(work, thread=True, group="export")

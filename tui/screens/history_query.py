@@ -1,0 +1,86 @@
+"""What the screens share in which fields ask something of all history, and a list answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from textual import on
+from textual.message import Message
+
+from tui.screens.base_screen import BaseScreen
+from tui.widgets.bars import Item
+from tui.widgets.record_table import RecordTable
+from tui.widgets.value_field import ValueField
+
+PAUSE_SECONDS: Final = 0.1
+"""How long nothing must be typed until it is worked out."""
+
+
+class HistoryQueryScreen(BaseScreen):
+    """Lies over a place. Only the newest question is answered, one at a time, however fast they come."""
+
+    AUTO_FOCUS = "ValueField Input"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._asked = self._answered = 0
+        """The number of the newest question, and of the one whose answer is shown; what comes between is dropped."""
+        self._at_work = False
+
+    def question(self, number: int) -> Callable[[], Message]:
+        """What is asked now: run in a thread, it gives the message that brings the answer."""
+        raise NotImplementedError
+
+    @property
+    def table(self) -> RecordTable:
+        """The answer."""
+        return self.query_one(RecordTable)
+
+    @property
+    def fields(self) -> list[ValueField]:
+        """All fields, in order."""
+        return list(self.query(ValueField))
+
+    @property
+    def field(self) -> ValueField | None:
+        """The field that has focus."""
+        return next((field for field in self.fields if field.has_focus_within), None)
+
+    def ask(self) -> None:
+        """Something else is asked by now."""
+        self._asked += 1
+        if not self._at_work:
+            self._at_work = True
+            self.run_worker(self._answer(), group="asking", exclusive=True)
+
+    async def _answer(self) -> None:
+        number = 0
+        while number != self._asked:
+            number = self._asked
+            await asyncio.sleep(PAUSE_SECONDS)
+            if number == self._asked:
+                self.post_message(await asyncio.to_thread(self.question(number)))
+        self._at_work = False
+
+    @on(RecordTable.Chosen)
+    def _chosen(self, message: RecordTable.Chosen) -> None:
+        message.stop()
+        self.do_open()
+
+    def do_open(self) -> None:
+        """To the list; from there to what is under the cursor."""
+        raise NotImplementedError
+
+    def _key_items(self) -> tuple[list[Item], list[Item]]:
+        offered, right = super()._key_items()
+        return offered, [self._key_item("back", "leave"), *right]
+
+    def do_back(self) -> None:
+        """Leave."""
+        self.dismiss()
+
+    def do_quit(self) -> None:
+        """Leave this only."""
+        self.dismiss()

@@ -1,0 +1,483 @@
+"""The common part of places that show a filtered list with details beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Container, Vertical
+from textual.content import Content
+from textual.widgets import Input
+
+from core.base.text import visible_line
+from core.queries.filter import Query, parse_query
+from core.records.snapshot import Delta
+from core.state.project_state import ProjectState
+from tui.actions import PLACES
+from tui.present.findings import unreadable
+from tui.present.frame import reading_text
+from tui.present.markdown import record_markdown
+from tui.screens.base_screen import BaseScreen
+from tui.state.back_stack import FollowedLink, ListState
+from tui.state.saved_views import SavedView
+from tui.widgets.bars import ItemLine, TabLine
+from tui.widgets.filter_line import FilterLine
+from tui.widgets.record_table import Column, RecordTable
+from tui.widgets.text_pane import TextPane
+
+WIDE: Final = 150
+"""Cells from which the details stand beside the list instead of under it."""
+SLOW_TICKS: Final = 10
+"""Seconds between two drawings of a list in which no second counts."""
+YOUNG: Final = timedelta(minutes=2)
+"""How long after the last sign of a loop or attempt its clock is drawn every second."""
+
+_ON_ROWS: Final = frozenset({"open", "copy", "copy_whole", "edit_file", "mark", "mark_all", "next_tab", "previous_tab"})
+"""Actions that want a record under the cursor."""
+
+
+class ListScreen(BaseScreen):
+    """Filter line, table, tabs and details. Subclasses name the columns, select the rows and write the details.
+
+    The details of the record under the cursor are made when the cursor rests, not for each row it passes.
+    """
+
+    COLUMNS: ClassVar[tuple[Column, ...]] = ()
+    FILES: ClassVar[tuple[str, ...]] = ()
+    """Parts of the paths of the files that the rows come from."""
+    FIELDS: ClassVar[tuple[str, ...]] = ()
+    HINT: ClassVar[str] = ""
+    TABS: ClassVar[tuple[str, ...]] = ("Details",)
+    SORTS: ClassVar[tuple[tuple[str, bool], ...]] = ()
+    """Columns that `sort` cycles through, each with whether it starts descending."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._query = Query(())
+        self._sort: tuple[str, bool] | None = self.SORTS[0] if self.SORTS else None
+        self._tab = self.TABS[0]
+        self._ticks = 0
+        self._deciding: frozenset[str] = frozenset()
+        """Records that a decision is being made about: if one moves in the list, the cursor does not follow it."""
+        self._put_back: ListState | None = None
+        """What the list is to be again when somebody comes here, after a link led here."""
+
+    # What subclasses provide
+
+    def parse(self, text: str) -> Query:
+        """The filter that somebody typed."""
+        return parse_query(text, self.FIELDS)
+
+    def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
+        """The keys of the rows that match, in order."""
+        raise NotImplementedError
+
+    def total(self, view: ProjectState) -> int:
+        """How many rows there are without a filter."""
+        raise NotImplementedError
+
+    def matching(self, shown: int) -> int:
+        """How many records the filter lets through, where `shown` rows show."""
+        return shown
+
+    def cells(self, key: str) -> dict[str, Content]:
+        """One row."""
+        raise NotImplementedError
+
+    def below(self, key: str) -> Content:
+        """The second line of a row, where rows have two: what the columns have no room for."""
+        return Content("")
+
+    def details(self, key: str, tab: str) -> Sequence[Content]:
+        """The text of one tab for one record."""
+        raise NotImplementedError
+
+    def without_rows(self) -> Sequence[Content]:
+        """What the details tell where the list is empty."""
+        return ()
+
+    def empty(self) -> Content:
+        """What to say when the list is empty: what to do next."""
+        raise NotImplementedError
+
+    def touched(self, delta: Delta) -> bool:
+        """Whether a change can alter the list or its details."""
+        raise NotImplementedError
+
+    # Composition
+
+    def compose_content(self) -> ComposeResult:
+        """Filter, table, tabs, details."""
+        yield FilterLine(self.HINT)
+        with Container(classes="body"):
+            yield RecordTable(self.COLUMNS, self.cells, self._nothing, below=self.below, id=f"{self.place}-table")
+            with Vertical(classes="detail"):
+                yield TabLine()
+                yield TextPane(id=f"{self.place}-text")
+
+    @property
+    def table(self) -> RecordTable:
+        """The list."""
+        return self.query_one(RecordTable)
+
+    @property
+    def pane(self) -> TextPane:
+        """The details."""
+        return self.query_one(TextPane)
+
+    def on_mount(self) -> None:
+        """Take up the filter of the last run; the list has focus."""
+        if not self.whole:
+            return
+        saved = self.services.user_state.get_here(f"{self.place}-filter")
+        if saved:
+            self._query = self.parse(saved)
+            self.query_one(FilterLine).text = saved
+        column, _, direction = self.services.user_state.get_here(f"{self.place}-sort").partition(" ")
+        if column in dict(self.SORTS):
+            self._sort = (column, direction == "down")
+        super().on_mount()
+        self.table.focus()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Beside each other where there is room."""
+        self.set_class(event.size.width >= WIDE, "-wide")
+        self.refresh_frame()
+
+    # Showing
+
+    def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
+        """Select anew if the change can matter."""
+        if delta is None or self.touched(delta):
+            self._select(view)
+        elif delta.findings and not self.table.keys:
+            self.table.redraw()
+        self._show_details(top=delta is None)
+
+    def _select(self, view: ProjectState) -> None:
+        keys = self.select(view, self._query, self._sort)
+        stays = self.table.cursor_key in self._deciding
+        self.table.show(keys, sorted_by=self._sort, keep_row=stays)
+        self._count(view, len(keys))
+
+    def _count(self, view: ProjectState, shown: int) -> None:
+        shown, total = self.matching(shown), self.total(view)
+        parts: list[str | tuple[str, str]] = []
+        if self._query.problems:
+            parts.append((visible_line(self._query.problems[0], 60) + "  ", "$warning"))
+        if marked := len(self.table.marked):
+            parts.append((f"{marked:,} marked  ", "$accent"))
+        parts.append(f"{shown:,} of {total:,}" if shown != total else f"{total:,}")
+        if self._sort is not None:
+            title = next((c.title for c in self.COLUMNS if c.id == self._sort[0]), "") or self._sort[0]
+            parts.append(f" by {title}")
+        self.query_one(FilterLine).count(Content.assemble(*parts))
+
+    def _nothing(self) -> Content:
+        if self.services.progress is not None and (records := self.services.records) is not None:
+            return Content.styled(reading_text(records), "$quiet")
+        if self.services.progress is not None:
+            return Content.styled("reading…", "$quiet")
+        if self._query.terms:
+            does = "leads back" if self.leads_back() else "takes it off"
+            return Content.styled(f"nothing fits this filter; esc {does}", "$quiet")
+        return unreadable(self.view.findings, self.FILES, self.services.shown_key("findings")) or self.empty()
+
+    def _show_details(self, *, top: bool = True) -> None:
+        key = self.table.cursor_key
+        tabs, tab = self.tabs(key), self.tab(key)
+        self.query_one(TabLine).show_tabs(tabs, tabs.index(tab), self.tab_note(key))
+        self.pane.show(self.details(key, tab) if key is not None else self.without_rows(), top=top)
+
+    def tabs(self, key: str | None) -> tuple[str, ...]:
+        """The tabs of one record."""
+        return self.TABS
+
+    def tab(self, key: str | None) -> str:
+        """The tab that is shown of a record: the one that was chosen last, if it has such a one."""
+        tabs = self.tabs(key)
+        return self._tab if self._tab in tabs else tabs[0]
+
+    def tab_note(self, key: str | None) -> Content | None:
+        """What stands at the right of the tabs."""
+        return None
+
+    def tick(self) -> None:
+        """Times go on: every second where seconds are shown, else now and then."""
+        self._ticks += 1
+        if self.shows_seconds() or self._ticks % SLOW_TICKS == 0:
+            self.table.redraw()
+
+    def shows_seconds(self) -> bool:
+        """Whether something in the list is so young that each second changes it."""
+        return False
+
+    # Messages
+
+    @on(FilterLine.Changed)
+    def _filtered(self, message: FilterLine.Changed) -> None:
+        message.stop()
+        self._filter(message.text)
+        if self._query.terms:
+            self.table.cursor = 0  # while one types, the first that fits is meant
+
+    def _filter(self, text: str) -> None:
+        self._query = self.parse(text)
+        self.services.user_state.set_here(f"{self.place}-filter", text)
+        self._select(self.view)
+
+    @on(FilterLine.Left)
+    def _filter_left(self, message: FilterLine.Left) -> None:
+        message.stop()
+        self.table.focus()
+
+    @on(RecordTable.Highlighted)
+    def _highlighted(self, message: RecordTable.Highlighted) -> None:
+        message.stop()
+        self._show_details()
+        self.refresh_frame()
+
+    @on(RecordTable.Chosen)
+    def _chosen(self, message: RecordTable.Chosen) -> None:
+        message.stop()
+        self.do_open()
+
+    @on(RecordTable.HeaderClicked)
+    def _header_clicked(self, message: RecordTable.HeaderClicked) -> None:
+        message.stop()
+        first = dict(self.SORTS)
+        if message.column in first:
+            same = self._sort is not None and self._sort[0] == message.column
+            descending = not self._sort[1] if same and self._sort else first[message.column]
+            self._sort_by(message.column, descending)
+
+    @on(ItemLine.Clicked, "TabLine")
+    def _tab_clicked(self, message: ItemLine.Clicked) -> None:
+        message.stop()
+        self.show_tab(int(message.value))
+
+    # Actions
+
+    def show_tab(self, number: int) -> None:
+        """Show another tab of the details."""
+        tabs = self.tabs(self.table.cursor_key)
+        self._tab = tabs[number % len(tabs)]
+        self._show_details()
+
+    def do_next_tab(self) -> None:
+        """The next tab."""
+        self._step_tab(1)
+
+    def do_previous_tab(self) -> None:
+        """The previous tab."""
+        self._step_tab(-1)
+
+    def _step_tab(self, by: int) -> None:
+        key = self.table.cursor_key
+        self.show_tab(self.tabs(key).index(self.tab(key)) + by)
+
+    def do_filter(self) -> None:
+        """Start typing a filter."""
+        self.query_one(FilterLine).focus_input()
+
+    def do_sort(self) -> None:
+        """The next column to sort by."""
+        if self._sort in self.SORTS:
+            self._sort_by(*self.SORTS[(self.SORTS.index(self._sort) + 1) % len(self.SORTS)])
+        else:
+            self._sort_by(*self.SORTS[0])
+
+    def _sort_by(self, column: str, descending: bool) -> None:
+        self._sort = (column, descending)
+        self.services.user_state.set_here(f"{self.place}-sort", f"{column} {'down' if descending else 'up'}")
+        self._select(self.view)
+
+    def do_open(self) -> None:
+        """Give the details the whole screen."""
+        self.set_class(True, "-detail")
+        self.pane.focus()
+
+    def do_back(self) -> None:
+        """Out of a selection; right back to where a link led here from, if nothing was done here since; else out of
+        the details, the filter line and its filter, or take marks or filter off, and then back."""
+        if self.selections:
+            self.clear_selection()
+        elif self.leads_back():
+            self.services.go_back()
+        elif self.has_class("-detail"):
+            self.set_class(False, "-detail")
+            self.table.focus()
+        elif isinstance(self.focused, Input):
+            self.query_one(FilterLine).text = ""
+            self.table.focus()
+        elif self.focused is self.pane:
+            self.table.focus()
+        elif self.table.marked:
+            self.table.clear_marks()
+            self._count(self.view, len(self.table.keys))
+        else:
+            self.query_one(FilterLine).text = ""
+
+    def _can_go_back(self) -> bool:
+        """Whether there is a selection, a filter, marks or whole details to leave, or a way back."""
+        typed = isinstance(self.focused, Input) or self.query_one(FilterLine).text
+        left = self.has_class("-detail") or self.focused is self.pane
+        return bool(self.selections or typed or left or self.table.marked or self.leads_back())
+
+    # Links
+
+    def standing(self) -> ListState:
+        """How the list stands."""
+        return ListState(
+            filter=self.query_one(FilterLine).text,
+            key=self.table.cursor_key,
+            tab=self._tab,
+            whole=self.has_class("-detail"),
+            marked=self.table.marked,
+        )
+
+    def be_led(self, link: FollowedLink, show: Callable[[BaseScreen], None]) -> None:
+        """Show what a link leads to, and note what the list is like before and after.
+
+        Args:
+            show: Does it.
+        """
+        self._take_up()
+        link.before = self.standing()
+        self.set_class(False, "-detail")
+        self.table.focus()
+        show(self)
+        link.led = self.standing()
+        self.refresh_frame()
+
+    def leave_link(self, link: FollowedLink, *, back: bool) -> None:
+        """Be as before the link when somebody comes here again. Who typed another filter here and goes on to some place
+        by its key keeps that; who goes back leaves it.
+        """
+        if link.before is None or link.led is None:
+            return
+        text = self.query_one(FilterLine).text if self._put_back is None else self._put_back.filter
+        if back or text in {"", link.led.filter}:
+            self._put_back = link.before
+            self.services.user_state.set_here(f"{self.place}-filter", link.before.filter)
+
+    def catch_up(self, *, anew: bool = False) -> None:
+        """Also be again as before a link led here."""
+        super().catch_up(anew=anew)
+        if self.is_current:
+            self._take_up()
+
+    def _take_up(self) -> None:
+        standing, self._put_back = self._put_back, None
+        if standing is not None:
+            self.stand(standing)
+
+    def stand(self, standing: ListState) -> None:
+        """Show the list as somebody has left it; marks that are gone stay so."""
+        self._put_filter(standing.filter)
+        self._tab = standing.tab
+        if standing.key is not None:
+            self.table.go_to(standing.key)
+        self.set_class(standing.whole, "-detail")
+        (self.pane if standing.whole else self.table).focus()
+        self._show_details()
+        self.refresh_frame()
+
+    def leads_back(self) -> bool:
+        """Whether a link led here and nothing was done since that is to be left first."""
+        link = self.services.link
+        if link is None or link.led is None or not super().leads_back():
+            return super().leads_back()
+        if self.has_class("-detail") or isinstance(self.focused, Input) or self.focused is self.pane:
+            return False
+        is_led = self.query_one(FilterLine).text in {"", link.led.filter}
+        return is_led and self.table.marked in (frozenset(), link.led.marked)
+
+    def show_filter(self, text: str, key: str) -> None:
+        """Put the filter of a link on, and the cursor on a record; it is not kept for the next run."""
+        self._put_filter(text)
+        self.table.go_to(key)
+        self.table.focus()
+
+    def _put_filter(self, text: str) -> None:
+        with self.prevent(Input.Changed):
+            self.query_one(FilterLine).text = text
+        self._query = self.parse(text)
+        self._select(self.view)
+
+    def present_view(self) -> SavedView:
+        """The filter, the order and the tab."""
+        sort = f"{self._sort[0]} {'down' if self._sort[1] else 'up'}" if self._sort is not None else ""
+        tab = self.tab(self.table.cursor_key)
+        return SavedView("", self.place, self.query_one(FilterLine).text, sort, tab if tab != self.TABS[0] else "")
+
+    def show_view(self, view: SavedView) -> None:
+        """Put filter, order and tab as the view has them, and the cursor on the first row."""
+        column, _, direction = view.sort.partition(" ")
+        if column in dict(self.SORTS):
+            self._sort_by(column, direction == "down")
+        if view.tab:
+            self._tab = view.tab
+        self._put_filter(view.filter)
+        self.services.user_state.set_here(f"{self.place}-filter", view.filter)
+        self.table.cursor = 0
+        self.table.focus()
+        self._show_details()
+        self.refresh_frame()
+
+    def go_to(self, key: str) -> None:
+        """Put the cursor on a record, taking the filter off where it hides it."""
+        if self.table.position(key) is None:
+            self._put_filter("")
+            if self.services.link is None:
+                self.services.user_state.set_here(f"{self.place}-filter", "")
+        if not self.table.go_to(key):
+            place = PLACES[self.place][1]
+            self.services.say(f"{self.named(key)} is not in {place} any more", severity="warning")
+
+    def subject(self) -> str:
+        """The record under the cursor."""
+        key = self.table.cursor_key
+        return self.named(key) if key is not None else ""
+
+    def named(self, key: str) -> str:
+        """What a person calls a record; untrusted."""
+        return key
+
+    def copy_text(self) -> str:
+        """The id under the cursor, or the details if they have focus."""
+        if self.focused is self.pane:
+            return self.pane.plain
+        return self.table.cursor_key or ""
+
+    def copy_markdown(self) -> str:
+        """The row, and the tab of the details that is shown."""
+        key = self.table.cursor_key
+        if key is None:
+            return ""
+        return record_markdown(self.named(key), list(self.words(key).items()), [(self.tab(key), self.pane.plain)])
+
+    def words(self, key: str) -> dict[str, str]:
+        """What a row says, by name, in words that can be read away from the screen."""
+        titles = {column.id: column.title or column.id for column in self.table.columns}
+        return {titles[id]: cell.plain for id, cell in self.cells(key).items() if id in titles}
+
+    def why_not(self, action: str) -> str | None:
+        """Sorting wants columns, opening wants a record."""
+        if action == "sort" and not self.SORTS:
+            return "this list has one order"
+        if action == "back" and not self._can_go_back():
+            return "there is no filter, mark or text to leave"
+        if action in _ON_ROWS and self.table.cursor_key is None:
+            return "the list is empty"
+        if action in {"next_tab", "previous_tab"} and len(self.tabs(self.table.cursor_key)) < 2:
+            return "there is only one tab"
+        return None
+
+    def with_cursor(self, then: Callable[[str], None]) -> None:
+        """Call `then` with the record under the cursor, if there is one."""
+        if key := self.table.cursor_key:
+            then(key)

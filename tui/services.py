@@ -1,0 +1,172 @@
+"""What the app offers to its screens, so that no screen has to import the app."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Protocol, cast
+
+from textual.app import App
+from textual.notifications import SeverityLevel
+from textual.theme import Theme
+
+from core.curation.curator import Decided
+from core.project.project import Project
+from core.records.decisions import Decision
+from core.state.project_state import ProjectState
+from tui.engine import Engine
+from tui.present.frame import Records
+from tui.present.glyphs import Glyphs
+from tui.present.palette_index import JumpIndex
+from tui.state.back_stack import FollowedLink
+from tui.state.jump_guard import JumpGuard
+from tui.state.key_queue import KeyQueue
+from tui.state.saved_views import SavedView
+from tui.state.user_state import UserState
+from tui.widgets.bars import Item
+
+
+class Services(Protocol):
+    """The part of the app that screens, dialogs and the palette use.
+
+    Attributes:
+        project: The open project.
+        engine: The worker that reads and writes the project.
+        view: The newest state of the project.
+        user_state: Settings of this user that last between runs.
+        themes: Label and theme, by name.
+        progress: Files read and files in all during the first load; None afterwards.
+        records: Progress within one large file during the first load.
+        last_visit: Time of the previous dashboard session on this project, if known.
+        jump_guard: Ignores deciding keys right after another screen has appeared.
+        key_queue: Keys that wait for their turn.
+        jumps: Index of the palette, built at its last use.
+    """
+
+    project: Project
+    engine: Engine
+    view: ProjectState
+    user_state: UserState
+    themes: Mapping[str, tuple[str, Theme]]
+    progress: tuple[int, int] | None
+    records: Records | None
+    last_visit: datetime | None
+    jump_guard: JumpGuard
+    key_queue: KeyQueue
+    jumps: JumpIndex | None
+
+    @property
+    def glyphs(self) -> Glyphs:
+        """The glyphs in use: drawn or ASCII."""
+        ...
+
+    @property
+    def row_lines(self) -> int:
+        """Lines of a row in every list: 1 or 2."""
+        ...
+
+    @property
+    def is_web(self) -> bool:
+        """Whether the dashboard runs in a browser."""
+        ...
+
+    @property
+    def link(self) -> FollowedLink | None:
+        """The link that led to the screen in front, if any."""
+        ...
+
+    @property
+    def may_undo(self) -> bool:
+        """Whether there is a decision to undo, or one is being written."""
+        ...
+
+    @property
+    def is_deciding(self) -> bool:
+        """Whether the engine has decisions left to write."""
+        ...
+
+    def now(self) -> datetime:
+        """The present moment, aware UTC."""
+        ...
+
+    def say(self, text: str, *, severity: SeverityLevel = "information") -> None:
+        """Show a toast; the text may be untrusted."""
+        ...
+
+    def copy(self, text: str) -> None:
+        """Copy an untrusted text to the clipboard."""
+        ...
+
+    def use_theme(self, name: str) -> None:
+        """Switch to a theme and remember it."""
+        ...
+
+    def decide(self, decide: Callable[[Project], Decided], seen: ProjectState | None = None) -> None:
+        """Hand a decision to the engine.
+
+        Args:
+            decide: Makes the decision.
+            seen: The state that the user looked at, if not the newest one.
+        """
+        ...
+
+    def do_undo(self, taken_back: Callable[[Decision], None] = ...) -> None:
+        """Undo the newest decision."""
+        ...
+
+    def undo_hint(self) -> str:
+        """The label of the undo key, "" if the newest decision is not this user's."""
+        ...
+
+    def go(self, place: str) -> None:
+        """Switch to a screen and forget the links that were followed."""
+        ...
+
+    def go_back(self) -> None:
+        """Return along the last link."""
+        ...
+
+    def open_record(self, place: str, key: str, *, tab: str = "") -> None:
+        """Go to a screen, with the cursor on a record and one tab of its details."""
+        ...
+
+    def open_filtered(self, place: str, text: str, key: str) -> None:
+        """Go to a list with a temporary filter, and the cursor on a record."""
+        ...
+
+    def open_view(self, view: SavedView) -> None:
+        """Go to a saved view."""
+        ...
+
+    def preview_loop(self, loop_id: str) -> None:
+        """Show in Context what a loop would get."""
+        ...
+
+    def preview_pattern(self, pattern_id: str) -> None:
+        """Show in Context a task that a pattern is about."""
+        ...
+
+    def edit_file(self, relative: str) -> None:
+        """Open a project file in $EDITOR."""
+        ...
+
+    def edit_text(self, text: str) -> str | None:
+        """Let the user edit a text in $EDITOR; None if that failed."""
+        ...
+
+    def keys_of(self, action: str) -> str:
+        """The keys of an action; comma-separated Textual names."""
+        ...
+
+    def shown_key(self, action: str) -> str:
+        """The first key of an action, as people write it."""
+        ...
+
+    def top_items(self, place: str) -> tuple[list[Item], list[Item]]:
+        """The items of the top bar, left and right."""
+        ...
+
+
+def services_of(app: App[Any]) -> Services:
+    """The running app, typed as the services that it offers."""
+    return cast(Services, app)

@@ -1,0 +1,98 @@
+"""Saved views: a place with its filter, order and tab under a name. Some are built in, the rest is the user's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Final
+
+from tui.actions import PLACES
+from tui.state.user_state import UserState
+
+MOST_VIEWS: Final = 100
+"""Views of one's own."""
+LONGEST_NAME: Final = 60
+"""Characters of a name."""
+LONGEST_FILTER: Final = 300
+"""Characters of a filter, as many as can be typed."""
+_KEPT: Final = "views"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedView:
+    """What to show, under a name.
+
+    Attributes:
+        name: Unique among one's own.
+        place: One of `PLACES`.
+        filter: As it is typed.
+        sort: Column and direction, as `score down`; "" = as it is.
+        tab: Of the details; "" = as it is.
+    """
+
+    name: str
+    place: str
+    filter: str = ""
+    sort: str = ""
+    tab: str = ""
+
+
+BUILT_IN: Final = (
+    SavedView("shaky and in use", "patterns", "is:injectable low:<50% last:<30d", "uses down", "Evidence"),
+    SavedView("promoted by me, contradicted", "patterns", "is:pinned by:me is:contradicted", "last_used down", "Why"),
+    SavedView("never used", "patterns", "uses:0 -is:quarantined", "id up"),
+    SavedView("new this week", "patterns", "age:<7d", "score down"),
+    SavedView("fading without news", "patterns", "is:faded -is:pinned", "score down", "Why"),
+    SavedView("kept out by quarantine", "patterns", "is:quarantined", "last_used down"),
+    SavedView("held for approval", "patterns", "is:held", "last_used down"),
+    SavedView("crashed loops", "loops", "status:crashed", "newest down"),
+    SavedView("taken back", "log", "verb:undo"),
+)
+"""What people come back for."""
+
+
+def own_views(user_state: UserState) -> tuple[SavedView, ...]:
+    """One's own views, in the order in which they were saved; whatever is not as expected is forgotten."""
+    try:
+        found = json.loads(user_state.get(_KEPT, "[]"))
+    except (ValueError, RecursionError):
+        return ()
+    views = [view for one in found if (view := _read(one)) is not None] if isinstance(found, list) else []
+    return tuple({view.name: view for view in views}.values())[:MOST_VIEWS]
+
+
+def _read(one: object) -> SavedView | None:
+    names = {field.name for field in fields(SavedView)}
+    if not isinstance(one, dict) or not all(isinstance(one.get(name, ""), str) for name in names):
+        return None
+    view = SavedView(**{name: one.get(name, "") for name in names})
+    fits = 0 < len(view.name) <= LONGEST_NAME and len(view.filter) <= LONGEST_FILTER
+    return view if fits and view.place in PLACES else None
+
+
+def save_view(user_state: UserState, view: SavedView) -> bool:
+    """Keep a view; one of the same name is replaced. False if there is no room for another."""
+    views = {other.name: other for other in own_views(user_state)}
+    if len(views) >= MOST_VIEWS and view.name not in views:
+        return False
+    _keep(user_state, list((views | {view.name: view}).values()))
+    return True
+
+
+def rename_view(user_state: UserState, name: str, other: str) -> bool:
+    """Give a view another name; False if that one is taken."""
+    views = own_views(user_state)
+    if other != name and any(view.name == other for view in views):
+        return False
+    _keep(user_state, [SavedView(**{**asdict(v), "name": other}) if v.name == name else v for v in views])
+    return True
+
+
+def delete_view(user_state: UserState, name: str) -> None:
+    """Forget a view."""
+    _keep(user_state, [view for view in own_views(user_state) if view.name != name])
+
+
+def _keep(user_state: UserState, views: Sequence[SavedView]) -> None:
+    user_state.set(_KEPT, json.dumps([asdict(view) for view in views]))
