@@ -14,7 +14,7 @@ from core.cli.options import Invocation
 from core.cli.output import print_bytes, print_json, remark
 from core.cli.project import named_project
 from core.config.paths import find_project
-from core.storage.file_reader import decode_json
+from core.storage.json_reader import decode_json
 
 CLAUDE_CODE: Final = "claude-code"
 FORMS: Final = (CLAUDE_CODE, "plain")

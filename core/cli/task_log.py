@@ -21,7 +21,8 @@ from core.cli.shapes import json_help
 from core.cli.task_begin import episodes, task_argument
 from core.episodes.log_summary import ACTION_TYPES
 from core.episodes.tool_events import FAILED, SUCCEEDED, action_of
-from core.storage.file_reader import BOM, decode_json
+from core.storage.decoded import BOM
+from core.storage.json_reader import decode_json
 
 STDIN: Final = "-"
 MAX_INPUT: Final = 64 << 20

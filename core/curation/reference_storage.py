@@ -35,7 +35,8 @@ from core.ledger.ledger import Ledger
 from core.records.events import ErrorNote, Event, event_id
 from core.sources.event_log import append_events
 from core.sources.events import EventLog
-from core.storage.file_reader import MAX_PATTERN_BYTES, Problem, read_file
+from core.storage.decoded import Problem
+from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
 
 _SUCCESS: Final = {Verdict.HELPFUL: True, Verdict.HARMFUL: False, Verdict.NEUTRAL: None}
 _TYPES: Final = {success: verdict.value for verdict, success in _SUCCESS.items()}

@@ -32,7 +32,9 @@ from core.sources.escalations import join_escalations, read_escalation
 from core.sources.sweep import Kind, can_hold, scan, wanted
 from core.storage.append_log import AppendLog
 from core.storage.atomic_write import rename_to_free
-from core.storage.file_reader import Problem, Stamp, decode, decode_jsonl, read_file
+from core.storage.decoded import Problem
+from core.storage.file_reader import Stamp, decode, read_file
+from core.storage.json_reader import decode_jsonl
 
 HOME: Final = "debug-memory"
 ARCHIVE: Final = "archive"

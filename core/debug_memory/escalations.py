@@ -26,7 +26,8 @@ from core.records.times import iso
 from core.sources.debug_sessions import find_record
 from core.sources.record_checks import normalized
 from core.storage.atomic_write import rewrite, take_theirs
-from core.storage.file_reader import Problem, decode, read_file
+from core.storage.decoded import Problem
+from core.storage.file_reader import decode, read_file
 from core.storage.read_only import check_writable
 from core.storage.yaml_reader import decode_yaml
 

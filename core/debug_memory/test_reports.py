@@ -18,7 +18,7 @@ from core.debug_memory.frames import Frame, follows, frames_of, leads, project_p
 from core.records.debug_sessions import Failure
 from core.sources.debug_sessions import MAX_TEXT, read_failure, split_location
 from core.sources.fields import Fields
-from core.storage.file_reader import decode_json
+from core.storage.json_reader import decode_json
 
 _MAX_LINES: Final = 20_000
 """Lines of a text that are looked at."""

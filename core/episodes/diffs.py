@@ -10,7 +10,7 @@ from typing import Any, Final
 from core.base.text import plural
 from core.records.episodes import Action
 from core.sources import normalize
-from core.storage.file_reader import decode_json
+from core.storage.json_reader import decode_json
 
 MAX_COMPARED: Final = 400
 """Of longer texts only so many lines are compared; what is written anew is not compared."""

@@ -16,7 +16,7 @@ from core.records.episodes import Action, Attempt, Milestone
 from core.records.reflections import Reflection
 from core.records.times import day_of
 from core.sources.actions import MAX_TEXT, spelled
-from core.storage.file_reader import decode_json
+from core.storage.json_reader import decode_json
 
 _BACKTICKS: Final = re.compile("`+")
 _SHORT: Final = 200

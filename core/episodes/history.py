@@ -45,7 +45,9 @@ from core.sources.episodes import (
 )
 from core.sources.fields import Fields, document
 from core.sources.reflections import join_reflections, read_reflections
-from core.storage.file_reader import Problem, RawFile, decode_json, decode_jsonl, read_file
+from core.storage.decoded import Problem
+from core.storage.file_reader import RawFile, read_file
+from core.storage.json_reader import decode_json, decode_jsonl
 
 MAX_COUNTED: Final = 100
 """Of a task with more attempts the history takes the trajectory's word for those that ended."""

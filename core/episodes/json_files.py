@@ -12,9 +12,11 @@ from typing import Any, Final
 from core.base.errors import Conflict
 from core.config.settings import WatchSettings
 from core.storage.atomic_write import rewrite
-from core.storage.file_reader import MAX_BYTES, Line, Problem, decode_json, decode_jsonl, open_file, read_file
+from core.storage.decoded import Line, Problem
+from core.storage.file_reader import MAX_BYTES, open_file, read_file
 from core.storage.json_editor import BadJson, JsonText
 from core.storage.json_editor import Path as Pointer
+from core.storage.json_reader import decode_json, decode_jsonl
 from core.storage.locks import remove_drafts
 
 Edit = Callable[[JsonText], None]

@@ -45,17 +45,9 @@ from core.sources.events import EventLog
 from core.sources.fields import Fields
 from core.sources.reflections import read_reflections
 from core.sources.sweep import scan_path
-from core.storage.file_reader import (
-    MAX_BYTES,
-    MAX_DEPTH,
-    MAX_PATTERN_BYTES,
-    Problem,
-    RawFile,
-    decode,
-    decode_json,
-    decode_jsonl,
-    read_file,
-)
+from core.storage.decoded import MAX_DEPTH, Problem
+from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, RawFile, decode, read_file
+from core.storage.json_reader import decode_json, decode_jsonl
 
 _ACTION_TEXTS: Final = ("type", "tool", "params", "error", "output", "reasoning", "expected_outcome")
 _ENDED: Final = ("ended", "timestamp", "at")

@@ -18,7 +18,7 @@ from core.records.reflections import Reflection
 from core.sources.actions import Actions
 from core.sources.episodes import join_attempts, read_episode
 from core.sources.reflections import read_reflections
-from core.storage.file_reader import Line
+from core.storage.decoded import Line
 
 TRAJECTORY_SHAPES: Final[Shapes] = {("attempts",): list}
 """What a trajectory must be like for an attempt to be told in it."""

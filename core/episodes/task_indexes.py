@@ -15,8 +15,9 @@ from core.episodes.task_lookup import task_ids
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.sources.episodes import METADATA, read_episode
 from core.storage.append_log import sync_folder
-from core.storage.file_reader import RawFile, decode_json, read_file
+from core.storage.file_reader import RawFile, read_file
 from core.storage.json_editor import JsonText
+from core.storage.json_reader import decode_json
 
 BY_STATUS: Final = "by-status.json"
 BY_AGENT: Final = "by-agent.json"

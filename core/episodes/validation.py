@@ -26,7 +26,9 @@ from core.records.times import iso, parse_time
 from core.sources.actions import MAX_TEXT as MAX_OUTPUT
 from core.sources.episodes import MAX_ENTRIES
 from core.sources.episodes import MAX_TEXT as MAX_CHARS
-from core.storage.file_reader import MAX_BYTES, MAX_DEPTH, is_nested_deeper
+from core.storage.decoded import MAX_DEPTH
+from core.storage.file_reader import MAX_BYTES
+from core.storage.json_reader import is_nested_deeper
 
 MAX_ACTIONS: Final = 100_000
 """Most actions in one call."""

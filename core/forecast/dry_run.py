@@ -48,7 +48,8 @@ from core.sources.patterns import read_patterns
 from core.sources.record_index import joined
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
-from core.storage.file_reader import MAX_PATTERN_BYTES, Problem, read_file
+from core.storage.decoded import Problem
+from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
 from core.storage.json_editor import BadJson
 
 Copies = Callable[[str], tuple[Pattern, ...]]

@@ -30,8 +30,10 @@ from core.records.findings import Finding, Severity
 from core.records.times import parse_time
 from core.storage.append_log import AppendLog
 from core.storage.chain_check import CODE, ChainBreak, ChainCheck
-from core.storage.file_reader import MAX_DEPTH, MAX_PATTERN_BYTES, is_nested_deeper
+from core.storage.decoded import MAX_DEPTH
+from core.storage.file_reader import MAX_PATTERN_BYTES
 from core.storage.hash_chain import UNANCHORED, Place, end_of, linked, read_anchor, write_anchor
+from core.storage.json_reader import is_nested_deeper
 
 FILE: Final = ".aiwg/ralph/shared/curation/ledger.jsonl"
 TABLE: Final = "ledger"

@@ -92,7 +92,7 @@ def missing_heads(heads: Sequence[Head], places: Sequence[Place]) -> Iterator[Ch
 
     Args:
         heads: What was kept.
-        places: See `Seams`.
+        places: See `ChainCheck`.
     """
     known, end = set(places), places[-1].line
     for head in heads:

@@ -13,7 +13,8 @@ from core.ledger.ledger import break_finding, read_decisions
 from core.ledger.trusted_heads import Head, missing_heads
 from core.records.findings import Finding
 from core.storage.chain_check import ChainBreak, ChainCheck, last_lines
-from core.storage.file_reader import MAX_PATTERN_BYTES, Problem, Stamp, read_file
+from core.storage.decoded import Problem
+from core.storage.file_reader import MAX_PATTERN_BYTES, Stamp, read_file
 from core.storage.hash_chain import Chain, Place, read_anchor
 
 

@@ -24,8 +24,10 @@ from core.records.snapshot import Snapshot
 from core.records.times import iso
 from core.sources.registry_extras import METRICS, read_registry_extras
 from core.storage.atomic_write import curation_lock, rewrite, take_theirs
-from core.storage.file_reader import MAX_PATTERN_BYTES, Problem, decode_json, read_file
+from core.storage.decoded import Problem
+from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
 from core.storage.json_editor import JsonText
+from core.storage.json_reader import decode_json
 
 _WRAPPER: Final = METRICS
 """The metrics may be below this key; a file of their own may go without."""

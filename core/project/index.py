@@ -41,7 +41,8 @@ from core.sources.parsed_file import Earlier, ParsedFile, contribution, folder_c
 from core.sources.path_kinds import loop_directory
 from core.sources.record_index import PatternIndex, RecordIndex, ReflectionIndex
 from core.sources.sweep import Kind, can_hold, scan, scan_path, wanted
-from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, Problem, Stamp, read_file
+from core.storage.decoded import Problem
+from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, Stamp, read_file
 
 UNREADABLE_AFTER: Final = timedelta(seconds=1)
 """A torn file is reported only if it stays torn for so long; most are whole again in a millisecond."""

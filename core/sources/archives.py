@@ -15,7 +15,8 @@ from core.records.times import parse_time
 from core.sources.key_style import RecordText
 from core.sources.pattern_text import records
 from core.sources.patterns import read_patterns
-from core.storage.file_reader import MAX_PATTERN_BYTES, Problem, read_file
+from core.storage.decoded import Problem
+from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
 from core.storage.json_editor import BadJson
 
 _NOTE: Final = "archived"

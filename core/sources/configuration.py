@@ -26,7 +26,8 @@ from core.records.findings import Finding, Severity
 from core.sources import normalize
 from core.sources.fields import Fields, document
 from core.sources.registry_extras import read_registry_extras
-from core.storage.file_reader import Problem, read_file
+from core.storage.decoded import Problem
+from core.storage.file_reader import read_file
 
 _S = TypeVar("_S", bound=Struct)
 

@@ -29,7 +29,7 @@ from core.records.patterns import UNNAMED
 from core.sources import normalize
 from core.sources.fields import Fields
 from core.sources.path_kinds import loop_directory
-from core.storage.file_reader import Line
+from core.storage.decoded import Line
 
 MAX_TEXT: Final = 16_384
 """Longest single text of a session, in characters, that is kept: a stack trace, a diff, a file."""

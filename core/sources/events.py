@@ -12,7 +12,7 @@ from core.records.events import INJECTED_REFLECTION, ErrorNote, ErrorType, Event
 from core.records.findings import Finding, Severity
 from core.sources.fields import Fields, document
 from core.sources.normalize import MAX_COUNT
-from core.storage.file_reader import decode_json
+from core.storage.json_reader import decode_json
 
 KINDS: Final = frozenset(
     {

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from core.sources.pattern_shapes import LISTS
-from core.storage.file_reader import BOM
+from core.storage.decoded import BOM
 
 _REGISTRY: Final = "pattern_registry"
 _PLAIN: Final = "patterns"

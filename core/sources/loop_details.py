@@ -21,7 +21,8 @@ from core.records.loops import Iteration, Loop, LoopDetails, Outcome
 from core.sources.fields import Fields
 from core.sources.loops import read_iteration
 from core.sources.path_kinds import ANALYTICS, BEST_OUTPUT, CRASH_LOG, CURRENT, LAUNCHER, loop_source
-from core.storage.file_reader import RawFile, decode_json, read_file
+from core.storage.file_reader import RawFile, read_file
+from core.storage.json_reader import decode_json
 
 MAX_NOTE: Final = 64 * 1024
 """Bytes of one note; of a log the last ones, of anything else the first."""

@@ -28,7 +28,8 @@ from core.sources.patterns import Records, read_patterns
 from core.sources.record_checks import check_metrics, check_records, in_own_style, normalized
 from core.sources.reflections import is_memory_reflection, read_reflections, reflection_shape
 from core.sources.sweep import Kind
-from core.storage.file_reader import Problem, RawFile, Stamp, decode
+from core.storage.decoded import Problem
+from core.storage.file_reader import RawFile, Stamp, decode
 from core.storage.hash_chain import Place
 
 

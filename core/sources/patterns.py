@@ -27,8 +27,10 @@ from core.sources.pattern_shapes import ID_KEYS, LISTS, is_entry, layout, snaked
 from core.sources.schema import CLAIMED_RATE, PATTERNS
 from core.sources.schema import REGISTRY as REGISTRY_SCHEMA
 from core.sources.validation import check
+from core.storage.decoded import Decoded, Problem, encoding_problem
 from core.storage.encodings import as_utf8
-from core.storage.file_reader import Decoded, Problem, decode, decode_json, decode_jsonl, other_encoding
+from core.storage.file_reader import decode
+from core.storage.json_reader import decode_json, decode_jsonl
 
 MAX_USES: Final = 10**9
 """Counts beyond this are no counts of uses."""
@@ -131,7 +133,7 @@ def read_patterns(
     texts = file.endswith((".yaml", ".yml"))
     findings = [problem.finding(file) for problem in top.problems]
     if encoding:
-        findings.append(other_encoding(encoding).finding(file))
+        findings.append(encoding_problem(encoding).finding(file))
     patterns: list[Pattern] = []
     records: Records = {}
     unnamed: Counter[str] = Counter()

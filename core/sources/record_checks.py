@@ -13,7 +13,7 @@ from core.sources.key_style import is_camel, respell, snake_keys
 from core.sources.reflections import EPISODIC, reflection_shape
 from core.sources.schema import Rule
 from core.sources.validation import check
-from core.storage.file_reader import Line
+from core.storage.decoded import Line
 
 _EPISODES: Final[Mapping[str, Rule]] = {
     METADATA: schema.TASK,

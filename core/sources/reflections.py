@@ -28,7 +28,7 @@ from core.sources.path_kinds import (
     LOOPS,
     loop_source,
 )
-from core.storage.file_reader import Line
+from core.storage.decoded import Line
 
 EPISODIC: Final = "episodic"
 REFLEXION: Final = "reflexion"

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from core.config.paths import ProjectPaths
-from core.storage.file_reader import Problem, Stamp
+from core.storage.decoded import Problem
+from core.storage.file_reader import Stamp
 
 
 class Kind(StrEnum):

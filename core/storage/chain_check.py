@@ -66,7 +66,7 @@ def last_lines(places: Sequence[Place], anchor: Place | None, *, is_begun: bool)
     """What the anchor says that does not fit to the end of a ledger.
 
     Args:
-        places: See `Seams`.
+        places: See `ChainCheck`.
         anchor: Read before the ledger was; None if there is none.
         is_begun: Whether a line bears a hash.
     """

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from core.storage.encodings import encoding_of
-from core.storage.file_reader import is_nested_deeper
+from core.storage.json_reader import is_nested_deeper
 
 Path = tuple[str | int, ...]
 """Keys and indices from the root down. In JSON lines the first one is the number of the record."""

@@ -19,7 +19,8 @@ from core.sources import normalize
 from core.sources.key_style import snake_keys
 from core.sources.patterns import read_patterns
 from core.storage.encodings import as_utf8
-from core.storage.file_reader import decode, decode_jsonl
+from core.storage.file_reader import decode
+from core.storage.json_reader import decode_jsonl
 
 MAX_IMPORT_BYTES: Final = 64 << 20
 """Largest file that is imported."""

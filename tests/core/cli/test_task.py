@@ -66,7 +66,7 @@ def test_json_lines_are_logged_all_or_none(project: Path, call: Call, monkeypatc
     for wrong, message in (
         ("[1]\n", "stdin, line 1, entry 1: expected an object"),
         ('{"type": "read"}\n{"ty', "stdin, line 2: is not JSON"),
-        ('\n\n{"type":\n "read", "quality": NaN}', "stdin, line 3: NaN is no JSON number; expected an action"),
+        ('\n\n{"type":\n "read", "quality": NaN}', "stdin, line 3: NaN is not a JSON number; expected an action"),
         ("[" * 5000, "stdin, line 1: is n"),
         ('{"type": "read", "params": ' + '{"a":' * 70 + "1" + "}" * 71, "stdin, line 1: is nested deeper"),
         (None, "stdin is closed"),

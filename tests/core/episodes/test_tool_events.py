@@ -13,7 +13,7 @@ from core.episodes.log_summary import ACTION_TYPES
 from core.episodes.tool_events import FAILED, SUCCEEDED, action_of, type_of
 from core.episodes.validation import action
 from core.records.times import parse_time
-from core.storage.file_reader import decode_json
+from core.storage.json_reader import decode_json
 
 AT = parse_time("2026-02-01T09:00:00Z")
 

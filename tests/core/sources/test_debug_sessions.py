@@ -16,7 +16,7 @@ from core.records.findings import Finding
 from core.records.patterns import UNNAMED
 from core.sources.debug_sessions import find_record, is_debug_memory, join_sessions, read_sessions, split_location
 from core.sources.sweep import Kind, wanted
-from core.storage.file_reader import Line
+from core.storage.decoded import Line
 from core.storage.yaml_reader import decode_yaml
 
 FILE = ".aiwg/ralph/debug-memory/sessions/session-1.yaml"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from core.records.loops import Outcome
 from core.records.reflections import NOTHING_LEARNED, Reflection
 from core.sources.reflections import join_reflections, read_reflections, reflection_key, reflection_shape
-from core.storage.file_reader import Line
+from core.storage.decoded import Line
 
 SEEN = datetime(2026, 5, 1, 12, tzinfo=UTC)
 AT = datetime(2026, 4, 30, 10, tzinfo=UTC)

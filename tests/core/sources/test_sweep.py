@@ -15,7 +15,7 @@ from core.sources.episodes import episode_file
 from core.sources.path_kinds import loop_source
 from core.sources.reflections import reflection_shape
 from core.sources.sweep import Kind, can_hold, scan, scan_path, wanted
-from core.storage.file_reader import Problem
+from core.storage.decoded import Problem
 
 TREES = Path(__file__).parents[2] / "trees"
 LOOP = ".aiwg/ralph/loops/ralph-a-00000001"

@@ -158,11 +158,11 @@ def test_a_real_file_size_limit_is_one_line_of_error(tmp_path: Path) -> None:
         "import resource, sys\n"
         "from pathlib import Path\n"
         "from core.base.errors import Unwritable\n"
-        "from core.storage.append_log import Journal\n"
+        "from core.storage.append_log import AppendLog\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))\n"
         "for number in range(100):\n"
         "    try:\n"
-        "        Journal(Path(sys.argv[1])).append([b'1' * 300])\n"
+        "        AppendLog(Path(sys.argv[1])).append([b'1' * 300])\n"
         "    except Unwritable as error:\n"
         "        raise SystemExit(f'{number} {error}')\n"
     )

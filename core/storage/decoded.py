@@ -1,0 +1,71 @@
+"""Result types shared by the JSON and YAML readers.
+
+A problem is *torn* if the bytes are not a document at all (empty, cut short, unreadable). A writer is probably busy, so
+the caller keeps the last good value and reads the file again (docs/reliability.md#torn-files). Every other problem
+accompanies a value that can be used.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import Struct
+
+from core.base.text import visible_line
+from core.records.findings import Finding, Severity
+
+MAX_DEPTH: Final = 64
+"""Maximum nesting of a document; real files have at most 9 levels."""
+BOM: Final = b"\xef\xbb\xbf"
+
+
+class Problem(Struct, frozen=True, gc=False):
+    """A defect of one document.
+
+    Attributes:
+        code: Stable kebab-case word, as in `Finding`.
+        message: For people.
+        place: JSON pointer, `line N` or `line N, column M`; "" for the whole document.
+        severity: `error` if nothing could be used.
+        torn: Whether the bytes are not a document, so that the last good value stays.
+    """
+
+    code: str
+    message: str
+    place: str = ""
+    severity: Severity = Severity.ERROR
+    torn: bool = False
+
+    def finding(self, file: str) -> Finding:
+        """This problem as a finding in `file` (project-relative)."""
+        return Finding(file, self.place, self.severity, self.code, self.message)
+
+
+class Decoded(Struct, frozen=True, gc=False):
+    """A decoded document; `value` is usable unless `failed`."""
+
+    value: Any = None
+    problems: tuple[Problem, ...] = ()
+    failed: bool = False
+
+    @property
+    def torn(self) -> bool:
+        """Whether the last good value should stay."""
+        return self.failed and any(problem.torn for problem in self.problems)
+
+
+class Line(Struct, frozen=True, gc=False):
+    """One line of a JSONL file: its number from 1 and its value."""
+
+    number: int
+    value: Any
+
+
+def duplicate_key_message(key: str) -> str:
+    """Message for a key that occurs twice in one object."""
+    return f"key {visible_line(key, 60)!r} occurs twice in one object; the last one counts"
+
+
+def encoding_problem(name: str) -> Problem:
+    """Problem of a file in another encoding than UTF-8 that was read nevertheless."""
+    return Problem("bad-encoding", f"is {name}, not UTF-8; read all the same", severity=Severity.WARNING)

@@ -1,0 +1,157 @@
+"""Decode untrusted JSON and JSONL with limits and without raising."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from collections import Counter
+from typing import Any, Final
+
+import msgspec
+
+from core.base.text import visible_line
+from core.records.findings import Severity
+from core.storage.decoded import BOM, MAX_DEPTH, Decoded, Line, Problem, duplicate_key_message
+
+_MAX_DIGITS: Final = 18
+"""Maximum digits of an integer; no count, time or pid has more."""
+_MAX_FAST_BYTES: Final = 8 << 20
+"""Maximum size of a JSONL file that is decoded in one call."""
+_NOT_STRUCTURE: Final = bytes(code for code in range(256) if code not in b'[]{}"')
+_STRINGS: Final = re.compile(rb'"[^"]*"')
+_DEPTH_CHANGE: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord('"'): 0}
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_DECODER: Final = msgspec.json.Decoder()
+_ERRORS: Final = (msgspec.MsgspecError, RecursionError, ValueError, OverflowError)
+
+
+def is_nested_deeper(data: bytes, levels: int = MAX_DEPTH) -> bool:
+    """Whether a JSON document is nested deeper than `levels`, found without recursion.
+
+    Exact for valid JSON.
+    """
+    if data.count(b"[") + data.count(b"{") <= levels:
+        return False
+    if b"\\" in data:
+        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    # An empty string contains no brackets, so removing `""` does not change what is inside strings.
+    structure = _STRINGS.sub(b"", data.translate(None, _NOT_STRUCTURE).replace(b'""', b""))
+    return any(depth > levels for depth in itertools.accumulate(map(_DEPTH_CHANGE.__getitem__, structure)))
+
+
+def decode_json(data: bytes) -> Decoded:
+    """Decode one JSON document; NaN, Infinity and numbers out of range become null, lone surrogates U+FFFD."""
+    data = data.removeprefix(BOM)
+    if not data.strip(b" \t\r\n\0"):
+        return _failed(Problem("empty", "is empty", torn=True))
+    if is_nested_deeper(data):
+        return _failed(Problem("too-deep", f"is nested deeper than {MAX_DEPTH} levels; not read"))
+    try:
+        value = msgspec.json.decode(data)
+        encoded = msgspec.json.encode(value)
+    except _ERRORS:
+        return _decode_tolerantly(data)
+    if _count_quotes(encoded) < _count_quotes(data):
+        return _decode_tolerantly(data)  # a key occurs twice; the slow decoder names it
+    return Decoded(value)
+
+
+def decode_jsonl(data: bytes) -> tuple[list[Line], tuple[Problem, ...]]:
+    """Decode every complete line, and report the lines that are not JSON.
+
+    A last line without a line feed is still being written: it is skipped without a problem.
+    """
+    lines: list[Line] = []
+    problems: list[Problem] = []
+    complete = data.removeprefix(BOM)[: data.rfind(b"\n") + 1]
+    if (values := _decode_valid_lines(complete)) is not None:
+        return [Line(number, value) for number, value in enumerate(values, start=1)], ()
+    for number, line in enumerate(complete.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        decoded = decode_json(line)
+        if not decoded.failed:
+            lines.append(Line(number, decoded.value))
+        problems += (Problem(one.code, one.message, f"line {number}", one.severity) for one in decoded.problems)
+    return lines, tuple(problems)
+
+
+def _failed(problem: Problem) -> Decoded:
+    return Decoded(problems=(problem,), failed=True)
+
+
+def _count_quotes(data: bytes) -> int:
+    """Number of string delimiters."""
+    if b"\\" in data:
+        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return data.count(b'"')
+
+
+def _decode_valid_lines(complete: bytes) -> list[Any] | None:
+    """Decode lines that are all valid objects in one call; None if any line needs `decode_json`."""
+    lines = complete.split(b"\n")[:-1]
+    is_usual = len(complete) <= _MAX_FAST_BYTES and all(
+        line[:1] == b"{" and line[-1:] == b"}" and line.count(b"[") + line.count(b"{") <= MAX_DEPTH for line in lines
+    )
+    if not is_usual:
+        return None
+    try:
+        values = _DECODER.decode_lines(complete)
+        encoded = msgspec.json.encode(values)
+    except _ERRORS:
+        return None
+    return values if len(values) == len(lines) and _count_quotes(encoded) == _count_quotes(complete) else None
+
+
+def _decode_tolerantly(data: bytes) -> Decoded:
+    """Decode with Python's decoder, which accepts more and names every defect."""
+    problems: dict[str, Problem] = {}
+
+    def note(code: str, message: str) -> None:
+        problems.setdefault(code, Problem(code, message, severity=Severity.WARNING))
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        record = dict(items)
+        if len(record) < len(items):
+            note("duplicate-key", duplicate_key_message(Counter(key for key, _ in items).most_common(1)[0][0]))
+        return record
+
+    def integer(digits: str) -> int | None:
+        if len(digits) <= _MAX_DIGITS:
+            return int(digits)
+        note("bad-number", f"a number of {len(digits):,} digits was read as null")
+        return None
+
+    def fraction(digits: str) -> float | None:
+        number = float(digits)
+        if math.isfinite(number):
+            return number
+        note("bad-number", f"number {digits[:40]} is out of range and was read as null")
+        return None
+
+    def constant(name: str) -> None:
+        note("bad-number", f"{name} is not a JSON number and was read as null")
+
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        text = data.decode(errors="replace")
+        note("bad-encoding", f"is not UTF-8 (byte {error.start}); wrong bytes were replaced")
+    decoder = json.JSONDecoder(
+        object_pairs_hook=pairs, parse_int=integer, parse_float=fraction, parse_constant=constant, strict=False
+    )
+    try:
+        value = decoder.decode(text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        return _failed(Problem("bad-json", f"is not JSON: {error.msg}", place, torn=True))
+    except (RecursionError, ValueError) as error:
+        return _failed(Problem("bad-json", f"is not JSON: {visible_line(str(error), 80)}", torn=True))
+    if "\\u" in text and _SURROGATE.search(encoded := json.dumps(value, ensure_ascii=False)):
+        value = json.loads(_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", encoded))
+        note("bad-encoding", "contains half a surrogate pair; replaced")
+    if not problems:
+        note("bad-json", "contains control characters that JSON forbids; read all the same")
+    return Decoded(value, tuple(problems.values()))
