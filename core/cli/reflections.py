@@ -11,7 +11,7 @@ from core.cli.options import Words, joined, reading_options
 from core.cli.output import Column, end, findings_json, minute, print_json, print_table, remark
 from core.cli.project import read_snapshot
 from core.cli.shapes import json_help, recurring_json, reflection_json
-from core.extraction.clustering import LEAST_LOOPS, Cluster, recurring_in
+from core.extraction.clustering import MIN_LOOPS, Cluster, cluster_snapshot
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 
@@ -27,9 +27,9 @@ KINDS = ("error-analysis", "strategy-change", "success-pattern", "constraint-dis
 @click.option("--recurring", is_flag=True, help="Learnings that several loops told, those of most loops first.")
 @click.option(
     "--min-loops",
-    type=click.IntRange(min=LEAST_LOOPS),
+    type=click.IntRange(min=MIN_LOOPS),
     metavar="N",
-    help=f"With --recurring: from at least so many loops, or tasks of no known loop. Default: {LEAST_LOOPS}.",
+    help=f"With --recurring: from at least so many loops, or tasks of no known loop. Default: {MIN_LOOPS}.",
 )
 @reading_options
 def reflections(
@@ -69,8 +69,8 @@ def reflections(
     if recurring:
         clusters = [
             cluster
-            for cluster in recurring_in(snapshot)
-            if len(cluster.sources) >= (min_loops or LEAST_LOOPS)
+            for cluster in cluster_snapshot(snapshot)
+            if len(cluster.sources) >= (min_loops or MIN_LOOPS)
             and any((loop is None or source in loop_ids) and wanted(told) for source, told in cluster.members)
         ]
         _print_recurring(snapshot, clusters[:limit], as_json=as_json)

@@ -1,4 +1,4 @@
-"""Learnings that recur: reflections of different loops that say nearly the same."""
+"""Recurring learnings: reflections of different loops that make nearly the same statement."""
 
 from __future__ import annotations
 
@@ -11,65 +11,42 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from core.base.record_text import strip_label
 from core.episodes.loop_links import LoopNames
 from core.episodes.similar_tasks import past_tasks
-from core.extraction.contradiction import Demand, demand_of, spaced
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
-from core.retrieval.similarity import ManyTexts, sorted_words
+from core.retrieval.contradiction import MIN_SIMILARITY, Statement
+from core.retrieval.similarity import ManyTexts
 
 CLUSTER_ID: Final = "recurring-"
-"""What the ids of clusters begin with."""
-
-ALIKE: Final = 0.7
-"""Two learnings more alike than this, as `core.retrieval.similarity` compares texts, say the same."""
-LEAST_LOOPS: Final = 2
-"""A learning recurs once so many loops, or tasks of no known loop, have told it."""
-_LEAST_WORDS: Final = 3
-"""Shorter learnings, such as "tests failed", are alike by chance."""
+"""Prefix of cluster IDs."""
+MIN_LOOPS: Final = 2
+"""Minimum number of loops, or tasks without a known loop, that recorded a learning for it to be recurring."""
+_MIN_WORDS: Final = 3
+"""Shorter learnings, such as "tests failed", are similar by chance."""
 _UNDATED: Final = datetime.max.replace(tzinfo=UTC)
 _Result = TypeVar("_Result")
-Work: TypeAlias = Generator[None, None, _Result]
-"""Work that can be left off and gone on with: a piece, some 100 us, at each `next`; at the end its result."""
+Steps: TypeAlias = Generator[None, None, _Result]
+"""Work in steps of about 100 us that a caller can pause; it returns the result."""
 
 
 class Member(NamedTuple):
-    """A reflection, and the loop that it comes from: the task where that loop is not known."""
+    """A reflection and its loop, or its task where the loop is unknown."""
 
     source: str
     reflection: Reflection
 
 
-class Saying(NamedTuple):
-    """What a learning says: alike where two say it in the same words, and ask for the same."""
-
-    words: str
-    demand: Demand
-
-    @classmethod
-    def of(cls, learning: str) -> Saying:
-        """A learning by its words in order."""
-        text = strip_label(learning)
-        return cls(sorted_words(spaced(text)), demand_of(text))
-
-    @property
-    def letters(self) -> tuple[str, bool, str]:
-        """Its place among others that no other one has."""
-        denied, numbers, sides, order = self.demand
-        return self.words, denied, f"{numbers} {sides} {[sorted(part) for part in order]}"
-
-
 class Cluster(Struct, frozen=True, kw_only=True):
-    """Reflections of at least two loops that say nearly the same as one of them, the most central one.
+    """Reflections of at least two loops that are similar to one of them, the central one.
 
     Attributes:
-        id: That of its oldest reflection: it stays while others join.
-        central: The one that all others are alike.
-        members: All of them, oldest first, undated ones last.
-        sources: Whom they are from, in the order in which each said it first: loops, and tasks of no known loop.
+        id: Derived from the oldest reflection, so that it stays the same while others join.
+        central: The reflection that all others are similar to.
+        members: All of them, oldest first, those without a time last.
+        sources: IDs of their loops, or of tasks without a known loop, in the order of their first reflection.
         kinds: Kinds of reflections, the most frequent first.
-        first_at, last_at: Of the oldest and the newest reflection, as far as times are known.
+        first_at, last_at: Times of the oldest and the newest reflection; None if unknown.
     """
 
     id: str
@@ -82,112 +59,109 @@ class Cluster(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The learning of the central one; untrusted."""
+        """The learning of the central reflection; untrusted."""
         return self.central.learning
 
 
-def recurring(reflections: Iterable[Reflection], loop_of_task: Mapping[str, str]) -> tuple[Cluster, ...]:
-    """The learnings that came more than once, those of most loops first. In whatever order the reflections come.
+def cluster_reflections(reflections: Iterable[Reflection], loop_of_task: Mapping[str, str]) -> tuple[Cluster, ...]:
+    """Find the learnings that recur, those of most loops first; the order of the reflections does not matter.
 
-    10,000 reflections take a few seconds, however alike they are: each is compared with a bounded number of others.
-
-    A learning joins only what is more than `ALIKE` to the central one of a cluster, so that no chain of small
-    differences leads from one learning to another; and only what asks for the same, see
-    `core.extraction.contradiction`. Those that
-    most others are most like become central first.
-    Reflections that name neither loop nor task, or that were only drafted, take no part.
+    A learning joins a cluster if it is similar to the central one and has the same demand, see
+    `core.retrieval.contradiction`; so no chain of small differences joins different learnings. The learnings that are
+    most similar to many others become central. Drafts, and reflections without loop and task, are ignored.
+    Each reflection is compared with a bounded number of others: 10,000 of them take a few seconds.
 
     Args:
-        reflections: From all loops and tasks.
-        loop_of_task: The loop that a task records, where that is known: both are one source.
+        reflections: Reflections of all loops and tasks.
+        loop_of_task: The loop that a task records, where known: both are one source.
     """
-    return to_the_end(_gather(reflections, loop_of_task))
+    return run_all(_cluster_steps(reflections, loop_of_task))
 
 
-def gather(snapshot: Snapshot) -> Work[tuple[Cluster, ...]]:
-    """`recurring` in a project, piece by piece; what a task records of a loop counts as the loop's."""
+def cluster_snapshot_in_steps(snapshot: Snapshot) -> Steps[tuple[Cluster, ...]]:
+    """Find the recurring learnings of a project step by step; a task that records a loop counts as that loop."""
     names = LoopNames(snapshot.loops.values())
     loop_of_task = {}
     for id, task in past_tasks(snapshot).items():
         if (link := names.link(task)) is not None:
             loop_of_task[id] = link.loop_id
         yield
-    return (yield from _gather(snapshot.reflections.values(), loop_of_task))
+    return (yield from _cluster_steps(snapshot.reflections.values(), loop_of_task))
 
 
-def recurring_in(snapshot: Snapshot) -> tuple[Cluster, ...]:
-    """`gather` at once."""
-    return to_the_end(gather(snapshot))
+def cluster_snapshot(snapshot: Snapshot) -> tuple[Cluster, ...]:
+    """Find the recurring learnings of a project."""
+    return run_all(cluster_snapshot_in_steps(snapshot))
 
 
-def to_the_end(work: Work[_Result]) -> _Result:
-    """Do all pieces of some work."""
+def run_all(steps: Steps[_Result]) -> _Result:
+    """Run all steps and return their result."""
     while True:
         try:
-            next(work)
+            next(steps)
         except StopIteration as done:
             result: _Result = done.value
             return result
 
 
-def _gather(reflections: Iterable[Reflection], loop_of_task: Mapping[str, str]) -> Work[tuple[Cluster, ...]]:
-    same: dict[Saying, list[Member]] = defaultdict(list)
+def _cluster_steps(reflections: Iterable[Reflection], loop_of_task: Mapping[str, str]) -> Steps[tuple[Cluster, ...]]:
+    same: dict[Statement, list[Member]] = defaultdict(list)
     for reflection in reflections:
         source = reflection.loop_id or loop_of_task.get(reflection.task_id, reflection.task_id)
         if source and not reflection.draft:
-            saying = Saying.of(reflection.learning)
-            if saying.words.count(" ") + 1 >= _LEAST_WORDS:
-                same[saying].append(Member(source, reflection))
+            statement = Statement.of(reflection.learning)
+            if statement.words.count(" ") + 1 >= _MIN_WORDS:
+                same[statement].append(Member(source, reflection))
         yield
     clusters = []
-    for central, alike in (yield from _by_centre({saying: len(members) for saying, members in same.items()})):
-        members = sorted((member for saying in alike for member in same[saying]), key=_age)
-        if len({member.source for member in members}) >= LEAST_LOOPS:
-            clusters.append(_cluster(members, min(same[central], key=_age).reflection))
+    for group in (yield from _group({statement: len(members) for statement, members in same.items()})):
+        members = sorted((member for statement in group for member in same[statement]), key=_age)
+        if len({member.source for member in members}) >= MIN_LOOPS:
+            clusters.append(_cluster(members, min(same[group[0]], key=_age).reflection))
         yield
     return tuple(sorted(clusters, key=lambda cluster: (-len(cluster.sources), -len(cluster.members), cluster.id)))
 
 
-def _by_centre(told_times: Mapping[Saying, int]) -> Work[list[tuple[Saying, list[Saying]]]]:
-    """Central sayings, each with all that are alike to it, itself among them; every one once.
+def _group(counts: Mapping[Statement, int]) -> Steps[list[list[Statement]]]:
+    """Group similar statements; each group begins with its central statement.
 
     Args:
-        told_times: How often each was told.
+        counts: How often each statement was made.
     """
-    ordered = sorted(told_times, key=lambda saying: (-told_times[saying], saying.letters))
-    times = [told_times[saying] for saying in ordered]
+    ordered = sorted(counts, key=lambda statement: (-counts[statement], statement.key))
+    repeats = [counts[statement] for statement in ordered]
     everything = ManyTexts()
-    for saying in ordered:
-        everything.add(saying.words)
+    for statement in ordered:
+        everything.add(statement.words)
         yield
     weights = []
-    for saying in ordered:
-        weights.append(math.fsum(ratio * times[row] for row, ratio in _alike(saying, everything, ordered)))
+    for statement in ordered:
+        weights.append(math.fsum(ratio * repeats[row] for row, ratio in _similar(statement, everything, ordered)))
         yield
-    centres: list[Saying] = []
+    centres: list[Statement] = []
     texts = ManyTexts()
-    found: list[list[Saying]] = []
-    for at in sorted(range(len(ordered)), key=lambda at: (-weights[at], ordered[at].letters)):
-        saying = ordered[at]
-        row = next((row for row, _ in _alike(saying, texts, centres)), len(centres))
+    groups: list[list[Statement]] = []
+    for index in sorted(range(len(ordered)), key=lambda index: (-weights[index], ordered[index].key)):
+        statement = ordered[index]
+        row = next((row for row, _ in _similar(statement, texts, centres)), len(centres))
         if row == len(centres):
-            texts.add(saying.words)
-            centres.append(saying)
-            found.append([])
-        found[row].append(saying)
+            texts.add(statement.words)
+            centres.append(statement)
+            groups.append([])
+        groups[row].append(statement)
         yield
-    return list(zip(centres, found, strict=True))
+    return groups
 
 
-def _alike(saying: Saying, texts: ManyTexts, sayings: Sequence[Saying]) -> Iterator[tuple[int, float]]:
-    """Rows of those sayings, whose words are the texts, that say nearly the same."""
-    for row, ratio in texts.alike(saying.words, ALIKE):
-        if not saying.demand.differs(sayings[row].demand):
+def _similar(statement: Statement, texts: ManyTexts, statements: Sequence[Statement]) -> Iterator[tuple[int, float]]:
+    """Yield row and similarity of those `statements`, whose words are in `texts`, that are nearly the same."""
+    for row, ratio in texts.alike(statement.words, MIN_SIMILARITY):
+        if not statement.demand.differs(statements[row].demand):
             yield row, ratio
 
 
 def _cluster(members: Sequence[Member], central: Reflection) -> Cluster:
-    """Of members in the order of their age."""
+    """Make a cluster of members in the order of their age."""
     oldest = members[0].reflection
     times = [member.reflection.at for member in members if member.reflection.at is not None]
     kinds = Counter(member.reflection.kind for member in members if member.reflection.kind)

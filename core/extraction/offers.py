@@ -11,7 +11,7 @@ from core.base.errors import Refused, UnknownRecord
 from core.base.text import visible_line
 from core.config.paths import ProjectPaths
 from core.config.settings import ExtractionSettings
-from core.extraction.clustering import CLUSTER_ID, Cluster, Work, gather, recurring_in
+from core.extraction.clustering import CLUSTER_ID, Cluster, Steps, cluster_snapshot, cluster_snapshot_in_steps
 from core.extraction.engine import extract
 from core.extraction.known_patterns import Known
 from core.extraction.material import Materials
@@ -37,7 +37,7 @@ class Offers:
         self._settings = settings
         self._indexed: tuple[Snapshot, Materials, Known] | None = None
         self._recurring: tuple[tuple[object, ...], tuple[Cluster, ...]] | None = None
-        self._gathering: tuple[tuple[object, ...], Work[tuple[Cluster, ...]]] | None = None
+        self._gathering: tuple[tuple[object, ...], Steps[tuple[Cluster, ...]]] | None = None
         self._unfit: tuple[Snapshot, dict[str, str]] | None = None
 
     def of(self, source_id: str, view: ProjectState, types: frozenset[PatternType], agent: str = "") -> Extraction:
@@ -68,7 +68,7 @@ class Offers:
         """
         told = _told(snapshot)
         if (found := self._known_to_recur(told)) is None:
-            found = recurring_in(snapshot)
+            found = cluster_snapshot(snapshot)
             self._recurring = told, found
         return found
 
@@ -85,7 +85,7 @@ class Offers:
         if (found := self._known_to_recur(told)) is not None:
             self._gathering = None
             return found
-        begun, work = self._gathering = self._gathering or (told, gather(snapshot))
+        begun, work = self._gathering = self._gathering or (told, cluster_snapshot_in_steps(snapshot))
         end = perf_counter() + _PIECE_SECONDS
         try:
             while True:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from core.base.record_text import make_slug, one_line, strip_label
 from core.config.settings import ExtractionSettings
-from core.extraction.clustering import LEAST_LOOPS, Cluster
+from core.extraction.clustering import MIN_LOOPS, Cluster
 from core.extraction.errors import Sighting, message_in, sighting
 from core.extraction.failures import failure_mode
 from core.extraction.fix_kinds import domain, fix_category, fix_description, languages_of, tags
@@ -143,7 +143,7 @@ def _common_error(cluster: Cluster) -> Sighting | None:
                 met.setdefault(error.signature, (error, set()))[1].add(source)
     counts = Counter({signature: len(sources) for signature, (_, sources) in met.items()})
     for signature, count in counts.most_common(1):
-        if count >= LEAST_LOOPS:
+        if count >= MIN_LOOPS:
             return met[signature][0]
     return None
 

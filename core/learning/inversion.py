@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from core.base.errors import BadInput
+from core.base.negation import find_prohibition
 from core.base.prompt_text import escape_line
 from core.base.text import visible_line
 from core.base.validation import check_amount, check_count, check_flag, check_text, check_texts, format_value
@@ -23,13 +24,6 @@ MAX_CHARS: Final = InjectionSettings().max_field_chars
 """Characters of a pattern that its line in a prompt has at most."""
 
 _PREFIX: Final = re.compile(r"\s*(avoid|do not|never)\s*:\s*", re.IGNORECASE)
-# A clause that forbids: at the start of the text or of a clause, or a word that forbids anywhere.
-_FORBIDS: Final = re.compile(
-    r"(?:^|[.;:,!?(]\s*|\b(?:and|but|please|always|you should|must)\s+)"
-    r"(?P<lead>avoid|no|not|do not|don['\u2019]?t|stop|refrain from|without|skip)\b"
-    r"|\b(?P<any>never|(?:must|should|shall|may) not|(?:must|should)n['\u2019]t)\b",
-    re.IGNORECASE,
-)
 _LINT_CHARS: Final = 1000
 
 
@@ -135,9 +129,8 @@ def polarity_lint(text: str) -> tuple[str, ...]:
             f'already a warning ("{prefix[1].upper()}:"): the inversion would repeat the advice that failed; '
             "rewrite it as what to do instead"
         )
-    negation = _FORBIDS.search(stripped(text))
-    if negation:
-        word = visible_line(negation["lead"] or negation["any"], 20)
+    if prohibition := find_prohibition(stripped(text)):
+        word = visible_line(prohibition, 20)
         notes.append(
             f'double negative: the text already forbids something ("{word}"), to avoid it means to do that; '
             "rewrite it as the approach that failed"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from core.base.negation import Negations, normalize_sentences
 from core.base.validation import check_text
-from core.learning.clauses import Negations, plain
 
-# These patterns are written for `core.learning.clauses.plain` text. No repetition in them holds another one without
+# These patterns are written for text from `normalize_sentences`. No repetition in them holds another one without
 # a bound, so that no text can make them slow.
 
 _TASK: Final = r"(?:sub ?tasks?|tasks?|beads?|agents?|workers?)"
@@ -177,7 +177,7 @@ def extract_strategies(description: str) -> list[str]:
     "one file per subtask is not an option") is not a use.
 
     Args:
-        description: Free text; only its first `core.learning.clauses.MAX_TEXT` characters are read.
+        description: Free text; only its first `core.base.negation.MAX_TEXT` characters are read.
 
     Returns:
         Each title once, in the order in which the text first uses them.
@@ -186,7 +186,7 @@ def extract_strategies(description: str) -> list[str]:
         BadInput: `description` is no text.
     """
     check_text(description, "description")
-    text = plain(description)
+    text = normalize_sentences(description)
     mentions = sorted((found.end(), title) for title, regex in _MENTIONS.items() for found in regex.finditer(text))
     negations = Negations(text)
-    return list(dict.fromkeys(title for end, title in mentions if not negations.cover(end)))
+    return list(dict.fromkeys(title for end, title in mentions if not negations.covers(end)))

@@ -18,10 +18,10 @@ from core.base.formatting import decimal_text
 from core.base.prompt_text import escape_inline
 from core.base.text import plural, visible_line
 from core.config.settings import InjectionSettings, Settings
-from core.extraction.clustering import ALIKE, Saying
 from core.learning.decay import decayed_value
 from core.records.loops import Outcome
 from core.records.snapshot import Snapshot
+from core.retrieval.contradiction import MIN_SIMILARITY, Statement
 from core.retrieval.embedding import task_text
 from core.retrieval.embeddings import Embeddings, PastTask, Work
 from core.retrieval.learning_records import Learning, is_key_learning
@@ -343,20 +343,20 @@ def _grouped(scored: Iterable[ChosenReflection]) -> Iterator[ChosenReflection]:
     """
     texts = ManyTexts()
     groups: list[list[ChosenReflection]] = []
-    sayings: list[Saying] = []
-    by_letters: dict[tuple[str, bool, str], int] = {}
+    statements: list[Statement] = []
+    group_of: dict[tuple[str, bool, str], int] = {}
     for one in scored:
-        saying = Saying.of(one.text)
-        place = by_letters.get(saying.letters)
+        statement = Statement.of(one.text)
+        place = group_of.get(statement.key)
         if place is None:
-            alike = [row for row, _ in texts.alike(saying.words, ALIKE)]
-            place = next((row for row in alike if not saying.demand.differs(sayings[row].demand)), None)
+            alike = [row for row, _ in texts.alike(statement.words, MIN_SIMILARITY)]
+            place = next((row for row in alike if not statement.demand.differs(statements[row].demand)), None)
         if place is None:
             place = len(groups)
-            texts.add(saying.words)
-            sayings.append(saying)
+            texts.add(statement.words)
+            statements.append(statement)
             groups.append([])
-        by_letters.setdefault(saying.letters, place)
+        group_of.setdefault(statement.key, place)
         groups[place].append(one)
     for first, *others in groups:
         works = {one.title for one in (first, *others) if not is_key_learning(one.id)}

@@ -6,13 +6,14 @@ import re
 from enum import IntEnum
 from typing import Final
 
+from core.base.negation import NOT
+
 _REACH: Final = 120
 """Characters before a match in which a negation may stand."""
 _BREAK: Final = re.compile(r"[\n;!?,:]|\.(?=\s|$)|--\s|\b(?:but|then|and then|instead,|so that|because|however)\b")
 """What a negation does not reach across."""
 _NEGATION: Final = re.compile(
-    r"\b(?:never(?!\s+mind)|not|don'?t|doesn'?t|avoid(?:s|ing)?|instead of|rather than|without|no"
-    r"|cannot|can'?t|mustn'?t|refuse"
+    rf"\b(?:(?!never\s+mind\b){NOT}|avoid(?:s|ing)?|instead of|rather than|without|no|refuse"
     r"|reject|forbid|prevent|stop|against|beware of|no need to|anti-?pattern"
     r"|(?:unsafe|dangerous|wrong|mistake|bad idea) to)\b",
     re.IGNORECASE,
@@ -25,7 +26,7 @@ _TURNED: Final = re.compile(
 """Behind a negation: "do not hesitate to" tells to do it, "avoid delays by running" too."""
 _DOUBLED: Final = re.compile(
     r"\b(?:(?:is|was|be|seems)\s+(?:an?\s+)?(?:wrong|bad|mistake|error|foolish|unwise|unsafe|dangerous|risky)"
-    r"|(?:if|when|unless)\s+(?:you|we|it|they|one)|why|never|not|don'?t|cannot|can'?t|nothing|nobody|impossible)\b"
+    rf"|(?:if|when|unless)\s+(?:you|we|it|they|one)|why|{NOT}|nothing|nobody|impossible)\b"
     r"(?![^\n]*\b(?:and|or|nor)\b)[^\n]{0,40}$",
     re.IGNORECASE,
 )
@@ -109,9 +110,7 @@ _WORD: Final = re.compile(r"[a-zA-Z-]+(?=\s)")
 _NEAR_WORDS: Final = 4
 """So many words may stand between a negation and what it surely is about."""
 
-_NEGATED_LIST: Final = (
-    r"\b(?:never|not|don'?t|avoid|cannot|can'?t|mustn'?t)\s+(?P<list>(?:\w+\s+){0,2}?\w+(?:,\s+\w+(?:\s+\w+){0,2}){0,5}"
-)
+_NEGATED_LIST: Final = rf"\b(?:{NOT}|avoid)\s+(?P<list>(?:\w+\s+){{0,2}}?\w+(?:,\s+\w+(?:\s+\w+){{0,2}}){{0,5}}"
 _LISTED: Final = re.compile(_NEGATED_LIST + r",?\s+(?:or|nor)(?:\s+\w+){0,5})\s*$", re.IGNORECASE)
 """Before the last part of a list that is negated as a whole: "do not disable, bypass, or skip ..."."""
 _LIST_BEGUN: Final = re.compile(_NEGATED_LIST + r"),\s+$", re.IGNORECASE)

@@ -12,21 +12,22 @@ from hypothesis import strategies as st
 from rapidfuzz import fuzz, process
 
 from core.base.record_text import strip_label
-from core.extraction.clustering import ALIKE, Cluster, recurring, recurring_in
+from core.extraction.clustering import Cluster, cluster_reflections, cluster_snapshot
 from core.records.episodes import Task
 from core.records.loops import Loop
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
+from core.retrieval.contradiction import MIN_SIMILARITY
 from core.retrieval.similarity import sorted_words
 
 START = datetime(2026, 2, 2, tzinfo=UTC)
 SETTLE = "Settle the shared types before any file that uses them"
 
 
-def reflection(loop: str, learning: str, day: int | None = 0, **strip_label: Any) -> Reflection:
+def reflection(loop: str, learning: str, day: int | None = 0, **fields: Any) -> Reflection:
     at = None if day is None else START + timedelta(days=day)
     values = {"id": f"{loop} {day} {learning[:80]}", "shape": "state", "file": "f", "loop_id": loop, "at": at}
-    return Reflection(**{**values, "learning": learning, **strip_label})
+    return Reflection(**{**values, "learning": learning, **fields})
 
 
 def texts(clusters: tuple[Cluster, ...]) -> list[list[str]]:
@@ -35,28 +36,28 @@ def texts(clusters: tuple[Cluster, ...]) -> list[list[str]]:
 
 def test_the_same_from_two_loops_recurs_and_from_one_it_does_not() -> None:
     other = "Settle the shared types before the first file that uses them."
-    (found,) = recurring(
+    (found,) = cluster_reflections(
         [reflection("b", other, 2), reflection("a", SETTLE, 1), reflection("c", "Lock in order", 3)], {}
     )
     assert texts((found,)) == [[SETTLE, other]]
     assert found.sources == ("a", "b")
     assert (found.first_at, found.last_at) == (START + timedelta(days=1), START + timedelta(days=2))
-    assert recurring([reflection("a", SETTLE, 1), reflection("a", SETTLE, 2)], {}) == ()
+    assert cluster_reflections([reflection("a", SETTLE, 1), reflection("a", SETTLE, 2)], {}) == ()
 
 
 def test_labels_case_and_order_of_words_make_no_difference() -> None:
     one = reflection("a", "Iteration 1: test first, then make the minimal change")
     two = reflection("b", "Attempt 2: make the minimal change, then TEST FIRST")
-    assert len(recurring([one, two], {})) == 1
+    assert len(cluster_reflections([one, two], {})) == 1
 
 
 def test_a_chain_of_small_steps_leads_nowhere() -> None:
     words = [f"word{number}" for number in range(30)]
     steps = [reflection(f"loop-{n}", " ".join(words[n * 2 : n * 2 + 8])) for n in range(11)]
-    for cluster in recurring(steps, {}):
+    for cluster in cluster_reflections(steps, {}):
         central = sorted_words(cluster.text)
         for member in cluster.members:
-            assert fuzz.ratio(central, sorted_words(member.reflection.learning)) > ALIKE * 100
+            assert fuzz.ratio(central, sorted_words(member.reflection.learning)) > MIN_SIMILARITY * 100
 
 
 def test_opposites_that_share_their_words_are_told_apart() -> None:
@@ -64,7 +65,7 @@ def test_opposites_that_share_their_words_are_told_apart() -> None:
     denied = ["Never mock the gateway in unit tests.", "Don't mock the gateway in unit tests"]
     turned = ["Write the migration before the model", "Write the model before the migration"]
     told_by = [reflection(f"loop-{n}", text) for n, text in enumerate(said + denied + turned)]
-    assert sorted(map(sorted, texts(recurring(told_by, {})))) == sorted(map(sorted, (said, denied)))
+    assert sorted(map(sorted, texts(cluster_reflections(told_by, {})))) == sorted(map(sorted, (said, denied)))
 
 
 def test_a_language_without_spaces_recurs_too() -> None:
@@ -72,20 +73,22 @@ def test_a_language_without_spaces_recurs_too() -> None:
         reflection("a", "先に型定義を更新してから実装する"),
         reflection("b", "先に型定義を更新してから実装すること"),
     ]
-    assert len(recurring([*told_by, reflection("c", "先に型定義を更新してから実装しない")], {})[0].members) == 2
+    assert (
+        len(cluster_reflections([*told_by, reflection("c", "先に型定義を更新してから実装しない")], {})[0].members) == 2
+    )
 
 
 def test_the_one_that_most_are_like_is_central() -> None:
     endings = ("at once", "and tests", "in one step")
     near = [reflection(f"loop-{n}", f"{SETTLE} {extra}") for n, extra in enumerate(endings)]
-    (found,) = recurring([*near, reflection("z", SETTLE, 9)], {})
+    (found,) = cluster_reflections([*near, reflection("z", SETTLE, 9)], {})
     assert found.text == SETTLE and len(found.members) == 4
 
 
 def test_the_id_stays_while_others_join() -> None:
     first = [reflection("a", SETTLE, 1), reflection("b", f"{SETTLE} too", 2)]
-    (before,) = recurring(first, {})
-    (after,) = recurring([*first, *(reflection(f"c{n}", SETTLE, 3) for n in range(3))], {})
+    (before,) = cluster_reflections(first, {})
+    (after,) = cluster_reflections([*first, *(reflection(f"c{n}", SETTLE, 3) for n in range(3))], {})
     assert before.id == after.id and before.text != after.text
     assert before.id.startswith("recurring-") and before.id.removeprefix("recurring-").isalnum()
 
@@ -96,8 +99,8 @@ def test_tasks_count_as_the_loop_that_they_record_and_else_as_themselves() -> No
     tasks = {"task-001": Task(id="task-001", loop_id="a"), "task-002": Task(id="task-002")}
     of_task = reflection("", SETTLE, 2, task_id="task-002", id="2")
     same = Snapshot(loops=loops, tasks=tasks, reflections={"1": of_loop, "3": reflection("a", SETTLE, 3)})
-    assert recurring_in(same) == ()
-    (found,) = recurring_in(Snapshot(loops=loops, tasks=tasks, reflections={"1": of_loop, "2": of_task}))
+    assert cluster_snapshot(same) == ()
+    (found,) = cluster_snapshot(Snapshot(loops=loops, tasks=tasks, reflections={"1": of_loop, "2": of_task}))
     assert found.sources == ("a", "task-002")
 
 
@@ -113,7 +116,7 @@ def test_thousands_that_are_alike_are_one_and_each_is_compared_with_few(monkeypa
     told_by = [
         reflection(f"loop-{n}", f"When adding part p{n} update number n{n * 7919} of m{n % 97}") for n in range(2000)
     ]
-    (found,) = recurring(told_by, {})
+    (found,) = cluster_reflections(told_by, {})
     assert len(found.members) == 2000
     assert max(compared) <= 64 and len(compared) <= 2 * len(told_by)
 
@@ -125,7 +128,7 @@ def test_small_groups_are_found_among_many_that_share_words() -> None:
     told_by = [
         reflection(f"loop-{n}-{m}", f"{text} {random.choice(words)}") for n, text in enumerate(groups) for m in "ab"
     ]
-    assert sorted(len(cluster.members) for cluster in recurring(told_by, {})) == [2] * len(groups)
+    assert sorted(len(cluster.members) for cluster in cluster_reflections(told_by, {})) == [2] * len(groups)
 
 
 def test_drafts_the_homeless_and_what_says_next_to_nothing_take_no_part() -> None:
@@ -133,12 +136,12 @@ def test_drafts_the_homeless_and_what_says_next_to_nothing_take_no_part() -> Non
     homeless = [reflection("", SETTLE, day) for day in (1, 2)]
     short = [reflection(loop, "tests failed") for loop in "ab"]
     silent = [reflection(loop, "", observation=SETTLE) for loop in "ab"]
-    assert recurring([*drafts, *homeless, *short, *silent], {}) == ()
+    assert cluster_reflections([*drafts, *homeless, *short, *silent], {}) == ()
 
 
 def test_hostile_texts_are_cut_and_kept() -> None:
     wild = "\x1b]0;x\x07 \ud800 [/] \u202e " + "word and another " * 100_000
-    (found,) = recurring([reflection("\ud800", wild), reflection("b", wild)], {})
+    (found,) = cluster_reflections([reflection("\ud800", wild), reflection("b", wild)], {})
     assert found.text == wild
 
 
@@ -153,7 +156,7 @@ def test_clusters_are_disjoint_close_to_their_centre_and_in_no_order_of_input(
     drawn: list[tuple[str, str, int | None]], random: Random
 ) -> None:
     told_by = [reflection(loop, text, day, id=f"{n}") for n, (loop, text, day) in enumerate(drawn)]
-    clusters = recurring(told_by, {})
+    clusters = cluster_reflections(told_by, {})
     members = [member.reflection.id for cluster in clusters for member in cluster.members]
     assert len(members) == len(set(members))
     assert len({cluster.id for cluster in clusters}) == len(clusters)
@@ -163,6 +166,6 @@ def test_clusters_are_disjoint_close_to_their_centre_and_in_no_order_of_input(
         assert len(set(cluster.sources)) == len(cluster.sources) >= 2
         for member in cluster.members:
             words = sorted_words(strip_label(member.reflection.learning))
-            assert words == central or fuzz.ratio(central, words) > ALIKE * 100
+            assert words == central or fuzz.ratio(central, words) > MIN_SIMILARITY * 100
     random.shuffle(told_by)
-    assert recurring(told_by, {}) == clusters
+    assert cluster_reflections(told_by, {}) == clusters

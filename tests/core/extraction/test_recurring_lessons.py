@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.config.settings import ExtractionSettings
-from core.extraction.clustering import Cluster, recurring
+from core.extraction.clustering import Cluster, cluster_reflections
 from core.extraction.known_patterns import Known
 from core.extraction.recurring_lessons import draft
 from core.records.extractions import Proposal
@@ -28,7 +28,7 @@ def told(number: int, learning: str, **more: Any) -> Reflection:
 
 
 def cluster(learning: str = LOCK, count: int = 2, **more: Any) -> Cluster:
-    (found,) = recurring([told(number, learning, **more) for number in range(count)], {})
+    (found,) = cluster_reflections([told(number, learning, **more) for number in range(count)], {})
     return found
 
 
@@ -100,7 +100,7 @@ def test_the_same_error_beside_the_learning_makes_an_error_pattern() -> None:
 
 def test_an_error_that_one_loop_alone_met_makes_none() -> None:
     one = told(0, LOCK, observation="TypeError: x is null")
-    (found,) = recurring([one, told(1, LOCK)], {})
+    (found,) = cluster_reflections([one, told(1, LOCK)], {})
     assert drafted(found).type is PatternType.SUCCESS
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.learning.clauses import MAX_TEXT
+from core.base.negation import MAX_TEXT
 from core.learning.strategies import extract_strategies
 
 FILE_TYPE: Final = "Split by file type"

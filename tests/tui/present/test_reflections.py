@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import cast
 
-from core.extraction.clustering import Cluster, recurring
+from core.extraction.clustering import Cluster, cluster_reflections
 from core.extraction.recurring_lessons import KNOWN
 from core.records.reflections import Reflection
 from core.state.project_state import ProjectState
@@ -27,7 +27,7 @@ def cluster(learning: str, count: int) -> Cluster:
         )
         for n in range(count)
     ]  # fmt: skip
-    (found,) = recurring(told, {})
+    (found,) = cluster_reflections(told, {})
     return found
 
 
@@ -42,7 +42,7 @@ def test_nothing_of_a_hostile_learning_acts_on_a_terminal() -> None:
 
 def test_a_learning_that_has_a_pattern_says_so_and_tasks_are_no_loops() -> None:
     told = [Reflection(id=n, shape="s", file="f", task_id=n, learning="Lock the carts in order") for n in "ab"]
-    (found,) = recurring(told, {"a": "loop-a"})
+    (found,) = cluster_reflections(told, {"a": "loop-a"})
     row = cluster_cells(found, NOW, ASCII, folded=True, unfit=f"{KNOWN}pat-x")["text"].plain
     assert "has a pattern  Lock" in row and "no pattern" not in row
     lines = [line.plain for line in cluster_text(VIEW, found, f"{KNOWN}pat-x")]
@@ -55,7 +55,7 @@ def test_a_learning_that_an_older_reflection_joins_is_found_again() -> None:
         Reflection(id=n, shape="s", file="f", loop_id=n, learning="Lock the carts in order", at=NOW - timedelta(days=d))
         for n, d in (("a", 1), ("b", 2), ("c", 3))
     ]
-    before, after = ({found.id: found for found in recurring(some, {})} for some in (told[:2], told))
+    before, after = ({found.id: found for found in cluster_reflections(some, {})} for some in (told[:2], told))
     assert renamed(before, after) == dict(zip(before, after, strict=True))
     assert renamed(after, after) == {} and renamed(before, {}) == {}
 

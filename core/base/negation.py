@@ -1,4 +1,7 @@
-"""Which phrases of a plain English text are negated."""
+"""Negation in plain English text: the words that negate, and which phrases they cover.
+
+The safety scan, strategy detection, the comparison of learnings and the check of inverted patterns share these words.
+"""
 
 from __future__ import annotations
 
@@ -8,41 +11,72 @@ from dataclasses import dataclass
 from typing import Final
 
 MAX_TEXT: Final = 50_000
-"""Longest text, in characters, that is read; what follows is left out."""
+"""Maximum number of characters of a text that are read."""
+
+NOT: Final = (
+    r"(?:(?:ai|do|does|did|wo|would|should|could|ca|must|need|is|are|was|were|has|have|had)n['\u2019]?t"
+    r"|cannot|not|never)"
+)
+"""A word that negates a verb."""
+OTHER_LANGUAGES: Final = (
+    r"\b(?:nicht|kein\w*|nie|niemals|vermeid\w*|ne|jamais|évit\w*|nunca|evit\w*|não)\b"
+    "|ない|ません|避け|禁止|不|别|勿|않|말고"
+)
+_NEGATED: Final = re.compile(
+    rf"\b(?:{NOT}|avoid\w*|refrain\w*|forbid\w*|free of|stop \w+ing|no longer)\b|^\W*no\b|{OTHER_LANGUAGES}"
+)
+_PROHIBITION: Final = re.compile(
+    r"(?:^|[.;:,!?(]\s*|\b(?:and|but|please|always|you should|must)\s+)"
+    r"(?P<opening>avoid|no|not|do not|don['\u2019]?t|stop|refrain from|without|skip)\b"
+    r"|\b(?P<anywhere>never|(?:must|should|shall|may) not|(?:must|should)n['\u2019]t)\b",
+    re.IGNORECASE,
+)
+
+
+def is_negated(text: str) -> bool:
+    """Return whether a sentence in lower case, in one of several languages, negates anything."""
+    return _NEGATED.search(text) is not None
+
+
+def find_prohibition(text: str) -> str:
+    """Return the first word by which a text forbids something, such as "never"; "" if it forbids nothing.
+
+    "No", "without" and the like count only where a clause begins with them.
+    """
+    found = _PROHIBITION.search(text)
+    return found["opening"] or found["anywhere"] if found else ""
+
 
 _AUXILIARY: Final = (
     r"(?:is|are|was|were|be|been|will|would|shall|should|must|can|could|may|might|need|do|does|did|has|have|had)"
 )
-_NOT: Final = (
-    r"(?:(?:ai|do|does|did|wo|would|should|could|ca|must|need|is|are|was|were|has|have|had)n'?t|cannot"
-    rf"|{_AUXILIARY} not|not|never)"
-)
+_VERB_NOT: Final = rf"(?:{NOT}|{_AUXILIARY} not)"
 _SUBJECT: Final = (
     r"(?:(?:we|i|you|they|it|he|she|let|each|every|everything|now|this|these|those|there|please|then|instead|always)\b"
     r"|(?:\w+ ){1,4}?(?:is|are|will|should|must|can|goes?|gets?|lives?|stays?|comes?|runs?|ha(?:s|ve))\b)"
 )
-"""How a clause of its own begins."""
+"""Start of an independent clause."""
 _VERB: Final = (
     r"(?:split|use|keep|put|handle|run|respect|follow|honou?r|maximi[sz]e|paralleli[sz]e|do|go|make|separate|define"
     r"|start|begin|execute|write|group|divide|decompose|partition|break|organi[sz]e|prefer|work|create|build|place"
     r"|give|isolate|obey|stick|slice|order|co ?locate|include|add|extract|only|just|simply|always|rather)\b"
 )
-"""How an instruction begins."""
+"""Start of an instruction."""
 _IN_CLAUSE: Final = r"[^,.;:!?()]"
 
 _MARK: Final = re.compile(
-    # What looks like a negation and is none, or is one negated.
-    rf"(?P<assent>\b(?:{_NOT} (?:only|just|merely|simply|solely|more than|a bad idea|wrong)"
-    rf"|(?:{_NOT}|without) (?:be |to )?(?:hesitat|forget|fail|neglect|omit|miss|skip|avoid|ignor|afraid|shy|disregard"
-    r"|break|violat)\w*"
+    # Looks like a negation but affirms, or negates another negation.
+    rf"(?P<assent>\b(?:{_VERB_NOT} (?:only|just|merely|simply|solely|more than|a bad idea|wrong)"
+    rf"|(?:{_VERB_NOT}|without) (?:be |to )?(?:hesitat|forget|fail|neglect|omit|miss|skip|avoid|ignor|afraid|shy"
+    r"|disregard|break|violat)\w*"
     r"|no (?:harm|problem|objections?|doubt|matter|question|more than|reason (?:not )?to (?:not|avoid|skip)|reason not)"
     r"|nothing (?:against|wrong with)|why not|without (?:a )?(?:doubt|question|fail|exception|hesitation|delay))\b)"
-    # What forbids to the end of the clause, and what only takes one phrase out of it.
+    # `verb` and `noun` forbid to the end of the clause, `phrase` excludes one phrase of it.
     rf"|(?P<phrase>\b(?:instead of|rather than|as opposed to|in place of|unlike|without|neither|nor|nobody|none"
     r"|no one(?! file)|nothing|no(?! ,)"
     r"|(?:not|never)(?= (?:so much )?(?:\w+ing|by|in|into|with|per|as|an?|one|the)\b)"
     r"|(?:over|than)(?= (?:by|splitting)\b))\b)"
-    rf"|(?P<verb>\b{_NOT}\b(?: , {_IN_CLAUSE}{{1,40}} ,)?(?: :)?)"
+    rf"|(?P<verb>\b{_VERB_NOT}\b(?: , {_IN_CLAUSE}{{1,40}} ,)?(?: :)?)"
     r"|(?P<noun>\b(?:avoid(?:s|ed|ing)?|against|refrain(?:s|ed|ing)? from|away from|anything but|skip(?:s|ped|ping)?"
     r"|stop(?:s|ped|ping)?|ignor(?:e|es|ed|ing)|disregard(?:s|ed|ing)?|regardless of|irrespective of"
     r"|neglect(?:s|ed|ing)?|violat(?:e|es|ed|ing)"
@@ -50,7 +84,7 @@ _MARK: Final = re.compile(
     r"|rul(?:e|es|ed|ing) out|(?:refus(?:e|es|ed)|declin(?:e|es|ed)|wrong) to|bad idea|a mistake|pointless"
     r"|unnecessary|exclud(?:e|es|ed|ing)|drop(?:s|ped|ping)?|opt(?:s|ed|ing)? out of)\b"
     r"(?:(?: (?:these|the following)(?: \w+){0,3})? :)?)"
-    # What tells of what was done, not of what is to be done.
+    # Reports what was done, not what to do.
     r"|(?P<past>\b(?:(?<!like )(?<!than )(?<!as )last time|(?:we|i|they|you|it) (?:used to|previously)"
     r"|previously(?= (?:,|(?:we|i|they|you|it)\b))|(?<!like )(?<!like in )(?<!as in )(?:past|previous|earlier|prior)"
     r" (?:attempts?|tries|runs)\b(?! (?:show|suggest|prove|teach|taught|succeed|worked)))(?: ,)?)"
@@ -73,7 +107,7 @@ _REFUSED_AFTER: Final = re.compile(
     r"| (?:never|no longer) (?:work|help|scale)\w*| but (?:\w+ )?(?:rejected|dropped|abandoned) (?:it|that)"
     r"| [?:;] no)\b"
 )
-"""What takes back, at once, what was just said: "... is not an option"."""
+"""Rejects, directly behind it, a phrase that was named: "... is not an option"."""
 
 _HIDDEN: Final = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 _SIGNS: Final = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\u00b4", "'") | {"&": " and ", "\u2014": " ; "})
@@ -89,24 +123,24 @@ _HEADING: Final = re.compile(
 
 @dataclass(slots=True)
 class _Negation:
-    """A negation in force.
+    """A negation whose clause has not ended yet.
 
     Attributes:
-        kind: Group of `_MARK`: a verb's reaches further than that of a noun or a phrase.
-        opening: It opens its clause: "Instead of ..., ...".
-        spoken: A phrase that was asked for stands under it.
+        kind: Group of `_MARK`. A verb's negation reaches further than that of a noun or a phrase.
+        opening: Whether it opens its clause: "Instead of ..., ...".
+        covers_phrase: Whether it already negated a phrase that was asked for.
     """
 
     kind: str
     opening: bool
-    spoken: bool = False
+    covers_phrase: bool = False
 
 
-def plain(text: str) -> str:
-    """`text` in lower case without decoration, each punctuation mark a word, one space between any two words.
+def normalize_sentences(text: str) -> str:
+    """Return `text` in lower case without markup, with one space around each word and punctuation mark.
 
-    An item of a list and a line that begins like a sentence are sentences of their own; below a heading such as
-    "Avoid:" each item repeats it. Only the first `MAX_TEXT` characters are read.
+    A list item, and a line that begins like a sentence, is a sentence. Below a heading such as "Avoid:" each item
+    repeats the heading. Only the first `MAX_TEXT` characters are read.
     """
     parts: list[str] = []
     warning = ""
@@ -126,10 +160,10 @@ def plain(text: str) -> str:
 
 
 class Negations:
-    """What is negated in a `plain` text, read once from left to right.
+    """Finds negated phrases of a text from `normalize_sentences`, in one pass from left to right.
 
-    A negation reaches to the end of its clause: a full stop, a semicolon, "but", "so" and their like, or a comma or
-    an "and" behind which something new begins.
+    A negation reaches to the end of its clause: a full stop, a semicolon, a word such as "but" or "so", or a comma
+    or "and" before a new clause.
     """
 
     def __init__(self, text: str) -> None:
@@ -140,14 +174,14 @@ class Negations:
         self._clause = 0
         self._outside: list[_Negation | None] = []
 
-    def cover(self, end: int) -> bool:
-        """Whether the phrase that ends at `end` is negated; to be asked in the order of the text."""
+    def covers(self, end: int) -> bool:
+        """Return whether the phrase that ends at `end` is negated. Call it in the order of the text."""
         while self._next is not None and self._next.start() < end:
             self._read(self._next)
             self._next = next(self._marks, None)
         if self._negation is None:
             return _REFUSED_AFTER.match(self._text, end) is not None
-        self._negation.spoken = True
+        self._negation.covers_phrase = True
         return True
 
     def _read(self, mark: re.Match[str]) -> None:
@@ -157,7 +191,8 @@ class Negations:
         elif kind == "toggle":
             self._negation = None if self._negation else _Negation("phrase", opening=False)
         elif kind == "subject":
-            if self._negation and self._negation.kind == "phrase" and self._negation.opening and self._negation.spoken:
+            negation = self._negation
+            if negation and negation.kind == "phrase" and negation.opening and negation.covers_phrase:
                 self._negation = None  # "instead of ... we ..."
         elif kind == "open":
             self._outside.append(self._negation)
@@ -168,13 +203,13 @@ class Negations:
             self._clause = mark.end()
 
     def _ends(self, kind: str, at: int) -> bool:
-        """Whether the negation in force ends at a comma or an "and" that ends at `at`."""
+        """Return whether the current negation ends at the comma or "and" that ends at `at`."""
         negation = self._negation
         if negation is None or _SUBJECT_NEXT.match(self._text, at):
             return True
         if kind == "and" and negation.kind == "verb":
             return False
-        if not negation.spoken:
+        if not negation.covers_phrase:
             return True
         if kind == "comma" and _LIST_NEXT.match(self._text, at):
             return False

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.extraction.contradiction import demand_of, spaced
+from core.retrieval.contradiction import parse_demand, split_unspaced
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from core.extraction.contradiction import demand_of, spaced
     ],
 )
 def test_what_asks_for_different_things_differs(one: str, other: str) -> None:
-    assert demand_of(one).differs(demand_of(other)) and demand_of(other).differs(demand_of(one))
+    assert parse_demand(one).differs(parse_demand(other)) and parse_demand(other).differs(parse_demand(one))
 
 
 @pytest.mark.parametrize(
@@ -45,14 +45,14 @@ def test_what_asks_for_different_things_differs(one: str, other: str) -> None:
     ],
 )
 def test_what_may_ask_for_the_same_does_not(one: str, other: str) -> None:
-    assert not demand_of(one).differs(demand_of(other)) and not demand_of(other).differs(demand_of(one))
+    assert not parse_demand(one).differs(parse_demand(other)) and not parse_demand(other).differs(parse_demand(one))
 
 
 def test_where_no_space_is_written_pairs_of_letters_are_words() -> None:
-    assert spaced("a 型定義 b") == "a  型定 定義  b"
+    assert split_unspaced("a 型定義 b") == "a  型定 定義  b"
 
 
 @given(st.text(max_size=300), st.text(max_size=300))
 def test_any_text_agrees_with_itself_and_differs_both_ways(one: str, other: str) -> None:
-    assert not demand_of(one).differs(demand_of(one))
-    assert demand_of(one).differs(demand_of(other)) == demand_of(other).differs(demand_of(one))
+    assert not parse_demand(one).differs(parse_demand(one))
+    assert parse_demand(one).differs(parse_demand(other)) == parse_demand(other).differs(parse_demand(one))

@@ -1,0 +1,149 @@
+"""Whether two similar sentences ask for different things: "do X" and "don't do X" share nearly all words.
+
+The comparison uses words, not grammar. In doubt it keeps two sentences apart.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from core.base.negation import is_negated
+from core.base.record_text import strip_label
+from core.retrieval.similarity import sorted_words
+
+MIN_SIMILARITY: Final = 0.7
+"""Learnings with a greater similarity of their words, 0..1, make the same statement unless their demands differ."""
+
+_REASON: Final = re.compile(r"\b(?:so that|because|otherwise|or else|since|damit|weil|sonst)\b.*", re.DOTALL)
+"""The reason for a demand; a negation in it does not negate the demand."""
+_NUMBER: Final = re.compile(
+    r"(?<![\w.#/:-])(?<!attempt )(?<!iteration )(?<!line )(?<!step )(?<!loop )(?<!task )"
+    r"\d+(?:[.,]\d+)*\b(?![\w.]*[/:-])"
+    r"(?!(?: of \d+)?(?: \w+)? (?:tests?|errors?|failures?|failing|failed|problems?|warnings?)\b)"
+)
+"""A number that may be part of the demand: not part of a name, not a position, not a count of results."""
+_ORDER: Final = re.compile(r"\b(?:(before|instead of|rather than|than|bevor|vor|statt|anstatt)|(after|nachdem|nach))\b")
+"""Words between two things whose order matters; with the words of group 2 the second thing comes first."""
+_WORD: Final = re.compile(r"\w+")
+_SMALL: Final = frozenset(
+    {"a", "an", "the", "of", "to", "in", "on", "and", "or", "any", "all", "it", "der", "die", "das"}
+)
+_MORE: Final = "increase raise enlarge extend grow", "decrease reduce lower shrink shorten"
+_AXES: Final = (
+    (f"{_MORE[0]} more higher larger bigger longer erhöhen mehr", f"{_MORE[1]} less fewer smaller verringern weniger"),
+    ("enable activate aktivieren", "disable deactivate deaktivieren"),
+    ("add", "remove delete drop"),
+    ("allow permit", "deny forbid"),
+    ("include", "exclude"),
+    ("lock", "unlock"),
+    ("open", "close"),
+    ("start", "stop"),
+    ("show", "hide"),
+    ("first zuerst", "last zuletzt"),
+    ("early earlier", "late later"),
+    ("with mit", "without ohne"),
+    ("sync synchronous", "async asynchronous"),
+    ("public", "private"),
+    ("mutable", "immutable"),
+    ("upgrade", "downgrade"),
+    ("install", "uninstall"),
+)
+"""Pairs of opposites. Each side lists its words."""
+
+
+def _forms(word: str) -> set[str]:
+    stem = word.removesuffix("e")
+    return {word, f"{word}s", f"{stem}ed", f"{stem}ing"}
+
+
+_SIDES: Final = {
+    form: (axis, side)
+    for axis, sides in enumerate(_AXES)
+    for side, words in enumerate(sides)
+    for word in words.split()
+    for form in _forms(word)
+}
+
+
+class Demand(NamedTuple):
+    """The parts of a sentence in which two demands can differ.
+
+    Attributes:
+        negated: Whether the sentence says what not to do.
+        numbers: Numbers that are part of the demand, sorted.
+        sides: `(axis, side)` of the opposites that the sentence names; not those of which it names both sides.
+        order: The words of what comes first and of what comes second; empty if the sentence gives no order.
+    """
+
+    negated: bool = False
+    numbers: tuple[str, ...] = ()
+    sides: tuple[tuple[int, int], ...] = ()
+    order: tuple[frozenset[str], ...] = ()
+
+    def differs(self, other: Demand) -> bool:
+        """Return whether the two ask for different things."""
+        if self.negated != other.negated or (self.numbers and other.numbers and self.numbers != other.numbers):
+            return True
+        theirs = dict(other.sides)
+        if any(theirs.get(axis, side) != side for axis, side in self.sides):
+            return True
+        return bool(self.order and other.order) and self._reverses(other)
+
+    def _reverses(self, other: Demand) -> bool:
+        """Return whether one thing moved from first to second place, and another one the other way."""
+        (first, second), (their_first, their_second) = self.order, other.order
+        return bool(first & their_second - second - their_first) and bool(second & their_first - first - their_second)
+
+
+def parse_demand(text: str) -> Demand:
+    """Parse what a sentence asks for."""
+    text = _REASON.sub("", text.lower().replace("\u2019", "'"))
+    found = dict.fromkeys(_SIDES[word] for word in _WORD.findall(text) if word in _SIDES)
+    axes = [axis for axis, _ in found]
+    return Demand(
+        negated=is_negated(text),
+        numbers=tuple(sorted(set(_NUMBER.findall(text)))),
+        sides=tuple(sorted(side for side in found if axes.count(side[0]) == 1)),
+        order=_parse_order(text),
+    )
+
+
+def _parse_order(text: str) -> tuple[frozenset[str], ...]:
+    between = _ORDER.search(text)
+    if between is None:
+        return ()
+    parts = [_content_words(text[: between.start()]), _content_words(text[between.end() :])]
+    return tuple(parts if between[1] else parts[::-1])
+
+
+def _content_words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text)) - _SMALL
+
+
+_UNSPACED: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]{2,}")
+
+
+def split_unspaced(text: str) -> str:
+    """Split text of languages without spaces into pairs of characters, as substitutes for words."""
+    return _UNSPACED.sub(lambda run: f" {' '.join(map(''.join, pairwise(run[0])))} ", text)
+
+
+class Statement(NamedTuple):
+    """A learning in a form that can be compared: its words in order of the alphabet, and its demand."""
+
+    words: str
+    demand: Demand
+
+    @classmethod
+    def of(cls, learning: str) -> Statement:
+        """Parse the text of a learning."""
+        text = strip_label(learning)
+        return cls(sorted_words(split_unspaced(text)), parse_demand(text))
+
+    @property
+    def key(self) -> tuple[str, bool, str]:
+        """Unique and sortable."""
+        negated, numbers, sides, order = self.demand
+        return self.words, negated, f"{numbers} {sides} {[sorted(part) for part in order]}"
