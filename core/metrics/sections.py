@@ -15,7 +15,7 @@ from core.metrics.figures import MOST_NAMED, Figure, Goal, Kind, Row
 from core.metrics.review_coverage import Open
 from core.metrics.reviewer_accuracy import NEEDED, Share
 from core.metrics.upcoming import Change, WeekAhead, changes_of
-from core.queries.filter import any_id
+from core.queries.pattern_filter import build_id_query
 from core.records.patterns import Maturity, PatternType
 
 TYPE_NAMES: Final = {
@@ -242,7 +242,7 @@ def _week_row(week: WeekAhead, changes: Sequence[Change], now: datetime) -> Row:
         label=_day(week.start, now),
         values=tuple(len(week.turns.get(change, ())) for change in changes),
         count=week.count,
-        goal=Goal("patterns", any_id(ids)[0], ids[0]) if ids else None,
+        goal=Goal("patterns", build_id_query(ids)[0], ids[0]) if ids else None,
     )
 
 

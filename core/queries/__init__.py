@@ -1,1 +1,1 @@
-"""The filter language for patterns and for the episodic memory."""
+"""Filter patterns, loops, reflections, decisions and task memory by text that the user types."""

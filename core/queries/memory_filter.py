@@ -1,51 +1,33 @@
-"""The filter over tasks, attempts and debug sessions: `is:attempt outcome:failure cause:null_undefined oauth`."""
+"""Filter tasks, attempts and debug sessions: `is:attempt outcome:failure cause:null_undefined oauth`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
 from core.debug_memory.escalation_status import escalated
-from core.queries.filter import Query, Term, parse_query
+from core.queries.filter_parser import FieldKind, Fields, Query, Term
 from core.records.debug_sessions import ESCALATED, FAILED, DebugSession
 from core.records.episodes import Attempt, Task, TaskStatus, by_task
 from core.records.loops import Outcome
 from core.records.snapshot import Snapshot
 
-MEMORY_FIELDS: Final = ("is", "status", "outcome", "agent", "cause", "error", "loop", "task", "tag", "file")
-"""Fields of a memory query; `is:` takes task, attempt, session, open, failed and escalated."""
-
-_ONE_OF: Final[Mapping[str, tuple[str, ...]]] = {
+MEMORY_FIELDS: Final[Fields] = {
     "is": ("task", "attempt", "session", "open", "failed", "escalated"),
+    "status": FieldKind.TEXT,
     "outcome": tuple(outcome.value for outcome in Outcome),
+    **dict.fromkeys(("agent", "cause", "error", "loop", "task", "tag", "file"), FieldKind.TEXT),
 }
-"""Fields that take one of a few words, or the beginning of one."""
 
 _Record = TypeVar("_Record", Task, Attempt, DebugSession)
 _Texts: TypeAlias = Mapping[str, tuple[_Record, str]]
 
 
-def parse_memory_query(text: str) -> Query:
-    """Parse what a person typed; a word that a field does not take is a problem, and nothing has it."""
-    query = parse_query(text, MEMORY_FIELDS)
-    wrong = [
-        f"{term.field}: is one of {', '.join(_ONE_OF[term.field])}"
-        for term in query.terms
-        if term.field in _ONE_OF and not any(word.startswith(term.value) for word in _ONE_OF[term.field])
-    ]
-    return replace(query, problems=(*query.problems, *wrong))
-
-
 @dataclass(frozen=True, slots=True)
 class FoundTask:
-    """A task of which something matches.
-
-    Attributes:
-        own: Whether the task itself does, not only attempts at it.
-        attempts: Those that match, by number.
-    """
+    """A task that matches itself (`own`) or has matching attempts (by number)."""
 
     task: Task
     own: bool
@@ -53,20 +35,18 @@ class FoundTask:
 
 
 class MemoryCatalog:
-    """All tasks, attempts and sessions, ready to be filtered; immutable.
+    """All tasks, attempts and debug sessions, ready to be filtered; immutable.
 
-    An attempt has the words, status, tags and loop of its task beside its own: what is true of the task is true of
-    what was done for it.
+    An attempt matches by its own words and by the words, status, tags and loop of its task.
 
     Args:
-        snapshot: The records.
-        before: The catalog of an earlier snapshot; the texts of records that are still the same are taken from it.
+        before: The catalog of an earlier snapshot; the texts of unchanged records are taken from it.
 
     Attributes:
-        tasks: By id; also those of which nothing but an action log is there.
-        attempts: Of each task, by number.
-        sessions: By id.
-        escalated: Those that are escalated, by id.
+        tasks: By ID, including tasks without metadata.
+        attempts: By task ID, in the order of their numbers.
+        sessions: By ID.
+        escalated: Escalated sessions by ID.
     """
 
     def __init__(self, snapshot: Snapshot, before: MemoryCatalog | None = None) -> None:
@@ -74,8 +54,8 @@ class MemoryCatalog:
         missing = {task_id: Task(id=task_id) for task_id in self.attempts.keys() - snapshot.tasks.keys()}
         self.tasks: Mapping[str, Task] = {**snapshot.tasks, **missing} if missing else snapshot.tasks
         self.sessions = snapshot.debug_sessions
-        waiting = (escalated(session, snapshot) for session in self.sessions.values())
-        self.escalated = {one.session.id: one for one in waiting if one is not None}
+        escalations = (escalated(session, snapshot) for session in self.sessions.values())
+        self.escalated = {one.session.id: one for one in escalations if one is not None}
         self._task_texts: _Texts[Task] = _texts(self.tasks, _task_text, before._task_texts if before else {})
         self._attempt_texts: _Texts[Attempt] = _texts(
             snapshot.attempts, _attempt_text, before._attempt_texts if before else {}
@@ -85,9 +65,9 @@ class MemoryCatalog:
         )
 
     def with_changed(self, snapshot: Snapshot, attempt_ids: Collection[str]) -> MemoryCatalog:
-        """The catalog of a snapshot that differs in these attempts alone, none of which came or went.
+        """The catalog of a snapshot in which only these attempts changed (none added or removed).
 
-        What one more action costs must not grow with the number of tasks.
+        The time does not grow with the number of tasks: it is spent for each logged action.
         """
         newer = copy(self)
         changed = {attempt_id: snapshot.attempts[attempt_id] for attempt_id in attempt_ids}
@@ -99,35 +79,37 @@ class MemoryCatalog:
         return newer
 
     def select_tasks(self, query: Query) -> list[FoundTask]:
-        """The tasks that match or of which attempts do, in their own order."""
+        """Tasks that match or have matching attempts, in their order."""
         terms = query.terms
         if not terms:
             return [FoundTask(task, True, self.attempts.get(task.id, ())) for task in self.tasks.values()]
         found: list[FoundTask] = []
         for task in self.tasks.values():
-            own = all(self._task_has(task, term) != term.negated for term in terms)
+            own = all(self._task_matches(task, term) != term.negated for term in terms)
             attempts = tuple(
                 attempt
                 for attempt in self.attempts.get(task.id, ())
-                if all(self._attempt_has(attempt, task, term) != term.negated for term in terms)
+                if all(self._attempt_matches(attempt, task, term) != term.negated for term in terms)
             )
             if own or attempts:
                 found.append(FoundTask(task, own, attempts))
         return found
 
     def select_sessions(self, query: Query) -> list[DebugSession]:
-        """The sessions that match, in their own order."""
+        """Matching debug sessions, in their order."""
         return [
             session
             for session in self.sessions.values()
-            if all(self._session_has(session, term) != term.negated for term in query.terms)
+            if all(self._session_matches(session, term) != term.negated for term in query.terms)
         ]
 
-    def _task_has(self, task: Task, term: Term) -> bool:
+    def _task_matches(self, task: Task, term: Term) -> bool:
         value = term.value
         match term.field:
             case "is":
-                return _is(value, task=True, open=not task.status.ended, failed=task.status is TaskStatus.FAILED)
+                return _matches_flag(
+                    value, task=True, open=not task.status.ended, failed=task.status is TaskStatus.FAILED
+                )
             case "outcome" | "cause" | "error" | "file":
                 return False
             case "agent":
@@ -136,14 +118,14 @@ class MemoryCatalog:
             case "":
                 return value in self._task_texts[task.id][1]
             case _:
-                return _of_task(task, term)
+                return _matches_task_field(task, term)
 
-    def _attempt_has(self, attempt: Attempt, task: Task, term: Term) -> bool:
+    def _attempt_matches(self, attempt: Attempt, task: Task, term: Term) -> bool:
         value = term.value
         match term.field:
             case "is":
                 failed = attempt.outcome.value in {"failure", "timeout"}
-                return _is(value, attempt=True, open=attempt.is_open, failed=failed)
+                return _matches_flag(value, attempt=True, open=attempt.is_open, failed=failed)
             case "outcome":
                 return attempt.outcome.value.startswith(value)
             case "cause" | "error" | "file":
@@ -153,17 +135,17 @@ class MemoryCatalog:
             case "":
                 return value in self._attempt_texts[attempt.id][1] or value in self._task_texts[task.id][1]
             case _:
-                return _of_task(task, term)
+                return _matches_task_field(task, term)
 
-    def _session_has(self, session: DebugSession, term: Term) -> bool:
+    def _session_matches(self, session: DebugSession, term: Term) -> bool:
         value = term.value
         match term.field:
             case "is":
-                failed, waits = session.status == FAILED, session.id in self.escalated
-                return _is(value, session=True, open=session.is_open, failed=failed, escalated=waits)
+                failed, is_escalated = session.status == FAILED, session.id in self.escalated
+                return _matches_flag(value, session=True, open=session.is_open, failed=failed, escalated=is_escalated)
             case "status":
-                waits = session.id in self.escalated and ESCALATED.startswith(value)
-                return waits or session.status.startswith(value)
+                is_escalated = session.id in self.escalated and ESCALATED.startswith(value)
+                return is_escalated or session.status.startswith(value)
             case "cause":
                 causes = (one.analysis.category for one in session.executions if one.analysis is not None)
                 return any(cause.lower().startswith(value) for cause in causes)
@@ -185,12 +167,12 @@ class MemoryCatalog:
                 return value in self._session_texts[session.id][1]
 
 
-def _is(word: str, **holds: bool) -> bool:
-    return any(holding and name.startswith(word) for name, holding in holds.items())
+def _matches_flag(word: str, **flags: bool) -> bool:
+    return any(is_set and name.startswith(word) for name, is_set in flags.items())
 
 
-def _of_task(task: Task, term: Term) -> bool:
-    """What a task says for its attempts as well."""
+def _matches_task_field(task: Task, term: Term) -> bool:
+    """Match the fields that attempts share with their task."""
     value = term.value
     match term.field:
         case "status":
@@ -204,7 +186,7 @@ def _of_task(task: Task, term: Term) -> bool:
 
 
 def _texts(records: Mapping[str, _Record], text: Callable[[_Record], str], known: _Texts[_Record]) -> _Texts[_Record]:
-    """What a word may be found in, in lower case, by id; made anew only for records that are others than before."""
+    """The searched text of each record, in lower case; taken from `known` for unchanged records."""
     texts: dict[str, tuple[_Record, str]] = {}
     for key, record in records.items():
         before = known.get(key)
@@ -217,8 +199,8 @@ def _task_text(task: Task) -> str:
 
 
 def _attempt_text(attempt: Attempt) -> str:
-    told = (*attempt.worked, *attempt.failed, *attempt.suggestions)
-    return "\n".join((attempt.id, attempt.plan, attempt.reason, attempt.agent, *told))
+    lists = (*attempt.worked, *attempt.failed, *attempt.suggestions)
+    return "\n".join((attempt.id, attempt.plan, attempt.reason, attempt.agent, *lists))
 
 
 def _session_text(session: DebugSession) -> str:

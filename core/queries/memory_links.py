@@ -1,4 +1,4 @@
-"""What a task, an attempt or a debug session belongs to: its loop, the patterns it gave or used, its reflections."""
+"""Link tasks, attempts and debug sessions to their loop, patterns and reflections."""
 
 from __future__ import annotations
 
@@ -15,18 +15,21 @@ from core.records.snapshot import Delta, Snapshot
 
 Remembered: TypeAlias = Task | Attempt | DebugSession
 
-_MADE_OF: Final = {"_names": "loops", "_aliases": "loops", "_given": "patterns", "_used": "events"} | {
-    "_reflections": "reflections"
+_SOURCES: Final = {
+    "_names": "loops",
+    "_aliases": "loops",
+    "_extracted": "patterns",
+    "_used": "events",
+    "_reflections": "reflections",
 }
-"""Each part of the links, and what of a snapshot it is made of, as a delta names it."""
+"""The part of a snapshot (as in `Delta`) that each cached index is built from."""
 
 
 class MemoryLinks:
-    """The links of one snapshot, each part made when it is first asked for; immutable.
+    """Links of one snapshot, each index built on first use; immutable.
 
     Args:
-        snapshot: The records.
-        catalog: Of the same snapshot; None where nobody asks for the patterns of a whole task.
+        catalog: The catalog of the same snapshot; not needed unless `patterns_of` is called with tasks.
     """
 
     def __init__(self, snapshot: Snapshot, catalog: MemoryCatalog | None) -> None:
@@ -34,10 +37,10 @@ class MemoryLinks:
         self._catalog = catalog
 
     def updated(self, snapshot: Snapshot, catalog: MemoryCatalog | None, delta: Delta) -> MemoryLinks:
-        """The links of a newer snapshot; parts that the delta does not touch are taken over."""
+        """The links of a newer snapshot; indexes that the delta does not affect are reused."""
         newer = MemoryLinks(snapshot, catalog)
-        kept = {part for part, kind in _MADE_OF.items() if not getattr(delta, kind)}
-        newer.__dict__.update({part: made for part, made in self.__dict__.items() if part in kept})
+        unchanged = {part for part, kind in _SOURCES.items() if not getattr(delta, kind)}
+        newer.__dict__.update({part: index for part, index in self.__dict__.items() if part in unchanged})
         return newer
 
     @cached_property
@@ -49,8 +52,8 @@ class MemoryLinks:
         return {alias: loop.id for loop in self.snapshot.loops.values() for alias in (*loop.aliases, loop.id)}
 
     @cached_property
-    def _given(self) -> Mapping[str, dict[str, None]]:
-        """Ids of patterns by the loop, attempt or session that they were extracted from."""
+    def _extracted(self) -> Mapping[str, dict[str, None]]:
+        """Pattern IDs by the loop, attempt or session that they were extracted from."""
         found: dict[str, dict[str, None]] = {}
         for pattern in self.snapshot.patterns.values():
             for source in pattern.source_loops:
@@ -59,7 +62,7 @@ class MemoryLinks:
 
     @cached_property
     def _used(self) -> Mapping[str, dict[str, None]]:
-        """Ids of patterns by the loop or attempt for which the event log tells of them."""
+        """Pattern IDs by the loop or attempt of their events."""
         found: dict[str, dict[str, None]] = {}
         for event in self.snapshot.events:
             if event.loop_id and event.pattern_id:
@@ -68,7 +71,7 @@ class MemoryLinks:
 
     @cached_property
     def _reflections(self) -> Mapping[str, tuple[Reflection, ...]]:
-        """By the task or loop that they name, newest first."""
+        """Reflections by the task or loop that they name, newest first."""
         found: dict[str, list[Reflection]] = {}
         for reflection in self.snapshot.reflections.values():
             for name in {reflection.task_id, reflection.loop_id} - {""}:
@@ -76,12 +79,12 @@ class MemoryLinks:
         return {name: tuple(own) for name, own in found.items()}
 
     def task_loop(self, task: Task) -> tuple[str, str]:
-        """The loop that a task records, and how that is known; two empty texts where it is not."""
+        """The ID of the loop that a task records and how the link was found; empty strings if there is none."""
         link = self._names.link(task)
         return (link.loop_id, link.how) if link is not None else ("", "")
 
     def loop_of(self, record: Remembered) -> str:
-        """The id of the loop: of a session by its folder, its metadata or its task; "" where it is not known."""
+        """The ID of the loop of a record, "" if unknown; a session has it in its folder, metadata or task."""
         if isinstance(record, DebugSession):
             for name in (record.loop_id, record.task_id):
                 if name in self._aliases:
@@ -89,30 +92,32 @@ class MemoryLinks:
         if isinstance(record, Task):
             return self.task_loop(record)[0]
         task = self.snapshot.tasks.get(record.task_id)
-        if task is None and (isinstance(record, Attempt) or self._tried(record.task_id)):
-            task = Task(id=record.task_id)  # nothing but a log of what was done is there of it
+        if task is None and (isinstance(record, Attempt) or self._attempts(record.task_id)):
+            task = Task(id=record.task_id)  # a task without metadata
         return self.task_loop(task)[0] if task is not None else ""
 
-    def _tried(self, task_id: str) -> Sequence[Attempt]:
+    def _attempts(self, task_id: str) -> Sequence[Attempt]:
         return self._catalog.attempts.get(task_id, ()) if self._catalog is not None else ()
 
     def patterns_of(self, record: Remembered) -> tuple[str, ...]:
-        """Ids of the patterns that it gave or used itself, a task's attempts among them; else those of its loop.
+        """IDs of the patterns that were extracted from or used by a record or the attempts at a task.
 
-        A task has those of its loop in any case: it records the whole of it.
+        The patterns of its loop are added for a task, which records the whole loop, and for a record without any.
         """
         names = [record.id]
         if isinstance(record, Task):
-            names += (attempt.id for attempt in self._tried(record.id))
-            return tuple(self._gathered((*names, self.loop_of(record))))
-        return tuple(self._gathered(names)) or tuple(self._gathered((self.loop_of(record),)))
+            names += (attempt.id for attempt in self._attempts(record.id))
+            return tuple(self._collect((*names, self.loop_of(record))))
+        return tuple(self._collect(names)) or tuple(self._collect((self.loop_of(record),)))
 
-    def _gathered(self, names: Iterable[str]) -> dict[str, None]:
+    def _collect(self, names: Iterable[str]) -> dict[str, None]:
         known = self.snapshot.patterns
-        return {pattern_id: None for name in names for pattern_id in self._told_of(name) if pattern_id in known}
+        return {
+            pattern_id: None for name in names for pattern_id in self._patterns_of_name(name) if pattern_id in known
+        }
 
-    def _told_of(self, name: str) -> Iterator[str]:
-        yield from self._given.get(name, ())
+    def _patterns_of_name(self, name: str) -> Iterator[str]:
+        yield from self._extracted.get(name, ())
         yield from self._used.get(name, ())
         loop = self.snapshot.loops.get(name)
         if loop is not None:
@@ -120,7 +125,7 @@ class MemoryLinks:
             yield from (gained.pattern_id for gained in loop.extracted)
 
     def reflections_of(self, record: Remembered) -> tuple[Reflection, ...]:
-        """On the task or attempt, newest first; of a session those on its task, else those of its loop."""
+        """Reflections on a task or attempt, newest first; for a session those on its task or else its loop."""
         if isinstance(record, Task):
             return self._reflections.get(record.id, ())
         if isinstance(record, Attempt):

@@ -24,7 +24,8 @@ from core.learning.scoreboard import Scoreboard
 from core.learning.threshold_replay import what_if
 from core.metrics.dashboard import RANGES, metrics_of
 from core.project.project import Project
-from core.queries.filter import PATTERN_FIELDS, PatternCatalog, parse_query
+from core.queries.filter_parser import parse_query
+from core.queries.pattern_filter import PATTERN_FIELDS, PatternCatalog
 from core.records.snapshot import Delta, Snapshot
 from core.state.project_state import ProjectState
 from core.storage.watcher import Changes, Watcher

@@ -9,7 +9,7 @@ from typing import Final
 
 from core.debug_memory import escalation_status
 from core.debug_memory.index import newest_first
-from core.queries.filter import Query
+from core.queries.filter_parser import Query
 from core.queries.memory_filter import FoundTask, MemoryCatalog
 from core.records.episodes import Attempt, Task
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from core.base.text import plural
-from core.queries.filter import any_id
 from core.queries.memory_links import MemoryLinks, Remembered
+from core.queries.pattern_filter import build_id_query
 from tui.screens.base_screen import BaseScreen
 
 QUOTE: Final = '"'
@@ -51,7 +51,7 @@ class CrossLinks(BaseScreen):
             if len(found) == 1:
                 self.services.open_record("patterns", found[0])
             else:
-                text, left = any_id(found)
+                text, left = build_id_query(found)
                 self.services.open_filtered("patterns", text, found[0])
                 if left:
                     more = plural(left, "further pattern")

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import Input
 
 from core.base.text import visible_line
-from core.queries.filter import Query, parse_query
+from core.queries.filter_parser import Fields, Query, parse_query
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from tui.actions import PLACES
@@ -48,7 +48,7 @@ class ListScreen(BaseScreen):
     COLUMNS: ClassVar[tuple[Column, ...]] = ()
     FILES: ClassVar[tuple[str, ...]] = ()
     """Parts of the paths of the files that the rows come from."""
-    FIELDS: ClassVar[tuple[str, ...]] = ()
+    FIELDS: ClassVar[Fields] = {}
     HINT: ClassVar[str] = ""
     TABS: ClassVar[tuple[str, ...]] = ("Details",)
     SORTS: ClassVar[tuple[tuple[str, bool], ...]] = ()

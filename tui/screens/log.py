@@ -12,7 +12,8 @@ from textual.widgets import Static
 from core.base.errors import Refused
 from core.base.text import visible_line
 from core.curation.undo import one_act
-from core.queries.filter import DECISION_FIELDS, Query, select_decisions
+from core.queries.filter_parser import Query
+from core.queries.record_filters import DECISION_FIELDS, select_decisions
 from core.records.decisions import Decision
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState

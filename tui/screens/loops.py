@@ -10,7 +10,8 @@ from textual.content import Content
 from textual.message import Message
 
 from core.base.errors import RalphdeckError
-from core.queries.filter import LOOP_FIELDS, Query, select_loops
+from core.queries.filter_parser import Query
+from core.queries.record_filters import LOOP_FIELDS, select_loops
 from core.records.loops import Loop, LoopDetails
 from core.records.question_ids import extraction_question_id
 from core.records.snapshot import Delta

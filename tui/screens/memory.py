@@ -19,8 +19,8 @@ from core.episodes.history import AttemptDetail, read_attempt
 from core.episodes.improvement import Improvement, improvement
 from core.episodes.loop_links import Coverage, coverage
 from core.learning.finished_work import reports_of
-from core.queries.filter import Query
-from core.queries.memory_filter import MEMORY_FIELDS, MemoryCatalog, parse_memory_query
+from core.queries.filter_parser import Query
+from core.queries.memory_filter import MEMORY_FIELDS, MemoryCatalog
 from core.queries.memory_links import MemoryLinks, Remembered
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
@@ -209,10 +209,6 @@ class MemoryScreen(CrossLinks, ListScreen):
             and any(one.id == attempt_id for one in known.get(attempt_id.rpartition(".")[0], ()))
             for attempt_id in delta.attempts
         )
-
-    def parse(self, text: str) -> Query:
-        """The filter, with what is wrong in its words."""
-        return parse_memory_query(text)
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
         """The rows that match and are not folded away."""

@@ -17,7 +17,7 @@ from core.metrics.export import FORMATS, exported, section_markdown
 from core.metrics.figures import Figure, Goal, Row
 from core.metrics.sections import figures_of
 from core.metrics.weekly import used_in, week_starts
-from core.queries.filter import any_id
+from core.queries.pattern_filter import build_id_query
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from tui.present import metrics as present
@@ -312,7 +312,7 @@ class MetricsScreen(BaseScreen):
         board = self.view.board
         start = week_starts(board.now, row.week + 1)[0]
         ids = used_in(board, registry_rows(board, self.view.snapshot.patterns), start)
-        return Goal("patterns", any_id(ids)[0], ids[0]) if ids else None
+        return Goal("patterns", build_id_query(ids)[0], ids[0]) if ids else None
 
     def _follow(self, goal: Goal | None) -> None:
         if goal is None:

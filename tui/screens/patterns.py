@@ -7,7 +7,8 @@ from typing import ClassVar, Final
 
 from textual.content import Content
 
-from core.queries.filter import PATTERN_FIELDS, PatternCatalog, Query
+from core.queries.filter_parser import Query
+from core.queries.pattern_filter import PATTERN_FIELDS, PatternCatalog
 from core.records.snapshot import Delta
 from core.review.answers import why_not_decide
 from core.state.project_state import ProjectState

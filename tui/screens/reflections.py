@@ -11,7 +11,8 @@ from textual.message import Message
 from textual.worker import get_current_worker
 
 from core.extraction.clustering import Cluster
-from core.queries.filter import REFLECTION_FIELDS, Query, select_reflections
+from core.queries.filter_parser import Query
+from core.queries.record_filters import REFLECTION_FIELDS, select_reflections
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from tui.present import reflections as present

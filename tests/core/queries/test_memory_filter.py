@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from core.queries.filter import parse_query
-from core.queries.memory_filter import MEMORY_FIELDS, MemoryCatalog, parse_memory_query
+from core.queries.filter_parser import parse_query
+from core.queries.memory_filter import MEMORY_FIELDS, MemoryCatalog
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
@@ -44,7 +44,7 @@ CATALOG = MemoryCatalog(Snapshot(tasks=TASKS, attempts=ATTEMPTS, debug_sessions=
 
 
 def found(text: str, catalog: MemoryCatalog = CATALOG) -> set[str]:
-    """The tasks, attempts and sessions that match themselves."""
+    """IDs of the tasks, attempts and sessions that match themselves."""
     query = parse_query(text, MEMORY_FIELDS)
     assert not query.problems
     tasks = catalog.select_tasks(query)
@@ -81,21 +81,21 @@ def found(text: str, catalog: MemoryCatalog = CATALOG) -> set[str]:
         ("nowhere", set()),
     ],
 )
-def test_what_a_filter_finds(text: str, ids: set[str]) -> None:
+def test_memory_filter(text: str, ids: set[str]) -> None:
     assert found(text) == ids
 
 
-def test_attempts_stand_by_number_even_where_only_a_log_tells_of_their_task() -> None:
+def test_attempts_are_sorted_by_number_and_tasks_without_metadata_exist() -> None:
     assert [attempt.number for attempt in CATALOG.attempts["task-001"]] == [1, 2]
     assert CATALOG.tasks["task-009"].status is TaskStatus.UNKNOWN
 
 
-def test_a_task_is_found_by_an_attempt_alone() -> None:
+def test_task_is_selected_by_a_matching_attempt() -> None:
     (one,) = CATALOG.select_tasks(parse_query("outcome:success", MEMORY_FIELDS))
     assert (one.task.id, one.own) == ("task-001", False)
 
 
-def test_a_later_catalog_knows_what_changed() -> None:
+def test_later_catalog_contains_changed_texts() -> None:
     tasks = {**TASKS, "task-002": replace(TASKS["task-002"], description="Slow reports")}
     later = MemoryCatalog(Snapshot(tasks=tasks, attempts=ATTEMPTS, debug_sessions=SESSIONS), CATALOG)
     assert found("speed", later) == set()
@@ -103,23 +103,26 @@ def test_a_later_catalog_knows_what_changed() -> None:
     assert found("oauth", later) == found("oauth")
 
 
-def test_a_catalog_in_which_attempts_changed_is_that_of_the_new_snapshot() -> None:
+def test_catalog_with_changed_attempts_equals_a_rebuilt_catalog() -> None:
     before = Snapshot(tasks=TASKS, attempts=ATTEMPTS, debug_sessions=SESSIONS)
     changed = replace(ATTEMPTS["task-001.1"], plan="types first", outcome=Outcome.SUCCESS)
     after = Snapshot(tasks=TASKS, attempts=ATTEMPTS | {changed.id: changed}, debug_sessions=SESSIONS)
     known = MemoryCatalog(before)
-    newer, anew = known.with_changed(after, {changed.id}), MemoryCatalog(after)
-    assert newer.attempts == anew.attempts and known.attempts == MemoryCatalog(before).attempts
+    newer, rebuilt = known.with_changed(after, {changed.id}), MemoryCatalog(after)
+    assert newer.attempts == rebuilt.attempts and known.attempts == MemoryCatalog(before).attempts
     for text in ("first", "last", "outcome:success"):
-        query = parse_memory_query(text)
-        assert newer.select_tasks(query) == anew.select_tasks(query)
+        query = parse_query(text, MEMORY_FIELDS)
+        assert newer.select_tasks(query) == rebuilt.select_tasks(query)
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [("is:banana oauth", "is: is one of task, attempt"), ("outcome:bad", "outcome: is one of success"), ("is:att", "")],
+    [
+        ("is:banana oauth", "is: must be one of task, attempt"),
+        ("outcome:bad", "outcome: must be one of success"),
+        ("is:att", ""),
+    ],
 )
-def test_a_word_that_a_field_does_not_take_is_told(text: str, problem: str) -> None:
-    query = parse_memory_query(text)
-    assert query.terms == parse_query(text, MEMORY_FIELDS).terms
+def test_invalid_word_is_a_problem(text: str, problem: str) -> None:
+    query = parse_query(text, MEMORY_FIELDS)
     assert " ".join(query.problems).startswith(problem) and bool(query.problems) == bool(problem)

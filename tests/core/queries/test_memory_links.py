@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from core.queries.filter import MAX_ANY_ID, PATTERN_FIELDS, any_id, parse_query
+from core.queries.filter_parser import parse_query
 from core.queries.memory_filter import MemoryCatalog
 from core.queries.memory_links import MemoryLinks
+from core.queries.pattern_filter import MAX_ID_QUERY, PATTERN_FIELDS, build_id_query
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
 from core.records.events import Event
@@ -15,11 +16,11 @@ from core.records.snapshot import Delta, Snapshot
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 TASK = Task(id="task-001", loop_id="ralph-a1")
-ALONE = Task(id="task-002", description="nobody's loop")
+ALONE = Task(id="task-002", description="another loop")
 FIRST, SECOND = Attempt(task_id="task-001", number=1), Attempt(task_id="task-001", number=2)
 IN_LOOP = DebugSession(id="dm-1", loop_id="uuid-a1")
 OF_TASK = DebugSession(id="dm-2", task_id="task-001")
-STRAY = DebugSession(id="dm-3", loop_id="gone")
+STRAY = DebugSession(id="dm-3", loop_id="missing")
 
 
 def pattern(id: str, *loops: str) -> Pattern:
@@ -31,14 +32,14 @@ def pattern(id: str, *loops: str) -> Pattern:
 def make_links(*events: Event) -> MemoryLinks:
     snapshot = Snapshot(
         patterns={
-            one.id: one for one in (pattern("p-given", "ralph-a1"), pattern("p-session", "dm-2"), pattern("p-used"))
+            one.id: one for one in (pattern("p-extracted", "ralph-a1"), pattern("p-session", "dm-2"), pattern("p-used"))
         },
         loops={
             "ralph-a1": Loop(
                 id="ralph-a1",
                 aliases=("uuid-a1",),
                 injected=(InjectedUse(pattern_id="p-used"), InjectedUse(pattern_id="p-not-in-the-registry")),
-                extracted=(ExtractedPattern(pattern_id="p-given"),),
+                extracted=(ExtractedPattern(pattern_id="p-extracted"),),
             )
         },
         tasks={task.id: task for task in (TASK, ALONE)},
@@ -54,7 +55,7 @@ def make_links(*events: Event) -> MemoryLinks:
     return MemoryLinks(snapshot, MemoryCatalog(snapshot))
 
 
-def test_the_loop_of_each() -> None:
+def test_loop_of_each_record() -> None:
     links = make_links()
     assert links.loop_of(TASK) == links.task_loop(TASK)[0] == "ralph-a1"
     assert links.task_loop(ALONE) == ("", "")
@@ -63,19 +64,19 @@ def test_the_loop_of_each() -> None:
     assert links.loop_of(STRAY) == ""
 
 
-def test_the_patterns_that_each_gave_or_used() -> None:
+def test_patterns_extracted_from_or_used_by_each_record() -> None:
     applied = Event(id="e-1", at=NOW, kind="applied", pattern_id="p-session", loop_id="task-001.2")
     links = make_links(applied)
-    assert links.patterns_of(TASK) == ("p-session", "p-given", "p-used")
-    assert links.patterns_of(FIRST) == ("p-given", "p-used")
+    assert links.patterns_of(TASK) == ("p-session", "p-extracted", "p-used")
+    assert links.patterns_of(FIRST) == ("p-extracted", "p-used")
     assert links.patterns_of(SECOND) == ("p-session",)
     assert links.patterns_of(OF_TASK) == ("p-session",)
-    assert links.patterns_of(IN_LOOP) == ("p-given", "p-used")
+    assert links.patterns_of(IN_LOOP) == ("p-extracted", "p-used")
     assert links.patterns_of(STRAY) == ()
     assert links.patterns_of(ALONE) == ()
 
 
-def test_the_reflections_on_each_newest_first() -> None:
+def test_reflections_on_each_record_newest_first() -> None:
     links = make_links()
     assert [one.id for one in links.reflections_of(TASK)] == ["r-2", "r-1"]
     assert [one.id for one in links.reflections_of(FIRST)] == ["r-1"]
@@ -84,20 +85,20 @@ def test_the_reflections_on_each_newest_first() -> None:
     assert links.reflections_of(STRAY) == ()
 
 
-def test_a_query_for_several_patterns_is_as_long_as_it_may_be() -> None:
+def test_id_query_is_cut_at_the_maximum_length() -> None:
     ids = [f"pat-error-null-check-{number:03d}" for number in range(40)]
-    text, left = any_id(ids)
-    assert left == len(ids) - len(text.split(",")) > 0 and any_id(ids[:2])[1] == 0
-    assert len(text) <= MAX_ANY_ID
+    text, omitted = build_id_query(ids)
+    assert omitted == len(ids) - len(text.split(",")) > 0 and build_id_query(ids[:2])[1] == 0
+    assert len(text) <= MAX_ID_QUERY
     (term,) = parse_query(text, PATTERN_FIELDS).terms
     assert term.field == "id"
     assert ids[: len(term.value.split(","))] == term.value.split(",")
     assert len(term.value.split(",")) > 5
 
 
-def test_later_links_know_what_changed_and_keep_the_rest() -> None:
+def test_updated_links_rebuild_only_changed_indexes() -> None:
     links = make_links()
-    assert links.patterns_of(SECOND) == ("p-given", "p-used")
+    assert links.patterns_of(SECOND) == ("p-extracted", "p-used")
     newer = Snapshot(
         patterns={"p-new": pattern("p-new", "task-001.2")},
         tasks={"task-001": TASK},
@@ -106,5 +107,5 @@ def test_later_links_know_what_changed_and_keep_the_rest() -> None:
     catalog = MemoryCatalog(newer)
     later = links.updated(newer, catalog, Delta(patterns=frozenset({"p-new"})))
     assert later.patterns_of(SECOND) == ("p-new",)
-    assert later.loop_of(TASK) == "ralph-a1", "loops did not change, as the delta says"
+    assert later.loop_of(TASK) == "ralph-a1", "the delta contains no loops"
     assert links.updated(newer, catalog, Delta(loops=frozenset({"ralph-a1"}))).loop_of(TASK) == ""

@@ -15,7 +15,8 @@ from core.config.settings import ScanSettings, Settings
 from core.curation.rules import changed
 from core.episodes.plan_file import plan_text
 from core.project.project import Project
-from core.queries.filter import PATTERN_FIELDS, PatternCatalog, parse_query
+from core.queries.filter_parser import parse_query
+from core.queries.pattern_filter import PATTERN_FIELDS, PatternCatalog
 from core.records.decisions import CurationState, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity, Suspicion

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from textual.content import Content
 
 from core.episodes.attempt_state import AttemptState, Condition
-from core.queries.filter import parse_query
+from core.queries.filter_parser import parse_query
 from core.queries.memory_filter import MEMORY_FIELDS, MemoryCatalog
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.episodes import Attempt, Quality, Task, TaskStatus

@@ -60,9 +60,9 @@ async def test_what_a_filter_cannot_read_is_said_and_nothing_found_says_how_to_g
     async with story(sample, home) as told:
         await told.go("patterns")
         await told.filter("colour:red")
-        await told.sees("no field 'colour'", "nothing fits this filter; esc takes it off")
+        await told.sees("unknown field 'colour'", "nothing fits this filter; esc takes it off")
         await told.filter("uses:>")
-        await told.sees("wants a number")
+        await told.sees("needs a number")
         assert len(told.table.keys) == 40
 
 
@@ -367,7 +367,7 @@ async def test_a_state_that_does_not_exist_is_named(sample: Path, home: Path) ->
     async with story(sample, home) as told:
         await told.go("patterns")
         await told.filter("state:bogus")
-        await told.sees("state: is one of")
+        await told.sees("state: must be one of")
 
 
 async def test_escape_in_the_filter_takes_it_off(sample: Path, home: Path) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from core.queries.filter import PATTERN_FIELDS, parse_query
+from core.queries.filter_parser import parse_query
+from core.queries.pattern_filter import PATTERN_FIELDS
 from tests.tui.story import story
 from tui.screens.view_list import ViewList
 from tui.state.saved_views import BUILT_IN, MOST_VIEWS, SavedView, delete_view, own_views, rename_view, save_view

@@ -8,16 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.learning.scoreboard import Scoreboard
-from core.queries.filter import (
+from core.queries.filter_parser import MAX_QUERY, Query, Term, parse_query
+from core.queries.pattern_filter import PATTERN_FIELDS, PatternCatalog
+from core.queries.record_filters import (
     DECISION_FIELDS,
     LOOP_FIELDS,
-    MAX_QUERY,
-    PATTERN_FIELDS,
     REFLECTION_FIELDS,
-    PatternCatalog,
-    Query,
-    Term,
-    parse_query,
     select_decisions,
     select_loops,
     select_reflections,
@@ -30,22 +26,22 @@ from core.records.snapshot import Delta, Snapshot
 from tests.core.learning.making import NOW, SETTINGS, days_ago, make_pattern, pin, recorded_counts, source
 
 
-def made(name: str, type: PatternType = PatternType.ERROR, good: int = 0, bad: int = 0, **fields: Any) -> Pattern:
+def make(name: str, type: PatternType = PatternType.ERROR, good: int = 0, bad: int = 0, **fields: Any) -> Pattern:
     return make_pattern(name, type, recorded_counts=recorded_counts(good, bad), **fields)
 
 
 PATTERNS = {
     p.id: p
     for p in (
-        made(
+        make(
             "pat-error-null-001", good=20, bad=1, title="Null check", tags=("Auth", "typescript"), last_used=days_ago(1)
         ),
-        made("pat-error-retry-002", good=2, bad=5, title="ECONNRESET", description="Retry once", last_used=days_ago(9)),
-        made(
+        make("pat-error-retry-002", good=2, bad=5, title="ECONNRESET", description="Retry once", last_used=days_ago(9)),
+        make(
             "pat-success-split-003", PatternType.SUCCESS, good=3, title="Split work", source_loops=(source("loop-One"),)
         ),
-        made("pat-anti-cast-004", PatternType.ANTI, good=5, bad=1, title="Any cast", category="Shortcut"),
-        made("tmpl-async-005", PatternType.TEMPLATE, title="Async handler", copy_folder="packages/web"),
+        make("pat-anti-cast-004", PatternType.ANTI, good=5, bad=1, title="Any cast", category="Shortcut"),
+        make("tmpl-async-005", PatternType.TEMPLATE, title="Async handler", copy_folder="packages/web"),
     )
 }
 CURATION = CurationState(pins={"pat-success-split-003": pin(Maturity.PROVEN, days_ago(3))})
@@ -75,10 +71,7 @@ def ends(ids: list[str]) -> list[str]:
     return [key[-3:] for key in ids]
 
 
-# The language
-
-
-def test_words_fields_quotes_and_negation_are_understood() -> None:
+def test_parse_words_fields_quotes_and_negation() -> None:
     query = parse_query('type:Error -flaky "Two Words" tag:"a b" -state:proven', PATTERN_FIELDS)
     assert query == Query(
         (
@@ -91,30 +84,30 @@ def test_words_fields_quotes_and_negation_are_understood() -> None:
     )
 
 
-def test_an_unknown_field_is_said_and_looked_for_as_text() -> None:
+def test_unknown_field_is_a_problem_and_searched_as_text() -> None:
     query = parse_query("colour:red", PATTERN_FIELDS)
     assert query.terms == (Term("", "colour:red"),)
-    assert "no field 'colour'" in query.problems[0]
+    assert "unknown field 'colour'" in query.problems[0]
 
 
-def test_a_field_that_is_still_being_typed_narrows_nothing() -> None:
+def test_field_without_value_is_ignored() -> None:
     assert parse_query("type: state: -uses:", PATTERN_FIELDS) == Query(())
 
 
 @pytest.mark.parametrize("text", ["uses:<", "uses:many", "rate:>x", "score:1e3"])
-def test_a_number_that_is_none_is_said_and_narrows_nothing(text: str) -> None:
+def test_invalid_number_is_a_problem_and_ignored(text: str) -> None:
     query = parse_query(text, PATTERN_FIELDS)
     assert query.terms == ()
-    assert "wants a number" in query.problems[0]
+    assert "needs a number" in query.problems[0]
 
 
-def test_only_the_beginning_of_an_endless_query_is_read() -> None:
-    assert len(parse_query("a " * 10_000, ()).terms) == MAX_QUERY // 2
+def test_long_query_is_cut() -> None:
+    assert len(parse_query("a " * 10_000, {}).terms) == MAX_QUERY // 2
 
 
 @given(QUERIES)
 @settings(deadline=None, max_examples=150)
-def test_no_query_raises_and_what_it_finds_is_there(text: str) -> None:
+def test_any_query_selects_existing_records(text: str) -> None:
     query = parse_query(text, PATTERN_FIELDS)
     ids = CATALOG.select(query)
     assert len(set(ids)) == len(ids)
@@ -130,14 +123,11 @@ def test_no_query_raises_and_what_it_finds_is_there(text: str) -> None:
 
 @given(st.sampled_from((*PATTERN_FIELDS, "")), st.sampled_from(["e", "3", ">.5", "proven", "null", "auth", "p"]))
 @settings(deadline=None)
-def test_a_minus_finds_exactly_the_others(field: str, value: str) -> None:
+def test_negated_term_selects_the_complement(field: str, value: str) -> None:
     term = Query((Term(field, value),))
-    turned = Query((Term(field, value, negated=True),))
-    assert sorted(CATALOG.select(term) + CATALOG.select(turned)) == sorted(PATTERNS)
-    assert not set(CATALOG.select(term)) & set(CATALOG.select(turned))
-
-
-# Patterns
+    negated = Query((Term(field, value, negated=True),))
+    assert sorted(CATALOG.select(term) + CATALOG.select(negated)) == sorted(PATTERNS)
+    assert not set(CATALOG.select(term)) & set(CATALOG.select(negated))
 
 
 @pytest.mark.parametrize(
@@ -177,7 +167,7 @@ def test_a_minus_finds_exactly_the_others(field: str, value: str) -> None:
         ("is:nonsense", ""),
     ],
 )
-def test_what_a_filter_finds(text: str, expected: str) -> None:
+def test_pattern_filter(text: str, expected: str) -> None:
     assert " ".join(sorted(ends(found(text)))) == expected
 
 
@@ -194,28 +184,27 @@ def test_what_a_filter_finds(text: str, expected: str) -> None:
         ("last_used", False, "002 001"),
     ],
 )
-def test_the_order_of_a_list(sort: str, descending: bool, expected: str) -> None:
+def test_sort_order(sort: str, descending: bool, expected: str) -> None:
     order = " ".join(ends(found("", sort, descending)))
     assert order.startswith(expected)
 
 
-def test_what_is_not_known_sorts_last_either_way() -> None:
+def test_unknown_values_sort_last_in_both_directions() -> None:
     assert ends(found("", "rate", True))[-1] == ends(found("", "rate", False))[-1] == "005"
 
 
-def test_a_score_is_sorted_by_default() -> None:
+def test_default_sort_is_by_score() -> None:
     scores = [BOARD.assessment(key).score for key in CATALOG.select(Query(()))]
     assert scores == sorted(scores, reverse=True)
 
 
-@pytest.mark.parametrize("others", [True, False])
-def test_an_updated_catalog_equals_a_new_one(others: bool) -> None:
-    """`others`: patterns came and went, too; without, one came and went since the older catalog."""
-    changed = {**PATTERNS, "pat-error-null-001": made("pat-error-null-001", good=1, title="Renamed", tags=("css",))}
+@pytest.mark.parametrize("ids_differ", [True, False])
+def test_updated_catalog_equals_a_rebuilt_catalog(ids_differ: bool) -> None:
+    changed = {**PATTERNS, "pat-error-null-001": make("pat-error-null-001", good=1, title="Renamed", tags=("css",))}
     ids = frozenset({"pat-error-null-001", "pat-error-retry-002", "pat-error-new-006"})
-    if others:
+    if ids_differ:
         del changed["pat-error-retry-002"]
-        changed["pat-error-new-006"] = made("pat-error-new-006", good=4, title="New one")
+        changed["pat-error-new-006"] = make("pat-error-new-006", good=4, title="New one")
     snapshot = Snapshot(patterns=changed, curation=CURATION)
     board = BOARD.updated(snapshot, Delta(patterns=ids), NOW + timedelta(seconds=1))
     updated = CATALOG.updated(changed, board, ids)
@@ -226,12 +215,10 @@ def test_an_updated_catalog_equals_a_new_one(others: bool) -> None:
     assert CATALOG.select(parse_query("renamed", PATTERN_FIELDS)) == []
 
 
-def test_a_catalog_without_patterns_finds_nothing() -> None:
+def test_empty_catalog_selects_nothing() -> None:
     empty = PatternCatalog({}, Scoreboard.build(Snapshot(), NOW, SETTINGS))
     assert empty.select(parse_query("uses:>3 is:mirror null -x", PATTERN_FIELDS)) == []
 
-
-# Loops, reflections, decisions
 
 LOOPS = {
     loop.id: loop
@@ -274,7 +261,7 @@ def injected(loop_id: str) -> list[str]:
         ("is:archived thing", "3"),
     ],
 )
-def test_what_a_loop_filter_finds(text: str, expected: str) -> None:
+def test_loop_filter(text: str, expected: str) -> None:
     assert "".join(key[-1] for key in select_loops(LOOPS, parse_query(text, LOOP_FIELDS), injected)) == expected
 
 
@@ -312,7 +299,7 @@ REFLECTIONS = {
         ("outcome:fail", "1"),
     ],
 )
-def test_what_a_reflection_filter_finds(text: str, expected: str) -> None:
+def test_reflection_filter(text: str, expected: str) -> None:
     assert "".join(select_reflections(REFLECTIONS, parse_query(text, REFLECTION_FIELDS))) == expected
 
 
@@ -336,11 +323,11 @@ DECISIONS = (
         ("ana promote", "1"),
     ],
 )
-def test_what_a_decision_filter_finds(text: str, expected: str) -> None:
+def test_decision_filter(text: str, expected: str) -> None:
     assert "".join(select_decisions(DECISIONS, parse_query(text, DECISION_FIELDS))) == expected
 
 
-NEWER = {**PATTERNS, "pat-error-new-006": made("pat-error-new-006", title="New one", first_discovered=days_ago(2))}
+NEWER = {**PATTERNS, "pat-error-new-006": make("pat-error-new-006", title="New one", first_discovered=days_ago(2))}
 PINNED = PatternCatalog(
     NEWER,
     Scoreboard.build(Snapshot(patterns=NEWER, curation=CURATION), NOW, SETTINGS),
@@ -364,14 +351,14 @@ PINNED = PatternCatalog(
         ("is:pinned by:imre", set()),
     ],
 )
-def test_times_bounds_and_who_pinned_it(text: str, found: set[str]) -> None:
+def test_filter_by_age_interval_and_pin(text: str, found: set[str]) -> None:
     query = parse_query(text, PATTERN_FIELDS)
     assert query.problems == ()
     assert set(PINNED.select(query)) == found
 
 
 @pytest.mark.parametrize("text", ["last:7", "age:soon", "last:<-3d", "age:<9999999d"])
-def test_a_time_that_is_none_narrows_nothing_and_is_said(text: str) -> None:
+def test_invalid_age_is_a_problem_and_ignored(text: str) -> None:
     query = parse_query(text, PATTERN_FIELDS)
     assert query.terms == ()
-    assert "wants a time, as in" in query.problems[0]
+    assert "needs an age, as in" in query.problems[0]

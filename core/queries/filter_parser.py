@@ -1,0 +1,116 @@
+"""Parse the filter text that the user types: `type:error state:candidate uses:<3 tag:auth -flaky null`.
+
+All terms must match. `field:value` matches one field, a leading `-` negates a term, and quotes keep spaces.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum, auto
+from typing import Any, Final, TypeAlias
+
+from core.base.text import visible_line
+
+MAX_QUERY: Final = 500
+"""Characters of a query that are parsed."""
+_TOKEN: Final = re.compile(r'(-?)(?:([A-Za-z_]+):)?("[^"]*"?|\S+)')
+_NUMBER: Final = re.compile(r"(<=|>=|<|>|=)?(\d+(?:\.\d+)?|\.\d+)(%)?")
+_AGE: Final = re.compile(r"(<=|>=|<|>|=)?(\d{1,6})([hdwmy])")
+_HOURS: Final = {"h": 1, "d": 24, "w": 7 * 24, "m": 30 * 24, "y": 365 * 24}
+_MAX_AGE: Final = timedelta(days=365 * 1000)
+"""Longer ages are cut to this, so that date arithmetic does not overflow."""
+
+Comparison: TypeAlias = Callable[[Any, Any], Any]
+_COMPARISONS: Final[dict[str, Comparison]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    # Numbers are displayed with two digits (rates as whole percent); values that look equal are equal.
+    "=": lambda one, other: abs(one - other) < 0.005,
+}
+
+
+class FieldKind(Enum):
+    """What values a field takes."""
+
+    TEXT = auto()
+    NUMBER = auto()
+    SHARE = auto()
+    """A number 0..1, which may be typed as percent."""
+    AGE = auto()
+
+
+Fields: TypeAlias = Mapping[str, FieldKind | tuple[str, ...]]
+"""Fields of a query by name: a kind, or the words of which the value must be one (or a prefix of one)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One term: a word (`field` is empty) or `field:value`, in lower case."""
+
+    field: str
+    value: str
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A parsed filter and the problems found in its text."""
+
+    terms: tuple[Term, ...]
+    problems: tuple[str, ...] = ()
+
+
+def parse_query(text: str, fields: Fields) -> Query:
+    """Parse filter text; an unknown field is a problem and is searched as text.
+
+    A field without a value yet, an invalid number and an invalid age do not filter anything.
+    """
+    terms: list[Term] = []
+    problems: list[str] = []
+    for sign, field, raw in _TOKEN.findall(text[:MAX_QUERY]):
+        value = raw.strip('"').lower()
+        name = field.lower()
+        if name and name not in fields:
+            problems.append(f"unknown field {visible_line(name, 20)!r}; use {', '.join(sorted(fields))}")
+            name, value = "", f"{name}:{value}"
+        elif not name and value.endswith(":") and value[:-1] in fields:
+            continue
+        elif name:
+            kind = fields[name]
+            if kind in (FieldKind.NUMBER, FieldKind.SHARE) and parse_number(value) is None:
+                example = "50%" if kind is FieldKind.SHARE else "3"
+                problems.append(f"{name}: needs a number, as in {name}:>{example}")
+                continue
+            if kind is FieldKind.AGE and parse_age(value) is None:
+                problems.append(f"{name}: needs an age, as in {name}:<7d (h, d, w, m, y)")
+                continue
+            if isinstance(kind, tuple) and not any(word.startswith(value) for word in kind):
+                problems.append(f"{name}: must be one of {', '.join(kind)}")
+        if value:
+            terms.append(Term(name, value, bool(sign)))
+    return Query(tuple(terms), tuple(problems))
+
+
+def parse_number(value: str) -> tuple[Comparison, float] | None:
+    """Parse `>0.5` or `50%` into a comparison and a number; None if it is not a number."""
+    found = _NUMBER.fullmatch(value)
+    if found is None:
+        return None
+    sign, digits, percent = found.groups()
+    return _COMPARISONS[sign or "="], float(digits) / (100 if percent else 1)
+
+
+def parse_age(value: str) -> tuple[Comparison, timedelta] | None:
+    """Parse `<7d` into a comparison and an age; without a sign, `7d` means within seven days."""
+    found = _AGE.fullmatch(value)
+    if found is None:
+        return None
+    sign, digits, unit = found.groups()
+    compare = _COMPARISONS[sign] if sign and sign != "=" else operator.le
+    return compare, min(timedelta(hours=int(digits) * _HOURS[unit]), _MAX_AGE)

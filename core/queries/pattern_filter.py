@@ -1,0 +1,229 @@
+"""Filter and sort all patterns by a parsed query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from core.learning.maturity import STATES
+from core.learning.scoreboard import Scoreboard
+from core.queries.filter_parser import FieldKind, Fields, Query, Term, parse_age, parse_number
+from core.records.decisions import Pin
+from core.records.patterns import Pattern, PatternType
+
+PATTERN_FIELDS: Final[Fields] = {
+    "type": tuple(kind.value for kind in PatternType),
+    "state": (*(state.value for state in STATES), "quarantine", "held"),
+    "uses": FieldKind.NUMBER,
+    "rate": FieldKind.SHARE,
+    "low": FieldKind.SHARE,
+    "score": FieldKind.NUMBER,
+    "last": FieldKind.AGE,
+    "age": FieldKind.AGE,
+    **dict.fromkeys(("tag", "loop", "id", "by", "is"), FieldKind.TEXT),
+}
+"""Fields of a pattern query. `low:` is the lower end of the interval of the rate, `last:` the time since the last use,
+`age:` the time since the discovery, `by:` who pinned it (`me` for the current user). `is:` accepts pinned, faded, due,
+contradicted, injectable, quarantined, held, mirror, suspect (the scan flags it); `id:` accepts several, separated by
+commas."""
+_FAST_FIELDS: Final = frozenset({"state", "uses", "rate", "low", "score", "last", "is"})
+"""Fields that are compared as vectors."""
+MAX_ID_QUERY: Final = 300
+"""Maximum length of a query that names several patterns, in characters; it must fit into the filter input."""
+
+Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
+_Value = TypeVar("_Value")
+
+
+def build_id_query(ids: Sequence[str]) -> tuple[str, int]:
+    """A query that matches these patterns, as far as they fit, and the number of IDs that do not fit."""
+    text = ""
+    for number, pattern_id in enumerate(ids):
+        longer = f"{text},{pattern_id}" if text else f"id:{pattern_id}"
+        if len(longer) > MAX_ID_QUERY:
+            return text, len(ids) - number
+        text = longer
+    return text, 0
+
+
+class PatternCatalog:
+    """All patterns, ready to be filtered and sorted; immutable.
+
+    Filters 100,000 patterns between two keystrokes: numbers are vectors, text is one lower-case string per pattern,
+    and each sort order is cached.
+
+    Args:
+        patterns: By ID.
+        board: Scores of these patterns.
+        pins: Pinned states by pattern ID.
+        me: The name of the current user, for `by:me`.
+    """
+
+    def __init__(
+        self, patterns: Mapping[str, Pattern], board: Scoreboard, pins: Mapping[str, Pin] | None = None, me: str = ""
+    ) -> None:
+        self._board = board
+        self._pins, self._me = pins or {}, me.lower()
+        self._records = [patterns[key] for key in board.ids]
+        self._texts = [_search_text(pattern) for pattern in self._records]
+        self._tags = [_tag_text(pattern) for pattern in self._records]
+        self._ids = np.array(board.ids, dtype=object)
+        self._orders: dict[tuple[str, bool], Rows] = {}
+
+    def updated(
+        self,
+        patterns: Mapping[str, Pattern],
+        board: Scoreboard,
+        changed: Iterable[str],
+        pins: Mapping[str, Pin] | None = None,
+    ) -> PatternCatalog:
+        """The catalog of a newer snapshot; only the texts of changed patterns are rebuilt."""
+        if board.ids != self._board.ids:
+            return PatternCatalog(patterns, board, pins, self._me)
+        newer = copy(self)
+        newer._board, newer._pins, newer._orders = board, pins or {}, {}
+        newer._records, newer._texts, newer._tags = self._records.copy(), self._texts.copy(), self._tags.copy()
+        for key in patterns.keys() & changed:
+            row, pattern = board.row(key), patterns[key]
+            newer._records[row], newer._texts[row], newer._tags[row] = (
+                pattern,
+                _search_text(pattern),
+                _tag_text(pattern),
+            )
+        return newer
+
+    def select(self, query: Query, sort: str = "score", descending: bool = True) -> list[str]:
+        """IDs of the matching patterns, in order.
+
+        Args:
+            query: See `PATTERN_FIELDS`.
+            sort: `id`, `title`, `type`, `state`, `rate`, `uses`, `last_used` or `score`.
+        """
+        rows: Rows = np.arange(len(self._ids))
+        # Vectors first: texts are then compared only for the remaining rows.
+        for term in sorted(query.terms, key=lambda term: term.field not in _FAST_FIELDS):
+            matches = self._match(term, rows)
+            rows = rows[~matches if term.negated else matches]
+        selected = np.zeros(len(self._ids), dtype=np.bool_)
+        selected[rows] = True
+        order = self._order(sort, descending)
+        ids: list[str] = self._ids[order[selected[order]]].tolist()
+        return ids
+
+    def _match(self, term: Term, rows: Rows) -> Mask:
+        """Which of the rows match a term."""
+        board, value = self._board, term.value
+        match term.field:
+            case "uses" | "rate" | "low" | "score":
+                parsed = parse_number(value)
+                if parsed is None:
+                    return np.ones(len(rows), dtype=np.bool_)
+                compare, number = parsed
+                if PATTERN_FIELDS[term.field] is FieldKind.SHARE and number > 1:
+                    number /= 100  # `rate:>75` can only mean percent
+                column = board.interval[0] if term.field == "low" else getattr(board, term.field)
+                return np.asarray(compare(column[rows], number), dtype=np.bool_)
+            case "last" | "age" if (parsed_age := parse_age(value)) is not None:
+                compare, age = parsed_age
+                if term.field == "last":
+                    ages = board.now.timestamp() - board.last_used[rows]
+                    return np.asarray(compare(ages, age.total_seconds()) & np.isfinite(ages), dtype=np.bool_)
+                found = (p.first_discovered for p in self._take(self._records, rows))
+                return _mask(at is not None and bool(compare(board.now - at, age)) for at in found)
+            case "by":
+                names = {key: pin.by.lower() for key, pin in self._pins.items()}
+                pinned = {key for key, name in names.items() if (name == self._me if value == "me" else value in name)}
+                return _mask(p.id in pinned for p in self._take(self._records, rows))
+            case "state":
+                codes = [n for n, state in enumerate(STATES) if state.value.startswith(value)]
+                mask: Mask = np.isin(board.state_codes[rows], codes)
+                for state, flags in (("quarantine", board.quarantined & ~board.held), ("held", board.held)):
+                    if state.startswith(value):
+                        mask |= flags[rows]
+                return mask
+            case "is":
+                return self._match_flag(value, rows)
+            case "type":
+                types = tuple(kind for kind in PatternType if kind.value.startswith(value))
+                return _mask(p.type in types for p in self._take(self._records, rows))
+            case "tag":
+                return _mask(value in tags for tags in self._take(self._tags, rows))
+            case "loop":
+                records = self._take(self._records, rows)
+                return _mask(any(value in loop.loop_id.lower() for loop in p.source_loops) for p in records)
+            case "id":
+                ids = tuple(filter(None, value.split(",")))
+                return _mask(any(part in p.id.lower() for part in ids) for p in self._take(self._records, rows))
+            case _:
+                return _mask(value in text for text in self._take(self._texts, rows))
+
+    def _take(self, values: list[_Value], rows: Rows) -> list[_Value]:
+        return values if len(rows) == len(values) else [values[row] for row in rows.tolist()]
+
+    def _match_flag(self, word: str, rows: Rows) -> Mask:
+        board = self._board
+        flags = {
+            "pinned": board.pinned,
+            "faded": board.faded,
+            "due": board.inversion_due,
+            "contradicted": board.contradicted,
+            "injectable": board.injectable,
+            "quarantined": board.quarantined,
+            "held": board.held,
+        }
+        mask = np.zeros(len(rows), dtype=np.bool_)
+        for name, flag in flags.items():
+            if name.startswith(word):
+                mask |= flag[rows]
+        if "mirror".startswith(word):
+            mask |= _mask(bool(p.copy_folder) for p in self._take(self._records, rows))
+        if "suspect".startswith(word):
+            mask |= _mask(bool(p.suspicions) for p in self._take(self._records, rows))
+        return mask
+
+    def _order(self, sort: str, descending: bool) -> Rows:
+        order = self._orders.get((sort, descending))
+        if order is None:
+            order = self._orders[sort, descending] = self._sort_rows(sort, descending)
+        return order
+
+    def _sort_rows(self, sort: str, descending: bool) -> Rows:
+        board = self._board
+        columns = {
+            "rate": board.rate,
+            "uses": board.uses,
+            "score": board.score,
+            "last_used": board.last_used,
+            "state": board.state_codes,
+        }
+        if sort in columns:
+            values = np.asarray(columns[sort], dtype=np.float64)
+            values = np.where(np.isfinite(values), values, np.nan)  # argsort puts unknown values last either way
+            return np.argsort(-values if descending else values, kind="stable")
+        match sort:
+            case "title":
+                keys = [record.title.lower() for record in self._records]
+            case "type":
+                keys = [record.type.value for record in self._records]
+            case _:
+                keys = [record.id for record in self._records]
+        return np.array(sorted(range(len(keys)), key=keys.__getitem__, reverse=descending), dtype=np.intp)
+
+
+def _mask(values: Iterable[Any]) -> Mask:
+    return np.array(list(values), dtype=np.bool_)
+
+
+def _search_text(pattern: Pattern) -> str:
+    """All texts of a pattern that a word is searched in, in lower case."""
+    parts = (pattern.id, pattern.title, pattern.description, pattern.use_case, pattern.category, pattern.error_pattern)
+    return "\n".join((*parts, *pattern.tags)).lower()
+
+
+def _tag_text(pattern: Pattern) -> str:
+    return "\n".join(pattern.tags).lower()
