@@ -15,7 +15,7 @@ from core.cli.options import Words, project_option, reading_options
 from core.cli.output import Column, end, findings_json, minute, print_json, print_table, remark
 from core.cli.project import chosen_project, open_deck
 from core.cli.shapes import json_help
-from core.debug_memory.escalation_status import escalated
+from core.debug_memory.escalation_status import find_escalation
 from core.debug_memory.index import ANY_FILE, CAUSE, STATUS, like, newest_first
 from core.records.debug_sessions import ESCALATED, STATUSES, DebugSession
 
@@ -148,4 +148,4 @@ def _cells(session: DebugSession, snapshot: Snapshot) -> tuple[str, ...]:
 
 def status_word(session: DebugSession, snapshot: Snapshot) -> str:
     """What a person should know of how it stands, in words."""
-    return (session.status if escalated(session, snapshot) is None else ESCALATED).replace("_", " ")
+    return (session.status if find_escalation(session, snapshot) is None else ESCALATED).replace("_", " ")

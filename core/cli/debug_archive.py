@@ -14,7 +14,7 @@ from core.cli.output import Column, day, end, findings_json, line, print_json, p
 from core.cli.project import chosen_project, decider, now, read_configuration
 from core.cli.shapes import json_help
 from core.debug_memory.archive import DebugArchive
-from core.debug_memory.retention import UNDATED, Kept, Term
+from core.debug_memory.retention import UNDATED, RetentionPeriod, RetentionPlan
 from core.records.debug_sessions import IN_PROGRESS
 from core.records.times import day_of
 
@@ -52,7 +52,7 @@ def retain(dry_run: bool, by: str | None, as_json: bool) -> None:
         _remark_partly_due(archive.plan(settings), at)
 
 
-def _print_plan(plan: Sequence[Kept], at: datetime, as_json: bool) -> None:
+def _print_plan(plan: Sequence[RetentionPlan], at: datetime, as_json: bool) -> None:
     if as_json:
         print_json({"plan": [kept_json(kept, kept.is_due(at)) for kept in plan]})
         return
@@ -63,7 +63,7 @@ def _print_plan(plan: Sequence[Kept], at: datetime, as_json: bool) -> None:
     _remark_partly_due(plan, at)
 
 
-def _remark_partly_due(plan: Sequence[Kept], at: datetime) -> None:
+def _remark_partly_due(plan: Sequence[RetentionPlan], at: datetime) -> None:
     for kept in plan:
         if not kept.over(at) or kept.is_due(at):
             continue
@@ -72,7 +72,7 @@ def _remark_partly_due(plan: Sequence[Kept], at: datetime) -> None:
         remark(f"{kept.file} stays: {over} of its {all_of_them} sessions {are} due, and a file goes as a whole")
 
 
-def _cells(kept: Kept, term: Term, at: datetime) -> tuple[str, ...]:
+def _cells(kept: RetentionPlan, term: RetentionPeriod, at: datetime) -> tuple[str, ...]:
     until = f"{day_of(term.until)}" if term.until else "always"
     named = {IN_PROGRESS: "in progress", UNDATED: "not dated"}
     rule = named.get(term.rule, f"{term.rule} ({plural(term.days or 0, 'day')})")

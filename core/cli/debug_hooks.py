@@ -27,9 +27,9 @@ from core.cli.project import chosen_project, open_deck
 from core.cli.shapes import decided_json, extraction_json, json_help
 from core.debug_memory.frames import project_path
 from core.debug_memory.index import ANY_FILE
-from core.debug_memory.test_reports import reported
+from core.debug_memory.test_reports import parse_failures
 from core.project.debug_advice import on_failure
-from core.project.debug_hooks import Succeeded, on_escalation, on_success
+from core.project.debug_hooks import SuccessResult, on_escalation, on_success
 from core.records.debug_sessions import DebugSession, Failure
 from core.storage.file_reader import MAX_BYTES
 
@@ -115,11 +115,11 @@ def failure(
 
 def _reported(name: str, root: str) -> tuple[Failure, ...]:
     if name != "-":
-        return reported(read_named(Path(name), MAX_BYTES), root)
+        return parse_failures(read_named(Path(name), MAX_BYTES), root)
     data = sys.stdin.buffer.read(MAX_BYTES + 1) if sys.stdin is not None else b""
     if len(data) > MAX_BYTES:
         raise BadInput(f"standard input has more than {MAX_BYTES:,} bytes; give only the failing tests")
-    return reported(data, root)
+    return parse_failures(data, root)
 
 
 def _failed(session: DebugSession) -> tuple[Failure, ...]:
@@ -180,7 +180,7 @@ def success(session_id: str, applied: tuple[str, ...], dry_run: bool, by: str | 
         _print(told, dry_run=dry_run)
 
 
-def _print(told: Succeeded, *, dry_run: bool) -> None:
+def _print(told: SuccessResult, *, dry_run: bool) -> None:
     for pattern_id in told.applied:
         line(f"applied by {told.work_id}: {pattern_id}, which succeeded")
     print_counted(told.counted)

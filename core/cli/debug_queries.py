@@ -14,8 +14,8 @@ from core.cli.options import Count, Fraction, reading_options
 from core.cli.output import Column, end, findings_json, minute, percent, print_json, print_table, remark
 from core.cli.project import open_deck
 from core.cli.shapes import json_help
-from core.debug_memory.effectiveness import Held
-from core.debug_memory.escalation_status import Escalated
+from core.debug_memory.effectiveness import FixCounts
+from core.debug_memory.escalation_status import EscalatedSession
 from core.debug_memory.index import (
     ANY_FILE,
     CATEGORY,
@@ -23,10 +23,10 @@ from core.debug_memory.index import (
     MIN_EFFECTIVENESS,
     SIMILAR,
     Postings,
+    matching_spellings,
     newest_first,
-    spellings,
 )
-from core.debug_memory.reports import LEAST_RUNS, fix_templates, recurring
+from core.debug_memory.reports import MIN_RUNS, report_fix_templates, report_recurring_failures
 from core.debug_memory.reports import causes as root_causes
 
 MOST_NAMES: Final = 12
@@ -55,7 +55,7 @@ def similar(error_type: str, file_pattern: str, limit: int, as_json: bool, stric
       ralphdeck debug similar TypeError --file "src/auth/%" --json
     """
     view = open_deck().view
-    names = spellings(view.debug.keys[ERROR_TYPE], error_type) or [error_type]
+    names = matching_spellings(view.debug.keys[ERROR_TYPE], error_type) or [error_type]
     told = {session.id: session for name in names for session in view.debug.similar(name, file_pattern, limit)}
     found = sorted(told.values(), key=newest_first)[:limit]
     if not as_json:
@@ -87,7 +87,7 @@ def templates(category: str, min_effectiveness: float, as_json: bool, strict: bo
     """
     view = open_deck().view
     level = view.settings.interval_level
-    found = fix_templates(view.debug, cause_word(category), min_effectiveness)
+    found = report_fix_templates(view.debug, cause_word(category), min_effectiveness)
     if as_json:
         document = {"templates": [template_json(one, level) for one in found]}
         print_json({**document, "findings": findings_json(view.findings)})
@@ -125,7 +125,7 @@ def _remark_known(word: str, known: Postings, what: str) -> None:
         remark(f"known {what}: {', '.join(name[:_NAME] for name in names[:MOST_NAMES])}{more}")
 
 
-def _held(held: Held, level: float) -> tuple[str, str]:
+def _held(held: FixCounts, level: float) -> tuple[str, str]:
     low, high = held.interval(level)
     return (f"{held.passed}/{held.known}", f"{low:.2f}-{high:.2f}") if held.known else ("", "")
 
@@ -164,7 +164,7 @@ def escalations(since: datetime | None, as_json: bool, strict: bool) -> None:
     end(view.findings, strict=strict)
 
 
-def _escalation_cells(one: Escalated) -> tuple[str, ...]:
+def _escalation_cells(one: EscalatedSession) -> tuple[str, ...]:
     by, context = (one.call.by, one.call.file) if one.call is not None else ("", "")
     return one.session.id, minute(one.at), by, one.reason, context, one.session.file_path
 
@@ -173,7 +173,7 @@ def _escalation_cells(one: Escalated) -> tuple[str, ...]:
 @click.option(
     "--least",
     type=Count(),
-    default=LEAST_RUNS,
+    default=MIN_RUNS,
     show_default=True,
     help="Tests that failed, or are said to have failed, so often.",
 )
@@ -192,7 +192,7 @@ def causes(least: int, as_json: bool, strict: bool) -> None:
     """
     view = open_deck().view
     level = view.settings.interval_level
-    found, again = root_causes(view.debug), recurring(view.debug, least)
+    found, again = root_causes(view.debug), report_recurring_failures(view.debug, least)
     if as_json:
         print_json(
             {

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.cli.shapes import Shape, number
-from core.debug_memory.escalation_status import escalated
+from core.debug_memory.escalation_status import find_escalation
 from core.records.times import iso
 
 if TYPE_CHECKING:
-    from core.debug_memory.archive import Archived, Moved
-    from core.debug_memory.effectiveness import FixResults, Held
-    from core.debug_memory.reports import Cause, FixTemplate, Recurrence
-    from core.debug_memory.retention import Kept, Term
+    from core.debug_memory.archive import ArchivedSession, FileMove
+    from core.debug_memory.effectiveness import FixCounts, FixResults
+    from core.debug_memory.reports import CauseReport, FixTemplate, RecurringFailure
+    from core.debug_memory.retention import RetentionPeriod, RetentionPlan
     from core.learning.assessment import Assessment
     from core.project.debug_advice import KnownFix
     from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure, Fix, Lesson, Results
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def session_json(session: DebugSession, snapshot: Snapshot) -> Shape:
     """One session as lists print it; `failing` counts the tests that failed in its last run."""
-    found = escalated(session, snapshot)
+    found = find_escalation(session, snapshot)
     return {
         "id": session.id,
         "status": session.status or None,
@@ -180,7 +180,7 @@ def _fix_json(fix: Fix | None, held: bool | None) -> Shape | None:
     }
 
 
-def held_json(held: Held, level: float) -> Shape:
+def held_json(held: FixCounts, level: float) -> Shape:
     """How often fixes held, with the interval of the rate."""
     return {
         "held": held.passed,
@@ -190,7 +190,7 @@ def held_json(held: Held, level: float) -> Shape:
     }
 
 
-def cause_json(cause: Cause, level: float) -> Shape:
+def cause_json(cause: CauseReport, level: float) -> Shape:
     """One root cause."""
     return {
         "category": cause.category or None,
@@ -201,7 +201,7 @@ def cause_json(cause: Cause, level: float) -> Shape:
     }
 
 
-def recurrence_json(one: Recurrence) -> Shape:
+def recurrence_json(one: RecurringFailure) -> Shape:
     """A test that fails again and again."""
     return {
         "test": one.test,
@@ -225,12 +225,12 @@ def template_json(template: FixTemplate, level: float) -> Shape:
     }
 
 
-def kept_json(kept: Kept, due: bool) -> Shape:
+def kept_json(kept: RetentionPlan, due: bool) -> Shape:
     """One file, and how long its sessions are kept."""
     return {"file": kept.file, "due": due, "terms": [_term_json(term) for term in kept.terms]}
 
 
-def _term_json(term: Term) -> Shape:
+def _term_json(term: RetentionPeriod) -> Shape:
     return {
         "id": term.session_id,
         "status": term.status or None,
@@ -240,12 +240,12 @@ def _term_json(term: Term) -> Shape:
     }
 
 
-def moved_json(moved: Moved) -> Shape:
+def moved_json(moved: FileMove) -> Shape:
     """One file that was moved."""
     return {"from": moved.source, "to": moved.target, "session_ids": list(moved.sessions)}
 
 
-def archived_session_json(item: Archived) -> Shape:
+def archived_session_json(item: ArchivedSession) -> Shape:
     """One archived session."""
     session = item.session
     return {

@@ -23,7 +23,7 @@ from core.base.id_lookup import find_matching_ids, require_one
 from core.base.text import visible_line
 from core.config.paths import ProjectPaths
 from core.config.settings import DebugMemorySettings
-from core.debug_memory.retention import Kept, plan
+from core.debug_memory.retention import RetentionPlan, plan
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.findings import Severity
 from core.records.times import iso, parse_time
@@ -54,7 +54,7 @@ _MAX_COPIES: Final = 1000
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Memory(Struct, frozen=True, kw_only=True):
+class DebugFiles(Struct, frozen=True, kw_only=True):
     """What lies in files that can hold debug sessions; a file that cannot be read as a whole is left out, and stays.
 
     Attributes:
@@ -68,7 +68,7 @@ class Memory(Struct, frozen=True, kw_only=True):
     called: Mapping[str, datetime]
 
 
-class Moved(Struct, frozen=True, kw_only=True):
+class FileMove(Struct, frozen=True, kw_only=True):
     """One file that was moved, project-relative, with the ids of its sessions."""
 
     source: str
@@ -76,7 +76,7 @@ class Moved(Struct, frozen=True, kw_only=True):
     sessions: tuple[str, ...]
 
 
-class Archived(Struct, frozen=True, kw_only=True):
+class ArchivedSession(Struct, frozen=True, kw_only=True):
     """One archived session; `at` and `by` are known if ralphdeck put it there."""
 
     session: DebugSession
@@ -85,7 +85,7 @@ class Archived(Struct, frozen=True, kw_only=True):
     by: str = ""
 
 
-class Restored(Struct, frozen=True, kw_only=True):
+class RestoredFile(Struct, frozen=True, kw_only=True):
     """A file that came back.
 
     Attributes:
@@ -95,7 +95,7 @@ class Restored(Struct, frozen=True, kw_only=True):
     """
 
     session_id: str
-    moved: Moved
+    moved: FileMove
     others: tuple[str, ...] = ()
     taken: frozenset[str] = frozenset()
 
@@ -112,14 +112,14 @@ class DebugArchive:
         self._by = by
         self._journal = AppendLog(paths.curation / JOURNAL)
 
-    def plan(self, settings: DebugMemorySettings) -> tuple[Kept, ...]:
+    def plan(self, settings: DebugMemorySettings) -> tuple[RetentionPlan, ...]:
         """How long each file is kept, as they are on the disk now."""
         return self._plan(read_memory(self._paths), settings)
 
-    def _plan(self, memory: Memory, settings: DebugMemorySettings) -> tuple[Kept, ...]:
+    def _plan(self, memory: DebugFiles, settings: DebugMemorySettings) -> tuple[RetentionPlan, ...]:
         return plan(memory.sessions, settings, self._restored(), memory.called)
 
-    def retain(self, settings: DebugMemorySettings, now: datetime) -> tuple[tuple[Moved, ...], tuple[str, ...]]:
+    def retain(self, settings: DebugMemorySettings, now: datetime) -> tuple[tuple[FileMove, ...], tuple[str, ...]]:
         """Archive every file that is due.
 
         Returns:
@@ -140,23 +140,23 @@ class DebugArchive:
         )
         return tuple(moved), warnings
 
-    def _planned(self, due: Iterable[Kept], now: datetime) -> list[Moved]:
+    def _planned(self, due: Iterable[RetentionPlan], now: datetime) -> list[FileMove]:
         """Where each file goes; the names are free now."""
-        planned: dict[str, Moved] = {}
+        planned: dict[str, FileMove] = {}
         for kept in due:
             home, inside = split(kept.file)
             wished = f"{home}/{ARCHIVE}/{now:%Y-%m}/{inside}"
             free = (name for name in _names(wished) if name not in planned and not self._lies(name))
             target = next(free, wished)
             ids = tuple(term.session_id for term in kept.terms)
-            planned[target] = Moved(source=kept.file, target=target, sessions=ids)
+            planned[target] = FileMove(source=kept.file, target=target, sessions=ids)
         return list(planned.values())
 
     def _carry_out(
-        self, what: str, planned: Sequence[Moved], now: datetime, stamps: Mapping[str, Stamp]
-    ) -> tuple[list[Moved], dict[str, OSError | Refused]]:
+        self, what: str, planned: Sequence[FileMove], now: datetime, stamps: Mapping[str, Stamp]
+    ) -> tuple[list[FileMove], dict[str, OSError | Refused]]:
         """Move files, and tell the journal before and after it; returns those moved, and why others stayed."""
-        moved: list[Moved] = []
+        moved: list[FileMove] = []
         failed: dict[str, OSError | Refused] = {}
         self._note(_MOVING, what, planned, now)
         try:
@@ -173,7 +173,7 @@ class DebugArchive:
             self._note(_MOVED, _STAYED, [one for one in planned if one.source in failed], now)
         return moved, failed
 
-    def listed(self) -> tuple[Archived, ...]:
+    def listed(self) -> tuple[ArchivedSession, ...]:
         """Every archived session, those archived last first."""
         notes = self._archived()
         found = []
@@ -182,10 +182,10 @@ class DebugArchive:
                 note = notes.get(file, {})
                 by = note.get("by")
                 at = parse_time(note.get("at"))
-                found.append(Archived(session=session, file=file, at=at, by=by if isinstance(by, str) else ""))
+                found.append(ArchivedSession(session=session, file=file, at=at, by=by if isinstance(by, str) else ""))
         return tuple(sorted(found, key=lambda item: (_month(item.file), iso(item.at) or "", item.file), reverse=True))
 
-    def find(self, name: str) -> Archived | None:
+    def find(self, name: str) -> ArchivedSession | None:
         """The archived session that a name means, of several files the one archived last; None if nobody knows."""
         listed = self.listed()
         try:
@@ -194,7 +194,7 @@ class DebugArchive:
             return None
         return next(item for item in listed if item.session.id == session_id)
 
-    def restore(self, session_id: str, now: datetime) -> Restored:
+    def restore(self, session_id: str, now: datetime) -> RestoredFile:
         """Bring the file that holds an archived session back to where it was; of several the one archived last.
 
         Args:
@@ -217,14 +217,14 @@ class DebugArchive:
                 raise Refused(f"{visible_line(file, 160)} lies in no month of the archive; move it by hand")
             target = next((place for place in places if not self._lies(place)), places[0])
             ids = tuple(item.session.id for item in listed if item.file == file)
-            moved = Moved(source=file, target=target, sessions=ids)
+            moved = FileMove(source=file, target=target, sessions=ids)
             _, failed = self._carry_out(_RESTORED, [moved], now, {})
             for error in failed.values():
                 if isinstance(error, Refused):
                     raise error
                 raise Unwritable(f"cannot restore {visible_line(file, 160)}: {error.strerror}")
             taken = frozenset(other for other in others if all(map(self._lies, _places(other, notes))))
-        return Restored(session_id=session_id, moved=moved, others=tuple(others), taken=taken)
+        return RestoredFile(session_id=session_id, moved=moved, others=tuple(others), taken=taken)
 
     def _lies(self, file: str) -> bool:
         """Whether anything lies there."""
@@ -330,13 +330,13 @@ class DebugArchive:
         if left:
             self._journal.append([json.dumps(self._outcome(begun)).encode() for begun in left])
 
-    def _sync(self, moved: Sequence[Moved]) -> None:
+    def _sync(self, moved: Sequence[FileMove]) -> None:
         """Make the new names durable, each folder once."""
         for folder in {name.rpartition("/")[0] for one in moved for name in (one.source, one.target)}:
             with ExitStack() as stack:
                 os.fsync(self._open(stack, folder))
 
-    def _note(self, key: str, what: str, files: Sequence[Moved], now: datetime) -> None:
+    def _note(self, key: str, what: str, files: Sequence[FileMove], now: datetime) -> None:
         """Tell the journal of moves."""
         told = {"at": iso(now), "by": self._by, key: what}
         notes = [{**told, "from": one.source, "to": one.target, "sessions": one.sessions} for one in files]
@@ -352,7 +352,7 @@ def _archived(name: str, known: Collection[str]) -> str:
     )
 
 
-def read_memory(paths: ProjectPaths) -> Memory:
+def read_memory(paths: ProjectPaths) -> DebugFiles:
     """All files of the debug memory as they are on the disk now."""
     sessions, stamps = {}, {}
     calls: list[Escalation] = []
@@ -364,7 +364,7 @@ def read_memory(paths: ProjectPaths) -> Memory:
         elif wanted(file) is Kind.ESCALATION:
             calls += _calls(paths, file)
     called = {id: call.at for id, call in join_escalations(calls).items()}
-    return Memory(sessions=sessions, stamps=stamps, called=called)
+    return DebugFiles(sessions=sessions, stamps=stamps, called=called)
 
 
 def _calls(paths: ProjectPaths, file: str) -> tuple[Escalation, ...]:

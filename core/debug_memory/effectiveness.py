@@ -18,7 +18,7 @@ from core.records.debug_sessions import DebugSession, Lesson
 _Key = TypeVar("_Key", bound=Hashable)
 
 
-class Held(Struct, frozen=True, kw_only=True):
+class FixCounts(Struct, frozen=True, kw_only=True):
     """Fixes with a known result: how many held, how many did not."""
 
     passed: int = 0
@@ -44,11 +44,11 @@ class Held(Struct, frozen=True, kw_only=True):
         """The Jeffreys interval of the rate, 0..1, for a probability mass 0..1."""
         return jeffreys_interval(self.passed, self.failed, level)
 
-    def __add__(self, other: Held) -> Held:
-        return Held(passed=self.passed + other.passed, failed=self.failed + other.failed)
+    def __add__(self, other: FixCounts) -> FixCounts:
+        return FixCounts(passed=self.passed + other.passed, failed=self.failed + other.failed)
 
 
-_NONE = Held()
+_NONE = FixCounts()
 
 
 class FixResults:
@@ -59,9 +59,9 @@ class FixResults:
     """
 
     def __init__(self, sessions: Iterable[DebugSession]) -> None:
-        self._causes: dict[str, Held] = {}
-        self._named: dict[tuple[str, str], Held] = {}
-        self._unnamed: dict[str, Held] = {}
+        self._causes: dict[str, FixCounts] = {}
+        self._named: dict[tuple[str, str], FixCounts] = {}
+        self._unnamed: dict[str, FixCounts] = {}
         names: dict[str, Counter[str]] = {}
         for session in sessions:
             by_category = _verdicts(session)
@@ -82,11 +82,11 @@ class FixResults:
             category: min(counts, key=lambda name: (-counts[name], name)) for category, counts in names.items()
         }
 
-    def of_cause(self, category: str) -> Held:
+    def of_cause(self, category: str) -> FixCounts:
         """Fixes of all sessions that analysed such a root cause."""
         return self._causes.get(category, _NONE)
 
-    def of_pattern(self, category: str, pattern: str) -> Held:
+    def of_pattern(self, category: str, pattern: str) -> FixCounts:
         """Fixes of a known pattern; of a pattern that no session recorded, those of its root cause."""
         usual = self.usual_pattern(category)
         held = self._named.get((category, pattern), _NONE)
@@ -102,21 +102,21 @@ class FixResults:
         return self._usual.get(category, "")
 
 
-def _verdicts(session: DebugSession) -> Mapping[str, Held]:
+def _verdicts(session: DebugSession) -> Mapping[str, FixCounts]:
     """Results by the category of the run's analysis, "" for none."""
-    found: dict[str, Held] = {}
+    found: dict[str, FixCounts] = {}
     for run, held in zip(session.executions, session.verdicts, strict=True):
         if held is not None:
             category = run.analysis.category if run.analysis is not None else ""
-            _add(found, category, Held(passed=1) if held else Held(failed=1))
+            _add(found, category, FixCounts(passed=1) if held else FixCounts(failed=1))
     return found
 
 
-def _sum(found: Mapping[str, Held], category: str) -> Held:
+def _sum(found: Mapping[str, FixCounts], category: str) -> FixCounts:
     """Results for a category, and for runs without one, which are most likely about the same."""
     held = found.get(category, _NONE)
     return held + found.get("", _NONE) if category else held
 
 
-def _add(table: dict[_Key, Held], key: _Key, held: Held) -> None:
+def _add(table: dict[_Key, FixCounts], key: _Key, held: FixCounts) -> None:
     table[key] = table.get(key, _NONE) + held

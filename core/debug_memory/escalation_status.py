@@ -15,7 +15,7 @@ from core.records.snapshot import Snapshot
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 
 
-class Escalated(Struct, frozen=True, kw_only=True):
+class EscalatedSession(Struct, frozen=True, kw_only=True):
     """A session that was escalated.
 
     Attributes:
@@ -53,7 +53,7 @@ class Escalated(Struct, frozen=True, kw_only=True):
 
 
 def escalation_reason(session: DebugSession, call: Escalation | None) -> str:
-    """See `Escalated.reason`; of a session that nobody escalated, what a person would see first."""
+    """See `EscalatedSession.reason`; of a session that nobody escalated, what a person would see first."""
     if call is not None and call.reason:
         return call.reason
     for recurring in session.recurring:
@@ -62,10 +62,10 @@ def escalation_reason(session: DebugSession, call: Escalation | None) -> str:
     for execution in reversed(session.executions):
         if execution.analysis is not None and execution.analysis.root_cause:
             return execution.analysis.root_cause
-    return first_failure(session) or "its agent gave it up"
+    return describe_first_failure(session) or "its agent gave it up"
 
 
-def first_failure(session: DebugSession) -> str:
+def describe_first_failure(session: DebugSession) -> str:
     """Type and message of what failed first, else the first root cause."""
     for execution in session.executions:
         for failure in execution.failures:
@@ -74,23 +74,25 @@ def first_failure(session: DebugSession) -> str:
     return next(causes, "")
 
 
-def escalated(session: DebugSession, snapshot: Snapshot) -> Escalated | None:
+def find_escalation(session: DebugSession, snapshot: Snapshot) -> EscalatedSession | None:
     """The session as one that is escalated: its status says so, or an agent called and nobody has answered since."""
-    found = Escalated(session=session, call=snapshot.escalations.get(session.id))
+    found = EscalatedSession(session=session, call=snapshot.escalations.get(session.id))
     if session.status == ESCALATED:
         return found
     return found if found.call is not None and found.question not in snapshot.curation.dismissed else None
 
 
-def recent_escalations(index: DebugIndex, snapshot: Snapshot, since: datetime | None = None) -> tuple[Escalated, ...]:
+def find_recent_escalations(
+    index: DebugIndex, snapshot: Snapshot, since: datetime | None = None
+) -> tuple[EscalatedSession, ...]:
     """(4) recent_escalations: sessions escalated after `since`, newest first; of None all of them."""
     called = (index.sessions[id] for id in snapshot.escalations if id in index.sessions)
     sessions = {session.id: session for session in (*index.find(STATUS, ESCALATED), *called)}
-    found = [one for session in sessions.values() if (one := escalated(session, snapshot)) is not None]
+    found = [one for session in sessions.values() if (one := find_escalation(session, snapshot)) is not None]
     found = [one for one in found if since is None or (one.at or _EARLIEST) > since]
     return tuple(sorted(found, key=newest_first))
 
 
-def newest_first(one: Escalated) -> tuple[float, str]:
+def newest_first(one: EscalatedSession) -> tuple[float, str]:
     """A key to sort by: those escalated last first, undated ones last."""
     return -one.at.timestamp() if one.at is not None else float("inf"), one.session.id

@@ -20,7 +20,7 @@ _TEST_NAME: Final = re.compile(r"(?:test_.{0,200}|conftest|.{0,200}_test|.{0,200
 _FOREIGN: Final = ("/node_modules/", "/site-packages/", "/dist-packages/", "/lib/python", "/internal/")
 
 
-class Frame(NamedTuple):
+class StackFrame(NamedTuple):
     """One call: the file as the project names it, the line, and the function if it has a name."""
 
     file: str
@@ -28,10 +28,10 @@ class Frame(NamedTuple):
     function: str = ""
 
 
-def frames_of(trace: str, root: str = "") -> list[Frame]:
+def parse_frames(trace: str, root: str = "") -> list[StackFrame]:
     """The frames of a trace, innermost first, at most so many; `root`: the folder of the project, absolute."""
-    node: list[Frame] = []
-    python: list[Frame] = []
+    node: list[StackFrame] = []
+    python: list[StackFrame] = []
     within = ""
     for line in trace.split("\n"):
         line = line[:_MAX_LINE].rstrip()
@@ -58,7 +58,7 @@ def follows(line: str) -> bool:
     return (found is not None and found[4] is not None) or _of_node(line) is not None
 
 
-def _of_node(line: str) -> Frame | None:
+def _of_node(line: str) -> StackFrame | None:
     text = line.strip()
     if text.startswith(_NODE):
         function, place = "", text.removeprefix(_NODE).removeprefix("async ")
@@ -72,15 +72,15 @@ def _of_node(line: str) -> Frame | None:
     if told is None or "://" in told[1] or told[1].startswith(("node:", "<")):
         return None
     function = function.partition(" [as ")[0].removeprefix("new ").strip()
-    return Frame(told[1], int(told[2]), "" if "<" in function else function)
+    return StackFrame(told[1], int(told[2]), "" if "<" in function else function)
 
 
-def _of_python(line: str, within: str) -> Frame | None:
+def _of_python(line: str, within: str) -> StackFrame | None:
     told = _PYTHON.fullmatch(line) or _PYTEST.fullmatch(line)
     if told is None or told[1].startswith("<"):
         return None
     function = told[3] or within
-    return Frame(told[1], int(told[2]), "" if "<" in function else function)
+    return StackFrame(told[1], int(told[2]), "" if "<" in function else function)
 
 
 def project_path(file: str, root: str) -> str:
@@ -91,13 +91,13 @@ def project_path(file: str, root: str) -> str:
     return path.removeprefix("./")
 
 
-def is_test(file: str) -> bool:
+def is_test_file(file: str) -> bool:
     """Whether a file holds tests, by its name or by the folder that it lies in."""
     *folders, name = file.split("/")
     return not _TEST_FOLDERS.isdisjoint(folders) or _TEST_NAME.fullmatch(name[:400]) is not None
 
 
-def source_of(frames: Sequence[Frame], test_file: str = "") -> Frame | None:
+def find_source_frame(frames: Sequence[StackFrame], test_file: str = "") -> StackFrame | None:
     """The innermost frame in the project's own code, else in its tests, else in a file that may be of the project.
 
     An absolute file outside of it may be one where the tests ran elsewhere, such as in a container.
@@ -108,7 +108,7 @@ def source_of(frames: Sequence[Frame], test_file: str = "") -> Frame | None:
 
 def _distance(file: str, test_file: str) -> tuple[bool, bool]:
     elsewhere = file.startswith(("/", "../")) or file[1:2] == ":"
-    return elsewhere, file == test_file or is_test(file)
+    return elsewhere, file == test_file or is_test_file(file)
 
 
 def same_file(told: str, known: str) -> bool:

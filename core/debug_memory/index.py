@@ -152,7 +152,7 @@ class LazyDebugIndex(LazyIndex[DebugSession, DebugIndex]):
     kind = DebugIndex
 
 
-def spellings(known: Iterable[str], word: str) -> list[str]:
+def matching_spellings(known: Iterable[str], word: str) -> list[str]:
     """The known words that differ from a word in nothing but case and the spaces around it."""
     folded = word.strip().casefold()
     return [name for name in known if name.casefold() == folded]

@@ -27,7 +27,7 @@ _LEARNINGS: Final = "learnings"
 _IDENTIFIED: Final = "patterns_identified"
 
 
-class Learned(Struct, frozen=True, kw_only=True):
+class LessonUpdate(Struct, frozen=True, kw_only=True):
     """What became of a session's lessons.
 
     Attributes:
@@ -100,7 +100,7 @@ def write_lessons(
     retry_seconds: Sequence[float],
     *,
     dry_run: bool = False,
-) -> Learned:
+) -> LessonUpdate:
     """Put lessons into `learnings.patterns_identified` of a session's file, merged by the name of the pattern.
 
     Args:
@@ -112,14 +112,14 @@ def write_lessons(
         Unwritable: The disk or a permission forbids it.
     """
     if not found:
-        return Learned(lessons=(), written=not dry_run)
+        return LessonUpdate(lessons=(), written=not dry_run)
     try:
         path = paths.inside(session.file)
     except BadInput as error:
-        return Learned(lessons=tuple(found), problem=str(error))
+        return LessonUpdate(lessons=tuple(found), problem=str(error))
     if path != paths.aiwg.resolve().joinpath(*session.file.split("/")[1:]):
         problem = f"{visible_line(session.file, 160)} lies behind a link; it is left as it is"
-        return Learned(lessons=tuple(found), problem=problem)
+        return LessonUpdate(lessons=tuple(found), problem=problem)
 
     changed = False
 
@@ -134,8 +134,8 @@ def write_lessons(
     try:
         rewrite(path, change, merge=take_theirs, retry_seconds=retry_seconds)
     except Refused as error:
-        return Learned(lessons=tuple(found), problem=str(error))
-    return Learned(lessons=tuple(found), written=not dry_run, changed=changed)
+        return LessonUpdate(lessons=tuple(found), problem=str(error))
+    return LessonUpdate(lessons=tuple(found), written=not dry_run, changed=changed)
 
 
 def _is_yaml(file: str) -> bool:

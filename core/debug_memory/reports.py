@@ -7,15 +7,15 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.debug_memory.effectiveness import Held
+from core.debug_memory.effectiveness import FixCounts
 from core.debug_memory.index import CAUSE, MIN_EFFECTIVENESS, TEST, DebugIndex
 from core.records.debug_sessions import ESCALATED, FAILED, PASSED, DebugSession, Lesson
 
-LEAST_RUNS: Final = 2
+MIN_RUNS: Final = 2
 """A test that failed in fewer runs does not recur."""
 
 
-class Cause(Struct, frozen=True, kw_only=True):
+class CauseReport(Struct, frozen=True, kw_only=True):
     """One `root_cause_category` of (4).
 
     Attributes:
@@ -28,10 +28,10 @@ class Cause(Struct, frozen=True, kw_only=True):
     sessions: int
     passing: int
     failing: int
-    held: Held
+    held: FixCounts
 
 
-class Recurrence(Struct, frozen=True, kw_only=True):
+class RecurringFailure(Struct, frozen=True, kw_only=True):
     """A test that fails again and again.
 
     Attributes:
@@ -61,7 +61,7 @@ class FixTemplate(Struct, frozen=True, kw_only=True):
     category: str
     fix_template: str
     claimed: tuple[float, ...]
-    held: Held
+    held: FixCounts
     sessions: tuple[str, ...]
 
     @property
@@ -77,14 +77,14 @@ class FixTemplate(Struct, frozen=True, kw_only=True):
         return rate is not None and rate <= MIN_EFFECTIVENESS
 
 
-def causes(index: DebugIndex) -> tuple[Cause, ...]:
+def causes(index: DebugIndex) -> tuple[CauseReport, ...]:
     """The root causes, most frequent first."""
     found = []
     for category, ids in index.keys[CAUSE].items():
         sessions = [index.sessions[id] for id in ids]
         statuses = Counter(session.status for session in sessions)
         found.append(
-            Cause(
+            CauseReport(
                 category=category,
                 sessions=len(sessions),
                 passing=statuses[PASSED],
@@ -95,7 +95,7 @@ def causes(index: DebugIndex) -> tuple[Cause, ...]:
     return tuple(sorted(found, key=lambda cause: (-cause.sessions, cause.category)))
 
 
-def recurring(index: DebugIndex, least: int = LEAST_RUNS) -> tuple[Recurrence, ...]:
+def report_recurring_failures(index: DebugIndex, least: int = MIN_RUNS) -> tuple[RecurringFailure, ...]:
     """The tests that failed in at least so many runs of all sessions, or that sessions say failed so often, which
     no run need prove: those that the runs prove first, most runs first.
     """
@@ -117,7 +117,7 @@ def recurring(index: DebugIndex, least: int = LEAST_RUNS) -> tuple[Recurrence, .
         if max(runs, claimed.total()) >= least:
             ids = dict.fromkeys([*(session.id for session in failed_in), *claimed])
             found.append(
-                Recurrence(
+                RecurringFailure(
                     test=test,
                     runs=runs,
                     sessions=tuple(ids),
@@ -134,7 +134,7 @@ def _is_newer(one: DebugSession, other: DebugSession) -> bool:
     return one.changed_at > other.changed_at
 
 
-def fix_templates(
+def report_fix_templates(
     index: DebugIndex, category: str, min_effectiveness: float = MIN_EFFECTIVENESS
 ) -> tuple[FixTemplate, ...]:
     """(4) get_fix_templates, each pattern once, with what is known of it beside what is claimed; best first."""

@@ -19,7 +19,7 @@ UNDATED: Final = "undated"
 """The rules that a term can rest on: the settings of (4); what is not dated, and what is `IN_PROGRESS`, stays."""
 
 
-class Term(Struct, frozen=True, kw_only=True):
+class RetentionPeriod(Struct, frozen=True, kw_only=True):
     """How long one session is kept.
 
     Attributes:
@@ -39,13 +39,13 @@ class Term(Struct, frozen=True, kw_only=True):
         return self.until is not None and self.until <= now
 
 
-class Kept(Struct, frozen=True, kw_only=True):
+class RetentionPlan(Struct, frozen=True, kw_only=True):
     """One file of the debug memory, with the terms of its sessions; it is archived when all of them are over."""
 
     file: str
-    terms: tuple[Term, ...]
+    terms: tuple[RetentionPeriod, ...]
 
-    def over(self, now: datetime) -> tuple[Term, ...]:
+    def over(self, now: datetime) -> tuple[RetentionPeriod, ...]:
         """The terms that are over at `now`."""
         return tuple(term for term in self.terms if term.is_over(now))
 
@@ -59,7 +59,7 @@ def term(
     settings: DebugMemorySettings,
     restored_at: datetime | None = None,
     called_at: datetime | None = None,
-) -> Term:
+) -> RetentionPeriod:
     """How long a session is kept: the longest of all terms that apply, from the last that happened to it on.
 
     A session in progress is kept, and so is one that nothing dates.
@@ -69,10 +69,10 @@ def term(
         called_at: When a person was called to it last: that escalates it, whatever its status says.
     """
     if session.status == IN_PROGRESS:
-        return Term(session_id=session.id, status=session.status, rule=IN_PROGRESS)
+        return RetentionPeriod(session_id=session.id, status=session.status, rule=IN_PROGRESS)
     since = max(filter(None, (session.changed_at, restored_at, called_at)), default=None)
     if since is None:
-        return Term(session_id=session.id, status=session.status, rule=UNDATED)
+        return RetentionPeriod(session_id=session.id, status=session.status, rule=UNDATED)
     applying = {DEFAULT: settings.default_days}
     if session.lessons:
         applying[LEARNING] = settings.on_learning_identified
@@ -83,8 +83,8 @@ def term(
     try:
         until = since + timedelta(days=days)
     except OverflowError:
-        return Term(session_id=session.id, status=session.status, rule=rule, days=days)
-    return Term(session_id=session.id, status=session.status, rule=rule, days=days, until=until)
+        return RetentionPeriod(session_id=session.id, status=session.status, rule=rule, days=days)
+    return RetentionPeriod(session_id=session.id, status=session.status, rule=rule, days=days, until=until)
 
 
 def plan(
@@ -92,7 +92,7 @@ def plan(
     settings: DebugMemorySettings,
     restored: Mapping[str, datetime],
     called: Mapping[str, datetime] = MappingProxyType({}),
-) -> tuple[Kept, ...]:
+) -> tuple[RetentionPlan, ...]:
     """The terms of all files, in the order of their names.
 
     Args:
@@ -102,7 +102,7 @@ def plan(
         called: When a person was called last, by the id of the session.
     """
     return tuple(
-        Kept(
+        RetentionPlan(
             file=file,
             terms=tuple(
                 term(session, settings, restored.get(file), called.get(session.id)) for session in memory[file]

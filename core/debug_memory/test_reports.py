@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from core.debug_memory.error_text import split_error
-from core.debug_memory.frames import Frame, follows, frames_of, leads, project_path, source_of
+from core.debug_memory.frames import StackFrame, find_source_frame, follows, leads, parse_frames, project_path
 from core.records.debug_sessions import Failure
 from core.sources.debug_sessions import MAX_TEXT, read_failure, split_location
 from core.sources.fields import Fields
@@ -40,7 +40,7 @@ _SUMMED_UP: Final = ("FAILED ", "ERROR ")
 """What stands before the id of a test in the summary of pytest."""
 
 
-def reported(data: bytes, root: str = "") -> tuple[Failure, ...]:
+def parse_failures(data: bytes, root: str = "") -> tuple[Failure, ...]:
     """The failures that `data` tells of, in their order; of a session those of its newest failing run.
 
     Args:
@@ -56,9 +56,9 @@ def reported(data: bytes, root: str = "") -> tuple[Failure, ...]:
 def _placed(failure: Failure, root: str) -> Failure:
     """The failure with the place that its trace tells, and with files as the project names them."""
     test_file = project_path(failure.test_file, root)
-    told = [Frame(project_path(failure.file, root), failure.line, failure.function)] if failure.file else []
-    frames = [*told, *frames_of(failure.stack_trace, root)]
-    source = source_of(frames, test_file) or next(iter(told), Frame(""))
+    told = [StackFrame(project_path(failure.file, root), failure.line, failure.function)] if failure.file else []
+    frames = [*told, *parse_frames(failure.stack_trace, root)]
+    source = find_source_frame(frames, test_file) or next(iter(told), StackFrame(""))
     function = source.function or next((one.function for one in frames if one[:2] == source[:2] and one.function), "")
     test = next((frame for frame in frames if frame.file == test_file), None)
     return replace(

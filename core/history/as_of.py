@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace as with_fields
 
 from core.base.text import plural
-from core.debug_memory.escalation_status import escalated
+from core.debug_memory.escalation_status import find_escalation
 from core.debug_memory.index import LazyDebugIndex
 from core.history.registry_rewind import Rewound, rewound
 from core.learning.aggregate_evidence import AGGREGATE, TREND
@@ -59,7 +59,7 @@ def view_at(view: ProjectState, when: datetime) -> ProjectState:
         return replace(view, board=view.board.rescored(when), now=when)
     snapshot = _snapshot_at(view, when)
     board = Scoreboard.build(snapshot, when, view.settings)
-    calls = (escalated(session, snapshot) for session in snapshot.debug_sessions.values())
+    calls = (find_escalation(session, snapshot) for session in snapshot.debug_sessions.values())
     queue = review_queue(
         snapshot.patterns,
         board,

@@ -18,12 +18,12 @@ from msgspec.structs import replace
 from core.base.errors import Refused
 from core.base.prompt_text import escape_inline, escape_quoted
 from core.base.text import safe_matcher
-from core.debug_memory.effectiveness import Held
+from core.debug_memory.effectiveness import FixCounts
 from core.debug_memory.error_signatures import generalize_message
 from core.debug_memory.error_text import split_error
 from core.debug_memory.frames import same_file
-from core.debug_memory.index import ANY_FILE, ERROR_TYPE, DebugIndex, newest_first, spellings
-from core.debug_memory.reports import FixTemplate, fix_templates
+from core.debug_memory.index import ANY_FILE, ERROR_TYPE, DebugIndex, matching_spellings, newest_first
+from core.debug_memory.reports import FixTemplate, report_fix_templates
 from core.learning.aggregate_evidence import rounded
 from core.learning.assessment import Assessment
 from core.records.debug_sessions import DebugSession, Execution, Failure
@@ -77,7 +77,7 @@ class KnownFix(Struct, frozen=True, kw_only=True):
     strategy: str = ""
     fix: str = ""
     held: bool | None = None
-    results: Held = Held()
+    results: FixCounts = FixCounts()
     failed: tuple[str, ...] = ()
     alike: bool = False
     same_file: bool = False
@@ -130,7 +130,7 @@ def on_failure(
         template
         for category in categories
         if category
-        for template in fix_templates(view.debug, category)
+        for template in report_fix_templates(view.debug, category)
         if not template.doubtful
     )[:MAX_TEMPLATES]
     patterns = {pattern.id: (pattern, assessed) for error in different for pattern, assessed in _patterns(view, error)}
@@ -168,7 +168,7 @@ def _known_fixes(
     """
     found: dict[str, KnownFix] = {}
     signature = generalize_message(error.message) if error.message else ""
-    same_type = spellings(filter(None, index.keys[ERROR_TYPE]), error.error_type)
+    same_type = matching_spellings(filter(None, index.keys[ERROR_TYPE]), error.error_type)
     for error_type in index.keys[ERROR_TYPE]:
         if error_type not in same_type and not signature:
             continue
@@ -202,7 +202,7 @@ def _known_fix(
     signature: str,
 ) -> KnownFix:
     analysis = run.analysis
-    results = _results(index, session, analysis.category) if analysis and analysis.category else Held()
+    results = _results(index, session, analysis.category) if analysis and analysis.category else FixCounts()
     return KnownFix(
         session=session,
         failure=failure,
@@ -217,7 +217,7 @@ def _known_fix(
     )
 
 
-def _results(index: DebugIndex, session: DebugSession, category: str) -> Held:
+def _results(index: DebugIndex, session: DebugSession, category: str) -> FixCounts:
     """Results of the pattern that the session recorded for the root cause, else of the usual one."""
     named = (lesson.pattern for lesson in session.lessons if lesson.category == category)
     return index.fix_results.of_pattern(category, next(named, index.fix_results.usual_pattern(category)))

@@ -17,7 +17,7 @@ from core.base.errors import Conflict, Refused, Unwritable
 from core.curation.curator import Decided
 from core.curation.use_counts import Counted
 from core.debug_memory.escalations import preserve_context
-from core.debug_memory.lessons import Learned, check_success, lessons, write_lessons
+from core.debug_memory.lessons import LessonUpdate, check_success, lessons, write_lessons
 from core.extraction.material import read_material
 from core.records.debug_sessions import DebugSession, Lesson
 from core.records.events import Event, event_id
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from core.state.project_state import ProjectState
 
 
-class Succeeded(Struct, frozen=True, kw_only=True):
+class SuccessResult(Struct, frozen=True, kw_only=True):
     """What came of a session that succeeded.
 
     Attributes:
@@ -45,14 +45,14 @@ class Succeeded(Struct, frozen=True, kw_only=True):
     file: str
     work_id: str
     applied: tuple[str, ...]
-    learned: Learned
+    learned: LessonUpdate
     counted: tuple[Counted, ...] = ()
     extraction: Extraction | None = None
     decided: Decided | None = None
     warnings: tuple[str, ...] = ()
 
 
-def on_success(deck: Project, session_id: str, applied: Sequence[str] = (), *, dry_run: bool = False) -> Succeeded:
+def on_success(deck: Project, session_id: str, applied: Sequence[str] = (), *, dry_run: bool = False) -> SuccessResult:
     """(4) update_fix_effectiveness and extract_learnings.
 
     The patterns that helped get a success each; the session's lessons go into its file; then what it offers goes into
@@ -77,7 +77,9 @@ def on_success(deck: Project, session_id: str, applied: Sequence[str] = (), *, d
     found = lessons(session, view.debug)
     if dry_run:
         learned = _learned(deck, session, found, dry_run=True)
-        told = Succeeded(session_id=session.id, file=session.file, work_id=work_id, applied=patterns, learned=learned)
+        told = SuccessResult(
+            session_id=session.id, file=session.file, work_id=work_id, applied=patterns, learned=learned
+        )
         return _extracted(deck, told, dry_run=True)
     counted: list[Counted] = []
     warnings: list[str] = []
@@ -100,7 +102,7 @@ def on_success(deck: Project, session_id: str, applied: Sequence[str] = (), *, d
         deck.record(*uses, counted=counted, warnings=warnings)
     learned = _learned(deck, session, found, dry_run=False)
     deck.apply((deck.project.project / session.file,))
-    told = Succeeded(
+    told = SuccessResult(
         session_id=session.id,
         file=session.file,
         work_id=work_id,
@@ -112,14 +114,14 @@ def on_success(deck: Project, session_id: str, applied: Sequence[str] = (), *, d
     return _extracted(deck, told, dry_run=False)
 
 
-def _learned(deck: Project, session: DebugSession, found: Sequence[Lesson], *, dry_run: bool) -> Learned:
+def _learned(deck: Project, session: DebugSession, found: Sequence[Lesson], *, dry_run: bool) -> LessonUpdate:
     try:
         return write_lessons(deck.project, session, found, deck.settings.watch.retry_seconds, dry_run=dry_run)
     except (Conflict, Unwritable) as error:
-        return Learned(lessons=tuple(found), problem=str(error))
+        return LessonUpdate(lessons=tuple(found), problem=str(error))
 
 
-def _extracted(deck: Project, told: Succeeded, *, dry_run: bool) -> Succeeded:
+def _extracted(deck: Project, told: SuccessResult, *, dry_run: bool) -> SuccessResult:
     try:
         extraction = deck.extraction(told.session_id)
     except Refused as error:
@@ -147,14 +149,14 @@ def _work_id(view: ProjectState, session: DebugSession) -> str:
     return newest.id if newest is not None else session.loop_id or session.id
 
 
-class Called(Struct, frozen=True, kw_only=True):
+class EscalationCall(Struct, frozen=True, kw_only=True):
     """A call for a person, and where the context of its session is kept."""
 
     session_id: str
     file: Path
 
 
-def on_escalation(deck: Project, session_id: str, *, reason: str = "") -> Called:
+def on_escalation(deck: Project, session_id: str, *, reason: str = "") -> EscalationCall:
     """(4) notify_human and preserve_full_context: what surrounds the session is kept, and Review asks about it.
 
     Each call is kept by itself: one for a session that somebody has answered about already asks again.
@@ -170,4 +172,4 @@ def on_escalation(deck: Project, session_id: str, *, reason: str = "") -> Called
     material = read_material(deck.project, snapshot, loop.id) if loop is not None else None
     file = preserve_context(deck.project, snapshot, session, material, now=deck.now(), by=deck.by, reason=reason)
     deck.apply((file,))
-    return Called(session_id=session.id, file=file)
+    return EscalationCall(session_id=session.id, file=file)

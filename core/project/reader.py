@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.debug_memory.escalation_status import escalated
+from core.debug_memory.escalation_status import find_escalation
 from core.debug_memory.index import LazyDebugIndex
 from core.episodes.similar_tasks import comparable
 from core.learning.scoreboard import Scoreboard
@@ -281,7 +281,7 @@ class Reader:
                 broad=probes.broad,
                 unreconciled=probes.unreconciled,
             ),
-            [found for one in snapshot.debug_sessions.values() if (found := escalated(one, snapshot)) is not None],
+            [found for one in snapshot.debug_sessions.values() if (found := find_escalation(one, snapshot))],
         )
 
 

@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
-from core.debug_memory.escalation_status import escalated
+from core.debug_memory.escalation_status import find_escalation
 from core.queries.filter_parser import FieldKind, Fields, Query, Term
 from core.records.debug_sessions import ESCALATED, FAILED, DebugSession
 from core.records.episodes import Attempt, Task, TaskStatus, by_task
@@ -54,7 +54,7 @@ class MemoryCatalog:
         missing = {task_id: Task(id=task_id) for task_id in self.attempts.keys() - snapshot.tasks.keys()}
         self.tasks: Mapping[str, Task] = {**snapshot.tasks, **missing} if missing else snapshot.tasks
         self.sessions = snapshot.debug_sessions
-        escalations = (escalated(session, snapshot) for session in self.sessions.values())
+        escalations = (find_escalation(session, snapshot) for session in self.sessions.values())
         self.escalated = {one.session.id: one for one in escalations if one is not None}
         self._task_texts: _Texts[Task] = _texts(self.tasks, _task_text, before._task_texts if before else {})
         self._attempt_texts: _Texts[Attempt] = _texts(

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from core.config.settings import Settings
-from core.debug_memory.escalation_status import Escalated
+from core.debug_memory.escalation_status import EscalatedSession
 from core.extraction.clustering import Cluster
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState
@@ -56,7 +56,7 @@ def review_queue(
     now: datetime,
     settings: Settings,
     found: Found = NOTHING_FOUND,
-    escalated: Iterable[Escalated] = (),
+    escalated: Iterable[EscalatedSession] = (),
 ) -> tuple[ReviewItem, ...]:
     """Everything that waits for a decision and is not snoozed at `now`, most worth deciding first.
 

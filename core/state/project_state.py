@@ -14,7 +14,7 @@ from core.base.errors import UnknownRecord
 from core.base.id_lookup import find_matching_ids, require_one
 from core.base.text import visible_line
 from core.config.settings import InjectionSettings, Settings
-from core.debug_memory.escalation_status import Escalated, recent_escalations
+from core.debug_memory.escalation_status import EscalatedSession, find_recent_escalations
 from core.debug_memory.index import DebugIndex, LazyDebugIndex
 from core.learning.bursts import burst_text
 from core.learning.explanation import Explanation, explain
@@ -113,9 +113,9 @@ class ProjectState:
         """How far the meaning of patterns is known, as long as some lack a vector; see `Embeddings.coverage`."""
         return self.embeddings.coverage(self.snapshot.patterns) if self.embeddings else None
 
-    def escalations(self, since: datetime | None = None) -> tuple[Escalated, ...]:
+    def escalations(self, since: datetime | None = None) -> tuple[EscalatedSession, ...]:
         """The debug sessions that were escalated after `since`, newest first; of None all of them."""
-        return recent_escalations(self.debug, self.snapshot, since)
+        return find_recent_escalations(self.debug, self.snapshot, since)
 
     def pattern(self, pattern_id: str) -> Pattern:
         """The pattern with this id (or with this alias), else `UnknownRecord`."""

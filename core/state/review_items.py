@@ -9,7 +9,7 @@ from typing import Final
 
 from core.base.formatting import short_id
 from core.base.text import visible_line
-from core.debug_memory.escalation_status import Escalated
+from core.debug_memory.escalation_status import EscalatedSession
 from core.learning.bursts import Burst
 from core.learning.inversion_proposals import Inversion
 from core.records.debug_sessions import DebugSession
@@ -112,7 +112,7 @@ class ReviewItem:
     other: str = ""
     likeness: float = 0.0
     offer: Extraction | None = None
-    escalated: Escalated | None = None
+    escalated: EscalatedSession | None = None
     held_text: HeldText | None = None
 
     @property

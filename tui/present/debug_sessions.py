@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from textual.content import Content
 
 from core.base.text import plural, visible, visible_line
-from core.debug_memory.escalation_status import escalated, escalation_reason
+from core.debug_memory.escalation_status import escalation_reason, find_escalation
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Results
 from core.state.project_state import ProjectState
 from tui.present.glyphs import Glyphs, result_mark
@@ -78,7 +78,7 @@ def _head_lines(session: DebugSession, view: ProjectState, glyphs: Glyphs) -> li
     """What was worked on, how it stands, and why a person should look."""
     now = view.now
     changed = session.changed_at
-    waiting, call = escalated(session, view.snapshot), view.snapshot.escalations.get(session.id)
+    waiting, call = find_escalation(session, view.snapshot), view.snapshot.escalations.get(session.id)
     lines = [
         Content.styled(visible_line(session.file_path or session.id, 500), "bold"),
         Content.assemble(

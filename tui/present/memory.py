@@ -9,7 +9,7 @@ from typing import Final
 from textual.content import Content
 
 from core.base.text import visible_line
-from core.debug_memory.escalation_status import Escalated, first_failure
+from core.debug_memory.escalation_status import EscalatedSession, describe_first_failure
 from core.episodes.attempt_state import NOT_STARTED, AttemptState, Condition
 from core.records.debug_sessions import ESCALATED, FAILED, IN_PROGRESS, PASSED, DebugSession, Escalation, Execution
 from core.records.episodes import Attempt, Task, TaskStatus
@@ -174,7 +174,7 @@ def attempt_cells(attempt: Attempt, condition: Condition, now: datetime, glyphs:
     }
 
 
-def session_cells(session: DebugSession, now: datetime, glyphs: Glyphs, *, escalated: Escalated | None) -> Cells:
+def session_cells(session: DebugSession, now: datetime, glyphs: Glyphs, *, escalated: EscalatedSession | None) -> Cells:
     """A debug session: what was worked on and what failed first; quality is the share of the tests that pass, errors
     are the tests that failed, of all its runs."""
     sign = escalated.last_activity if escalated is not None else session.changed_at
@@ -183,7 +183,7 @@ def session_cells(session: DebugSession, now: datetime, glyphs: Glyphs, *, escal
         "what": Content.assemble(
             "   ",
             (path_end(session.file_path or session.id), "$secondary"),
-            f"  {visible_line(first_failure(session), 300)}",
+            f"  {visible_line(describe_first_failure(session), 300)}",
         ),
         "status": session_mark(session, glyphs, escalated=escalated is not None),
         "tries": Content(f"{len(session.executions):,}" if session.executions else ""),

@@ -8,7 +8,7 @@ from typing import Final
 
 from core.base.formatting import format_day
 from core.base.text import plural, visible_line
-from core.debug_memory.escalation_status import Escalated
+from core.debug_memory.escalation_status import EscalatedSession
 from core.learning.bursts import burst_text
 from core.review.messages import call_text, stuck_text
 from core.review.priority import Scales
@@ -39,7 +39,7 @@ def bursts(scales: Scales) -> Iterator[ReviewItem]:
         )
 
 
-def escalations(scales: Scales, escalated: Iterable[Escalated], now: datetime) -> Iterator[ReviewItem]:
+def escalations(scales: Scales, escalated: Iterable[EscalatedSession], now: datetime) -> Iterator[ReviewItem]:
     """(4) on_escalation notify_human, whoever told that a session is escalated: the newest first.
 
     They spare no failures that could be weighed against other questions: those of late come first, those of old last.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from core.debug_memory.effectiveness import FixResults, Held
+from core.debug_memory.effectiveness import FixCounts, FixResults
 from core.records.debug_sessions import Execution, Fix, Results
 from tests.core.debug_memory.making import lesson, run, session
 
@@ -50,7 +50,7 @@ def test_sessions_that_failed_count_for_the_pattern_although_they_recorded_none(
     held = session("held", run(category=NULL, fixed=True), lessons=(lesson("guard"),))
     failed = [session(f"failed-{number}", run(category=NULL, fixed=False)) for number in range(3)]
     results = FixResults([held, *failed])
-    assert results.of_pattern(NULL, "guard") == results.of_cause(NULL) == Held(passed=1, failed=3)
+    assert results.of_pattern(NULL, "guard") == results.of_cause(NULL) == FixCounts(passed=1, failed=3)
     assert results.effectiveness(lesson("guard")) == 0.25
     assert results.of_pattern(NULL, "guard").text == "held in 1 of 4 (25 %)"
 
@@ -60,12 +60,12 @@ def test_a_session_that_recorded_another_pattern_does_not_count_for_this_one() -
     other = session("other", run(category=NULL, fixed=False), lessons=(lesson("optional"),))
     unnamed = session("unnamed", run(category=NULL, fixed=False))
     results = FixResults([*usual, other, unnamed])
-    assert results.of_pattern(NULL, "guard") == Held(passed=2, failed=1)
-    assert results.of_pattern(NULL, "optional") == Held(failed=1)
-    assert results.of_cause(NULL) == Held(passed=2, failed=2)
+    assert results.of_pattern(NULL, "guard") == FixCounts(passed=2, failed=1)
+    assert results.of_pattern(NULL, "optional") == FixCounts(failed=1)
+    assert results.of_cause(NULL) == FixCounts(passed=2, failed=2)
 
 
 def test_without_any_known_result_the_claim_of_the_session_remains() -> None:
     results = FixResults([session("s", run(category=NULL), lessons=(lesson(effectiveness=0.8),))])
     assert results.effectiveness(lesson(effectiveness=0.8)) == 0.8
-    assert (results.of_pattern(NULL, "p").text, Held().rate) == ("", None)
+    assert (results.of_pattern(NULL, "p").text, FixCounts().rate) == ("", None)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.debug_memory.escalation_status import Escalated, escalated, recent_escalations
+from core.debug_memory.escalation_status import EscalatedSession, find_escalation, find_recent_escalations
 from core.debug_memory.index import DebugIndex
 from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure
 from core.records.decisions import CurationState
@@ -23,7 +23,7 @@ def call(id: str, at: datetime = NOW) -> dict[str, Escalation]:
 
 def recent(since: datetime | None = None, calls: dict[str, Escalation] | None = None) -> list[str]:
     sessions = by_id(*(session(f"s{d}", days=d, status="escalated") for d in (3, 1, 2)), session("failed", days=9))
-    found = recent_escalations(DebugIndex.build(sessions), Snapshot(escalations=calls or {}), since)
+    found = find_recent_escalations(DebugIndex.build(sessions), Snapshot(escalations=calls or {}), since)
     return [one.session.id for one in found]
 
 
@@ -43,10 +43,10 @@ def test_a_call_counts_as_the_status_does_and_a_call_for_nobody_is_passed_over()
 )
 def test_the_question_is_another_one_each_time(status: str, called: datetime | None, at: datetime) -> None:
     known: dict[str, Any] = {"escalations": call("s", called) if called else {}}
-    found = escalated(session("s", status=status), Snapshot(**known))
+    found = find_escalation(session("s", status=status), Snapshot(**known))
     assert found is not None and found.at == at
     dismissed = CurationState(dismissed=frozenset({found.question}))
-    answered = escalated(session("s", status=status), Snapshot(**known, curation=dismissed))
+    answered = find_escalation(session("s", status=status), Snapshot(**known, curation=dismissed))
     assert (answered is None) is (status != "escalated")
 
 
@@ -54,8 +54,8 @@ def test_why_is_told_by_who_called_else_by_the_last_cause_else_by_what_failed() 
     failed = Execution(failures=(Failure(error_type="TypeError", message="boom"),))
     analysed = Execution(analysis=Analysis(root_cause="no right to the database"))
     alone = DebugSession(id="s", executions=(failed,))
-    assert Escalated(session=alone).reason == "TypeError: boom"
+    assert EscalatedSession(session=alone).reason == "TypeError: boom"
     known = DebugSession(id="s", executions=(failed, analysed))
-    assert Escalated(session=known).reason == "no right to the database"
-    assert Escalated(session=known, call=call("s")["s"]).reason == "why"
-    assert Escalated(session=DebugSession(id="s")).reason == "its agent gave it up"
+    assert EscalatedSession(session=known).reason == "no right to the database"
+    assert EscalatedSession(session=known, call=call("s")["s"]).reason == "why"
+    assert EscalatedSession(session=DebugSession(id="s")).reason == "its agent gave it up"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from core.debug_memory.frames import Frame, frames_of, is_test, project_path, same_file
+from core.debug_memory.frames import StackFrame, is_test_file, parse_frames, project_path, same_file
 
 
 @pytest.mark.parametrize(
     ("line", "frame"),
     [
-        ("    at async Order.settle [as run] (file:///p/src/a.ts:7:1)", Frame("src/a.ts", 7, "Order.settle")),
-        ("    at new Order (C:\\app\\a.ts:7:1)", Frame("C:/app/a.ts", 7, "Order")),
-        ("    at src/a.ts:7:1", Frame("src/a.ts", 7)),
-        ('  File "/p/a.py", line 7, in <module>', Frame("a.py", 7)),
+        ("    at async Order.settle [as run] (file:///p/src/a.ts:7:1)", StackFrame("src/a.ts", 7, "Order.settle")),
+        ("    at new Order (C:\\app\\a.ts:7:1)", StackFrame("C:/app/a.ts", 7, "Order")),
+        ("    at src/a.ts:7:1", StackFrame("src/a.ts", 7)),
+        ('  File "/p/a.py", line 7, in <module>', StackFrame("a.py", 7)),
         ("    at node:internal/process/task_queues:95:5", None),
         ("    at eval (<anonymous>:1:1)", None),
         ("    at webpack://a/b.ts:1:1", None),
@@ -21,13 +21,13 @@ from core.debug_memory.frames import Frame, frames_of, is_test, project_path, sa
         ("at all times", None),
     ],
 )
-def test_a_frame_names_its_file_as_the_project_does(line: str, frame: Frame | None) -> None:
-    assert frames_of(line, "/p") == ([] if frame is None else [frame])
+def test_a_frame_names_its_file_as_the_project_does(line: str, frame: StackFrame | None) -> None:
+    assert parse_frames(line, "/p") == ([] if frame is None else [frame])
 
 
 def test_files_are_told_apart_by_their_names() -> None:
     tests = ["tests/a.py", "src/__tests__/a.ts", "src/a.test.ts", "a_spec.rb", "test_a.py", "conftest.py"]
-    assert all(map(is_test, tests))
-    assert not any(map(is_test, ["src/a.ts", "src/latest.py", "contest.py", "testing/a.py"]))
+    assert all(map(is_test_file, tests))
+    assert not any(map(is_test_file, ["src/a.ts", "src/latest.py", "contest.py", "testing/a.py"]))
     assert project_path("./a.ts", "/p") == project_path("/p/a.ts", "/p/") == "a.ts"
     assert same_file("/app/src/a.ts", "src/a.ts") and not same_file("/app/a.ts", "a.ts") and not same_file("", "")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from core.base.errors import BadInput
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.debug_memory.escalation_status import recent_escalations
+from core.debug_memory.escalation_status import find_recent_escalations
 from core.debug_memory.index import CAUSE, ERROR_TYPE, FILE_PATH, PATTERN, STATUS, TEST, DebugIndex, like
 from core.project.index import Library
 from core.records.debug_sessions import DebugSession
@@ -48,7 +48,7 @@ def test_the_example_of_the_document_answers_its_queries() -> None:
     ((found, template),) = index.templates("null_undefined_access")
     assert (found.id, template.pattern, template.effectiveness) == ("dm-001-example", "null_access_without_check", 1.0)
     assert template.fix_template == "Add null check: if (!input) return/throw"
-    assert recent_escalations(index, Snapshot()) == ()
+    assert find_recent_escalations(index, Snapshot()) == ()
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_query_looks_at_what_it_finds_and_not_at_the_others() -> None:
     assert ids(index.similar("TypeError")) == [f"s{n:03}" for n in range(0, 20, 2)]
     assert index.similar("TypeError", "nowhere/%") == ()
     assert index.templates("race_condition") == ()
-    assert len(recent_escalations(index, Snapshot())) == 4
+    assert len(find_recent_escalations(index, Snapshot())) == 4
     assert watched.looks == 10 + 4
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.debug_memory.effectiveness import Held
+from core.debug_memory.effectiveness import FixCounts
 from core.debug_memory.index import DebugIndex
-from core.debug_memory.reports import causes, fix_templates, recurring
+from core.debug_memory.reports import causes, report_fix_templates, report_recurring_failures
 from core.records.debug_sessions import Recurring
 from tests.core.debug_memory.making import by_id, document_session, lesson, run, session
 
@@ -16,8 +16,14 @@ NULL = "null_undefined_access"
 def test_the_example_of_the_document() -> None:
     index = DebugIndex.build(by_id(document_session()))
     (cause,) = causes(index)
-    assert (cause.category, cause.sessions, cause.passing, cause.failing, cause.held) == (NULL, 1, 1, 0, Held(passed=1))
-    (template,) = fix_templates(index, NULL)
+    assert (cause.category, cause.sessions, cause.passing, cause.failing, cause.held) == (
+        NULL,
+        1,
+        1,
+        0,
+        FixCounts(passed=1),
+    )
+    (template,) = report_fix_templates(index, NULL)
     assert (template.pattern, template.claimed, template.held.rate) == ("null_access_without_check", (1.0,), 1.0)
     low, high = template.held.interval(0.9)
     assert (round(low, 2), high) == (0.23, 1.0)
@@ -33,7 +39,7 @@ def test_causes_come_most_frequent_first_with_what_became_of_their_sessions() ->
     )
     first, second = causes(index)
     assert (first.category, first.sessions, first.passing, first.failing) == (NULL, 3, 1, 1)
-    assert (first.held, first.held.rate) == (Held(passed=1, failed=1), 0.5)
+    assert (first.held, first.held.rate) == (FixCounts(passed=1, failed=1), 0.5)
     assert (second.category, second.held.rate) == ("race_condition", None)
 
 
@@ -41,11 +47,11 @@ def test_a_template_that_does_not_hold_is_doubtful_whatever_is_claimed() -> None
     sessions = [session(f"s{n}", run(category=NULL, fixed=n == 0), days=n, lessons=(lesson(),)) for n in range(3)]
     sessions.append(session("other", run(category="race_condition", fixed=True), lessons=(lesson("q"),)))
     index = DebugIndex.build(by_id(*sessions))
-    good, bad = fix_templates(index, NULL)
+    good, bad = report_fix_templates(index, NULL)
     assert (good.pattern, good.held.rate, good.doubtful) == ("q", None, False)
     assert (bad.pattern, bad.held, bad.doubtful, bad.sessions) == (
         "p",
-        Held(passed=1, failed=2),
+        FixCounts(passed=1, failed=2),
         True,
         ("s0", "s1", "s2"),
     )
@@ -58,7 +64,7 @@ def test_what_fails_again_in_all_sessions_or_as_they_say(least: int, tests: list
     index = DebugIndex.build(
         by_id(session("a", run(), run(), days=2, recurring=told), session("b", run(), days=1, recurring=later))
     )
-    found = {one.test: one for one in recurring(index, least)}
+    found = {one.test: one for one in report_recurring_failures(index, least)}
     assert list(found) == tests  # what runs prove comes before what is only said
     if "t" in found:
         assert (found["t"].runs, found["t"].sessions, found["t"].resolution) == (3, ("b", "a"), "resolved")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.debug_memory.test_reports import reported
+from core.debug_memory.test_reports import parse_failures
 from tests.core.debug_memory.making import full_session
 
 RED = "\x1b[31m"
@@ -72,20 +72,20 @@ all is well, assert nothing
     ],
 )
 def test_a_report_is_read_whoever_wrote_it(value: Any, expected: list[str]) -> None:
-    found = reported(json.dumps(value).encode())
+    found = parse_failures(json.dumps(value).encode())
     assert [f"{failure.error_type}: {failure.message}" for failure in found] == expected
 
 
 def test_what_a_report_says_of_a_failure_is_kept() -> None:
-    jest, _ = reported(json.dumps(JEST).encode())
+    jest, _ = parse_failures(json.dumps(JEST).encode())
     assert (jest.test_name, jest.test_file) == ("rejects null", "/app/a.test.ts")
     assert "\x1b" not in jest.stack_trace and "at f (/app/a.ts:7:1)" in jest.stack_trace
-    (python,) = reported(json.dumps(PYTEST).encode())
+    (python,) = parse_failures(json.dumps(PYTEST).encode())
     assert (python.file, python.line, python.test_name, python.stack_trace) == ("/app/t.py", 3, "t.py::broken", "trace")
 
 
 def test_lines_that_name_an_error_are_found_in_what_a_runner_prints() -> None:
-    found = [(one.error_type, one.message, one.file) for one in reported(PRINTED.encode())]
+    found = [(one.error_type, one.message, one.file) for one in parse_failures(PRINTED.encode())]
     assert found == [
         ("AssertionError", "assert 3 == 4", ""),
         ("OperationalError", "no database", ""),
@@ -195,7 +195,7 @@ def _jest(frame: str) -> str:
     ],
 )
 def test_the_place_of_an_error_is_the_innermost_frame_in_the_projects_own_code(text: str, expected: list[Any]) -> None:
-    found = reported(text.encode(), ROOT)
+    found = parse_failures(text.encode(), ROOT)
     assert [(one.file, one.line, one.function, one.test_name, one.test_file) for one in found] == expected
     assert all(one.stack_trace for one in found if one.file)
 
@@ -203,4 +203,4 @@ def test_the_place_of_an_error_is_the_innermost_frame_in_the_projects_own_code(t
 @given(st.binary(max_size=100) | st.text('{}[]:", testRsulE', max_size=40).map(str.encode))
 @settings(max_examples=40, deadline=None)
 def test_garbage_never_raises(data: bytes) -> None:
-    reported(data)
+    parse_failures(data)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.config.settings import Settings
-from core.debug_memory.escalation_status import Escalated
+from core.debug_memory.escalation_status import EscalatedSession
 from core.learning.scoreboard import Scoreboard
 from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.decisions import Arrival, CurationState, InversionVerdict, Pin
@@ -255,7 +255,7 @@ def test_a_question_about_no_single_pattern_can_be_snoozed() -> None:
         assert bool(queue([], [], curation, offers=offers)) is asked
 
 
-def escalated(**changes: Any) -> DebugSession:
+def find_escalation(**changes: Any) -> DebugSession:
     failures = (Failure(error_type="TypeError", message="x is \x1b[31mnull"), Failure(error_type="Other", message="y"))
     runs = (Execution(failures=failures), Execution())
     values: dict[str, Any] = {"id": "s-1", "file_path": "src/a.ts", "status": "escalated", "executions": runs}
@@ -264,12 +264,12 @@ def escalated(**changes: Any) -> DebugSession:
 
 def stuck(*sessions: DebugSession, curation: CurationState | None = None) -> tuple[ReviewItem, ...]:
     board = Scoreboard.build(Snapshot(), LATER, SETTINGS)
-    waiting = [Escalated(session=session) for session in sessions]
+    waiting = [EscalatedSession(session=session) for session in sessions]
     return review_queue({}, board, curation or CurationState(), LATER, SETTINGS, escalated=waiting)
 
 
 def test_an_escalation_stands_first_while_an_agent_waits_and_has_no_share_in_what_is_at_stake() -> None:
-    new, old = stuck(escalated(id="old", updated_at=LATER - timedelta(days=90)), escalated())
+    new, old = stuck(find_escalation(id="old", updated_at=LATER - timedelta(days=90)), find_escalation())
     assert (new.kind, new.subject, old.subject) == ("escalation", "s-1", "old")
     assert new.question == "Escalated at src/a.ts: an agent needs help. Acknowledge?"
     assert new.reason == (
@@ -287,16 +287,16 @@ def test_what_is_known_to_fail_stands_before_a_guess_at_what_nobody_has_tried() 
 
 
 def test_a_seen_escalation_is_asked_about_again_only_if_it_is_escalated_anew() -> None:
-    (item,) = stuck(escalated())
+    (item,) = stuck(find_escalation())
     seen = CurationState(dismissed=frozenset({item.question_key}))
-    assert stuck(escalated(), curation=seen) == ()
-    assert stuck(escalated(updated_at=LATER - timedelta(minutes=1)), curation=seen) != ()
+    assert stuck(find_escalation(), curation=seen) == ()
+    assert stuck(find_escalation(updated_at=LATER - timedelta(minutes=1)), curation=seen) != ()
     until = InversionVerdict(verdict="snoozed", at=NOW, until=LATER + timedelta(hours=1))
-    assert stuck(escalated(), curation=CurationState(inversions={item.question_key: until})) == ()
+    assert stuck(find_escalation(), curation=CurationState(inversions={item.question_key: until})) == ()
 
 
 def test_an_escalation_that_tells_nothing_is_asked_about_all_the_same() -> None:
-    (item,) = stuck(escalated(file_path="", executions=(), updated_at=None))
+    (item,) = stuck(find_escalation(file_path="", executions=(), updated_at=None))
     assert item.question == "Escalated at s-1: an agent needs help. Acknowledge?"
     assert item.reason == "escalated after 0 runs; no run tells what failed; an agent waits for a person"
 
