@@ -19,18 +19,11 @@ from core.base.text import visible_line
 from core.config.paths import ProjectPaths
 from core.learning.criteria import FeedbackEvent
 from core.learning.decay import moment
-from core.learning.errors import ErrorEntry
-from core.learning.inversion import ObservedPattern
-from core.learning.maturity import MaturityFeedback, PatternMaturity
+from core.learning.errors import ErrorEntry, ErrorStorage, unknown_error
 from core.learning.outcomes import Verdict
-from core.learning.storage import (
-    ErrorStorage,
-    FeedbackStorage,
-    MaturityStorage,
-    PatternStorage,
-    identified,
-    unknown_error,
-)
+from core.learning.reference.maturity import MaturityFeedback, PatternMaturity
+from core.learning.reference.patterns import ObservedPattern
+from core.learning.reference.storage import FeedbackStorage, MaturityStorage, PatternStorage, with_id
 from core.ledger.ledger import Ledger
 from core.records.events import ErrorNote, Event, event_id
 from core.sources.event_log import append_events
@@ -97,7 +90,7 @@ class LoggedFeedback(FeedbackStorage):
         """
         if not event.criterion:
             raise BadInput("criterion must name what the feedback is about, it is empty")
-        event = identified(event)
+        event = with_id(event)
         line = Event(
             id=event.id,
             at=moment(event.timestamp, "timestamp"),

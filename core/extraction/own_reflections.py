@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from core.base.record_text import one_line, strip_label
 from core.extraction.errors import message_in, sighting
 from core.extraction.fixes import Repair
-from core.learning.inversion import polarity_lint
+from core.learning.inversion_rules import polarity_lint
 from core.records.debug_sessions import Failure
 from core.records.loops import LoopStatus, Outcome
 from core.records.material import Material

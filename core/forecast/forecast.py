@@ -13,9 +13,9 @@ import numpy as np
 from core.curation.curator import Decided
 from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.lineage import LineageEvent
-from core.learning.maturity import STATES
 from core.learning.score_arrays import Codes
 from core.learning.scoreboard import Scoreboard
+from core.learning.states import STATES
 from core.project.project import Project
 from core.records.patterns import Pattern
 from core.retrieval.embeddings import Coverage

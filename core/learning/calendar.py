@@ -10,7 +10,7 @@ from typing import Final
 
 from core.config.settings import MaturitySettings
 from core.learning.decay import SECONDS_PER_DAY, moment
-from core.learning.maturity import Result, decayed_counts, flips, state_of
+from core.learning.states import Result, decayed_counts, flips, state_of
 from core.records.patterns import Maturity
 
 Sums = tuple[float, float]

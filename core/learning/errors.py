@@ -1,4 +1,7 @@
-"""Errors of a subtask, for its next attempt to know of and for its outcome to count (2) Error Accumulator."""
+"""Errors of a work item: classification, storage, and their section in the prompt of a retry.
+
+See docs/scoring.md#error-log and docs/learning-api.md#errors.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,22 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
-from core.base.errors import BadInput
+from core.base.errors import BadInput, UnknownRecord
 from core.base.prompt_text import escape_inline
-from core.base.text import MAX_SUBJECT, plural
+from core.base.text import MAX_SUBJECT, plural, visible_line
 from core.base.validation import check_flag, check_text, format_value
 from core.config.settings import InjectionSettings
 from core.learning.decay import moment, set_moment
-from core.learning.storage import ErrorStorage, MemoryErrors
 from core.records.events import ErrorNote, ErrorType, event_id
 
 _MAX_CHARS: Final = InjectionSettings().max_field_chars
-_MAX_SHOWN: Final = 20
-"""Newest errors of one type that a prompt tells of; of the others it gives the number."""
+_MAX_LISTED: Final = 20
+"""Maximum number of errors of one type, the newest, that a prompt lists; it counts the others."""
 _HEADING: Final = "## Previous Errors\n\nThe following errors were encountered during execution:"
 _ACTION: Final = """\
 **Action Required**: Address these errors before proceeding. Consider:
@@ -30,7 +32,7 @@ _ACTION: Final = """\
 - What caused each error?
 - How can you prevent similar errors?
 - Are there patterns across error types?"""
-# In the order in which they are tried: what timed out or collided was mostly a tool as well.
+# Tried in this order: a timeout or a conflict often names a tool as well.
 _WORDS: Final = (
     (ErrorType.TIMEOUT, r"time[ds]?[ -]?out|time limit|deadline exceeded|took too long|ETIMEDOUT"),
     (ErrorType.CONFLICT, r"conflict|reserv(?:ed|ation)|locked by|already (?:claimed|held|locked)"),
@@ -48,16 +50,15 @@ _CLASSES: Final = tuple((type_, re.compile(words, re.IGNORECASE)) for type_, wor
 
 
 class ErrorEntry(ErrorNote, frozen=True, kw_only=True):
-    """One error of one subtask (2) Recording Errors.
+    """One error of one work item.
 
     Attributes:
-        id: Unique.
-        bead_id: The subtask.
-        timestamp: ISO-8601 or `datetime`; kept in UTC.
-        resolved: It was fixed since.
+        bead_id: ID of the work item.
+        timestamp: ISO-8601 or `datetime`; converted to UTC.
+        resolved: Whether it was fixed since.
 
     Raises:
-        BadInput: A value of another type, a time that can't be parsed, or an error type that is none of the five.
+        BadInput: A value of another type, a time that can't be parsed, or an unknown error type.
     """
 
     id: str
@@ -70,15 +71,15 @@ class ErrorEntry(ErrorNote, frozen=True, kw_only=True):
             check_text(getattr(self, field_), field_)
         check_flag(self.resolved, "resolved")
         set_moment(self, "timestamp")
-        force_setattr(self, "error_type", _error_type(self.error_type))
+        force_setattr(self, "error_type", _parse_error_type(self.error_type))
 
 
 class ErrorStats(Struct, frozen=True, kw_only=True):
-    """How many errors a subtask had (2) Error Statistics.
+    """Error counts of a work item.
 
     Attributes:
-        total: All of them, resolved ones included: the `error_count` of an outcome.
-        by_type: How many of each type that occurred.
+        total: All errors, resolved ones included: the `error_count` of an outcome.
+        by_type: Number of errors by type.
     """
 
     total: int
@@ -86,7 +87,7 @@ class ErrorStats(Struct, frozen=True, kw_only=True):
     by_type: dict[str, int]
 
 
-def _error_type(value: str) -> ErrorType:
+def _parse_error_type(value: str) -> ErrorType:
     try:
         return ErrorType(value)
     except ValueError:
@@ -95,18 +96,69 @@ def _error_type(value: str) -> ErrorType:
 
 
 def classify_error(message: str) -> ErrorType:
-    """The type that the words of a message speak for; unknown where none does."""
+    """Return the error type that the words of a message suggest."""
     for error_type, words in _CLASSES:
         if words.search(message[:MAX_SUBJECT]):
             return error_type
     return ErrorType.UNKNOWN
 
 
+class ErrorStorage(Protocol):
+    """Stores errors of work items; see `core.learning.reference.storage` for the rules of all storages."""
+
+    def store(self, entry: ErrorEntry) -> None:
+        """Add an error."""
+
+    def mark_resolved(self, id: str) -> None:
+        """Record that an error was fixed; repeating it changes nothing.
+
+        Raises:
+            UnknownRecord: There is no error with this ID.
+        """
+
+    def get_all(self) -> list[ErrorEntry]:
+        """Return all errors."""
+
+    def get_by_bead(self, bead_id: str) -> list[ErrorEntry]:
+        """Return the errors of one work item."""
+        return [entry for entry in self.get_all() if entry.bead_id == bead_id]
+
+    def get_unresolved_by_bead(self, bead_id: str) -> list[ErrorEntry]:
+        """Return the unresolved errors of one work item."""
+        return [entry for entry in self.get_by_bead(bead_id) if not entry.resolved]
+
+
+def unknown_error(id: str) -> UnknownRecord:
+    """Make the exception for an ID without error."""
+    return UnknownRecord(f"there is no error {visible_line(id, 80)}")
+
+
+class MemoryErrors(ErrorStorage):
+    """`ErrorStorage` in memory."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, ErrorEntry] = {}
+
+    def store(self, entry: ErrorEntry) -> None:
+        """See `ErrorStorage`."""
+        self._entries.setdefault(entry.id, entry)
+
+    def mark_resolved(self, id: str) -> None:
+        """See `ErrorStorage`."""
+        if id not in self._entries:
+            raise unknown_error(id)
+        self._entries[id] = replace(self._entries[id], resolved=True)
+
+    def get_all(self) -> list[ErrorEntry]:
+        """See `ErrorStorage`."""
+        return list(self._entries.values())
+
+
 class ErrorAccumulator:
-    """The errors of all subtasks of a project, or of one run."""
+    """Records errors of work items and formats them for the next attempt."""
 
     def __init__(self, storage: ErrorStorage | None = None) -> None:
-        """`storage`: where they are kept; in memory by default."""
+        """`storage`: in memory by default."""
         self._storage = storage or MemoryErrors()
 
     def record_error(
@@ -120,17 +172,17 @@ class ErrorAccumulator:
         tool_name: str = "",
         context: str = "",
     ) -> ErrorEntry:
-        """Keep one error, under a new id.
+        """Store one error under a new ID.
 
         Raises:
-            BadInput: `error_type` is none of the five, `now` can't be parsed, or something else is no text.
+            BadInput: An unknown error type, a time that can't be parsed, or a value that is not a text.
         """
         at = moment(now, "now")
         entry = ErrorEntry(
             id=event_id(at),
             bead_id=bead_id,
             timestamp=at,
-            error_type=_error_type(error_type),
+            error_type=_parse_error_type(error_type),
             message=message,
             stack_trace=stack_trace,
             tool_name=tool_name,
@@ -140,22 +192,19 @@ class ErrorAccumulator:
         return entry
 
     def resolve_error(self, error_id: str) -> None:
-        """Note that an error was fixed; once more changes nothing.
+        """Record that an error was fixed; repeating it changes nothing.
 
         Raises:
-            UnknownRecord: There is no error of this id.
+            UnknownRecord: There is no error with this ID.
         """
         self._storage.mark_resolved(error_id)
 
     def get_errors(self, bead_id: str) -> list[ErrorEntry]:
-        """All errors of a subtask, resolved ones included, in the order in which they were recorded."""
+        """Return all errors of a work item, resolved ones included, oldest first."""
         return self._storage.get_by_bead(bead_id)
 
     def get_error_context(self, bead_id: str, include_resolved: bool = False) -> str:
-        """What the prompt of a retry tells of earlier errors (2) Generating Error Context; "" without any.
-
-        Messages are untrusted and stand there as data, one line each.
-        """
+        """Return the prompt section about earlier errors, "" without any; untrusted texts become one line each."""
         entries = [entry for entry in self.get_errors(bead_id) if include_resolved or not entry.resolved]
         if not entries:
             return ""
@@ -165,7 +214,7 @@ class ErrorAccumulator:
         return "\n\n".join([_HEADING, *(part for item in by_type.items() for part in _parts(*item)), _ACTION])
 
     def get_error_stats(self, bead_id: str) -> ErrorStats:
-        """How many errors a subtask had, resolved ones included."""
+        """Count the errors of a work item, resolved ones included."""
         entries = self.get_errors(bead_id)
         return ErrorStats(
             total=len(entries),
@@ -176,28 +225,28 @@ class ErrorAccumulator:
 
 def _parts(error_type: ErrorType, entries: list[ErrorEntry]) -> Iterator[str]:
     yield f"### {error_type} ({plural(len(entries), 'error')})"
-    if len(entries) > _MAX_SHOWN:
-        yield f"- {plural(len(entries) - _MAX_SHOWN, 'earlier error')} not shown"
-    for entry in entries[-_MAX_SHOWN:]:
-        lines = [f"- **{_told(entry.message) or '(no message)'}**"]
+    if len(entries) > _MAX_LISTED:
+        yield f"- {plural(len(entries) - _MAX_LISTED, 'earlier error')} not shown"
+    for entry in entries[-_MAX_LISTED:]:
+        lines = [f"- **{_render(entry.message) or '(no message)'}**"]
         if entry.context.strip():
-            lines.append(f"  - Context: {_told(entry.context)}")
+            lines.append(f"  - Context: {_render(entry.context)}")
         if entry.tool_name.strip():
-            lines.append(f"  - Tool: {_told(entry.tool_name)}")
-        lines.append(f"  - Time: {_time(moment(entry.timestamp, 'timestamp'))}")
+            lines.append(f"  - Tool: {_render(entry.tool_name)}")
+        lines.append(f"  - Time: {_format_time(moment(entry.timestamp, 'timestamp'))}")
         if entry.resolved:
             lines.append("  - Resolved: yes")
         yield "\n".join(lines)
 
 
-def _told(text: str) -> str:
-    """A recorded text as it may be put into a prompt; see docs/safety.md#tiers-of-the-scan."""
-    from core.scanning.messages import render_if_safe  # recording an error does not need the scan
+def _render(text: str) -> str:
+    """Escape a recorded text for a prompt; docs/safety.md#tiers-of-the-scan."""
+    from core.scanning.messages import render_if_safe  # slow to import; recording an error does not need it
 
-    return render_if_safe(text, lambda said: escape_inline(said, _MAX_CHARS), orders=False, happened=True)
+    return render_if_safe(text, lambda shown: escape_inline(shown, _MAX_CHARS), orders=False, happened=True)
 
 
-def _time(at: datetime) -> str:
-    """`12/12/2024, 10:30 AM UTC`: month, day, year; the same in every locale and zone."""
+def _format_time(at: datetime) -> str:
+    """Format as `12/12/2024, 10:30 AM UTC` (month first), in every locale."""
     half = "AM" if at.hour < 12 else "PM"
     return f"{at.month}/{at.day}/{at.year}, {at.hour % 12 or 12}:{at.minute:02} {half} UTC"

@@ -13,7 +13,7 @@ from core.base.text import plural, visible_line
 from core.config.settings import MaturitySettings, Settings
 from core.learning.assessment import HELD, INVERSION, QUARANTINE, Assessment
 from core.learning.calendar import state_calendar
-from core.learning.maturity import STATES, decayed_counts, fewest, state_of
+from core.learning.states import STATES, decayed_counts, fewest_results, state_of
 from core.records.events import Observation
 from core.records.patterns import Maturity
 from core.records.times import day_of
@@ -246,7 +246,10 @@ def _steps(assessment: Assessment, limits: MaturitySettings) -> tuple[Step, ...]
         if state is assessment.computed:
             continue
         for helpful in (True, False):
-            count = fewest(state, assessment.helpful, assessment.harmful, int(helpful), int(not helpful), limits)
+            sums = assessment.helpful, assessment.harmful
+            count = fewest_results(state, *sums, int(helpful), int(not helpful), limits)
+                state, assessment.helpful, assessment.harmful, int(helpful), int(not helpful), limits
+            )
             if count is not None:
                 found.append(Step(state=state, helpful=helpful, count=count))
     return tuple(found)

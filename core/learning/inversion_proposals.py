@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from core.base.text import plural, visible_line
 from core.config.settings import AntiPatternSettings
 from core.learning.assessment import Assessment
-from core.learning.inversion import counts_text, invert_text, polarity_lint, stripped
+from core.learning.inversion_rules import counts_text, invert_text, polarity_lint, remove_warning_prefix
 from core.records.events import Observation
 from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.patterns import Pattern, PatternType
@@ -69,7 +69,7 @@ class Inversion(Struct, frozen=True, kw_only=True):
 
     def worded(self, text: str) -> Inversion:
         """The same proposal in other words; a text that a person wrote is checked as it stands."""
-        return replace(self, text=text, lint=polarity_lint(stripped(text)))
+        return replace(self, text=text, lint=polarity_lint(remove_warning_prefix(text)))
 
 
 def propose(

@@ -24,14 +24,14 @@ from core.learning.bursts import Burst
 from core.learning.calendar import change_within, next_change
 from core.learning.decay import SECONDS_PER_DAY
 from core.learning.evidence_inputs import Inputs, SetAside
-from core.learning.inversion import inversion_triggered
 from core.learning.inversion_proposals import Alternatives, Inversion, propose
+from core.learning.inversion_rules import inversion_triggered
 from core.learning.loop_patterns import LoopPatterns
-from core.learning.maturity import CODES, STATES, decayed_counts, multipliers, state_codes
 from core.learning.outcomes import Outcome, OutcomeSignals, score_outcome
 from core.learning.reconciliation import reconcile
 from core.learning.recorded_uses import EVENT_LOG, LOOP
 from core.learning.score_arrays import NO_PIN, Codes, Columns, Flags, Floats, Ints, Tally
+from core.learning.states import CODES, STATES, decayed_counts, multipliers, state_codes
 from core.learning.statistics import jeffreys_intervals
 from core.learning.threshold_replay import History
 from core.learning.use_times import GONE, Dated, DatedTally
@@ -298,12 +298,12 @@ class Scoreboard:
 
     @cached_property
     def computed_codes(self) -> Codes:
-        """What the rules say; indices into `core.learning.maturity.STATES`."""
+        """What the rules say; indices into `core.learning.states.STATES`."""
         return state_codes(self.helpful, self.harmful, self.settings.maturity)
 
     @cached_property
     def state_codes(self) -> Codes:
-        """The states that hold, pins included; indices into `core.learning.maturity.STATES`."""
+        """The states that hold, pins included; indices into `core.learning.states.STATES`."""
         columns = self._columns
         unseen = columns.pin_stale | columns.quarantined
         decided = np.where(unseen, CODES[Maturity.CANDIDATE], columns.pin).astype(np.int8)
@@ -531,7 +531,7 @@ class Scoreboard:
         return reconcile(pattern, self.observations(pattern_id), self.now, *sources)
 
     def proposal(self, pattern_id: str) -> Inversion:
-        """The proposal to invert a pattern, due or not; see `core.learning.inversion.propose`."""
+        """The proposal to invert a pattern, due or not; see `core.learning.inversion_rules.propose`."""
         pattern = self._patterns[self.ids[self.row(pattern_id)]]
         return propose(
             pattern,

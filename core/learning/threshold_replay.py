@@ -16,8 +16,8 @@ from core.config.settings import AntiPatternSettings, MaturitySettings, Settings
 from core.learning.calendar import change_within
 from core.learning.decay import SECONDS_PER_DAY
 from core.learning.evidence_inputs import Inputs
-from core.learning.inversion import inversion_triggered
-from core.learning.maturity import state_of
+from core.learning.inversion_rules import inversion_triggered
+from core.learning.states import state_of
 from core.records.events import Observation
 from core.records.patterns import Maturity, PatternType
 

@@ -10,9 +10,9 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from core.learning.maturity import STATES
 from core.learning.score_arrays import Flags
 from core.learning.scoreboard import Scoreboard
+from core.learning.states import STATES
 from core.learning.use_times import SHOWN
 from core.metrics.causes import Cause, top_causes
 from core.metrics.effectiveness import Comparison, injection_effect

@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from core.config.settings import Settings
 from core.learning.aggregate_evidence import rounded
 from core.learning.loop_patterns import loops_with_reflections
-from core.learning.maturity import STATES
 from core.learning.scoreboard import Scoreboard
+from core.learning.states import STATES
 from core.learning.statistics import Difference, cannot_tell, needed_to_tell
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity, Pattern, PatternType

@@ -10,9 +10,9 @@ from itertools import pairwise
 import numpy as np
 from msgspec import Struct
 
-from core.learning.maturity import STATES
 from core.learning.score_arrays import Flags
 from core.learning.scoreboard import Scoreboard
+from core.learning.states import STATES
 from core.metrics.weekly import WEEK, week_starts
 from core.records.patterns import Maturity
 

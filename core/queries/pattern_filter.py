@@ -9,8 +9,8 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from core.learning.maturity import STATES
 from core.learning.scoreboard import Scoreboard
+from core.learning.states import STATES
 from core.queries.filter_parser import FieldKind, Fields, Query, Term, parse_age, parse_number
 from core.records.decisions import Pin
 from core.records.patterns import Pattern, PatternType

@@ -13,7 +13,12 @@ from msgspec import Struct
 
 from core.base.text import visible_line
 from core.config.settings import InjectionSettings
-from core.learning.inversion import MAX_CHARS, ObservedPattern, format_anti_patterns, format_successful_patterns
+from core.learning.reference.patterns import (
+    MAX_CHARS,
+    ObservedPattern,
+    format_anti_patterns,
+    format_successful_patterns,
+)
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import DECOMPOSITION_TAG, Pattern, PatternType
 from core.retrieval.index import PatternIndex

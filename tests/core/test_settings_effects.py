@@ -26,8 +26,8 @@ from core.demo.sample import copy_sample
 from core.extraction.engine import extract
 from core.extraction.offers import Offers
 from core.learning.criteria import FeedbackEvent, criterion_weight, effective_weight
-from core.learning.inversion import ObservedPattern, record_observation
 from core.learning.outcomes import OutcomeSignals, score_outcome
+from core.learning.reference.patterns import ObservedPattern, record_observation
 from core.metrics.effectiveness import Group, compare
 from core.metrics.pruning import to_prune
 from core.project.auto_extraction import is_wanted

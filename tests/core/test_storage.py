@@ -16,14 +16,12 @@ from core.base.errors import BadInput, UnknownRecord, Unwritable
 from core.config.paths import ProjectPaths
 from core.curation.reference_storage import LedgerMaturity, LedgerPatterns, LoggedErrors, LoggedFeedback
 from core.learning.criteria import FeedbackEvent
-from core.learning.errors import ErrorAccumulator, ErrorEntry
-from core.learning.inversion import ObservedPattern, invert
-from core.learning.maturity import MaturityFeedback, PatternMaturity, create_maturity, deprecate, promote
-from core.learning.storage import (
-    ErrorStorage,
+from core.learning.errors import ErrorAccumulator, ErrorEntry, ErrorStorage, MemoryErrors
+from core.learning.reference.maturity import MaturityFeedback, PatternMaturity, create_maturity, deprecate, promote
+from core.learning.reference.patterns import ObservedPattern, invert
+from core.learning.reference.storage import (
     FeedbackStorage,
     MaturityStorage,
-    MemoryErrors,
     MemoryFeedback,
     MemoryMaturity,
     MemoryPatterns,

@@ -13,7 +13,7 @@ from core.base.errors import BadInput
 from core.base.text import plural, visible_line
 from core.config.settings import Settings
 from core.config.thresholds import Threshold, Unit, threshold, with_threshold
-from core.learning.maturity import multiplier
+from core.learning.states import multiplier
 from core.learning.threshold_replay import Replay, Turn
 from core.records.patterns import Maturity
 from core.state.project_state import ProjectState

@@ -11,8 +11,8 @@ import numpy as np
 
 from core.base.formatting import format_day, short_id
 from core.base.text import plural
-from core.learning.maturity import STATES, state_codes
 from core.learning.score_arrays import Codes, Flags
+from core.learning.states import STATES, state_codes
 from core.records.decisions import CurationState, Pin
 from core.records.patterns import Maturity
 from core.review.messages import decided

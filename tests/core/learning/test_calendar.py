@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from core.base.errors import BadInput
 from core.config.settings import MaturitySettings
 from core.learning.calendar import change_within, next_change, state_calendar
-from core.learning.maturity import MaturityFeedback, decayed_counts, maturity_state
+from core.learning.reference.maturity import MaturityFeedback, maturity_state
+from core.learning.states import decayed_counts
 from core.records.events import Observation
 from core.records.patterns import Maturity
 from tests.core.learning.making import NOW, days_ago

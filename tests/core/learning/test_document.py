@@ -9,9 +9,9 @@ import pytest
 from core.config.settings import AntiPatternSettings, MaturitySettings
 from core.learning.criteria import CriterionWeight, FeedbackEvent, criterion_weight, should_deprecate_criterion
 from core.learning.decay import decayed_value
-from core.learning.inversion import inversion_triggered, invert_text
-from core.learning.maturity import multiplier, state_of
+from core.learning.inversion_rules import inversion_triggered, invert_text
 from core.learning.outcomes import OutcomeSignals, score_outcome, verdict_of
+from core.learning.states import multiplier, state_of
 from core.learning.strategies import extract_strategies
 from core.records.patterns import Maturity
 from tests.core.learning.making import NOW, days_ago

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.learning.explanation import Explanation, RuleLine, explain
-from core.learning.maturity import maturity_state
+from core.learning.reference.maturity import maturity_state
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState
 from core.records.loops import Loop

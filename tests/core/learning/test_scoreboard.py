@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from core.base.errors import BadInput, UnknownRecord
 from core.config.settings import LearningSettings, MaturitySettings, Settings
-from core.learning.maturity import decayed_counts
 from core.learning.scoreboard import Assessment, Scoreboard
+from core.learning.states import decayed_counts
 from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.decisions import BurstVerdict, CurationState, InversionVerdict, Pin
 from core.records.episodes import Attempt, Task

@@ -10,9 +10,10 @@ import pytest
 from core.base.errors import BadInput
 from core.learning.criteria import CriterionWeight, FeedbackEvent, apply_weights
 from core.learning.errors import ErrorAccumulator, ErrorEntry
-from core.learning.inversion import ObservedPattern, invert, record_observation
-from core.learning.maturity import MaturityFeedback, PatternMaturity, create_maturity, deprecate, multiplier
 from core.learning.outcomes import OutcomeSignals
+from core.learning.reference.maturity import MaturityFeedback, PatternMaturity, create_maturity, deprecate
+from core.learning.reference.patterns import ObservedPattern, invert, record_observation
+from core.learning.states import multiplier
 from core.learning.strategies import extract_strategies
 from core.records.patterns import Maturity
 

@@ -11,25 +11,19 @@ from hypothesis import strategies as st
 
 from core.base.errors import BadInput, Refused
 from core.config.settings import MaturitySettings
-from core.learning.maturity import (
-    STATES,
+from core.learning.reference.maturity import (
     MaturityFeedback,
     PatternMaturity,
-    Result,
     create_maturity,
-    decayed_counts,
     deprecate,
-    fewest,
     format_maturity,
     format_patterns_with_maturity,
     maturity_state,
-    multiplier,
     promote,
     reset,
-    state_codes,
-    state_of,
     update_maturity,
 )
+from core.learning.states import STATES, Result, decayed_counts, fewest_results, multiplier, state_codes, state_of
 from core.records.events import Observation
 from core.records.patterns import Maturity
 from tests.core.learning.making import NOW, days_ago
@@ -172,7 +166,7 @@ def test_the_fewest_results_are_what_trying_one_after_the_other_finds(
 ) -> None:
     tried = [state_of(helpful + step[0] * n, harmful + step[1] * n, DEFAULT) for n in range(301)]
     for state in STATES:
-        found = fewest(state, helpful, harmful, *step, DEFAULT)
+        found = fewest_results(state, helpful, harmful, *step, DEFAULT)
         if state in tried:
             assert found == tried.index(state)
         else:
@@ -185,7 +179,7 @@ def test_the_fewest_results_flip_the_state_and_one_less_does_not(
     helpful: float, harmful: float, step: tuple[int, int]
 ) -> None:
     for state in STATES:
-        found = fewest(state, helpful, harmful, *step)
+        found = fewest_results(state, helpful, harmful, *step)
         if found is not None:
             assert state_of(helpful + step[0] * found, harmful + step[1] * found, DEFAULT) is state
             if found:
@@ -194,11 +188,11 @@ def test_the_fewest_results_flip_the_state_and_one_less_does_not(
 
 
 def test_some_states_are_out_of_reach() -> None:
-    assert fewest(Maturity.CANDIDATE, 3, 0, 1, 0) is None
-    assert fewest(Maturity.PROVEN, 1e6, 1e6, 0, 1) is None
+    assert fewest_results(Maturity.CANDIDATE, 3, 0, 1, 0) is None
+    assert fewest_results(Maturity.PROVEN, 1e6, 1e6, 0, 1) is None
     # 1e6 / 0.15 - 1e6, and below 15 % by more than what one minute of decay makes
-    assert fewest(Maturity.PROVEN, 0, 1e6, 1, 0) == pytest.approx(5_666_667, rel=1e-4)
-    assert fewest(Maturity.PROVEN, 0, 1, 5e-324, 0) is None
+    assert fewest_results(Maturity.PROVEN, 0, 1e6, 1, 0) == pytest.approx(5_666_667, rel=1e-4)
+    assert fewest_results(Maturity.PROVEN, 0, 1, 5e-324, 0) is None
 
 
 def new() -> PatternMaturity:

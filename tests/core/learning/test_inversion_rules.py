@@ -11,14 +11,12 @@ from hypothesis import strategies as st
 
 from core.base.errors import BadInput
 from core.config.settings import AntiPatternSettings
-from core.learning.inversion import (
+from core.learning.inversion_rules import inversion_triggered, invert_text, polarity_lint
+from core.learning.reference.patterns import (
     ObservedPattern,
     format_anti_patterns,
     format_successful_patterns,
-    inversion_triggered,
     invert,
-    invert_text,
-    polarity_lint,
     record_observation,
     should_invert,
 )

@@ -1,0 +1,221 @@
+"""Maturity of patterns of other programs, from the feedback on them; docs/learning-api.md#maturity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
+
+from core.base.errors import BadInput, Refused
+from core.base.prompt_text import escape_line
+from core.base.text import visible_line
+from core.base.validation import check_amount, check_count, check_text, format_value
+from core.config.settings import InjectionSettings, MaturitySettings
+from core.learning.decay import moment, set_moment
+from core.learning.states import Result, decayed_counts, parse_state, state_of
+from core.learning.statistics import percent
+from core.records.patterns import Maturity
+
+_DEFAULTS: Final = MaturitySettings()
+_MAX_CHARS: Final = InjectionSettings().max_field_chars
+
+
+class MaturityFeedback(Struct, frozen=True, kw_only=True):
+    """One helpful or harmful report on one pattern.
+
+    Attributes:
+        type: Neutral feedback does not change maturity and is refused.
+        timestamp: ISO-8601 or `datetime`; converted to UTC.
+        weight: 0..1.
+
+    Raises:
+        BadInput: A value of another type, a time that can't be parsed, a weight outside 0..1.
+    """
+
+    pattern_id: str
+    type: Literal["helpful", "harmful"]
+    timestamp: str | datetime
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_text(self.pattern_id, "pattern_id")
+        if self.type not in ("helpful", "harmful"):
+            raise BadInput(f"type must be helpful or harmful, not {format_value(self.type)}")
+        set_moment(self, "timestamp")
+        check_amount(self.weight, "weight", 1)
+
+    @property
+    def at(self) -> datetime:
+        """`timestamp` in UTC."""
+        return moment(self.timestamp, "timestamp")
+
+    @property
+    def success(self) -> bool:
+        """Whether it is helpful."""
+        return self.type == "helpful"
+
+    @property
+    def count(self) -> int:
+        """Always 1."""
+        return 1
+
+
+class PatternMaturity(Struct, frozen=True, kw_only=True):
+    """State of one pattern and the counts behind it.
+
+    Attributes:
+        state: The pinned state if there is one, else the state computed from the decayed sums at `as_of`.
+        helpful_count, harmful_count: All results, not decayed.
+        helpful, harmful: Decayed sums at `as_of`.
+        last_validated: Time of the newest result, helpful or harmful, at most `as_of`.
+        promoted_at, deprecated_at: When it last became proven, and deprecated.
+        pin, reason: State set by a person, and why it was deprecated; in effect until `reset`.
+
+    Raises:
+        BadInput: A value of another type, a time that can't be parsed, a negative count or sum.
+    """
+
+    pattern_id: str
+    as_of: datetime
+    state: Maturity = Maturity.CANDIDATE
+    helpful_count: int = 0
+    harmful_count: int = 0
+    helpful: float = 0.0
+    harmful: float = 0.0
+    last_validated: datetime | None = None
+    promoted_at: datetime | None = None
+    deprecated_at: datetime | None = None
+    pin: Maturity | None = None
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        check_text(self.pattern_id, "pattern_id")
+        check_text(self.reason, "reason")
+        set_moment(self, "as_of")
+        for field in ("last_validated", "promoted_at", "deprecated_at"):
+            set_moment(self, field, optional=True)
+        force_setattr(self, "state", parse_state(self.state, "state"))
+        if self.pin is not None:
+            force_setattr(self, "pin", parse_state(self.pin, "pin"))
+        check_count(self.helpful_count, "helpful_count")
+        check_count(self.harmful_count, "harmful_count")
+        check_amount(self.helpful, "helpful")
+        check_amount(self.harmful, "harmful")
+
+
+def maturity_state(events: Iterable[Result], now: str | datetime, settings: MaturitySettings = _DEFAULTS) -> Maturity:
+    """Compute the state at `now` from the evidence.
+
+    Raises:
+        BadInput: A time that can't be parsed.
+    """
+    return state_of(*decayed_counts(events, now, settings), settings)
+
+
+def create_maturity(pattern_id: str, now: str | datetime) -> PatternMaturity:
+    """Create the maturity of a pattern without feedback: a candidate."""
+    return PatternMaturity(pattern_id=pattern_id, as_of=moment(now, "now"))
+
+
+def update_maturity(
+    maturity: PatternMaturity,
+    events: Sequence[Result],
+    now: str | datetime,
+    settings: MaturitySettings = _DEFAULTS,
+) -> PatternMaturity:
+    """Compute counts and state at `now`; a pinned state stays.
+
+    Args:
+        events: All results of this pattern, in any order; not only the new ones.
+
+    Raises:
+        BadInput: An event of another pattern, or a time that can't be parsed.
+    """
+    now = moment(now, "now")
+    for event in events:
+        if event.pattern_id != maturity.pattern_id:
+            own, other = format_value(maturity.pattern_id), format_value(event.pattern_id)
+            raise BadInput(f"pattern_id of every event must be {own}, not {other}")
+    helpful, harmful = decayed_counts(events, now, settings)
+    updated = replace(
+        maturity,
+        as_of=now,
+        helpful_count=sum(event.count for event in events if event.success),
+        harmful_count=sum(event.count for event in events if event.success is False),
+        helpful=helpful,
+        harmful=harmful,
+        last_validated=max(
+            (min(event.at, now) for event in events if event.success is not None and event.at), default=None
+        ),
+    )
+    return _enter(updated, maturity.pin or state_of(helpful, harmful, settings), now)
+
+
+def promote(maturity: PatternMaturity, now: str | datetime) -> PatternMaturity:
+    """Pin the state as proven.
+
+    Raises:
+        Refused: The pattern is deprecated.
+    """
+    if maturity.state is Maturity.DEPRECATED:
+        name = visible_line(maturity.pattern_id, 80)
+        raise Refused(f"{name} is deprecated and cannot be promoted: reset it first")
+    return _enter(replace(maturity, pin=Maturity.PROVEN), Maturity.PROVEN, moment(now, "now"))
+
+
+def deprecate(maturity: PatternMaturity, reason: str, now: str | datetime) -> PatternMaturity:
+    """Pin the state as deprecated, with the reason.
+
+    Raises:
+        BadInput: The reason is empty.
+    """
+    check_text(reason, "reason")
+    if not reason.strip():
+        raise BadInput("reason must say why the pattern is deprecated, it is empty")
+    pinned = replace(maturity, pin=Maturity.DEPRECATED, reason=reason)
+    return _enter(pinned, Maturity.DEPRECATED, moment(now, "now"))
+
+
+def reset(
+    maturity: PatternMaturity,
+    events: Sequence[Result],
+    now: str | datetime,
+    settings: MaturitySettings = _DEFAULTS,
+) -> PatternMaturity:
+    """Remove the pin and its reason, and compute the state as `update_maturity` does."""
+    return update_maturity(replace(maturity, pin=None, reason=""), events, now, settings)
+
+
+def _enter(maturity: PatternMaturity, state: Maturity, now: datetime) -> PatternMaturity:
+    if state is Maturity.PROVEN and maturity.state is not state:
+        return replace(maturity, state=state, promoted_at=now)
+    if state is Maturity.DEPRECATED and maturity.state is not state:
+        return replace(maturity, state=state, deprecated_at=now)
+    return replace(maturity, state=state)
+
+
+def format_maturity(maturity: PatternMaturity) -> str:
+    """Format state and counts for a prompt: `proven (12 of 13 helpful, 92%)`."""
+    total = maturity.helpful_count + maturity.harmful_count
+    if not total:
+        return f"{maturity.state} (no feedback yet)"
+    share = percent(maturity.helpful_count, total)
+    return f"{maturity.state} ({maturity.helpful_count} of {total} helpful, {share}%)"
+
+
+def format_patterns_with_maturity(patterns: Mapping[str, PatternMaturity]) -> str:
+    """Format patterns for a prompt, best state first; deprecated ones are left out, "" if none is left.
+
+    Args:
+        patterns: By the text of the pattern, which is untrusted and becomes one line.
+    """
+    parts = []
+    for state in (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE):
+        found = [(text, maturity) for text, maturity in patterns.items() if maturity.state is state]
+        if found:
+            lines = (f"- {escape_line(text, _MAX_CHARS)}: {format_maturity(maturity)}" for text, maturity in found)
+            parts.append("\n".join([f"### {state.capitalize()}", "", *lines]))
+    return "\n\n".join(["## Patterns by Maturity", *parts]) if parts else ""

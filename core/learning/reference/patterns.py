@@ -1,0 +1,178 @@
+"""Observed strategies of other programs, and their inversion to anti-patterns; docs/learning-api.md#inversion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
+
+from core.base.errors import BadInput
+from core.base.prompt_text import escape_line
+from core.base.validation import check_amount, check_count, check_flag, check_text, check_texts, format_value
+from core.config.settings import AntiPatternSettings, InjectionSettings
+from core.learning.decay import moment, set_moment
+from core.learning.inversion_rules import counts_text, inversion_triggered, warning_text
+from core.learning.statistics import percent
+
+_DEFAULTS: Final = AntiPatternSettings()
+MAX_CHARS: Final = InjectionSettings().max_field_chars
+"""Maximum number of characters of a pattern in its line of a prompt."""
+
+
+class ObservedPattern(Struct, frozen=True, kw_only=True):
+    """A strategy of decomposition with its raw counts.
+
+    Attributes:
+        content: The strategy in words; of an anti-pattern the warning. Untrusted.
+        kind, is_negative: The same fact twice: either of them makes an anti-pattern.
+        success_count, failure_count: Raw counts.
+        reason: Why it was inverted.
+        example_beads: Work items in which it was observed, newest last.
+        created_at, updated_at: ISO-8601 or `datetime`; converted to UTC.
+
+    Raises:
+        BadInput: A value of another type, an unknown kind, a negative count, a time that can't be parsed.
+    """
+
+    id: str
+    content: str
+    kind: Literal["pattern", "anti_pattern"] = "pattern"
+    is_negative: bool = False
+    success_count: int = 0
+    failure_count: int = 0
+    reason: str = ""
+    tags: tuple[str, ...] = ()
+    example_beads: tuple[str, ...] = ()
+    created_at: str | datetime | None = None
+    updated_at: str | datetime | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("id", "content", "reason"):
+            check_text(getattr(self, field), field)
+        for field in ("tags", "example_beads"):
+            check_texts(getattr(self, field), field)
+            force_setattr(self, field, tuple(getattr(self, field)))
+        if self.kind not in ("pattern", "anti_pattern"):
+            raise BadInput(f"kind must be pattern or anti_pattern, not {format_value(self.kind)}")
+        check_count(self.success_count, "success_count")
+        check_count(self.failure_count, "failure_count")
+        check_flag(self.is_negative, "is_negative")
+        set_moment(self, "created_at", optional=True)
+        set_moment(self, "updated_at", optional=True)
+        if self.is_negative or self.kind == "anti_pattern":
+            force_setattr(self, "kind", "anti_pattern")
+            force_setattr(self, "is_negative", True)
+
+
+class PatternInversion(Struct, frozen=True, kw_only=True):
+    """A pattern that failed too often, with its current counts, and the anti-pattern made of it."""
+
+    original: ObservedPattern
+    inverted: ObservedPattern
+    reason: str
+
+
+class Recorded(Struct, frozen=True, kw_only=True):
+    """A pattern after an observation, with its inversion if the counts call for one."""
+
+    pattern: ObservedPattern
+    inversion: PatternInversion | None = None
+
+
+def should_invert(pattern: ObservedPattern, settings: AntiPatternSettings = _DEFAULTS) -> bool:
+    """Return whether the raw counts call for inversion; never for an anti-pattern."""
+    due = inversion_triggered(pattern.success_count, pattern.failure_count, settings)
+    return not pattern.is_negative and bool(due)
+
+
+def invert(
+    pattern: ObservedPattern, reason: str, now: str | datetime, settings: AntiPatternSettings = _DEFAULTS
+) -> ObservedPattern:
+    """Make an anti-pattern of a pattern; an anti-pattern is returned unchanged.
+
+    Args:
+        reason: End of the warning; "" for the counts.
+    """
+    if pattern.is_negative:
+        return pattern
+    check_text(reason, "reason")
+    now = moment(now, "now")
+    reason = reason.strip() or counts_text(pattern.failure_count, pattern.success_count + pattern.failure_count)
+    return replace(
+        pattern,
+        id=f"anti-{pattern.id}",
+        content=warning_text(pattern.content, reason, settings),
+        kind="anti_pattern",
+        is_negative=True,
+        reason=reason,
+        created_at=now if pattern.created_at is None else pattern.created_at,
+        updated_at=now,
+    )
+
+
+def record_observation(
+    pattern: ObservedPattern,
+    success: bool,
+    now: str | datetime,
+    bead_id: str = "",
+    settings: AntiPatternSettings = _DEFAULTS,
+) -> Recorded:
+    """Count one observation, and invert the pattern if its counts call for it.
+
+    Args:
+        bead_id: ID of the work item, which becomes the newest example; "" for none.
+
+    Raises:
+        BadInput: `success` is not a bool, `bead_id` is not a text, or `now` can't be parsed.
+    """
+    check_flag(success, "success")
+    check_text(bead_id, "bead_id")
+    examples = pattern.example_beads
+    if bead_id:
+        examples = (*(example for example in examples if example != bead_id), bead_id)
+    updated = replace(
+        pattern,
+        success_count=pattern.success_count + success,
+        failure_count=pattern.failure_count + (not success),
+        example_beads=examples[max(len(examples) - settings.max_examples, 0) :],
+        updated_at=moment(now, "now"),
+    )
+    if not should_invert(updated, settings):
+        return Recorded(pattern=updated)
+    inverted = invert(updated, "", now, settings)
+    return Recorded(
+        pattern=updated, inversion=PatternInversion(original=updated, inverted=inverted, reason=inverted.reason)
+    )
+
+
+def format_anti_patterns(patterns: Iterable[ObservedPattern]) -> str:
+    """Format the anti-patterns among `patterns` for a prompt; "" if there are none."""
+    lines = [f"- {escape_line(pattern.content, MAX_CHARS)}" for pattern in patterns if pattern.is_negative]
+    return _section("Anti-Patterns to Avoid", "Based on past failures, avoid these decomposition strategies:", lines)
+
+
+def format_successful_patterns(patterns: Iterable[ObservedPattern], min_success_rate: float) -> str:
+    """Format the successful patterns for a prompt, best rate first, then most uses; "" if there are none.
+
+    Args:
+        min_success_rate: 0..1; patterns with a lower rate, and those never observed, are left out.
+
+    Raises:
+        BadInput: `min_success_rate` is outside 0..1.
+    """
+    check_amount(min_success_rate, "min_success_rate", 1)
+    ranked = []
+    for pattern in patterns:
+        good, total = pattern.success_count, pattern.success_count + pattern.failure_count
+        if not pattern.is_negative and total and good / total >= min_success_rate:
+            share = f"{good} of {total} times, {percent(good, total)}%"
+            ranked.append((-good / total, -total, pattern.id, f"- {escape_line(pattern.content, MAX_CHARS)} ({share})"))
+    lines = [line for *_, line in sorted(ranked)]
+    return _section("Successful Patterns", "These decomposition strategies worked before:", lines)
+
+
+def _section(heading: str, introduction: str, lines: list[str]) -> str:
+    return "\n".join([f"## {heading}", "", introduction, "", *lines]) if lines else ""

@@ -1,0 +1,152 @@
+"""Interfaces for storing feedback, patterns and maturity, and implementations in memory; docs/learning-api.md#storage.
+
+Feedback consists of events: the first one with an ID counts, repeats are ignored. Patterns and maturities are records:
+storing one replaces the one with the same ID. Lists are in the order in which IDs were first stored. An implementation
+provides the methods without a body and may override the others for speed.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from core.learning.criteria import FeedbackEvent
+from core.learning.decay import moment
+from core.learning.reference.maturity import MaturityFeedback, PatternMaturity
+from core.learning.reference.patterns import ObservedPattern
+from core.records.events import event_id
+from core.records.patterns import Maturity
+
+
+class FeedbackStorage(Protocol):
+    """Stores feedback on criteria."""
+
+    def store(self, event: FeedbackEvent) -> None:
+        """Add an event; one without an ID gets a new one."""
+
+    def get_all(self) -> list[FeedbackEvent]:
+        """Return all feedback."""
+
+    def get_by_criterion(self, criterion: str) -> list[FeedbackEvent]:
+        """Return the feedback on one criterion."""
+        return [event for event in self.get_all() if event.criterion == criterion]
+
+    def get_by_bead(self, bead_id: str) -> list[FeedbackEvent]:
+        """Return the feedback from one work item."""
+        return [event for event in self.get_all() if event.bead_id == bead_id]
+
+
+class PatternStorage(Protocol):
+    """Stores observed patterns, anti-patterns included."""
+
+    def store(self, pattern: ObservedPattern) -> None:
+        """Add or replace a pattern."""
+
+    def get_all(self) -> list[ObservedPattern]:
+        """Return all patterns."""
+
+    def get(self, id: str) -> ObservedPattern | None:
+        """Return the pattern with this ID, or None."""
+        return next((pattern for pattern in self.get_all() if pattern.id == id), None)
+
+    def get_anti_patterns(self) -> list[ObservedPattern]:
+        """Return the anti-patterns."""
+        return [pattern for pattern in self.get_all() if pattern.is_negative]
+
+    def get_by_tag(self, tag: str) -> list[ObservedPattern]:
+        """Return the patterns with exactly this tag."""
+        return [pattern for pattern in self.get_all() if tag in pattern.tags]
+
+    def find_by_content(self, content: str) -> list[ObservedPattern]:
+        """Return the patterns that contain this text, ignoring case and spacing; none for a blank text."""
+        wanted = _normalize(content)
+        return [pattern for pattern in self.get_all() if wanted and wanted in _normalize(pattern.content)]
+
+
+class MaturityStorage(Protocol):
+    """Stores the maturity of patterns, and the feedback behind it."""
+
+    def store(self, maturity: PatternMaturity) -> None:
+        """Add or replace the maturity of a pattern."""
+
+    def get_all(self) -> list[PatternMaturity]:
+        """Return all maturities."""
+
+    def store_feedback(self, feedback: MaturityFeedback) -> None:
+        """Add one report; two equal reports count twice."""
+
+    def get_feedback(self, pattern_id: str) -> list[MaturityFeedback]:
+        """Return all reports on one pattern."""
+
+    def get(self, pattern_id: str) -> PatternMaturity | None:
+        """Return the maturity of this pattern, or None."""
+        return next((maturity for maturity in self.get_all() if maturity.pattern_id == pattern_id), None)
+
+    def get_by_state(self, state: Maturity) -> list[PatternMaturity]:
+        """Return the maturities stored with this state; a storage does not decay them."""
+        return [maturity for maturity in self.get_all() if maturity.state == state]
+
+
+def with_id(event: FeedbackEvent) -> FeedbackEvent:
+    """Return the event, with a new ID if it has none."""
+    return event if event.id else replace(event, id=event_id(moment(event.timestamp, "timestamp")))
+
+
+def _normalize(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+class MemoryFeedback(FeedbackStorage):
+    """`FeedbackStorage` in memory."""
+
+    def __init__(self) -> None:
+        self._events: dict[str, FeedbackEvent] = {}
+
+    def store(self, event: FeedbackEvent) -> None:
+        """See `FeedbackStorage`."""
+        event = with_id(event)
+        self._events.setdefault(event.id, event)
+
+    def get_all(self) -> list[FeedbackEvent]:
+        """See `FeedbackStorage`."""
+        return list(self._events.values())
+
+
+class MemoryPatterns(PatternStorage):
+    """`PatternStorage` in memory."""
+
+    def __init__(self) -> None:
+        self._patterns: dict[str, ObservedPattern] = {}
+
+    def store(self, pattern: ObservedPattern) -> None:
+        """See `PatternStorage`."""
+        self._patterns[pattern.id] = pattern
+
+    def get_all(self) -> list[ObservedPattern]:
+        """See `PatternStorage`."""
+        return list(self._patterns.values())
+
+
+class MemoryMaturity(MaturityStorage):
+    """`MaturityStorage` in memory."""
+
+    def __init__(self) -> None:
+        self._maturities: dict[str, PatternMaturity] = {}
+        self._feedback: list[MaturityFeedback] = []
+
+    def store(self, maturity: PatternMaturity) -> None:
+        """See `MaturityStorage`."""
+        self._maturities[maturity.pattern_id] = maturity
+
+    def get_all(self) -> list[PatternMaturity]:
+        """See `MaturityStorage`."""
+        return list(self._maturities.values())
+
+    def store_feedback(self, feedback: MaturityFeedback) -> None:
+        """See `MaturityStorage`."""
+        self._feedback.append(feedback)
+
+    def get_feedback(self, pattern_id: str) -> list[MaturityFeedback]:
+        """See `MaturityStorage`."""
+        return [feedback for feedback in self._feedback if feedback.pattern_id == pattern_id]
