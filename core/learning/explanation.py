@@ -248,8 +248,6 @@ def _steps(assessment: Assessment, limits: MaturitySettings) -> tuple[Step, ...]
         for helpful in (True, False):
             sums = assessment.helpful, assessment.harmful
             count = fewest_results(state, *sums, int(helpful), int(not helpful), limits)
-                state, assessment.helpful, assessment.harmful, int(helpful), int(not helpful), limits
-            )
             if count is not None:
                 found.append(Step(state=state, helpful=helpful, count=count))
     return tuple(found)
