@@ -27,7 +27,7 @@ from core.cli.userfiles import keymap_file, log_file, state_file
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.episodes.similar_tasks import past_tasks
-from core.learning.bursts import burst_text
+from core.learning.bursts import format_burst
 from core.ledger.ledger import Ledger
 from core.ledger.verify import verify_ledger
 from core.metrics.derived_files import claimed_metrics, differences
@@ -237,7 +237,7 @@ def _evidence(view: ProjectState, doubts: Sequence[Finding]) -> Iterator[Check]:
     else:
         yield Check("evidence", "claims", OK, "records and evidence agree")
     for burst in view.board.bursts:
-        yield Check("evidence", "burst", WARNING, f"{burst_text(burst)}; see: ralphdeck bursts")
+        yield Check("evidence", "burst", WARNING, f"{format_burst(burst)}; see: ralphdeck bursts")
 
 
 def _metrics(paths: ProjectPaths, view: ProjectState) -> Check:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from core.config.thresholds import Threshold
     from core.learning.bursts import Burst
     from core.learning.errors import ErrorEntry, ErrorStats
-    from core.learning.evidence_inputs import SetAside
+    from core.learning.evidence_inputs import IgnoredReport
     from core.learning.explanation import LoopShare, Step, Weighed
     from core.learning.outcomes import Outcome, OutcomeSignals
     from core.learning.threshold_replay import Replay, Turn
@@ -217,6 +217,6 @@ def share_json(share: LoopShare) -> Shape:
     }
 
 
-def set_aside_json(aside: SetAside) -> Shape:
+def set_aside_json(aside: IgnoredReport) -> Shape:
     """A harmful mark that does not count."""
     return {"source": aside.source, "at": iso(dated(aside.mark.at)), "revoked": aside.revoked}

@@ -9,7 +9,7 @@ from typing import Final
 from core.base.text import plural
 from core.cli.output import line, percent
 from core.learning.assessment import Assessment
-from core.learning.lineage import format_lineage, source_iterations
+from core.learning.lineage import format_iterations, format_lineage
 from core.metrics.effectiveness import pattern_effect
 from core.records.patterns import Pattern, PatternType
 from core.records.times import day_of
@@ -125,7 +125,7 @@ def _sources(view: ProjectState, pattern: Pattern) -> Iterator[str]:
     results = _FAILURES if anti else _RESULTS
     as_loop = {(seen.loop_id, seen.at) for seen in view.observations(pattern.id) if seen.inferred}
     named = {source.loop_id: source for source in pattern.source_loops}
-    iterations = {source.loop_id: source_iterations(pattern, source) for source in pattern.source_loops}
+    iterations = {source.loop_id: format_iterations(pattern, source) for source in pattern.source_loops}
     for event in view.lineage(pattern.id):
         named.pop(event.loop_id, None)
         more = iterations.pop(event.loop_id, "")

@@ -26,7 +26,7 @@ from core.cli.project import open_deck
 from core.cli.shapes import Shape, json_help
 from core.curation.reference_storage import LoggedFeedback
 from core.curation.use_counts import Counted
-from core.learning.bursts import burst_text, source_of
+from core.learning.bursts import format_burst, source_of
 from core.learning.criteria import criterion_weight, should_deprecate_criterion
 from core.learning.outcomes import Verdict
 from core.project.project import Project
@@ -137,7 +137,7 @@ def _use(deck: Project, event: Event, warnings: list[str], as_json: bool) -> Non
     print_counted(records)
     for burst in view.board.bursts if held else ():
         if burst.source == source_of(event):
-            line((f"held: {burst_text(burst)}; see: ralphdeck bursts", "yellow"))
+            line((f"held: {format_burst(burst)}; see: ralphdeck bursts", "yellow"))
 
 
 def _result(view: ProjectState, event: Event) -> str:

@@ -19,8 +19,8 @@ from core.base.text import visible_line
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.apply import pattern_path
-from core.learning.aggregate_evidence import AGGREGATE, TREND, Counts, claimed_rate, growing_trend
-from core.learning.evidence import DISCOVERY, is_later, kept_counts
+from core.learning.aggregate_evidence import AGGREGATE, TREND, Counts, claimed_rate, usable_trend
+from core.learning.evidence import DISCOVERY, find_counted_event, is_later
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import Decision
 from core.records.events import Event, Observation, event_id
@@ -179,7 +179,7 @@ def _told_by_record(board: Scoreboard, pattern_id: str) -> tuple[Observation, ..
 
 
 def _kept(snapshot: Snapshot, pattern: Pattern) -> Event | None:
-    return kept_counts(pattern, (event for event in snapshot.events if event.pattern_id == pattern.id))
+    return find_counted_event(pattern, (event for event in snapshot.events if event.pattern_id == pattern.id))
 
 
 def _write(
@@ -227,7 +227,7 @@ class _Writer:
         pattern = None if record is None or known is None else read_record(known, record.value)
         if record is None or pattern is None:
             return Counted(pattern_id=pattern_id, file=file, problem=f"its record is no longer in {file}")
-        uses = [seen for seen in self._board.observations_as(pattern) if seen.kind != "injected"]
+        uses = [seen for seen in self._board.observations_of_record(pattern) if seen.kind != "injected"]
         dates = [seen.at for seen in uses if seen.at is not None and seen.at <= self._now]
         newest = iso(max([*dates, pattern.last_used] if pattern.last_used else dates, default=None))
         after = replace(pattern, last_used=parse_time(newest))
@@ -263,7 +263,7 @@ class _Writer:
         for key, value in values.items():
             if key not in record.value or record.value[key] != value:
                 document.set(record.path, key, value)
-        before, growing = Counts.claimed(pattern.recorded_counts), growing_trend(pattern)
+        before, growing = Counts.claimed(pattern.recorded_counts), usable_trend(pattern)
         known = max(before.successes + before.failures if before else 0, growing[-1][1] if growing else 0)
         if results <= known:
             return

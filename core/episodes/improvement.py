@@ -18,8 +18,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.config.settings import Settings
-from core.learning.finished_work import Report, success_of_attempt
-from core.learning.statistics import Difference, cannot_tell, jeffreys_interval, needed_to_tell
+from core.learning.finished_work import Report, attempt_success
+from core.learning.statistics import Difference, format_inconclusive, jeffreys_interval, required_cases
 from core.records.episodes import Attempt
 from core.records.reflections import Reflection
 
@@ -74,7 +74,7 @@ class Comparison(Difference, frozen=True, kw_only=True):
         """`+25 percentage points`, or what it would take to tell."""
         if self.tells and self.difference is not None:
             return f"{points(self.difference)} percentage points"
-        return cannot_tell(self.needed, "attempt")
+        return format_inconclusive(self.needed, "attempt")
 
     def reaches(self, target: float) -> bool | None:
         """Whether the improvement is at least `target` (0..1); None while the interval holds more and less."""
@@ -123,7 +123,7 @@ def improvement(
     counts = {kind: [0, 0] for kind in ("first", "reflected", "unreflected")}
     left: dict[str, list[str]] = {"open": [], "unclear": []}
     for attempt in known:
-        success = success_of_attempt(attempt, reports.get(attempt.id, _NOTHING))
+        success = attempt_success(attempt, reports.get(attempt.id, _NOTHING))
         if success is None:
             left["open" if attempt.is_open else "unclear"].append(attempt.id)
             continue
@@ -154,7 +154,7 @@ def compare(having: Group, lacking: Group, settings: Settings) -> Comparison:
     if low > 0 or high < 0:
         return told
     variance = (_variance(having) + _variance(lacking)) / 2
-    enough = needed_to_tell(difference, variance, settings.interval_level, settings.power)
+    enough = required_cases(difference, variance, settings.interval_level, settings.power)
     return replace(told, needed=max(enough - fewest, 1))
 
 

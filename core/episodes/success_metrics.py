@@ -13,7 +13,7 @@ from core.config.settings import Settings
 from core.episodes.attempt_state import AttemptState, conditions
 from core.episodes.improvement import REF_021_IMPROVEMENT, Improvement, improvement
 from core.episodes.loop_links import Coverage, coverage
-from core.learning.finished_work import reports_of
+from core.learning.finished_work import collect_reports
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
@@ -109,7 +109,7 @@ def success_metrics(
     return SuccessMetrics(
         coverage=coverage(snapshot.tasks, snapshot.memory_tasks, snapshot.loops),
         latency=latency(seconds),
-        improvement=improvement(attempts.values(), reflections, reports_of(snapshot.events), settings),
+        improvement=improvement(attempts.values(), reflections, collect_reports(snapshot.events), settings),
         audit=audit_trail(attempts.values(), reflections),
         running=by_state[AttemptState.RUNNING],
         paused=by_state[AttemptState.PAUSED],

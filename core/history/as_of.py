@@ -177,7 +177,7 @@ def _told(message: str) -> Finding:
 def _observer(snapshot: Snapshot, then: Rewound, view: ProjectState) -> Callable[[Pattern], tuple[Observation, ...]]:
     """What gives the evidence on patterns as the ledger tells them; made anew only where it brought something back."""
     if snapshot.events is view.snapshot.events and not then.counted_until and then.patterns == view.snapshot.patterns:
-        return view.board.observations_as
+        return view.board.observations_of_record
     events = tuple(event for event in snapshot.events if not _counts_more(event, then))
     return Inputs.of(replace(snapshot, patterns=then.patterns, events=events), view.settings.learning).observations
 

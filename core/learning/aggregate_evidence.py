@@ -36,7 +36,7 @@ class Counts:
     def claimed(cls, recorded_counts: RecordedCounts) -> Counts | None:
         """What a record counts, explicit counts before rates; None if it counts nothing.
 
-        A rate gives results only if it is a ratio of whole counts: see `counted_successes`.
+        A rate gives results only if it is a ratio of whole counts: see `successes_from_rate`.
         """
         uses = None if recorded_counts.uses is None else _whole(recorded_counts.uses)
         if recorded_counts.successes is not None or recorded_counts.failures is not None:
@@ -49,7 +49,7 @@ class Counts:
             return cls(good, bad, max(uses or 0, good + bad))
         if uses is None:
             return None
-        good = counted_successes(recorded_counts.rate, uses)
+        good = successes_from_rate(recorded_counts.rate, uses)
         return cls(0, 0, uses, derived=True) if good is None else cls(good, uses - good, uses, derived=True)
 
     @property
@@ -88,7 +88,7 @@ def rounded(value: float) -> int:
     return math.floor(value + 0.5)
 
 
-def counted_successes(rate: float | None, uses: int) -> int | None:
+def successes_from_rate(rate: float | None, uses: int) -> int | None:
     """The successes among `uses` that a rate expresses; None if it is not a ratio of whole counts.
 
     0.92 of 12 uses are 11 successes. 0.85 of 4 uses is an estimate: neither 3 nor 4 of 4 are near it
@@ -176,7 +176,7 @@ class _Step:
         return self.successes + self.failures
 
 
-def growing_trend(pattern: Pattern) -> list[tuple[datetime, int, float]]:
+def usable_trend(pattern: Pattern) -> list[tuple[datetime, int, float]]:
     """The usable snapshots as (time, sample size, rate) in order of time, without those that do not grow."""
     points = sorted(
         (point.at, _whole(point.sample_size), point.rate)
@@ -193,7 +193,7 @@ def growing_trend(pattern: Pattern) -> list[tuple[datetime, int, float]]:
 def _trend_steps(pattern: Pattern) -> list[_Step]:
     steps: list[_Step] = []
     size_before = good_before = 0
-    for at, size, rate in growing_trend(pattern):
+    for at, size, rate in usable_trend(pattern):
         good = min(max(rounded(rate * size), good_before), good_before + size - size_before)
         steps.append(_Step(at, good - good_before, size - size_before - (good - good_before)))
         size_before, good_before = size, good

@@ -67,14 +67,14 @@ def source_of(event: Event) -> str:
     return f"{_BY}{event.by}"
 
 
-def mark_of_event(event: Event) -> Mark | None:
+def report_of_event(event: Event) -> Mark | None:
     """The harmful mark that an event gives to a pattern, if it does."""
     if event.success is not False or not event.pattern_id or not event.weight > 0 or event.kind not in _MARKING:
         return None
     return Mark(event.at, event.pattern_id)
 
 
-def mark_of_use(loop: Loop, use: InjectedUse) -> Mark | None:
+def report_of_use(loop: Loop, use: InjectedUse) -> Mark | None:
     """The harmful mark that a loop gives to a pattern in so many words, if it does."""
     if use.successful is not False or not use.applied:
         return None
@@ -149,7 +149,7 @@ def _stretches(marks: Sequence[Mark], reach: timedelta, most: int) -> Iterator[S
         yield found
 
 
-def burst_text(burst: Burst) -> str:
+def format_burst(burst: Burst) -> str:
     """A burst in one line."""
     blamed = plural(len(burst.patterns), "pattern")
     applied = {0: "", len(burst.patterns): " that it never applied"}.get(

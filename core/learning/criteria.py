@@ -12,7 +12,7 @@ from msgspec import Struct
 from core.base.errors import BadInput
 from core.base.validation import check_amount, check_count, check_half_life, check_text, format_value
 from core.config.settings import LearningSettings
-from core.learning.decay import decayed_value, moment, set_moment
+from core.learning.decay import decayed_value, moment, normalize_time
 from core.learning.outcomes import Verdict
 
 _DEFAULTS: Final = LearningSettings()
@@ -47,7 +47,7 @@ class FeedbackEvent(Struct, frozen=True, kw_only=True):
             check_text(getattr(self, field), field)
         if self.type not in tuple(Verdict):
             raise BadInput(f"type must be helpful, harmful or neutral, not {format_value(self.type)}")
-        set_moment(self, "timestamp")
+        normalize_time(self, "timestamp")
         check_amount(self.raw_value, "raw_value", 1)
 
 
@@ -79,7 +79,7 @@ class CriterionWeight(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_text(self.criterion, "criterion")
-        set_moment(self, "last_validated", optional=True)
+        normalize_time(self, "last_validated", optional=True)
         check_amount(self.weight, "weight", 1)
         check_count(self.helpful_count, "helpful_count")
         check_count(self.harmful_count, "harmful_count")

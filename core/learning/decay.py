@@ -28,7 +28,7 @@ def decayed_value(timestamp: str | datetime, now: str | datetime, half_life_days
     return float(0.5 ** (max(age, 0.0) / SECONDS_PER_DAY / half_life_days))
 
 
-def set_moment(record: Struct, field: str, *, optional: bool = False) -> None:
+def normalize_time(record: Struct, field: str, *, optional: bool = False) -> None:
     """Give a time of a record that is being made its one form, aware UTC.
 
     Args:

@@ -19,7 +19,7 @@ from core.base.prompt_text import escape_inline
 from core.base.text import MAX_SUBJECT, plural, visible_line
 from core.base.validation import check_flag, check_text, format_value
 from core.config.settings import InjectionSettings
-from core.learning.decay import moment, set_moment
+from core.learning.decay import moment, normalize_time
 from core.records.events import ErrorNote, ErrorType, event_id
 
 _MAX_CHARS: Final = InjectionSettings().max_field_chars
@@ -70,7 +70,7 @@ class ErrorEntry(ErrorNote, frozen=True, kw_only=True):
         for field_ in ("id", "bead_id", "message", "stack_trace", "tool_name", "context"):
             check_text(getattr(self, field_), field_)
         check_flag(self.resolved, "resolved")
-        set_moment(self, "timestamp")
+        normalize_time(self, "timestamp")
         force_setattr(self, "error_type", _parse_error_type(self.error_type))
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from core.learning.aggregate_evidence import Counts, aggregates, growing_trend, unrecorded
+from core.learning.aggregate_evidence import Counts, aggregates, unrecorded, usable_trend
 from core.learning.recorded_uses import EVENT_LOG, UseTable, WorkItems, origin
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop
@@ -30,7 +30,7 @@ _USES: Final = ("applied", "outcome", "feedback")
 _UNDATED: Final = datetime.max.replace(tzinfo=UTC)
 
 
-def uses_by_pattern(loops: Iterable[Loop]) -> dict[str, list[tuple[Loop, InjectedUse]]]:
+def group_uses_by_pattern(loops: Iterable[Loop]) -> dict[str, list[tuple[Loop, InjectedUse]]]:
     """Which loops had which pattern injected."""
     found: dict[str, list[tuple[Loop, InjectedUse]]] = {}
     for loop in loops:
@@ -54,7 +54,7 @@ def _order(loop: Loop) -> tuple[datetime, str]:
     return loop.started_at or _UNDATED, loop.id
 
 
-def events_by_pattern(events: Iterable[Event]) -> dict[str, list[Event]]:
+def group_events_by_pattern(events: Iterable[Event]) -> dict[str, list[Event]]:
     """The events that name a pattern, by its id."""
     found: dict[str, list[Event]] = {}
     for event in events:
@@ -63,7 +63,7 @@ def events_by_pattern(events: Iterable[Event]) -> dict[str, list[Event]]:
     return found
 
 
-def observations_of(
+def collect_observations(
     pattern: Pattern,
     uses: Sequence[tuple[Loop, InjectedUse]] = (),
     events: Sequence[Event] = (),
@@ -92,7 +92,7 @@ def observations_of(
         table.add_events(events)
         table.add_loops(uses)
         recorded = table.observations()
-    kept = kept_counts(pattern, events)
+    kept = find_counted_event(pattern, events)
     if kept is not None:
         held = _held(events, pattern.id, work_items)
         return _with_kept(pattern, recorded, kept.unrecorded, uses, work_items, (*revoked, *held))
@@ -106,7 +106,7 @@ def observations_of(
     return tuple(recorded)
 
 
-def kept_counts(pattern: Pattern, events: Iterable[Event]) -> Event | None:
+def find_counted_event(pattern: Pattern, events: Iterable[Event]) -> Event | None:
     """The newest event that says what the pattern's record alone told of; None if ralphdeck does not keep its counts.
 
     A record that claims less than that by now is another one: it speaks for itself again.
@@ -115,7 +115,7 @@ def kept_counts(pattern: Pattern, events: Iterable[Event]) -> Event | None:
     if newest is None:
         return None
     recorded_counts = Counts.claimed(pattern.recorded_counts)
-    claimed = max(recorded_counts.uses if recorded_counts else 0, *(size for _, size, _ in growing_trend(pattern)), 0)
+    claimed = max(recorded_counts.uses if recorded_counts else 0, *(size for _, size, _ in usable_trend(pattern)), 0)
     return newest if sum(s.count for s in newest.unrecorded if s.kind != "discovered") <= claimed else None
 
 

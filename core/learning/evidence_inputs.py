@@ -17,23 +17,29 @@ from core.learning.bursts import (
     Stretch,
     dated,
     held_and_revoked,
-    mark_of_event,
-    mark_of_use,
+    report_of_event,
+    report_of_use,
     source_of,
     within,
 )
 from core.learning.decay import moment
-from core.learning.evidence import discoverers, events_by_pattern, is_later, observations_of, uses_by_pattern
+from core.learning.evidence import (
+    collect_observations,
+    discoverers,
+    group_events_by_pattern,
+    group_uses_by_pattern,
+    is_later,
+)
 from core.learning.finished_work import (
     Report,
+    attempt_signals,
+    collect_reports,
     is_report,
     joined,
-    reports_of,
-    signals_of_attempt,
-    signals_of_loop,
-    signals_of_report,
+    loop_signals,
+    report_signals,
 )
-from core.learning.loop_patterns import LoopPatterns, events_by_user, patterns_of_loop
+from core.learning.loop_patterns import LoopPatterns, collect_loop_patterns, group_events_by_work
 from core.learning.outcomes import OutcomeSignals, Verdict, score_outcome
 from core.learning.recorded_uses import LOOP
 from core.learning.session_errors import moves_sessions, sessions_by_work
@@ -55,7 +61,7 @@ class Aside(NamedTuple):
     revoked: tuple[Stretch, ...]
 
 
-class SetAside(NamedTuple):
+class IgnoredReport(NamedTuple):
     """A harmful mark on a pattern that does not count."""
 
     mark: Mark
@@ -102,15 +108,15 @@ class Inputs:
         made = cls(
             snapshot,
             settings,
-            uses_by_pattern(loops.values()),
+            group_uses_by_pattern(loops.values()),
             discoverers(loops.values()),
-            events_by_pattern(events),
+            group_events_by_pattern(events),
             _moved({}, (), snapshot.patterns.values(), _made_from),
             _moved({}, (), snapshot.patterns.values(), _aliases),
             _unresolved(events),
-            reports_of(events),
+            collect_reports(events),
             _blames(events),
-            events_by_user(events),
+            group_events_by_work(events),
         )
         return replace(made, sessions=sessions_by_work(snapshot, made.row_id)).under(settings)
 
@@ -178,7 +184,7 @@ class Inputs:
         gone = [before[id] for id in changed if id in before]
         come = [loops[id] for id in changed if id in loops]
         affected = {use.pattern_id for loop in (*gone, *come) for use in loop.injected}
-        uses, new = dict(self.uses), uses_by_pattern(come)
+        uses, new = dict(self.uses), group_uses_by_pattern(come)
         for id in affected:
             kept = [pair for pair in uses.get(id, ()) if pair[0].id not in changed]
             uses[id] = kept + new.get(id, [])
@@ -195,23 +201,23 @@ class Inputs:
         if known and (len(events) < known or events[0] is not before[0] or events[known - 1] is not before[-1]):
             fresh = replace(
                 self,
-                by_event=events_by_pattern(events),
+                by_event=group_events_by_pattern(events),
                 unresolved=_unresolved(events),
-                reports=reports_of(events),
+                reports=collect_reports(events),
                 blames=_blames(events),
-                by_user=events_by_user(events),
+                by_user=group_events_by_work(events),
             )
             work_items = self.reports.keys() | fresh.reports.keys()
             touched = self.by_event.keys() | fresh.by_event.keys() | fresh._patterns_of(work_items)
             told = {event.loop_id for event in (*before, *events)} | self.blames.keys() | fresh.blames.keys()
             return fresh, set(touched), set(map(fresh.user_id, told))
         new = events[known:]
-        found, marks = events_by_pattern(new), _blames(new)
+        found, marks = group_events_by_pattern(new), _blames(new)
         by_event, blames, reports = dict(self.by_event), dict(self.blames), dict(self.reports)
         for id, added in found.items():
             by_event[id] = by_event.get(id, []) + added
         by_user = dict(self.by_user)
-        for id, added in events_by_user(new).items():
+        for id, added in group_events_by_work(new).items():
             by_user[id] = by_user.get(id, []) + added
         for source, added_marks in marks.items():
             blames[source] = blames.get(source, ()) + added_marks
@@ -280,9 +286,9 @@ class Inputs:
         report = joined(self.reports[name] for name in self._names.of_row(work_id) if name in self.reports)
         sessions = self.sessions.get(work_id, ())
         if loop is not None:
-            return signals_of_loop(loop, report, sessions)
+            return loop_signals(loop, report, sessions)
         attempt = self.snapshot.attempts.get(work_id)
-        return signals_of_attempt(attempt, report, sessions) if attempt else signals_of_report(work_id, report)
+        return attempt_signals(attempt, report, sessions) if attempt else report_signals(work_id, report)
 
     def finished(self) -> Iterator[str]:
         """Ids of all that has come out somehow: loops, attempts, and what only the event log knows."""
@@ -313,7 +319,7 @@ class Inputs:
 
     def sets_aside(self, event: Event) -> bool:
         """See `core.learning.recorded_uses.WorkItems`."""
-        return bool(self.aside) and self._revoked(self._source(event), mark_of_event(event)) is not None
+        return bool(self.aside) and self._revoked(self._source(event), report_of_event(event)) is not None
 
     def _verdict(self, work_id: str) -> tuple[bool | None, datetime]:
         """What the outcome says of patterns that were applied, and when it came out."""
@@ -344,7 +350,9 @@ class Inputs:
             event.pattern_id
             for id in blamed
             for event in self.by_event.get(id, ())
-            if self._source(event) == source and event.kind in ("injected", "applied") and mark_of_event(event) is None
+            if self._source(event) == source
+            and event.kind in ("injected", "applied")
+            and report_of_event(event) is None
         }
         return Burst(
             source=source,
@@ -357,8 +365,8 @@ class Inputs:
     def _marks(self, source: str) -> list[Mark]:
         """All harmful marks of a source on known patterns; if its outcome is one, that is one on each it applied."""
         loop, names = self.snapshot.loops.get(source), self._told_by(source)
-        marks = [mark_of_event(event) for name in names for event in self.blames.get(name, ())]
-        marks += [mark_of_use(loop, use) for use in loop.injected] if loop else []
+        marks = [report_of_event(event) for name in names for event in self.blames.get(name, ())]
+        marks += [report_of_use(loop, use) for use in loop.injected] if loop else []
         success, at = self._verdict(source)
         if success is False:
             marks += [Mark(at, id) for id in self._without_result(source)]
@@ -392,18 +400,18 @@ class Inputs:
                 found[source] = Aside(held, revoked)
         return found
 
-    def set_aside(self, pattern_id: str) -> tuple[SetAside, ...]:
+    def set_aside(self, pattern_id: str) -> tuple[IgnoredReport, ...]:
         """The harmful marks on a pattern that do not count."""
         if not self.aside:
             return ()
-        told = [(self._source(event), mark_of_event(event)) for event in self.by_event.get(pattern_id, ())]
-        told += [(loop.id, mark_of_use(loop, use)) for loop, use in self.uses.get(pattern_id, ())]
+        told = [(self._source(event), report_of_event(event)) for event in self.by_event.get(pattern_id, ())]
+        told += [(loop.id, report_of_use(loop, use)) for loop, use in self.uses.get(pattern_id, ())]
         for source in self._sources_on(pattern_id) & self.aside.keys():
             success, at = self._verdict(source)
             if success is False and pattern_id in self._without_result(source):
                 told.append((source, Mark(at, pattern_id)))
         return tuple(
-            SetAside(mark, source, revoked)
+            IgnoredReport(mark, source, revoked)
             for source, mark in told
             if mark is not None and (revoked := self._revoked(source, mark)) is not None
         )
@@ -420,7 +428,7 @@ class Inputs:
     # Evidence
 
     def observations(self, pattern: Pattern) -> tuple[Observation, ...]:
-        """The evidence on one pattern, see `core.learning.evidence.observations_of`."""
+        """The evidence on one pattern, see `core.learning.evidence.collect_observations`."""
         uses: Sequence[tuple[Loop, InjectedUse]] = self.uses.get(pattern.id, ())
         events: Sequence[Event] = self.by_event.get(pattern.id, ())
         for alias in dict.fromkeys(pattern.aliases):
@@ -430,7 +438,7 @@ class Inputs:
         aside: list[Observation] = []
         if self.aside:
             uses = [(loop, self._without_mark(loop, use, pattern, aside)) for loop, use in uses]
-        return observations_of(pattern, uses, events, self.found_by.get(pattern.id), self, aside)
+        return collect_observations(pattern, uses, events, self.found_by.get(pattern.id), self, aside)
 
     def loop_patterns(self, loop_id: str) -> LoopPatterns:
         """The patterns of a loop, see `core.learning.loop_patterns`; none for an unknown one."""
@@ -446,7 +454,7 @@ class Inputs:
             self._without_mark(loop, use, known[use.pattern_id], []) if self.aside and use.pattern_id in known else use
             for use in loop.injected
         ]
-        return patterns_of_loop(loop, entries, events, known, self)
+        return collect_loop_patterns(loop, entries, events, known, self)
 
     @cached_property
     def _attempts(self) -> Mapping[str, Sequence[str]]:
@@ -459,7 +467,7 @@ class Inputs:
 
     def _without_mark(self, loop: Loop, use: InjectedUse, pattern: Pattern, aside: list[Observation]) -> InjectedUse:
         """The entry as an exposure, if the mark that it gives does not count; a loop has its uses claimed, too."""
-        mark = mark_of_use(loop, use)
+        mark = report_of_use(loop, use)
         if mark is None or self._revoked(loop.id, mark) is None:
             return use
         failed = Observation(pattern_id=use.pattern_id, kind="applied", source=LOOP, at=dated(mark.at), success=False)
@@ -479,7 +487,7 @@ def _unresolved(events: Iterable[Event]) -> dict[str, frozenset[str]]:
 def _blames(events: Iterable[Event]) -> dict[str, tuple[Event, ...]]:
     found: dict[str, list[Event]] = {}
     for event in events:
-        if event.success is False and mark_of_event(event) is not None:
+        if event.success is False and report_of_event(event) is not None:
             found.setdefault(source_of(event), []).append(event)
     return {source: tuple(marks) for source, marks in found.items()}
 

@@ -138,13 +138,13 @@ def _worth(seen: Observation, now: datetime, limits: MaturitySettings) -> float:
     return sum(decayed_counts((seen,), now, limits))
 
 
-def worths(seen: Observation, now: datetime, limits: MaturitySettings) -> tuple[float, float]:
+def decayed_weight(seen: Observation, now: datetime, limits: MaturitySettings) -> tuple[float, float]:
     """What one piece of evidence counted when it was new, and what it counts now."""
     return seen.weight * seen.count, _worth(seen, now, limits)
 
 
 def _weighed(observations: Sequence[Observation], now: datetime, limits: MaturitySettings) -> tuple[Weighed, ...]:
-    found = ((seen, *worths(seen, now, limits)) for seen in reversed(observations) if seen.success is not None)
+    found = ((seen, *decayed_weight(seen, now, limits)) for seen in reversed(observations) if seen.success is not None)
     return tuple(Weighed(observation=seen, raw=raw, today=today) for seen, raw, today in found)
 
 

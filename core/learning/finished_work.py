@@ -64,7 +64,7 @@ def is_report(event: Event) -> bool:
     return bool(event.loop_id) and event.kind == "outcome" and not event.pattern_id
 
 
-def reports_of(events: Iterable[Event]) -> dict[str, Report]:
+def collect_reports(events: Iterable[Event]) -> dict[str, Report]:
     """The reports by loop or attempt, under the ids that the events give."""
     told: dict[str, list[Event]] = {}
     for event in events:
@@ -97,7 +97,7 @@ def _newest_first(outcomes: list[Event]) -> tuple[Event, ...]:
     return tuple(sorted(outcomes, key=lambda event: event.at, reverse=True))
 
 
-def signals_of_loop(loop: Loop, report: Report, sessions: Sequence[DebugSession] = ()) -> OutcomeSignals | None:
+def loop_signals(loop: Loop, report: Report, sessions: Sequence[DebugSession] = ()) -> OutcomeSignals | None:
     """The signals of a loop; None while it has not come to an end that says how it went.
 
     Success is by status: a loop that was aborted, that crashed or whose state cannot be read says nothing of
@@ -124,10 +124,8 @@ def signals_of_loop(loop: Loop, report: Report, sessions: Sequence[DebugSession]
     )
 
 
-def signals_of_attempt(
-    attempt: Attempt, report: Report, sessions: Sequence[DebugSession] = ()
-) -> OutcomeSignals | None:
-    """The signals of an attempt at a task, see `signals_of_loop`; its retries are its number - 1.
+def attempt_signals(attempt: Attempt, report: Report, sessions: Sequence[DebugSession] = ()) -> OutcomeSignals | None:
+    """The signals of an attempt at a task, see `loop_signals`; its retries are its number - 1.
 
     Its errors are those of the error log and of its debug sessions; without an error log at least the failed actions
     of its own log.
@@ -150,13 +148,13 @@ def signals_of_attempt(
     )
 
 
-def success_of_attempt(attempt: Attempt, report: Report) -> bool | None:
+def attempt_success(attempt: Attempt, report: Report) -> bool | None:
     """Success flag of the newest report on an attempt, else of its own outcome; None if unknown or partial."""
     own = None if attempt.outcome is Outcome.PARTIAL else _BY_OUTCOME.get(attempt.outcome)
     return _first(report.success, own)
 
 
-def signals_of_report(work_id: str, report: Report) -> OutcomeSignals | None:
+def report_signals(work_id: str, report: Report) -> OutcomeSignals | None:
     """The signals of something that only the event log knows."""
     return _signals(
         work_id,

@@ -23,7 +23,7 @@ _ID_SLUG: Final = re.compile(r"^(?:pat-(?:error|success|anti)|tmpl|pattern)-(?P<
 _NOT_SLUG: Final = re.compile(r"[^a-z0-9]+")
 _CHANGING: Final = re.compile(r"0x[0-9a-f]+|\d+|\s+", re.IGNORECASE)
 _SLUG_CHARS: Final = 60
-MOST_ALTERNATIVES: Final = 3
+MAX_ALTERNATIVES: Final = 3
 """Of so many a person can choose what to do instead."""
 _QUALITY_DROP: Final = 0.1
 """Quality (0..1) lost over a loop that counts as degradation."""
@@ -38,7 +38,7 @@ class Inversion(Struct, frozen=True, kw_only=True):
             (71% failure rate)`. Untrusted: it quotes the pattern.
         reason: The counts alone: `Failed 5/7 times (71% failure rate)`.
         failures, total: Raw counts of uses with a result.
-        failure_mode: One of (3)'s failure modes, see `failure_mode_of`.
+        failure_mode: One of (3)'s failure modes, see `detect_failure_mode`.
         why_it_fails: One line on what the failing loops show.
         better_alternative, better_pattern_id: The best success pattern that fits, "" if none does.
         source_loops: Ids of the loops in which it failed, oldest first.
@@ -90,7 +90,7 @@ def propose(
     content = pattern.description or pattern.title
     total = assessment.successes + assessment.failures
     failed = dict.fromkeys(seen.loop_id for seen in observations if seen.success is False and seen.loop_id)
-    mode, why = failure_mode_of([loops[id] for id in failed if id in loops])
+    mode, why = detect_failure_mode([loops[id] for id in failed if id in loops])
     proposal = Inversion(
         pattern_id=pattern.id,
         text=invert_text(content, assessment.failures, total, settings),
@@ -103,19 +103,19 @@ def propose(
         better_pattern_id="",
         source_loops=tuple(failed),
         lint=polarity_lint(content),
-        slug=slug_of(pattern.id),
+        slug=make_inversion_slug(pattern.id),
     )
     return proposal.instead(better)
 
 
-def slug_of(pattern_id: str) -> str:
+def make_inversion_slug(pattern_id: str) -> str:
     """The `<slug>` of an id such as `pat-error-<slug>-001`, safe to be part of a new one."""
     found = _ID_SLUG.match(pattern_id)
     slug = _NOT_SLUG.sub("-", (found["slug"] if found else pattern_id).lower()).strip("-")
     return slug[:_SLUG_CHARS].strip("-") or "pattern"
 
 
-def failure_mode_of(failing: Sequence[Loop]) -> tuple[str, str]:
+def detect_failure_mode(failing: Sequence[Loop]) -> tuple[str, str]:
     """(failure mode of (3), one line why) from the loops in which a pattern failed; the first that holds of:
 
     1. `repeated_same_error`: the same error text comes again, within a loop or in a second one.
@@ -160,11 +160,11 @@ class Alternatives:
                     self._by_key.setdefault(key, []).append((pattern, score))
 
     def best_for(self, pattern: Pattern) -> Pattern | None:
-        """The first of `few_for`; None if no pattern has anything in common."""
-        return next(iter(self.few_for(pattern)), None)
+        """The first of `alternatives_for`; None if no pattern has anything in common."""
+        return next(iter(self.alternatives_for(pattern)), None)
 
-    def few_for(self, pattern: Pattern) -> tuple[Pattern, ...]:
-        """Up to `MOST_ALTERNATIVES`: the one with most in common first, then the best score, then the first id."""
+    def alternatives_for(self, pattern: Pattern) -> tuple[Pattern, ...]:
+        """Up to `MAX_ALTERNATIVES`: the one with most in common first, then the best score, then the first id."""
         shared: Counter[str] = Counter()
         found: dict[str, tuple[Pattern, float]] = {}
         for key in _keys(pattern):
@@ -172,9 +172,7 @@ class Alternatives:
                 if other.id != pattern.id:
                     shared[other.id] += 1
                     found[other.id] = (other, score)
-        best = nsmallest(
-            MOST_ALTERNATIVES, found.values(), key=lambda item: (-shared[item[0].id], -item[1], item[0].id)
-        )
+        best = nsmallest(MAX_ALTERNATIVES, found.values(), key=lambda item: (-shared[item[0].id], -item[1], item[0].id))
         return tuple(other for other, _ in best)
 
 

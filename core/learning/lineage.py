@@ -58,7 +58,7 @@ def lineage(
     result where all of those have the same. One beyond these uses came upon the same and is not known to have used it.
     """
     words = _FAILURES if pattern.type is PatternType.ANTI else _RESULTS
-    iterations = {source.loop_id: source_iterations(pattern, source) for source in pattern.source_loops}
+    iterations = {source.loop_id: format_iterations(pattern, source) for source in pattern.source_loops}
     events = [
         _observed(seen, loops, words, iterations) for seen in observations if seen.source not in (TREND, AGGREGATE)
     ]
@@ -96,7 +96,7 @@ def _event(
     return LineageEvent(at=at, kind=kind, loop_id=loop_id, success=success, text=text, count=count)
 
 
-def source_iterations(pattern: Pattern, source: SourceLoop) -> str:
+def format_iterations(pattern: Pattern, source: SourceLoop) -> str:
     """What a source loop records of its iterations: `failed in iteration 12`, `took 3 iterations`; "" for nothing."""
     if source.iteration is None:
         return ""
@@ -152,7 +152,7 @@ def _unrecorded(pattern: Pattern, observations: Sequence[Observation], loops: Ma
             if anti:
                 result = True if source.iteration is not None else success
                 what = _FAILURES[result]
-            text = f"{_joined(what, source_iterations(pattern, source))}, known from the registry alone"
+            text = f"{_joined(what, format_iterations(pattern, source))}, known from the registry alone"
             events.append(_event(source.at, "applied", source.loop_id, result, text))
         else:
             events.append(_event(source.at, "merged", source.loop_id, text="found again"))

@@ -40,7 +40,7 @@ class LoopPatterns(Struct, frozen=True, kw_only=True):
         return list(dict.fromkeys(use.pattern_id for use in self.uses if use.kind != "injected"))
 
 
-def events_by_user(events: Iterable[Event]) -> dict[str, list[Event]]:
+def group_events_by_work(events: Iterable[Event]) -> dict[str, list[Event]]:
     """The events about patterns and injected reflections of loops and attempts, by the ID in the event."""
     found: dict[str, list[Event]] = {}
     for event in events:
@@ -50,7 +50,7 @@ def events_by_user(events: Iterable[Event]) -> dict[str, list[Event]]:
     return found
 
 
-def patterns_of_loop(
+def collect_loop_patterns(
     loop: Loop,
     entries: Sequence[InjectedUse],
     events: Sequence[Event],

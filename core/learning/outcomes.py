@@ -13,7 +13,7 @@ from core.base.formatting import decimal_text
 from core.base.text import plural
 from core.base.validation import check_amount, check_count, check_flag, check_text, check_texts
 from core.config.settings import LearningSettings
-from core.learning.decay import decayed_value, set_moment
+from core.learning.decay import decayed_value, normalize_time
 from core.records.events import Signals
 
 _DEFAULTS: Final = LearningSettings()
@@ -57,7 +57,7 @@ class OutcomeSignals(Signals, frozen=True, kw_only=True):
             check_text(getattr(self, field), field)
         check_flag(self.success, "success")
         check_texts(self.files_touched, "files_touched")
-        set_moment(self, "timestamp")
+        normalize_time(self, "timestamp")
         if self.duration_ms is not None:
             check_amount(self.duration_ms, "duration_ms", _MAX_DURATION_MS)
         if self.error_count is not None:

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 
 from core.base.text import plural, visible_line
-from core.learning.aggregate_evidence import AGGREGATE, TREND, Counts, claimed_rate, growing_trend, rounded
+from core.learning.aggregate_evidence import AGGREGATE, TREND, Counts, claimed_rate, rounded, usable_trend
 from core.learning.evidence import is_later
 from core.records.events import Observation
 from core.records.findings import Finding, Severity
@@ -42,7 +42,7 @@ def reconcile(
             "future-time",
             f"evidence is dated in the future ({when}); it counts as of now",
         )
-    if len(growing_trend(pattern)) < len(pattern.trend):
+    if len(usable_trend(pattern)) < len(pattern.trend):
         message = "a snapshot is incomplete or does not grow; it is left out"
         note("/effectiveness_trend", Severity.WARNING, "bad-trend", message)
     seen_ids: set[str] = set()

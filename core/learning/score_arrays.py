@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from core.learning.aggregate_evidence import claimed_rate, counted_successes
+from core.learning.aggregate_evidence import claimed_rate, successes_from_rate
 from core.records.events import Observation
 from core.records.patterns import Pattern, RecordedCounts
 
@@ -52,7 +52,7 @@ class Columns:
     later_good: Ints
     """Results since the pin."""
     later_bad: Ints
-    inversion_waits: Flags
+    inversion_pending: Flags
     snoozed_until: Floats
     """Epoch seconds; -inf without a snooze."""
     quarantined: Flags
@@ -88,7 +88,7 @@ class Columns:
             pin_stale=zeros(np.bool_),
             later_good=zeros(np.int64),
             later_bad=zeros(np.int64),
-            inversion_waits=zeros(np.bool_),
+            inversion_pending=zeros(np.bool_),
             snoozed_until=np.full(size, -np.inf),
             quarantined=zeros(np.bool_),
             held=zeros(np.bool_),
@@ -101,7 +101,7 @@ class Columns:
         self.pin[rows] = NO_PIN
         self.pin_stale[rows] = False
         self.later_good[rows] = self.later_bad[rows] = 0
-        self.inversion_waits[rows] = False
+        self.inversion_pending[rows] = False
         self.snoozed_until[rows] = -np.inf
         self.quarantined[rows] = self.held[rows] = self.blocked[rows] = False
 
@@ -204,7 +204,7 @@ def shown_rate(recorded_counts: RecordedCounts, successes: int, failures: int, e
         claimed is None
         and rate is not None
         and recorded_counts.uses == total
-        and successes == counted_successes(rate, total)
+        and successes == successes_from_rate(rate, total)
     ):
         return rate
     return successes / total

@@ -23,7 +23,7 @@ from core.learning.assessment import HELD, HUMAN, INVERSION, QUARANTINE, RULE, A
 from core.learning.bursts import Burst
 from core.learning.calendar import change_within, next_change
 from core.learning.decay import SECONDS_PER_DAY
-from core.learning.evidence_inputs import Inputs, SetAside
+from core.learning.evidence_inputs import IgnoredReport, Inputs
 from core.learning.inversion_proposals import Alternatives, Inversion, propose
 from core.learning.inversion_rules import inversion_triggered
 from core.learning.loop_patterns import LoopPatterns
@@ -119,7 +119,7 @@ class Scoreboard:
             board.__dict__["interval"] = self.interval
         return board
 
-    def judges_as(self, other: Scoreboard) -> bool:
+    def has_same_evidence(self, other: Scoreboard) -> bool:
         """Whether it goes by the very same evidence on the same patterns, if perhaps at another time."""
         return self._columns is other._columns
 
@@ -225,7 +225,7 @@ class Scoreboard:
                 return
             if verdict.verdict == "snoozed" and verdict.is_snoozed(self.now, int(columns.uses[row])):
                 columns.snoozed_until[row] = math.inf if verdict.until is None else verdict.until.timestamp()
-        columns.inversion_waits[row] = True
+        columns.inversion_pending[row] = True
 
     # What does not depend on the time.
 
@@ -381,20 +381,20 @@ class Scoreboard:
         return self.effectiveness * self.multiplier
 
     @property
-    def inversion_waits(self) -> Flags:
+    def inversion_pending(self) -> Flags:
         """Patterns that no loop gets until somebody has given a verdict on their inversion, snoozed ones too."""
-        return self._columns.inversion_waits
+        return self._columns.inversion_pending
 
     @cached_property
     def inversion_due(self) -> Flags:
         """Patterns with an open proposal to invert them, snoozed ones not."""
-        return self._columns.inversion_waits & (self._columns.snoozed_until <= self.now.timestamp())
+        return self._columns.inversion_pending & (self._columns.snoozed_until <= self.now.timestamp())
 
     @cached_property
     def injectable(self) -> Flags:
         """Neither deprecated, nor in quarantine, nor waiting for a verdict on its inversion, nor without an ID."""
         allowed: Flags = (self.state_codes != CODES[Maturity.DEPRECATED]) & ~self._columns.unnamed
-        return allowed & ~self._columns.quarantined & ~self._columns.inversion_waits
+        return allowed & ~self._columns.quarantined & ~self._columns.inversion_pending
 
     # One pattern.
 
@@ -431,7 +431,7 @@ class Scoreboard:
             decided_by = HUMAN
         elif quarantined:
             decided_by = HELD if columns.held[row] else QUARANTINE
-        elif columns.inversion_waits[row]:
+        elif columns.inversion_pending[row]:
             decided_by = INVERSION
         return Assessment(
             pattern_id=pattern_id,
@@ -480,11 +480,11 @@ class Scoreboard:
         self.row(pattern_id)
         return self._inputs.observations(self._patterns[pattern_id])
 
-    def observations_as(self, pattern: Pattern) -> tuple[Observation, ...]:
+    def observations_of_record(self, pattern: Pattern) -> tuple[Observation, ...]:
         """What the evidence on a pattern would be, were its record this one."""
         return self._inputs.observations(pattern)
 
-    def set_aside(self, pattern_id: str) -> tuple[SetAside, ...]:
+    def set_aside(self, pattern_id: str) -> tuple[IgnoredReport, ...]:
         """The harmful marks on one pattern that do not count: held, or revoked by a decision."""
         return self._inputs.set_aside(pattern_id)
 
@@ -518,7 +518,7 @@ class Scoreboard:
         """Ids of all loops and attempts that have an `outcome`."""
         return self._inputs.finished()
 
-    def later_results(self, pattern_id: str) -> tuple[int, int]:
+    def results_since_pin(self, pattern_id: str) -> tuple[int, int]:
         """(successes, failures) since the pattern was pinned; (0, 0) without a pin."""
         row = self.row(pattern_id)
         return int(self._columns.later_good[row]), int(self._columns.later_bad[row])
@@ -544,7 +544,7 @@ class Scoreboard:
 
     def alternatives(self, pattern_id: str) -> tuple[Pattern, ...]:
         """What to do instead of a pattern, best first; the first is in its `proposal`."""
-        return self._alternatives.few_for(self._patterns[self.ids[self.row(pattern_id)]])
+        return self._alternatives.alternatives_for(self._patterns[self.ids[self.row(pattern_id)]])
 
     @cached_property
     def _alternatives(self) -> Alternatives:

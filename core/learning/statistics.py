@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from core.base.text import plural
 
-MOST_NEEDED: Final = 10_000
+MAX_REQUIRED: Final = 10_000
 """Beyond so many more cases nobody waits for an answer."""
 
 
@@ -53,8 +53,8 @@ def percent(part: int, whole: int) -> int:
     return (200 * part + whole) // (2 * whole) if whole else 0
 
 
-def needed_to_tell(difference: float, variance: float, level: float, power: float) -> int:
-    """Cases of each kind after which a difference like this shows; twice `MOST_NEEDED` where it takes more.
+def required_cases(difference: float, variance: float, level: float, power: float) -> int:
+    """Cases of each kind after which a difference like this shows; twice `MAX_REQUIRED` where it takes more.
 
     Args:
         difference: Of the averages of two kinds.
@@ -66,7 +66,7 @@ def needed_to_tell(difference: float, variance: float, level: float, power: floa
 
     quantiles = float(ndtri((1 + level) / 2)) + float(ndtri(power))
     cases = 2 * variance * quantiles**2 / difference**2 if difference else math.inf
-    return 2 * MOST_NEEDED if cases > 2 * MOST_NEEDED else math.ceil(cases)
+    return 2 * MAX_REQUIRED if cases > 2 * MAX_REQUIRED else math.ceil(cases)
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -89,8 +89,8 @@ class Difference(Struct, frozen=True, kw_only=True):
         return self.low is not None and self.needed == 0
 
 
-def cannot_tell(needed: int, noun: str) -> str:
+def format_inconclusive(needed: int, noun: str) -> str:
     """That a comparison does not tell, and about how many more cases of each kind it would take."""
-    if needed > MOST_NEEDED:
-        return f"cannot tell (needs more than {MOST_NEEDED:,} more {noun}s of each kind)"
+    if needed > MAX_REQUIRED:
+        return f"cannot tell (needs more than {MAX_REQUIRED:,} more {noun}s of each kind)"
     return f"cannot tell (needs about {plural(needed, f'more {noun}')} of each kind)"

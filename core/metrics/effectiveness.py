@@ -21,7 +21,7 @@ from core.learning.aggregate_evidence import rounded
 from core.learning.loop_patterns import loops_with_reflections
 from core.learning.scoreboard import Scoreboard
 from core.learning.states import STATES
-from core.learning.statistics import Difference, cannot_tell, needed_to_tell
+from core.learning.statistics import Difference, format_inconclusive, required_cases
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.snapshot import Snapshot
@@ -103,7 +103,7 @@ class Comparison(Difference, frozen=True, kw_only=True):
         """`-2.0 iterations`, or what it would take to tell."""
         if self.tells and self.difference is not None:
             return f"{self.difference:+.1f} iterations"
-        return cannot_tell(self.needed, "loop")
+        return format_inconclusive(self.needed, "loop")
 
 
 def effectiveness(snapshot: Snapshot, board: Scoreboard, now: datetime) -> EffectivenessMetrics:
@@ -198,7 +198,7 @@ def compare(groups: Iterable[Group], settings: Settings) -> Comparison:
     low, high = having - lacking - half, having - lacking + half
     if low > 0 or high < 0:
         return replace(told, low=low, high=high)
-    enough = needed_to_tell(having - lacking, variance, settings.interval_level, settings.power)
+    enough = required_cases(having - lacking, variance, settings.interval_level, settings.power)
     return replace(told, low=low, high=high, needed=max(enough - fewest, 1))
 
 

@@ -262,7 +262,7 @@ class Reader:
         seen a little later.
         """
         other = delta.patterns or delta.events or delta.decisions or delta.debug_sessions or delta.escalations
-        return bool(other) or not board.judges_as(self._view.board) or abs(now - self._asked_at) >= _ASKED_FOR
+        return bool(other) or not board.has_same_evidence(self._view.board) or abs(now - self._asked_at) >= _ASKED_FOR
 
     def _queue(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> tuple[ReviewItem, ...]:
         self._asked_at = now

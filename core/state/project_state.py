@@ -16,7 +16,7 @@ from core.base.text import visible_line
 from core.config.settings import InjectionSettings, Settings
 from core.debug_memory.escalation_status import EscalatedSession, find_recent_escalations
 from core.debug_memory.index import DebugIndex, LazyDebugIndex
-from core.learning.bursts import burst_text
+from core.learning.bursts import format_burst
 from core.learning.explanation import Explanation, explain
 from core.learning.inversion_proposals import Inversion
 from core.learning.lineage import LineageEvent, lineage
@@ -190,7 +190,7 @@ class ProjectState:
                 "",
                 Severity.WARNING,
                 "burst",
-                burst_text(burst),
+                format_burst(burst),
             )
             for burst in self.board.bursts
         )

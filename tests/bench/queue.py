@@ -109,7 +109,7 @@ class World:
             "hindsight": np.argsort(-self.spared, kind="stable"),
         }
         # Whether to warn of a pattern is another question, with another gain, whoever asks it.
-        return {name: rows[~board.inversion_waits[rows]] for name, rows in orders.items()}
+        return {name: rows[~board.inversion_pending[rows]] for name, rows in orders.items()}
 
 
 def spared(rates: Rates, size: int, seeds: Sequence[int], reviews: Sequence[int] = REVIEWS) -> dict[str, list[float]]:

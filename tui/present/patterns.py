@@ -10,8 +10,8 @@ from textual.content import Content
 
 from core.base.formatting import decimal_text
 from core.base.text import plural, visible, visible_line
-from core.learning.explanation import worths
-from core.learning.lineage import LineageEvent, source_iterations
+from core.learning.explanation import decayed_weight
+from core.learning.lineage import LineageEvent, format_iterations
 from core.learning.scoreboard import Assessment
 from core.records.decisions import TURNS, Decision
 from core.records.events import Observation
@@ -270,7 +270,7 @@ def body(pattern: Pattern) -> list[Content]:
     code("Diff", pattern.diff_pattern)
     for name, stands_for in pattern.placeholders:
         lines.append(labelled(f"  {{{{{visible_line(name, 40)}}}}}", stands_for))
-    sources = ((source.loop_id, source_iterations(pattern, source)) for source in pattern.source_loops)
+    sources = ((source.loop_id, format_iterations(pattern, source)) for source in pattern.source_loops)
     items("Source loops", [f"{loop_id}: {iterations}" for loop_id, iterations in sources if iterations])
     text("Inverted from", pattern.inverted_from)
     text("Related", ", ".join(pattern.related))
@@ -320,7 +320,7 @@ def _observation_lines(view: ProjectState, seen: Observation, glyphs: Glyphs) ->
     count = f" x{seen.count:,}" if seen.count > 1 else ""
     worth = ""
     if seen.success is not None:
-        new, today = worths(seen, view.now, view.settings.maturity)
+        new, today = decayed_weight(seen, view.now, view.settings.maturity)
         worth = f"{new:,.3g} {glyphs.arrow} {decimal_text(today)}"
     lines = [
         Content.assemble(

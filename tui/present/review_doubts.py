@@ -36,7 +36,7 @@ def standing(view: ProjectState, item: ReviewItem, glyphs: Glyphs) -> list[Conte
         Content.assemble(("By evidence: ", "$quiet"), state_mark(assessment.computed, glyphs)),
     ]
     if pin is not None:
-        since_good, since_bad = view.board.later_results(item.subject)
+        since_good, since_bad = view.board.results_since_pin(item.subject)
         lines += [
             labelled("Decided", f"{moment_text(pin.at, view.now)} by {pin.by}"),
             labelled("Reason given", pin.reason or "none"),

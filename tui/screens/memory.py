@@ -18,7 +18,7 @@ from core.episodes.attempt_state import Condition, condition_of
 from core.episodes.history import AttemptDetail, read_attempt
 from core.episodes.improvement import Improvement, improvement
 from core.episodes.loop_links import Coverage, coverage
-from core.learning.finished_work import reports_of
+from core.learning.finished_work import collect_reports
 from core.queries.filter_parser import Query
 from core.queries.memory_filter import MEMORY_FIELDS, MemoryCatalog
 from core.queries.memory_links import MemoryLinks, Remembered
@@ -348,7 +348,7 @@ class MemoryScreen(CrossLinks, ListScreen):
         """How retries do and which loops have a task, worked out once a snapshot."""
         snapshot = self.view.snapshot
         if self._measured is None or self._measured[0] != snapshot.number:
-            reports = reports_of(snapshot.events)
+            reports = collect_reports(snapshot.events)
             reflections = snapshot.reflections.values()
             better = improvement(snapshot.attempts.values(), reflections, reports, self.view.settings)
             covered = coverage(snapshot.tasks, snapshot.memory_tasks, snapshot.loops)

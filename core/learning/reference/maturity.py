@@ -14,7 +14,7 @@ from core.base.prompt_text import escape_line
 from core.base.text import visible_line
 from core.base.validation import check_amount, check_count, check_text, format_value
 from core.config.settings import InjectionSettings, MaturitySettings
-from core.learning.decay import moment, set_moment
+from core.learning.decay import moment, normalize_time
 from core.learning.states import Result, decayed_counts, parse_state, state_of
 from core.learning.statistics import percent
 from core.records.patterns import Maturity
@@ -44,7 +44,7 @@ class MaturityFeedback(Struct, frozen=True, kw_only=True):
         check_text(self.pattern_id, "pattern_id")
         if self.type not in ("helpful", "harmful"):
             raise BadInput(f"type must be helpful or harmful, not {format_value(self.type)}")
-        set_moment(self, "timestamp")
+        normalize_time(self, "timestamp")
         check_amount(self.weight, "weight", 1)
 
     @property
@@ -94,9 +94,9 @@ class PatternMaturity(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         check_text(self.pattern_id, "pattern_id")
         check_text(self.reason, "reason")
-        set_moment(self, "as_of")
+        normalize_time(self, "as_of")
         for field in ("last_validated", "promoted_at", "deprecated_at"):
-            set_moment(self, field, optional=True)
+            normalize_time(self, field, optional=True)
         force_setattr(self, "state", parse_state(self.state, "state"))
         if self.pin is not None:
             force_setattr(self, "pin", parse_state(self.pin, "pin"))

@@ -13,7 +13,7 @@ from core.base.errors import BadInput
 from core.base.prompt_text import escape_line
 from core.base.validation import check_amount, check_count, check_flag, check_text, check_texts, format_value
 from core.config.settings import AntiPatternSettings, InjectionSettings
-from core.learning.decay import moment, set_moment
+from core.learning.decay import moment, normalize_time
 from core.learning.inversion_rules import counts_text, inversion_triggered, warning_text
 from core.learning.statistics import percent
 
@@ -60,8 +60,8 @@ class ObservedPattern(Struct, frozen=True, kw_only=True):
         check_count(self.success_count, "success_count")
         check_count(self.failure_count, "failure_count")
         check_flag(self.is_negative, "is_negative")
-        set_moment(self, "created_at", optional=True)
-        set_moment(self, "updated_at", optional=True)
+        normalize_time(self, "created_at", optional=True)
+        normalize_time(self, "updated_at", optional=True)
         if self.is_negative or self.kind == "anti_pattern":
             force_setattr(self, "kind", "anti_pattern")
             force_setattr(self, "is_negative", True)

@@ -9,7 +9,7 @@ from typing import Final
 from core.base.formatting import format_day
 from core.base.text import plural, visible_line
 from core.debug_memory.escalation_status import EscalatedSession
-from core.learning.bursts import burst_text
+from core.learning.bursts import format_burst
 from core.review.messages import call_text, stuck_text
 from core.review.priority import Scales
 from core.review.reading_time import seconds
@@ -30,7 +30,7 @@ def bursts(scales: Scales) -> Iterator[ReviewItem]:
             burst.source,
             question=f"Discard {plural(count, 'suspicious failure report')} of {{}}?",
             this="this loop",
-            reason=burst_text(burst),
+            reason=format_burst(burst),
             place="",
             stake=sum(scales.either(id) for id in burst.patterns if id in scales.board) / 2,
             seconds=seconds(BURST, 0, count),

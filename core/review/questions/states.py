@@ -85,7 +85,7 @@ _NOUNS: Final = {Maturity.PROVEN: "promotion", Maturity.DEPRECATED: "deprecation
 
 
 def _contradicted(scales: Scales, pattern_id: str, pin: Pin) -> ReviewItem:
-    good, bad = scales.board.later_results(pattern_id)
+    good, bad = scales.board.results_since_pin(pattern_id)
     words = ("right", "wrong") if scales.is_warning(pattern_id) else ("succeeded", "failed")
     against, word = (good, words[0]) if pin.state is Maturity.DEPRECATED else (bad, words[1])
     total = good + bad
@@ -125,7 +125,7 @@ def borderline(scales: Scales, asked: Set[str]) -> Iterator[ReviewItem]:
     worse = state_codes(board.helpful, board.harmful + 1.0, maturity)
     later = board.rescored(board.now + timedelta(days=settings.review.soon_days)).computed_codes
     wrong = np.where(stakes.kept_out, 1.0 - stakes.chance, stakes.chance)
-    undecided: Flags = ~(board.pinned | board.quarantined | board.inversion_waits) & (board.uses > 0)
+    undecided: Flags = ~(board.pinned | board.quarantined | board.inversion_pending) & (board.uses > 0)
     undecided[board.rows_of(id for id in asked if id in board)] = False
     on_border = (better != now) | (worse != now) | (later != now) | (wrong >= settings.review.doubt)
     rows = np.flatnonzero(undecided & on_border)

@@ -19,7 +19,7 @@ from core.episodes.improvement import (
     improvement,
     points,
 )
-from core.learning.finished_work import Report, reports_of
+from core.learning.finished_work import Report, collect_reports
 from core.project.index import Library
 from core.records.episodes import Attempt
 from core.records.events import Event
@@ -101,7 +101,7 @@ def test_what_has_not_come_out_is_left_out_and_counted() -> None:
 
 def test_a_report_on_an_attempt_counts_before_its_files() -> None:
     failed = Event(id="e1", at=NOW, kind="outcome", loop_id="t.1", success=False)
-    found = improvement([attempt(1)], (), reports_of([failed]), SETTINGS)
+    found = improvement([attempt(1)], (), collect_reports([failed]), SETTINGS)
     assert counts(found)[0] == (0, 1)
 
 

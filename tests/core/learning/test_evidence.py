@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.learning.aggregate_evidence import MAX_COUNT
-from core.learning.evidence import discoverers, observations_of, uses_by_pattern
+from core.learning.evidence import collect_observations, discoverers, group_uses_by_pattern
 from core.records.events import Event, Observation
 from core.records.loops import ExtractedPattern, InjectedUse, Loop
 from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLoop, TrendPoint
@@ -44,8 +44,10 @@ def counts(observations: tuple[Observation, ...]) -> tuple[int, int, int, int]:
 
 
 def test_the_documents_examples_come_out_exactly() -> None:
-    uses = uses_by_pattern(example_loops().values())
-    found = {id: counts(observations_of(pattern, uses.get(id, ())))[:3] for id, pattern in example_patterns().items()}
+    uses = group_uses_by_pattern(example_loops().values())
+    found = {
+        id: counts(collect_observations(pattern, uses.get(id, ())))[:3] for id, pattern in example_patterns().items()
+    }
     assert found[NULL_CHECK_015] == (3, 1, 4)
     assert found[TYPE_MISMATCH] == (17, 1, 18)
     assert found[NULL_CHECK_001] == (11, 1, 12)
@@ -54,8 +56,8 @@ def test_the_documents_examples_come_out_exactly() -> None:
 
 
 def test_the_null_check_by_source_and_date() -> None:
-    uses = uses_by_pattern(example_loops().values())[NULL_CHECK_015]
-    seen = observations_of(example_patterns()[NULL_CHECK_015], uses)
+    uses = group_uses_by_pattern(example_loops().values())[NULL_CHECK_015]
+    seen = collect_observations(example_patterns()[NULL_CHECK_015], uses)
     assert [(one.kind, one.source, one.success, one.derived) for one in seen] == [
         ("discovered", "discovery", True, False),
         ("applied", "loop", True, False),
@@ -67,10 +69,10 @@ def test_the_null_check_by_source_and_date() -> None:
 
 
 def test_trend_snapshots_date_what_nobody_recorded() -> None:
-    uses = uses_by_pattern(example_loops().values())[TYPE_MISMATCH]
+    uses = group_uses_by_pattern(example_loops().values())[TYPE_MISMATCH]
     trend = [
         (one.at, one.success, one.count)
-        for one in observations_of(example_patterns()[TYPE_MISMATCH], uses)
+        for one in collect_observations(example_patterns()[TYPE_MISMATCH], uses)
         if one.source == "trend"
     ]
     # The discovery explains the first snapshot, the recorded use one of the last.
@@ -88,7 +90,7 @@ def test_injected_applied_and_successful_are_three_facts() -> None:
         (loop, use(ID, None, iteration=2)),
         (loop, use(ID, False, iteration=3)),
     ]
-    assert counts(observations_of(make_pattern(), uses)) == (0, 1, 2, 1)
+    assert counts(collect_observations(make_pattern(), uses)) == (0, 1, 2, 1)
 
 
 def test_the_same_use_told_twice_counts_once() -> None:
@@ -100,7 +102,7 @@ def test_the_same_use_told_twice_counts_once() -> None:
         event(3, "outcome", days_ago(1), loop_id="a-uuid", success=True),
         event(3, "outcome", days_ago(1), loop_id="a-uuid", success=True),
     ]
-    assert counts(observations_of(make_pattern(), uses, events)) == (1, 0, 1, 0)
+    assert counts(collect_observations(make_pattern(), uses, events)) == (1, 0, 1, 0)
 
 
 def test_the_event_log_outweighs_the_loop_and_the_newest_result_stands() -> None:
@@ -109,33 +111,33 @@ def test_the_event_log_outweighs_the_loop_and_the_newest_result_stands() -> None
         event(1, "applied", days_ago(3), loop_id="a", iteration=2, success=True),
         event(2, "feedback", days_ago(2), loop_id="a", iteration=2, success=False, weight=0.5),
     ]
-    (seen,) = observations_of(make_pattern(), uses, events)
+    (seen,) = collect_observations(make_pattern(), uses, events)
     assert (seen.source, seen.success, seen.weight) == ("event-log", False, 0.5)
 
 
 def test_a_loop_fills_in_the_result_that_the_event_log_leaves_open() -> None:
     uses = [(Loop(id="a"), use(ID, False))]
-    (seen,) = observations_of(make_pattern(), uses, [event(1, "applied", days_ago(3), loop_id="a")])
+    (seen,) = collect_observations(make_pattern(), uses, [event(1, "applied", days_ago(3), loop_id="a")])
     assert (seen.source, seen.success, seen.at) == ("event-log", False, days_ago(3))
 
 
 def test_injecting_again_into_a_loop_does_not_freshen_what_it_did_before() -> None:
     uses = [(Loop(id="a", ended_at=days_ago(90)), use(ID, True, iteration=4))]
-    (seen,) = observations_of(make_pattern(), uses, [event(1, "injected", days_ago(0), loop_id="a")])
+    (seen,) = collect_observations(make_pattern(), uses, [event(1, "injected", days_ago(0), loop_id="a")])
     assert (seen.kind, seen.success, seen.at, seen.source) == ("applied", True, days_ago(90), "loop")
 
 
 def test_of_two_entries_for_one_use_the_failure_counts() -> None:
     loop = Loop(id="a", ended_at=days_ago(1))
     uses = [(loop, use(ID, True, iteration=1)), (loop, use(ID, False, iteration=1))]
-    assert counts(observations_of(make_pattern(), uses)) == (0, 1, 1, 0)
-    assert counts(observations_of(make_pattern(), uses[::-1])) == (0, 1, 1, 0)
+    assert counts(collect_observations(make_pattern(), uses)) == (0, 1, 1, 0)
+    assert counts(collect_observations(make_pattern(), uses[::-1])) == (0, 1, 1, 0)
 
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, float("nan")])
 def test_an_event_without_weight_does_not_count(weight: float) -> None:
     events = [event(1, "feedback", days_ago(1), success=False, weight=weight)]
-    assert observations_of(make_pattern(), (), events) == ()
+    assert collect_observations(make_pattern(), (), events) == ()
 
 
 def test_a_use_is_dated_by_the_most_exact_time_there_is() -> None:
@@ -144,7 +146,7 @@ def test_a_use_is_dated_by_the_most_exact_time_there_is() -> None:
 
     def dates(pattern: Pattern, loop: Loop, *entries: InjectedUse) -> list[object]:
         uses = [(loop, entry) for entry in entries]
-        return [seen.at for seen in observations_of(pattern, uses) if seen.source == "loop"]
+        return [seen.at for seen in collect_observations(pattern, uses) if seen.source == "loop"]
 
     # A source loop is listed when it first applies the pattern; later uses have the time of their iteration.
     twice = use(ID, True, iteration=1, at=days_ago(8)), use(ID, True, iteration=2, at=days_ago(4))
@@ -159,13 +161,13 @@ def test_a_use_is_dated_by_the_most_exact_time_there_is() -> None:
 
 def test_the_discovering_loop_counts_once() -> None:
     pattern = make_pattern(source_loops=(source("a", days_ago(9)),), recorded_counts=recorded_counts(1, 0))
-    assert counts(observations_of(pattern)) == (1, 0, 1, 0)
+    assert counts(collect_observations(pattern)) == (1, 0, 1, 0)
     loop = Loop(id="a", ended_at=days_ago(8))
-    assert counts(observations_of(pattern, [(loop, use(ID, True))])) == (1, 0, 1, 0)
+    assert counts(collect_observations(pattern, [(loop, use(ID, True))])) == (1, 0, 1, 0)
     later = use(ID, True, at=days_ago(8))
-    assert counts(observations_of(pattern, [(loop, later)])) == (2, 0, 2, 0)
+    assert counts(collect_observations(pattern, [(loop, later)])) == (2, 0, 2, 0)
     extracted = event(1, "extracted", days_ago(9), loop_id="a")
-    assert counts(observations_of(pattern, (), [extracted])) == (1, 0, 1, 0)
+    assert counts(collect_observations(pattern, (), [extracted])) == (1, 0, 1, 0)
 
 
 def test_first_discovered_says_which_source_loop_discovered() -> None:
@@ -173,23 +175,23 @@ def test_first_discovered_says_which_source_loop_discovered() -> None:
         source_loops=(source("later", days_ago(3)), source("first", days_ago(9))),
         first_discovered=days_ago(9),
     )
-    assert [seen.loop_id for seen in observations_of(pattern)] == ["first"]
+    assert [seen.loop_id for seen in collect_observations(pattern)] == ["first"]
 
 
 def test_a_loop_that_extracted_it_discovers_a_pattern_without_source_loops() -> None:
     loop = Loop(id="a", ended_at=days_ago(4), extracted=(ExtractedPattern(pattern_id=ID),))
-    (seen,) = observations_of(make_pattern(), discoverer=discoverers([loop])[ID])
+    (seen,) = collect_observations(make_pattern(), discoverer=discoverers([loop])[ID])
     assert (seen.kind, seen.loop_id, seen.at, seen.success) == ("discovered", "a", days_ago(4), True)
 
 
 def test_a_record_that_claims_nothing_but_failures_refutes_its_discovery() -> None:
     pattern = make_pattern(source_loops=(source("a"),), recorded_counts=RecordedCounts(rate=0.0, uses=3))
-    assert counts(observations_of(pattern)) == (0, 3, 3, 0)
+    assert counts(collect_observations(pattern)) == (0, 3, 3, 0)
 
 
 def test_a_success_pattern_found_in_a_failing_loop_starts_with_a_failure() -> None:
     pattern = make_pattern(source_loops=(SourceLoop(loop_id="a", outcome="failure"),))
-    assert counts(observations_of(pattern)) == (0, 1, 1, 0)
+    assert counts(collect_observations(pattern)) == (0, 1, 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +217,7 @@ def test_a_success_pattern_found_in_a_failing_loop_starts_with_a_failure() -> No
     ],
 )
 def test_claims(made: RecordedCounts, expected: tuple[int, int, int]) -> None:
-    observations = observations_of(make_pattern(recorded_counts=made))
+    observations = collect_observations(make_pattern(recorded_counts=made))
     assert counts(observations)[:3] == expected
     assert len(observations) <= 3
 
@@ -227,7 +229,7 @@ def test_unrecorded_uses_of_an_anti_pattern_are_dated_by_the_newest_time_it_has(
         recorded_counts=recorded_counts(5, 2),
         source_loops=(source("a", days_ago(9)), source("b", days_ago(3))),
     )
-    assert {seen.at for seen in observations_of(pattern) if seen.source == "aggregate"} == {days_ago(3)}
+    assert {seen.at for seen in collect_observations(pattern) if seen.source == "aggregate"} == {days_ago(3)}
 
 
 def test_a_trend_that_goes_back_or_lies_changes_no_total() -> None:
@@ -238,13 +240,21 @@ def test_a_trend_that_goes_back_or_lies_changes_no_total() -> None:
         TrendPoint(at=None, rate=0.5, sample_size=100),
         TrendPoint(at=days_ago(6), rate=None, sample_size=100),
     )
-    assert counts(observations_of(make_pattern(trend=trend, recorded_counts=recorded_counts(4, 1))))[:3] == (4, 1, 5)
-    assert counts(observations_of(make_pattern(trend=trend)))[:3] == (4, 1, 5)
+    assert counts(collect_observations(make_pattern(trend=trend, recorded_counts=recorded_counts(4, 1))))[:3] == (
+        4,
+        1,
+        5,
+    )
+    assert counts(collect_observations(make_pattern(trend=trend)))[:3] == (4, 1, 5)
 
 
 def test_a_trend_beyond_the_claim_counts() -> None:
     trend = (TrendPoint(at=days_ago(9), rate=0.5, sample_size=10),)
-    assert counts(observations_of(make_pattern(trend=trend, recorded_counts=recorded_counts(2, 0))))[:3] == (5, 5, 10)
+    assert counts(collect_observations(make_pattern(trend=trend, recorded_counts=recorded_counts(2, 0))))[:3] == (
+        5,
+        5,
+        10,
+    )
 
 
 _IDS = st.sampled_from(["a", "b", "c"])
@@ -292,8 +302,8 @@ def test_no_use_is_ever_counted_twice(
         event(number, kind, when, loop_id=loop_id, success=success, iteration=iteration)  # type: ignore[arg-type]
         for number, (kind, when, loop_id, success, iteration) in enumerate(logged)
     ]
-    uses = uses_by_pattern(loops).get(ID, [])
-    seen = observations_of(pattern, uses, events)
+    uses = group_uses_by_pattern(loops).get(ID, [])
+    seen = collect_observations(pattern, uses, events)
     recorded = [one for one in seen if one.source not in ("trend", "aggregate")]
     slots = Counter((one.loop_id, one.iteration, one.kind == "discovered") for one in recorded if one.loop_id)
     assert max(slots.values(), default=1) == 1
@@ -310,12 +320,12 @@ def test_no_use_is_ever_counted_twice(
     assert known <= total <= max(claimed, known - pending) + pending
     assert all(one.count > 0 for one in seen)
     # The order of what is read does not matter.
-    again = observations_of(pattern, uses[::-1], events[::-1])
+    again = collect_observations(pattern, uses[::-1], events[::-1])
     assert counts(again) == counts(seen)
 
 
 def test_events_of_other_kinds_are_no_evidence() -> None:
-    assert observations_of(make_pattern(), (), [Event(id="x", at=NOW, kind="unheard-of", success=True)]) == ()
+    assert collect_observations(make_pattern(), (), [Event(id="x", at=NOW, kind="unheard-of", success=True)]) == ()
 
 
 @settings(deadline=None, max_examples=50)
@@ -325,14 +335,14 @@ def test_what_happens_after_the_last_use_that_a_registry_counts_is_new(
 ) -> None:
     pattern = make_pattern(recorded_counts=recorded_counts(good, bad), last_used=days_ago(days))
     events = [event(n, "applied", NOW, loop_id=f"new{n}", success=success) for n, success in enumerate(later)]
-    found = counts(observations_of(pattern, (), events))
+    found = counts(collect_observations(pattern, (), events))
     assert found[:2] == (good + sum(later), bad + len(later) - sum(later))
 
 
 def test_what_happened_up_to_the_last_use_is_among_what_the_registry_counts() -> None:
     pattern = make_pattern(recorded_counts=recorded_counts(7, 3), last_used=NOW)
     for when in (days_ago(5), NOW, NOW + timedelta(seconds=60)):
-        found = counts(observations_of(pattern, (), [event(1, "applied", when, loop_id="x", success=False)]))
+        found = counts(collect_observations(pattern, (), [event(1, "applied", when, loop_id="x", success=False)]))
         assert found == (7, 3, 10, 0)
     after = event(1, "applied", NOW + timedelta(seconds=61), loop_id="x", success=False)
-    assert counts(observations_of(pattern, (), [after])) == (7, 4, 11, 0)
+    assert counts(collect_observations(pattern, (), [after])) == (7, 4, 11, 0)

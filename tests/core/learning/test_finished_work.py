@@ -9,11 +9,11 @@ import pytest
 
 from core.learning.finished_work import (
     Report,
-    reports_of,
-    signals_of_attempt,
-    signals_of_loop,
-    signals_of_report,
-    success_of_attempt,
+    attempt_signals,
+    attempt_success,
+    collect_reports,
+    loop_signals,
+    report_signals,
 )
 from core.learning.outcomes import OutcomeSignals
 from core.records.debug_sessions import DebugSession, Execution, Failure
@@ -38,13 +38,13 @@ def told(signals: OutcomeSignals | None) -> OutcomeSignals:
 
 
 def test_a_loop_tells_duration_errors_and_retries() -> None:
-    found = told(signals_of_loop(loop(LoopStatus.COMPLETED, FAILED, FAILED, PASSED), NOTHING))
+    found = told(loop_signals(loop(LoopStatus.COMPLETED, FAILED, FAILED, PASSED), NOTHING))
     assert (found.success, found.duration_ms, found.error_count, found.retry_count) == (True, 720_000, 2, 2)
     assert (found.timestamp, found.files_touched) == (NOW, ("src/a.ts",))
 
 
 def test_a_failed_last_iteration_is_an_error_but_no_retry() -> None:
-    found = told(signals_of_loop(loop(LoopStatus.FAILED, PASSED, FAILED), NOTHING))
+    found = told(loop_signals(loop(LoopStatus.FAILED, PASSED, FAILED), NOTHING))
     assert (found.success, found.error_count, found.retry_count) == (False, 1, 0)
 
 
@@ -63,16 +63,16 @@ def test_a_failed_last_iteration_is_an_error_but_no_retry() -> None:
     ],
 )
 def test_only_an_end_that_says_how_it_went_is_an_outcome(status: LoopStatus, success: bool | None) -> None:
-    found = signals_of_loop(loop(status), NOTHING)
+    found = loop_signals(loop(status), NOTHING)
     assert (found.success if found else None) is success
 
 
 def test_what_nothing_tells_is_not_known() -> None:
-    found = told(signals_of_loop(loop(LoopStatus.COMPLETED, Iteration(number=1), started_at=None), NOTHING))
+    found = told(loop_signals(loop(LoopStatus.COMPLETED, Iteration(number=1), started_at=None), NOTHING))
     assert (found.duration_ms, found.error_count, found.retry_count) == (None, None, None)
-    backwards = told(signals_of_loop(loop(started_at=NOW + timedelta(hours=1)), NOTHING))
+    backwards = told(loop_signals(loop(started_at=NOW + timedelta(hours=1)), NOTHING))
     assert backwards.duration_ms is None
-    inferred = told(signals_of_loop(loop(started_at=NOW, ended_approximate=True), NOTHING))
+    inferred = told(loop_signals(loop(started_at=NOW, ended_approximate=True), NOTHING))
     assert inferred.duration_ms is None
 
 
@@ -101,15 +101,15 @@ def outcome(number: int, success: bool | None, minutes: float = 0, **signals: An
 
 
 def test_the_error_log_comes_before_failed_iterations() -> None:
-    report = reports_of([error(1), error(2), error(3), error(4, "another")])["x"]
-    assert told(signals_of_loop(loop(LoopStatus.COMPLETED, FAILED, PASSED), report)).error_count == 3
-    one = reports_of([error(1)])["x"]
-    assert told(signals_of_loop(loop(LoopStatus.COMPLETED, FAILED, FAILED, PASSED), one)).error_count == 1
+    report = collect_reports([error(1), error(2), error(3), error(4, "another")])["x"]
+    assert told(loop_signals(loop(LoopStatus.COMPLETED, FAILED, PASSED), report)).error_count == 3
+    one = collect_reports([error(1)])["x"]
+    assert told(loop_signals(loop(LoopStatus.COMPLETED, FAILED, FAILED, PASSED), one)).error_count == 1
 
 
 def test_a_report_comes_before_the_tree_field_by_field() -> None:
-    report = reports_of([outcome(1, False, error_count=7, strategy="by feature")])["x"]
-    found = told(signals_of_loop(loop(LoopStatus.COMPLETED, FAILED, PASSED), report))
+    report = collect_reports([outcome(1, False, error_count=7, strategy="by feature")])["x"]
+    found = told(loop_signals(loop(LoopStatus.COMPLETED, FAILED, PASSED), report))
     assert (found.success, found.error_count, found.retry_count) == (False, 7, 1)
     assert (found.duration_ms, found.strategy) == (720_000, "by feature")
 
@@ -118,25 +118,25 @@ def test_the_newest_report_counts_field_by_field_whatever_the_order() -> None:
     first = outcome(1, False, error_count=4, strategy="by layer")
     last = outcome(2, True, minutes=1, error_count=0)
     for events in ([first, last], [last, first]):
-        found = told(signals_of_loop(loop(LoopStatus.RUNNING), reports_of(events)["x"]))
+        found = told(loop_signals(loop(LoopStatus.RUNNING), collect_reports(events)["x"]))
         assert (found.success, found.error_count, found.strategy) == (True, 0, "by layer")
     silent = outcome(3, None, minutes=2, retry_count=1)
-    found = told(signals_of_report("bd-1", reports_of([first, last, silent])["x"]))
+    found = told(report_signals("bd-1", collect_reports([first, last, silent])["x"]))
     assert (found.success, found.retry_count, found.timestamp) == (True, 1, silent.at)
 
 
 def test_of_two_reports_of_one_time_the_one_written_last_counts() -> None:
-    assert told(signals_of_report("bd-1", reports_of([outcome(2, True), outcome(1, False)])["x"])).success is False
+    assert told(report_signals("bd-1", collect_reports([outcome(2, True), outcome(1, False)])["x"])).success is False
 
 
 def test_a_loop_that_has_ended_keeps_the_time_of_its_end_when_it_is_reported_later() -> None:
-    report = reports_of([outcome(1, True, minutes=90 * 24 * 60)])["x"]
-    assert told(signals_of_loop(loop(), report)).timestamp == NOW
-    assert told(signals_of_loop(loop(LoopStatus.RUNNING, ended_at=None), report)).timestamp == NOW + timedelta(days=90)
+    report = collect_reports([outcome(1, True, minutes=90 * 24 * 60)])["x"]
+    assert told(loop_signals(loop(), report)).timestamp == NOW
+    assert told(loop_signals(loop(LoopStatus.RUNNING, ended_at=None), report)).timestamp == NOW + timedelta(days=90)
 
 
 def test_an_outcome_on_a_pattern_is_none_of_the_loop() -> None:
-    assert reports_of([event(1, "outcome", NOW, loop_id="x", success=True)]) == {}
+    assert collect_reports([event(1, "outcome", NOW, loop_id="x", success=True)]) == {}
 
 
 def test_the_retries_of_an_attempt_are_those_before_it() -> None:
@@ -147,18 +147,18 @@ def test_the_retries_of_an_attempt_are_those_before_it() -> None:
         ended_at=NOW,
         outcome=Outcome.TIMEOUT,
     )
-    found = told(signals_of_attempt(attempt, NOTHING))
+    found = told(attempt_signals(attempt, NOTHING))
     assert (found.bead_id, found.success, found.retry_count) == ("task-001.3", False, 2)
     assert found.duration_ms == 26 * 60_000
 
 
 def test_a_partial_success_has_an_outcome_of_its_own() -> None:
     attempt = Attempt(task_id="t", number=1, ended_at=NOW, outcome=Outcome.PARTIAL)
-    for found in (signals_of_loop(loop(LoopStatus.PARTIAL), NOTHING), signals_of_attempt(attempt, NOTHING)):
+    for found in (loop_signals(loop(LoopStatus.PARTIAL), NOTHING), attempt_signals(attempt, NOTHING)):
         assert (told(found).success, told(found).partial) == (False, True)
-    assert not told(signals_of_loop(loop(LoopStatus.FAILED), NOTHING)).partial
-    report = reports_of([outcome(1, True)])["x"]
-    found = signals_of_loop(loop(LoopStatus.PARTIAL), report)
+    assert not told(loop_signals(loop(LoopStatus.FAILED), NOTHING)).partial
+    report = collect_reports([outcome(1, True)])["x"]
+    found = loop_signals(loop(LoopStatus.PARTIAL), report)
     assert (told(found).success, told(found).partial) == (True, False)
 
 
@@ -169,36 +169,36 @@ def session(*messages: str) -> DebugSession:
 def test_the_errors_of_debug_sessions_count() -> None:
     two = (session("null"), session("null", "late"))
     attempt = Attempt(task_id="x", number=1, ended_at=NOW, outcome=Outcome.SUCCESS)
-    assert told(signals_of_loop(loop(), NOTHING, two)).error_count == 2
-    assert told(signals_of_attempt(attempt, NOTHING, two)).error_count == 2
-    assert told(signals_of_loop(loop(LoopStatus.COMPLETED, FAILED, PASSED), NOTHING, two)).error_count == 2
+    assert told(loop_signals(loop(), NOTHING, two)).error_count == 2
+    assert told(attempt_signals(attempt, NOTHING, two)).error_count == 2
+    assert told(loop_signals(loop(LoopStatus.COMPLETED, FAILED, PASSED), NOTHING, two)).error_count == 2
     logged = Attempt(task_id="x", number=1, ended_at=NOW, outcome=Outcome.SUCCESS, errors=0)
-    assert told(signals_of_attempt(logged, NOTHING, two)).error_count == 2
+    assert told(attempt_signals(logged, NOTHING, two)).error_count == 2
 
 
 def test_an_iteration_that_records_an_error_and_no_success_is_a_retry() -> None:
     erred = Iteration(failures=(Failure(error_type="TypeError", message="x is null"),))
-    found = told(signals_of_loop(loop(LoopStatus.COMPLETED, erred, erred, PASSED), NOTHING))
+    found = told(loop_signals(loop(LoopStatus.COMPLETED, erred, erred, PASSED), NOTHING))
     assert (found.error_count, found.retry_count) == (2, 2)
     fixed_at_once = Iteration(outcome=Outcome.SUCCESS, failures=erred.failures)
-    found = told(signals_of_loop(loop(LoopStatus.COMPLETED, fixed_at_once, PASSED), NOTHING))
+    found = told(loop_signals(loop(LoopStatus.COMPLETED, fixed_at_once, PASSED), NOTHING))
     assert (found.error_count, found.retry_count) == (1, 0)
 
 
 def test_the_error_log_comes_before_failed_actions() -> None:
     attempt = Attempt(task_id="x", number=1, ended_at=NOW, outcome=Outcome.SUCCESS, errors=4)
-    assert told(signals_of_attempt(attempt, NOTHING)).error_count == 4
-    assert told(signals_of_attempt(attempt, reports_of([error(1)])["x"])).error_count == 1
+    assert told(attempt_signals(attempt, NOTHING)).error_count == 4
+    assert told(attempt_signals(attempt, collect_reports([error(1)])["x"])).error_count == 1
 
 
 def test_the_newest_report_says_whether_an_attempt_succeeded() -> None:
     attempt = Attempt(task_id="x", number=1, outcome=Outcome.SUCCESS)
-    assert success_of_attempt(attempt, NOTHING) is True
-    assert success_of_attempt(attempt, reports_of([outcome(1, False)])["x"]) is False
-    assert success_of_attempt(Attempt(task_id="x", number=1, outcome=Outcome.PARTIAL), NOTHING) is None
+    assert attempt_success(attempt, NOTHING) is True
+    assert attempt_success(attempt, collect_reports([outcome(1, False)])["x"]) is False
+    assert attempt_success(Attempt(task_id="x", number=1, outcome=Outcome.PARTIAL), NOTHING) is None
 
 
 def test_work_of_another_tool_needs_a_result() -> None:
-    assert signals_of_report("bd-1", reports_of([outcome(1, None, error_count=1)])["x"]) is None
-    assert signals_of_report("bd-1", Report(errors=("late",) * 3)) is None
-    assert told(signals_of_report("bd-1", reports_of([outcome(1, True), error(2)])["x"])).error_count == 1
+    assert report_signals("bd-1", collect_reports([outcome(1, None, error_count=1)])["x"]) is None
+    assert report_signals("bd-1", Report(errors=("late",) * 3)) is None
+    assert told(report_signals("bd-1", collect_reports([outcome(1, True), error(2)])["x"])).error_count == 1

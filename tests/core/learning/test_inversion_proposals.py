@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.learning.inversion_proposals import Alternatives, failure_mode_of, slug_of
+from core.learning.inversion_proposals import Alternatives, detect_failure_mode, make_inversion_slug
 from core.records.loops import Iteration, Loop, LoopStatus, Outcome
 from core.records.patterns import PatternType
 from tests.core.learning.making import board_of, days_ago, make_pattern, recorded_counts, use
@@ -21,7 +21,7 @@ from tests.core.learning.making import board_of, days_ago, make_pattern, recorde
     ],
 )
 def test_the_slug_comes_from_the_id_and_is_safe(id: str, slug: str) -> None:
-    assert slug_of(id) == slug
+    assert make_inversion_slug(id) == slug
 
 
 def failing(id: str, *errors: str, **fields: object) -> Loop:
@@ -31,7 +31,7 @@ def failing(id: str, *errors: str, **fields: object) -> Loop:
 
 def test_the_failure_mode_comes_from_the_failing_loops() -> None:
     def mode(*loops: Loop) -> str:
-        return failure_mode_of(loops)[0]
+        return detect_failure_mode(loops)[0]
 
     assert mode(failing("a", "Found 12 errors", "found 8  errors")) == "repeated_same_error"
     assert mode(failing("a", "x"), failing("b", "x")) == "repeated_same_error"
@@ -83,5 +83,5 @@ def test_alternatives_prefer_what_has_most_in_common_then_score_then_id() -> Non
     )
     assert Alternatives([(one, 1.0), (two, 1.0), (three, 9.0)]).best_for(subject) is two
     assert Alternatives([(one, 1.1), (two, 1.0)]).best_for(subject) is one
-    assert Alternatives([(one, 1.0), (two, 1.0)]).few_for(subject) == (two, one)
+    assert Alternatives([(one, 1.0), (two, 1.0)]).alternatives_for(subject) == (two, one)
     assert Alternatives([]).best_for(subject) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from core.learning.evidence import observations_of
+from core.learning.evidence import collect_observations
 from core.learning.reconciliation import reconcile
 from core.records.loops import Loop
 from core.records.patterns import TrendPoint
@@ -18,7 +18,7 @@ def test_reconcile_says_what_is_unrecorded() -> None:
     pattern = make_pattern(
         recorded_counts=recorded_counts(12, 0), source_loops=(source("d", days_ago(4)),), file="f.json"
     )
-    findings = reconcile(pattern, observations_of(pattern, uses), NOW, {"a", "b", "c", "d"})
+    findings = reconcile(pattern, collect_observations(pattern, uses), NOW, {"a", "b", "c", "d"})
     assert [finding.message for finding in findings] == ["registry says 12 uses, loops show 4, 8 unrecorded"]
     assert findings[0].file == "f.json" and findings[0].pointer == "/usage_count"
 
@@ -31,7 +31,7 @@ def test_reconcile_names_what_is_wrong() -> None:
         trend=(TrendPoint(at=days_ago(1)),),
     )
     uses = [(Loop(id="b"), use(ID, False, at=days_ago(1)))]
-    findings = reconcile(pattern, observations_of(pattern, uses), NOW, {"a", "b"})
+    findings = reconcile(pattern, collect_observations(pattern, uses), NOW, {"a", "b"})
     assert [finding.code for finding in findings] == [
         "claim-below-evidence",
         "future-time",
@@ -45,19 +45,19 @@ def test_reconcile_names_what_is_wrong() -> None:
 def test_reconcile_sees_a_failure_that_the_record_denies() -> None:
     pattern = make_pattern(recorded_counts=recorded_counts(4, 0))
     uses = [(Loop(id="b", ended_at=days_ago(1)), use(ID, False))]
-    codes = [finding.code for finding in reconcile(pattern, observations_of(pattern, uses), NOW)]
+    codes = [finding.code for finding in reconcile(pattern, collect_observations(pattern, uses), NOW)]
     assert codes == ["unrecorded-uses", "claim-disagrees"]
 
 
 def test_agreement_is_silent() -> None:
     pattern = make_pattern(recorded_counts=recorded_counts(1, 0), source_loops=(source("a", days_ago(2)),))
-    assert reconcile(pattern, observations_of(pattern), NOW, {"a"}) == ()
+    assert reconcile(pattern, collect_observations(pattern), NOW, {"a"}) == ()
 
 
 def test_a_registry_that_lags_behind_is_not_wrong() -> None:
     uses = [(Loop(id=id, ended_at=NOW), use(ID, True)) for id in "abc"]
     pattern = make_pattern(recorded_counts=recorded_counts(2, 0), last_used=days_ago(3))
-    findings = reconcile(pattern, observations_of(pattern, uses), NOW, {"a", "b", "c"})
+    findings = reconcile(pattern, collect_observations(pattern, uses), NOW, {"a", "b", "c"})
     assert [(finding.code, finding.message) for finding in findings] == [
         ("later-uses", "3 uses since the last one that the registry counts"),
         ("unrecorded-uses", "registry says 2 uses, loops show 0, 2 unrecorded"),

@@ -129,7 +129,7 @@ def test_recorded_failures_contradict_even_if_the_record_keeps_its_old_count() -
     loop = Loop(id="a", ended_at=days_ago(1), injected=steps)
     curation = pinned(Maturity.PROVEN, successes=10, failures=4)
     board = board_of(pattern, loops={"a": loop}, curation=curation)
-    assert board.later_results(ID) == (0, 4)
+    assert board.results_since_pin(ID) == (0, 4)
     assert board.assessment(ID).contradicted
 
 

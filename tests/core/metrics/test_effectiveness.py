@@ -11,7 +11,7 @@ from msgspec import convert, to_builtins
 
 from core.config.settings import Settings
 from core.learning.scoreboard import Scoreboard
-from core.learning.statistics import MOST_NEEDED
+from core.learning.statistics import MAX_REQUIRED
 from core.metrics.effectiveness import (
     EffectivenessMetrics,
     Group,
@@ -182,7 +182,7 @@ def test_scatter_that_hides_the_difference_is_said_with_what_it_would_take() -> 
     assert found.difference == pytest.approx(-1.0)
     assert found.verdict == "cannot tell (needs about 49 more loops of each kind)"
     same = compare([Group("", (2, 6, 3), (2, 6, 3))], SETTINGS)
-    assert same.needed > MOST_NEEDED and same.verdict == "cannot tell (needs more than 10,000 more loops of each kind)"
+    assert same.needed > MAX_REQUIRED and same.verdict == "cannot tell (needs more than 10,000 more loops of each kind)"
 
 
 def test_one_pattern_is_compared_with_loops_without_any() -> None:
