@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from core.demo.sample import copy_sample
-from tests.tui.story import NOW, Story, make_app
+from tests.tui.user import NOW, User, make_app
 
 FOLDER: Final = Path(__file__).parents[1] / "docs/images"
 _FONT: Final = re.compile(r"\s*@font-face \{.*?\}\n", re.DOTALL)
@@ -59,7 +59,7 @@ async def draw(picture: Picture) -> str:
         app.user_state.set_here("place", picture.place)
         app.user_state.set_here("context-task", "Fix TypeScript type errors in user validation")
         async with app.run_test(size=picture.size) as pilot:
-            story = Story(app, pilot)
+            story = User(app, pilot)
             await story.looked()
             for key in picture.keys.split():
                 if key.startswith("question:"):

@@ -36,8 +36,8 @@ def sitting() -> str:
             behind = leave(tmux)
         verify = [sys.executable, "-m", "core.cli", "log", "--verify", "--project", str(project)]
         verified = subprocess.run(verify, env=env, cwd=ROOT, check=False, capture_output=True, text=True)
-    told = (verified.stdout or verified.stderr).strip()
+    summary = (verified.stdout or verified.stderr).strip()
     return (
         f"median {median(taken) * 1e3:.0f}, p95 {quantiles(taken, n=20)[-1] * 1e3:.0f}, "
-        f"slowest {max(taken) * 1e3:.0f} ms; all written {behind:.1f} s after the last; {told}"
+        f"slowest {max(taken) * 1e3:.0f} ms; all written {behind:.1f} s after the last; {summary}"
     )

@@ -93,13 +93,13 @@ def memory(project: Path) -> str:
 
 
 @contextmanager
-def followed(deck: Project, told: Callable[[], None]) -> Iterator[Watcher]:
+def followed(deck: Project, notified: Callable[[], None]) -> Iterator[Watcher]:
     """The deck kept up to date by a watcher; `told` after each change."""
 
     def take(changes: Changes) -> None:
         deck.apply(None if changes.sweep else changes.paths)
         begun.set()
-        told()
+        notified()
 
     begun = threading.Event()
     with Watcher(deck.project, deck.settings.watch, take) as watcher:
@@ -131,16 +131,16 @@ def write_to_told(project: Path, writes: int = 100) -> str:
     """From the write of a file to the watcher's call."""
     path = project / ".aiwg" / "ralph" / "loops" / loop_name(6) / "state.json"
     content = path.read_bytes()
-    told = threading.Event()
+    notified = threading.Event()
     taken = []
-    with Watcher(ProjectPaths(project), Settings().watch, lambda _changes: told.set()):
-        told.wait(60)
+    with Watcher(ProjectPaths(project), Settings().watch, lambda _changes: notified.set()):
+        notified.wait(60)
         for _ in range(writes):
             time.sleep(0.06)  # let the batch of the last write pass
-            told.clear()
+            notified.clear()
             begin = time.perf_counter()
             path.write_bytes(content)
-            told.wait(60)
+            notified.wait(60)
             taken.append((time.perf_counter() - begin) * 1000)
     return spread(sorted(taken), 0.99)
 

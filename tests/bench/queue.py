@@ -70,16 +70,16 @@ class World:
         events = []
         for row, count in enumerate(uses.tolist()):
             ages = random.uniform(0.0, _WEEKS * 7.0, count).tolist()
-            told = (random.random(count) < 0.6).tolist()
+            reported = (random.random(count) < 0.6).tolist()
             good = (random.random(count) < true[row]).tolist()
             events += [
                 Event(
                     id=f"{row}-{number}",
                     at=NOW - timedelta(days=ages[number]),
-                    kind="applied" if told[number] else "injected",
+                    kind="applied" if reported[number] else "injected",
                     pattern_id=f"p{row:05}",
                     loop_id=f"loop-{row}-{number}",
-                    success=good[number] if told[number] else None,
+                    success=good[number] if reported[number] else None,
                 )
                 for number in range(count)
             ]

@@ -74,7 +74,7 @@ def cost(view: ProjectState, patterns: int) -> str:
     return f"{(time.perf_counter() - begin) / max(len(chosen), 1) * 1e6:.1f} us each"
 
 
-def told(*, held_out: bool) -> str:
+def summary(*, held_out: bool) -> str:
     """The rates in one line."""
     found = rates(held_out=held_out)
     return (

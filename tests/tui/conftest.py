@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from core.demo.sample import copy_sample
-from tests.tui.story import NOW, set_times
+from tests.tui.user import NOW, set_times
 
 
 class NoProcesses:

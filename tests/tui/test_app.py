@@ -22,7 +22,7 @@ from core.project.project import Project
 from core.records.patterns import Maturity
 from core.state.project_state import ProjectState
 from core.storage.read_only import protect, release
-from tests.tui.story import NOW, Story, make_app, story
+from tests.tui.user import NOW, User, make_app, open_dashboard
 from tui.actions import PLACES, actions_of
 from tui.present.glyphs import ASCII
 from tui.present.memory_tree import task_key
@@ -33,9 +33,9 @@ from tui.widgets.bars import KeyLine, TopBar
 ESTABLISHED = "pat-error-unique-violation-007"
 
 
-def spot(told: Story, bar: type[TopBar | KeyLine], text: str) -> tuple[int, int]:
+def spot(user: User, bar: type[TopBar | KeyLine], text: str) -> tuple[int, int]:
     """Where a text stands in a bar."""
-    line = told.place.query_one(bar)
+    line = user.place.query_one(bar)
     drawn = "".join(segment.text for segment in line.render_line(0))
     return drawn.index(text), 0
 
@@ -60,12 +60,12 @@ async def test_the_first_frame_is_drawn_before_a_file_is_read(sample: Path, home
 
     app.project.load = watched  # type: ignore[method-assign]
     async with app.run_test(size=(120, 40)) as pilot:
-        told = Story(app, pilot)
-        await told.sees("acme-api", "2 Patterns", "reading…", "▮▮▮▯▯▯▯▯▯▯ 300/900")
+        user = User(app, pilot)
+        await user.sees("acme-api", "2 Patterns", "reading…", "▮▮▮▯▯▯▯▯▯▯ 300/900")
         assert "acme-api" in drawn[0], "the frame stood before the engine began"
         go_on.set()
-        await told.sees("4 loops running", "live")
-        assert "reading…" not in told.text()
+        await user.sees("4 loops running", "live")
+        assert "reading…" not in user.text()
 
 
 async def test_what_is_read_first_is_shown_before_the_rest(sample: Path, home: Path) -> None:
@@ -90,15 +90,15 @@ async def test_what_is_read_first_is_shown_before_the_rest(sample: Path, home: P
         (folder / "state.json").write_text(json.dumps({"loop_id": folder.name, "task": f"copy {n}"}))
     app.project.load = slow  # type: ignore[method-assign]
     async with app.run_test(size=(120, 40)) as pilot:
-        told = Story(app, pilot)
-        await told.until(lambda: len(told.table.keys) > 100, "part of the loops")
+        user = User(app, pilot)
+        await user.until(lambda: len(user.table.keys) > 100, "part of the loops")
         assert app.progress is not None
-        await told.press("j", "j")
-        key = told.table.cursor_key
+        await user.press("j", "j")
+        key = user.table.cursor_key
         go_on.set()
-        await told.until(lambda: app.progress is None, "the rest")
-        assert told.table.cursor_key == key, "what one looks at stays in place while the rest comes"
-        assert told.toasts() == [], "what was there before is no news"
+        await user.until(lambda: app.progress is None, "the rest")
+        assert user.table.cursor_key == key, "what one looks at stays in place while the rest comes"
+        assert user.toasts() == [], "what was there before is no news"
 
 
 async def test_one_big_file_shows_how_far_it_is_read(sample: Path, home: Path) -> None:
@@ -117,12 +117,12 @@ async def test_one_big_file_shows_how_far_it_is_read(sample: Path, home: Path) -
 
     app.project.load = slow  # type: ignore[method-assign]
     async with app.run_test(size=(160, 40)) as pilot:
-        told = Story(app, pilot)
-        await told.sees("reading patterns.json: 4,200 of 10,000 records")
-        assert told.text().count("reading patterns.json: 4,200 of 10,000 records") == 2, "in the bar and in the list"
+        user = User(app, pilot)
+        await user.sees("reading patterns.json: 4,200 of 10,000 records")
+        assert user.text().count("reading patterns.json: 4,200 of 10,000 records") == 2, "in the bar and in the list"
         go_on.set()
-        await told.sees("4 loops running", "40 by score")
-        assert "reading" not in told.text()
+        await user.sees("4 loops running", "40 by score")
+        assert "reading" not in user.text()
 
 
 async def test_leaving_while_it_loads_does_not_wait(sample: Path, home: Path) -> None:
@@ -135,168 +135,168 @@ async def test_leaving_while_it_loads_does_not_wait(sample: Path, home: Path) ->
 async def test_an_empty_project_says_what_to_do_and_fills_when_files_come(tmp_path: Path, home: Path) -> None:
     project = tmp_path / "empty"
     project.mkdir()
-    async with story(project, home) as told:
-        await told.sees("waiting for .aiwg", "no loops yet")
+    async with open_dashboard(project, home) as user:
+        await user.sees("waiting for .aiwg", "no loops yet")
         for place, text in (
             ("patterns", "no patterns yet"),
             ("review", "Nothing waits for a decision"),
             ("reflections", "no reflections yet"),
             ("log", "no decisions yet"),
         ):
-            await told.go(place)
-            await told.sees(text)
+            await user.go(place)
+            await user.sees(text)
         source = tmp_path / "source"
         copy_sample(source, NOW)
         shutil.move(source / ".aiwg", project / ".aiwg")
-        await told.until(lambda: len(told.app.view.snapshot.patterns) == 40, "the patterns")
-        await told.sees("promote")
-        await told.go("loops")
-        await told.sees("● running", "live")
+        await user.until(lambda: len(user.app.view.snapshot.patterns) == 40, "the patterns")
+        await user.sees("promote")
+        await user.go("loops")
+        await user.sees("● running", "live")
 
 
 async def test_a_project_that_goes_away_and_comes_back(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
+    async with open_dashboard(sample, home) as user:
         shutil.move(sample / ".aiwg", sample / "away")
-        await told.until(lambda: not told.app.view.snapshot.loops, "everything gone")
-        await told.sees("no loops yet", "waiting for .aiwg")
+        await user.until(lambda: not user.app.view.snapshot.loops, "everything gone")
+        await user.sees("no loops yet", "waiting for .aiwg")
         shutil.move(sample / "away", sample / ".aiwg")
-        await told.until(lambda: len(told.app.view.snapshot.loops) == 17, "everything back")
+        await user.until(lambda: len(user.app.view.snapshot.loops) == 17, "everything back")
 
 
 # Frame, help, palette, keys
 
 
 async def test_the_mouse_can_do_what_keys_do(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        await told.pilot.click(TopBar, offset=spot(told, TopBar, "Patterns"))
-        await told.until(lambda: told.place.place == "patterns", "Patterns in front")
-        await told.settled()
-        await told.pilot.click(told.table, offset=(10, 5))
-        assert told.table.cursor == 4
-        await told.pilot.click(KeyLine, offset=spot(told, KeyLine, "filter"))
-        assert isinstance(told.app.focused, Input)
-        await told.press("escape")
-        await told.pilot.click(told.table, offset=(10, 3), times=2)
-        await told.until(lambda: not told.table.display, "the details alone")
-        await told.press("escape")
-        await told.pilot.click(KeyLine, offset=spot(told, KeyLine, "help"))
-        assert isinstance(told.app.screen, Help)
+    async with open_dashboard(sample, home) as user:
+        await user.pilot.click(TopBar, offset=spot(user, TopBar, "Patterns"))
+        await user.until(lambda: user.place.place == "patterns", "Patterns in front")
+        await user.settled()
+        await user.pilot.click(user.table, offset=(10, 5))
+        assert user.table.cursor == 4
+        await user.pilot.click(KeyLine, offset=spot(user, KeyLine, "filter"))
+        assert isinstance(user.app.focused, Input)
+        await user.press("escape")
+        await user.pilot.click(user.table, offset=(10, 3), times=2)
+        await user.until(lambda: not user.table.display, "the details alone")
+        await user.press("escape")
+        await user.pilot.click(KeyLine, offset=spot(user, KeyLine, "help"))
+        assert isinstance(user.app.screen, Help)
 
 
 async def test_the_help_lists_every_action_of_each_place_with_its_keys(sample: Path, home: Path) -> None:
     (home / "keymap.toml").write_text('copy = "f8"\n')
-    async with story(sample, home, size=(140, 120)) as told:
+    async with open_dashboard(sample, home, size=(140, 120)) as user:
         for place in PLACES:
-            told.app.go(place)
-            await told.settled()
-            told.place.focus_next() if told.app.focused is None else None
-            await told.press("f1")
-            assert isinstance(told.app.screen, Help)
-            dialog = [max(line.split("│"), key=len) for line in told.text().splitlines() if line.count("│") > 1]
+            user.app.go(place)
+            await user.settled()
+            user.place.focus_next() if user.app.focused is None else None
+            await user.press("f1")
+            assert isinstance(user.app.screen, Help)
+            dialog = [max(line.split("│"), key=len) for line in user.text().splitlines() if line.count("│") > 1]
             text = " ".join(" ".join(dialog).split())
             for action in actions_of(place):
                 assert f" {action.id} {action.tooltip}" in text, place
             assert "f8 copy" in text
-            await told.press("escape")
-            assert told.place.place == place
+            await user.press("escape")
+            assert user.place.place == place
 
 
 async def test_the_palette_finds_actions_and_records(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
+    async with open_dashboard(sample, home) as user:
 
         async def find(text: str) -> None:
-            await told.press("ctrl+p")
-            await told.until(lambda: isinstance(told.app.screen, CommandPalette), "the palette")
-            await told.paste(text)
-            await told.press("enter")  # at once: what fitted before is not taken
+            await user.press("ctrl+p")
+            await user.until(lambda: isinstance(user.app.screen, CommandPalette), "the palette")
+            await user.paste(text)
+            await user.press("enter")  # at once: what fitted before is not taken
 
         await find("Go to Log")
-        await told.until(lambda: told.app.screen.id == "log", "Log in front")
+        await user.until(lambda: user.app.screen.id == "log", "Log in front")
         await find(ESTABLISHED)
-        await told.until(lambda: told.app.screen.id == "patterns", "Patterns in front")
-        await told.until(lambda: told.table.cursor_key == ESTABLISHED, "the pattern under the cursor")
-        key = next(iter(told.app.view.snapshot.loops))
+        await user.until(lambda: user.app.screen.id == "patterns", "Patterns in front")
+        await user.until(lambda: user.table.cursor_key == ESTABLISHED, "the pattern under the cursor")
+        key = next(iter(user.app.view.snapshot.loops))
         await find(key)
-        await told.until(lambda: told.app.screen.id == "loops", "Loops in front")
-        await told.until(lambda: told.table.cursor_key == key, "the loop under the cursor")
+        await user.until(lambda: user.app.screen.id == "loops", "Loops in front")
+        await user.until(lambda: user.table.cursor_key == key, "the loop under the cursor")
         await find("task-001")
-        await told.until(lambda: told.app.screen.id == "memory", "Memory in front")
-        await told.until(lambda: told.table.cursor_key == task_key("task-001"), "the task under the cursor")
-        reflection = next(iter(told.app.view.snapshot.reflections.values()))
+        await user.until(lambda: user.app.screen.id == "memory", "Memory in front")
+        await user.until(lambda: user.table.cursor_key == task_key("task-001"), "the task under the cursor")
+        reflection = next(iter(user.app.view.snapshot.reflections.values()))
         await find(reflection.text[:60])
-        await told.until(lambda: told.app.screen.id == "reflections", "Reflections in front")
-        await told.until(lambda: told.table.cursor_key == reflection.id, "the reflection under the cursor")
-        decision = told.app.view.snapshot.decisions[0]
+        await user.until(lambda: user.app.screen.id == "reflections", "Reflections in front")
+        await user.until(lambda: user.table.cursor_key == reflection.id, "the reflection under the cursor")
+        decision = user.app.view.snapshot.decisions[0]
         await find(decision.id)
-        await told.until(lambda: told.app.screen.id == "log", "Log in front")
-        await told.until(lambda: told.table.cursor_key == decision.id, "the decision under the cursor")
+        await user.until(lambda: user.app.screen.id == "log", "Log in front")
+        await user.until(lambda: user.table.cursor_key == decision.id, "the decision under the cursor")
         await find("view: never used")
-        await told.until(lambda: told.app.screen.id == "patterns", "Patterns in front")
-        await told.sees("uses:0 -is:quarantined")
+        await user.until(lambda: user.app.screen.id == "patterns", "Patterns in front")
+        await user.sees("uses:0 -is:quarantined")
 
 
 async def test_a_keymap_gives_other_keys_and_the_screen_shows_them(sample: Path, home: Path) -> None:
     (home / "keymap.toml").write_text('promote = "f6"\n')
-    async with story(sample, home) as told:
-        await told.go("patterns")
-        told.place.go_to(ESTABLISHED)
-        await told.pilot.pause()
-        assert "f6 promote" in told.key_line()
-        before = len(told.app.view.snapshot.decisions)
-        await told.decides("p")
-        assert len(told.app.view.snapshot.decisions) == before
-        await told.decides("f6")
-        assert len(told.app.view.snapshot.decisions) == before + 1
+    async with open_dashboard(sample, home) as user:
+        await user.go("patterns")
+        user.place.go_to(ESTABLISHED)
+        await user.pilot.pause()
+        assert "f6 promote" in user.key_line()
+        before = len(user.app.view.snapshot.decisions)
+        await user.decides("p")
+        assert len(user.app.view.snapshot.decisions) == before
+        await user.decides("f6")
+        assert len(user.app.view.snapshot.decisions) == before + 1
 
 
 async def test_a_broken_keymap_is_said_and_the_keys_stay(sample: Path, home: Path) -> None:
     (home / "keymap.toml").write_text("promote = \n")
-    async with story(sample, home) as told:
-        assert any("keymap.toml" in toast for toast in told.toasts())
-        await told.press("2")
-        await told.until(lambda: told.place.place == "patterns", "Patterns in front")
+    async with open_dashboard(sample, home) as user:
+        assert any("keymap.toml" in toast for toast in user.toasts())
+        await user.press("2")
+        await user.until(lambda: user.place.place == "patterns", "Patterns in front")
 
 
 async def test_control_c_leaves_even_from_a_dialog(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        await told.go("patterns")
-        told.place.go_to(ESTABLISHED)
-        await told.pilot.pause()
-        await told.press("d")
-        assert isinstance(told.app.screen, AskLine)
-        await told.pilot.press("ctrl+c")
-        await told.until(lambda: told.app._exit, "the end")
+    async with open_dashboard(sample, home) as user:
+        await user.go("patterns")
+        user.place.go_to(ESTABLISHED)
+        await user.pilot.pause()
+        await user.press("d")
+        assert isinstance(user.app.screen, AskLine)
+        await user.pilot.press("ctrl+c")
+        await user.until(lambda: user.app._exit, "the end")
 
 
 async def test_control_c_copies_a_selection_and_leaves_when_it_is_pressed_again(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        await told.go("patterns")
-        await told.press("t")
-        await told.press("ctrl+c")
-        assert told.app.is_running and told.app.clipboard
-        await told.press("j", "ctrl+c")
-        assert told.app.is_running, "another field, another text"
-        await told.pilot.press("ctrl+c")
-        await told.until(lambda: told.app._exit, "the end")
+    async with open_dashboard(sample, home) as user:
+        await user.go("patterns")
+        await user.press("t")
+        await user.press("ctrl+c")
+        assert user.app.is_running and user.app.clipboard
+        await user.press("j", "ctrl+c")
+        assert user.app.is_running, "another field, another text"
+        await user.pilot.press("ctrl+c")
+        await user.until(lambda: user.app._exit, "the end")
 
 
 async def test_undo_behind_a_decision_takes_that_one_back(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        await told.go("patterns")
-        told.place.go_to(ESTABLISHED)
-        await told.settled()
-        before = told.app.view.snapshot.decisions
+    async with open_dashboard(sample, home) as user:
+        await user.go("patterns")
+        user.place.go_to(ESTABLISHED)
+        await user.settled()
+        before = user.app.view.snapshot.decisions
         assert before[-1].by != "ana", "the newest decision is another's"
-        async with told.engine_held():
+        async with user.engine_held():
             for key in ("p", "u", "p", "u", "u"):
-                told.app.post_message(events.Key(key, key))
-            await told.until(lambda: bool(told.app._undos), "u to wait for the decision")
-        await told.until(lambda: told.app.key_queue.is_empty, "all to have acted")
-        await told.settled()
-        made = told.app.view.snapshot.decisions[len(before) :]
+                user.app.post_message(events.Key(key, key))
+            await user.until(lambda: bool(user.app._undos), "u to wait for the decision")
+        await user.until(lambda: user.app.key_queue.is_empty, "all to have acted")
+        await user.settled()
+        made = user.app.view.snapshot.decisions[len(before) :]
         assert [one.verb.value for one in made] == ["promote", "undo", "promote", "undo"]
         assert [one.subject for one in made[1::2]] == [made[0].id, made[2].id]
-        assert isinstance(told.app.screen, Confirm), "the third u would take back what another decided, and asks"
+        assert isinstance(user.app.screen, Confirm), "the third u would take back what another decided, and asks"
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -305,36 +305,36 @@ async def test_every_action_can_be_asked_for_without_harm(
 ) -> None:
     monkeypatch.delenv("EDITOR", raising=False)
     monkeypatch.delenv("VISUAL", raising=False)
-    async with story(sample, home) as told:
+    async with open_dashboard(sample, home) as user:
         for action in actions_of(place):
             if action.id in {"quit", "theme"} or (action.id.startswith("go_") and place != "loops"):
                 continue  # going to a place is the same from all of them
-            if told.app.screen.id != place:
-                told.app.go(place)
-                await told.pilot.pause()
-            await told.place.action_act(action.id)
-            await told.pilot.pause()
-            while len(told.app.screen_stack) > 1:
-                told.app.pop_screen()
-                await told.pilot.pause()
-        await told.settled()
-        assert told.app._exception is None
+            if user.app.screen.id != place:
+                user.app.go(place)
+                await user.pilot.pause()
+            await user.place.action_act(action.id)
+            await user.pilot.pause()
+            while len(user.app.screen_stack) > 1:
+                user.app.pop_screen()
+                await user.pilot.pause()
+        await user.settled()
+        assert user.app._exception is None
 
 
 # What is kept, and what happens elsewhere
 
 
 async def test_place_filter_theme_and_glyphs_are_kept(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        await told.go("patterns")
-        await told.filter("type:error")
-        await told.press("T", "A")
-        theme = told.app.theme
-        await told.sees("theme: ")
+    async with open_dashboard(sample, home) as user:
+        await user.go("patterns")
+        await user.filter("type:error")
+        await user.press("T", "A")
+        theme = user.app.theme
+        await user.sees("theme: ")
     app = make_app(sample, home)
     app.user_state.load()
     async with app.run_test(size=(120, 40)) as pilot:
-        again = Story(app, pilot)
+        again = User(app, pilot)
         await again.until(lambda: app.progress is None, "the load")
         await again.settled()
         assert again.place.place == "patterns"
@@ -345,76 +345,76 @@ async def test_place_filter_theme_and_glyphs_are_kept(sample: Path, home: Path) 
 
 @pytest.mark.parametrize("theme", ["dark", "light", "high-contrast", "colour-blind-safe", "ansi"])
 async def test_every_place_is_drawn_in_every_theme(sample: Path, home: Path, theme: str) -> None:
-    async with story(sample, home, size=(80, 24), theme=theme) as told:
-        assert told.app.theme == theme
+    async with open_dashboard(sample, home, size=(80, 24), theme=theme) as user:
+        assert user.app.theme == theme
         for place in PLACES:
-            told.app.go(place)
-            await told.settled()
-            assert told.place.place == place
-            assert PLACES[place][1] in told.text().splitlines()[0]
+            user.app.go(place)
+            await user.settled()
+            assert user.place.place == place
+            assert PLACES[place][1] in user.text().splitlines()[0]
 
 
 async def test_decisions_made_elsewhere_are_told_and_shown(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        await told.go("patterns")
-        pattern, assessment = told.app.view.pattern(ESTABLISHED), told.app.view.assessment(ESTABLISHED)
+    async with open_dashboard(sample, home) as user:
+        await user.go("patterns")
+        pattern, assessment = user.app.view.pattern(ESTABLISHED), user.app.view.assessment(ESTABLISHED)
         Curator(ProjectPaths(sample), Settings(), by="ben").promote(pattern, assessment, now=datetime.now(UTC))
-        await told.until(lambda: "prov" in told.row(ESTABLISHED), "the new state")
-        assert any("ben: promote" in toast for toast in told.toasts())
+        await user.until(lambda: "prov" in user.row(ESTABLISHED), "the new state")
+        assert any("ben: promote" in toast for toast in user.toasts())
 
 
 async def test_what_somebody_else_decided_unseen_is_a_conflict(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        seen = told.app.view
+    async with open_dashboard(sample, home) as user:
+        seen = user.app.view
         pattern, assessment = seen.pattern(ESTABLISHED), seen.assessment(ESTABLISHED)
         ben = Curator(ProjectPaths(sample), Settings(), by="ben")
-        ben.deprecate(pattern, assessment, now=told.app.now(), reason="hides the cause")
-        told.app.decide(lambda deck: deck.reset(ESTABLISHED), seen)
-        await told.settled()
-        assert any(f"ben decided just now: deprecate {ESTABLISHED} (hides" in toast for toast in told.toasts())
-        assert told.app.view.assessment(ESTABLISHED).state is Maturity.DEPRECATED  # as ben left it
+        ben.deprecate(pattern, assessment, now=user.app.now(), reason="hides the cause")
+        user.app.decide(lambda deck: deck.reset(ESTABLISHED), seen)
+        await user.settled()
+        assert any(f"ben decided just now: deprecate {ESTABLISHED} (hides" in toast for toast in user.toasts())
+        assert user.app.view.assessment(ESTABLISHED).state is Maturity.DEPRECATED  # as ben left it
 
 
 async def test_in_a_project_that_is_only_read_no_key_decides(
     sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with story(sample, home) as told:
-        monkeypatch.setattr(told.app.project, "is_readonly", True)
+    async with open_dashboard(sample, home) as user:
+        monkeypatch.setattr(user.app.project, "is_readonly", True)
         protect(sample / ".aiwg")
-        before = len(told.app.view.snapshot.decisions)
+        before = len(user.app.view.snapshot.decisions)
         for place in ("patterns", "review", "log", "loops", "reflections"):
-            await told.go(place)
+            await user.go(place)
             for action in actions_of(place):
                 if action.group == "Decide":
-                    assert "read-only" in (told.place.reason_against(action.id) or ""), action.id
-        await told.sees("read-only")
-        told.app.decide(lambda deck: deck.promote(ESTABLISHED))
-        await told.settled()
-        assert any("read-only: nothing is written" in toast for toast in told.toasts())
-        assert len(told.app.view.snapshot.decisions) == before
-        await told.go("metrics")
-        assert told.place.reason_against("screenshot") is None
-        monkeypatch.setattr(type(told.app), "is_web", True)
+                    assert "read-only" in (user.place.reason_against(action.id) or ""), action.id
+        await user.sees("read-only")
+        user.app.decide(lambda deck: deck.promote(ESTABLISHED))
+        await user.settled()
+        assert any("read-only: nothing is written" in toast for toast in user.toasts())
+        assert len(user.app.view.snapshot.decisions) == before
+        await user.go("metrics")
+        assert user.place.reason_against("screenshot") is None
+        monkeypatch.setattr(type(user.app), "is_web", True)
         for writing in ("export", "screenshot"):
-            assert "a browser that only looks writes no files" in (told.place.reason_against(writing) or "")
+            assert "a browser that only looks writes no files" in (user.place.reason_against(writing) or "")
         release(sample / ".aiwg")
 
 
 async def test_ones_own_decisions_are_told_once(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        told.app.decide(lambda deck: deck.promote(ESTABLISHED))
-        await told.settled()
+    async with open_dashboard(sample, home) as user:
+        user.app.decide(lambda deck: deck.promote(ESTABLISHED))
+        await user.settled()
         await asyncio.sleep(0.3)
-        assert len([toast for toast in told.toasts() if "promote" in toast]) == 1
+        assert len([toast for toast in user.toasts() if "promote" in toast]) == 1
 
 
 async def test_what_was_decided_right_before_leaving_is_written(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        async with told.engine_held():
+    async with open_dashboard(sample, home) as user:
+        async with user.engine_held():
             for remark in ("one", "two"):
-                told.app.decide(partial(Project.note, pattern_id=ESTABLISHED, text=f"remark {remark}"))
-            told.app.engine.stop()
-        await told.press("q")
+                user.app.decide(partial(Project.note, pattern_id=ESTABLISHED, text=f"remark {remark}"))
+            user.app.engine.stop()
+        await user.press("q")
     ledger = (sample / ".aiwg/ralph/shared/curation/ledger.jsonl").read_text()
     assert "remark one" in ledger
     assert "remark two" in ledger
@@ -427,40 +427,40 @@ async def test_markup_in_files_is_text_on_the_screen(sample: Path, home: Path) -
     (folder / "state.json").write_text(
         json.dumps({"loop_id": folder.name, "task": hostile, "status": "running", "started_at": "2026-11-21T20:59:59Z"})
     )
-    async with story(sample, home) as told:
-        told.place.go_to(folder.name)
-        await told.pilot.pause()
-        await told.sees("[@click=app.quit]x[/] [b]bold[/b]")
-        assert "\x1b" not in told.text()
-        await told.press("i")
-        await told.until(lambda: told.place.place == "context", "Context in front")
-        await told.settled()
-        assert not told.app._exit
+    async with open_dashboard(sample, home) as user:
+        user.place.go_to(folder.name)
+        await user.pilot.pause()
+        await user.sees("[@click=app.quit]x[/] [b]bold[/b]")
+        assert "\x1b" not in user.text()
+        await user.press("i")
+        await user.until(lambda: user.place.place == "context", "Context in front")
+        await user.settled()
+        assert not user.app._exit
 
 
 async def test_toasts_do_not_bury_the_screen(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
+    async with open_dashboard(sample, home) as user:
         for n in range(9):
-            told.app.say(f"happening {n}")
-        await told.sees("happening 8")
-        assert [text[-1] for text in told.toasts()] == ["7", "8"]
-        assert "happening 7" in told.text().splitlines()[-3] and "happening 8" in told.text().splitlines()[-2]
-        told.app.say("what takes more than one line " * 6)
-        await told.until(lambda: "happening 7" not in told.text(), "room for the long one")
-        assert "happening 8" in told.text()
-        assert sum("takes more" in line for line in told.text().splitlines()) <= 2
+            user.app.say(f"happening {n}")
+        await user.sees("happening 8")
+        assert [text[-1] for text in user.toasts()] == ["7", "8"]
+        assert "happening 7" in user.text().splitlines()[-3] and "happening 8" in user.text().splitlines()[-2]
+        user.app.say("what takes more than one line " * 6)
+        await user.until(lambda: "happening 7" not in user.text(), "room for the long one")
+        assert "happening 8" in user.text()
+        assert sum("takes more" in line for line in user.text().splitlines()) <= 2
 
 
 async def test_undo_goes_on_after_a_decision_that_failed(sample: Path, home: Path) -> None:
     def broken(deck: Project) -> Decided:
         raise ValueError("a bug")
 
-    async with story(sample, home) as told:
-        await told.go("patterns")
-        told.place.go_to(ESTABLISHED)
-        told.app.decide(broken)
-        await told.until(lambda: any("a bug" in toast for toast in told.toasts()), "that it failed")
-        await told.decides("p")
-        await told.press("u")
-        await told.settled()
-        assert [one.verb.value for one in told.app.view.snapshot.decisions[-2:]] == ["promote", "undo"]
+    async with open_dashboard(sample, home) as user:
+        await user.go("patterns")
+        user.place.go_to(ESTABLISHED)
+        user.app.decide(broken)
+        await user.until(lambda: any("a bug" in toast for toast in user.toasts()), "that it failed")
+        await user.decides("p")
+        await user.press("u")
+        await user.settled()
+        assert [one.verb.value for one in user.app.view.snapshot.decisions[-2:]] == ["promote", "undo"]

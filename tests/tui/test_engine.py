@@ -24,7 +24,7 @@ class Calls:
     def __init__(self, *pieces: Delta | Exception) -> None:
         self.done: list[str] = []
         self.pieces = list(pieces)
-        self.told: list[Message] = []
+        self.user: list[Message] = []
         self.library = self
         self.retry_paths: frozenset[Path] = frozenset()
         self.state = None
@@ -48,7 +48,7 @@ class Calls:
         self.done.append("prepare")
 
     def post_message(self, message: Message) -> bool:
-        self.told.append(message)
+        self.user.append(message)
         return True
 
     def job(self) -> None:
@@ -79,7 +79,7 @@ def test_idle_moments_are_used_until_nothing_is_left() -> None:
     calls = Calls(Delta(), CHANGED)
     engine, turns = turning(calls)
     assert turns(4) == ["look", "look", "look", "refresh", "prepare"]
-    assert sum(isinstance(message, Engine.Changed) for message in calls.told) == 2  # what was found, and the refresh
+    assert sum(isinstance(message, Engine.Changed) for message in calls.user) == 2  # what was found, and the refresh
     assert turns(2) == ["look", "refresh", "prepare"]
     assert not engine.has_looked
 
@@ -92,7 +92,7 @@ def test_that_more_may_come_is_told_when_it_is_known_and_when_it_ends() -> None:
         turns(1)
         known.append(engine.is_looking)
     assert known == [True, True, False, False], "one look that finds nothing left is no news"
-    assert sum(isinstance(message, Engine.Looking) for message in calls.told) == 2
+    assert sum(isinstance(message, Engine.Looking) for message in calls.user) == 2
 
 
 def test_a_search_that_is_soon_done_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +100,7 @@ def test_a_search_that_is_soon_done_is_not_told(monkeypatch: pytest.MonkeyPatch)
     calls = Calls(Delta(), Delta(), Delta())
     _engine, turns = turning(calls)
     turns(4)
-    assert not any(isinstance(message, Engine.Looking) for message in calls.told)
+    assert not any(isinstance(message, Engine.Looking) for message in calls.user)
 
 
 def test_jobs_and_files_come_before_the_next_piece() -> None:
@@ -125,7 +125,7 @@ def test_what_fails_is_told_once_and_not_tried_for_ever() -> None:
     calls = Calls(ValueError("a bug"))
     _engine, turns = turning(calls)
     assert turns(2) == ["look", "refresh", "prepare"]
-    assert [message.text for message in calls.told if isinstance(message, Engine.Failed)] == [
+    assert [message.text for message in calls.user if isinstance(message, Engine.Failed)] == [
         "internal error: ValueError: a bug"
     ]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.story import story
+from tests.tui.user import open_dashboard
 from tui.actions import PLACES
 from tui.terminal.line_filters import ascii_text
 
@@ -31,24 +31,24 @@ OVERLAYS = {
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_every_place_in_plain_ascii_is_ascii(sample: Path, home: Path, size: tuple[int, int]) -> None:
-    async with story(sample, home, size=size, glyphs="ascii") as told:
+    async with open_dashboard(sample, home, size=size, glyphs="ascii") as user:
         for place in list(PLACES)[1:]:
-            await told.go(place)
-            assert not odd_lines(told.text()), place
-        await told.go("loops")
-        assert not odd_lines(told.text())
-        await told.press("A")
-        assert odd_lines(told.text()), "the drawn marks are back on the whole screen at once"
-        await told.press("A")
-        assert not odd_lines(told.text())
+            await user.go(place)
+            assert not odd_lines(user.text()), place
+        await user.go("loops")
+        assert not odd_lines(user.text())
+        await user.press("A")
+        assert odd_lines(user.text()), "the drawn marks are back on the whole screen at once"
+        await user.press("A")
+        assert not odd_lines(user.text())
 
 
 @pytest.mark.parametrize("name", OVERLAYS)
 async def test_every_overlay_in_plain_ascii_is_ascii(sample: Path, home: Path, name: str) -> None:
-    async with story(sample, home, glyphs="ascii") as told:
-        await told.press(*OVERLAYS[name])
-        await told.settled()
-        assert not odd_lines(told.text())
+    async with open_dashboard(sample, home, glyphs="ascii") as user:
+        await user.press(*OVERLAYS[name])
+        await user.settled()
+        assert not odd_lines(user.text())
 
 
 def odd_lines(text: str) -> list[str]:
@@ -64,16 +64,16 @@ async def test_without_colours_a_theme_says_why_it_is_not_used(
     sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    async with story(sample, home, theme="light") as told:
-        assert told.app.theme == "ansi"
+    async with open_dashboard(sample, home, theme="light") as user:
+        assert user.app.theme == "ansi"
         styles = [
             segment.style
-            for strip in told.app.screen._compositor.render_strips()
+            for strip in user.app.screen._compositor.render_strips()
             for segment in strip
             if segment.style is not None
         ]
         assert all(style.color is None and style.bgcolor is None for style in styles)
         assert any(style.reverse for style in styles), "the cursor and the place in front are still seen"
-        await told.press("T")
-        assert told.toasts()[-1] == "NO_COLOR is set: no theme is used"
-        assert told.app.user_state.get("theme") == "light", "the choice is kept for terminals with colours"
+        await user.press("T")
+        assert user.toasts()[-1] == "NO_COLOR is set: no theme is used"
+        assert user.app.user_state.get("theme") == "light", "the choice is kept for terminals with colours"

@@ -12,11 +12,11 @@ from tui.serving import HOST, DeckServer
 @pytest.fixture
 async def address(unused_tcp_port: int) -> AsyncIterator[str]:
     """A server whose dashboard is a program that ends at once."""
-    told: list[str] = []
-    runner = web.AppRunner(await DeckServer(["true"], port=unused_tcp_port, announce=told.append)._make_app())
+    user: list[str] = []
+    runner = web.AppRunner(await DeckServer(["true"], port=unused_tcp_port, announce=user.append)._make_app())
     await runner.setup()
     await web.TCPSite(runner, HOST, unused_tcp_port).start()
-    yield told[0]
+    yield user[0]
     await runner.cleanup()
 
 
@@ -39,9 +39,9 @@ async def test_nothing_gives_the_key_away(address: str) -> None:
     async with ClientSession() as stranger:
         for path in ("/", "/static/css/xterm.css", "/static/", "/ws", "/download/x", "/static/../x", "/other"):
             async with stranger.get(page + path) as answer:
-                told = f"{answer.headers} {await answer.text()}"
+                user = f"{answer.headers} {await answer.text()}"
                 assert "Set-Cookie" not in answer.headers, path
-                assert key not in told, path
+                assert key not in user, path
 
 
 async def test_the_page_names_nothing_that_lies_elsewhere(address: str) -> None:

@@ -15,7 +15,7 @@ from textual.widgets import Input
 
 from core.state.review_items import DUPLICATE, INVERSION, OFFER, QUARANTINE, STALE_PIN
 from tests.tui.screens.review_story import POOL, add_twin
-from tests.tui.story import Story, copy_tree, make_app
+from tests.tui.user import User, copy_tree, make_app
 from tui.actions import PLACES
 from tui.app import RalphdeckApp
 
@@ -47,8 +47,8 @@ def accept(snapshot: SnapshotAssertion, request: pytest.FixtureRequest) -> Accep
         if accepted != picture:
             file = ACCEPTED / f"{request.node.name}.svg"
             before = words(file.read_text()) if file.exists() else []
-            told = "\n".join(unified_diff(before, words(picture), "accepted", "now", lineterm="", n=0))
-            raise AssertionError(f"looks different from the accepted picture:\n{told or 'in its colours only'}")
+            changes = "\n".join(unified_diff(before, words(picture), "accepted", "now", lineterm="", n=0))
+            raise AssertionError(f"looks different from the accepted picture:\n{changes or 'in its colours only'}")
 
     return compare
 
@@ -78,17 +78,17 @@ async def picture(
     app.user_state.set_here("place", place)
     app.user_state.set_here("context-task", TASK)
     async with app.run_test(size=size) as pilot:
-        told = Story(app, pilot)
-        await told.until(lambda: app.progress is None, "the load")
-        await told.until(lambda: app.watch_state is not None, "the watch")
-        await (told.looked() if question else told.settled())
+        user = User(app, pilot)
+        await user.until(lambda: app.progress is None, "the load")
+        await user.until(lambda: app.watch_state is not None, "the watch")
+        await (user.looked() if question else user.settled())
         if question and place == "review":
-            told.place.go_to(next(item.question_key for item in app.view.queue if item.kind == question))
-            await told.settled()
+            user.place.go_to(next(item.question_key for item in app.view.queue if item.kind == question))
+            await user.settled()
         if keys:
-            await told.press(*keys.split())
-            await told.settled()
-            await told.settled()  # what was read for the last row may ask for more
+            await user.press(*keys.split())
+            await user.settled()
+            await user.settled()  # what was read for the last row may ask for more
         return app.export_screenshot(simplify=True)
 
 

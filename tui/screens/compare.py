@@ -166,7 +166,8 @@ class CompareScreen(HistoryQueryScreen):
             self._known = view.snapshot.number, since, before
         return self.Answered(number, changes_between(before, view if until is None else view_at(view, until)))
 
-    def on_past_answered(self, message: Answered) -> None:
+    @on(Answered)
+    def _show_answer(self, message: Answered) -> None:
         """Show the answer, unless something else is asked by now."""
         if message.number == self._asked:
             self._answered, self._found = message.number, message.found

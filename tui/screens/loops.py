@@ -170,7 +170,8 @@ class LoopsScreen(ExtractionPreview, ListScreen):
 
         self.run_worker(read, thread=True, group="story", exclusive=True)
 
-    def on_loops_place_story_read(self, message: StoryRead) -> None:
+    @on(StoryRead)
+    def _story_read(self, message: StoryRead) -> None:
         """Show the story, if its loop is still looked at."""
         if message.loop_id == self.table.cursor_key:
             self._story = message.story

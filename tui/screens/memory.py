@@ -418,7 +418,8 @@ class MemoryScreen(CrossLinks, ListScreen):
 
         self.run_worker(read, thread=True, group="attempt", exclusive=True)
 
-    def on_memory_place_attempt_read(self, message: AttemptRead) -> None:
+    @on(AttemptRead)
+    def _attempt_read(self, message: AttemptRead) -> None:
         """Show it, if it is still looked at."""
         if message.key == self.table.cursor_key:
             self._detail = (message.key, message.detail)

@@ -131,7 +131,8 @@ class MetricsScreen(BaseScreen):
 
         self.run_worker(work, thread=True, group="metrics", exclusive=True)
 
-    def on_metrics_place_measured(self, message: Measured) -> None:
+    @on(Measured)
+    def _measured(self, message: Measured) -> None:
         """Show it, unless something else is asked by now."""
         if message.number == self._asked and self.whole:
             self._found = message.found

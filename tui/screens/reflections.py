@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import ClassVar, Final
 
+from textual import on
 from textual.content import Content
 from textual.message import Message
 from textual.worker import get_current_worker
@@ -101,7 +102,8 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
 
         self.run_worker(work, thread=True, group="recurring", exclusive=True)
 
-    def on_reflections_place_clustered(self, message: Clustered) -> None:
+    @on(Clustered)
+    def _clustered(self, message: Clustered) -> None:
         """Show what recurs."""
         self._unfit = message.unfit
         ordered = sorted(message.clusters, key=lambda cluster: cluster.id in message.unfit)

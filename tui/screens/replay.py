@@ -159,7 +159,8 @@ class ReplayScreen(CrossLinks):
 
         self.run_worker(read, thread=True, group="replay", exclusive=True)
 
-    def on_replay_read(self, message: Read) -> None:
+    @on(Read)
+    def _show_attempt(self, message: Read) -> None:
         """Take what was read; who stood at the end of an attempt at work stays at its end."""
         if message.detail is None:
             self._problem, self._step = message.problem, None
@@ -191,7 +192,8 @@ class ReplayScreen(CrossLinks):
 
         self.run_worker(read, thread=True, group="step", exclusive=True)
 
-    def on_replay_stepped(self, message: Stepped) -> None:
+    @on(Stepped)
+    def _stepped(self, message: Stepped) -> None:
         """Show the action, unless another one is looked at by now."""
         if message.position == self.position:
             other = message.position != self._shown

@@ -235,7 +235,8 @@ class ReviewScreen(ReviewLinks):
 
         self.run_worker(work, thread=True, group="forecast", exclusive=True)
 
-    def on_review_place_foretold(self, message: Foretold) -> None:
+    @on(Foretold)
+    def _foretold(self, message: Foretold) -> None:
         """Keep what would change; show it if its question is still in front."""
         self._forecasts.take(message.item, message.action, message.outlook)
         if self._shown is not None and same_question(message.item, self._shown):

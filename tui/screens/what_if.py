@@ -154,7 +154,8 @@ class WhatIfScreen(HistoryQueryScreen):
         replay = view.what_if(settings)
         return self.Replayed(number, settings, replay, present.by_consequence(replay, settings))
 
-    def on_what_if_replayed(self, message: Replayed) -> None:
+    @on(Replayed)
+    def _show_replay(self, message: Replayed) -> None:
         """Show the answer, unless something else is asked by now."""
         if message.number == self._asked:
             self._answered, self._replay = message.number, message.replay

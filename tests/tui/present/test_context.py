@@ -16,7 +16,7 @@ from core.retrieval.reflections import ChosenReflection, Section
 from core.retrieval.relevance import MEANING_WEIGHTS
 from core.retrieval.task import analyse_task
 from core.state.project_state import ProjectState
-from tests.tui.story import NOW
+from tests.tui.user import NOW
 from tui.present import context as present
 from tui.present.context_knobs import KNOBS
 from tui.present.glyphs import ASCII, DRAWN

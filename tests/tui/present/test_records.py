@@ -23,7 +23,7 @@ from core.review.answers import Answer, answers
 from core.sources.actions import Actions
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
-from tests.tui.story import NOW, TREES, copy_tree
+from tests.tui.user import NOW, TREES, copy_tree
 from tui.present import context, decisions, loops, memory_tasks, patterns, reflections, review, review_bursts
 from tui.present.glyphs import ASCII, DRAWN, Glyphs
 from tui.present.review_answers import Outlook, alike, answer_rows, diff_lines, what_changes
@@ -195,12 +195,12 @@ def test_a_diff_shows_only_what_differs() -> None:
 
 
 def test_words_that_went_and_came_read_without_colour() -> None:
-    def told(before: str, after: str) -> list[str]:
+    def user(before: str, after: str) -> list[str]:
         return [line.plain for line in words_changed(before, after)]
 
-    assert told("Guard the object now", "Guard no object") == ["Guard [-the-] {+no+} object [-now-] "]
-    assert told("one\ntwo", "one\n2") == ["one", "[-two-] {+2+}"]
-    assert told("same", "same") == ["same"]
+    assert user("Guard the object now", "Guard no object") == ["Guard [-the-] {+no+} object [-now-] "]
+    assert user("one\ntwo", "one\n2") == ["one", "[-two-] {+2+}"]
+    assert user("same", "same") == ["same"]
 
 
 def test_contexts_that_change_alike_are_told_once() -> None:

@@ -20,14 +20,14 @@ WILD = "\x1b]0;title\x07 [/] [@click=app.quit]lock first[/]\u202e the\nrest \ud8
 
 def cluster(learning: str, count: int) -> Cluster:
     """A learning that so many loops with hostile names told."""
-    told = [
+    reflections = [
         Reflection(
             id=f"r{n}", shape="state", file="f", loop_id=f"loop-{n}{WILD}", iteration=n, learning=learning, kind=WILD,
             at=NOW - timedelta(hours=n),
         )
         for n in range(count)
     ]  # fmt: skip
-    (found,) = cluster_reflections(told, {})
+    (found,) = cluster_reflections(reflections, {})
     return found
 
 
@@ -42,7 +42,7 @@ def test_nothing_of_a_hostile_learning_acts_on_a_terminal() -> None:
 
 def test_a_learning_that_has_a_pattern_says_so_and_tasks_are_no_loops() -> None:
     told = [Reflection(id=n, shape="s", file="f", task_id=n, learning="Lock the carts in order") for n in "ab"]
-    (found,) = cluster_reflections(told, {"a": "loop-a"})
+    (found,) = cluster_reflections(reflections, {"a": "loop-a"})
     row = cluster_cells(found, NOW, ASCII, folded=True, unfit=f"{KNOWN}pat-x")["text"].plain
     assert "has a pattern  Lock" in row and "no pattern" not in row
     lines = [line.plain for line in cluster_text(VIEW, found, f"{KNOWN}pat-x")]
@@ -51,11 +51,13 @@ def test_a_learning_that_has_a_pattern_says_so_and_tasks_are_no_loops() -> None:
 
 
 def test_a_learning_that_an_older_reflection_joins_is_found_again() -> None:
-    told = [
+    reflections = [
         Reflection(id=n, shape="s", file="f", loop_id=n, learning="Lock the carts in order", at=NOW - timedelta(days=d))
         for n, d in (("a", 1), ("b", 2), ("c", 3))
     ]
-    before, after = ({found.id: found for found in cluster_reflections(some, {})} for some in (told[:2], told))
+    before, after = (
+        {found.id: found for found in cluster_reflections(some, {})} for some in (reflections[:2], reflections)
+    )
     assert renamed(before, after) == dict(zip(before, after, strict=True))
     assert renamed(after, after) == {} and renamed(before, {}) == {}
 

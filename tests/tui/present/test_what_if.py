@@ -14,7 +14,7 @@ from core.learning.threshold_replay import Course, Replay, Turn
 from core.project.project import Project
 from core.records.patterns import Maturity
 from core.state.project_state import ProjectState
-from tests.tui.story import NOW
+from tests.tui.user import NOW
 from tui.present import what_if as present
 from tui.present.glyphs import DRAWN
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.tui.story import Story
+from tests.tui.user import User
 from tui.screens.review import ReviewScreen
 from tui.widgets.answer_list import AnswerList
 from tui.widgets.text_pane import TextPane
@@ -15,48 +15,48 @@ OTHER_TWIN = "pat-error-type-not-assignable-001"
 POOL = "pat-error-pool-timeout-009"
 
 
-def desk(told: Story) -> ReviewScreen:
+def desk(user: User) -> ReviewScreen:
     """The review desk, in front."""
-    place = told.place
+    place = user.place
     assert isinstance(place, ReviewScreen)
     return place
 
 
-def front(told: Story) -> str:
+def front(user: User) -> str:
     """What the question in front is about."""
-    item = desk(told).item
+    item = desk(user).item
     assert item is not None
     return item.subject
 
 
-def waiting(told: Story) -> list[str]:
+def waiting(user: User) -> list[str]:
     """What all questions are about."""
-    return [item.subject for item in told.app.view.queue]
+    return [item.subject for item in user.app.view.queue]
 
 
-async def at_question(told: Story, kind: str) -> str:
+async def at_question(user: User, kind: str) -> str:
     """Go to the first question of a kind, with all that is foretold; returns what it is about."""
-    if told.place.place != "review":
-        await told.go("review")
-    item = next(item for item in told.app.view.queue if item.kind == kind)
-    desk(told).go_to(item.question_key)
-    await told.settled()
-    return front(told)
+    if user.place.place != "review":
+        await user.go("review")
+    item = next(item for item in user.app.view.queue if item.kind == kind)
+    desk(user).go_to(item.question_key)
+    await user.settled()
+    return front(user)
 
 
-def pane(told: Story, name: str) -> str:
+def pane(user: User, name: str) -> str:
     """The text of a pane: `subject`, `proposal` or `consequence`."""
-    return told.place.query_one(f"#review-{name}", TextPane).plain
+    return user.place.query_one(f"#review-{name}", TextPane).plain
 
 
-def flat(told: Story, name: str) -> str:
+def flat(user: User, name: str) -> str:
     """The same, with whatever blanks on one line."""
-    return " ".join(pane(told, name).split())
+    return " ".join(pane(user, name).split())
 
 
-def row(told: Story, key: str) -> str:
+def row(user: User, key: str) -> str:
     """The line of the answer on a key."""
-    lines = told.place.query_one(AnswerList).plain.splitlines()
+    lines = user.place.query_one(AnswerList).plain.splitlines()
     return next(line for line in lines if line.split()[0] == key)
 
 

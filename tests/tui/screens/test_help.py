@@ -4,53 +4,53 @@ from pathlib import Path
 
 from textual.widgets import Input
 
-from tests.tui.story import story
+from tests.tui.user import open_dashboard
 from tui.screens.dialogs import AskLine
 from tui.screens.help import Help
 
 
 async def test_the_help_begins_with_what_has_focus_and_is_searched_by_typing(sample: Path, home: Path) -> None:
-    async with story(sample, home, size=(80, 24)) as told:
-        await told.go("patterns")
-        key = told.table.cursor_key
+    async with open_dashboard(sample, home, size=(80, 24)) as user:
+        await user.go("patterns")
+        key = user.table.cursor_key
         assert key is not None
-        await told.press("question_mark")
-        assert isinstance(told.app.screen, Help)
-        await told.sees(f"On {key}", "under the cursor", "not now: nobody has pinned it", "now: deprecate → never")
-        await told.type("budg")
-        await told.sees("nothing here has 'budg'")
-        await told.press("ctrl+u")
-        await told.type("whole markd")
-        await told.sees("copy_whole")
-        assert "Pin as proven" not in told.text()
-        await told.press("escape", "escape")
-        assert told.place.place == "patterns"
+        await user.press("question_mark")
+        assert isinstance(user.app.screen, Help)
+        await user.sees(f"On {key}", "under the cursor", "not now: nobody has pinned it", "now: deprecate → never")
+        await user.type("budg")
+        await user.sees("nothing here has 'budg'")
+        await user.press("ctrl+u")
+        await user.type("whole markd")
+        await user.sees("copy_whole")
+        assert "Pin as proven" not in user.text()
+        await user.press("escape", "escape")
+        assert user.place.place == "patterns"
 
-        await told.press("slash", "f1")
-        await told.sees("You are typing", "letters are text here", "To the next pane")
-        await told.press("f1", "escape", "tab")
-        told.place.set_focus(told.place.query_one("#patterns-text"))
-        await told.press("question_mark")
-        await told.sees(f"On the text of {key}")
+        await user.press("slash", "f1")
+        await user.sees("You are typing", "letters are text here", "To the next pane")
+        await user.press("f1", "escape", "tab")
+        user.place.set_focus(user.place.query_one("#patterns-text"))
+        await user.press("question_mark")
+        await user.sees(f"On the text of {key}")
 
 
 async def test_a_dialog_tells_its_keys_too(sample: Path, home: Path) -> None:
-    async with story(sample, home, size=(80, 24)) as told:
-        await told.go("patterns")
-        await told.press("d")
-        assert isinstance(told.app.screen, AskLine)
-        await told.press("question_mark", "f1")
-        assert isinstance(told.app.screen, Help)
-        await told.sees("Keys in this dialog", "Decide nothing")
-        await told.press("f1")
-        assert isinstance(told.app.screen, AskLine)
-        assert told.app.screen.query_one(Input).value == "?", "where text is typed, ? is text"
+    async with open_dashboard(sample, home, size=(80, 24)) as user:
+        await user.go("patterns")
+        await user.press("d")
+        assert isinstance(user.app.screen, AskLine)
+        await user.press("question_mark", "f1")
+        assert isinstance(user.app.screen, Help)
+        await user.sees("Keys in this dialog", "Decide nothing")
+        await user.press("f1")
+        assert isinstance(user.app.screen, AskLine)
+        assert user.app.screen.query_one(Input).value == "?", "where text is typed, ? is text"
 
 
 async def test_a_key_that_cannot_act_says_why_also_where_nothing_is(tmp_path: Path, home: Path) -> None:
     project = tmp_path / "empty"
     project.mkdir()
-    async with story(project, home) as told:
+    async with open_dashboard(project, home) as user:
         for place, action, reason in (
             ("loops", "next_tab", "the list is empty"),
             ("patterns", "mark", "the list is empty"),
@@ -61,10 +61,10 @@ async def test_a_key_that_cannot_act_says_why_also_where_nothing_is(tmp_path: Pa
             ("review", "go_review", "this is Review"),
             ("context", "page_down", "the list is empty"),
         ):
-            told.app.go(place)
-            await told.settled()
-            assert reason in (told.place.reason_against(action) or ""), (place, action)
-        await told.go("patterns")
-        assert "not now: p promote" in told.key_line()
-        await told.press("p")
-        assert "no pattern under the cursor" in told.toasts()[-1]
+            user.app.go(place)
+            await user.settled()
+            assert reason in (user.place.reason_against(action) or ""), (place, action)
+        await user.go("patterns")
+        assert "not now: p promote" in user.key_line()
+        await user.press("p")
+        assert "no pattern under the cursor" in user.toasts()[-1]

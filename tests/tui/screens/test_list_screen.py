@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from tests.tui.story import NOW, set_times, story
+from tests.tui.user import NOW, open_dashboard, set_times
 
 
 async def test_a_list_whose_files_cannot_be_read_does_not_say_that_there_is_nothing(tmp_path: Path, home: Path) -> None:
@@ -15,10 +15,10 @@ async def test_a_list_whose_files_cannot_be_read_does_not_say_that_there_is_noth
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("{garbage\n")
     set_times(tmp_path / "broken", NOW - timedelta(days=1))  # what was written just now may be torn, and is read again
-    async with story(tmp_path / "broken", home, size=(80, 24)) as told:
-        await told.sees("no loops yet")
+    async with open_dashboard(tmp_path / "broken", home, size=(80, 24)) as user:
+        await user.sees("no loops yet")
         for place, said in (("patterns", "2 files cannot be read: F tells why"), ("log", "1 file cannot be read: F")):
-            await told.go(place)
-            await told.sees(said)
-        await told.press("F")
-        await told.sees("error-patterns.json")
+            await user.go(place)
+            await user.sees(said)
+        await user.press("F")
+        await user.sees("error-patterns.json")

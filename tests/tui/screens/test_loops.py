@@ -11,7 +11,7 @@ from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.events import Event
 from core.records.loops import LoopStatus
-from tests.tui.story import NOW, Story, copy_tree, story
+from tests.tui.user import NOW, User, copy_tree, open_dashboard
 from tui.present.loops import TABS
 from tui.screens.dialogs import Preview
 from tui.screens.loops import LoopsScreen
@@ -23,75 +23,75 @@ def state_file(sample: Path, key: str) -> Path:
     return sample / f".aiwg/ralph/loops/{key}/state.json"
 
 
-def running(told: Story) -> str:
-    return next(key for key, loop in told.app.view.snapshot.loops.items() if loop.status.value == "running")
+def running(user: User) -> str:
+    return next(key for key, loop in user.app.view.snapshot.loops.items() if loop.status.value == "running")
 
 
-def details(told: Story) -> str:
-    return told.place.query_one(TextPane).plain
+def details(user: User) -> str:
+    return user.place.query_one(TextPane).plain
 
 
 async def test_loops_at_work_stand_first(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        loops = told.app.view.snapshot.loops
-        active = [loops[key].status.active for key in told.table.keys]
+    async with open_dashboard(sample, home) as user:
+        loops = user.app.view.snapshot.loops
+        active = [loops[key].status.active for key in user.table.keys]
         assert active == sorted(active, reverse=True)
         assert any(active)
-        await told.sees("● running", "‖ paused", "✗ crashed", "✓ completed", f"{sum(active)} loops running")
+        await user.sees("● running", "‖ paused", "✗ crashed", "✓ completed", f"{sum(active)} loops running")
 
 
 async def test_each_tab_of_loops_of_each_status_and_source_can_be_read(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        kinds = {(loop.status, loop.sources): key for key, loop in told.app.view.snapshot.loops.items()}
+    async with open_dashboard(sample, home) as user:
+        kinds = {(loop.status, loop.sources): key for key, loop in user.app.view.snapshot.loops.items()}
         for key in kinds.values():
-            told.place.go_to(key)
+            user.place.go_to(key)
             for _ in TABS:
-                await told.settled()
-                assert details(told).strip()
-                await told.press("right_square_bracket")
+                await user.settled()
+                assert details(user).strip()
+                await user.press("right_square_bracket")
 
 
 async def test_the_story_of_a_loop_is_read_when_it_is_looked_at(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        await told.filter("settlement")
-        key = told.table.cursor_key
+    async with open_dashboard(sample, home) as user:
+        await user.filter("settlement")
+        key = user.table.cursor_key
         assert key is not None
         for _ in range(TABS.index("Iterations")):
-            await told.press("right_square_bracket")
-        await told.settled()
-        story_read = told.app.project.story(key)
+            await user.press("right_square_bracket")
+        await user.settled()
+        story_read = user.app.project.story(key)
         assert len(story_read.iterations) > 3
         for iteration in story_read.iterations:
-            assert iteration.result.split("\n")[0][:60] in details(told)
+            assert iteration.result.split("\n")[0][:60] in details(user)
 
 
 async def test_a_change_on_disk_changes_the_row(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        key = running(told)
-        told.place.go_to(key)
+    async with open_dashboard(sample, home) as user:
+        key = running(user)
+        user.place.go_to(key)
         state = json.loads(state_file(sample, key).read_text())
         name = "currentIteration" if "currentIteration" in state else "current_iteration"
         state[name] = 13
         state_file(sample, key).write_text(json.dumps(state))
-        await told.until(lambda: "13/" in told.row(key), "the new iteration in the row")
-        assert told.table.cursor_key == key
+        await user.until(lambda: "13/" in user.row(key), "the new iteration in the row")
+        assert user.table.cursor_key == key
 
 
 async def test_a_loop_that_breaks_elsewhere_is_told(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        key = running(told)
-        task = told.app.view.loop(key).task
+    async with open_dashboard(sample, home) as user:
+        key = running(user)
+        task = user.app.view.loop(key).task
         state = json.loads(state_file(sample, key).read_text())
         state["status"] = "failed"
         state_file(sample, key).write_text(json.dumps(state))
-        await told.until(lambda: any("failed" in toast and task[:30] in toast for toast in told.toasts()), "the toast")
-        assert "failed" in told.row(key)
+        await user.until(lambda: any("failed" in toast and task[:30] in toast for toast in user.toasts()), "the toast")
+        assert "failed" in user.row(key)
 
 
 async def test_a_new_loop_appears_and_the_cursor_stays(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        await told.press("j", "j")
-        before = told.table.cursor_key
+    async with open_dashboard(sample, home) as user:
+        await user.press("j", "j")
+        before = user.table.cursor_key
         folder = sample / ".aiwg/ralph/loops/ralph-brand-new-12345678"
         folder.mkdir()
         (folder / "state.json").write_text(
@@ -104,93 +104,93 @@ async def test_a_new_loop_appears_and_the_cursor_stays(sample: Path, home: Path)
                 }
             )
         )
-        await told.sees("Brand new task")
-        assert told.table.cursor_key == before
-        assert told.toasts() == [], "its row tells of it"
+        await user.sees("Brand new task")
+        assert user.table.cursor_key == before
+        assert user.toasts() == [], "its row tells of it"
 
 
 async def test_a_loop_that_is_deleted_goes_away(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        await told.filter("id:session-store")
-        key = told.table.cursor_key
+    async with open_dashboard(sample, home) as user:
+        await user.filter("id:session-store")
+        key = user.table.cursor_key
         assert key is not None
         for file in sorted((sample / f".aiwg/ralph/loops/{key}").rglob("*"), reverse=True):
             file.unlink() if file.is_file() else file.rmdir()
         (sample / f".aiwg/ralph/loops/{key}").rmdir()
-        await told.until(
-            lambda: key not in told.app.view.snapshot.loops or "registered-only" in told.app.view.loop(key).badges,
+        await user.until(
+            lambda: key not in user.app.view.snapshot.loops or "registered-only" in user.app.view.loop(key).badges,
             "the directory gone",
         )
 
 
 async def test_every_sort_of_loops_works(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
+    async with open_dashboard(sample, home) as user:
         first = set()
         for _ in range(5):
-            assert len(told.table.keys) == 17
-            first.add(told.table.keys[0])
-            await told.press("S")
+            assert len(user.table.keys) == 17
+            first.add(user.table.keys[0])
+            await user.press("S")
         assert len(first) > 1
 
 
 async def test_the_upstream_tree_shows_every_loop(tmp_path: Path, home: Path) -> None:
     tree = copy_tree("upstream", tmp_path / "upstream")
-    async with story(tree, home, size=(160, 50)) as told:
-        keys = told.table.keys
-        assert len(keys) == len(told.app.view.snapshot.loops) > 5
-        rows = {told.row(key) for key in keys[: told.table.page]}
-        assert len(rows) == min(len(keys), told.table.page), "no two rows look alike"
-        await told.filter("is:orphan")
-        assert told.table.keys
+    async with open_dashboard(tree, home, size=(160, 50)) as user:
+        keys = user.table.keys
+        assert len(keys) == len(user.app.view.snapshot.loops) > 5
+        rows = {user.row(key) for key in keys[: user.table.page]}
+        assert len(rows) == min(len(keys), user.table.page), "no two rows look alike"
+        await user.filter("is:orphan")
+        assert user.table.keys
 
 
 OFFERING = "ralph-move-the-settlement-jobs-from--18be2e49"
 
 
 async def test_a_finished_loop_offers_what_it_has_learned(sample: Path, home: Path) -> None:
-    async with story(sample, home, looks_further=True) as told:
-        told.place.go_to(OFFERING)
-        await told.settled()
-        assert " 2 to extract " in told.row(OFFERING)
-        assert "+2" not in told.row(OFFERING), "said once"
-        assert "2 patterns to extract   e shows them" in details(told)
-        assert "Move the settlement jobs" in details(told)
-        assert "e extract 2" in told.key_line()
-        await told.press("e")
-        await told.until(lambda: told.place.place == "review", "Review in front")
-        await told.sees("Extract what this loop has learned?")
-        place = told.place
+    async with open_dashboard(sample, home, looks_further=True) as user:
+        user.place.go_to(OFFERING)
+        await user.settled()
+        assert " 2 to extract " in user.row(OFFERING)
+        assert "+2" not in user.row(OFFERING), "said once"
+        assert "2 patterns to extract   e shows them" in details(user)
+        assert "Move the settlement jobs" in details(user)
+        assert "e extract 2" in user.key_line()
+        await user.press("e")
+        await user.until(lambda: user.place.place == "review", "Review in front")
+        await user.sees("Extract what this loop has learned?")
+        place = user.place
         assert isinstance(place, ReviewScreen)
-        await told.until(lambda: place.item is not None and place.item.subject == OFFERING, "the loop's question")
+        await user.until(lambda: place.item is not None and place.item.subject == OFFERING, "the loop's question")
 
 
 async def test_what_nobody_has_looked_at_is_worked_out_when_asked_for(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        told.place.go_to(running(told))
-        await told.press("e")
-        assert "has not ended" in told.toasts()[-1]
-        told.place.go_to(OFFERING)
-        await told.press("e")
-        await told.until(lambda: isinstance(told.app.screen, Preview), "the preview")
-        await told.sees("2 patterns to extract", "settlement booked twice", "a extract 2")
-        await told.press("escape")
-        assert OFFERING not in {decision.subject for decision in told.app.view.snapshot.decisions}
-        await told.press("e")
-        await told.until(lambda: isinstance(told.app.screen, Preview), "the preview")
-        await told.decides("a")
-        assert told.app.view.snapshot.decisions[-1].verb is Verb.EXTRACT
-        assert "extracted 2 patterns" in told.toasts()[-1]
-        assert "undo extract" in told.key_line()
-        told.place.go_to(OFFERING)
-        await told.press("e")
-        await told.sees("Nothing to extract: ")
-        box, screen = told.app.screen.query_one(".dialog").region, told.app.screen.region
+    async with open_dashboard(sample, home) as user:
+        user.place.go_to(running(user))
+        await user.press("e")
+        assert "has not ended" in user.toasts()[-1]
+        user.place.go_to(OFFERING)
+        await user.press("e")
+        await user.until(lambda: isinstance(user.app.screen, Preview), "the preview")
+        await user.sees("2 patterns to extract", "settlement booked twice", "a extract 2")
+        await user.press("escape")
+        assert OFFERING not in {decision.subject for decision in user.app.view.snapshot.decisions}
+        await user.press("e")
+        await user.until(lambda: isinstance(user.app.screen, Preview), "the preview")
+        await user.decides("a")
+        assert user.app.view.snapshot.decisions[-1].verb is Verb.EXTRACT
+        assert "extracted 2 patterns" in user.toasts()[-1]
+        assert "undo extract" in user.key_line()
+        user.place.go_to(OFFERING)
+        await user.press("e")
+        await user.sees("Nothing to extract: ")
+        box, screen = user.app.screen.query_one(".dialog").region, user.app.screen.region
         assert abs(box.x - (screen.right - box.right)) <= 1 and box.x > 1, "in the middle, as every dialog"
 
 
-def completed(told: Story, sample: Path) -> str:
+def completed(user: User, sample: Path) -> str:
     """A completed loop whose state lists its iterations."""
-    loops = told.app.view.snapshot.loops
+    loops = user.app.view.snapshot.loops
     found = (key for key, loop in loops.items() if loop.status is LoopStatus.COMPLETED and loop.iterations)
     return next(key for key in found if state_file(sample, key).exists())
 
@@ -198,38 +198,38 @@ def completed(told: Story, sample: Path) -> str:
 async def test_errors_that_an_iteration_records_show_in_its_details_and_in_the_outcome(
     sample: Path, home: Path
 ) -> None:
-    async with story(sample, home) as told:
-        key = completed(told, sample)
-        told.place.go_to(key)
-        before = told.app.view.outcome(key)
+    async with open_dashboard(sample, home) as user:
+        key = completed(user, sample)
+        user.place.go_to(key)
+        before = user.app.view.outcome(key)
         assert before is not None and before[0].error_count is not None
         state = json.loads(state_file(sample, key).read_text())
         errors = [{"type": "TypeError", "message": f"{name} is null", "location": "src/a.ts:7"} for name in "abc"]
         state["iterations"] = [{"number": 0, "errors": errors}, *state["iterations"]]
         state_file(sample, key).write_text(json.dumps(state))
         count = before[0].error_count + 3
-        await told.until(lambda: f"{count} errors" in details(told), "the new number of errors")
+        await user.until(lambda: f"{count} errors" in details(user), "the new number of errors")
         for _ in range(TABS.index("Iterations")):
-            await told.press("right_square_bracket")
-        await told.settled()
-        assert "error: TypeError: a is null  src/a.ts:7" in details(told)
+            await user.press("right_square_bracket")
+        await user.settled()
+        assert "error: TypeError: a is null  src/a.ts:7" in details(user)
 
 
 async def test_errors_of_a_debug_session_change_the_outcome_at_once(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        key = completed(told, sample)
-        told.place.go_to(key)
+    async with open_dashboard(sample, home) as user:
+        key = completed(user, sample)
+        user.place.go_to(key)
         failures = [{"test_name": f"test {number}", "error_message": "x is null"} for number in range(57)]
         run = {"attempt": 1, "failures": failures, "test_results": {"failed": 57}}
         folder = sample / f".aiwg/ralph/loops/{key}/debug-memory"
         folder.mkdir(exist_ok=True)
         (folder / "session.json").write_text(json.dumps({"session_id": "s-57", "executions": [run]}))
-        await told.until(lambda: "57 errors" in details(told), "the errors of the session")
+        await user.until(lambda: "57 errors" in details(user), "the errors of the session")
 
 
-def learned(told: Story, key: str) -> str:
+def learned(user: User, key: str) -> str:
     """The cell of a column that only wide terminals show."""
-    place = told.place
+    place = user.place
     assert isinstance(place, LoopsScreen)
     return place.cells(key)["patterns"].plain
 
@@ -239,50 +239,50 @@ async def test_the_preview_says_why_there_is_nothing_to_extract(sample: Path, ho
     folder.mkdir()
     state = {"task": "Look around", "status": "failed", "iterations": [{"number": 1, "error": "row locked by another"}]}
     (folder / "state.json").write_text(json.dumps(state))
-    async with story(sample, home, size=(120, 40)) as told:
-        told.place.go_to(folder.name)
-        await told.press("e")
-        await told.sees("Nothing to extract: no error was fixed; the goal was not reached", "Not found:")
+    async with open_dashboard(sample, home, size=(120, 40)) as user:
+        user.place.go_to(folder.name)
+        await user.press("e")
+        await user.sees("Nothing to extract: no error was fixed; the goal was not reached", "Not found:")
 
 
 async def test_what_another_process_injects_and_records_shows_at_once(sample: Path, home: Path) -> None:
-    async with story(sample, home, size=(160, 50)) as told:
-        key = next(key for key in told.table.keys if not told.app.view.loop_patterns(key).uses)
-        told.place.go_to(key)
+    async with open_dashboard(sample, home, size=(160, 50)) as user:
+        key = next(key for key in user.table.keys if not user.app.view.loop_patterns(key).uses)
+        user.place.go_to(key)
         for _ in range(TABS.index("Patterns")):
-            await told.press("right_square_bracket")
-        await told.settled()
-        assert "No pattern was injected" in details(told)
-        pattern = next(iter(told.app.view.snapshot.patterns))
-        other = Project(told.app.project.project, Settings(), by="hook", clock=lambda: NOW, cache=False)
+            await user.press("right_square_bracket")
+        await user.settled()
+        assert "No pattern was injected" in details(user)
+        pattern = next(iter(user.app.view.snapshot.patterns))
+        other = Project(user.app.project.project, Settings(), by="hook", clock=lambda: NOW, cache=False)
         other.load()
         one = Event(id="e-1", at=NOW, kind="injected", pattern_id=pattern, loop_id=key, by="hook")
         other.record(one)
-        await told.until(lambda: f"not applied          {pattern}" in details(told), "the injection")
+        await user.until(lambda: f"not applied          {pattern}" in details(user), "the injection")
         other.record(replace(one, id="e-2", kind="applied", success=True, iteration=2))
-        await told.until(lambda: f"worked               {pattern}  iteration 2" in details(told), "the use")
-        assert learned(told, key) == "1 of 1 used"
-        await told.filter(f"pattern:{pattern}")
-        assert key in told.table.keys
+        await user.until(lambda: f"worked               {pattern}  iteration 2" in details(user), "the use")
+        assert learned(user, key) == "1 of 1 used"
+        await user.filter(f"pattern:{pattern}")
+        assert key in user.table.keys
 
 
 async def test_what_was_extracted_from_a_loop_shows_in_its_patterns(sample: Path, home: Path) -> None:
-    async with story(sample, home, size=(160, 50)) as told:
-        told.place.go_to("current-loop")
-        await told.press("e")
-        await told.until(lambda: isinstance(told.app.screen, Preview), "the preview")
-        await told.decides("a")
+    async with open_dashboard(sample, home, size=(160, 50)) as user:
+        user.place.go_to("current-loop")
+        await user.press("e")
+        await user.until(lambda: isinstance(user.app.screen, Preview), "the preview")
+        await user.decides("a")
         for _ in range(TABS.index("Patterns")):
-            await told.press("right_square_bracket")
-        await told.until(lambda: "extracted            pat-success-clean-up" in details(told), "the pattern")
-        assert learned(told, "current-loop") == "1 extracted"
+            await user.press("right_square_bracket")
+        await user.until(lambda: "extracted            pat-success-clean-up" in details(user), "the pattern")
+        assert learned(user, "current-loop") == "1 extracted"
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
 async def test_tasks_have_the_room(sample: Path, home: Path, width: int) -> None:
-    async with story(sample, home, size=(width, 40)) as told:
-        assert told.table.width_of("task") >= (39 if width == 80 else 40)
-        row = told.row("ralph-move-the-settlement-jobs-from--18be2e49")
+    async with open_dashboard(sample, home, size=(width, 40)) as user:
+        assert user.table.width_of("task") >= (39 if width == 80 else 40)
+        row = user.row("ralph-move-the-settlement-jobs-from--18be2e49")
         assert "Move the settlement jobs from cron to" in row
         assert "18be2e49" not in row
         if width > 80:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from core.episodes.history import AttemptDetail, read_attempt
-from tests.tui.story import Story, story
+from tests.tui.user import User, open_dashboard
 from tui.present.memory_tree import attempt_key
 from tui.screens import replay as screen
 from tui.screens.help import Help
@@ -18,22 +18,22 @@ from tui.widgets.timeline import Timeline
 ENDED, RUNNING = "task-001", "task-002"
 
 
-async def opened(told: Story, task_id: str, number: int) -> ReplayScreen:
-    await told.go("memory")
-    told.place.go_to(attempt_key(f"{task_id}.{number}"))
-    await told.settled()
-    await told.press("enter")
-    await told.settled()
-    assert isinstance(told.place, ReplayScreen)
-    return told.place
+async def opened(user: User, task_id: str, number: int) -> ReplayScreen:
+    await user.go("memory")
+    user.place.go_to(attempt_key(f"{task_id}.{number}"))
+    await user.settled()
+    await user.press("enter")
+    await user.settled()
+    assert isinstance(user.place, ReplayScreen)
+    return user.place
 
 
-def detail(told: Story, task_id: str, number: int) -> AttemptDetail:
-    return read_attempt(told.app.project.project, task_id, number)
+def detail(user: User, task_id: str, number: int) -> AttemptDetail:
+    return read_attempt(user.app.project.project, task_id, number)
 
 
-def text(told: Story) -> str:
-    return " ".join(told.place.query_one("#replay-text", TextPane).plain.split())
+def text(user: User) -> str:
+    return " ".join(user.place.query_one("#replay-text", TextPane).plain.split())
 
 
 def log(sample: Path, task_id: str, number: int) -> Path:
@@ -41,91 +41,91 @@ def log(sample: Path, task_id: str, number: int) -> Path:
 
 
 async def test_one_steps_through_what_was_done_and_why(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        player = await opened(told, ENDED, 2)
-        known = detail(told, ENDED, 2)
+    async with open_dashboard(sample, home) as user:
+        player = await opened(user, ENDED, 2)
+        known = detail(user, ENDED, 2)
         assert player.position == 0
         for position, action in enumerate(known.actions):
-            await told.settled()
+            await user.settled()
             assert player.position == position
-            shown = text(told)
+            shown = text(user)
             assert action.tool in shown
             assert " ".join(action.reasoning.split())[:60] in shown
             assert ("✗ failed" if action.went_wrong else "✓ succeeded") in shown
             if action.expected:
                 assert " ".join(action.expected.split())[:60] in shown
-            await told.sees(f"{position + 1} of {len(known.actions)} actions", f"iteration {action.iteration}")
-            await told.press("right")
-        await told.press("left")
+            await user.sees(f"{position + 1} of {len(known.actions)} actions", f"iteration {action.iteration}")
+            await user.press("right")
+        await user.press("left")
         assert player.position == len(known.actions) - 2
-        await told.press("g")
+        await user.press("g")
         assert player.position == 0
-        await told.press("escape")
-        assert told.place.place == "memory"
-        assert told.table.cursor_key == attempt_key(f"{ENDED}.2")
+        await user.press("escape")
+        assert user.place.place == "memory"
+        assert user.table.cursor_key == attempt_key(f"{ENDED}.2")
 
 
 async def test_a_change_is_shown_with_its_signs(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        player = await opened(told, ENDED, 2)
+    async with open_dashboard(sample, home) as user:
+        player = await opened(user, ENDED, 2)
         steps = player._steps
         assert steps is not None
         position, step = next((n, step) for n, step in enumerate(steps) if step.diff)
         player._go(position)
-        await told.settled()
-        lines = told.place.query_one("#replay-text", TextPane).plain.split("\n")
+        await user.settled()
+        lines = user.place.query_one("#replay-text", TextPane).plain.split("\n")
         added = next(line for line in step.diff if line.startswith("+") and not line.startswith("+++"))
         assert added in lines
-        assert "old_string" not in text(told)
+        assert "old_string" not in text(user)
 
 
 async def test_n_goes_from_error_to_error(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        player = await opened(told, ENDED, 2)
-        errors = list(detail(told, ENDED, 2).actions.errors)
+    async with open_dashboard(sample, home) as user:
+        player = await opened(user, ENDED, 2)
+        errors = list(detail(user, ENDED, 2).actions.errors)
         assert len(errors) > 1
         for error in errors:
-            await told.press("n")
+            await user.press("n")
             assert player.position == error
-        await told.press("n")
-        assert "nothing went wrong after this" in told.toasts()[-1]
-        await told.press("N")
+        await user.press("n")
+        assert "nothing went wrong after this" in user.toasts()[-1]
+        await user.press("N")
         assert player.position == errors[-2]
-        await told.settled()
-        await told.sees("✗ failed")
+        await user.settled()
+        await user.sees("✗ failed")
 
 
 async def test_it_plays_to_the_end_and_stops(sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(screen, "LEAST_SECONDS", 0.0)
     monkeypatch.setattr(screen, "pause_at", lambda step, speed: 0.001)
-    async with story(sample, home) as told:
-        player = await opened(told, ENDED, 2)
-        await told.sees("‖ paused  1x")
-        await told.press("minus")
-        await told.sees("0.5x")
-        await told.press("plus", "plus", "plus")
-        await told.sees("4x")
-        last = len(detail(told, ENDED, 2).actions) - 1
-        await told.press("space")
-        await told.until(lambda: player.position == last and "‖ paused" in told.text(), "the end")
-        assert "space play" in told.key_line()
+    async with open_dashboard(sample, home) as user:
+        player = await opened(user, ENDED, 2)
+        await user.sees("‖ paused  1x")
+        await user.press("minus")
+        await user.sees("0.5x")
+        await user.press("plus", "plus", "plus")
+        await user.sees("4x")
+        last = len(detail(user, ENDED, 2).actions) - 1
+        await user.press("space")
+        await user.until(lambda: player.position == last and "‖ paused" in user.text(), "the end")
+        assert "space play" in user.key_line()
         monkeypatch.setattr(screen, "pause_at", lambda step, speed: 60.0)
-        await told.press("space")
-        await told.sees("1 of", "▶ playing  4x  ▯▯▯▯▯", "space pause")
+        await user.press("space")
+        await user.sees("1 of", "▶ playing  4x  ▯▯▯▯▯", "space pause")
         player._wait_on()
-        await told.sees("▶ playing  4x  ▮▯▯▯▯")
-        await told.press("right")
-        await told.sees("2 of")
-        await told.sees("‖ paused")
-        assert "▯" not in told.text()
+        await user.sees("▶ playing  4x  ▮▯▯▯▯")
+        await user.press("right")
+        await user.sees("2 of")
+        await user.sees("‖ paused")
+        assert "▯" not in user.text()
 
 
 async def test_an_attempt_at_work_is_followed_at_its_end_only(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        player = await opened(told, RUNNING, 2)
-        count = len(detail(told, RUNNING, 2).actions)
+    async with open_dashboard(sample, home) as user:
+        player = await opened(user, RUNNING, 2)
+        count = len(detail(user, RUNNING, 2).actions)
         assert player.position == count - 1
-        await told.sees("⟳ follows what is done")
+        await user.sees("⟳ follows what is done")
 
         def act(what: str) -> None:
             action = {"type": "bash", "tool": "Bash", "success": True, "reasoning": what, "iteration": 2}
@@ -133,54 +133,54 @@ async def test_an_attempt_at_work_is_followed_at_its_end_only(sample: Path, home
                 file.write(json.dumps(action) + "\n")
 
         act("look once more")
-        await told.until(lambda: player.position == count and "look once more" in text(told), "the new action")
-        await told.press("g")
+        await user.until(lambda: player.position == count and "look once more" in text(user), "the new action")
+        await user.press("g")
         act("and again")
-        await told.sees(f"1 of {count + 2} actions")
+        await user.sees(f"1 of {count + 2} actions")
         assert player.position == 0
 
 
 async def test_a_click_on_the_timeline_goes_there(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        player = await opened(told, ENDED, 2)
-        line = told.place.query_one(Timeline)
-        await told.pilot.click(line, offset=(line.size.width - 1, 0))
-        assert player.position == len(detail(told, ENDED, 2).actions) - 1
+    async with open_dashboard(sample, home) as user:
+        player = await opened(user, ENDED, 2)
+        line = user.place.query_one(Timeline)
+        await user.pilot.click(line, offset=(line.size.width - 1, 0))
+        assert player.position == len(detail(user, ENDED, 2).actions) - 1
 
 
 async def test_quality_and_reflections_stand_beside_it_where_there_is_room(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        await opened(told, ENDED, 2)
-        side = told.place.query_one("#replay-side", TextPane)
+    async with open_dashboard(sample, home) as user:
+        await opened(user, ENDED, 2)
+        side = user.place.query_one("#replay-side", TextPane)
         assert side.size.width
         assert "not measured yet" in side.plain
-        await told.press("G")
-        await told.settled()
-        known = detail(told, ENDED, 2)
+        await user.press("G")
+        await user.settled()
+        known = detail(user, ENDED, 2)
         assert "100 %┤" in side.plain
         assert f"{len(known.attempt.quality)} of {len(known.attempt.quality)} iterations" in side.plain
         assert known.reflections[0].learning[:40] in side.plain
-        await told.pilot.resize_terminal(80, 24)
-        await told.settled()
+        await user.pilot.resize_terminal(80, 24)
+        await user.settled()
         assert not side.is_on_screen
-        below = told.place.query_one("#replay-text", TextPane).plain
+        below = user.place.query_one("#replay-text", TextPane).plain
         assert f"{len(known.attempt.quality)} of {len(known.attempt.quality)} iterations" in below
         assert known.reflections[0].learning[:40] in below
 
 
 async def test_what_cannot_be_played_says_why(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
+    async with open_dashboard(sample, home) as user:
         log(sample, ENDED, 2).write_text("")
-        await told.until(lambda: not told.app.view.snapshot.attempts[f"{ENDED}.2"].errors, "the empty log")
-        await opened(told, ENDED, 2)
-        await told.sees("no action was written down")
-        await told.press("space", "n", "right", "G", "y", "u")
-        assert "nothing is decided here" in told.toasts()[-1]
-        await told.press("f1")
-        assert isinstance(told.app.screen, Help)
-        await told.press("escape", "2")
-        await told.until(lambda: told.place.place == "patterns", "Patterns in front")
+        await user.until(lambda: not user.app.view.snapshot.attempts[f"{ENDED}.2"].errors, "the empty log")
+        await opened(user, ENDED, 2)
+        await user.sees("no action was written down")
+        await user.press("space", "n", "right", "G", "y", "u")
+        assert "nothing is decided here" in user.toasts()[-1]
+        await user.press("f1")
+        assert isinstance(user.app.screen, Help)
+        await user.press("escape", "2")
+        await user.until(lambda: user.place.place == "patterns", "Patterns in front")
 
-        await opened(told, ENDED, 3)
+        await opened(user, ENDED, 3)
         shutil.rmtree(sample / f".aiwg/ralph/tasks/{ENDED}")
-        await told.until(lambda: f"no task '{ENDED}'" in told.text(), "that it is gone")
+        await user.until(lambda: f"no task '{ENDED}'" in user.text(), "that it is gone")

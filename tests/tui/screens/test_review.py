@@ -14,88 +14,88 @@ from core.project.project import Project
 from core.state.review_items import BURST, CONTRADICTED, ESCALATION, INVERSION
 from tests.core.meaning import meaning
 from tests.tui.screens.review_story import TWIN, at_question, desk, flat, front, pane, row, waiting
-from tests.tui.story import NOW, Story, story
+from tests.tui.user import NOW, User, open_dashboard
 from tui.present.memory_tree import TASKS, session_key
 from tui.widgets.text_pane import TextPane
 
 
-def newest(told: Story) -> str:
+def newest(user: User) -> str:
     """What was decided last."""
-    return told.app.view.snapshot.decisions[-1].verb.value
+    return user.app.view.snapshot.decisions[-1].verb.value
 
 
 async def test_one_goes_around_without_deciding_and_what_was_opened_leads_back(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        await told.go("review")
-        queue = waiting(told)
-        seen = [front(told)]
-        await told.sees(f"1 of {len(queue)}", "an agent waits", told.app.view.queue[0].reason.split(";")[0][:40])
+    async with open_dashboard(sample, home) as user:
+        await user.go("review")
+        queue = waiting(user)
+        seen = [front(user)]
+        await user.sees(f"1 of {len(queue)}", "an agent waits", user.app.view.queue[0].reason.split(";")[0][:40])
         for _ in queue[1:]:
-            await told.press("n")
-            seen.append(front(told))
+            await user.press("n")
+            seen.append(front(user))
         assert seen == queue
-        await told.press("n")
-        assert front(told) == queue[0]
-        await told.press("N")
-        assert front(told) == queue[-1]
-        assert waiting(told) == queue
+        await user.press("n")
+        assert front(user) == queue[0]
+        await user.press("N")
+        assert front(user) == queue[-1]
+        assert waiting(user) == queue
         second = queue[1]
-        desk(told).go_to(told.app.view.queue[1].question_key)
-        first = told.app.view.queue[0]
-        told.app.decide(lambda deck: deck.dismiss(first.question_key, "seen elsewhere"))
-        await told.settled()
-        assert first.subject not in waiting(told)
-        assert front(told) == second
-        subject = await at_question(told, INVERSION)
-        await told.press("w")
-        await told.until(lambda: told.place.place == "patterns", "Patterns in front")
-        await told.until(lambda: told.table.cursor_key == subject, "the pattern under the cursor")
-        assert told.place._tab == "Why"  # type: ignore[attr-defined]
-        await told.go("review")
-        assert front(told) == subject
+        desk(user).go_to(user.app.view.queue[1].question_key)
+        first = user.app.view.queue[0]
+        user.app.decide(lambda deck: deck.dismiss(first.question_key, "seen elsewhere"))
+        await user.settled()
+        assert first.subject not in waiting(user)
+        assert front(user) == second
+        subject = await at_question(user, INVERSION)
+        await user.press("w")
+        await user.until(lambda: user.place.place == "patterns", "Patterns in front")
+        await user.until(lambda: user.table.cursor_key == subject, "the pattern under the cursor")
+        assert user.place._tab == "Why"  # type: ignore[attr-defined]
+        await user.go("review")
+        assert front(user) == subject
 
 
 async def test_an_answered_question_leaves_at_once_and_comes_back_when_it_is_refused_or_undone(
     sample: Path, home: Path
 ) -> None:
-    async with story(sample, home) as told:
-        first = await at_question(told, INVERSION)
-        questions = waiting(told)
-        desk(told).do_accept()  # and before the engine has had a moment to carry it out:
-        second = front(told)
+    async with open_dashboard(sample, home) as user:
+        first = await at_question(user, INVERSION)
+        questions = waiting(user)
+        desk(user).do_accept()  # and before the engine has had a moment to carry it out:
+        second = front(user)
         assert second != first
-        desk(told).do_snooze()
-        assert front(told) not in (first, second)
-        await told.settled()
-        await told.until(lambda: len(waiting(told)) == len(questions) - 2, "both answers on disk")
-        await told.sees("2 decided")
-        await told.decides("u")
-        assert front(told) == second
-        await told.decides("u")
-        assert front(told) == first
-        assert sorted(waiting(told)) == sorted(questions)
-        assert "decided" not in told.text()
-        desk(told).walk.give()
-        assert front(told) != first
-        desk(told).answered(decided=False)
-        assert first in [item.subject for item in desk(told).walk.items]
+        desk(user).do_snooze()
+        assert front(user) not in (first, second)
+        await user.settled()
+        await user.until(lambda: len(waiting(user)) == len(questions) - 2, "both answers on disk")
+        await user.sees("2 decided")
+        await user.decides("u")
+        assert front(user) == second
+        await user.decides("u")
+        assert front(user) == first
+        assert sorted(waiting(user)) == sorted(questions)
+        assert "decided" not in user.text()
+        desk(user).walk.give()
+        assert front(user) != first
+        desk(user).answered(decided=False)
+        assert first in [item.subject for item in desk(user).walk.items]
 
 
 async def test_to_leave_what_another_has_decided_alone_takes_nothing_off_this_sitting(sample: Path, home: Path) -> None:
     other = Project(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
     other.load()
-    async with story(sample, home) as told:
-        await at_question(told, INVERSION)
-        await told.decides("s")
+    async with open_dashboard(sample, home) as user:
+        await at_question(user, INVERSION)
+        await user.decides("s")
         other.note(TWIN, text="asked the authors")
-        await told.until(lambda: told.app.view.snapshot.decisions[-1].by == "bob", "what bob wrote")
-        inverted = front(told)
-        await told.press("u")
-        await told.press("n")
-        await told.settled()
-        assert front(told) == inverted
-        await told.sees("1 decided")
-        assert not [toast for toast in told.toasts() if "new question" in toast]
+        await user.until(lambda: user.app.view.snapshot.decisions[-1].by == "bob", "what bob wrote")
+        inverted = front(user)
+        await user.press("u")
+        await user.press("n")
+        await user.settled()
+        assert front(user) == inverted
+        await user.sees("1 decided")
+        assert not [toast for toast in user.toasts() if "new question" in toast]
 
 
 async def test_what_another_reviewer_has_answered_is_skipped_and_no_key_meant_for_it_acts(
@@ -104,22 +104,22 @@ async def test_what_another_reviewer_has_answered_is_skipped_and_no_key_meant_fo
     other = Project(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
     other.load()
     seconds = [0.0]
-    async with story(sample, home, clock=lambda: seconds[0]) as told:
-        subject = await at_question(told, CONTRADICTED)
-        number = desk(told).walk.place
+    async with open_dashboard(sample, home, clock=lambda: seconds[0]) as user:
+        subject = await at_question(user, CONTRADICTED)
+        number = desk(user).walk.place
         seconds[0] += 60.0
         other.reset(subject, reason="four of six failed")
-        await told.until(lambda: front(told) != subject, "the next question")
-        following, known = front(told), len(told.app.view.snapshot.decisions)
-        assert any("Skipped: bob has answered" in one and "reset “four of six failed”" in one for one in told.toasts())
-        assert desk(told).walk.place == number + 1
+        await user.until(lambda: front(user) != subject, "the next question")
+        following, known = front(user), len(user.app.view.snapshot.decisions)
+        assert any("Skipped: bob has answered" in one and "reset “four of six failed”" in one for one in user.toasts())
+        assert desk(user).walk.place == number + 1
         for key in ("a", "enter"):
-            await told.press(key)
-            assert f"{key} ignored" in told.toasts()[-1]
-        assert (front(told), len(told.app.view.snapshot.decisions)) == (following, known)
+            await user.press(key)
+            assert f"{key} ignored" in user.toasts()[-1]
+        assert (front(user), len(user.app.view.snapshot.decisions)) == (following, known)
         seconds[0] += 0.5
-        await told.decides("s")
-        assert front(told) != following
+        await user.decides("s")
+        assert front(user) != following
 
 
 async def test_the_order_is_fixed_new_questions_are_appended_and_resolved_ones_are_passed(
@@ -127,126 +127,126 @@ async def test_the_order_is_fixed_new_questions_are_appended_and_resolved_ones_a
 ) -> None:
     other = Project(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
     other.load()
-    async with story(sample, home) as told:
-        await told.go("review")
-        queue = waiting(told)
-        await told.sees(f"1 of {len(queue)}")
-        await told.press("n", "n")
-        await told.sees(f"3 of {len(queue)}")
+    async with open_dashboard(sample, home) as user:
+        await user.go("review")
+        queue = waiting(user)
+        await user.sees(f"1 of {len(queue)}")
+        await user.press("n", "n")
+        await user.sees(f"3 of {len(queue)}")
         other.quarantine(TWIN, reason="who wrote this?")  # a new question, worth more than some that are listed
-        await told.until(lambda: TWIN in waiting(told), "the new question")
-        assert waiting(told)[-1] != TWIN
-        await told.sees(f"3 of {len(queue) + 1}", "+1 new")
-        fourth = told.app.view.queue[[item.subject for item in told.app.view.queue].index(queue[3])]
+        await user.until(lambda: TWIN in waiting(user), "the new question")
+        assert waiting(user)[-1] != TWIN
+        await user.sees(f"3 of {len(queue) + 1}", "+1 new")
+        fourth = user.app.view.queue[[item.subject for item in user.app.view.queue].index(queue[3])]
         other.dismiss(fourth.question_key, "seen elsewhere")
-        await told.until(lambda: queue[3] not in waiting(told), "the fourth to be resolved")
-        await told.sees(f"3 of {len(queue) + 1}")
-        await told.press("n")
-        assert front(told) == queue[4]
-        await told.sees(f"5 of {len(queue) + 1}")
-        assert told.toasts()[-1] == "Skipped 1 question: already resolved"
+        await user.until(lambda: queue[3] not in waiting(user), "the fourth to be resolved")
+        await user.sees(f"3 of {len(queue) + 1}")
+        await user.press("n")
+        assert front(user) == queue[4]
+        await user.sees(f"5 of {len(queue) + 1}")
+        assert user.toasts()[-1] == "Skipped 1 question: already resolved"
         seen = []
-        while front(told) != TWIN:
-            seen.append(desk(told).walk.place)
-            await told.press("n")
-        assert [*seen, desk(told).walk.place] == list(range(5, len(queue) + 2))
-        assert "new" not in told.text().splitlines()[1]
-        await told.decides("s")
-        assert desk(told).walk.place == 1, "the end of the list leads to its beginning"
+        while front(user) != TWIN:
+            seen.append(desk(user).walk.place)
+            await user.press("n")
+        assert [*seen, desk(user).walk.place] == list(range(5, len(queue) + 2))
+        assert "new" not in user.text().splitlines()[1]
+        await user.decides("s")
+        assert desk(user).walk.place == 1, "the end of the list leads to its beginning"
 
 
 async def test_enter_gives_the_highlighted_answer_and_o_opens(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        subject = await at_question(told, INVERSION)
-        await told.press("right")
-        await told.sees("enter reject")
-        await told.decides("enter")
-        assert newest(told) == "reject_inversion"
-        assert subject not in waiting(told)
-        await told.decides("u")
-        await told.press("o")
-        await told.until(lambda: told.place.place == "patterns", "Patterns in front")
-        await told.until(lambda: told.table.cursor_key == subject, "the pattern under the cursor")
+    async with open_dashboard(sample, home) as user:
+        subject = await at_question(user, INVERSION)
+        await user.press("right")
+        await user.sees("enter reject")
+        await user.decides("enter")
+        assert newest(user) == "reject_inversion"
+        assert subject not in waiting(user)
+        await user.decides("u")
+        await user.press("o")
+        await user.until(lambda: user.place.place == "patterns", "Patterns in front")
+        await user.until(lambda: user.table.cursor_key == subject, "the pattern under the cursor")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_all_of_review_works_by_mouse(sample: Path, home: Path, size: tuple[int, int]) -> None:
-    async with story(sample, home, size=size) as told:
-        source = await at_question(told, BURST)
+    async with open_dashboard(sample, home, size=size) as user:
+        source = await at_question(user, BURST)
 
         async def click(text: str) -> None:
-            row, line = next((n, line) for n, line in enumerate(told.text().splitlines()) if text in line)
-            await told.pilot.click(offset=(line.index(text), row))
-            await told.settled()
+            row, line = next((n, line) for n, line in enumerate(user.text().splitlines()) if text in line)
+            await user.pilot.click(offset=(line.index(text), row))
+            await user.settled()
 
-        known = len(told.app.view.snapshot.decisions)
+        known = len(user.app.view.snapshot.decisions)
         await click("a  discard")
-        assert len(told.app.view.snapshot.decisions) == known, "a first click only looks"
+        assert len(user.app.view.snapshot.decisions) == known, "a first click only looks"
         await click("x  count them")
-        await told.sees("enter count them")
+        await user.sees("enter count them")
         await click("x  count them")
-        assert newest(told) == "confirm"
-        assert source not in waiting(told)
-        await told.decides("u")
+        assert newest(user) == "confirm"
+        assert source not in waiting(user)
+        await user.decides("u")
         await click("s  snooze")
         await click("s  snooze")
-        assert newest(told) == "snooze"
-        number = desk(told).walk.place
+        assert newest(user) == "snooze"
+        number = desk(user).walk.place
         await click("n next")
-        assert desk(told).walk.place > number
+        assert desk(user).walk.place > number
         await click("o open")
-        await told.until(lambda: told.place.place != "review", "what the question is about")
+        await user.until(lambda: user.place.place != "review", "what the question is about")
 
 
 async def test_the_cursor_shows_what_each_key_would_change_and_decides_nothing(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        await at_question(told, INVERSION)
-        before = waiting(told)
-        assert "of 19 tasks" in row(told, "a") or "/19 tasks" in row(told, "a")
-        await told.sees("if you press a, accept")
-        accepted = pane(told, "consequence")
+    async with open_dashboard(sample, home) as user:
+        await at_question(user, INVERSION)
+        before = waiting(user)
+        assert "of 19 tasks" in row(user, "a") or "/19 tasks" in row(user, "a")
+        await user.sees("if you press a, accept")
+        accepted = pane(user, "consequence")
         assert "- " in accepted
-        await told.press("right")
-        await told.sees("if you press x, reject")
-        assert pane(told, "consequence") != accepted
-        await told.press("left", "left")
-        await told.sees("if you press W, wait for evidence")
-        assert "changes nothing for the loops" in pane(told, "consequence")
-        assert waiting(told) == before
-        following = desk(told).walk.next
+        await user.press("right")
+        await user.sees("if you press x, reject")
+        assert pane(user, "consequence") != accepted
+        await user.press("left", "left")
+        await user.sees("if you press W, wait for evidence")
+        assert "changes nothing for the loops" in pane(user, "consequence")
+        assert waiting(user) == before
+        following = desk(user).walk.next
         assert following is not None
-        await told.press("n")
-        assert not row(told, "d").endswith("…")  # it was worked out while the question before was read
+        await user.press("n")
+        assert not row(user, "d").endswith("…")  # it was worked out while the question before was read
 
 
 async def test_a_key_that_can_t_answer_says_why(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        await at_question(told, BURST)
-        await told.press("p")
+    async with open_dashboard(sample, home) as user:
+        await at_question(user, BURST)
+        await user.press("p")
         assert (
             "decided about one pattern alone: this question is about many patterns at once; here: a, x, s"
-            in (told.toasts()[-1])
+            in (user.toasts()[-1])
         )
-        await told.press("m")
-        assert "one question at a time is asked here" in told.toasts()[-1]
-        await told.press("v")
-        assert "only a proposed inversion" in told.toasts()[-1]
-        subject = await at_question(told, INVERSION)
-        await told.press("p")
-        assert "reset it first" in told.toasts()[-1]
-        assert front(told) == subject
+        await user.press("m")
+        assert "one question at a time is asked here" in user.toasts()[-1]
+        await user.press("v")
+        assert "only a proposed inversion" in user.toasts()[-1]
+        subject = await at_question(user, INVERSION)
+        await user.press("p")
+        assert "reset it first" in user.toasts()[-1]
+        assert front(user) == subject
 
 
 async def test_a_small_screen_shows_one_pane_at_a_time_and_every_answer(sample: Path, home: Path) -> None:
-    async with story(sample, home, size=(80, 24)) as told:
-        await at_question(told, INVERSION)
-        shown = [name for name in ("subject", "proposal", "consequence") if _is_seen(desk(told), name)]
+    async with open_dashboard(sample, home, size=(80, 24)) as user:
+        await at_question(user, INVERSION)
+        shown = [name for name in ("subject", "proposal", "consequence") if _is_seen(desk(user), name)]
         assert shown == ["subject"]
-        await told.sees("what changes", "a  accept", "s  snooze")
+        await user.sees("what changes", "a  accept", "s  snooze")
         for name in ("proposal", "consequence", "subject"):
-            await told.press("tab")
-            await told.settled()
-            assert [one for one in ("subject", "proposal", "consequence") if _is_seen(desk(told), one)] == [name]
+            await user.press("tab")
+            await user.settled()
+            assert [one for one in ("subject", "proposal", "consequence") if _is_seen(desk(user), one)] == [name]
 
 
 def _is_seen(place: object, name: str) -> bool:
@@ -257,37 +257,37 @@ def _is_seen(place: object, name: str) -> bool:
 
 
 async def test_when_all_is_answered_it_says_so(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        await told.go("review")
-        for _ in range(len(waiting(told))):
-            await told.decides("s")
-        assert waiting(told) == []
-        await told.sees("Nothing waits for a decision")
-        await told.press("a")
-        assert "nothing waits for a decision" in told.toasts()[-1]
-        assert "Review·" not in told.text()
-        await told.decides("u")
-        await told.sees("1 of 1")
+    async with open_dashboard(sample, home) as user:
+        await user.go("review")
+        for _ in range(len(waiting(user))):
+            await user.decides("s")
+        assert waiting(user) == []
+        await user.sees("Nothing waits for a decision")
+        await user.press("a")
+        assert "nothing waits for a decision" in user.toasts()[-1]
+        assert "Review·" not in user.text()
+        await user.decides("u")
+        await user.sees("1 of 1")
 
 
 async def test_a_call_from_another_process_raises_a_notice_and_stands_first_in_memory(sample: Path, home: Path) -> None:
     deck = Project(ProjectPaths(sample), Settings(), by="ada", clock=lambda: NOW, cache=False)
     deck.load()
     session = next(one for one in deck.view.snapshot.debug_sessions.values() if one.status == "in_progress")
-    async with story(sample, home, size=(200, 50)) as told:
-        await told.go("memory")
+    async with open_dashboard(sample, home, size=(200, 50)) as user:
+        await user.go("memory")
         on_escalation(deck, session.id, reason="needs credentials")
-        await told.until(lambda: session.id in waiting(told), "the question")
-        notes = told.app._notifications
-        await told.until(lambda: any("needs credentials" in note.message for note in notes), "the notice")
-        told.place.go_to(session_key(session.id))
-        await told.settled()
-        assert told.table.keys.index(session_key(session.id)) < told.table.keys.index(TASKS)
-        await told.sees("Wants a person: needs credentials", "called by ada", "context kept in")
-        assert await at_question(told, ESCALATION)
-        told.place.go_to(session.id)
-        await told.settled()
-        assert "needs credentials" in flat(told, "subject") and "context kept in" in flat(told, "subject")
+        await user.until(lambda: session.id in waiting(user), "the question")
+        notes = user.app._notifications
+        await user.until(lambda: any("needs credentials" in note.message for note in notes), "the notice")
+        user.place.go_to(session_key(session.id))
+        await user.settled()
+        assert user.table.keys.index(session_key(session.id)) < user.table.keys.index(TASKS)
+        await user.sees("Wants a person: needs credentials", "called by ada", "context kept in")
+        assert await at_question(user, ESCALATION)
+        user.place.go_to(session.id)
+        await user.settled()
+        assert "needs credentials" in flat(user, "subject") and "context kept in" in flat(user, "subject")
 
 
 async def test_what_is_foretold_by_words_says_so_until_vectors_are_there(
@@ -295,11 +295,11 @@ async def test_what_is_foretold_by_words_says_so_until_vectors_are_there(
 ) -> None:
     monkeypatch.setattr("tui.app.AFTER_SECONDS", 3600.0)
     with meaning():
-        async with story(sample, home, size=(80, 24)) as told:
-            await at_question(told, INVERSION)
-            assert "~ 1/4 loops" in row(told, "a")
-            assert pane(told, "consequence").startswith("~ by words yet: 0 of 40 texts have a vector\n")
-            await asyncio.to_thread(told.app.project.embed_missing, told.app._vectors._tell)
-            await told.until(lambda: "~" not in row(told, "a"), "the forecast by meaning")
-            await told.settled()
-            assert "by words" not in pane(told, "consequence")
+        async with open_dashboard(sample, home, size=(80, 24)) as user:
+            await at_question(user, INVERSION)
+            assert "~ 1/4 loops" in row(user, "a")
+            assert pane(user, "consequence").startswith("~ by words yet: 0 of 40 texts have a vector\n")
+            await asyncio.to_thread(user.app.project.embed_missing, user.app._vectors._tell)
+            await user.until(lambda: "~" not in row(user, "a"), "the forecast by meaning")
+            await user.settled()
+            assert "by words" not in pane(user, "consequence")

@@ -8,7 +8,7 @@ import pytest
 
 from core.state.review_items import INVERSION, OFFER
 from tests.tui.screens.review_story import at_question, front
-from tests.tui.story import NOW, Story, story
+from tests.tui.user import NOW, User, open_dashboard
 from tui.screens.context import ContextScreen
 from tui.widgets.filter_line import FilterLine
 
@@ -16,133 +16,133 @@ NULL = "pat-error-null-check-015"
 TYPED = "Fix the flaky login test"
 
 
-async def at(told: Story, place: str) -> None:
+async def at(user: User, place: str) -> None:
     """Wait until a place is in front and drawn."""
-    await told.until(lambda: told.place.place == place, f"{place} in front")
-    await told.settled()
+    await user.until(lambda: user.place.place == place, f"{place} in front")
+    await user.settled()
 
 
-def task(told: Story) -> str:
-    return told.place.query_one(FilterLine).text
+def task(user: User) -> str:
+    return user.place.query_one(FilterLine).text
 
 
 async def test_esc_leads_back_from_context_which_keeps_the_typed_task(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        await told.go("context")
-        await told.press("slash")
-        await told.paste(TYPED)
-        await told.press("enter")
-        await told.settled()
-        await told.go("patterns")
-        assert told.table.go_to(NULL)
-        await told.press("i")
-        await at(told, "context")
-        assert isinstance(told.place, ContextScreen) and task(told) != TYPED
-        assert told.place.table.cursor_key == NULL, "the cursor is on the pattern that the link came from"
-        await told.sees("esc back to Patterns")
-        await told.press("escape")
-        await at(told, "patterns")
-        assert told.table.cursor_key == NULL
-        await told.go("context")
-        assert task(told) == TYPED
-        await told.go("loops")
-        key = told.table.cursor_key
-        await told.press("i")
-        await at(told, "context")
-        assert task(told) != TYPED
-        await told.press("escape")
-        await at(told, "loops")
-        assert told.table.cursor_key == key
-        assert told.app.user_state.get_here("context-task") == TYPED
+    async with open_dashboard(sample, home) as user:
+        await user.go("context")
+        await user.press("slash")
+        await user.paste(TYPED)
+        await user.press("enter")
+        await user.settled()
+        await user.go("patterns")
+        assert user.table.go_to(NULL)
+        await user.press("i")
+        await at(user, "context")
+        assert isinstance(user.place, ContextScreen) and task(user) != TYPED
+        assert user.place.table.cursor_key == NULL, "the cursor is on the pattern that the link came from"
+        await user.sees("esc back to Patterns")
+        await user.press("escape")
+        await at(user, "patterns")
+        assert user.table.cursor_key == NULL
+        await user.go("context")
+        assert task(user) == TYPED
+        await user.go("loops")
+        key = user.table.cursor_key
+        await user.press("i")
+        await at(user, "context")
+        assert task(user) != TYPED
+        await user.press("escape")
+        await at(user, "loops")
+        assert user.table.cursor_key == key
+        assert user.app.user_state.get_here("context-task") == TYPED
 
 
 async def test_a_task_that_is_typed_after_a_link_stays(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        await told.go("loops")
-        await told.press("i")
-        await at(told, "context")
-        await told.press("slash", "ctrl+u")
-        await told.paste(TYPED)
-        await told.press("enter", "escape")
-        await at(told, "loops")
-        await told.go("context")
-        assert task(told) == TYPED
+    async with open_dashboard(sample, home) as user:
+        await user.go("loops")
+        await user.press("i")
+        await at(user, "context")
+        await user.press("slash", "ctrl+u")
+        await user.paste(TYPED)
+        await user.press("enter", "escape")
+        await at(user, "loops")
+        await user.go("context")
+        assert task(user) == TYPED
 
 
 async def test_esc_leads_back_from_review_and_along_several_links(sample: Path, home: Path) -> None:
-    async with story(sample, home, looks_further=True) as told:
-        offered = next(item.subject for item in told.app.view.queue if item.kind == OFFER)
-        await told.go("loops")
-        assert told.table.go_to(offered)
-        await told.press("e")
-        await at(told, "review")
-        assert front(told) == offered
-        await told.press("escape")
-        await at(told, "loops")
-        assert told.table.cursor_key == offered
-        subject = await at_question(told, INVERSION)
-        await told.press("i")
-        await at(told, "context")
-        await told.press("enter")
-        await at(told, "patterns")
-        await told.press("escape")
-        await at(told, "context")
-        await told.press("escape")
-        await at(told, "review")
-        assert front(told) == subject
+    async with open_dashboard(sample, home, looks_further=True) as user:
+        offered = next(item.subject for item in user.app.view.queue if item.kind == OFFER)
+        await user.go("loops")
+        assert user.table.go_to(offered)
+        await user.press("e")
+        await at(user, "review")
+        assert front(user) == offered
+        await user.press("escape")
+        await at(user, "loops")
+        assert user.table.cursor_key == offered
+        subject = await at_question(user, INVERSION)
+        await user.press("i")
+        await at(user, "context")
+        await user.press("enter")
+        await at(user, "patterns")
+        await user.press("escape")
+        await at(user, "context")
+        await user.press("escape")
+        await at(user, "review")
+        assert front(user) == subject
 
 
 async def test_a_deciding_key_that_was_typed_for_the_place_before_does_nothing(sample: Path, home: Path) -> None:
     seconds = [100.0]
-    async with story(sample, home, clock=lambda: seconds[0]) as told:
-        await told.go("memory")
+    async with open_dashboard(sample, home, clock=lambda: seconds[0]) as user:
+        await user.go("memory")
         key = next(
             key
-            for key in told.table.keys
-            if told.table.go_to(key) and told.place.why_not("to_patterns") is None and key.startswith("attempt")
+            for key in user.table.keys
+            if user.table.go_to(key) and user.place.why_not("to_patterns") is None and key.startswith("attempt")
         )
-        assert told.table.go_to(key)
-        known = len(told.app.view.snapshot.decisions)
+        assert user.table.go_to(key)
+        known = len(user.app.view.snapshot.decisions)
         seconds[0] += 60.0
-        await told.press("p", "p")
-        await at(told, "patterns")
-        assert len(told.app.view.snapshot.decisions) == known
-        assert "p ignored" in told.toasts()[-1]
+        await user.press("p", "p")
+        await at(user, "patterns")
+        assert len(user.app.view.snapshot.decisions) == known
+        assert "p ignored" in user.toasts()[-1]
         seconds[0] += 0.49
-        await told.decides("p")
-        assert len(told.app.view.snapshot.decisions) == known
-        await told.press("j", "k")
+        await user.decides("p")
+        assert len(user.app.view.snapshot.decisions) == known
+        await user.press("j", "k")
         seconds[0] += 0.01
-        await told.decides("p")
-        assert len(told.app.view.snapshot.decisions) == known + 1
+        await user.decides("p")
+        assert len(user.app.view.snapshot.decisions) == known + 1
 
 
 @pytest.mark.parametrize("key", ["a", "s", "enter", "u"])
 async def test_no_question_is_answered_right_after_the_way_to_review(sample: Path, home: Path, key: str) -> None:
     seconds = [100.0]
-    async with story(sample, home, clock=lambda: seconds[0]) as told:
-        known = len(told.app.view.snapshot.decisions)
-        await told.press("3", key)
-        await told.settled()
-        assert len(told.app.view.snapshot.decisions) == known
-        assert told.place.place == "review"
+    async with open_dashboard(sample, home, clock=lambda: seconds[0]) as user:
+        known = len(user.app.view.snapshot.decisions)
+        await user.press("3", key)
+        await user.settled()
+        assert len(user.app.view.snapshot.decisions) == known
+        assert user.place.place == "review"
 
 
 async def test_what_is_plain_to_see_needs_no_message(sample: Path, home: Path) -> None:
-    async with story(sample, home, now=NOW) as told:
+    async with open_dashboard(sample, home, now=NOW) as user:
         for place in ("loops", "patterns", "review"):
-            await told.go(place)
+            await user.go(place)
             number = {"loops": "1", "patterns": "2", "review": "3"}[place]
-            await told.press("escape", number)
-            assert told.toasts() == []
+            await user.press("escape", number)
+            assert user.toasts() == []
 
 
 async def test_a_dialog_shows_its_own_keys_where_those_of_the_place_were(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        await told.go("patterns")
-        await told.press("d")
-        assert "esc cancel" in told.key_line() and "enter" in told.key_line()
-        assert "promote" not in told.key_line() and "filter" not in told.key_line()
-        await told.pilot.click(offset=(told.key_line().index("esc cancel"), 39))
-        await told.settled()
-        assert told.place.place == "patterns" and "promote" in told.key_line()
+    async with open_dashboard(sample, home) as user:
+        await user.go("patterns")
+        await user.press("d")
+        assert "esc cancel" in user.key_line() and "enter" in user.key_line()
+        assert "promote" not in user.key_line() and "filter" not in user.key_line()
+        await user.pilot.click(offset=(user.key_line().index("esc cancel"), 39))
+        await user.settled()
+        assert user.place.place == "patterns" and "promote" in user.key_line()

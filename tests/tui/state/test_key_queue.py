@@ -44,7 +44,7 @@ class Keys(App[None]):
         self.held = 0
         self.key_queue = KeyQueue(self, self._holds)
         self.heard: list[str] = []
-        self.told: list[str] = []
+        self.user: list[str] = []
 
     def compose(self) -> ComposeResult:
         yield Label("list")
@@ -81,7 +81,7 @@ class Keys(App[None]):
         self.push_screen(Ask(), self._told)
 
     def _told(self, answer: str | None) -> None:
-        self.told.append(answer or "")
+        self.user.append(answer or "")
 
     def _holds(self) -> bool:
         self.held -= 1
@@ -115,7 +115,7 @@ async def test_keys_behind_one_that_opens_a_line_are_typed_into_it() -> None:
         await all_acted(app)
         assert app.line == "dd"
         assert app.heard == ["x", "slash", "escape", "y"]
-        assert app.told == []
+        assert app.user == []
 
 
 async def test_a_text_that_is_pasted_behind_a_key_goes_where_the_key_leads() -> None:
@@ -140,7 +140,7 @@ async def test_keys_go_into_a_dialog_and_out_of_it_with_the_one_that_opens_and_c
     async with Keys().run_test() as pilot:
         app = burst(pilot, "d", "n", "o", "enter", "p", "d", "d", "escape", "d", "enter", "q")
         await all_acted(app)
-        assert app.told == ["no", "", ""]
+        assert app.user == ["no", "", ""]
         assert [key for key in app.heard if key in "pq"] == ["p", "q"]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from core.queries.filter_parser import parse_query
 from core.queries.pattern_filter import PATTERN_FIELDS
-from tests.tui.story import story
+from tests.tui.user import open_dashboard
 from tui.screens.view_list import ViewList
 from tui.state.saved_views import BUILT_IN, MOST_VIEWS, SavedView, delete_view, own_views, rename_view, save_view
 from tui.state.user_state import UserState
@@ -73,35 +73,35 @@ def test_the_query_language_says_all_that_is_built_in() -> None:
 
 
 async def test_what_is_shown_is_saved_and_opened_again(sample: Path, home: Path) -> None:
-    async with story(sample, home, size=(80, 24)) as told:
-        await told.go("patterns")
-        await told.filter("state:proven type:error")
-        await told.press("S", "w", "V")
-        assert isinstance(told.app.screen, ViewList)
-        await told.press("s")
-        await told.paste("my errors [b]")
-        await told.press("enter")
-        await told.sees("my errors [b]", "yours", "by uses, Why")
-        await told.press("escape")
-        rows = list(told.table.keys)
-        await told.go("log")
-        await told.press("V", "enter")
-        await told.until(lambda: told.app.screen.id == "patterns", "Patterns in front")
-        await told.settled()
-        assert list(told.table.keys) == rows
-        await told.sees("state:proven type:error", "by uses")
+    async with open_dashboard(sample, home, size=(80, 24)) as user:
+        await user.go("patterns")
+        await user.filter("state:proven type:error")
+        await user.press("S", "w", "V")
+        assert isinstance(user.app.screen, ViewList)
+        await user.press("s")
+        await user.paste("my errors [b]")
+        await user.press("enter")
+        await user.sees("my errors [b]", "yours", "by uses, Why")
+        await user.press("escape")
+        rows = list(user.table.keys)
+        await user.go("log")
+        await user.press("V", "enter")
+        await user.until(lambda: user.app.screen.id == "patterns", "Patterns in front")
+        await user.settled()
+        assert list(user.table.keys) == rows
+        await user.sees("state:proven type:error", "by uses")
 
-        await told.press("V", "j", "d")
-        await told.sees("this one is built in")
-        await told.press("k", "d")
-        assert own_views(told.app.user_state) == ()
-        await told.press("escape")
+        await user.press("V", "j", "d")
+        await user.sees("this one is built in")
+        await user.press("k", "d")
+        assert own_views(user.app.user_state) == ()
+        await user.press("escape")
 
-        compact = told.text().splitlines()
-        await told.press("Z")
-        assert told.app.user_state.get("density") == "comfortable"
-        assert told.text().splitlines()[2] == compact[2] and told.text().splitlines()[4] != compact[4]
-        await told.press("G")
-        assert told.table.cursor == len(rows) - 1 and told.table.cursor_key == rows[-1]
-        await told.pilot.click(told.table, offset=(10, 2))
-        assert told.table.cursor == told.table.scroll_offset.y // 2, "a click on the second line is on the row"
+        compact = user.text().splitlines()
+        await user.press("Z")
+        assert user.app.user_state.get("density") == "comfortable"
+        assert user.text().splitlines()[2] == compact[2] and user.text().splitlines()[4] != compact[4]
+        await user.press("G")
+        assert user.table.cursor == len(rows) - 1 and user.table.cursor_key == rows[-1]
+        await user.pilot.click(user.table, offset=(10, 2))
+        assert user.table.cursor == user.table.scroll_offset.y // 2, "a click on the second line is on the row"

@@ -7,7 +7,7 @@ import pytest
 from rich.cells import cell_len
 from textual.content import Content
 
-from tests.tui.story import story
+from tests.tui.user import open_dashboard
 from tui.present.markdown import record_markdown
 from tui.terminal.clipboard import MOST_BYTES, copyable, load_into_tmux, terminal_way
 from tui.widgets.line_view import fit
@@ -58,37 +58,37 @@ def test_a_record_as_markdown_cannot_break_out_of_it() -> None:
 
 
 async def test_copying_selections_rows_and_details(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        await told.press("Y")
-        assert "- status: running\n- iteration: 2 of 15\n" in told.app.clipboard
-        await told.go("patterns")
-        key = told.table.cursor_key or ""
-        await told.press("y")
-        assert told.app.clipboard == key and "OSC 52" in told.toasts()[-1]
-        await told.press("Y")
-        copied = told.app.clipboard
+    async with open_dashboard(sample, home) as user:
+        await user.press("Y")
+        assert "- status: running\n- iteration: 2 of 15\n" in user.app.clipboard
+        await user.go("patterns")
+        key = user.table.cursor_key or ""
+        await user.press("y")
+        assert user.app.clipboard == key and "OSC 52" in user.toasts()[-1]
+        await user.press("Y")
+        copied = user.app.clipboard
         assert copied.startswith(f"## {key}\n") and "### Overview" in copied
         assert re.search(r"- state: proven\n(- flags: pinned\n)?- type: (error|success) pattern\n", copied), "no marks"
         assert re.search(r"- 90 % interval: \d+ % to \d+ %\n", copied)
 
-        row = told.row(key)
-        await told.pilot.mouse_down(told.table, offset=(2, 1))
-        await told.pilot.hover(told.table, offset=(12, 1))
-        await told.pilot.mouse_up(told.table, offset=(12, 1))
-        assert told.app.screen.get_selected_text() == row[2:13].rstrip()
-        await told.press("ctrl+c")
-        assert told.app.clipboard == row[2:13].rstrip() and told.app.is_running
-        assert told.table.cursor_key == key, "the end of a drag is no click"
+        row = user.row(key)
+        await user.pilot.mouse_down(user.table, offset=(2, 1))
+        await user.pilot.hover(user.table, offset=(12, 1))
+        await user.pilot.mouse_up(user.table, offset=(12, 1))
+        assert user.app.screen.get_selected_text() == row[2:13].rstrip()
+        await user.press("ctrl+c")
+        assert user.app.clipboard == row[2:13].rstrip() and user.app.is_running
+        assert user.table.cursor_key == key, "the end of a drag is no click"
 
-        pane = told.place.query_one(TextPane)
-        await told.pilot.mouse_down(pane, offset=(1, 0))
-        await told.pilot.hover(pane, offset=(5, 1))
-        await told.pilot.mouse_up(pane, offset=(5, 1))
+        pane = user.place.query_one(TextPane)
+        await user.pilot.mouse_down(pane, offset=(1, 0))
+        await user.pilot.hover(pane, offset=(5, 1))
+        await user.pilot.mouse_up(pane, offset=(5, 1))
         first = pane.plain.splitlines()
-        assert (told.app.screen.get_selected_text() or "").splitlines()[0] == first[0]
-        await told.press("y")
-        assert told.app.clipboard.splitlines()[0] == first[0]
-        assert not told.app.screen.selections
+        assert (user.app.screen.get_selected_text() or "").splitlines()[0] == first[0]
+        await user.press("y")
+        assert user.app.clipboard.splitlines()[0] == first[0]
+        assert not user.app.screen.selections
 
 
 WIDE = (
@@ -114,7 +114,7 @@ async def test_every_line_is_as_wide_as_the_screen_whatever_stands_in_it(tmp_pat
         for n, text in enumerate(WIDE)
     )
     (folder / "error-patterns.json").write_text(f'{{"patterns":[{records}]}}')
-    async with story(project, home, size=(83, 24), density="comfortable") as told:
+    async with open_dashboard(project, home, size=(83, 24), density="comfortable") as user:
         for keys in (
             ("2",),
             ("G", "enter"),
@@ -123,9 +123,9 @@ async def test_every_line_is_as_wide_as_the_screen_whatever_stands_in_it(tmp_pat
             ("escape", "V"),
             ("escape", "3"),
         ):
-            await told.press(*keys)
-            await told.settled()
-            for line in told.text().splitlines():
+            await user.press(*keys)
+            await user.settled()
+            for line in user.text().splitlines():
                 assert cell_len(line) == 83, line
 
 

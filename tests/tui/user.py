@@ -75,7 +75,7 @@ def make_app(
     )
 
 
-class Story:
+class User:
     """What a person does and sees."""
 
     def __init__(self, app: RalphdeckApp, pilot: Pilot[Any]) -> None:
@@ -212,7 +212,7 @@ class Story:
 
 
 @asynccontextmanager
-async def story(
+async def open_dashboard(
     project: Path,
     home: Path,
     *,
@@ -224,7 +224,7 @@ async def story(
     readonly: bool = False,
     clock: Callable[[], float] | None = None,
     **kept: str,
-) -> AsyncIterator[Story]:
+) -> AsyncIterator[User]:
     """The dashboard on a project, loaded and drawn."""
     app = make_app(
         project,
@@ -238,10 +238,10 @@ async def story(
         **kept,
     )
     async with app.run_test(size=size, notifications=True) as pilot:
-        told = Story(app, pilot)
-        await told.until(lambda: app.progress is None, "the first load")
-        await (told.looked() if looks_further else told.settled())
-        yield told
+        user = User(app, pilot)
+        await user.until(lambda: app.progress is None, "the first load")
+        await (user.looked() if looks_further else user.settled())
+        yield user
 
 
 def copy_tree(name: str, target: Path) -> Path:
