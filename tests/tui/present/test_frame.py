@@ -20,8 +20,8 @@ def drawn(width: int, *, here: str, snapshot: Snapshot, watch: WatchState | None
     """The roomiest bar that there is room for."""
     for fit in FITS:
         texts = [content for content, _ in places("a-project-with-a-long-name", here, 1028, fit, is_counting=True)]
-        user = pulse(snapshot, None, watch, DRAWN, telling=fit.telling, key="F", is_readonly=is_readonly)
-        bar = [*texts, *([user] if user else [])]
+        status = pulse(snapshot, None, watch, DRAWN, telling=fit.telling, key="F", is_readonly=is_readonly)
+        bar = [*texts, *([status] if status else [])]
         if TopBar.cells([Item(content) for content in bar]) <= width:
             return " ".join(content.plain for content in bar)
     raise AssertionError("no bar fits")
@@ -62,9 +62,9 @@ def running(*liveness: Liveness) -> Snapshot:
     ],
 )
 def test_a_loop_without_a_sign_of_life_is_not_called_running(liveness: list[Liveness], text: str) -> None:
-    user = pulse(running(*liveness), None, None, DRAWN, telling=Telling.WORDS, key="F").plain
-    assert user.endswith(f" {text}")
-    assert ("running" in user) is (Liveness.FRESH in liveness)
+    status = pulse(running(*liveness), None, None, DRAWN, telling=Telling.WORDS, key="F").plain
+    assert status.endswith(f" {text}")
+    assert ("running" in status) is (Liveness.FRESH in liveness)
 
 
 def test_one_big_file_has_a_progress_of_its_own() -> None:

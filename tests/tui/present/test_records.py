@@ -195,12 +195,12 @@ def test_a_diff_shows_only_what_differs() -> None:
 
 
 def test_words_that_went_and_came_read_without_colour() -> None:
-    def user(before: str, after: str) -> list[str]:
+    def marked(before: str, after: str) -> list[str]:
         return [line.plain for line in words_changed(before, after)]
 
-    assert user("Guard the object now", "Guard no object") == ["Guard [-the-] {+no+} object [-now-] "]
-    assert user("one\ntwo", "one\n2") == ["one", "[-two-] {+2+}"]
-    assert user("same", "same") == ["same"]
+    assert marked("Guard the object now", "Guard no object") == ["Guard [-the-] {+no+} object [-now-] "]
+    assert marked("one\ntwo", "one\n2") == ["one", "[-two-] {+2+}"]
+    assert marked("same", "same") == ["same"]
 
 
 def test_contexts_that_change_alike_are_told_once() -> None:

@@ -41,7 +41,7 @@ def test_nothing_of_a_hostile_learning_acts_on_a_terminal() -> None:
 
 
 def test_a_learning_that_has_a_pattern_says_so_and_tasks_are_no_loops() -> None:
-    told = [Reflection(id=n, shape="s", file="f", task_id=n, learning="Lock the carts in order") for n in "ab"]
+    reflections = [Reflection(id=n, shape="s", file="f", task_id=n, learning="Lock the carts in order") for n in "ab"]
     (found,) = cluster_reflections(reflections, {"a": "loop-a"})
     row = cluster_cells(found, NOW, ASCII, folded=True, unfit=f"{KNOWN}pat-x")["text"].plain
     assert "has a pattern  Lock" in row and "no pattern" not in row
