@@ -171,8 +171,8 @@ def _print_details(view: ProjectState, pattern: Pattern, assessment: Assessment)
     if pattern.location_hints:
         line(f"Where: {', '.join(pattern.location_hints)}")
     line(f"{view.settings.interval_level * 100:g} % Interval: {percent(low)} to {percent(high)}")
-    if assessment.exposures:
-        line(f"Injected, Not Applied: {assessment.exposures}")
+    if assessment.injected_only:
+        line(f"Injected, Not Applied: {assessment.injected_only}")
     line(f"Score: {assessment.score:.2f}")
     if pattern.average_iterations is not None:
         line(f"Average Iterations: {pattern.average_iterations:g}")

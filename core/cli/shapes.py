@@ -264,7 +264,7 @@ def pattern_json(pattern: Pattern, assessment: Assessment) -> Shape:
         "tags": list(pattern.tags),
         "mirror_of": pattern.copy_folder or None,
         "score": number(assessment.score),
-        "exposures": assessment.exposures,
+        "exposures": assessment.injected_only,
         "decided_by": assessment.decided_by,
         "faded": assessment.faded,
         "contradicted": assessment.contradicted,

@@ -56,7 +56,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
     successes: int
     failures: int
     uses: int
-    exposures: int
+    injected_only: int
     helpful: float
     harmful: float
     rate: float | None

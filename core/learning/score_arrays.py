@@ -33,7 +33,7 @@ class Columns:
     successes: Ints
     failures: Ints
     uses: Ints
-    exposures: Ints
+    injected_only: Ints
     rate: Floats
     last_used: Floats
     helpful: Floats
@@ -73,7 +73,7 @@ class Columns:
             successes=zeros(np.int64),
             failures=zeros(np.int64),
             uses=zeros(np.int64),
-            exposures=zeros(np.int64),
+            injected_only=zeros(np.int64),
             rate=np.full(size, np.nan),
             last_used=np.full(size, np.nan),
             helpful=zeros(np.float64),
@@ -138,7 +138,7 @@ class Tally:
     def add(self, pattern: Pattern, observations: Iterable[Observation]) -> None:
         """Count one pattern."""
         row = len(self._counts)
-        successes = failures = uses = exposures = 0
+        successes = failures = uses = injected_only = 0
         last_used = math.nan if pattern.last_used is None else pattern.last_used.timestamp()
         for observation in observations:
             count = observation.count
@@ -150,13 +150,13 @@ class Tally:
             self._helpful.append(observation.weight * count if success else 0.0)
             self._harmful.append(observation.weight * count if success is False else 0.0)
             if observation.kind == "injected":
-                exposures += count
+                injected_only += count
                 continue
             uses += count
             last_used = at if math.isnan(last_used) else max(last_used, at)
             successes += count if success else 0
             failures += count if success is False else 0
-        self._counts.append((successes, failures, uses, exposures))
+        self._counts.append((successes, failures, uses, injected_only))
         self._rates.append(shown_rate(pattern.recorded_counts, successes, failures, self._enough))
         self._last_used.append(last_used)
 
@@ -164,7 +164,7 @@ class Tally:
         """Write what was counted into `rows` of `columns`, in the order in which the patterns were added."""
         counts = np.array(self._counts, np.int64).reshape(-1, 4)
         columns.successes[rows], columns.failures[rows] = counts[:, 0], counts[:, 1]
-        columns.uses[rows], columns.exposures[rows] = counts[:, 2], counts[:, 3]
+        columns.uses[rows], columns.injected_only[rows] = counts[:, 2], counts[:, 3]
         columns.rate[rows] = self._rates
         columns.last_used[rows] = self._last_used
         places = np.array(self._rows, np.int64)

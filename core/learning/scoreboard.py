@@ -245,9 +245,9 @@ class Scoreboard:
         return self._columns.uses
 
     @property
-    def exposures(self) -> Ints:
+    def injected_only(self) -> Ints:
         """Raw counts."""
-        return self._columns.exposures
+        return self._columns.injected_only
 
     @property
     def rate(self) -> Floats:
@@ -438,7 +438,7 @@ class Scoreboard:
             successes=int(self.successes[row]),
             failures=int(self.failures[row]),
             uses=int(self.uses[row]),
-            exposures=int(self.exposures[row]),
+            injected_only=int(self.injected_only[row]),
             helpful=float(self.helpful[row]),
             harmful=float(self.harmful[row]),
             rate=None if math.isnan(rate) else rate,

@@ -117,7 +117,7 @@ class Scales:
     def times(self, pattern_id: str) -> int:
         """How often loops were given a pattern or used it."""
         row = self.board.row(pattern_id)
-        return int(self.board.uses[row] + self.board.exposures[row])
+        return int(self.board.uses[row] + self.board.injected_only[row])
 
     def place(self, pattern_id: str) -> str:
         """How often loops got a pattern, and how likely it is in the wrong state."""

@@ -101,7 +101,7 @@ class World:
         queue = review_queue(self.patterns, board, CurationState(), NOW, SETTINGS)
         orders = {
             "ours": board.rows_of(item.subject for item in queue),
-            "most used": np.argsort(-(board.uses + board.exposures), kind="stable"),
+            "most used": np.argsort(-(board.uses + board.injected_only), kind="stable"),
             "lowest success": np.argsort(np.nan_to_num(board.rate, nan=2.0), kind="stable"),
             "uncertainty": np.argsort(np.abs(stakes.chance - 0.5), kind="stable"),
             "widest interval": np.argsort(low - high, kind="stable"),

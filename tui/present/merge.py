@@ -39,7 +39,7 @@ def _head(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]
         Content.assemble(
             standing_mark(assessment, glyphs),
             f"   {percent(assessment.rate)} of {plural(assessment.uses, 'use')}",
-            (f"   loops got it {plural(assessment.uses + assessment.exposures, 'time')}", "$quiet"),
+            (f"   loops got it {plural(assessment.uses + assessment.injected_only, 'time')}", "$quiet"),
         ),
         Content(""),
     ]

@@ -217,7 +217,7 @@ def rate_line(pattern: Pattern, assessment: Assessment, glyphs: Glyphs) -> Conte
         (f"{assessment.successes:,} {glyphs.done}{right}", "$success"),
         "  ",
         (f"{assessment.failures:,} {glyphs.failed}{wrong}", "$error"),
-        (f"  injected only {assessment.exposures:,}" if assessment.exposures else "", "$quiet"),
+        (f"  injected only {assessment.injected_only:,}" if assessment.injected_only else "", "$quiet"),
         (f"  score {decimal_text(assessment.score)}", "$quiet"),
     )
 

@@ -163,7 +163,7 @@ def test_a_loop_that_ran_then_has_used_what_it_had_used_by_then() -> None:
     past = view_at(view, days_ago(3))
     assert past.snapshot.loops["a"].status is LoopStatus.RUNNING
     assert (past.assessment("p").successes, past.assessment("q").uses) == (1, 0)
-    assert past.assessment("q").exposures == 1
+    assert past.assessment("q").injected_only == 1
     assert view.assessment("q").uses == 1
     assert "a" not in view_at(view, days_ago(6)).snapshot.loops
 

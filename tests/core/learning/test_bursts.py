@@ -133,7 +133,7 @@ def test_marks_in_the_state_of_a_loop_are_held_as_well() -> None:
     board = board_of(*patterns(), loops={"x": loop})
     assert found(board).never_applied == 0
     assessment = board.assessment(MANY[0])
-    assert (assessment.failures, assessment.exposures) == (0, 1)
+    assert (assessment.failures, assessment.injected_only) == (0, 1)
 
 
 def test_the_verdict_on_a_failed_loop_is_a_mark_on_each_pattern_that_it_applied() -> None:
