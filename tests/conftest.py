@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 _GARBAGE_AFTER = 50_000
-"""New objects between two collections, as `core.cli.entry` has it."""
+"""New objects between two collections, as `core.cli.program` has it."""
 _LONGEST = "tests/hostile/test_terminal.py"
 _MEMORY = "/dev/shm"
 _ENOUGH = 2 << 30

@@ -12,7 +12,8 @@ from pathlib import Path
 import click
 import pytest
 
-from core.cli.entry import cli
+from core.cli.command_table import translate_alias
+from tui.cli import cli
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted(ROOT.glob("docs/**/*.md"))]
@@ -54,7 +55,7 @@ def _commands() -> Iterator[tuple[str, list[str]]]:
 def test_commands_and_options_that_pages_show_exist(page: str, words: list[str]) -> None:
     command: click.Command = cli
     context = click.Context(cli, info_name="ralphdeck")
-    rest = list(words)
+    rest = translate_alias(words)
     while rest and isinstance(command, click.Group):
         found = command.get_command(context, rest[0])
         if found is None:

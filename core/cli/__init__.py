@@ -1,8 +1,9 @@
-"""The command line of ralphdeck: one module a command group, argument parsing and printing only.
+"""The command line of ralphdeck without a screen.
 
-What scripts may rely on is described in `core.cli.shapes` (JSON) and in `ralphdeck --help` (exit codes).
+`commands` parse the arguments, `json` has the JSON output, `render` the text output, and `support` what commands share.
+The program `ralphdeck` is `tui.cli`, which adds the dashboard.
 """
 
-from core.cli.entry import alias, main
+from core.cli.program import alias, main
 
 __all__ = ["alias", "main"]

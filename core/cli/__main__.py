@@ -1,4 +1,4 @@
-"""`python -m core.cli` is `ralphdeck`."""
+"""`python -m core.cli`: the program without a screen."""
 
 from core.cli import main
 

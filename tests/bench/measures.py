@@ -63,7 +63,7 @@ def child(*arguments: str) -> dict[str, Any]:
 
 def start_up(option: str) -> str:
     """A whole run of the command line, process start included."""
-    command = [sys.executable, "-m", "core.cli", option]
+    command = [sys.executable, "-m", "tui", option]
 
     def run() -> None:
         subprocess.run(command, cwd=_ROOT, stdout=subprocess.DEVNULL, check=True)

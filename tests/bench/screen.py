@@ -33,7 +33,7 @@ class Screen:
         fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
         self.begun = time.perf_counter()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "core.cli", "--project", str(project)],
+            [sys.executable, "-m", "tui", "--project", str(project)],
             cwd=_ROOT,
             stdin=side,
             stdout=side,

@@ -17,8 +17,8 @@ import yaml
 from msgspec.structs import replace as with_fields
 
 from core.base.errors import Refused
-from core.cli.entry import run
-from core.cli.project import named_decider
+from core.cli.program import run
+from core.cli.support.project import named_decider
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.debug_memory.retention import term
@@ -536,7 +536,7 @@ def test_read_only_watching_writes_nothing(
     watch: Callable[..., dict[str, bool]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RALPHDECK_READONLY", "1")
-    monkeypatch.setattr("core.cli.project.protect", lambda _: None)  # this process goes on writing
+    monkeypatch.setattr("core.cli.support.project.protect", lambda _: None)  # this process goes on writing
     assert watch("power", 0.7, "--prune") == {"extract": False, "prune": False}
 
 

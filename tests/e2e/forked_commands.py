@@ -10,7 +10,7 @@ import json
 import os
 import sys
 
-from core.cli import main
+from tui.cli import main
 
 
 def run(arguments: list[str]) -> int:

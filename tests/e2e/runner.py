@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import Final, NoReturn
 
-from core.cli import main
 from core.project.project import Project
 from tui.app import RalphdeckApp
+from tui.cli import main
 from tui.screens.patterns import PatternsScreen
 
 MESSAGE: Final = "\x1b]0;RDXtitle\x07 \x1b[31mbroken\x9b [/] [@click=app.exit()]x[/] \ud800 broken"

@@ -197,4 +197,4 @@ def python(*arguments: str) -> list[str]:
 
 def dashboard(project: Path) -> list[str]:
     """The command line of the dashboard on a project."""
-    return python("-m", "core.cli", str(project))
+    return python("-m", "tui", str(project))

@@ -15,10 +15,9 @@ import aiohttp
 import click
 import pytest
 
-from core.cli.entry import COMMANDS
-from core.cli.lazy import load
 from tests.e2e.system_calls import STRACE, remote_addresses, traced, written_paths
 from tests.e2e.terminal import PATIENCE, ROOT, Terminal, dashboard, environment, python
+from tui.cli import cli
 
 if STRACE is None and "CI" not in os.environ:
     pytest.skip("strace is not installed", allow_module_level=True)
@@ -30,7 +29,7 @@ TEMPLATE = "tmpl-async-error-handler-001"
 QUESTION = "pat-success-split-by-type-002"
 SESSION = "80750770-4397-47c0-9ef8-505ce47f5f8c"
 RUNS: dict[str, list[str]] = {
-    "bursts": [],
+    "review suspicious": [],
     "changes": ["--since", "7d"],
     "check": [],
     "completion": ["bash"],
@@ -40,49 +39,49 @@ RUNS: dict[str, list[str]] = {
     "debug escalations": [],
     "debug failure": ["--error-type", "TypeError", "--message", "Cannot read properties of null"],
     "debug restore": [SESSION],
-    "debug retain": ["--dry-run"],
-    "debug sessions": [],
+    "debug archive-expired": ["--dry-run"],
+    "debug list": [],
     "debug show": [SESSION],
     "debug similar": ["TypeError"],
     "debug success": [SESSION],
     "debug templates": ["type_mismatch"],
     "demo": ["--check"],
-    "deprecate": [PATTERN, "--reason", "replaced"],
+    "pattern deprecate": [PATTERN, "--reason", "replaced"],
     "doctor": [],
     "embed": [],
-    "errors": [LOOP],
-    "extract": ["--all"],
+    "loop errors": [LOOP],
+    "loop extract": ["--all"],
     "history": ["task-001"],
-    "inject": [LOOP],
-    "invert": [],
+    "loop inject": [LOOP],
+    "pattern invert": [],
     "log": ["--verify"],
-    "loops": [],
+    "loop list": [],
     "metrics": [],
-    "mirror": [],
-    "note": [PATTERN, "read"],
-    "outcome": [LOOP, "--success"],
-    "patterns archive": [PATTERN, "--reason", "old"],
-    "patterns restore": [PATTERN],
-    "patterns archived": [],
-    "patterns duplicates": [],
-    "patterns export": ["--output", "{outside}/patterns.json"],
-    "patterns import": ["--input", "{outside}/patterns.json"],
-    "patterns list": [],
-    "patterns merge": [PATTERN, OTHER],
-    "patterns prune": ["--dry-run"],
-    "patterns show": [OTHER],
-    "promote": [OTHER],
-    "quarantine": [TEMPLATE, "--reason", "look again"],
-    "release": [TEMPLATE],
-    "reset": [OTHER],
-    "record": [LOOP, PATTERN, "--success"],
-    "reflections": ["--recurring"],
+    "accuracy": [],
+    "pattern note": [PATTERN, "read"],
+    "loop outcome": [LOOP, "--success"],
+    "pattern archive": [PATTERN, "--reason", "old"],
+    "pattern restore": [PATTERN],
+    "pattern archived": [],
+    "pattern duplicates": [],
+    "pattern export": ["--output", "{outside}/patterns.json"],
+    "pattern import": ["--input", "{outside}/patterns.json"],
+    "pattern list": [],
+    "pattern merge": [PATTERN, OTHER],
+    "pattern prune": ["--dry-run"],
+    "pattern show": [OTHER],
+    "pattern promote": [OTHER],
+    "pattern quarantine": [TEMPLATE, "--reason", "look again"],
+    "pattern release": [TEMPLATE],
+    "pattern reset": [OTHER],
+    "loop record": [LOOP, PATTERN, "--success"],
+    "reflection list": ["--recurring"],
     "replay": ["task-001", "--attempt", "1"],
-    "review": [],
+    "review list": [],
     "scan": ["{outside}/patterns.json"],
-    "score": [],
+    "loop score": [],
     "search": ["flaky test"],
-    "snooze": [QUESTION, "--until", "2099-01-01"],
+    "review snooze": [QUESTION, "--until", "2099-01-01"],
     "task init": ["Fix the flaky checkout test"],
     "task start": ["task-002", "--resume"],
     "task log": ["task-002", "--type", "bash", "--tool", "Bash", "--success"],
@@ -95,7 +94,7 @@ RUNS: dict[str, list[str]] = {
     "undo": [],
     "redo": [],
     "what-if": ["maturity.half_life_days=30"],
-    "why": [PATTERN],
+    "pattern why": [PATTERN],
 }
 """Arguments by command, in an order in which each finds something to do in the sample project."""
 NOTHING_TO_DO = {"debug restore"}
@@ -142,7 +141,7 @@ def check_private(log: Path, home: Path, *allowed: Path) -> None:
 
 
 def test_the_list_of_commands_is_complete() -> None:
-    found = {name for first, (place, _) in COMMANDS.items() for name in command_names((first,), load(place))}
+    found = set(command_names((), cli))
     assert found == RUNS.keys() | LONG_RUNNING
 
 
@@ -187,7 +186,7 @@ async def test_what_runs_until_it_is_interrupted_sends_nothing(
     command: list[str], sample: Path, home: Path, tmp_path: Path
 ) -> None:
     log = tmp_path / "calls.log"
-    arguments = python("-m", "core.cli", command[0], *command[1:])
+    arguments = python("-m", "tui", command[0], *command[1:])
     env = {**private_environment(home), "RALPHDECK_PROJECT": str(sample), "PYTHONUNBUFFERED": "1"}
     process = await asyncio.create_subprocess_exec(
         *traced(arguments, log), cwd=ROOT, env=env, stdout=subprocess.PIPE, start_new_session=True

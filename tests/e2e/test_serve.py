@@ -23,7 +23,7 @@ if CHROMIUM is None and "CI" not in os.environ:
 @contextmanager
 def served(project: Path, home: Path, *options: str) -> Iterator[str]:
     """Serve a project; the address to open."""
-    command = [sys.executable, "-m", "core.cli", "serve", str(project), "--port", "0", *options]
+    command = [sys.executable, "-m", "tui", "serve", str(project), "--port", "0", *options]
     with subprocess.Popen(command, env=environment(home), cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:

@@ -42,7 +42,7 @@ def leave(tmux: Tmux, window: str) -> None:
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
 def test_from_the_demo_to_the_prompt_again(home: Path, size: tuple[int, int]) -> None:
     with Tmux(home, environment(home), size) as tmux:
-        tmux.start(python("-m", "core.cli", "demo"))
+        tmux.start(python("-m", "tui", "demo"))
         tmux.sees("● running", "⟳")
         before = active_rows(tmux.text())
         tmux.until(lambda: active_rows(tmux.text()) != before, "a running loop to go on")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.cli.entry import run
+from core.cli.program import run
 from core.project.project import Project
 from tests.e2e.stream import harmless, offences
 from tests.e2e.terminal import Terminal, environment, python

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from core.cli.entry import run
+from core.cli.program import run
 from core.demo.sample import copy_sample
 
 ROOT = Path(__file__).parents[3]

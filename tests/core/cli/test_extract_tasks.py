@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.core.cli.commands.test_extract import ids, proposals
 from tests.core.cli.conftest import Call
-from tests.core.cli.test_extract import ids, proposals
 
 
 def attempt_at(project: Path, actions: list[dict[str, Any]], **metadata: Any) -> None:

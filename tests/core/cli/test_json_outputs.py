@@ -25,7 +25,7 @@ import pytest
 BASELINE: Final = Path(__file__).with_name("json_outputs.jsonl")
 """One line a command: {command, code, output}."""
 ROOT: Final = Path(__file__).parents[3]
-CLOCKS: Final = ("core.cli.project",)
+CLOCKS: Final = ("core.cli.support.project",)
 """Modules that read the clock."""
 
 PATTERN: Final = "pat-error-null-check-015"
@@ -220,7 +220,7 @@ def normal(value: Any, command: str, folder: Path, key: str = "") -> Any:
 
 def outputs(folder: Path) -> Iterator[dict[str, Any]]:
     """Run all scenarios below an empty folder; one line of the baseline for each command."""
-    from core.cli.entry import run
+    from core.cli.program import run
     from core.demo.sample import copy_sample, sample_anchor
 
     anchor = sample_anchor()

@@ -1,0 +1,137 @@
+"""`ralphdeck replay`: an attempt step by step."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Final
+
+import click
+
+from core.base.errors import UnknownRecord
+from core.base.text import plural, visible_line
+from core.cli.json.shapes import json_help
+from core.cli.json.tasks import attempt_json, step_json
+from core.cli.render.output import end, findings_json, line, percent, print_json, remark
+from core.cli.support.id_completion import complete_task
+from core.cli.support.options import reading_options
+from core.cli.support.project import chosen_project
+from core.config.paths import ProjectPaths
+from core.episodes.history import read_attempt, read_history
+from core.episodes.replay import MAX_PAUSE, Step, Verdict, excerpt, pause_at, steps
+from core.episodes.task_lookup import find_attempt
+from core.redaction.masking import mask_secrets
+
+_COLOURS: Final = {Verdict.SUCCEEDED: "green", Verdict.FAILED: "red", Verdict.UNTOLD: "yellow"}
+_DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
+_INDENT: Final = "      "
+_LABEL: Final = len("expected: ")
+_MAX_NAME: Final = 40
+_MAX_ABOUT: Final = 200
+"""Characters of a command or the like that are printed."""
+
+
+@click.command(epilog=json_help("replay"))
+@click.argument("task", shell_complete=complete_task)
+@click.option("--attempt", type=click.IntRange(min=0), metavar="N", help="Which one. Default: the last.")
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0),
+    default=10.0,
+    show_default=True,
+    metavar="X",
+    help=f"On a terminal wait between the steps as long as the agent took, or {MAX_PAUSE:.0f} seconds if it took "
+    "longer, divided by X; 0: do not wait.",
+)
+@click.option("--from", "first", type=click.IntRange(min=1), default=1, metavar="N", help="Begin with action N.")
+@click.option("--errors", is_flag=True, help="Only the actions that failed.")
+@click.option("--full", is_flag=True, help="All lines of what came, instead of the first and the last ones.")
+@reading_options
+def replay(
+    task: str, attempt: int | None, speed: float, first: int, errors: bool, full: bool, as_json: bool, strict: bool
+) -> None:
+    """Step through an attempt at TASK: what was done and why, what was expected, what came of it, and when.
+
+    Where stdout is no terminal nothing waits. Ctrl-C ends it. Of long outputs the first and the last lines are shown;
+    of a failed action its error is what came, and its output follows.
+
+    \b
+    Examples:
+      ralphdeck replay task-001 --attempt 2
+      ralphdeck replay task-001.2 --errors --speed 0
+      ralphdeck replay task-001 --attempt 2 --from 40 --json | jq '.steps[].verdict'
+    """
+    paths = chosen_project()
+    detail = read_attempt(paths, *_chosen(paths, task, attempt))
+    everything = steps(detail)
+    places = [place for place in (detail.actions.errors if errors else range(len(everything))) if place >= first - 1]
+    if as_json:
+        shown = [step_json(everything[place]) for place in places]
+        findings = (*detail.findings, *detail.actions.findings)
+        print_json({"attempt": attempt_json(detail.attempt), "steps": shown, "findings": findings_json(findings)})
+    else:
+        line((detail.attempt.id, "bold"), f"  {plural(len(everything), 'action')}  {detail.attempt.plan}")
+        waits = is_terminal()
+        for place in places:
+            step = everything[place]
+            _print(step, full)
+            if waits and place != places[-1]:
+                time.sleep(pause_at(step, speed))
+        if not everything:
+            remark("no actions were logged")
+        elif not places:
+            remark(f"no action {f'from {first:,} on ' if first > 1 else ''}{'failed' if errors else 'was logged'}")
+    end((*detail.findings, *detail.actions.findings), strict=strict)
+
+
+def is_terminal() -> bool:
+    """Whether a person may be watching."""
+    return sys.stdout.isatty()
+
+
+def _chosen(paths: ProjectPaths, task: str, attempt: int | None) -> tuple[str, int]:
+    """The task and the number of the attempt; without a number the last one."""
+    task_id, number = find_attempt(paths, task, attempt)
+    if number is None:
+        attempts = read_history(paths, task_id).attempts
+        if not attempts:
+            raise UnknownRecord(f"{visible_line(task_id, 80)} has no attempts yet")
+        number = attempts[-1].number
+    return task_id, number
+
+
+def _print(step: Step, full: bool) -> None:
+    action = step.action
+    if step.begins_iteration and action.iteration is not None:
+        quality = f"  quality so far {percent(step.quality)}" if step.quality is not None else ""
+        line((f"iteration {action.iteration}", "bold"), quality)
+    tool = action.tool if action.tool.lower() != action.type else ""
+    what = " ".join(filter(None, (action.type, tool, visible_line(action.about, _MAX_ABOUT))))
+    line(
+        f"{action.number:>5} {_clock(step.elapsed)}  {what or 'action'}  ", (step.verdict.value, _COLOURS[step.verdict])
+    )
+    _print_text("why", action.reasoning)
+    for name, text in step.params:
+        _print_text(name, text if full else excerpt(text))
+    for row in step.diff:
+        line(_INDENT, (row, _DIFF_COLOURS.get(row[:1], "")))
+    _print_text("expected", step.expected)
+    real = action.error.strip() or action.output if full else step.real
+    _print_text("real", real, _COLOURS[step.verdict] if step.verdict is Verdict.FAILED else "")
+    _print_text("output", step.output if full else excerpt(step.output))
+
+
+def _print_text(name: str, text: str, colour: str = "") -> None:
+    """A text behind its name, all names equally wide and its further lines below the first."""
+    # A secret may go over several lines: masked before they are parted.
+    for number, row in enumerate(mask_secrets(text.strip("\n")).splitlines()):
+        label = f"{visible_line(name, _MAX_NAME)}: " if number == 0 else ""
+        line(f"{_INDENT}{label:<{_LABEL}}", (row, colour))
+
+
+def _clock(seconds: float | None) -> str:
+    """`+1:02:03` since the start."""
+    if seconds is None:
+        return "        "
+    minutes, rest = divmod(int(seconds), 60)
+    return f"+{minutes // 60}:{minutes % 60:02}:{rest:02}"

@@ -1,0 +1,166 @@
+"""`ralphdeck scan`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Final
+
+import click
+import msgspec
+
+from core.base.errors import BadInput, RalphdeckError
+from core.base.text import plural, visible_line
+from core.cli.json.shapes import json_help, scan_json
+from core.cli.render.output import json_bytes, line, print_bytes
+from core.cli.support.input_file import read_named
+from core.records.suspicions import Severity, Suspicion
+
+BLOCKED_EXIT: Final = 3
+UNREADABLE_EXIT: Final = 2
+_MAX_BYTES: Final = 10_000_000
+"""Bytes of one file; a memory or instruction file has a few thousand."""
+_MAX_LINE: Final = 4_000_000
+_STDIN: Final = "-"
+_CLEAN: Final = "clean"
+_COLOURS: Final = {Severity.BLOCKED: "red", Severity.HELD: "yellow", Severity.FLAGGED: "cyan"}
+_EXCERPT: Final = 80
+
+
+@click.command("scan", epilog=json_help("scan"))
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path, allow_dash=True), metavar="[FILE|-]...")
+@click.option(
+    "--lines",
+    type=click.Path(path_type=Path, allow_dash=True),
+    metavar="FILE",
+    help="Read one JSON string per line and print one JSON object per line; - is standard input.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def scan(files: tuple[Path, ...], lines: Path | None, as_json: bool) -> None:
+    """Scan texts that an agent will read: memory files, CLAUDE.md, AGENTS.md, skills, pattern files.
+
+    Prints a verdict for each file and the rules behind it. Needs no project and writes nothing.
+
+    \b
+      blocked  the text attacks the agent or this machine; it is never injected unless a person releases it
+      held     the text gives orders that a person has to approve first
+      flagged  the text has a mark that a reviewer should see
+      clean    no rule found anything
+
+    The exit code is 3 when something is blocked, else 0; 2 when a file or a line cannot be read.
+
+    \b
+    Examples:
+      ralphdeck scan CLAUDE.md AGENTS.md .claude/skills/*/SKILL.md
+      git diff --cached | ralphdeck scan -
+      ralphdeck scan --lines texts.jsonl > verdicts.jsonl
+    """
+    if lines is not None and files:
+        raise click.UsageError("--lines takes no other file.")
+    if lines is None and not files:
+        raise click.UsageError("Name a file to scan, or - for standard input.")
+    try:
+        blocked = _scan_files(files, as_json) if lines is None else _scan_lines(lines)
+    except RalphdeckError as error:
+        error.exit_code = UNREADABLE_EXIT
+        raise
+    if blocked:
+        click.get_current_context().exit(BLOCKED_EXIT)
+
+
+def _scan_files(files: Sequence[Path], as_json: bool) -> bool:
+    from core.scanning.scan import scan_whole
+
+    results = [(str(file), *scan_whole(_read(file))) for file in files]
+    if as_json:
+        print_bytes(
+            json_bytes({"files": [{"file": name, **scan_json(found, masked)} for name, found, masked in results]})
+        )
+    else:
+        for name, found, _ in results:
+            _print(name, found)
+    return any(_verdict(found) == Severity.BLOCKED for _, found, _ in results)
+
+
+def _scan_lines(file: Path) -> bool:
+    from core.scanning.scan import scan_whole
+
+    decoder = msgspec.json.Decoder(str)
+    blocked = False
+    for number, raw in enumerate(_lines(file), 1):
+        if not raw.strip():
+            continue
+        text: str | None
+        try:
+            text = decoder.decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            text = _with_surrogates(raw)
+        if text is None:
+            raise BadInput(f"Line {number} of {_name(file)} is not a JSON string.")
+        found, masked = scan_whole(text)
+        blocked = blocked or _verdict(found) == Severity.BLOCKED
+        print_bytes(json_bytes(scan_json(found, masked)))
+    return blocked
+
+
+def _with_surrogates(raw: bytes) -> str | None:
+    """A JSON string with lone surrogates, each as a question mark; None if it is not a JSON string."""
+    try:
+        text = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return text.encode("utf-8", "replace").decode() if isinstance(text, str) else None
+
+
+def _lines(file: Path) -> Iterator[bytes]:
+    if str(file) == _STDIN:
+        yield from _bounded(sys.stdin.buffer, file)
+        return
+    try:
+        with file.open("rb") as opened:
+            yield from _bounded(opened, file)
+    except (OSError, ValueError) as error:
+        raise BadInput(f"Cannot read {_name(file)}: {visible_line(str(error), 200)}") from None
+
+
+def _bounded(stream: IO[bytes], file: Path) -> Iterator[bytes]:
+    number = 0
+    while raw := stream.readline(_MAX_LINE + 1):
+        number += 1
+        if len(raw) > _MAX_LINE:
+            raise BadInput(f"Line {number} of {_name(file)} is longer than {_MAX_LINE:,} bytes.")
+        yield raw
+
+
+def _read(file: Path) -> str:
+    if str(file) == _STDIN:
+        data = sys.stdin.buffer.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            raise BadInput(f"Standard input is larger than {_MAX_BYTES:,} bytes.")
+    else:
+        data = read_named(file, _MAX_BYTES)
+    return data.decode("utf-8-sig", "replace")
+
+
+def _verdict(found: Sequence[Suspicion]) -> str:
+    return found[0].severity.value if found else _CLEAN
+
+
+def _print(name: str, found: Sequence[Suspicion]) -> None:
+    from core.scanning.messages import describe_rule
+
+    colour = _COLOURS[found[0].severity] if found else "green"
+    marks = f"  {plural(len(found), 'mark')}" if found else ""
+    line((f"{_verdict(found):<8}", colour), f" {visible_line(name, 300)}{marks}")
+    for one in found:
+        excerpt = visible_line(" ".join(one.excerpt.split()), _EXCERPT)
+        line(
+            f"  {one.severity.value:<8} {one.rule}: this text {describe_rule(one)}"
+            + (f' ("{excerpt}")' if excerpt else "")
+        )
+
+
+def _name(file: Path) -> str:
+    return "standard input" if str(file) == _STDIN else visible_line(str(file), 300)

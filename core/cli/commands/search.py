@@ -1,0 +1,148 @@
+"""`ralphdeck search`: what happened in the episodic memory."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import click
+
+from core.base.errors import BadInput
+from core.base.text import plural
+from core.base.time_parsing import parse_past_time
+from core.cli.json.shapes import json_help
+from core.cli.json.tasks import hit_json
+from core.cli.render.output import Column, end, findings_json, minute, print_json, print_table, remark
+from core.cli.support.id_completion import complete_task
+from core.cli.support.options import Moment, Words, joined, reading_options
+from core.cli.support.project import chosen_project, now
+from core.config.paths import ProjectPaths
+from core.episodes.search import Filters
+from core.episodes.search import search as search_memory
+from core.episodes.search_matching import Hit, Place
+from core.episodes.search_words import SearchWords
+from core.episodes.task_lookup import find_attempt, task_ids
+from core.records.episodes import TaskStatus
+from core.records.loops import Outcome
+
+_SNIPPET = 160
+"""Longest excerpt, in characters."""
+_LIMIT = 50
+
+
+class _When(Moment):
+    """A day, a time, or how long ago: `2026-02-01`, `2026-02-01T09:00+01:00`, `36h`, `7d`, `2w`."""
+
+    def __init__(self, *, end_of_day: bool = False) -> None:
+        self._end_of_day = end_of_day
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """The time, aware UTC; a usage error for anything else. One to come is taken as it is."""
+        try:
+            return parse_past_time(str(value), now(), end_of_day=self._end_of_day)
+        except BadInput:
+            return super().convert(value, param, ctx)
+
+
+@click.command(epilog=json_help("search"))
+@click.argument("query", nargs=-1, required=True, metavar="QUERY...")
+@click.option(
+    "--in",
+    "places",
+    type=Words([place.value for place in Place]),
+    multiple=True,
+    help="Only in these. Tasks are tasks, attempts, plans, milestones and results; errors are failed actions, the "
+    "error log, and the failures of debug sessions.",
+)
+@click.option(
+    "--task", metavar="TASK", shell_complete=complete_task, help="Only this task, or attempt such as task-001.2."
+)
+@click.option(
+    "--status",
+    type=Words([status.value for status in TaskStatus]),
+    multiple=True,
+    help="Only tasks in one of these.",
+)
+@click.option("--agent", metavar="NAME", help="Only what this agent did.")
+@click.option(
+    "--outcome",
+    type=Words([outcome.value for outcome in Outcome]),
+    multiple=True,
+    help="Only attempts that came out so; of a task, its last attempt.",
+)
+@click.option("--since", type=_When(), metavar="TIME", help="Not before this time, such as 2026-02-01 or 7d.")
+@click.option("--until", type=_When(end_of_day=True), metavar="TIME", help="Not after this time, or this day.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=_LIMIT, show_default=True, metavar="N", help="At most so many."
+)
+@reading_options
+def search(
+    query: tuple[str, ...],
+    places: tuple[tuple[str, ...], ...],
+    task: str | None,
+    status: tuple[tuple[str, ...], ...],
+    agent: str | None,
+    outcome: tuple[tuple[str, ...], ...],
+    since: datetime | None,
+    until: datetime | None,
+    limit: int,
+    as_json: bool,
+    strict: bool,
+) -> None:
+    """Search tasks, actions, reflections and errors for all words of QUERY, whatever their case; newest first.
+
+    All words must occur in one record, such as an action. Words in double quotes of their own are a phrase. Times
+    are UTC where they name no zone.
+
+    \b
+    Examples:
+      ralphdeck search oauth AuthConfig
+      ralphdeck search '"exit 1"' --in errors --outcome failure,timeout
+      ralphdeck search tsc --task task-001.2
+      ralphdeck search ECONNRESET --since 2026-02-01 --agent software-implementer --json
+    """
+    paths = chosen_project()
+    words = SearchWords(" ".join(query))
+    task_id, attempt = find_attempt(paths, task) if task else ("", None)
+    filters = Filters(
+        task_id=task_id,
+        attempt=attempt,
+        places=frozenset(map(Place, joined(places))) or frozenset(Place),
+        statuses=frozenset(map(TaskStatus, joined(status))),
+        agent=agent or "",
+        outcomes=frozenset(map(Outcome, joined(outcome))),
+        since=since,
+        until=until,
+    )
+    found = search_memory(paths, words, filters, limit)
+    if as_json:
+        hits = [hit_json(hit, words.snippet(hit.text, _SNIPPET)) for hit in found.hits]
+        print_json({"hits": hits, "total": found.total, "findings": findings_json(found.findings)})
+    else:
+        columns = (Column("AT (UTC)"), Column("WHERE"), Column("IN"), Column("MATCH", free=True))
+        print_table(columns, (_row(hit, words) for hit in found.hits))
+        if not found.total:
+            remark(f"nothing found{_why_not(paths, words, filters)}")
+        elif found.total > len(found.hits):
+            remark(f"{plural(found.total - len(found.hits), 'more hit')}; see --limit")
+    end(found.findings, strict=strict)
+
+
+def _why_not(paths: ProjectPaths, words: SearchWords, filters: Filters) -> str:
+    """What one may try instead."""
+    if not task_ids(paths):
+        return "; this project has no tasks yet"
+    if filters != Filters():
+        return " that passes the filters; try it without them"
+    return f": no record has all {len(words)} of these; try fewer" if len(words) > 1 else ""
+
+
+def _row(hit: Hit, words: SearchWords) -> tuple[str, ...]:
+    where = f"{hit.task_id}.{hit.attempt}" if hit.attempt is not None and hit.task_id else hit.task_id
+    place = f"{where} action {hit.action}" if hit.action is not None else where or hit.subject
+    return (
+        minute(hit.at),
+        place,
+        hit.place.value,
+        words.snippet(hit.text, _SNIPPET),
+    )

@@ -1,0 +1,155 @@
+"""The program `ralphdeck` without a screen: options for every command, exit codes, error messages."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NoReturn
+
+import click
+
+from core import __version__
+from core.base.errors import RalphdeckError
+from core.base.text import visible, visible_line
+from core.cli.groups import Program, discard_stream
+from core.cli.support.options import project_option, readonly_option
+
+PROGRAM: Final = "ralphdeck"
+INTERRUPTED: Final = 130
+_GARBAGE_THRESHOLD: Final = 50_000
+"""Allocations between two garbage collections. With the default of 700, a list of 100,000 patterns spends a fifth of
+its time in the collector, although few cycles are created."""
+
+EPILOG: Final = """\b
+Exit codes:
+  0    success
+  1    failure; one line on stderr gives the reason
+  2    wrong usage
+  3    success, but the files have findings of severity error (only with --strict)
+  130  interrupted
+  141  the reader of a pipe closed it, as in: ralphdeck loop list | head -1
+
+\b
+Environment:
+  RALPHDECK_PROJECT   the project, like --project
+  RALPHDECK_USER      who decides, like --by
+  RALPHDECK_AGENT     the agent that reports or works
+  RALPHDECK_TASK      the task, where a command takes [TASK]
+  RALPHDECK_READONLY  1: write nothing, like --readonly
+  RALPHDECK_MEANING   off: no semantic search, compare words only
+  RALPHDECK_THEME     theme of the dashboard, like --theme
+  NO_COLOR            no colours
+
+Help for a command: ralphdeck COMMAND --help"""
+EXAMPLES: Final = """
+    \b
+    Examples:
+      ralphdeck                                  open the dashboard here
+      ralphdeck demo                             open the dashboard on a sample project
+      ralphdeck loop list --status running       list the running loops
+      ralphdeck pattern list --type error --json
+      ralphdeck loop inject --task "Fix the login"   print the context for a task
+      ralphdeck pattern deprecate pat-error-retry-004 --reason "hides the cause"
+    """
+
+
+def create_program(kind: type[Program], summary: str, metavar: str, *options: click.Parameter) -> Program:
+    """Make a program of a kind, with the options that hold for all commands.
+
+    Args:
+        summary: What it does without a command.
+        metavar: What may follow its options, for the usage line.
+        options: Further options.
+    """
+    program = kind(
+        help=f"Review what agent loops have learned, and decide what they may use.\n\n{summary}\n\n"
+        f"{inspect.cleandoc(EXAMPLES)}",
+        epilog=EPILOG,
+        invoke_without_command=True,
+        subcommand_metavar=metavar,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        callback=_run_default,
+        params=list(options),
+    )
+    project_option(program)
+    readonly_option(program)
+    click.version_option(__version__, "-V", "--version", prog_name=PROGRAM, message="%(prog)s %(version)s")(program)
+    return program
+
+
+@click.pass_context
+def _run_default(ctx: click.Context) -> None:
+    """Run the default command if the command line names none; without one, print the help."""
+    program = ctx.command
+    assert isinstance(program, Program)
+    if ctx.invoked_subcommand is not None:
+        return
+    default = program.get_command(ctx, program.default) if program.default else None
+    if default is None:
+        click.echo(ctx.get_help())
+    else:
+        ctx.invoke(default)
+
+
+cli: Final = create_program(Program, "The dashboard is the program of the package `tui`.", "COMMAND [ARGS]...")
+
+
+def main(args: Sequence[str] | None = None, program: Program = cli) -> NoReturn:
+    """Run the command line and exit with its code. Never shows a traceback."""
+    gc.set_threshold(_GARBAGE_THRESHOLD)
+    sys.exit(run(args, program))
+
+
+def alias() -> NoReturn:
+    """Run the command that the name of the running program is an alias of."""
+    main([Path(sys.argv[0]).stem, *sys.argv[1:]])
+
+
+def run(args: Sequence[str] | None = None, program: Program = cli) -> int:
+    """Run the command line; returns the exit code.
+
+    Without a stdout no command is run: its output would be lost, and a file that it opens could get the descriptor of
+    stdout.
+    """
+    if sys.stdout is None:
+        return _fail("stdout is closed; to print nothing, send it to /dev/null", 1)
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        return program.main(args, prog_name=PROGRAM, standalone_mode=False) or 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return error.exit_code
+    except click.UsageError as error:
+        if error.ctx is not None:
+            click.echo(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help' for help.\n", err=True)
+        return _fail(visible(error.format_message()), error.exit_code)
+    except click.ClickException as error:
+        return _fail(visible_line(error.format_message()), error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except RalphdeckError as error:
+        return _fail(visible_line(str(error)), error.exit_code)
+    except OSError as error:
+        discard_stream(1)
+        return _fail(visible_line(f"{error.filename or 'output'}: {error.strerror or error}"), 1)
+    except Exception as error:
+        from core.cli.support.user_files import log_traceback
+
+        file = log_traceback()
+        where = f"details in {file}" if file else "no log file could be written"
+        text = visible_line(f"{type(error).__name__}: {error}", 300)
+        return _fail(f"internal error: {text} ({visible_line(str(where))})", 1)
+
+
+def _fail(message: str, code: int) -> int:
+    with suppress(OSError):
+        click.echo(f"Error: {message}", err=True)
+        return code
+    discard_stream(2)
+    return code

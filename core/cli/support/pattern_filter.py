@@ -1,0 +1,110 @@
+"""The options by which commands choose patterns."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from core.cli.support.id_completion import complete_loop
+from core.cli.support.options import Fraction, Words, joined
+from core.records.patterns import Maturity, Pattern, PatternType
+
+if TYPE_CHECKING:
+    from core.learning.assessment import Assessment
+    from core.learning.scoreboard import Scoreboard
+    from core.records.snapshot import Snapshot
+
+
+_STATES: Final = [*Maturity, "quarantine", "held"]
+
+
+@dataclass(frozen=True, slots=True)
+class PatternFilter:
+    """Which patterns are wanted; whatever is empty or None lets all pass.
+
+    Attributes:
+        tags: All of them, in lower case.
+        from_loop: Only those that this loop found or used.
+    """
+
+    types: frozenset[str] = frozenset()
+    states: frozenset[str] = frozenset()
+    min_success_rate: float | None = None
+    max_success_rate: float | None = None
+    tags: frozenset[str] = frozenset()
+    from_loop: str | None = None
+
+    def rows(self, snapshot: Snapshot, board: Scoreboard) -> list[tuple[Pattern, Assessment]]:
+        """The patterns that pass, with their scores, by id."""
+        of_loop = None if self.from_loop is None else _of_loop(snapshot, self.from_loop)
+        rows = []
+        for pattern in sorted(snapshot.patterns.values(), key=lambda pattern: pattern.id):
+            if (self.types and pattern.type not in self.types) or (of_loop is not None and pattern.id not in of_loop):
+                continue
+            if not self.tags <= {tag.lower() for tag in pattern.tags}:
+                continue
+            assessment = board.assessment(pattern.id)
+            state_fits = not self.states or not self.states.isdisjoint((assessment.state, assessment.shown))
+            if state_fits and self._takes_rate(assessment.rate):
+                rows.append((pattern, assessment))
+        return rows
+
+    def _takes_rate(self, rate: float | None) -> bool:
+        low, high = self.min_success_rate, self.max_success_rate
+        if low is None and high is None:
+            return True
+        return rate is not None and (low is None or rate >= low) and (high is None or rate <= high)
+
+
+def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--type`, `--state`, `--min-success-rate`, `--max-success-rate`, `--tag` and `--from-loop`; the command gets
+    `wanted`, a `PatternFilter`."""
+
+    @click.option("--type", "types", type=Words(list(PatternType)), multiple=True, help="Only these types.")
+    @click.option("--state", "states", type=Words(_STATES), multiple=True, help="Only in these states.")
+    @click.option("--min-success-rate", type=Fraction(), help="Only with at least this rate.")
+    @click.option("--max-success-rate", type=Fraction(), help="Only with at most this rate.")
+    @click.option("--tag", "tags", metavar="TAG", multiple=True, help="Only with this tag; repeat to ask for several.")
+    @click.option(
+        "--from-loop", metavar="ID", help="Only those that this loop found or used.", shell_complete=complete_loop
+    )
+    @functools.wraps(command)
+    def filtered(
+        types: tuple[tuple[str, ...], ...],
+        states: tuple[tuple[str, ...], ...],
+        min_success_rate: float | None,
+        max_success_rate: float | None,
+        tags: tuple[str, ...],
+        from_loop: str | None,
+        **others: Any,
+    ) -> Any:
+        wanted = PatternFilter(
+            types=joined(types),
+            states=joined(states),
+            min_success_rate=min_success_rate,
+            max_success_rate=max_success_rate,
+            tags=frozenset(tag.lower() for tag in tags),
+            from_loop=from_loop,
+        )
+        return command(wanted=wanted, **others)
+
+    return filtered
+
+
+def _of_loop(snapshot: Snapshot, loop_id: str) -> set[str]:
+    """Ids of the patterns that a loop found or used, by its own word or by the pattern's."""
+    names = {loop_id}
+    found: set[str] = set()
+    for loop in snapshot.loops.values():
+        if loop_id == loop.id or loop_id in loop.aliases:
+            names |= {loop.id, *loop.aliases}
+            found |= {use.pattern_id for use in loop.injected if use.applied}
+            found |= {extracted.pattern_id for extracted in loop.extracted}
+    for pattern in snapshot.patterns.values():
+        if any(source.loop_id in names for source in pattern.source_loops):
+            found.add(pattern.id)
+    return found

@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.core.cli.conftest import Call
+
+
+def test_a_sound_project(sample: Path, call: Call) -> None:
+    result = call("doctor", "--strict", "--json", "--project", sample)
+    assert result.code == 0
+    assert all(set(check) == {"area", "name", "status", "text"} for check in result.document["checks"])
+    assert {check["status"] for check in result.document["checks"]} <= {"ok", "note", "warning", "error"}
+    areas = {check["area"] for check in result.document["checks"]}
+    places = {"project", "files", "settings"}
+    assert areas == places | {"records", "evidence", "meaning", "curation", "watch", "terminal", "texts", "versions"}
+
+
+def test_it_names_dead_orphaned_and_mirrored_records(upstream: Path, examples: Path, call: Call) -> None:
+    out = call("doctor", "--project", upstream).out
+    assert "crashed loops: " in out and "ralph-add-oauth-login-flow-f16ce85b" in out
+    assert "orphan loops: ralph-refused-by-the-four-loop-limit-2370cb66" in out
+    assert "a copy differs from the registry" in call("doctor", "--project", examples).out
+
+
+def test_it_lists_the_findings(examples: Path, call: Call) -> None:
+    (examples / ".aiwg/ralph/shared/patterns/error-patterns.json").write_text("[1, 2]")
+    result = call("doctor", "--strict", "--project", examples)
+    assert result.code == 3
+    assert ".aiwg/ralph/shared/patterns/error-patterns.json" in result.out.partition("\nfindings\n")[2]
+
+
+def test_what_records_claim_beyond_the_evidence_is_told(sample: Path, call: Call) -> None:
+    document = call("doctor", "--json", "--project", sample).document
+    doubts = [found for found in document["findings"] if found["code"] == "unrecorded-uses"]
+    assert doubts and all("registry says" in found["message"] for found in doubts)
+    claims = next(check for check in document["checks"] if check["name"] == "claims")
+    assert claims["text"].startswith(f"{len(document['findings']) - 1} findings")
+    out = call("doctor", "--project", sample).out
+    assert all(found["message"] in out for found in doubts)
+
+
+def test_all_findings_are_counted_and_the_last_line_is_a_verdict(sample: Path, call: Call) -> None:
+    document = call("doctor", "--json", "--project", sample).document
+    count = sum(found.get("count") or 1 for found in document["findings"])
+    assert count
+    counted = next(check for check in document["checks"] if check["name"] == "findings")["text"]
+    assert sum(int(part.split()[0]) for part in counted.split(", ")) == count
+    result = call("doctor", "--project", sample)
+    assert result.code == 0
+    last = result.out.splitlines()[-1]
+    assert last.startswith("verdict: ") and f"findings: {counted}" in last
+    assert document["verdict"].split(":")[0] in {"ok", "warnings", "errors"}
+    (sample / ".aiwg/ralph/shared/patterns/error-patterns.json").write_text("[1, 2]")
+    broken = call("doctor", "--strict", "--project", sample)
+    assert broken.code == 3 and broken.out.splitlines()[-1].startswith("verdict: errors: ")
+
+
+def test_held_bursts_are_told(sample: Path, call: Call) -> None:
+    document = call("doctor", "--json", "--project", sample).document
+    told = "blames 8 patterns that it never applied; its marks are held"
+    assert any(told in check["text"] for check in document["checks"])
+    assert [found["severity"] for found in document["findings"] if told in found["message"]] == ["warning"]
+
+
+def test_the_text_does_not_drown_in_disagreements(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.cli.commands.doctor._MOST_DOUBTS", 3)
+    result = call("doctor", "--project", sample)
+    assert result.out.count("registry says") == 3
+    assert "more places where records and evidence disagree" in result.err
+
+
+def test_a_project_that_cannot_be_read_is_an_error_and_the_rest_is_told(
+    sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(real: Callable[..., Any]) -> Callable[..., Any]:
+        def refused(path: Any, *args: Any, **options: Any) -> Any:
+            if f"{sample}/.aiwg/" in str(path):
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return real(path, *args, **options)
+
+        return refused
+
+    monkeypatch.chdir(sample)
+    for name in ("stat", "lstat", "scandir"):
+        monkeypatch.setattr(os, name, refuse(getattr(os, name)))
+    result = call("doctor", "--strict")
+    assert result.code == 3
+    assert ".aiwg/ralph: cannot be read: Permission denied" in result.out
+    assert "see: ralphdeck doctor" not in result.err
+    assert "unreadable  .aiwg/ralph " in result.out.partition("\nfindings\n")[2]
+    assert "\nversions\n" in result.out
+
+
+def test_without_a_project_it_looks_at_the_rest_and_fails(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plain = call("doctor")
+    assert (plain.code, plain.err.count("\n")) == (1, 1)
+    areas = [line for line in plain.out.splitlines() if not line.startswith(" ")]
+    assert areas == ["files", "terminal", "versions"]
+    result = call("doctor", "--json")
+    assert (result.code, result.out, result.err) == (1, "", plain.err)
+
+
+SETTINGS = """\
+ralph:
+  cross_loop_learning:
+    injection: {top_k_patterns: 3, min_sucess_rate: 0.7}
+    maturity: {half_life_days: soon}
+"""
+
+
+def test_every_setting_is_told_with_its_source(sample: Path, call: Call) -> None:
+    (sample / "aiwg.yml").write_text(SETTINGS)
+    settings = {s["name"]: s for s in call("doctor", "--json", "--project", sample).document["settings"]}
+    pointer = "aiwg.yml:/ralph/cross_loop_learning/injection/top_k_patterns"
+    top_k = settings.pop("injection.top_k_patterns")
+    assert top_k == {"name": "injection.top_k_patterns", "value": 3, "source": pointer}
+    assert {setting["source"] for setting in settings.values()} == {"default"}
+    assert settings["watch.retry_seconds"]["value"] == [0.025, 0.05, 0.1, 0.4]
+    out = call("doctor", "--project", sample).out.partition("\nsettings\n")[2].partition("\nfiles\n")[0]
+    assert "file: aiwg.yml\n" in out
+    assert f"injection.top_k_patterns: 3, from {pointer}\n" in out
+    assert all(name.rpartition(".")[2] in out for name in settings)
+    assert "maturity defaults: min_feedback 3, min_helpful 5, max_harmful 0.15," in out
+
+
+def test_what_is_wrong_with_the_settings_is_told_wherever_findings_are(sample: Path, call: Call) -> None:
+    (sample / "aiwg.yml").write_text(SETTINGS)
+    for command in (["doctor"], ["loops"], ["patterns", "list"], ["inject", "--task", "x"]):
+        result = call(*command, "--json", "--strict", "--project", sample)
+        told = {f["code"]: f["message"] for f in result.document["findings"] if f["file"] == "aiwg.yml"}
+        assert result.code == 3
+        assert told == {
+            "unknown-key": "no setting 'min_sucess_rate'; did you mean min_success_rate?",
+            "bad-value": "half_life_days must be a number of days above 0, not 'soon'; the default holds",
+        }
+
+
+def test_hostile_settings_are_shown_as_text(sample: Path, call: Call) -> None:
+    payload = r'"\e]52;c;cHduZWQ=\a[/b]\u202e\nError: forged"'
+    lines = (f"{payload}: 1", f"injection: {{{payload}: 1, order: {payload}}}")
+    text = "ralph:\n  cross_loop_learning:\n" + "".join(f"    {line}\n" for line in lines)
+    (sample / "aiwg.yml").write_text(text)
+    result = call("doctor", "--project", sample)
+    assert result.out.count("aiwg.yml  ") == 3
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e]|^Error", result.out + result.err, re.MULTILINE)
+
+
+def test_without_a_file_it_says_where_one_may_lie(sample: Path, call: Call) -> None:
+    out = call("doctor", "--project", sample).out
+    assert "file: none, all are defaults; looked for aiwg.yml and .aiwg/config.yml\n" in out
+
+
+@pytest.mark.parametrize("content", [b"ralph: [", b"\x93\x01\xfe\xff", b"- 1\n"])
+def test_a_file_that_cannot_be_read_is_not_denied(content: bytes, sample: Path, call: Call) -> None:
+    (sample / "aiwg.yml").write_bytes(content)
+    out = call("doctor", "--project", sample).out
+    assert "error   aiwg.yml: cannot be read, the defaults hold\n" in out and "looked for" not in out
+    (sample / ".aiwg/config.yml").write_text(SETTINGS)
+    out = call("doctor", "--project", sample).out
+    assert "aiwg.yml: cannot be read, .aiwg/config.yml counts\n" in out and "file: .aiwg/config.yml\n" in out
+
+
+def test_how_many_patterns_can_be_found_by_meaning(examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.cli.commands.doctor.available", lambda: True)
+    hint = "; see: ralphdeck embed"
+    assert f"vectors: 0 of 6 patterns have a vector{hint}\n" in call("doctor", "--project", examples).out
+    monkeypatch.setattr("core.cli.commands.doctor.available", lambda: False)
+    out = call("doctor", "--project", examples).out
+    assert "model: not installed or switched off, words are compared; install ralphdeck[semantic]\n" in out
+    assert "vectors: 0 of 6 patterns have a vector\n" in out
+
+
+def test_it_says_whether_copying_gets_through_tmux(
+    tmp_path: Path, sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmux = tmp_path / "bin" / "tmux"
+    tmux.parent.mkdir()
+    tmux.write_text("#!/bin/sh\necho external\n")
+    tmux.chmod(0o755)
+    monkeypatch.setenv("TMUX", "/tmp/socket,1,0")
+    monkeypatch.setenv("PATH", f"{tmux.parent}{os.pathsep}{os.environ['PATH']}")
+    assert "tmux: set-clipboard external; to copy" in call("doctor", "--project", sample).out
+
+
+def test_unsettled_decisions_are_told(sample: Path, call: Call) -> None:
+    patterns = sample / ".aiwg/ralph/shared/patterns/error-patterns.json"
+    good = patterns.read_text()
+    call("promote", "pat-error-null-check-015", "--project", sample)
+    ledger = sample / ".aiwg/ralph/shared/curation/ledger.jsonl"
+    lines = ledger.read_text().splitlines(keepends=True)
+    assert '"settled"' in lines.pop()
+    ledger.write_text("".join(lines))
+    patterns.write_text(good)
+    out = call("doctor", "--project", sample).out
+    (told,) = [line for line in out.splitlines() if "unsettled: " in line]
+    assert "not yet in " in told and ".aiwg/ralph/shared/patterns/error-patterns.json" in told
+    assert "log --verify" in out  # lines are gone
+
+
+def test_what_the_schemas_do_not_allow_is_listed_with_its_place_and_counted(tmp_path: Path, call: Call) -> None:
+    folder = tmp_path / ".aiwg/ralph/shared/patterns"
+    folder.mkdir(parents=True)
+    record = {
+        "pattern_id": "pat-anti-hurry-001",
+        "approach_description": "Hurry",
+        "failure_mode": "bad luck",
+        "failure_rate": 1.4,
+        "occurrence_count": 4,
+    }
+    records = [{**record, "pattern_id": f"pat-anti-hurry-{number:03}"} for number in range(1, 9)]
+    (folder / "anti-patterns.json").write_text(json.dumps({"anti_patterns": records}))
+    (folder / "other.json").write_text('{"hello": 1}')
+    found = call("doctor", "--json", "--project", tmp_path).document["findings"]
+    places = {
+        (one["file"].rpartition("/")[2], one["pointer"]): one["count"] for one in found if one["severity"] != "info"
+    }
+    assert places == {
+        ("anti-patterns.json", "/anti_patterns/0/failure_mode"): 8,
+        ("anti-patterns.json", "/anti_patterns/0/failure_rate"): 8,
+        ("other.json", ""): 1,
+    }
+    text = call("doctor", "--project", tmp_path).out
+    assert "findings: 17 warning" in text
+    listed = call("patterns", "list", "--json", "--project", tmp_path).document["patterns"]
+    assert len(listed) == 8
+    assert {one["success_rate"] for one in listed} == {None}

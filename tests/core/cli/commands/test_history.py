@@ -1,0 +1,235 @@
+"""`ralphdeck history`, `ralphdeck replay` and `ralphdeck search`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.cli.json.shapes import DOCUMENTS
+from core.episodes.replay import MAX_PAUSE
+from tests.core.cli.conftest import Call
+from tests.core.cli.json.test_shapes import keys
+
+DRAFT = '{"attempt_id": 3, "observation": "\\u001b[2J# Fake", "learning": "x", "draft": true}\n'
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+    """stdout as a terminal, and the waits on it."""
+    waits: list[float] = []
+    monkeypatch.setattr("core.cli.commands.replay.is_terminal", lambda: True)
+    monkeypatch.setattr("core.cli.commands.replay.time.sleep", waits.append)
+    yield waits
+
+
+def test_the_history_of_a_task(examples: Path, call: Call) -> None:
+    result = call("history", "task-001", "--project", examples)
+    assert result.code == 0
+    assert "task-001  completed  Add OAuth properties to AuthConfig" in result.out
+    row = next(line for line in result.out.splitlines() if line.startswith("      2  "))
+    assert row.startswith("      2  failure  2026-02-01 10:00       30           3        4     60 %  types first")
+    assert row.endswith("  failure")  # the reason; as the quality, it is told by the outcome only
+    assert "task-001/trajectory.json says 8 actions of attempt 2; its log has 4, which counts" in result.err
+    assert "## Reflection on Attempt 2\n\n**Observation**: What happened during this attempt?\nTest suite" in result.out
+    learned = call("history", "task-001", "--reflections", "--project", examples)
+    assert learned.out.strip() == result.out[result.out.index("## Reflection on Attempt 1") :].strip()
+    failed = call("history", "task-001", "--outcome", "failure,timeout", "--json", "--project", examples).document
+    assert [one["number"] for one in failed["attempts"]] == [one["attempt"] for one in failed["reflections"]] == [1, 2]
+    shown = call("history", "task-001", "--outcome", "timeout", "--project", examples).out
+    assert "Reflection on Attempt 1" in shown and "Attempt 2" not in shown
+    assert call("history", "task-001", "--outcome", "partial", "--project", examples).err.startswith("no attempt came")
+    assert call("history", "task-001.2", "--outcome", "failure", "--project", examples).code == 2
+    only = call("history", "task-001.2", "--reflections", "--json", "--project", examples).document
+    assert [one["attempt"] for one in only["reflections"]] == [2]
+
+
+def test_one_attempt(examples: Path, call: Call) -> None:
+    result = call("history", "task-001", "--attempt", "2", "--project", examples)
+    assert "task-001.2  failure  types first" in result.out
+    assert "     3  10:02:00  bash  failed  src/auth.ts  because" in result.out
+    assert call("history", "task-001.2", "--attempt", "3", "--project", examples).code == 1
+    assert "no attempt 7" in call("history", "task-001", "--attempt", "7", "--project", examples).err
+
+
+def test_an_attempt_of_seconds_took_less_than_a_minute(examples: Path, call: Call) -> None:
+    for file in (examples / ".aiwg/ralph/tasks/task-001").rglob("*.json"):
+        file.write_text(file.read_text().replace("2026-02-01T010:30:00Z", "2026-02-01T10:00:20Z"))
+    shown = call("history", "task-001", "--project", examples).out
+    row = next(line for line in shown.splitlines() if "types first" in line)
+    assert "2026-02-01 10:00       <1" in row
+
+
+def test_what_the_help_says_is_printed(examples: Path, call: Call) -> None:
+    def undocumented(command: str, *args: str) -> set[str]:
+        document: dict[str, Any] = call(command, *args, "--json", "--project", examples).document
+        document.pop("reflections", None)
+        return {key for key in keys(document) if key not in DOCUMENTS[command] and key not in DOCUMENTS["history"]}
+
+    assert undocumented("history", "task-001") == set()
+    assert undocumented("history", "task-001.2") == set()
+    assert undocumented("replay", "task-001.2") == set()
+    assert undocumented("search", "types") == set()
+
+
+def test_an_export_has_everything_of_all_attempts(examples: Path, tmp_path: Path, call: Call) -> None:
+    call("history", "task-001", "--export", tmp_path / "h.md", "--project", examples)
+    text = (tmp_path / "h.md").read_text()
+    second = text[text.index("## Attempt 2") : text.index("## Attempt 3")]
+    for told in ("- Step: update interface", "- Reason: ", "- Next time: ", "### Quality by iteration", "- 1: 0.30"):
+        assert told in second
+    assert "\n- 3. bash src/auth.ts: failed (exit 1)\n" in second
+    attempt = call("history", "task-001", "--json", "--project", examples).document["attempts"][1]
+    alone = call("history", "task-001.2", "--json", "--project", examples).document
+    assert {**alone["attempt"], "plan_text": alone["plan_text"], "plan_steps": alone["plan_steps"]}.items() <= (
+        attempt.items()
+    )
+    assert (attempt["log"], attempt["results"]) == (alone["actions"], alone["results"])
+    assert attempt["reason"] and attempt["suggestions"] and attempt["quality"]
+
+
+@pytest.mark.parametrize("name", ["h.md", "h.json"])
+def test_export_goes_by_the_ending_of_the_file(examples: Path, tmp_path: Path, call: Call, name: str) -> None:
+    file = tmp_path / name
+    file.write_text("old")
+    args = ("history", "task-001", "--project", examples)
+    assert call(*args, "--export", file).out == f"wrote {file}\n"
+    if name.endswith(".md"):
+        assert file.read_text().startswith("# Task task-001\n\nAdd OAuth properties")
+    else:
+        assert json.loads(file.read_bytes()) == call(*args, "--json").document
+    assert call(*args, "--export", tmp_path / "h.txt").code == 2
+    assert call(*args, "--export", tmp_path / "no" / "h.md").code == 1
+
+
+def test_unknown_tasks_and_projects_without_any(examples: Path, upstream: Path, call: Call) -> None:
+    for command in ("history", "replay"):
+        result = call(command, "nothing", "--project", examples)
+        assert (result.code, result.out) == (1, "")
+        assert "no task 'nothing'; there are task-001, task-002" in result.err
+        assert "there are no tasks in" in call(command, "task-001", "--project", upstream).err
+    assert "has no attempts yet" in call("replay", "task-002", "--project", examples).err
+    assert call("replay", "task-001.3", "--from", "9", "--project", examples).err == "no action from 9 on was logged\n"
+    (examples / ".aiwg/ralph/tasks/task-002/attempts/001").mkdir(parents=True)
+    assert call("replay", "task-002", "--errors", "--project", examples).err == "no actions were logged\n"
+    assert "this project has no tasks yet" in call("search", "anything", "--project", upstream).err
+
+
+def test_replay_prints_steps_and_waits_for_nobody(examples: Path, call: Call) -> None:
+    result = call("replay", "task-001", "--attempt", "2", "--project", examples)
+    assert result.out.startswith("task-001.2  4 actions  types first\niteration 1\n    1 +0:00:00  read src/auth.ts")
+    assert (
+        "bash src/auth.ts  failed\n      why:      because\n      expected: green\n      real:     exit 1\n"
+        in result.out
+    )
+    newest = call("replay", "task-001", "--errors", "--json", "--project", examples).document
+    assert (newest["attempt"]["number"], [step["number"] for step in newest["steps"]]) == (3, [3])
+    later = call("replay", "task-001.2", "--from", "4", "--project", examples)
+    assert "    4 +0:03:00  grep" in later.out
+    assert "bash" not in later.out
+
+
+def test_on_a_terminal_it_plays(examples: Path, terminal: list[float], call: Call) -> None:
+    call("replay", "task-001.2", "--project", examples)
+    assert terminal == [MAX_PAUSE / 10] * 3
+    terminal.clear()
+    call("replay", "task-001.2", "--speed", "2", "--project", examples)
+    assert terminal == [MAX_PAUSE / 2] * 3
+    terminal.clear()
+    call("replay", "task-001.2", "--speed", "0", "--project", examples)
+    assert set(terminal) <= {0.0}
+
+
+def test_ctrl_c_ends_a_replay(examples: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("core.cli.commands.replay.is_terminal", lambda: True)
+    monkeypatch.setattr("core.cli.commands.replay.time.sleep", interrupted)
+    result = call("replay", "task-001.2", "--project", examples)
+    assert result.code == 130
+    assert "Traceback" not in result.err
+
+
+def test_search_tells_where(examples: Path, call: Call) -> None:
+    result = call("search", "exit 1", "--in", "errors", "--limit", "2", "--project", examples)
+    assert "2026-02-01 11:02  task-001.3 action 3  errors" in result.out
+    assert "1 more hit" in result.err
+    found = call("search", "oauth", "--status", "completed", "--json", "--project", examples).document
+    assert found["total"] == len(found["hits"]) == 2
+    assert call("search", "quetzal", "--project", examples).err == "nothing found\n"
+    assert "no record has all 2 of these; try fewer" in call("search", "quetzal bird", "--project", examples).err
+    day = call(
+        "search", "exit 1", "--in", "errors", "--until", "2026-02-01", "--task", "task-001.3", "--project", examples
+    )
+    assert day.out.count("task-001.3 action 3") == 1
+    later = call("search", "exit 1", "--since", "2026-02-02", "--project", examples)
+    assert later.err == "nothing found that passes the filters; try it without them\n"
+    assert call("search", "exit", "--since", "7 weeks", "--project", examples).code == 2
+    assert "no task 'nope'" in call("search", "exit", "--task", "nope", "--project", examples).err
+    assert call("search", " ", "--project", examples).code == 1
+
+
+def test_hostile_text_reaches_no_terminal(examples: Path, call: Call) -> None:
+    folder = examples / ".aiwg/ralph/tasks/task-001"
+    with (folder / "reflections.jsonl").open("a") as file:
+        file.write(DRAFT)
+    (folder / "attempts/003/actions.jsonl").write_text(
+        json.dumps({"type": "\x1b]52;c;x\x07", "output": "\x1b[2J Fake\u202e", "params": {"diff": "+\x1b[31m\r"}})
+        + "\n"
+    )
+    for args in (
+        ("history", "task-001"),
+        ("history", "task-001.3"),
+        ("replay", "task-001.3"),
+        ("search", "fake"),
+        ("history", "task-001.3", "--json"),
+        ("search", "fake", "--json"),
+    ):
+        out = call(*args, "--project", examples).out
+        assert "Fake" in out
+        assert not set("\x1b\x07\r\u202e") & set(out)
+    out = call("history", "task-001", "--project", examples).out
+    assert "\\# Fake" in out or "␛[2J# Fake" in out
+
+
+def test_of_many_attempts_the_last_are_printed_and_an_open_one_is_told_apart(examples: Path, call: Call) -> None:
+    task = examples / ".aiwg/ralph/tasks/task-002"
+    told = [{"attempt_id": number, "outcome": "failure", "started": "2026-02-01T10:00:00Z"} for number in range(1, 60)]
+    task.joinpath("trajectory.json").write_text(json.dumps({"attempts": [*told, {"attempt_id": 60, "plan": "last"}]}))
+    log = task / "attempts/060/actions.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_text('{"type": "read", "timestamp": "2026-02-01T12:00:00Z"}\n' * 3)
+    measured = {"execution": {"quality_history": [{"quality": 0.2}, {"quality": 0.7}]}}
+    log.with_name("attempt.json").write_text(json.dumps(measured))
+    result = call("history", "task-002", "--project", examples)
+    rows = result.out[result.out.index("ATTEMPT") :].splitlines()[1:51]
+    assert rows[0].split()[:2] == ["11", "failure"]
+    assert rows[-1].split() == ["60", "left", "unfinished", "3", "70", "%", "last"]
+    assert "10 earlier attempts; see --limit" in result.err
+    one = call("history", "task-002.60", "--project", examples).out
+    assert one.startswith("task-002.60  left unfinished  last\n  reason: no sign of life for ")
+    assert "actions: 3\n" in one
+    assert len(call("history", "task-002", "--json", "--project", examples).document["attempts"]) == 60
+
+
+def test_a_replay_shows_the_ends_of_a_long_outcome_or_all_of_it(examples: Path, call: Call) -> None:
+    log = examples / ".aiwg/ralph/tasks/task-001/attempts/003/actions.jsonl"
+    printed = "\n".join(f"line {number}" for number in range(30))
+    params = {"command": "make", "cwd": "src"}
+    log.write_text(json.dumps({"type": "bash", "params": params, "output": printed, "error": "exit 2"}) + "\n")
+    shown = call("replay", "task-001.3", "--project", examples).out
+    assert "      cwd:      src\n      real:     exit 2\n      output:   line 0\n                line 1\n" in shown
+    assert "                … 22 more lines …\n                line 26\n" in shown
+    assert shown.count("line ") == 8
+    assert call("replay", "task-001.3", "--full", "--project", examples).out.count("line ") == 30
+
+
+def test_quality_changes_from_iteration_to_iteration_are_shown(examples: Path, call: Call) -> None:
+    shown = call("history", "task-001", "--attempt", "2", "--project", examples).out
+    assert "quality by iteration: 30 %  60 % (+30)  90 % (+30)" in shown
+    attempt = call("history", "task-001", "--attempt", "2", "--json", "--project", examples).document["attempt"]
+    assert [one["delta"] for one in attempt["quality"]] == [None, 0.3, 0.3]

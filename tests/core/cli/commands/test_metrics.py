@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.core.cli.commands.test_patterns import complete
+from tests.core.cli.conftest import Call
+
+METRICS = ".aiwg/ralph/shared/effectiveness-metrics.json"
+
+
+def test_metrics_in_a_registry_document_are_compared_too(examples: Path, call: Call) -> None:
+    folder = examples / ".aiwg/ralph/shared/patterns"
+    (folder / "registry.json").write_text(json.dumps({"effectiveness_metrics": {"total_patterns": 12}}))
+    found = call("metrics", "--json", "--project", examples).document["differences"]
+    source = ".aiwg/ralph/shared/patterns/registry.json"
+    assert {"key": "total_patterns", "file": 12, "evidence": 6, "source": source} in found
+    checks = call("doctor", "--json", "--project", examples).document["checks"]
+    assert any(check["name"] == "metrics" and "total_patterns" in check["text"] for check in checks)
+
+
+def test_the_metrics_say_what_they_cannot_tell(examples: Path, call: Call) -> None:
+    result = call("metrics", "--project", examples)
+    lines = result.out.splitlines()
+    assert result.code == 0
+    assert lines[0] == "Patterns: 6"
+    assert lines[1] == "  by type: 3 error patterns, 1 success pattern, 1 anti pattern, 1 code template"
+    assert "Difference, like tasks compared: cannot tell (needs about 3 more loops of each kind)" in lines
+    assert f"! {METRICS} claims total_patterns 47, the evidence shows 6" in lines
+
+
+def test_the_difference_is_told_with_its_interval(examples: Path, call: Call) -> None:
+    for number in range(3):
+        complete(examples, f"ralph-fix-with-{number}", 3, successful=True)
+        complete(examples, f"ralph-fix-other-{number}", 5)
+    out = call("metrics", "--project", examples).out
+    assert "Difference, like tasks compared: -2.0 iterations\n" in out
+    assert "  -2.0 iterations, 90 % interval -2.5 to -1.5; 3 and 3 loops in 1 category\n" in out
+    assert "  improvement: 40.0% (all tasks together, not like with like)\n" in out
+    document = call("metrics", "--json", "--project", examples).document
+    comparison = document["comparison"]
+    assert (comparison["tells"], comparison["loops_needed"], comparison["level"]) == (True, 0, 0.9)
+    assert document["effectiveness_metrics"]["cross_loop_benefit"]["improvement_percentage"] == 40.0
+
+
+def test_a_report_brings_the_metrics_file_up_to_date(examples: Path, call: Call) -> None:
+    file = examples / ".aiwg/ralph/shared/effectiveness-metrics.json"
+    before = json.loads(file.read_text())
+    call("record", "bd-1", "pat-error-null-check-015", "--success", "--project", examples)
+    after = json.loads(file.read_text())
+    inner = after.get("effectiveness_metrics", after)
+    assert list(after) == list(before)
+    assert (inner["total_patterns"], inner["pattern_usage_stats"]["total_applications"]) == (
+        6,
+        62,
+    )  # three of four uses of the anti-pattern have no known result
+    disputed = [line for line in call("metrics", "--project", examples).out.splitlines() if line.startswith("!")]
+    assert disputed == []
+
+
+def test_hostile_claims_are_shown_harmless(examples: Path, call: Call) -> None:
+    file = examples / ".aiwg/ralph/shared/effectiveness-metrics.json"
+    file.write_text(
+        json.dumps({"total_patterns": "\x1b[2J" + "x" * 10_000, "patterns_by_type": {"error_patterns": []}})
+    )
+    out = call("metrics", "--project", examples).out
+    assert "\x1b" not in out
+    assert max(map(len, out.splitlines())) < 200
+    assert f"! {METRICS} claims patterns_by_type.error_patterns [], the evidence shows 3" in out
+
+
+def test_sections_are_printed_and_written_once(examples: Path, call: Call, tmp_path: Path) -> None:
+    out = call("metrics", "--weeks", "4", "--project", examples).out
+    assert "\nPatterns: 6 patterns: " in out
+    assert "\nMirror: You have promoted and deprecated nothing yet.\n" in out
+    document = call("metrics", "--json", "--project", examples).document
+    assert document["weeks"] == 12
+    assert [section["id"] for section in document["sections"]][:3] == ["patterns", "evidence", "success"]
+    first = document["sections"][0]["rows"][0]
+    assert first == {"label": "error", "values": [0, 0, 3, 0], "low": None, "high": None, "n": 3}
+    report = tmp_path / "report.md"
+    assert call("metrics", "--export", report, "--project", examples).out == f"wrote {report}\n"
+    refused = call("metrics", "--export", report, "--project", examples)
+    assert (refused.code, "--force writes over it" in refused.err) == (1, True)
+    assert call("metrics", "--export", report, "--force", "--project", examples).code == 0
+    assert "must end with .md, .csv" in call("metrics", "--export", "x.svg", "--project", examples).err
+    inside = call("metrics", "--export", examples / ".aiwg/report.md", "--project", examples)
+    assert (inside.code, "belongs to the loops" in inside.err) == (1, True)
+
+
+def test_the_questions_are_those_that_review_asks(sample: Path, call: Call) -> None:
+    asked = call("review", "--json", "--project", sample).document["questions"]
+    sections = call("metrics", "--json", "--project", sample).document["sections"]
+    counted = next(section for section in sections if section["id"] == "questions")
+    assert counted["takeaway"].startswith(f"{len(asked)} open questions")
+    assert sum(row["n"] for row in counted["rows"]) == len(asked)

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from core.cli.json.shapes import DOCUMENTS
+from core.records.decisions import Verb
+from tests.core.cli.conftest import Call
+
+
+def asked(call: Call, project: Path, *words: str) -> dict[str, Any]:
+    document: dict[str, Any] = call("review", "--json", *words, "--project", project).document
+    return document
+
+
+def test_it_lists_what_waits_and_how_far_a_sitting_gets(sample: Path, call: Call) -> None:
+    document = asked(call, sample)
+    questions, sitting = document["questions"], document["sitting"]
+    urgent = [one["urgent"] for one in questions]
+    assert any(urgent) and urgent == sorted(urgent, reverse=True)
+    assert {(one["stake"], one["kind"]) for one in questions if one["urgent"]} == {(0, "escalation")}
+    impacts = [one["worth"] for one in questions if not one["urgent"]]
+    assert impacts == sorted(impacts, reverse=True)
+    assert len({one["key"] for one in questions}) == len(questions)
+    assert all(f"{key}" in DOCUMENTS["review list"] for key in (*document, *questions[0], *sitting))
+    short = asked(call, sample, "--minutes", "1", "--kind", "borderline,inversion")
+    assert {one["kind"] for one in short["questions"]} <= {"borderline", "inversion"}
+    assert short["sitting"]["seconds"] <= 60
+    assert [one["key"] for one in short["questions"]] == short["sitting"]["keys"]
+    told = call("review", "--limit", "2", "--project", sample)
+    assert len(told.out.splitlines()) == 4
+    last = told.out.splitlines()[-1]
+    assert last.startswith("You have 12 minutes: ") and "these" not in last
+    assert f"2 of {len(questions)} questions" in told.err
+
+
+def test_a_snooze_ends_with_so_many_more_uses(sample: Path, call: Call) -> None:
+    (first, *_) = asked(call, sample, "--kind", "inversion")["questions"]
+    snoozed = call("snooze", first["subject"], "--uses", "1", "--json", "--project", sample).document
+    assert snoozed["summary"] == f"snoozed {first['subject']} until 1 more use"
+    assert snoozed["decision"]["verb"] == Verb.SNOOZE
+    assert first["key"] not in {one["key"] for one in asked(call, sample)["questions"]}
+    use = ("ralph-new", first["subject"], "--failure")
+    assert call("record", *use, "--project", sample).code == 0
+    assert first["key"] in {one["key"] for one in asked(call, sample)["questions"]}
+
+
+def test_a_question_beside_the_pattern_is_snoozed_alone(sample: Path, call: Call) -> None:
+    (first, *_) = asked(call, sample, "--kind", "borderline")["questions"]
+    call("snooze", first["key"], "--until", "2099-01-01", "--uses", "2", "--project", sample)
+    (decision,) = call("log", "--json", "--limit", "1", "--project", sample).document["decisions"]
+    assert (decision["subject"], decision["after"]["beyond"]) == (first["key"], first["evidence"] + 2)
+    assert first["key"] not in {one["key"] for one in asked(call, sample)["questions"]}
+
+
+def test_wrong_usage(sample: Path, call: Call) -> None:
+    for words, code in (
+        (["snooze", "p"], 2),
+        (["snooze", "p", "--uses", "0"], 2),
+        (["snooze", "gone", "--uses", "1"], 1),
+        (["review", "--minutes", "nan"], 2),
+        (["review", "--kind", "all"], 2),
+    ):
+        assert call(*words, "--project", sample).code == code

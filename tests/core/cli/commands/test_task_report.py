@@ -1,0 +1,76 @@
+"""`task report`: what is measured on the trees, and what it takes to say anything."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.core.cli.conftest import TREES, Call
+from tests.core.cli.json.test_shapes import documented, keys
+
+EXAMPLES = TREES / "spec-examples"
+
+
+def test_the_keys_told_are_the_keys_printed(sample: Path, call: Call) -> None:
+    printed = keys(call("task", "report", "--json", "--project", sample).document)
+    assert printed == documented("task report")
+
+
+def test_the_example_of_the_document(call: Call) -> None:
+    """One task, a timeout, a failure and a success: two retries, each after a reflection on the one before."""
+    document = call("task", "report", "--json", "--project", EXAMPLES).document
+    told = document["improvement"]
+    assert [told[kind]["successes"] for kind in ("first", "with_reflections", "without_reflections")] == [0, 1, 0]
+    assert [told[kind]["failures"] for kind in ("first", "with_reflections", "without_reflections")] == [1, 1, 0]
+    assert (told["against_first"]["difference"], told["against_first"]["tells"]) == (0.5, False)
+    metrics = document["metrics"]
+    assert metrics["audit_trail"]["met"] is True and metrics["audit_trail"]["ended"] == 3
+    assert metrics["read_latency"]["tasks"] == 2 and metrics["read_latency"]["limit_ms"] == 50
+    assert metrics["retry_improvement"] == {"met": None, "target": 0.2, "difference": None, "interval": None}
+    assert metrics["tracking_coverage"]["met"] is False
+
+
+def test_in_words(call: Call) -> None:
+    out = call("task", "report", "--project", EXAMPLES).out
+    assert "Attempts that came out (a timeout is a failure): 3\n" in out
+    assert "  retries with reflections: 1 of 2 succeeded, 50 % (90 % interval " in out
+    assert "  against first attempts: cannot tell (needs about 2 more attempts of each kind); so far +50 perc" in out
+    assert (
+        "  tracking coverage: not met; all loops have a task record: 0 of 2, "
+        "missing: ralph-fix-api-d4e5f6a7, ralph-fix-validation-b2c3d4e5\n"
+    ) in out
+    assert "  retry improvement: cannot tell; at least +20 percentage points against retries without\n" in out
+    assert "  against retries without: cannot tell: there are none to hold them against\n" in out
+    assert "    2 tasks of no known loop\n" in out
+    assert "  audit trail: met; ended attempts with actions, outcome and reflection: 3 of 3\n" in out
+
+
+def write(project: Path, name: str, document: dict[str, Any]) -> None:
+    file = project / ".aiwg/ralph" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(document))
+
+
+def test_what_is_missing_is_named_and_hostile_ids_stay_text(tmp_path: Path, call: Call) -> None:
+    write(tmp_path, "loops/ralph-a/state.json", {"task": "Fix it", "status": "completed"})
+    write(tmp_path, "loops/ralph-b/state.json", {"task": "Fix that", "status": "completed"})
+    write(tmp_path, "tasks/task-001/metadata.json", {"description": "fix it", "status": "failed"})
+    write(tmp_path, "tasks/task-001/attempts/001/attempt.json", {"outcome": {"status": "failure"}})
+    write(tmp_path, "tasks/task-\x1b]0;x\x07/attempts/001/attempt.json", {"outcome": {"status": "success"}})
+    result = call("task", "report", "--project", tmp_path)
+    assert result.code == 0 and "\x1b" not in result.out
+    assert "all loops have a task record: 1 of 2, missing: ralph-b\n" in result.out
+    assert (
+        "    1 task matched with a loop: the same description, as no other loop has\n    1 task of no known loop\n"
+        in result.out
+    )
+    assert "audit trail: not met; ended attempts with actions, outcome and reflection: 0 of 2\n" in result.out
+    assert "    without actions: task-␛]0;x␇.1, task-001.1\n" in result.out
+
+
+def test_without_any_task_nothing_is_claimed(tmp_path: Path, call: Call) -> None:
+    (tmp_path / ".aiwg/ralph").mkdir(parents=True)
+    result = call("task", "report", "--project", tmp_path)
+    assert (result.code, result.out.count("cannot tell;"), result.out.count("cannot tell:")) == (0, 4, 2)
+    assert "a history is read in less than 50 ms: there is none" in result.out

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from core.cli.render import output
+from core.cli.render.output import Column, line, percent, print_json, print_table
+from tests.core.cli.conftest import ROOT, Call
+
+ANY_TEXT = st.text(st.characters(codec=None), max_size=30)
+
+
+def printed(capfdbinary: pytest.CaptureFixture[bytes]) -> bytes:
+    return capfdbinary.readouterr()[0]
+
+
+@settings(deadline=None, max_examples=100)
+@given(texts=st.lists(ANY_TEXT, max_size=4))
+def test_json_keeps_every_string_and_lets_none_act(texts: list[str]) -> None:
+    written: list[bytes] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(output, "print_bytes", written.append)
+        print_json({"texts": texts})
+    (data,) = written
+    text = data.decode("utf-8")
+    assert json.loads(text) == {"texts": texts}
+    assert not any(ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0 for char in text[:-1])
+    assert not any(char in text for char in "\u202e\u200b\u2028\u2066\ufeff\U000e0041")
+
+
+def test_columns_line_up_whatever_the_width_of_the_characters(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    print_table([Column("ID"), Column("N", right=True), Column("TEXT", free=True)], [
+        ("修正", "1", "one\ntwo"), ("plain", "12,345", "\x1b[31mred" + "x" * 500), ("x" * 100_000, "", ""),
+    ])  # fmt: skip
+    heading, first, second, huge = printed(capfdbinary).decode().splitlines()
+    wide = " " * (output.MAX_CELL - len("plain"))
+    assert heading == f"ID   {wide}       N  TEXT"
+    assert first == f"修正 {wide}       1  one␤two"
+    assert second.startswith(f"plain{wide}  12,345  ␛[31mred") and len(second) == 10 + 2 * output.MAX_CELL
+    assert len(huge) == output.MAX_WHOLE_CELL
+
+
+@pytest.mark.parametrize(
+    ("room", "heading"),
+    [
+        (70, "ID  LAST  FIRST  NEVER  TEXT"),
+        (43, "ID  LAST  NEVER  TEXT"),
+        (36, "ID  NEVER  TEXT"),
+        (9, "ID  NEVER"),
+    ],
+)
+def test_a_narrow_terminal_does_without_some_columns(
+    room: int, heading: str, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((room, 24)))
+    monkeypatch.setenv("NO_COLOR", "1")
+    columns = (Column("ID"), Column("LAST", expendable=2), Column("FIRST", expendable=1), Column("NEVER"))
+    print_table([*columns, Column("TEXT", free=True)], [("1", "2", "3", "4", "x" * 40)])
+    assert printed(capfdbinary).decode().splitlines()[0] == heading
+
+
+def test_a_text_that_would_become_too_short_takes_a_line_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((73, 24)))
+    monkeypatch.setenv("NO_COLOR", "1")
+    columns = (Column("KIND"), Column("QUESTION", free=True, least=44), Column("REASON", free=True))
+    print_table(columns, [("inversion", "q" * 60, "r" * 60)])
+    assert printed(capfdbinary).decode().splitlines()[2:] == [f"inversion  {'q' * 60}", f"  {'r' * 60}"]
+
+
+def test_no_rows_print_nothing(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    print_table([Column("ID")], [])
+    assert printed(capfdbinary) == b""
+
+
+def test_no_colours_where_there_is_no_terminal(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    line(("bad \x1b[0m", "red"))
+    assert printed(capfdbinary) == "bad ␛[0m\n".encode()
+
+
+@pytest.mark.parametrize(("rate", "text"), [(None, ""), (5 / 7, "71 %"), (0.125, "13 %"), (1.0, "100 %")])
+def test_percentages_round_half_up(rate: float | None, text: str) -> None:
+    assert percent(rate) == text
+
+
+def on_a_terminal(args: list[str], columns: int, **environment: str) -> list[str]:
+    """The lines that a terminal of so many columns gets."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "core.cli", *args],
+        cwd=ROOT,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns), **environment},
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+    )
+    os.close(slave)
+    chunks = []
+    with contextlib.suppress(OSError):  # the way Linux tells that the other side has ended
+        while chunk := os.read(master, 65536):
+            chunks.append(chunk)
+    os.close(master)
+    assert process.wait(timeout=60) == 0
+    return b"".join(chunks).decode().splitlines()
+
+
+def test_on_a_terminal_texts_are_shortened_first_and_ids_last(upstream: Path) -> None:
+    loops = ["loops", "--project", str(upstream)]
+    wide = on_a_terminal(loops, 140, NO_COLOR="1")
+    assert all(len(line) <= 140 for line in wide)
+    assert any(line.endswith("…") for line in wide)
+    usual = on_a_terminal(loops, 80, NO_COLOR="1")
+    assert all(len(line) <= 80 for line in usual)
+    assert usual[0].split() == ["ID", "STATUS", "ITERATION"] and usual[1].startswith("  STARTED (UTC)")
+    assert any(line.startswith("ralph-fix-null-user-crash-in-auth-va-3fb529e7 ") for line in usual), "ids are whole"
+    narrow = on_a_terminal(loops, 30, NO_COLOR="1")
+    assert all(len(line) <= 30 for line in narrow)
+    assert any(line == "ralph-fix-null-user-c…3fb529e7" for line in narrow), "both ends, so that ids stay distinct"
+
+
+TABLES = (
+    "loops", "patterns list", "review", "log", "reflections", "reflections --recurring", "task list", "debug sessions",
+    "debug causes", "score", "what-if", "bursts", "search retry", "patterns prune --dry-run",
+)  # fmt: skip
+
+
+def test_no_table_is_wider_than_80_columns(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.cli.render.output._is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    for command in TABLES:
+        out = call(*command.split(), "--project", sample).out
+        rows = [line for line in out.splitlines() if not line.startswith(("You have", "Error"))]
+        assert rows and max(map(cell_len, rows)) <= 80, command
+
+
+def test_a_pipe_gets_every_value_in_full_on_one_line(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    print_table((Column("ID"), Column("WHEN"), Column("TEXT", free=True)), [("x" * 60, "2026-11-21", "word " * 20)])
+    row = printed(capfdbinary).decode().splitlines()[1]
+    assert row == f"{'x' * 60}  2026-11-21  {('word ' * 20).rstrip()}"
+
+
+def test_a_terminal_gets_colours_unless_it_asks_for_none(upstream: Path) -> None:
+    args = ["loops", "--project", str(upstream)]
+    assert any("\x1b[31mcrashed\x1b[0m" in line for line in on_a_terminal(args, 200))
+    for wish in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        assert not any("\x1b" in line for line in on_a_terminal(args, 200, **wish))

@@ -1,0 +1,215 @@
+"""`inject --hook` and `task log --hook`: what agents tell, what they get, and that they are never stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from core.cli.support import hooks
+from tests.core.cli.conftest import Call, Result
+
+TASK = "Fix TypeScript type errors in user validation"
+EVENTS = ".aiwg/ralph/shared/curation/events.jsonl"
+HEADING = "## Cross-Loop Learning Context\n"
+Hook = Callable[..., Result]
+
+
+@pytest.fixture
+def hook(call: Call) -> Iterator[Hook]:
+    """Call `inject --hook FORM`, or another command, with an event on stdin."""
+    stdin = os.dup(0)
+
+    def hook_here(
+        event: object, form: str = "claude-code", *args: str | Path, command: tuple[str, ...] = ("inject",)
+    ) -> Result:
+        reader, writer = os.pipe()
+        os.write(writer, event if isinstance(event, bytes) else json.dumps(event).encode())
+        os.close(writer)
+        os.dup2(reader, 0)
+        os.close(reader)
+        return call(*command, "--hook", form, *args)
+
+    yield hook_here
+    os.dup2(stdin, 0)
+    os.close(stdin)
+
+
+def is_quiet(result: Result, because: str) -> bool:
+    return (result.code, result.out) == (0, "") and because in result.err and result.err.count("\n") == 1
+
+
+def test_a_prompt_gets_the_context_of_its_task(examples: Path, hook: Hook, call: Call) -> None:
+    event = {"hook_event_name": "UserPromptSubmit", "prompt": TASK, "cwd": str(examples / ".aiwg"), "session_id": "s"}
+    answer = hook(event)
+    assert answer.document == {
+        "hookSpecificOutput": {
+            "hookEventName": "UserPromptSubmit",
+            "additionalContext": call("inject", "--task", TASK, "--project", examples).out,
+        }
+    }
+    assert (answer.code, answer.err) == (0, "")
+
+
+def test_a_session_gets_the_context_of_the_loop_that_is_named(examples: Path, hook: Hook) -> None:
+    answer = hook(
+        {"hook_event_name": "SessionStart", "source": "startup"},
+        "claude-code",
+        "ralph-fix-validation-b2c3d4e5",
+        "--project",
+        examples,
+    )
+    said = answer.document["hookSpecificOutput"]
+    assert said["hookEventName"] == "SessionStart" and said["additionalContext"].startswith(HEADING)
+    events = (examples / EVENTS).read_text().splitlines()
+    assert {json.loads(line)["kind"] for line in events} == {"injected"}
+
+
+def test_a_session_without_a_name_gets_that_of_the_only_loop_at_work(examples: Path, hook: Hook) -> None:
+    session = {"hook_event_name": "SessionStart", "cwd": str(examples)}
+    assert is_quiet(hook(session), "1 loop runs, but without a recent sign of life; name one, or give a task")
+    old = examples / ".aiwg/ralph/loops/ralph-old/state.json"
+    old.parent.mkdir()
+    old.write_text(json.dumps({"loopId": "ralph-old", "status": "running", "startTime": "2020-01-01T00:00:00Z"}))
+    os.utime(old, (1_600_000_000, 1_600_000_000))
+    assert is_quiet(hook(session), "2 loops run, none with a recent sign of life; name one, or give a task")
+    state = {"status": "running", "task": TASK, "startTime": datetime.now(UTC).isoformat()}
+    for name in ("ralph-one", "ralph-two"):
+        folder = examples / ".aiwg/ralph/loops" / name
+        folder.mkdir()
+        (folder / "state.json").write_text(json.dumps({**state, "loopId": name}))
+        answer = hook(session)
+        if name == "ralph-one":
+            assert answer.document["hookSpecificOutput"]["additionalContext"].startswith(HEADING)
+            assert {json.loads(line)["loop_id"] for line in (examples / EVENTS).read_text().splitlines()} == {name}
+        else:
+            assert is_quiet(answer, "2 loops at work; name one, or give a task")
+
+
+def test_plain_takes_a_text_or_an_object_and_prints_the_bare_context(examples: Path, hook: Hook) -> None:
+    text = hook(TASK.encode(), "plain", "--project", examples)
+    assert text.out.startswith(HEADING) and text.err == ""
+    assert hook({"task": TASK}, "plain", "--project", examples).out == text.out
+    assert hook({"prompt": TASK, "cwd": str(examples)}, "plain").out == text.out
+
+
+def test_a_task_with_nothing_to_inject_prints_nothing(examples: Path, hook: Hook) -> None:
+    for form in hooks.FORMS:
+        nothing = hook({"prompt": "Translate the poem about winter"}, form, "--project", examples)
+        assert is_quiet(nothing, "ralphdeck injects nothing: nothing in common with the task (")
+
+
+@pytest.mark.parametrize("event", [b"", b'{"broken', b"garbage", b"[1,2]"])
+def test_a_broken_event_is_told_as_such_unless_it_is_not_needed(event: bytes, examples: Path, hook: Hook) -> None:
+    assert is_quiet(hook(event, "claude-code", "--project", examples), "stdin is not the JSON of an event")
+    named = hook(event, "claude-code", "--task", TASK, "--project", examples)
+    assert named.document["hookSpecificOutput"]["hookEventName"] == "SessionStart"
+
+
+@pytest.mark.parametrize(
+    "event", [b"", b"not json", b"[1]", b"\xff\xfe", {"prompt": 7}, {"cwd": ["x"]}, {"prompt": " "}, b'{"a":' * 99]
+)
+def test_whatever_an_event_is_the_agent_goes_on(event: object, upstream: Path, hook: Hook) -> None:
+    assert hook(event, "claude-code", "--project", upstream).code == 0
+
+
+def test_an_event_that_takes_no_context_gets_none(examples: Path, hook: Hook) -> None:
+    stop = {"hook_event_name": "Stop", "prompt": TASK}
+    assert is_quiet(hook(stop, "claude-code", "--project", examples), "Stop takes no context")
+
+
+@pytest.mark.parametrize(
+    "args", [["--top-k", "many"], ["--no-such-option"], ["--json"], ["no-such-loop"], ["a", "--task", "b"], ["--task="]]
+)
+def test_a_mistake_in_the_settings_of_a_hook_does_not_stop_the_agent(
+    args: list[str], examples: Path, hook: Hook
+) -> None:
+    assert is_quiet(hook({}, "claude-code", *args, "--project", examples), "ralphdeck injects nothing: ")
+
+
+def test_neither_does_a_folder_without_a_project_nor_a_form_that_nobody_knows(tmp_path: Path, hook: Hook) -> None:
+    assert is_quiet(hook({"prompt": TASK, "cwd": str(tmp_path)}), "no .aiwg/ralph at or above")
+    assert is_quiet(hook({}, "cobol"), "'cobol' is not one of 'claude-code', 'plain'")
+
+
+def test_nor_does_our_own_mistake(examples: Path, hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("core.state.project_state.prepare_injection", fail)
+    assert is_quiet(hook({"prompt": TASK}, "claude-code", "--project", examples), "ZeroDivisionError")
+
+
+LOG = ("task", "log")
+READ = {"tool_name": "Read", "tool_input": {"file_path": "a.ts"}, "tool_response": "x"}
+
+
+@pytest.fixture
+def attempt(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The log of an open attempt at the task that the environment names, in a project that is not the current one."""
+    call("task", "init", "a", "--project", tmp_path)
+    call("task", "start", "task-001", "--project", tmp_path)
+    monkeypatch.setenv("RALPHDECK_TASK", "task-001")
+    return tmp_path / ".aiwg/ralph/tasks/task-001/attempts/001/actions.jsonl"
+
+
+def test_a_tool_call_becomes_an_action_of_the_task_that_the_agent_works_at(attempt: Path, hook: Hook) -> None:
+    folder = attempt.parents[6] / "src"
+    folder.mkdir()
+    event = {**READ, "cwd": str(folder), "tool_input": {"file_path": str(folder / "a.ts")}}
+    for args in ((), ("--iteration", "2")):
+        assert hook(event, "claude-code", *args, command=LOG) == Result(0, "", "")
+    first, second = map(json.loads, attempt.read_text().splitlines())
+    assert first.pop("timestamp") and first == {
+        "iteration": 1,
+        "type": "read",
+        "tool": "Read",
+        "params": {"file_path": "src/a.ts"},
+        "success": True,
+        "output": "x",
+    }
+    assert second["iteration"] == 2
+
+
+@pytest.mark.parametrize(
+    ("event", "args", "because"),
+    [
+        (b'{"broken', (), "stdin is not the JSON of an event"),
+        ({**READ, "tool_name": "TodoWrite"}, (), "TodoWrite does nothing to the work"),
+        (READ, ("no-such-task",), "no task no-such-task"),
+        (READ, ("--attempt", "7"), "attempt 7"),
+        ({**READ, "cwd": ["x"], "hook_event_name": 7}, (), "7 tells of no tool that was used"),
+        (READ, ("--type", "read"), "--hook goes with --attempt, --iteration and --project only"),
+        (READ, ("--no-such-option",), "No such option"),
+        (READ, ("--success", "--failure"), "give either --success or --failure"),
+    ],
+)
+def test_a_tool_call_that_cannot_be_logged_stops_no_agent(
+    event: object, args: tuple[str, ...], because: str, attempt: Path, hook: Hook
+) -> None:
+    refused = hook(event, "claude-code", *args, "--project", attempt.parents[6], command=LOG)
+    assert is_quiet(refused, because) and refused.err.startswith("ralphdeck logs nothing: ")
+    assert not attempt.exists()
+
+
+def test_nothing_is_logged_where_nobody_names_a_task(
+    attempt: Path, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RALPHDECK_TASK")
+    assert is_quiet(hook(READ, "claude-code", command=LOG), "Name the task, or set RALPHDECK_TASK")
+    assert not attempt.exists()
+
+
+def test_a_stdin_that_stays_open_and_silent_is_given_up(
+    examples: Path, hook: Hook, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hooks, "_PATIENCE_SECONDS", 0.05)
+    reader, writer = os.pipe()
+    os.dup2(reader, 0)
+    assert call("inject", "--hook", "plain", "--task", TASK, "--project", examples).out.startswith(HEADING)
+    os.close(reader)
+    os.close(writer)

@@ -1,0 +1,321 @@
+"""The command itself: help, lazy loading, paths as words, and every way to fail."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from core import __version__
+from core.cli import groups, program
+from core.cli.command_table import ALIASES, GroupPlace
+from core.cli.program import cli
+from tests.core.cli.conftest import ROOT, Call, call_process
+
+
+def test_version_is_one_line(call: Call) -> None:
+    assert call("--version").out == f"ralphdeck {__version__}\n"
+
+
+def test_help_names_every_command_and_every_exit_code(call: Call) -> None:
+    text = call("--help").out
+    assert all(f"\n  {name} " in text for name in cli.places)
+    assert all(f"\n    {code} " in text for code in (0, 1, 2, 3, 130, 141))
+
+
+@pytest.mark.parametrize("name", cli.places)
+def test_each_command_explains_itself(name: str, call: Call) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None and command.help
+    result = call(name, "--help")
+    assert result.code == 0
+    assert result.out.startswith(f"Usage: ralphdeck {name} ")
+
+
+HEADLESS = (
+    "--version",
+    "--help",
+    "loops",
+    "patterns list --json",
+    "reflections",
+    "inject --task 'Fix type errors'",
+    "log",
+    "doctor",
+    "score --json",
+    "bursts",
+    "what-if max_harmful=0.2",
+    "errors bd-1",
+    "outcome bd-1 --success --dry-run",
+)
+"""The first two, which print what they know, stand first: nothing that another command imports is forgotten again."""
+
+
+def test_headless_commands_import_no_screen(examples: Path) -> None:
+    program = (
+        "import shlex, sys; from core.cli.program import run\n"
+        "for words in sys.argv[2:]:\n"
+        "    code = run(['--project', sys.argv[1], *shlex.split(words)])\n"
+        "    print('LOADED', code, *sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(examples), *HEADLESS],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    told = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("LOADED ")]
+    for words, (code, *loaded) in zip(HEADLESS, told, strict=True):
+        assert code == "0", words
+        assert not {"textual", "tui"} & set(loaded), words
+        if words.startswith("--"):
+            assert not {"numpy", "scipy", "msgspec", "yaml", "rich"} & set(loaded), words
+
+
+BLOCK_TEXTUAL = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class Blocked(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("textual", "tui"):
+            raise ImportError(f"{name} is not installed")
+
+sys.meta_path.insert(0, Blocked())
+import click
+from core.cli.groups import load
+from core.cli.program import cli, run
+
+context = click.Context(cli)
+for name in cli.list_commands(context):
+    command = cli.get_command(context, name)
+    for inner in command.list_commands(context) if isinstance(command, click.Group) else ():
+        assert command.get_command(context, inner) is not None, inner
+sys.exit(run(["--project", sys.argv[1], "doctor"]))
+"""
+
+
+def test_every_headless_command_works_without_textual(examples: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCK_TEXTUAL, str(examples)], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "verdict: " in done.stdout
+
+
+def test_without_a_command_the_headless_program_prints_its_help(call: Call) -> None:
+    assert call() == call("--help")
+
+
+@pytest.mark.parametrize("words", ALIASES)
+def test_every_former_spelling_runs_the_command_that_replaces_it(words: str, call: Call) -> None:
+    assert call(words, "--help") == call(*ALIASES[words], "--help")
+    assert f"\n  {words} " not in call("--help").out
+
+
+@pytest.mark.parametrize(
+    ("group", "former"), [(n, f) for n, p in cli.places.items() if isinstance(p, GroupPlace) for f in p.aliases]
+)
+def test_every_former_name_in_a_group_runs_the_command_that_replaces_it(group: str, former: str, call: Call) -> None:
+    place = cli.places[group]
+    assert isinstance(place, GroupPlace)
+    assert call(group, former, "--help") == call(group, place.aliases[former], "--help")
+
+
+def test_review_without_a_command_lists_the_questions(sample: Path, call: Call) -> None:
+    listed = call("review", "list", "--kind", "inversion", "--project", sample)
+    assert call("review", "--kind", "inversion", "--project", sample) == listed
+    assert call("review", "--project", sample, "--kind", "inversion") == listed
+
+
+def test_an_unknown_word_names_near_commands(call: Call) -> None:
+    result = call("lops")
+    assert (result.code, result.out) == (2, "")
+    assert "'lops' is not a command. Did you mean loop" in result.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["loops", "--no-such-option"],
+        ["loops", "--status", "sleeping"],
+        ["patterns"],
+        ["patterns", "list", "--min-success-rate", "nan"],
+        ["patterns", "list", "--type", "error,nonsense"],
+        ["deprecate", "pat-error-null-check-015"],
+        ["inject"],
+        ["inject", "a-loop", "--task", "and a task"],
+        ["completion", "tcsh"],
+    ],
+)
+def test_wrong_usage_exits_with_2_and_prints_nothing(words: list[str], examples: Path, call: Call) -> None:
+    result = call("--project", examples, *words)
+    assert (result.code, result.out) == (2, "")
+    assert "Traceback" not in result.err
+
+
+def test_the_project_may_stand_before_and_after_the_command_and_in_the_environment(
+    examples: Path, upstream: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = call("--project", examples, "loops").out
+    assert "ralph-fix-api-d4e5f6a7" in before
+    for place in (examples / ".aiwg", examples / ".aiwg" / "ralph"):
+        assert call("loops", "--project", place).out == before
+    monkeypatch.setenv("RALPHDECK_PROJECT", str(examples))
+    assert call("loops").out == before
+    assert call("--project", upstream, "loops").out != before
+    monkeypatch.delenv("RALPHDECK_PROJECT")
+    monkeypatch.chdir(examples / ".aiwg" / "ralph" / "loops")
+    assert call("loops").out == before
+
+
+def test_without_any_project_the_message_says_what_to_do(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = call("loops", "--json")
+    assert (result.code, result.out) == (1, "")
+    assert result.err.count("\n") == 1 and "ralphdeck demo" in result.err
+
+
+def test_a_folder_without_aiwg_is_an_empty_project(tmp_path: Path, call: Call) -> None:
+    for words, records in ((["loops"], "loops"), (["patterns", "list"], "patterns"), (["log"], "decisions")):
+        result = call(*words, "--json", "--project", tmp_path)
+        assert result.code == 0
+        assert result.document == {records: [], "findings": []}
+        plain = call(*words, "--project", tmp_path)
+        assert (plain.code, plain.out) == (0, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_nobody_expected_is_one_line_and_a_traceback_in_the_log_file(
+    home: Path, examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("some \x1b[31mbug")
+
+    monkeypatch.setattr("core.cli.commands.loops.loop_json", fail)
+    result = call("loops", "--json", "--project", examples)
+    log = home / "state" / "ralphdeck" / "ralphdeck.log"
+    assert (result.code, result.out) == (1, "")
+    assert result.err == f"Error: internal error: RuntimeError: some ␛[31mbug (details in {log})\n"
+    assert "Traceback" in log.read_text() and "\x1b" not in log.read_text()
+
+
+def test_a_log_file_that_cannot_be_written_changes_nothing_else(
+    home: Path, examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "state").write_text("in the way")
+    monkeypatch.setattr("core.cli.commands.loops.loop_json", lambda *_: 1 / 0)
+    result = call("loops", "--json", "--project", examples)
+    assert result.code == 1
+    assert result.err == ("Error: internal error: ZeroDivisionError: division by zero (no log file could be written)\n")
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, click.Abort])
+def test_an_interrupt_exits_with_130(
+    interruption: type[BaseException], call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise interruption
+
+    monkeypatch.setattr(program.cli, "main", interrupt)
+    result = call("loops")
+    assert (result.code, result.out) == (130, "")
+    assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize(
+    ("words", "both"),
+    [
+        ("loops --json", False),
+        ("patterns list", True),
+        ("--help", True),
+        ("loops --help", False),
+        ("--version", False),
+        ("why pat-error-null-check-015", False),
+        ("inject --task types", True),
+    ],
+)
+def test_a_reader_that_goes_away_ends_it_quietly(words: str, both: bool, examples: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "core.cli", *words.split()],
+        cwd=ROOT,
+        env={**os.environ, "RALPHDECK_PROJECT": str(examples)},
+        stdout=writer,
+        stderr=writer if both else subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr or b"") == (groups.READER_GONE, b"")
+
+
+def test_an_error_that_nobody_reads_keeps_its_exit_code(examples: Path) -> None:
+    command = f'"{sys.executable}" -m core.cli why no-such-pattern --project "{examples}"'
+    for stderr in ("2>&-", "2> >(exec true)", "2>/dev/full"):
+        done = subprocess.run(["bash", "-c", f"{command} {stderr}"], cwd=ROOT, capture_output=True, timeout=60)
+        assert (done.returncode, done.stdout, done.stderr) == (1, b"", b"")
+
+
+@pytest.mark.parametrize(
+    "words", [["loops"], ["loops", "--json"], ["patterns", "list"], ["promote", "pat-error-null-check-015"], [], ["-h"]]
+)
+def test_without_a_stdout_nothing_is_begun(words: list[str], examples: Path) -> None:
+    program = '"$0" -m core.cli "$@" >&-'
+    environment = {**os.environ, "RALPHDECK_PROJECT": str(examples)}
+    done = subprocess.run(
+        ["bash", "-c", program, sys.executable, *words], cwd=ROOT, env=environment, capture_output=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr == b"Error: stdout is closed; to print nothing, send it to /dev/null\n"
+    assert not (examples / ".aiwg/ralph/shared/curation").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["loops"],
+        ["doctor", "--json"],
+        ["promote", "x"],
+        ["inject", "--task", "x"],
+        ["--project", ".aiwg", "log"],
+    ],
+)
+def test_a_current_folder_that_was_removed_is_named(
+    words: list[str], tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    result = call(*words)
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith("Error: the current folder does not exist any more; ")
+    assert result.err.count("\n") == 1
+
+
+def test_the_home_of_nobody_is_one_line(call: Call) -> None:
+    result = call("loops", "--project", "~no-such-user/project")
+    assert (result.code, result.err) == (1, "Error: ~no-such-user/project names no home folder\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_line(upstream: Path) -> None:
+    command = f'"{sys.executable}" -m core.cli loops --json --project "{upstream}" > /dev/full'
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (1, "Error: output: No space left on device\n")
+
+
+def test_an_output_that_is_not_unicode_is_no_error(upstream: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    result = call_process(["loops", "--project", upstream])
+    assert (result.code, result.err) == (0, "")
+    assert "ralph-moji-5cfda65c" in result.out

@@ -1,0 +1,5 @@
+"""`python -m tui`: the program `ralphdeck`."""
+
+from tui.cli import main
+
+main()

@@ -1,0 +1,69 @@
+"""The program `ralphdeck`: the headless commands of `core.cli`, and the dashboard.
+
+Importing this loads no screen: `ralphdeck --help` and the headless commands start without textual.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Final, NoReturn
+
+import click
+
+from core.cli import program
+from core.cli.command_table import Place
+from core.cli.groups import Program
+from tui.cli.theme_option import THEME, theme_option
+
+_WITH_SCREEN: Final = frozenset({None, "dashboard", "demo", "serve"})
+"""The commands that open a dashboard; None: no command."""
+
+
+class DashboardProgram(Program):
+    """The program with a screen; a path as the first word opens the dashboard there."""
+
+    default: ClassVar[str] = "dashboard"
+    extra: ClassVar[Mapping[str, Mapping[str, Place]]] = {
+        "Core": {
+            "dashboard": Place("tui.cli.dashboard:dashboard", ""),
+            "demo": Place("tui.cli.demo:demo", "Open the dashboard on a sample project in which loops run."),
+            "serve": Place("tui.cli.serve:serve", "Show the dashboard in a browser on this machine."),
+        }
+    }
+
+    def keymap_problems(self, path: os.PathLike[str]) -> list[str]:
+        """What the dashboard would not take from a file of keys."""
+        from tui.keymap import load_keymap  # loads textual
+
+        return list(load_keymap(Path(path))[1])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; a theme is refused for a command without a screen."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if name not in _WITH_SCREEN and ctx.meta.get(THEME) is not None:
+            raise click.UsageError(f"--theme is for the dashboard, demo and serve; {name} has no screen", ctx)
+        return name, command, rest
+
+
+def _create() -> Program:
+    summary = "Without a command: open the dashboard on the nearest project at or above PATH (default: current folder)."
+    made = program.create_program(DashboardProgram, summary, "[PATH] | COMMAND [ARGS]...")
+    theme_option(made)
+    return made
+
+
+cli: Final = _create()
+
+
+def main(args: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit with its code."""
+    program.main(args, cli)
+
+
+def run(args: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    return program.run(args, cli)
