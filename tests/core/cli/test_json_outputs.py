@@ -1,7 +1,7 @@
 """Every `--json` output of the sample project is what it was when the baseline was recorded.
 
-Keys, types and values (fractions to 1 %) must be equal; of prose (`PROSE`) only the type. The commands are spelled as in the baseline, so
-that old spellings are covered too. To record a new baseline after a deliberate change:
+Keys, types and values must be equal (fractions to 1 %); of prose (`PROSE`) only the type. The commands are spelled as
+in the baseline, so that former spellings are covered too. To record a new baseline after a deliberate change:
 
     python -m tests.core.cli.test_json_outputs
 """
@@ -278,7 +278,11 @@ def differences(found: Any, expected: Any, path: str = "") -> Iterator[str]:
     elif isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
         for number, pair in enumerate(zip(found, expected, strict=True)):
             yield from differences(*pair, f"{path}[{number}]")
-    elif isinstance(found, float) and isinstance(expected, float) and math.isclose(found, expected, rel_tol=0.01):
+    elif (
+        isinstance(found, float)
+        and isinstance(expected, float)
+        and math.isclose(found, expected, rel_tol=0.01, abs_tol=0.001)
+    ):
         return
     elif (type(found), found) != (type(expected), expected):
         yield f"{path}: {found!r}, expected {expected!r}"
