@@ -27,9 +27,10 @@ from core.debug_memory.retention import RetentionPlan, plan
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.findings import Severity
 from core.records.times import iso, parse_time
-from core.sources.debug_sessions import is_debug_memory, read_sessions
+from core.sources.debug_sessions import read_sessions
 from core.sources.escalations import join_escalations, read_escalation
-from core.sources.sweep import Kind, can_hold, scan, wanted
+from core.sources.record_kinds import DEBUG_SESSIONS, ESCALATION, kind_of
+from core.sources.sweep import can_contain_records, scan
 from core.storage.append_log import AppendLog
 from core.storage.atomic_write import rename_to_free
 from core.storage.decoded import Problem
@@ -278,7 +279,7 @@ class DebugArchive:
                 if len(below.parts) >= _MAX_DEPTH:
                     folders.clear()
                 # What can hold sessions where it came from holds them here.
-                here = (name for name in sorted(names) if wanted((PurePosixPath(home) / below / name).as_posix()))
+                here = (name for name in sorted(names) if kind_of((PurePosixPath(home) / below / name).as_posix()))
                 yield from ((PurePosixPath(home, ARCHIVE) / below / name).as_posix() for name in here)
 
     def _check_journal(self) -> None:
@@ -357,11 +358,11 @@ def read_memory(paths: ProjectPaths) -> DebugFiles:
     sessions, stamps = {}, {}
     calls: list[Escalation] = []
     for file in scan(paths):
-        if is_debug_memory(file):
+        if DEBUG_SESSIONS.matches(file):
             found, stamp = _read(paths, file)
             if found and stamp is not None:
                 sessions[file], stamps[file] = found, stamp
-        elif wanted(file) is Kind.ESCALATION:
+        elif kind_of(file) is ESCALATION:
             calls += _calls(paths, file)
     called = {id: call.at for id, call in join_escalations(calls).items()}
     return DebugFiles(sessions=sessions, stamps=stamps, called=called)
@@ -376,9 +377,9 @@ def _places(file: str, notes: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Where an archived file can go back to: where it was, as far as `notes` tell, else under the name it has now."""
     home, inside = split(file)
     told = notes.get(file, {}).get("from")
-    names = [told] if isinstance(told, str) and is_debug_memory(told) and split(told)[0] == home else []
+    names = [told] if isinstance(told, str) and DEBUG_SESSIONS.matches(told) and split(told)[0] == home else []
     names.append(f"{home}/{PurePosixPath(*PurePosixPath(inside).parts[2:])}")
-    return [name for name in dict.fromkeys(names) if is_debug_memory(name)]
+    return [name for name in dict.fromkeys(names) if DEBUG_SESSIONS.matches(name)]
 
 
 def split(file: str) -> tuple[str, str]:
@@ -419,7 +420,7 @@ def _homes(paths: ProjectPaths) -> Iterator[str]:
                 folders.remove(HOME)
                 if not Path(folder, HOME).is_symlink():
                     yield f"{relative}/{HOME}"
-            folders[:] = sorted(name for name in folders if can_hold(f"{relative}/{name}"))
+            folders[:] = sorted(name for name in folders if can_contain_records(f"{relative}/{name}"))
 
 
 def _names(file: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ from core.episodes.replay import Step, steps
 from core.records.episodes import Action, Attempt, Milestone
 from core.records.reflections import Reflection
 from core.records.times import day_of
-from core.sources.actions import MAX_TEXT, spelled
+from core.sources.actions import MAX_TEXT, to_text
 from core.storage.json_reader import decode_json
 
 _BACKTICKS: Final = re.compile("`+")
@@ -132,12 +132,12 @@ def _summed_up(name: str, text: str) -> Iterator[str]:
 def _spelled(value: Any) -> str:
     """A JSON value as a person writes it: a learning as `attempt 1: types first`, else `passed 3, failed 0`."""
     if not isinstance(value, dict):
-        return spelled(value)
+        return to_text(value)
     if isinstance(value.get("learning"), str):
         attempt = value.get("attempt_id")
-        of = "" if attempt is None else f"attempt {spelled(attempt)}: "
+        of = "" if attempt is None else f"attempt {to_text(attempt)}: "
         return f"{of}{value['learning']}{' (draft)' if value.get('draft') is True else ''}"
-    return ", ".join(f"{name.replace('_', ' ')} {spelled(item)}" for name, item in value.items() if item is not None)
+    return ", ".join(f"{name.replace('_', ' ')} {to_text(item)}" for name, item in value.items() if item is not None)
 
 
 def _attempt(detail: AttemptDetail) -> str:
@@ -190,7 +190,7 @@ def _actions(detail: AttemptDetail) -> Iterator[str]:
 
 
 def _error(action: Action) -> str:
-    return f" ({_line(action.error, _SHORT)})" if action.went_wrong and action.error.strip() else ""
+    return f" ({_line(action.error, _SHORT)})" if action.has_failed and action.error.strip() else ""
 
 
 def _heading(step: Step) -> str:

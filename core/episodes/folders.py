@@ -30,7 +30,7 @@ from core.sources.episodes import (
     RESULTS,
     SUMMARY,
     TRAJECTORY,
-    numbered,
+    select_attempt_folders,
 )
 from core.storage.append_log import append_bytes, sync_folder
 from core.storage.locks import draft_of, file_lock, is_alive, lease, open_regular, remove_drafts
@@ -150,7 +150,7 @@ class TaskFolder:
                 names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         except FileNotFoundError:
             return {}
-        return {number: AttemptFolder(top, name, number) for number, name in numbered(names).items()}
+        return {number: AttemptFolder(top, name, number) for number, name in select_attempt_folders(names).items()}
 
     def new_attempt(self, number: int) -> AttemptFolder:
         """Where the folder of a further attempt will be."""

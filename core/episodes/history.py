@@ -23,7 +23,7 @@ from core.records.episodes import Attempt, Milestone, Task
 from core.records.findings import Finding, Severity
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
-from core.sources.actions import MAX_TEXT, Actions, spelled
+from core.sources.actions import MAX_TEXT, Actions, to_text
 from core.sources.episodes import (
     ACTIONS,
     ATTEMPT,
@@ -36,15 +36,17 @@ from core.sources.episodes import (
     RESULTS,
     SUMMARY,
     TRAJECTORY,
-    completion,
     join_attempts,
-    numbered,
-    passed_over,
-    read_episode,
+    parse_attempts,
+    parse_tasks,
+    read_completion,
     read_milestones,
+    select_attempt_folders,
+    skipped_attempt_folders,
 )
 from core.sources.fields import Fields, document
-from core.sources.reflections import join_reflections, read_reflections
+from core.sources.reflection_join import join_reflections
+from core.sources.reflections import read_reflections
 from core.storage.decoded import Problem
 from core.storage.file_reader import RawFile, read_file
 from core.storage.json_reader import decode_json, decode_jsonl
@@ -208,8 +210,8 @@ def _history(folder: _Folder, attempts: Iterable[Attempt]) -> TaskHistory:
         reflections=folder.reflections(),
         milestones=folder.milestones,
         final_quality=trajectory.rate("final_quality"),
-        completion=completion(trajectory),
-        summary=tuple((name, spelled(value)) for name, value in folder.document(SUMMARY).mapping.items()),
+        completion=read_completion(trajectory),
+        summary=tuple((name, to_text(value)) for name, value in folder.document(SUMMARY).mapping.items()),
         findings=tuple(dict.fromkeys(folder.findings)),
     )
 
@@ -306,12 +308,12 @@ class _Folder:
         """The attempts that have a folder, with its name."""
         entries = entries_of(self._paths.project / self._name / ATTEMPTS)
         names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-        for name in passed_over(names)[:MOST_NAMED]:
+        for name in skipped_attempt_folders(names)[:MOST_NAMED]:
             message = f"is no folder of an attempt: another one has its number, or it is not below {MAX_ATTEMPTS:,}"
             self.findings.append(
                 Finding(f"{self._name}/{ATTEMPTS}/{name}", "", Severity.WARNING, "no-attempt", message)
             )
-        return numbered(names)
+        return select_attempt_folders(names)
 
     def document(self, name: str) -> Fields:
         """A JSON object of this folder; an empty one where there is none."""
@@ -329,7 +331,7 @@ class _Folder:
     def task(self) -> Task:
         """The task; only its id where nothing tells more."""
         fields = self.document(METADATA)
-        tasks, _, findings = read_episode(fields.file, fields.mapping)
+        tasks, findings = parse_tasks(fields.file, fields.mapping)
         self.findings += findings
         return tasks[0]
 
@@ -338,7 +340,7 @@ class _Folder:
         fields = self.document(name)
         if not fields.mapping:
             return []
-        _, attempts, findings = read_episode(fields.file, fields.mapping)
+        attempts, findings = parse_attempts(fields.file, fields.mapping)
         self.findings += findings
         return list(attempts)
 

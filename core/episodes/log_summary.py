@@ -215,15 +215,15 @@ class _Tally:
                 self._files.setdefault(file)
                 self._last_edit.pop(file, None)  # so that they stand in the order of their last change
                 self._last_edit[file] = done.actions
-        if action.success is not None or action.went_wrong:
+        if action.success is not None or action.has_failed:
             self._judge(action)
 
     def _judge(self, action: Action) -> None:
         command = command_of(action)
-        self._done.ended_wrong = action.went_wrong
+        self._done.ended_wrong = action.has_failed
         if command.check:
-            self._done.check = not action.went_wrong
-        if action.went_wrong:
+            self._done.check = not action.has_failed
+        if action.has_failed:
             self._fail(action, command)
             return
         for failing in self._unsolved.solve(command):

@@ -54,7 +54,7 @@ class Step:
     @property
     def verdict(self) -> Verdict:
         """How it came out."""
-        if self.action.went_wrong:
+        if self.action.has_failed:
             return Verdict.FAILED
         return Verdict.UNTOLD if self.action.success is None else Verdict.SUCCEEDED
 

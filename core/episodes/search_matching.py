@@ -24,8 +24,8 @@ from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.findings import Finding
 from core.records.times import parse_time
 from core.sources import normalize
-from core.sources.actions import BLANK, MAX_TEXT, Glimpse, spelled
-from core.sources.debug_sessions import is_debug_memory, join_sessions, read_sessions
+from core.sources.actions import LEADING_BYTES, MAX_TEXT, ActionSummary, to_text
+from core.sources.debug_sessions import join_sessions, read_sessions
 from core.sources.episodes import (
     ACTIONS,
     ATTEMPT,
@@ -37,12 +37,14 @@ from core.sources.episodes import (
     RESULTS,
     SUMMARY,
     TRAJECTORY,
-    numbered,
-    read_episode,
+    parse_attempts,
+    parse_tasks,
     read_milestones,
+    select_attempt_folders,
 )
 from core.sources.events import EventLog
 from core.sources.fields import Fields
+from core.sources.record_kinds import DEBUG_SESSIONS
 from core.sources.reflections import read_reflections
 from core.sources.sweep import scan_path
 from core.storage.decoded import MAX_DEPTH, Problem
@@ -144,7 +146,7 @@ class Matching:
 
     def _status(self, task_id: str) -> TaskStatus:
         file = f"{self._tasks}/{task_id}/{METADATA}"
-        told, _, _ = read_episode(file, self._object(file))
+        told, _ = parse_tasks(file, self._object(file))
         return told[0].status if told else TaskStatus.UNKNOWN
 
     def _task(self, task_id: str) -> Iterator[Hit]:
@@ -156,7 +158,7 @@ class Matching:
                 yield hit
         in_tasks = Place.TASKS in self._places
         entries = entries_of(self._paths.project / folder / ATTEMPTS) if self._logs or in_tasks else ()
-        numbers = numbered(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+        numbers = select_attempt_folders(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
         for number, name in numbers.items() if self._logs else ():
             yield from self._actions(f"{folder}/{ATTEMPTS}/{name}/{ACTIONS}", task_id, number)
         for hit in self._documents(folder, task_id, numbers) if in_tasks else ():
@@ -178,7 +180,7 @@ class Matching:
             yield from self._results(f"{inside}/{RESULTS}", task_id, number)
         trajectory = f"{folder}/{TRAJECTORY}"
         value = self._object(trajectory, self._words.may_be_in)
-        for one in read_episode(trajectory, value)[1] if value else ():
+        for one in parse_attempts(trajectory, value)[0] if value else ():
             # The files of an attempt often say the same in the same words.
             if one.number not in told and (text := self._matched(_attempt_texts((one,)))):
                 told.add(one.number)
@@ -187,7 +189,7 @@ class Matching:
 
     def _metadata(self, file: str, task_id: str) -> Iterator[Hit]:
         value = self._object(file, lambda data: self._words.may_be_in(data + task_id.encode("utf-8", "replace")))
-        for task in read_episode(file, value)[0] if value else ():
+        for task in parse_tasks(file, value)[0] if value else ():
             texts = (task.description, task.criteria, *task.tags, *task.related, task.agent, task.loop_id, task_id)
             if text := self._matched(texts):
                 at = task.updated_at or task.created_at
@@ -205,7 +207,7 @@ class Matching:
         steps: list[str] = []
         for file in raws.keys() - {f"{inside}/{PLAN}"}:
             value = self._decoded(file, raws[file].data)
-            parts += read_episode(file, value)[1] if isinstance(value, dict) else ()
+            parts += parse_attempts(file, value)[0] if isinstance(value, dict) else ()
             steps += _texts_in(value["plan"]) if isinstance(value, dict) and "plan" in value else ()
         plan = raws.get(f"{inside}/{PLAN}")
         parts.sort(key=lambda part: part.file)
@@ -303,7 +305,7 @@ class Matching:
             return
         action = 0
         for number, line in enumerate(raw.data[: raw.data.rfind(b"\n") + 1].split(b"\n"), 1):
-            if line.lstrip(BLANK)[:1] != b"{":
+            if line.lstrip(LEADING_BYTES)[:1] != b"{":
                 continue
             action += 1
             if len(line) > MAX_BYTES or not self._words.may_be_in(line):
@@ -325,8 +327,8 @@ class Matching:
 
     def _place_of(self, action: Mapping[str, Any]) -> Place | None:
         """Where an action belongs; None if that is not looked through."""
-        seen = Glimpse(success=normalize.flag(action.get("success")), error=action.get("error"))
-        if seen.went_wrong and Place.ERRORS in self._places:
+        seen = ActionSummary(success=normalize.flag(action.get("success")), error=action.get("error"))
+        if seen.has_failed and Place.ERRORS in self._places:
             return Place.ERRORS
         return Place.ACTIONS if Place.ACTIONS in self._places else None
 
@@ -369,7 +371,7 @@ class Matching:
             loops = chain(entries_of(root / "loops"), entries_of(root / "archive"))
             for folder in (str(root), *(entry.path for entry in loops)):
                 memory = self._paths.relative(Path(folder) / "debug-memory")
-                yield from filter(is_debug_memory, scan_path(self._paths, memory))
+                yield from filter(DEBUG_SESSIONS.matches, scan_path(self._paths, memory))
 
     def _sessions(self, file: str) -> Iterator[DebugSession]:
         """The sessions of a file that may have the words."""
@@ -419,7 +421,7 @@ class Matching:
         return raw
 
     def _decoded(self, file: str, data: bytes) -> Any:
-        decoded = decode(file, data, every=is_debug_memory(file))
+        decoded = decode(file, data, every=DEBUG_SESSIONS.matches(file))
         self.findings += (problem.finding(file) for problem in decoded.problems)
         return decoded.value
 
@@ -437,7 +439,7 @@ def _action_texts(action: Mapping[str, Any]) -> Iterator[str]:
         if name == "params":
             yield from _texts_in(value, numbers=True)
         elif name != "tool" or normalize.word(value) != normalize.word(action.get("type")):
-            yield spelled(value)
+            yield to_text(value)
 
 
 def _texts_in(value: Any, *, numbers: bool = False, levels: int = MAX_DEPTH) -> Iterator[str]:
@@ -446,7 +448,7 @@ def _texts_in(value: Any, *, numbers: bool = False, levels: int = MAX_DEPTH) -> 
         for item in (value.values() if isinstance(value, dict) else value) if levels else ():
             yield from _texts_in(item, numbers=numbers, levels=levels - 1)
     elif numbers or isinstance(value, str):
-        yield spelled(value)
+        yield to_text(value)
 
 
 def _decoded_line(line: bytes) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from core.records.episodes import Attempt, Task
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.sources.actions import Actions
-from core.sources.episodes import join_attempts, read_episode
+from core.sources.episodes import join_attempts, parse_attempts, parse_tasks
 from core.sources.reflections import read_reflections
 from core.storage.decoded import Line
 
@@ -59,7 +59,7 @@ class StrictReader:
     def task(self) -> Task:
         """What the metadata say."""
         value = self._object(self._folder.metadata) or {}
-        return read_episode(self._folder.relative(self._folder.metadata), value)[0][0]
+        return parse_tasks(self._folder.relative(self._folder.metadata), value)[0][0]
 
     def attempts(self) -> dict[int, Attempt]:
         """All attempts by number; of those that the trajectory knows to have ended only what it tells."""
@@ -120,7 +120,7 @@ class StrictReader:
         return told or [Attempt(task_id=self._folder.id, number=place.number)]
 
     def _read(self, path: Path, value: Mapping[str, Any]) -> list[Attempt]:
-        return list(read_episode(self._folder.relative(path), value)[1])
+        return list(parse_attempts(self._folder.relative(path), value)[0])
 
     def _object(self, path: Path) -> dict[str, Any] | None:
         return read_object(path, self._root)

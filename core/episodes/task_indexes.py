@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from core.base.errors import BadInput, Conflict, Unwritable
 from core.config.paths import ProjectPaths
 from core.episodes.folders import TaskFolder, index_locked
 from core.episodes.json_files import Shapes, check_editable, edit_object, expect, read_object
 from core.episodes.task_lookup import task_ids
-from core.records.episodes import Attempt, Task, TaskStatus
-from core.sources.episodes import METADATA, read_episode
+from core.records.episodes import Task, TaskStatus
+from core.sources.episodes import METADATA, parse_attempts, parse_tasks
 from core.storage.append_log import sync_folder
 from core.storage.file_reader import RawFile, read_file
 from core.storage.json_editor import JsonText
@@ -110,7 +110,7 @@ def _move_damaged(path: Path, root: Path, shapes: Shapes) -> str:
 
 def _stands(project: ProjectPaths, task_id: str) -> Task:
     """What the metadata of another task say at the first look; what is wrong there is not for this writer to tell."""
-    return _read(project, project.tasks / task_id / METADATA)[0][0]
+    return parse_tasks(*_read(project, project.tasks / task_id / METADATA))[0][0]
 
 
 def _workers(project: ProjectPaths, task_id: str) -> tuple[str, ...]:
@@ -120,14 +120,15 @@ def _workers(project: ProjectPaths, task_id: str) -> tuple[str, ...]:
         files = [folder.trajectory, *(place.attempt for place in folder.attempts().values())]
     except BadInput:  # its attempts lie behind a link
         files = [folder.trajectory]
-    told = [attempt.agent for file in files for attempt in _read(project, file)[1]]
+    told = [attempt.agent for file in files for attempt in parse_attempts(*_read(project, file))[0]]
     return tuple(dict.fromkeys((_stands(project, task_id).agent, *told)))
 
 
-def _read(project: ProjectPaths, file: Path) -> tuple[tuple[Task, ...], tuple[Attempt, ...]]:
+def _read(project: ProjectPaths, file: Path) -> tuple[str, dict[str, Any]]:
+    """Project-relative name and decoded object of a file; an empty object if it is not one."""
     raw = read_file(file, project.aiwg)
     value = decode_json(raw.data).value if isinstance(raw, RawFile) else None
-    return read_episode(project.relative(file), value if isinstance(value, dict) else {})[:2]
+    return project.relative(file), value if isinstance(value, dict) else {}
 
 
 def _indexed(project: ProjectPaths, name: str) -> set[str]:

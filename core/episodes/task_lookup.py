@@ -12,7 +12,7 @@ from core.base.errors import BadInput, UnknownRecord
 from core.base.id_lookup import find_matching_ids
 from core.base.text import plural, visible_line
 from core.config.paths import SAFE_ID, ProjectPaths
-from core.sources.sweep import is_text
+from core.sources.record_kinds import is_text
 
 MOST_NAMED: Final = 5
 """So many tasks a message names."""

@@ -43,11 +43,11 @@ def attempt_repairs(logged: LoggedAttempt) -> Iterator[Repair]:
     """
     actions = logged.actions
     commands = [command_of(action) for action in actions]
-    errors = {place: _sighting(logged.attempt, action) for place, action in enumerate(actions) if action.went_wrong}
+    errors = {place: _sighting(logged.attempt, action) for place, action in enumerate(actions) if action.has_failed}
     last = {error.signature: (place, error.message) for place, error in errors.items() if error is not None}
     alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for place, action in enumerate(actions):
-        if action.success is not None or action.went_wrong:
+        if action.success is not None or action.has_failed:
             alike[commands[place].check or commands[place].whole].append(place)
     for places in alike.values():
         for rank, place in enumerate(places):
@@ -56,7 +56,7 @@ def attempt_repairs(logged: LoggedAttempt) -> Iterator[Repair]:
                 continue
             later = (after for after in places[rank + 1 :] if commands[after].covers(commands[place]))
             runs = tuple(islice(later, MAX_LOOKED))
-            passed = next((after for after in runs if not actions[after].went_wrong), None)
+            passed = next((after for after in runs if not actions[after].has_failed), None)
             if passed is None or any(errors.get(after) is None for after in runs if after < passed):
                 continue  # what failed without a message may have been the same error
             changes = [action for action in actions[place + 1 : runs[0]] if action.changed_file][-MAX_EDITS:]
@@ -69,7 +69,7 @@ def repeated_errors(logged: LoggedAttempt, least: int) -> Iterator[tuple[Sequenc
     between the first and the last time."""
     met: dict[str, list[tuple[int, Sighting]]] = defaultdict(list)
     for place, action in enumerate(logged.actions):
-        if action.went_wrong and (error := _sighting(logged.attempt, action)) is not None:
+        if action.has_failed and (error := _sighting(logged.attempt, action)) is not None:
             met[error.signature].append((place, error))
     for times in met.values():
         if len(times) >= least:
@@ -82,7 +82,7 @@ def tools_of(actions: Iterable[Action]) -> tuple[str, ...]:
     used: dict[str, None] = {}
     for action in actions:
         name = one_line(action.tool or action.type, 80)
-        if name and not action.went_wrong:
+        if name and not action.has_failed:
             check = " ".join(command_of(action).check)
             used.setdefault(f"{name} ({one_line(check, 80)})" if check else name)
     return tuple(used)

@@ -42,6 +42,6 @@ def _has_error(material: Material) -> bool:
     """Whether any record of the material has an error."""
     if material.errors or any(run.failures for session in material.sessions for run in session.executions):
         return True
-    if any(action.went_wrong for logged in material.attempts for action in logged.actions):
+    if any(action.has_failed for logged in material.attempts for action in logged.actions):
         return True
     return any(any(in_iteration(iteration)) or iteration.failed for iteration in material.iterations)

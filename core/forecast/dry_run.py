@@ -45,7 +45,7 @@ from core.sources.file_slice import excerpt
 from core.sources.key_style import RecordText
 from core.sources.pattern_text import find
 from core.sources.patterns import read_patterns
-from core.sources.record_index import joined
+from core.sources.record_collections import join_copies
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
 from core.storage.decoded import Problem
@@ -159,7 +159,7 @@ class _Memory(Library):
         patterns = dict(before.patterns)
         moved = set()
         for id in self.touched:
-            after = joined(self.copies(id))
+            after = join_copies(self.copies(id))
             if after == patterns.get(id):
                 continue
             moved.add(id)

@@ -24,7 +24,8 @@ from core.review.context_recipients import Contexts, Reader, audience
 from core.scanning.context_scan import put_together, when_cut
 from core.scanning.verdict import gravest, stops
 from core.sources import normalize
-from core.sources.sweep import Kind, can_hold, wanted
+from core.sources.record_kinds import ACTIONS, ESCALATION, FOLDER, METRICS, PATTERN_COPIES, kind_of
+from core.sources.sweep import can_contain_records
 from core.state.project_state import ProjectState
 from core.storage.chain_check import CODE as NOT_AS_WRITTEN
 from core.storage.yaml_reader import decode_yaml
@@ -36,8 +37,8 @@ _NAME_CHARS: Final = 80
 _SWITCH: Final = {"on": True, "off": False}
 _TOLD_ANYWAY: Final = frozenset({"log_verified", "max_errors"})
 """Rules that are about what cannot be read, too."""
-_NEEDED: Final = frozenset({Kind.PATTERNS, Kind.HISTORY, Kind.EVENTS, Kind.LEDGER})
-"""What the other rules rest on: files that say which patterns there are, and what loops and people did with them."""
+_NOT_NEEDED: Final = frozenset({None, PATTERN_COPIES, METRICS, ACTIONS, ESCALATION, FOLDER})
+"""Kinds of files that no other rule depends on."""
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -183,7 +184,7 @@ class _Checker:
             if finding.severity is Severity.ERROR
             and (not finding.pointer or finding.file in snapshot.unreadable or finding.file == LEDGER)
             and finding.code != NOT_AS_WRITTEN
-            and (wanted(finding.file) in _NEEDED or can_hold(finding.file))
+            and (kind_of(finding.file) not in _NOT_NEEDED or can_contain_records(finding.file))
         }
         return list(found.values())
 

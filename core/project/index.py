@@ -28,21 +28,17 @@ from core.records.findings import Finding, Severity
 from core.records.loops import LoopDetails
 from core.records.patterns import Pattern
 from core.records.snapshot import Delta, Snapshot
-from core.sources.cross_task_memory import join_memory
-from core.sources.debug_sessions import join_sessions
-from core.sources.episodes import join_attempts, join_tasks
-from core.sources.escalations import join_escalations
 from core.sources.finding_groups import condense, kind_across_files
 from core.sources.liveness import Processes, system_processes
 from core.sources.loop_details import read_loop_details
-from core.sources.loop_join import LoopIndex
+from core.sources.loop_paths import loop_directory
 from core.sources.parse_cache import Cache, Cached, cache_file, decoded
-from core.sources.parsed_file import Earlier, ParsedFile, contribution, folder_contribution
-from core.sources.path_kinds import loop_directory
-from core.sources.record_index import PatternIndex, RecordIndex, ReflectionIndex
-from core.sources.sweep import Kind, can_hold, scan, scan_path, wanted
+from core.sources.parsed_file import EarlierParse, ParsedFile, parse_file, parse_folder
+from core.sources.project_records import ProjectRecords
+from core.sources.record_kinds import FOLDER, LISTED, kind_of
+from core.sources.sweep import can_contain_records, scan, scan_path
 from core.storage.decoded import Problem
-from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, Stamp, read_file
+from core.storage.file_reader import MAX_PATTERN_BYTES, Stamp, read_file
 
 UNREADABLE_AFTER: Final = timedelta(seconds=1)
 """A torn file is reported only if it stays torn for so long; most are whole again in a millisecond."""
@@ -52,18 +48,8 @@ _PUBLISH_SECONDS: Final = 1.0
 """Time before the next one comes, if the lists are not read by then."""
 _PUBLISH_SHARE: Final = 4
 """Of so much time at most one part goes into partial snapshots."""
-_LISTED: Final = 3
-"""Urgency up to which files tell of loops and patterns; once these are read, the lists are as they will be."""
 _SWEEP_FROM: Final = 1000
 """More changed paths than this at once are found faster by a sweep."""
-_LIMITS: Final = {  # of files that hold many records; others have `MAX_BYTES`
-    Kind.PATTERNS: MAX_PATTERN_BYTES,
-    Kind.MIRROR: MAX_PATTERN_BYTES,
-    Kind.EVENTS: MAX_PATTERN_BYTES,
-    Kind.LEDGER: MAX_PATTERN_BYTES,
-    Kind.ACTIONS: MAX_PATTERN_BYTES,
-    Kind.ESCALATION: MAX_PATTERN_BYTES,
-}
 _NOTHING: Final = ParsedFile()
 
 
@@ -105,15 +91,8 @@ class Library:
         self._unsaved: set[str] = set()
         self._torn: dict[str, tuple[datetime, Problem]] = {}
         self._closed: dict[str, Problem] = {}
-        self._earlier: dict[str, Earlier] = {}
-        self._loops = LoopIndex()
-        self._patterns = PatternIndex()
-        self._reflections = ReflectionIndex()
-        self._memory = RecordIndex(join_memory)
-        self._tasks = RecordIndex(join_tasks)
-        self._attempts = RecordIndex(join_attempts)
-        self._debug_sessions = RecordIndex(join_sessions)
-        self._escalations = RecordIndex(join_escalations)
+        self._earlier: dict[str, EarlierParse] = {}
+        self._records = ProjectRecords()
         self._events: tuple[Event, ...] = ()
         self._joined_events: tuple[Event, ...] = ()
         self._standing_events: tuple[Event, ...] = ()
@@ -150,8 +129,8 @@ class Library:
             cached = self._cache.load(stamps) if self._cache else {}
             for file in self._known.keys() - stamps.keys():
                 self._forget(file)
-            order = sorted((_urgency(file), -stamp.mtime_ns, file) for file, stamp in stamps.items())
-            listed = sum(urgency <= _LISTED for urgency, _, _ in order)
+            order = sorted((_load_order(file), -stamp.mtime_ns, file) for file, stamp in stamps.items())
+            listed = sum(load_order <= LISTED for load_order, _, _ in order)
             next_publish = math.inf
             for done, (_, _, file) in enumerate(order, start=1):
                 kept = cached.pop(file, None)
@@ -204,7 +183,7 @@ class Library:
 
     def copies(self, pattern_id: str) -> tuple[Pattern, ...]:
         """All records of an id in pattern files and their mirrors, the one that counts first."""
-        return self._patterns.copies(pattern_id)
+        return self._records.patterns.copies(pattern_id)
 
     def story(self, loop_id: str) -> LoopDetails:
         """Everything about one loop, read from disk now; `UnknownRecord` if there is no such loop."""
@@ -227,7 +206,7 @@ class Library:
 
     def _scope(self, name: str) -> set[str]:
         """What is known of a path: the file itself, the loop it lies in, or all that lies in it."""
-        known = self._known.keys() | self._torn.keys() if can_hold(name) else set()
+        known = self._known.keys() | self._torn.keys() if can_contain_records(name) else set()
         scope = {file for file in known if file.startswith(f"{name}/")}
         scope.update(file for file in (name, f"{loop_directory(name)}/") if file in self._known or file in self._torn)
         return scope
@@ -242,19 +221,19 @@ class Library:
                 self._read(file, stamp)
 
     def _read(self, file: str, stamp: Stamp) -> None:
-        kind = wanted(file)
+        kind = kind_of(file)
         if kind is None:
             return
-        if kind is Kind.DIRECTORY:
-            self._take(file, Cached(stamp, folder_contribution(file, stamp)))
+        if kind is FOLDER:
+            self._take(file, Cached(stamp, parse_folder(file, stamp)))
             return
-        raw = read_file(self._paths.project / file, self._paths.aiwg, _LIMITS.get(kind, MAX_BYTES))
+        raw = read_file(self._paths.project / file, self._paths.aiwg, kind.limit)
         if raw is None:
             self._forget(file)
             return
-        earlier = self._earlier.setdefault(file, Earlier()) if kind in _LIMITS else None
+        earlier = self._earlier.setdefault(file, EarlierParse()) if kind.limit == MAX_PATTERN_BYTES else None
         progress = partial(self.on_records, file) if self.on_records is not None else None
-        said = raw if isinstance(raw, Problem) else contribution(file, kind, raw, earlier, progress)
+        said = raw if isinstance(raw, Problem) else parse_file(file, kind, raw, earlier, progress)
         if not isinstance(said, Problem):
             self._take(file, Cached(stamp if isinstance(raw, Problem) else raw.stamp, said))
             self._unsaved.add(file)
@@ -272,9 +251,9 @@ class Library:
     def _take(self, file: str, found: Cached) -> None:
         """From now on `file` says what was found."""
         self._torn.pop(file, None)
-        before = self._known[file].contribution if file in self._known else _NOTHING
+        before = self._known[file].parsed if file in self._known else _NOTHING
         self._known[file] = found
-        self._spread(file, before, found.contribution)
+        self._spread(file, before, found.parsed)
 
     def _forget(self, file: str) -> None:
         self._torn.pop(file, None)
@@ -282,26 +261,11 @@ class Library:
         known = self._known.pop(file, None)
         if known is not None:
             self._unsaved.add(file)
-            self._spread(file, known.contribution, _NOTHING)
+            self._spread(file, known.parsed, _NOTHING)
 
     def _spread(self, file: str, before: ParsedFile, after: ParsedFile) -> None:
-        """Tell each book what `file` says instead of what it said before."""
-        if before.facts or after.facts:
-            self._loops.replace(file, after.facts)
-        if before.patterns or after.patterns:
-            self._patterns.replace(file, after.patterns)
-        if before.reflections or after.reflections:
-            self._reflections.replace(file, after.reflections)
-        if before.memory_tasks or after.memory_tasks:
-            self._memory.replace(file, after.memory_tasks)
-        if before.tasks or after.tasks:
-            self._tasks.replace(file, after.tasks)
-        if before.attempts or after.attempts:
-            self._attempts.replace(file, after.attempts)
-        if before.debug_sessions or after.debug_sessions:
-            self._debug_sessions.replace(file, after.debug_sessions)
-        if before.escalations or after.escalations:
-            self._escalations.replace(file, after.escalations)
+        """Replace what `file` contributed before."""
+        self._records.replace(file, before, after)
         if before.findings != after.findings:
             self._of_files = None
         if after.findings:
@@ -314,13 +278,12 @@ class Library:
             self._decisions = after.decisions
 
     def _join(self, now: datetime | None = None, *, complete: bool = True, anew: bool = False) -> Delta:
-        """Make the next snapshot of what the books say, if it differs from the last one; where a book says the same,
-        its records are the very mapping of the last one.
-        """
+        """Make the next snapshot if anything changed; unchanged collections keep their mapping."""
         now = now or self._clock()
         before = self._snapshot
-        loops = self._loops.join(now, self._settings.watch, self._processes, anew=anew)
-        patterns = self._patterns.join()
+        changed = self._records.join(
+            now, self._settings.watch, self._processes, force_liveness=anew, with_reflections=complete
+        )
         unreadable = {file: since for file, (since, _) in self._torn.items() if now - since > UNREADABLE_AFTER}
         found = [*self._all_findings(unreadable), *(self._ledger_findings() if complete or before.complete else ())]
         findings = tuple(sorted(found, key=_place))
@@ -330,14 +293,7 @@ class Library:
             self._joined_events = self._events
             self._standing_events, self._withdrawn_events = parted(self._events, curation)
         delta = Delta(
-            patterns=patterns,
-            loops=loops,
-            reflections=self._reflections.join(self._loops.aliases) if complete else frozenset(),
-            memory_tasks=self._memory.join(),
-            tasks=self._tasks.join(),
-            attempts=self._attempts.join(),
-            debug_sessions=self._debug_sessions.join(),
-            escalations=self._escalations.join(),
+            **changed,
             events=self._standing_events is not before.events,
             decisions=decided,
             findings=findings != before.findings or unreadable != before.unreadable,
@@ -346,16 +302,7 @@ class Library:
             return delta
         self._snapshot = Snapshot(
             number=before.number + 1,
-            patterns=MappingProxyType(self._patterns.patterns) if delta.patterns else before.patterns,
-            loops=MappingProxyType(self._loops.loops) if delta.loops else before.loops,
-            reflections=MappingProxyType(self._reflections.reflections) if delta.reflections else before.reflections,
-            memory_tasks=MappingProxyType(self._memory.records) if delta.memory_tasks else before.memory_tasks,
-            tasks=MappingProxyType(self._tasks.records) if delta.tasks else before.tasks,
-            attempts=MappingProxyType(self._attempts.records) if delta.attempts else before.attempts,
-            debug_sessions=MappingProxyType(self._debug_sessions.records)
-            if delta.debug_sessions
-            else before.debug_sessions,
-            escalations=MappingProxyType(self._escalations.records) if delta.escalations else before.escalations,
+            **self._records.mappings(before, changed),
             events=self._standing_events,
             withdrawn=self._withdrawn_events,
             decisions=self._decisions,
@@ -373,7 +320,7 @@ class Library:
         name = self._paths.relative(self._paths.ledger)
         known = self._known.get(name)
         if known is not None:
-            said = known.contribution
+            said = known.parsed
             yield from end_findings(self._paths, known.stamp, said.places, is_chained=said.is_chained)
         elif name not in self._torn and os.path.lexists(self._paths.ledger):
             message = "is no file inside .aiwg: nobody knows what was decided, so nothing is injected"
@@ -387,8 +334,7 @@ class Library:
             every = (finding for file in sorted(self._findings) for finding in self._findings[file])
             self._of_files = condense(every, kind_across_files)
         yield from self._of_files
-        yield from self._patterns.findings()
-        yield from self._loops.findings
+        yield from self._records.findings()
         for file in unreadable:
             yield self._torn[file][1].finding(file)
         for folder, problem in self._closed.items():
@@ -415,16 +361,9 @@ def _place(finding: Finding) -> tuple[str, str, str]:
     return (finding.file, finding.pointer, finding.code)
 
 
-def _urgency(file: str) -> int:
-    """What is read first: registries and decisions, the states of loops, patterns, what adds to loops, the rest."""
-    name = file.rpartition("/")[2]
-    if name in ("registry.json", "launcher-registry.json", "ledger.jsonl"):
-        return 0
-    if name in ("state.json", "session-state.json", "current-loop.json"):
-        return 1
-    if "/patterns/" in file:
-        return 2
-    return 4 if "/reflections" in file or "/memory/" in file else _LISTED
+def _load_order(file: str) -> int:
+    kind = kind_of(file)
+    return kind.load_order if kind is not None else LISTED
 
 
 @contextmanager

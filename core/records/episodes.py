@@ -173,7 +173,7 @@ class Action(Struct, frozen=True, kw_only=True, omit_defaults=True):
     expected: str = ""
 
     @property
-    def went_wrong(self) -> bool:
+    def has_failed(self) -> bool:
         """Whether it failed: it says so, or tells an error and does not say that it succeeded."""
         return self.success is False or (self.success is None and bool(self.error))
 
@@ -196,7 +196,7 @@ class Action(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def changed_file(self) -> bool:
         """Whether it changed a file."""
-        return not self.went_wrong and (self.type or self.tool).lower() in _CHANGES
+        return not self.has_failed and (self.type or self.tool).lower() in _CHANGES
 
     def param(self, *names: str) -> str:
         """The first of these parameters that it has; "" if it has none."""

@@ -30,11 +30,11 @@ _CHUNK: Final = 1 << 20
 """Bytes that are read at once to find the lines."""
 MAX_FINDINGS: Final = 200
 """Most findings on the lines of one log."""
-BLANK: Final = b" \t\r\xef\xbb\xbf"
+LEADING_BYTES: Final = b" \t\r\xef\xbb\xbf"
 """What may stand before the first character of a line: white space, and a byte order mark."""
 
 
-class Glimpse(msgspec.Struct, gc=False):
+class ActionSummary(msgspec.Struct, gc=False):
     """What the lists need of one action."""
 
     timestamp: str | int | float | None = None
@@ -42,15 +42,15 @@ class Glimpse(msgspec.Struct, gc=False):
     error: Any = None
 
     @property
-    def went_wrong(self) -> bool:
-        """As `Action.went_wrong`."""
+    def has_failed(self) -> bool:
+        """As `Action.has_failed`."""
         return self.success is False or (self.success is None and bool(self.error))
 
 
-_glimpses: Final = msgspec.json.Decoder(Glimpse)
+_glimpses: Final = msgspec.json.Decoder(ActionSummary)
 
 
-def glimpse(line: bytes) -> Glimpse | None:
+def summarize_action(line: bytes) -> ActionSummary | None:
     """What the lists need of one line; None if it is no object."""
     try:
         return _glimpses.decode(line)
@@ -58,10 +58,10 @@ def glimpse(line: bytes) -> Glimpse | None:
         value = decode_json(line).value
         if not isinstance(value, dict):
             return None
-        return Glimpse(value.get("timestamp"), normalize.flag(value.get("success")), value.get("error"))
+        return ActionSummary(value.get("timestamp"), normalize.flag(value.get("success")), value.get("error"))
 
 
-def no_action(file: str, line: int, count: int) -> Finding:
+def invalid_action_finding(file: str, line: int, count: int) -> Finding:
     """The finding that some lines of a log are no actions, the first of them this one."""
     more = f", and {count - 1:,} more lines like it" if count > 1 else ""
     message = f"is no action (an object in JSON){more}; passed over"
@@ -83,20 +83,20 @@ def read_action(number: int, fields: Fields) -> Action:
         number=number,
         at=fields.time("timestamp", "at"),
         iteration=fields.count("iteration"),
-        type=spelled(fields.mapping.get("type")),
-        tool=spelled(fields.mapping.get("tool")),
+        type=to_text(fields.mapping.get("type")),
+        tool=to_text(fields.mapping.get("tool")),
         params=tuple(
-            (str(name)[:MAX_TEXT], spelled(value)) for name, value in list((params or {}).items())[:MAX_PARAMS]
+            (str(name)[:MAX_TEXT], to_text(value)) for name, value in list((params or {}).items())[:MAX_PARAMS]
         ),
         success=fields.flag("success"),
-        output=spelled(fields.mapping.get("output")),
-        error=spelled(error) if error else "",
-        reasoning=spelled(fields.mapping.get("reasoning")),
-        expected=spelled(fields.mapping.get("expected_outcome")),
+        output=to_text(fields.mapping.get("output")),
+        error=to_text(error) if error else "",
+        reasoning=to_text(fields.mapping.get("reasoning")),
+        expected=to_text(fields.mapping.get("expected_outcome")),
     )
 
 
-def spelled(value: Any) -> str:
+def to_text(value: Any) -> str:
     """A text as it is, nothing as "", anything else as JSON; cut where it is long."""
     if isinstance(value, str):
         return value[:MAX_TEXT]
@@ -137,8 +137,8 @@ class Actions(Sequence[Action]):
     def errors(self) -> Sequence[int]:
         """The positions (from 0) of the actions that went wrong, ascending; looks into every line once."""
         if self._errors is None:
-            seen = map(glimpse, self._raw(range(len(self))))
-            self._errors = array("Q", (place for place, one in enumerate(seen) if one is not None and one.went_wrong))
+            seen = map(summarize_action, self._raw(range(len(self))))
+            self._errors = array("Q", (place for place, one in enumerate(seen) if one is not None and one.has_failed))
         return self._errors
 
     def __len__(self) -> int:
@@ -227,7 +227,7 @@ class _Lines:
             message = f"is too long; read up to line {self._read:,}"
             yield Finding(file, "", Severity.WARNING, "too-large", message)
         if self._skipped:
-            yield no_action(file, self._first_skipped, self._skipped)
+            yield invalid_action_finding(file, self._first_skipped, self._skipped)
 
     def _find(self, descriptor: int, size: int) -> None:
         position = 0
@@ -239,9 +239,9 @@ class _Lines:
             *pieces, rest = chunk.split(b"\n")
             for piece in pieces:
                 position += len(piece) + 1
-                self._take(looks or piece.lstrip(BLANK)[:1], position)
+                self._take(looks or piece.lstrip(LEADING_BYTES)[:1], position)
                 looks = b""
-            looks = looks or rest.lstrip(BLANK)[:1]
+            looks = looks or rest.lstrip(LEADING_BYTES)[:1]
             position += len(rest)
 
     def _take(self, looks: bytes, end: int) -> None:

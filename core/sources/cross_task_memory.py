@@ -1,4 +1,4 @@
-"""Cross-task memory: `memory/tasks/<uuid>.json` and `memory/task-index.json` (formats 3.8, C19)."""
+"""Read the cross-task memory: `memory/tasks/<uuid>.json` and `memory/task-index.json`."""
 
 from __future__ import annotations
 
@@ -14,22 +14,15 @@ from core.sources import normalize
 from core.sources.fields import Fields, document
 
 INDEX: Final = ".aiwg/ralph/memory/task-index.json"
-_TASKS: Final = ".aiwg/ralph/memory/tasks"
-
-
-def is_memory_file(file: str) -> bool:
-    """Whether a project-relative path is a task file or the index of the cross-task memory."""
-    folder, _, name = file.rpartition("/")
-    return file == INDEX or (folder == _TASKS and name.endswith(".json"))
 
 
 def read_memory(file: str, value: Any, modified_at: datetime) -> tuple[tuple[MemoryTask, ...], tuple[Finding, ...]]:
-    """The tasks that one decoded memory file tells; those of the index are `indexed` and name it as file.
+    """Read the tasks of one decoded memory file; those of the index are marked `indexed`.
 
     Args:
-        file: A path for which `is_memory_file` is true.
+        file: A task file, or `INDEX`.
         value: The decoded document, of any JSON type.
-        modified_at: The file's mtime, UTC; the time of a task that tells none.
+        modified_at: The file's mtime, UTC: the time of a task without one.
     """
     findings: list[Finding] = []
     fields = document(file, value, findings)
@@ -49,15 +42,15 @@ def read_memory(file: str, value: Any, modified_at: datetime) -> tuple[tuple[Mem
 
 
 def join_memory(tasks: Iterable[MemoryTask]) -> dict[str, MemoryTask]:
-    """Union by id of what task files and index tell; the task file wins (C19)."""
+    """Join task files and index by ID; the task file takes precedence."""
     joined: dict[str, MemoryTask] = {}
     for task in tasks:
         other = joined.get(task.id)
         if other is None:
             joined[task.id] = task
-            continue
-        kept = other if other.file != INDEX else task
-        joined[task.id] = replace(kept, indexed=task.indexed or other.indexed)
+        else:
+            first = other if other.file != INDEX else task
+            joined[task.id] = replace(first, indexed=task.indexed or other.indexed)
     return joined
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -28,15 +27,12 @@ from core.records.findings import Finding, Severity
 from core.records.patterns import UNNAMED
 from core.sources import normalize
 from core.sources.fields import Fields
-from core.sources.path_kinds import loop_directory
+from core.sources.loop_paths import loop_directory
 from core.storage.decoded import Line
 
 MAX_TEXT: Final = 16_384
 """Longest single text of a session, in characters, that is kept: a stack trace, a diff, a file."""
 
-_FILE: Final = re.compile(
-    r"\.aiwg/(?:(?!debug-memory/)[^/]+/)+debug-memory/(?!(?:patterns|archive)/)(?:[^/]+/)*[^/]+\.(?:json|ya?ml|jsonl)"
-)
 _RESOLUTIONS: Final = frozenset({"resolved", "pending", "wont_fix", "escalated"})
 _SEVERITIES: Final = frozenset({"critical", "major", "minor"})
 _VERIFIED: Final = {"passed": True, "failed": False}
@@ -48,14 +44,6 @@ Place = tuple[str | int, ...]
 """Keys and indices from the root of a document down."""
 
 
-def is_debug_memory(file: str) -> bool:
-    """Whether a project-relative path can hold debug sessions.
-
-    Of such a folder `patterns/` are mirrors of patterns (C4), and what lies in `archive/` is put away.
-    """
-    return _FILE.fullmatch(file) is not None
-
-
 def read_sessions(file: str, value: Any) -> tuple[tuple[DebugSession, ...], tuple[Finding, ...]]:
     """The sessions that one decoded document tells of; other things in such a folder are passed over.
 
@@ -63,7 +51,7 @@ def read_sessions(file: str, value: Any) -> tuple[tuple[DebugSession, ...], tupl
     `{"sessions": […]}`; there only what has executions, as (4) requires, since an index names sessions as well.
 
     Args:
-        file: A path for which `is_debug_memory` is true.
+        file: Project-relative, of kind `DEBUG_SESSIONS`.
         value: The decoded document, of any JSON type; for `.jsonl` its `Line`s.
     """
     findings: list[Finding] = []

@@ -1,4 +1,4 @@
-"""Tasks and attempts for the lists: `tasks/<id>/` of (1), each file by itself; joined to one record an id."""
+"""Read tasks and attempts from the files of `tasks/<id>/`, and join them (docs/file-formats.md#tasks)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from core.records.findings import Finding
 from core.records.loops import Outcome
 from core.records.times import parse_time
 from core.sources import normalize
-from core.sources.actions import glimpse, no_action
+from core.sources.actions import invalid_action_finding, summarize_action
 from core.sources.fields import Fields, document
 
 TRAJECTORY: Final = "trajectory.json"
@@ -28,22 +28,16 @@ SUMMARY: Final = "summary.json"
 PLAN: Final = "plan.md"
 ATTEMPTS: Final = "attempts"
 RESULTS: Final = "results"
-"""(1) storage: the files of a task and of an attempt, and the folders of attempts and of their results."""
+"""Files of a task and of an attempt, and the folders of attempts and of their results."""
 MAX_ATTEMPTS: Final = 1_000_000
-"""An attempt of this number or a higher one is a mistake in a file, and does not count."""
-_NUMBERED: Final = re.compile(r"[0-9]{1,9}")
-
+"""An attempt with this number or a higher one is a mistake in a file and is skipped."""
 MAX_TEXT: Final = 4096
-"""Longest text of a list, in characters; the files themselves keep all of it."""
+"""Maximum length of a text, in characters; the files keep all of it."""
 MAX_ENTRIES: Final = 1000
-"""Most entries of one list of an attempt; of its quality history the last ones."""
-_FILE: Final = re.compile(
-    r"\.aiwg/ralph/tasks/(?P<task>[^/]+)/"
-    r"(?:(?P<name>metadata\.json|trajectory\.json)"
-    r"|attempts/(?P<number>[0-9]{1,9})/(?P<part>attempt\.json|outcome\.json|actions\.jsonl))"
-)
+"""Maximum entries of one list of an attempt; of its quality history the last ones are kept."""
+
+_NUMBERED: Final = re.compile(r"[0-9]{1,9}")
 _STATUSES: Final = frozenset(TaskStatus)
-# What an agent calls a task that it works at, that waits, and so on, beside the four words of (1).
 _OTHER_STATUSES: Final = {
     "active": TaskStatus.RUNNING,
     "in_progress": TaskStatus.RUNNING,
@@ -54,67 +48,78 @@ _OTHER_STATUSES: Final = {
     "failure": TaskStatus.FAILED,
     "timeout": TaskStatus.FAILED,
 }
-_RANK: Final = {OUTCOME: 0, TRAJECTORY: 1, ATTEMPT: 2, ACTIONS: 3}
-"""Which file is believed where several tell of one attempt: what was written last knows best how it came out."""
-_UNTOLD: Final = (None, "", (), Outcome.UNKNOWN)
+"""Words that agents use beside the documented ones."""
+_PRECEDENCE: Final = {OUTCOME: 0, TRAJECTORY: 1, ATTEMPT: 2, ACTIONS: 3}
+"""Which file wins where several describe one attempt: the one written last."""
+_EMPTY: Final = (None, "", (), Outcome.UNKNOWN)
 
 
-def numbered(names: Iterable[str]) -> dict[int, str]:
-    """The folders of attempts by number, in their order: one that counts for each number.
+def select_attempt_folders(names: Iterable[str]) -> dict[int, str]:
+    """The folder of each attempt by number, in ascending order.
 
-    Of several names of one number that of three digits, `001`, else the shortest one.
+    Of several names with one number, the one with three digits (`001`) counts, else the shortest.
     """
-    called = [(int(name), name) for name in names if _NUMBERED.fullmatch(name)]
     found: dict[int, str] = {}
-    for number, name in sorted(called, key=lambda one: (one[0], one[1] != f"{one[0]:03}", len(one[1]))):
+    numbered = [(int(name), name) for name in names if _NUMBERED.fullmatch(name)]
+    for number, name in sorted(numbered, key=lambda one: (one[0], one[1] != f"{one[0]:03}", len(one[1]))):
         if number < MAX_ATTEMPTS:
             found.setdefault(number, name)
     return found
 
 
-def passed_over(names: Iterable[str]) -> list[str]:
-    """The folders that are called like attempts, but do not count as such."""
-    called = [name for name in names if _NUMBERED.fullmatch(name)]
-    return sorted(set(called) - set(numbered(called).values()))
+def skipped_attempt_folders(names: Iterable[str]) -> list[str]:
+    """Folders with the name of an attempt that `select_attempt_folders` leaves out."""
+    numbered = [name for name in names if _NUMBERED.fullmatch(name)]
+    return sorted(set(numbered) - set(select_attempt_folders(numbered).values()))
 
 
-def episode_file(file: str) -> str:
-    """Which file of a task or attempt a project-relative path is: a constant of this module, or "" for none."""
-    place = _FILE.fullmatch(file)
-    return (place["name"] or place["part"]) if place else ""
-
-
-def read_episode(file: str, value: Any) -> tuple[tuple[Task, ...], tuple[Attempt, ...], tuple[Finding, ...]]:
-    """The task and the attempts that one decoded document of a task's folder tells of.
-
-    The names of the folders count, whatever the file says of its ids.
+def parse_tasks(file: str, value: Any) -> tuple[tuple[Task, ...], tuple[Finding, ...]]:
+    """Read the task of one decoded document in a task's folder; the folder names its ID.
 
     Args:
-        file: A path that `episode_file` knows; not an action log.
+        file: `tasks/<id>/metadata.json`. Any other file only shows that the task exists.
         value: The decoded document, of any JSON type.
     """
     findings: list[Finding] = []
-    place = _FILE.fullmatch(file)
+    if not file.endswith(f"/{METADATA}"):
+        return ((Task(id=_task_id(file), file=file),) if isinstance(value, dict) else ()), ()
     fields = document(file, value, findings)
-    if place is None or fields is None:
-        return (), (), tuple(findings)
-    task_id = place["task"]
-    if place["name"] == METADATA:
-        return (_task(fields, task_id),), (), tuple(findings)
-    there = (Task(id=task_id, file=file),)
-    if place["name"] == TRAJECTORY:
-        return there, tuple(_of_trajectory(fields, task_id)), tuple(findings)
-    number = int(place["number"])
+    return ((_task(fields, _task_id(file)),) if fields is not None else ()), tuple(findings)
+
+
+def parse_attempts(file: str, value: Any) -> tuple[tuple[Attempt, ...], tuple[Finding, ...]]:
+    """Read the attempts of one decoded document in a task's folder; the folders name task and attempt.
+
+    Args:
+        file: A `trajectory.json`, `attempt.json` or `outcome.json`.
+        value: The decoded document, of any JSON type.
+    """
+    findings: list[Finding] = []
+    fields = document(file, value, findings)
+    if fields is None:
+        return (), tuple(findings)
+    number = attempt_number(file)
+    if number is None:
+        return tuple(_trajectory_attempts(fields, _task_id(file))), tuple(findings)
     if number >= MAX_ATTEMPTS:
         fields.add("no-attempt", f"is of attempt {number:,}; only those below {MAX_ATTEMPTS:,} count", fields.pointer)
-        return there, (), tuple(findings)
-    read = _of_attempt if place["part"] == ATTEMPT else _of_outcome
-    return there, (read(fields, task_id, number),), tuple(findings)
+        return (), tuple(findings)
+    read = _attempt if file.endswith(f"/{ATTEMPT}") else _attempt_outcome
+    return (read(fields, _task_id(file), number),), tuple(findings)
+
+
+def attempt_number(file: str) -> int | None:
+    """The number of the attempt whose folder a project-relative file is in; None if it is in none."""
+    parts = file.split("/")
+    return int(parts[5]) if len(parts) == 7 and _NUMBERED.fullmatch(parts[5]) else None
+
+
+def _task_id(file: str) -> str:
+    return file.split("/", 4)[3]
 
 
 def _task(fields: Fields, task_id: str) -> Task:
     word = normalize.word(fields.text("status"))
-    known = TaskStatus(word) if word in _STATUSES else _OTHER_STATUSES.get(word, TaskStatus.UNKNOWN)
     return Task(
         id=task_id,
         description=_text(fields, "description", *normalize.TASK),
@@ -122,7 +127,7 @@ def _task(fields: Fields, task_id: str) -> Task:
         created_at=fields.time("created", "created_at"),
         updated_at=fields.time("updated", "updated_at"),
         completed_at=fields.time("completed", "completed_at"),
-        status=known,
+        status=TaskStatus(word) if word in _STATUSES else _OTHER_STATUSES.get(word, TaskStatus.UNKNOWN),
         raw_status=_text(fields, "status"),
         current_attempt=fields.count("current_attempt"),
         total_attempts=fields.count("total_attempts"),
@@ -134,7 +139,7 @@ def _task(fields: Fields, task_id: str) -> Task:
     )
 
 
-def _of_trajectory(fields: Fields, task_id: str) -> Iterator[Attempt]:
+def _trajectory_attempts(fields: Fields, task_id: str) -> Iterator[Attempt]:
     entries = fields.mapping.get("attempts")
     taken = {
         normalize.count(entry.get("attempt_id"))
@@ -164,44 +169,42 @@ def _of_trajectory(fields: Fields, task_id: str) -> Iterator[Attempt]:
             actions=entry.count("actions"),
             errors=entry.count("errors"),
             final_quality=entry.rate("final_quality"),
-            completion=completion(entry),
+            completion=read_completion(entry),
             file=fields.file,
         )
 
 
-def _of_attempt(fields: Fields, task_id: str, number: int) -> Attempt:
+def _attempt(fields: Fields, task_id: str, number: int) -> Attempt:
     empty = Fields(fields.file, {}, fields.findings)
     plan = fields.mapping.get("plan")
-    approach = plan[:MAX_TEXT] if isinstance(plan, str) else _text(fields.inside("plan") or empty, "approach")
     execution = fields.inside("execution") or empty
     result = fields.inside("outcome") if isinstance(fields.mapping.get("outcome"), dict) else None
-    # In (1) the lists stand beside the outcome, in trees often inside it.
-    told = _of_outcome(result or empty, task_id, number)
-    beside = _of_outcome(fields, task_id, number)
+    # The format puts these lists beside `outcome`; many agents write them into it.
+    inner = _attempt_outcome(result or empty, task_id, number)
+    outer = _attempt_outcome(fields, task_id, number)
     return Attempt(
         task_id=task_id,
         number=number,
         started_at=fields.time("started", *normalize.STARTED),
         ended_at=fields.time("ended", *normalize.ENDED),
-        outcome=told.outcome if result else normalize.outcome(fields.mapping.get("outcome")),
-        plan=approach,
+        outcome=inner.outcome if result else normalize.outcome(fields.mapping.get("outcome")),
+        plan=plan[:MAX_TEXT] if isinstance(plan, str) else _text(fields.inside("plan") or empty, "approach"),
         agent=_text(execution, "agent") or _text(fields, "agent"),
         iterations=execution.count("iterations"),
         actions=execution.count("actions_performed"),
-        quality=tuple(_history(execution)),
-        final_quality=told.final_quality,
-        completion=told.completion,
-        reason=told.reason,
-        worked=told.worked or beside.worked,
-        failed=told.failed or beside.failed,
-        suggestions=told.suggestions or beside.suggestions,
+        quality=tuple(_quality_history(execution)),
+        final_quality=inner.final_quality,
+        completion=inner.completion,
+        reason=inner.reason,
+        worked=inner.worked or outer.worked,
+        failed=inner.failed or outer.failed,
+        suggestions=inner.suggestions or outer.suggestions,
         file=fields.file,
     )
 
 
-def _history(execution: Fields) -> Iterator[Quality]:
+def _quality_history(execution: Fields) -> Iterator[Quality]:
     before: float | None = None
-    # How an attempt ends counts more than how it began.
     for _, entry in deque(execution.objects("quality_history"), MAX_ENTRIES):
         quality = entry.rate("quality")
         if quality is not None:
@@ -212,14 +215,14 @@ def _history(execution: Fields) -> Iterator[Quality]:
             before = quality
 
 
-def _of_outcome(fields: Fields, task_id: str, number: int) -> Attempt:
+def _attempt_outcome(fields: Fields, task_id: str, number: int) -> Attempt:
     return Attempt(
         task_id=task_id,
         number=number,
         outcome=normalize.outcome(fields.mapping.get("status")),
         reason=_text(fields, "reason"),
         final_quality=fields.rate("final_quality"),
-        completion=completion(fields),
+        completion=read_completion(fields),
         worked=_texts(fields, "what_worked"),
         failed=_texts(fields, "what_didnt_work"),
         suggestions=_texts(fields, "suggestions_for_next_time"),
@@ -227,8 +230,8 @@ def _of_outcome(fields: Fields, task_id: str, number: int) -> Attempt:
     )
 
 
-def completion(fields: Fields) -> float | None:
-    """(1) `completion_percent` as 0..1; None if there is none."""
+def read_completion(fields: Fields) -> float | None:
+    """`completion_percent` as 0..1; None if it is missing or out of range."""
     percent = fields.number("completion_percent")
     return percent / 100 if percent is not None and 0 <= percent <= 100 else None
 
@@ -242,10 +245,7 @@ def _texts(fields: Fields, name: str) -> tuple[str, ...]:
 
 
 def read_milestones(fields: Fields) -> tuple[Milestone, ...]:
-    """The milestones that a trajectory tells, those of the whole task first.
-
-    (1) has them in each attempt, trees in the wild beside the attempts.
-    """
+    """Read the milestones of a trajectory: those of the whole task, then those inside its attempts."""
     found = list(_milestones(fields, None))
     for _, entry in fields.objects("attempts"):
         found += _milestones(entry, entry.count("attempt_id", "attempt", "id"))
@@ -254,16 +254,12 @@ def read_milestones(fields: Fields) -> tuple[Milestone, ...]:
 
 def _milestones(fields: Fields, attempt: int | None) -> Iterator[Milestone]:
     for _, entry in fields.objects("milestones"):
-        yield Milestone(
-            at=entry.time("timestamp"),
-            event=_text(entry, "event"),
-            details=_text(entry, "details"),
-            attempt=attempt,
-        )
+        at, event, details = entry.time("timestamp"), _text(entry, "event"), _text(entry, "details")
+        yield Milestone(at=at, event=event, details=details, attempt=attempt)
 
 
 def join_tasks(tasks: Iterable[Task]) -> dict[str, Task]:
-    """By id; what the metadata say counts, other files only show that there is such a task."""
+    """Join tasks by ID; the metadata count, other files only show that the task exists."""
     joined: dict[str, Task] = {}
     for task in tasks:
         if task.id not in joined or task.file.endswith(METADATA):
@@ -272,81 +268,79 @@ def join_tasks(tasks: Iterable[Task]) -> dict[str, Task]:
 
 
 def join_attempts(attempts: Iterable[Attempt]) -> dict[str, Attempt]:
-    """By id: field by field what the file says that is believed most; of two entries of one file the last one."""
-    told: dict[str, list[Attempt]] = {}
+    """Join attempts by ID, field by field in the order of `_PRECEDENCE`; of two entries of one file the last counts."""
+    parts: dict[str, list[Attempt]] = {}
     for attempt in attempts:
-        told.setdefault(attempt.id, []).append(attempt)
-    return {id: _joined(parts) for id, parts in told.items()}
+        parts.setdefault(attempt.id, []).append(attempt)
+    return {id: _join_parts(same) for id, same in parts.items()}
 
 
-def _joined(parts: list[Attempt]) -> Attempt:
+def _join_parts(parts: list[Attempt]) -> Attempt:
     if len(parts) == 1:
         return parts[0]
-    folders = [place["number"] if (place := _FILE.fullmatch(part.file)) else None for part in parts]
+    folders = [part.file.split("/")[5] if attempt_number(part.file) is not None else None for part in parts]
     if len(names := {name for name in folders if name is not None}) > 1:
-        counts = numbered(names)[parts[0].number]
-        parts = [part for part, name in zip(parts, folders, strict=True) if name in (None, counts)]
+        selected = select_attempt_folders(names)[parts[0].number]
+        parts = [part for part, name in zip(parts, folders, strict=True) if name in (None, selected)]
     by_file = {part.file: part for part in parts}
-    kept, *others = sorted(by_file.values(), key=lambda part: _RANK.get(part.file.rpartition("/")[2], len(_RANK)))
-    found = {name: value for name, value in asdict(kept).items() if value not in _UNTOLD}
+    first, *others = sorted(
+        by_file.values(), key=lambda part: _PRECEDENCE.get(part.file.rpartition("/")[2], len(_PRECEDENCE))
+    )
+    merged = {name: value for name, value in asdict(first).items() if value not in _EMPTY}
     for other in others:
         for name, value in asdict(other).items():
-            if value not in _UNTOLD:
-                found.setdefault(name, value)
-    logged = next((part for part in others if part.file.endswith(ACTIONS)), None)
-    if logged is not None:  # the log itself knows best what stands in it
-        found |= {"actions": logged.actions, "errors": logged.errors}
-    return replace(kept, **found)
+            if value not in _EMPTY:
+                merged.setdefault(name, value)
+    log = next((part for part in others if part.file.endswith(ACTIONS)), None)
+    if log is not None:  # counts of the log itself are exact
+        merged |= {"actions": log.actions, "errors": log.errors}
+    return replace(first, **merged)
 
 
 class ActionTally:
-    """An `actions.jsonl` as read so far: counts only; reads on where it stopped while the file only grows."""
+    """Counts of one `actions.jsonl`; continues where it stopped while the file only grows."""
 
     def __init__(self, file: str) -> None:
         self._file = file
-        self._forget()
+        self._number = attempt_number(file)
+        self._reset()
 
-    def _forget(self) -> None:
-        self._actions = self._errors = self._lines = self._unread = 0
-        self._first_unread = 0
-        self._last: Any = None
-        self._end = 0
-        self._checked = 0
+    def _reset(self) -> None:
+        self._actions = self._errors = self._lines = self._invalid = self._first_invalid = 0
+        self._last_time: Any = None
+        self._end = self._checksum = 0
 
     def read(self, data: bytes) -> tuple[Attempt | None, tuple[Finding, ...]]:
-        """The attempt with its counts, of the complete lines of `data`; None if the path names no attempt."""
-        if crc32(memoryview(data)[: self._end]) != self._checked:
-            self._forget()  # not only appended to
+        """Count the complete lines of the whole file `data`; None if the file is not in an attempt's folder."""
+        if crc32(memoryview(data)[: self._end]) != self._checksum:
+            self._reset()  # not only appended to
         end = data.rfind(b"\n") + 1
         for line in data[self._end : end].split(b"\n")[:-1]:
             self._lines += 1
             if line.strip():
-                self._take(line)
-        self._checked = crc32(memoryview(data)[self._end : end], self._checked)
+                self._count(line)
+        self._checksum = crc32(memoryview(data)[self._end : end], self._checksum)
         self._end = end
-        place = _FILE.fullmatch(self._file)
-        if place is None or int(place["number"]) >= MAX_ATTEMPTS:
+        if self._number is None or self._number >= MAX_ATTEMPTS:
             return None, ()
         tally = Attempt(
-            task_id=place["task"],
-            number=int(place["number"]),
+            task_id=_task_id(self._file),
+            number=self._number,
             actions=self._actions,
             errors=self._errors,
-            last_action_at=parse_time(self._last),
+            last_action_at=parse_time(self._last_time),
             file=self._file,
         )
-        return tally, tuple(self._findings())
+        if not self._invalid:
+            return tally, ()
+        return tally, (invalid_action_finding(self._file, self._first_invalid, self._invalid),)
 
-    def _take(self, line: bytes) -> None:
-        found = glimpse(line)
+    def _count(self, line: bytes) -> None:
+        found = summarize_action(line)
         if found is None:
-            self._unread += 1
-            self._first_unread = self._first_unread or self._lines
+            self._invalid += 1
+            self._first_invalid = self._first_invalid or self._lines
             return
         self._actions += 1
-        self._errors += found.went_wrong
-        self._last = found.timestamp if found.timestamp is not None else self._last
-
-    def _findings(self) -> Iterator[Finding]:
-        if self._unread:
-            yield no_action(self._file, self._first_unread, self._unread)
+        self._errors += found.has_failed
+        self._last_time = found.timestamp if found.timestamp is not None else self._last_time

@@ -15,8 +15,8 @@ from core.records.loops import Liveness, Loop
 from core.sources.external_loops import by_loop
 from core.sources.liveness import Processes
 from core.sources.loop_merge import Context, rows
+from core.sources.loop_paths import ANALYTICS, BEST_OUTPUT, HEARTBEAT
 from core.sources.loops import LoopFact
-from core.sources.path_kinds import ANALYTICS, BEST_OUTPUT, HEARTBEAT
 
 _ADDING: Final = frozenset({ANALYTICS, BEST_OUTPUT, HEARTBEAT})
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -37,30 +37,30 @@ def join_loops(
     facts: Iterable[LoopFact], now: datetime, settings: WatchSettings, processes: Processes
 ) -> dict[str, Loop]:
     """All rows by id, newest start first, of all facts at once."""
-    book = LoopIndex()
+    book = LoopCollection()
     by_file: dict[str, list[LoopFact]] = {}
     for fact in facts:
         by_file.setdefault(fact.file, []).append(fact)
     for file, told in by_file.items():
         book.replace(file, told)
     book.join(now, settings, processes)
-    return book.loops
+    return book.records
 
 
-class LoopIndex:
+class LoopCollection:
     """All loop facts by file; joins again only the loops that a change can touch.
 
     Internal loops are joined by id, external ones as `external.by_loop` puts their facts together. Usage: `replace`
     for each changed file (no facts: it is gone), then `join`.
 
     Attributes:
-        loops: Rows by id, newest start first, as of the last `join`; a new mapping after each change.
+        records: Rows by id, newest start first, as of the last `join`; a new mapping after each change.
         aliases: Other ids of a loop (UUID of its analytics, launcher id) -> id of its row.
         findings: What only the joined view shows.
     """
 
     def __init__(self) -> None:
-        self.loops: dict[str, Loop] = {}
+        self.records: dict[str, Loop] = {}
         self.aliases: dict[str, str] = {}
         self.findings: tuple[Finding, ...] = ()
         self._keys: dict[str, frozenset[str]] = {}
@@ -68,7 +68,7 @@ class LoopIndex:
         self._external: dict[str, list[LoopFact]] = {}
         self._joined: dict[str, _Joined] = {}
         self._ids: dict[str, list[str]] = {}
-        """The ids under which the rows of each key stand in `loops`."""
+        """The ids under which the rows of each key stand in `records`."""
         self._dirty: set[str] = set()
         self._living: set[str] = set()
         self._judged_at = _LONG_AGO
@@ -94,7 +94,7 @@ class LoopIndex:
             self._keys.pop(file, None)
 
     def join(
-        self, now: datetime, settings: WatchSettings, processes: Processes, *, anew: bool = False
+        self, now: datetime, settings: WatchSettings, processes: Processes, *, force_liveness: bool = False
     ) -> frozenset[str]:
         """Bring the rows up to date; loops at work are judged anew, but not at every change of another loop.
 
@@ -102,7 +102,7 @@ class LoopIndex:
             now: The present, UTC.
             settings: Thresholds of liveness.
             processes: Whom to ask about a pid.
-            anew: Judge loops at work even if that was done a moment ago.
+            force_liveness: Check running loops even if that was done a moment ago.
 
         Returns:
             Ids of the rows that changed, came or went.
@@ -117,7 +117,7 @@ class LoopIndex:
         internal = Context(now, stale_after, processes, _REGISTRY_FILE in registries)
         external = Context(now, stale_after, processes, _EXTERNAL_REGISTRY_FILE in registries)
         touched = self._dirty
-        if anew or abs(now - self._judged_at) >= _JUDGED_FOR:
+        if force_liveness or abs(now - self._judged_at) >= _JUDGED_FOR:
             touched = self._dirty | self._living
             self._judged_at = now
         before = {key: self._joined.get(key, _NOTHING) for key in touched - {_PRESENCE, _EXTERNAL}}
@@ -163,7 +163,7 @@ class LoopIndex:
             for key in keys
             for id, loop in zip(self._ids.get(key, ()), self._joined.get(key, _NOTHING)[0], strict=True)
         }
-        before, self.loops = self.loops, {**self.loops, **rows}
+        before, self.records = self.records, {**self.records, **rows}
         self._gather_findings()
         return frozenset(id for id, loop in rows.items() if before[id] != loop)
 
@@ -184,13 +184,13 @@ class LoopIndex:
                 ids.append(free)
         order = sorted(found.values(), key=lambda loop: loop.id)
         order.sort(key=lambda loop: loop.started_at or _LONG_AGO, reverse=True)
-        before, self.loops = self.loops, {loop.id: loop for loop in order}
+        before, self.records = self.records, {loop.id: loop for loop in order}
         self.aliases = {alias: loop.id for loop in order for alias in loop.aliases if alias not in found}
         self._gather_findings()
         return frozenset(
             loop_id
-            for loop_id in before.keys() | self.loops.keys()
-            if (old := before.get(loop_id)) is not (new := self.loops.get(loop_id)) and old != new
+            for loop_id in before.keys() | self.records.keys()
+            if (old := before.get(loop_id)) is not (new := self.records.get(loop_id)) and old != new
         )
 
 

@@ -13,8 +13,7 @@ from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, Loop, LoopStatus
 from core.records.times import minute_of
 from core.sources.liveness import Processes, judge
-from core.sources.loops import LoopFact, newest
-from core.sources.path_kinds import (
+from core.sources.loop_paths import (
     ANALYTICS,
     ARCHIVE,
     BEST_OUTPUT,
@@ -32,6 +31,7 @@ from core.sources.path_kinds import (
     REGISTRY,
     loop_home,
 )
+from core.sources.loops import LoopFact, newest
 
 _TRUST: Final = {
     source: rank

@@ -16,7 +16,7 @@ from core.records.times import parse_time
 from core.sources import normalize
 from core.sources.debug_sessions import MAX_TEXT, read_failure, read_fix, read_results
 from core.sources.fields import Fields, document
-from core.sources.path_kinds import (
+from core.sources.loop_paths import (
     ANALYTICS,
     BEST_OUTPUT,
     CRASH_LOG,
@@ -26,8 +26,8 @@ from core.sources.path_kinds import (
     LAUNCHER,
     REGISTRY,
     loop_directory,
-    loop_source,
 )
+from core.sources.record_kinds import loop_source
 
 
 class LoopFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -86,7 +86,6 @@ class LoopFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
 Facts = tuple[tuple[LoopFact, ...], tuple[Finding, ...]]
 
 _UPDATED: Final = (*normalize.UPDATED, "last_active", "lastActive")
-_NUMBER: Final = ("number", "iteration", "iteration_number")
 _AT: Final = ("timestamp", "completed_at", "completedAt", "started_at", "startedAt")
 _FILES: Final = ("filesModified", "files_modified", "files_changed", "artifactsModified")
 _DURATION: Final = ("duration_ms", "execution_time_ms", "duration")
@@ -179,7 +178,7 @@ def read_iteration(fields: Fields) -> Iteration:
     if outcome is Outcome.UNKNOWN and results is not None and results.green is not None:
         outcome = Outcome.SUCCESS if results.green else Outcome.FAILURE
     return Iteration(
-        number=fields.count(*_NUMBER),
+        number=fields.count(*normalize.ITERATION_NUMBER),
         at=fields.time(*_AT),
         action=fields.text("action"),
         result=fields.text("result", "output", "notes", "progress"),

@@ -35,7 +35,7 @@ class Cached(NamedTuple):
     """One file as it was read: the stamp it had, and what it said."""
 
     stamp: Stamp
-    contribution: ParsedFile
+    parsed: ParsedFile
 
 
 def cache_file(project: Path) -> Path:

@@ -1,8 +1,12 @@
-"""What one file contributes to what is known: a pure function of its name, its bytes and its stamp."""
+"""Parse one file into the records that it contributes to a snapshot.
+
+The result depends only on the file's name, bytes and stamp, so that it can be cached.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from msgspec import Struct
@@ -16,28 +20,33 @@ from core.records.events import Event
 from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
-from core.sources.cross_task_memory import is_memory_file, read_memory
-from core.sources.debug_sessions import is_debug_memory, read_sessions
-from core.sources.episodes import ActionTally, episode_file, read_episode
+from core.sources.cross_task_memory import read_memory
+from core.sources.debug_sessions import read_sessions
+from core.sources.episodes import ActionTally, parse_attempts, parse_tasks
 from core.sources.escalations import read_escalation
 from core.sources.events import EventLog
-from core.sources.finding_groups import MOST_ALIKE, condense, kind_in_file
+from core.sources.finding_groups import MAX_UNGROUPED, condense, kind_in_file
 from core.sources.loops import LoopFact, directory_fact, read_crash_log, read_loops
-from core.sources.path_kinds import CRASH_LOG, loop_source
-from core.sources.patterns import Records, read_patterns
-from core.sources.record_checks import check_metrics, check_records, in_own_style, normalized
-from core.sources.reflections import is_memory_reflection, read_reflections, reflection_shape
-from core.sources.sweep import Kind
+from core.sources.patterns import CachedPatterns, read_patterns
+from core.sources.record_checks import check_records, in_own_style, normalized
+from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, RecordKind
+from core.sources.reflections import read_reflections
 from core.storage.decoded import Problem
 from core.storage.file_reader import RawFile, Stamp, decode
 from core.storage.hash_chain import Place
 
+MAX_FINDINGS: Final = 200
+"""Maximum findings of one file; a file full of errors would hide those of all others."""
+
+Progress = Callable[[int, int], None]
+"""Called with the number of records that were read, and their total."""
+
 
 class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Everything that one file says; records keep the order of the file. See `DecisionLog` for what is of a ledger."""
+    """The records of one file in its order; `places` and `is_chained` as in `DecisionLog`."""
 
     patterns: tuple[Pattern, ...] = ()
-    facts: tuple[LoopFact, ...] = ()
+    loops: tuple[LoopFact, ...] = ()
     reflections: tuple[Reflection, ...] = ()
     memory_tasks: tuple[MemoryTask, ...] = ()
     tasks: tuple[Task, ...] = ()
@@ -51,129 +60,99 @@ class ParsedFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
     findings: tuple[Finding, ...] = ()
 
 
-class Earlier:
-    """What makes reading a file again cheaper after a small change to it; never changes what is read."""
+class EarlierParse:
+    """State of the last parse of a file, which makes the next parse cheaper but never changes its result."""
 
     def __init__(self) -> None:
-        self.records: Records = {}
-        self.log: EventLog | None = None
-        self.ledger: DecisionLog | None = None
+        self.patterns: CachedPatterns = {}
+        self.events: EventLog | None = None
+        self.decisions: DecisionLog | None = None
         self.actions: ActionTally | None = None
 
 
-MAX_FINDINGS: Final = 200
-"""Findings of one file that are kept; a file that is wrong all over would bury those of all others."""
+_Records = tuple[tuple[Any, ...], tuple[Finding, ...]]
+_DOCUMENT_READERS: Final[Mapping[str, Callable[[str, Any, datetime], _Records]]] = {
+    "loops": read_loops,
+    "reflections": read_reflections,
+    "memory_tasks": read_memory,
+    "tasks": lambda file, value, _: parse_tasks(file, value),
+    "attempts": lambda file, value, _: parse_attempts(file, value),
+    "debug_sessions": lambda file, value, _: read_sessions(file, value),
+    "escalations": lambda file, value, _: read_escalation(file, value),
+}
+"""By collection, the reader of a decoded document, given its file, value and time of modification."""
 
 
-def contribution(
-    file: str,
-    kind: Kind,
-    raw: RawFile,
-    earlier: Earlier | None = None,
-    progress: Callable[[int, int], None] | None = None,
+def parse_file(
+    file: str, kind: RecordKind, raw: RawFile, earlier: EarlierParse | None = None, progress: Progress | None = None
 ) -> ParsedFile | Problem:
-    """What `file` says, or the problem that keeps it from being read at all.
+    """Parse `file`, or return the problem that makes it unreadable as a whole.
 
     Args:
         file: Project-relative name.
-        kind: What it is read as; not `DIRECTORY`.
+        kind: Its kind; not that of a folder.
         raw: Its bytes and stamp.
-        earlier: What is kept of an earlier reading of this file, brought up to date here.
-        progress: Called now and then with the records that are read, and the records in all, of a pattern file.
+        earlier: State of the last parse of this file; updated here.
+        progress: Called from time to time while a pattern file is read.
     """
-    said = _said(file, kind, raw, earlier or Earlier(), progress)
-    if isinstance(said, Problem) or len(said.findings) <= MOST_ALIKE:
-        return said
-    said = replace(said, findings=condense(said.findings, kind_in_file))
-    if len(said.findings) <= MAX_FINDINGS:
-        return said
-    message = f"{len(said.findings) - MAX_FINDINGS:,} more findings of this file are not listed"
-    rest = Finding(file, "", Severity.INFO, "more-findings", message)
-    return replace(said, findings=(*said.findings[:MAX_FINDINGS], rest))
+    parsed = _parse(file, kind, raw, earlier or EarlierParse(), progress)
+    if isinstance(parsed, Problem) or len(parsed.findings) <= MAX_UNGROUPED:
+        return parsed
+    findings = condense(parsed.findings, kind_in_file)
+    if len(findings) > MAX_FINDINGS:
+        message = f"{len(findings) - MAX_FINDINGS:,} more findings of this file are not listed"
+        findings = (*findings[:MAX_FINDINGS], Finding(file, "", Severity.INFO, "more-findings", message))
+    return replace(parsed, findings=findings)
 
 
-def _said(
-    file: str, kind: Kind, raw: RawFile, earlier: Earlier, progress: Callable[[int, int], None] | None
+def parse_folder(file: str, stamp: Stamp) -> ParsedFile:
+    """The record of a loop's folder, whose name ends in `/`."""
+    fact = directory_fact(file, stamp.modified_at)
+    return ParsedFile(loops=(fact,)) if fact else ParsedFile()
+
+
+def _parse(
+    file: str, kind: RecordKind, raw: RawFile, earlier: EarlierParse, progress: Progress | None
 ) -> ParsedFile | Problem:
-    if kind is Kind.EVENTS:
-        log = earlier.log or EventLog(file)
-        log.read(raw.data)
-        earlier.log = log
-        return ParsedFile(events=log.events, findings=log.findings)
-    if kind is Kind.LEDGER:
-        ledger = earlier.ledger or DecisionLog()
-        ledger.read(raw.data)
-        earlier.ledger = ledger
-        return ParsedFile(
-            decisions=ledger.decisions, places=ledger.places, is_chained=ledger.is_chained, findings=ledger.findings
-        )
-    if kind is Kind.ACTIONS:
-        tally = earlier.actions or ActionTally(file)
-        attempt, findings = tally.read(raw.data)
-        earlier.actions = tally
-        return ParsedFile(attempts=(attempt,) if attempt else (), findings=findings)
-    if kind is Kind.HISTORY:
-        return _history(file, raw)
-    if kind is Kind.ESCALATION:
-        return _escalation(file, raw)
-    if kind is Kind.METRICS:
-        return _metrics(file, raw)
-    copy_folder = file.rpartition("/")[0] if kind is Kind.MIRROR else ""
-    checked = kind is Kind.PATTERNS
-    found = read_patterns(file, raw.data, copy_folder, earlier.records, with_schema=checked, progress=progress)
-    return found.problem or ParsedFile(patterns=found.patterns, findings=found.findings)
+    match kind.format:
+        case Format.PATTERNS:
+            copy_folder = file.rpartition("/")[0] if kind is PATTERN_COPIES else ""
+            has_schema = kind is PATTERNS
+            found = read_patterns(
+                file, raw.data, copy_folder, earlier.patterns, with_schema=has_schema, progress=progress
+            )
+            return found.problem or ParsedFile(patterns=found.patterns, findings=found.findings)
+        case Format.EVENT_LOG:
+            earlier.events = events = earlier.events or EventLog(file)
+            events.read(raw.data)
+            return ParsedFile(events=events.events, findings=events.findings)
+        case Format.DECISION_LOG:
+            earlier.decisions = log = earlier.decisions or DecisionLog()
+            log.read(raw.data)
+            return ParsedFile(
+                decisions=log.decisions, places=log.places, is_chained=log.is_chained, findings=log.findings
+            )
+        case Format.ACTION_LOG:
+            earlier.actions = tally = earlier.actions or ActionTally(file)
+            attempt, findings = tally.read(raw.data)
+            return ParsedFile(attempts=(attempt,) if attempt else (), findings=findings)
+        case Format.CRASH_LOG:
+            facts, findings = read_crash_log(file, raw.data, raw.stamp.modified_at)
+            return ParsedFile(loops=facts, findings=findings)
+    return _parse_document(file, kind, raw)
 
 
-def _escalation(file: str, raw: RawFile) -> ParsedFile | Problem:
-    decoded = decode(file, raw.data)
-    if decoded.failed:
-        return decoded.problems[0]
-    calls, findings = read_escalation(file, decoded.value)
-    return ParsedFile(escalations=calls, findings=(*(problem.finding(file) for problem in decoded.problems), *findings))
-
-
-def _metrics(file: str, raw: RawFile) -> ParsedFile | Problem:
-    decoded = decode(file, raw.data)
-    if decoded.failed:
-        return decoded.problems[0]
-    problems = tuple(problem.finding(file) for problem in decoded.problems)
-    return ParsedFile(findings=(*problems, *check_metrics(file, decoded.value)))
-
-
-def _history(file: str, raw: RawFile) -> ParsedFile | Problem:
-    modified_at = raw.stamp.modified_at
-    source = loop_source(file)
-    if source == CRASH_LOG:
-        facts, findings = read_crash_log(file, raw.data, modified_at)
-        return ParsedFile(facts=facts, findings=findings)
-    decoded = decode(file, raw.data, every=is_debug_memory(file) or is_memory_reflection(file))
+def _parse_document(file: str, kind: RecordKind, raw: RawFile) -> ParsedFile | Problem:
+    decoded = decode(file, raw.data, every=kind.all_documents)
     if decoded.failed:
         return decoded.problems[0]
     value = normalized(decoded.value)
-    said: dict[str, Any] = {}
     findings = tuple(problem.finding(file) for problem in decoded.problems)
-    if source:
-        said["facts"], wrong = read_loops(file, value, modified_at)
+    collections: dict[str, tuple[Any, ...]] = {}
+    for name in kind.collections:
+        collections[name], wrong = _DOCUMENT_READERS[name](file, value, raw.stamp.modified_at)
         findings += wrong
-    if reflection_shape(file):
-        said["reflections"], wrong = read_reflections(file, value, modified_at)
-        findings += wrong
-    if is_memory_file(file):
-        said["memory_tasks"], wrong = read_memory(file, value, modified_at)
-        findings += wrong
-    if episode_file(file):
-        said["tasks"], said["attempts"], wrong = read_episode(file, value)
-        findings += wrong
-    if is_debug_memory(file):
-        said["debug_sessions"], wrong = read_sessions(file, value)
-        findings += wrong
-    findings += check_records(file, value, findings)
+    findings += check_records(file, kind, value, findings)
     if value is not decoded.value:
         findings = in_own_style(findings, decoded.value)
-    return ParsedFile(**said, findings=findings)
-
-
-def folder_contribution(file: str, stamp: Stamp) -> ParsedFile:
-    """What the folder of a loop, a name with a final `/`, says by being there."""
-    fact = directory_fact(file, stamp.modified_at)
-    return ParsedFile(facts=(fact,)) if fact else ParsedFile()
+    return ParsedFile(**collections, findings=findings)  # type: ignore[arg-type]

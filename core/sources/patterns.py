@@ -69,9 +69,9 @@ _TEXT_KEYS: Final = {
 """The keys of a record that the text of a pattern, what would be injected, is read from."""
 
 _PROGRESS_RECORDS: Final = 200
-"""Records of a file between two reports of progress."""
+"""CachedPatterns of a file between two reports of progress."""
 
-Records = dict[tuple[bytes, PatternType | None], tuple[Pattern, tuple[Finding, ...]]]
+CachedPatterns = dict[tuple[bytes, PatternType | None], tuple[Pattern, tuple[Finding, ...]]]
 """Patterns and their findings by the digest of their bytes and the type that their place suggests."""
 
 
@@ -109,7 +109,7 @@ def read_patterns(
     file: str,
     data: bytes,
     copy_folder: str = "",
-    known: Records | None = None,
+    known: CachedPatterns | None = None,
     *,
     with_schema: bool = False,
     progress: Callable[[int, int], None] | None = None,
@@ -121,7 +121,7 @@ def read_patterns(
         data: JSON, JSONL or YAML, in UTF-8 or another encoding that is certain.
         mirror_of: For a file outside `shared/patterns` its folder. Such a file may hold other things too, so an object
             without an ID is skipped there without a finding.
-        known: Records of this file as it was before, brought up to date here: what did not change is not read
+        known: CachedPatterns of this file as it was before, brought up to date here: what did not change is not read
             again, which makes one changed record in a file of 10,000 five times as fast.
         with_schema: Whether to report what the schema does not allow.
         progress: Called now and then with the records that are read, and the records in all.
@@ -135,7 +135,7 @@ def read_patterns(
     if encoding:
         findings.append(encoding_problem(encoding).finding(file))
     patterns: list[Pattern] = []
-    records: Records = {}
+    records: CachedPatterns = {}
     unnamed: Counter[str] = Counter()
     by_name = _FIRST_WORDS.get(re.split(r"[-_.]", file.rpartition("/")[2])[0])
     shape: list[Finding] = []

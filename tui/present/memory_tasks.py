@@ -454,11 +454,11 @@ def last_actions(detail: AttemptDetail | None, key: str, glyphs: Glyphs, most: i
 
 def action_line(action: Action, glyphs: Glyphs) -> Content:
     """Number, mark, tool and what it was used on, on one line; an error after it."""
-    success = False if action.went_wrong else action.success
+    success = False if action.has_failed else action.success
     return Content.assemble(
         (f"{action.number:>5} ", "$quiet"),
         result_mark(success, glyphs),
-        (f" {visible_line(action.tool or action.type or 'action', 20):<8}", "bold" if action.went_wrong else ""),
+        (f" {visible_line(action.tool or action.type or 'action', 20):<8}", "bold" if action.has_failed else ""),
         f" {visible_line(action.about, 200)}",
-        (f"   {visible_line(action.error, 300)}" if action.went_wrong else "", "$error"),
+        (f"   {visible_line(action.error, 300)}" if action.has_failed else "", "$error"),
     )

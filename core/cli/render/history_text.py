@@ -170,7 +170,7 @@ def _print_attempt(detail: AttemptDetail, states: _States) -> None:
             str(action.number),
             f"{action.at:%H:%M:%S}" if action.at else "",
             action.type or action.tool,
-            "failed" if action.went_wrong else "ok" if action.success else "",
+            "failed" if action.has_failed else "ok" if action.success else "",
             action.about,
             action.reasoning,
         )

@@ -190,6 +190,6 @@ def test_a_fix_lies_between_a_failure_and_a_success(done: list[dict[str, Any]]) 
     log = logged(*done)
     for repair in attempt_repairs(log):
         first, last = (int(number) for number in repair.trace.rpartition("actions ")[2].split(" → "))
-        assert log.actions[first - 1].went_wrong and not log.actions[last - 1].went_wrong
+        assert log.actions[first - 1].has_failed and not log.actions[last - 1].has_failed
         assert any(action.type == "edit" for action in log.actions[first : last - 1])
     offered(log)

@@ -68,7 +68,7 @@ def test_any_slice_is_what_a_full_parse_gives(
     actions, expected = opened(log), naive(data)
     assert list(actions[cut]) == expected[cut]
     assert list(actions) == expected
-    assert list(actions.errors) == [place for place, action in enumerate(expected) if action.went_wrong]
+    assert list(actions.errors) == [place for place, action in enumerate(expected) if action.has_failed]
 
 
 def test_the_example_of_the_document(log: Path) -> None:
@@ -91,7 +91,7 @@ def test_the_example_of_the_document(log: Path) -> None:
     assert (action.number, action.type, action.error, action.expected) == (1, "bash", "exit 1", "green")
     assert action.at is not None
     assert action.at.hour == 10
-    assert action.went_wrong
+    assert action.has_failed
 
 
 def test_a_log_that_grows_or_goes_costs_only_what_is_gone(log: Path) -> None:

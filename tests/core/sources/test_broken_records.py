@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.records.findings import Finding, Severity
-from core.sources.parsed_file import ParsedFile, contribution
-from core.sources.sweep import wanted
+from core.sources.parsed_file import ParsedFile, parse_file
+from core.sources.record_kinds import kind_of
 from core.storage.file_reader import RawFile, Stamp
 
 AT = "2026-11-20T10:00:00Z"
@@ -195,9 +195,9 @@ def read(kind: str, record: Any) -> ParsedFile:
     """The record as its file is read, patterns in a list."""
     file, _, _ = RECORDS[kind]
     data = json.dumps([record] if file == PATTERNS else record).encode()
-    known_kind = wanted(file)
+    known_kind = kind_of(file)
     assert known_kind is not None
-    found = contribution(file, known_kind, RawFile(data, Stamp(1, len(data), 1, 1)))
+    found = parse_file(file, known_kind, RawFile(data, Stamp(1, len(data), 1, 1)))
     assert isinstance(found, ParsedFile)
     return found
 
@@ -294,9 +294,9 @@ def test_the_same_violation_in_many_records_is_one_finding_with_a_count() -> Non
     record = RECORDS["error pattern"][2]
     records = [{**record, "pattern_id": f"pat-error-many-{n:03}", "success_rate": 1 + n / 1000} for n in range(1, 400)]
     data = json.dumps(records).encode()
-    kind = wanted(PATTERNS)
+    kind = kind_of(PATTERNS)
     assert kind is not None
-    found = contribution(PATTERNS, kind, RawFile(data, Stamp(1, len(data), 1, 1)))
+    found = parse_file(PATTERNS, kind, RawFile(data, Stamp(1, len(data), 1, 1)))
     assert isinstance(found, ParsedFile)
     assert len(found.patterns) == 399
     (finding,) = found.findings

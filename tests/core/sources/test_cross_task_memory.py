@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from core.records.loops import Outcome
 from core.records.reflections import MemoryTask
-from core.sources.cross_task_memory import INDEX, is_memory_file, join_memory, read_memory
+from core.sources.cross_task_memory import INDEX, join_memory, read_memory
 
 SEEN = datetime(2026, 5, 1, 12, tzinfo=UTC)
 FILE = ".aiwg/ralph/memory/tasks/t1.json"
@@ -19,13 +19,6 @@ def read(file: str, value: Any) -> tuple[MemoryTask, ...]:
     tasks, findings = read_memory(file, value, SEEN)
     assert findings == ()
     return tasks
-
-
-def test_memory_files_are_known_by_their_place() -> None:
-    assert is_memory_file(INDEX)
-    assert is_memory_file(FILE)
-    assert not is_memory_file(".aiwg/ralph/memory/tasks/t1.md")
-    assert not is_memory_file(".aiwg/ralph/tasks/t1.json")
 
 
 def test_a_task_file_tells_everything() -> None:

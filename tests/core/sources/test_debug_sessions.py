@@ -14,8 +14,8 @@ from core.project.index import Library
 from core.records.debug_sessions import DebugSession, Failure, Fix, Results
 from core.records.findings import Finding
 from core.records.patterns import UNNAMED
-from core.sources.debug_sessions import find_record, is_debug_memory, join_sessions, read_sessions, split_location
-from core.sources.sweep import Kind, wanted
+from core.sources.debug_sessions import find_record, join_sessions, read_sessions, split_location
+from core.sources.record_kinds import DEBUG_SESSIONS, kind_of
 from core.storage.decoded import Line
 from core.storage.yaml_reader import decode_yaml
 
@@ -104,8 +104,8 @@ def test_the_example_of_the_document() -> None:
     ],
 )
 def test_where_sessions_lie(name: str, expected: bool) -> None:
-    assert is_debug_memory(name) is expected
-    assert (wanted(name) is Kind.HISTORY) is expected
+    assert DEBUG_SESSIONS.matches(name) is expected
+    assert (kind_of(name) is DEBUG_SESSIONS) is expected
 
 
 def test_the_folder_of_a_loop_says_more_than_the_metadata() -> None:

@@ -14,21 +14,20 @@ from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.findings import Finding
 from core.records.loops import Outcome
 from core.sources.episodes import (
-    TRAJECTORY,
     ActionTally,
-    episode_file,
     join_attempts,
     join_tasks,
-    numbered,
-    passed_over,
-    read_episode,
+    parse_attempts,
+    parse_tasks,
+    select_attempt_folders,
+    skipped_attempt_folders,
 )
 
 FILE = ".aiwg/ralph/tasks/task-001/trajectory.json"
 
 
 def read(value: Any) -> tuple[dict[str, Attempt], tuple[Finding, ...]]:
-    _, attempts, findings = read_episode(FILE, json.loads(json.dumps(value)))
+    attempts, findings = parse_attempts(FILE, json.loads(json.dumps(value)))
     return join_attempts(attempts), findings
 
 
@@ -64,7 +63,7 @@ def test_the_folder_names_the_task_whatever_the_file_says() -> None:
 def test_of_a_long_quality_history_the_end_counts() -> None:
     history = [{"iteration": number, "quality": number / 2_000} for number in range(1, 1_501)]
     execution = {"execution": {"quality_history": history}}
-    (attempt,) = read_episode(".aiwg/ralph/tasks/task-001/attempts/001/attempt.json", execution)[1]
+    (attempt,) = parse_attempts(".aiwg/ralph/tasks/task-001/attempts/001/attempt.json", execution)[0]
     assert [attempt.quality[at].iteration for at in (0, -1)] == [501, 1_500]
 
 
@@ -79,18 +78,12 @@ def test_what_is_wrong_costs_only_itself() -> None:
     assert read([1])[1] and read({"attempts": 7})[1]
 
 
-def test_only_the_trajectory_of_a_task_is_one() -> None:
-    assert episode_file(FILE) == TRAJECTORY
-    assert not episode_file(".aiwg/ralph/tasks/trajectory.json")
-    assert not episode_file(".aiwg/ralph/tasks/a/b/trajectory.json")
-
-
 FOLDER = ".aiwg/ralph/tasks/task-001"
 
 
 def joined(*files: tuple[str, Any]) -> Attempt:
     """The one attempt that these documents tell of."""
-    told = [attempt for file, value in files for attempt in read_episode(f"{FOLDER}/{file}", value)[1]]
+    told = [attempt for file, value in files for attempt in parse_attempts(f"{FOLDER}/{file}", value)[0]]
     (attempt,) = join_attempts(told).values()
     return attempt
 
@@ -124,7 +117,7 @@ def test_the_log_of_actions_knows_best_how_many_there_are() -> None:
         b'{"timestamp":"2026-02-01T09:00:00Z","success":true}\n{"error":"exit 1"}\n{"success":fa'
     )
     assert tally is not None and findings == ()
-    trajectory = read_episode(FILE, {"attempts": [{"attempt_id": 2, "actions": 9, "errors": 4}]})[1]
+    trajectory = parse_attempts(FILE, {"attempts": [{"attempt_id": 2, "actions": 9, "errors": 4}]})[0]
     attempt = join_attempts([*trajectory, tally])["task-001.2"]
     assert (attempt.actions, attempt.errors, attempt.last_action_at) == (2, 1, datetime(2026, 2, 1, 9, tzinfo=UTC))
 
@@ -143,13 +136,13 @@ def test_a_log_read_in_two_parts_counts_as_one_read_whole(lines: list[bytes], cu
 
 def test_one_folder_counts_for_each_number() -> None:
     names = ["1", "001", "0001", "2", "0003", "00003", "1000000", "999999", "0", "x", "-1", "\u0661"]
-    assert numbered(names) == {0: "0", 1: "001", 2: "2", 3: "0003", 999_999: "999999"}
-    assert passed_over(names) == ["00003", "0001", "1", "1000000"]
+    assert select_attempt_folders(names) == {0: "0", 1: "001", 2: "2", 3: "0003", 999_999: "999999"}
+    assert skipped_attempt_folders(names) == ["00003", "0001", "1", "1000000"]
 
 
 def test_what_a_folder_says_that_does_not_count_is_not_mixed_in() -> None:
     def told(folder: str, reason: str) -> tuple[Attempt, ...]:
-        return read_episode(f".aiwg/ralph/tasks/t/attempts/{folder}/outcome.json", {"reason": reason})[1]
+        return parse_attempts(f".aiwg/ralph/tasks/t/attempts/{folder}/outcome.json", {"reason": reason})[0]
 
     ours, theirs = told("001", "ours"), told("1", "theirs")
     assert join_attempts([*theirs, *ours, *theirs])["t.1"].reason == "ours"
@@ -161,13 +154,13 @@ def test_what_a_folder_says_that_does_not_count_is_not_mixed_in() -> None:
     [("attempts/999999999/outcome.json", {}), ("trajectory.json", {"attempts": [{"attempt_id": 1_000_000}]})],
 )
 def test_an_attempt_of_an_impossible_number_is_a_finding(name: str, value: Any) -> None:
-    _, attempts, findings = read_episode(f".aiwg/ralph/tasks/t/{name}", value)
+    attempts, findings = parse_attempts(f".aiwg/ralph/tasks/t/{name}", value)
     assert (attempts, [one.code for one in findings]) == ((), ["no-attempt"])
 
 
 def test_metadata_count_before_what_only_shows_that_there_is_a_task() -> None:
     files = {"trajectory.json": {}, "metadata.json": {"description": "d", "status": "in-progress"}}
-    tasks = [task for name, value in files.items() for task in read_episode(f"{FOLDER}/{name}", value)[0]]
+    tasks = [task for name, value in files.items() for task in parse_tasks(f"{FOLDER}/{name}", value)[0]]
     for order in (tasks, tasks[::-1]):
         assert join_tasks(order) == {
             "task-001": Task(
@@ -183,6 +176,6 @@ def test_metadata_count_before_what_only_shows_that_there_is_a_task() -> None:
 def test_quality_changes_are_read_or_computed() -> None:
     history = [{"quality": 0.4, "delta": 0}, {"quality": 0.55, "delta": 0.15}, {"quality": 0.5}]
     execution = {"execution": {"quality_history": history}}
-    (attempt,) = read_episode(".aiwg/ralph/tasks/task-001/attempts/001/attempt.json", execution)[1]
+    (attempt,) = parse_attempts(".aiwg/ralph/tasks/task-001/attempts/001/attempt.json", execution)[0]
     assert [one.delta for one in attempt.quality] == [None, 0.15, -0.05]
     assert [one.change for one in attempt.quality] == ["", "+15", "-5"]

@@ -11,7 +11,8 @@ import pytest
 from core.config.paths import ProjectPaths
 from core.records.debug_sessions import Escalation
 from core.sources.escalations import join_escalations, read_escalation
-from core.sources.sweep import Kind, scan_path, wanted
+from core.sources.record_kinds import ESCALATION, kind_of
+from core.sources.sweep import scan_path
 
 FILE = ".aiwg/ralph/shared/curation/escalations/s.json"
 AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
@@ -42,8 +43,8 @@ def test_the_newest_call_holds_those_before_it() -> None:
 
 
 def test_only_regular_files_of_that_folder_are_calls(tmp_path: Path) -> None:
-    assert wanted(FILE) is Kind.ESCALATION
-    assert wanted(FILE.replace("s.json", "s.txt")) is wanted(FILE.replace("s.json", "a/s.json")) is None
+    assert kind_of(FILE) is ESCALATION
+    assert kind_of(FILE.replace("s.json", "s.txt")) is kind_of(FILE.replace("s.json", "a/s.json")) is None
     folder = (tmp_path / FILE).parent
     folder.mkdir(parents=True)
     (tmp_path / "outside.json").write_text("{}")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from core.config.settings import WatchSettings
 from core.records.loops import Liveness, LoopStatus
-from core.sources.loop_join import LoopIndex
+from core.sources.loop_join import LoopCollection
 from core.sources.loops import LoopFact
 from tests.core.sources.making import (
     EXTERNAL,
@@ -28,21 +28,21 @@ from tests.core.sources.making import (
 
 def test_a_live_process_keeps_it_running_until_it_dies() -> None:
     processes = Running({7: NOW - timedelta(hours=1)})
-    book = LoopIndex()
+    book = LoopCollection()
     (fact,) = internal("a", currentPid=7)
     book.replace(fact.file, [fact])
     assert book.join(NOW, WatchSettings(), processes) == {"a"}
-    assert book.loops["a"].liveness is Liveness.ALIVE
+    assert book.records["a"].liveness is Liveness.ALIVE
     assert book.join(NOW, WatchSettings(), processes) == frozenset()
     processes.starts.clear()
     assert book.join(NOW, WatchSettings(), processes) == frozenset()
-    assert book.join(NOW, WatchSettings(), processes, anew=True) == {"a"}
-    assert book.loops["a"].status is LoopStatus.CRASHED
+    assert book.join(NOW, WatchSettings(), processes, force_liveness=True) == {"a"}
+    assert book.records["a"].status is LoopStatus.CRASHED
 
 
 def test_a_busy_neighbour_does_not_keep_a_loop_from_being_judged() -> None:
     processes = Running({7: NOW - timedelta(hours=1)})
-    book = LoopIndex()
+    book = LoopCollection()
     (fact,) = internal("a", currentPid=7)
     book.replace(fact.file, [fact])
     book.join(NOW, WatchSettings(), processes)
@@ -51,16 +51,16 @@ def test_a_busy_neighbour_does_not_keep_a_loop_from_being_judged() -> None:
         (busy,) = internal("b", iteration=second)
         book.replace(busy.file, [busy])
         book.join(NOW + timedelta(seconds=second), WatchSettings(), processes)
-    assert book.loops["a"].status is LoopStatus.CRASHED
+    assert book.records["a"].status is LoopStatus.CRASHED
 
 
 def test_silence_makes_a_loop_stale_without_any_file_changing() -> None:
-    book = LoopIndex()
+    book = LoopCollection()
     (fact,) = internal("a")
     book.replace(fact.file, [fact])
     book.join(NOW, WatchSettings(), Running())
     assert book.join(NOW + timedelta(minutes=21), WatchSettings(), Running()) == {"a"}
-    assert book.loops["a"].liveness is Liveness.STALE
+    assert book.records["a"].liveness is Liveness.STALE
 
 
 def test_an_id_in_both_trees_is_two_rows() -> None:
@@ -73,23 +73,23 @@ def test_a_uuid_may_be_the_id_of_an_internal_loop() -> None:
 
 
 def test_a_change_touches_only_its_own_row() -> None:
-    book = LoopIndex()
+    book = LoopCollection()
     for loop_id in ("a", "b"):
         (fact,) = internal(loop_id)
         book.replace(fact.file, [fact])
     entries = [{"loop_id": "a", "iteration": 1}, {"loop_id": "b", "iteration": 1}]
     book.replace(f"{INTERNAL}/registry.json", registry(*entries))
     assert book.join(NOW, WatchSettings(), Running()) == {"a", "b"}
-    before = book.loops["b"]
+    before = book.records["b"]
     book.replace(f"{INTERNAL}/registry.json", registry({"loop_id": "a", "owner": "me"}, entries[1]))
     assert book.join(NOW, WatchSettings(), Running()) == {"a"}
-    assert book.loops["b"] == before
+    assert book.records["b"] == before
     book.replace(f"{INTERNAL}/loops/b/state.json", ())
     assert book.join(NOW, WatchSettings(), Running()) == {"b"}
-    assert book.loops["b"].badges == ("registered-only",)
+    assert book.records["b"].badges == ("registered-only",)
     book.replace(f"{INTERNAL}/registry.json", ())
     assert book.join(NOW, WatchSettings(), Running()) == {"a", "b"}
-    assert set(book.loops) == {"a"}
+    assert set(book.records) == {"a"}
 
 
 KEPT = st.sampled_from(["a", "b", UUID])
@@ -119,11 +119,11 @@ def test_any_facts_join_to_rows_in_any_order_and_step_by_step(told: list[tuple[L
     by_file = {part[0].file: part for part in told if part}
     whole = joined(*by_file.values())
     assert whole == joined(*reversed(by_file.values()))
-    book = LoopIndex()
+    book = LoopCollection()
     for file, part in by_file.items():
         book.replace(file, part)
         book.join(NOW, WatchSettings(), Running())
-    assert book.loops == whole
+    assert book.records == whole
     files = {file for loop in whole.values() for file in loop.files}
     assert files >= {fact.file for part in by_file.values() for fact in part if fact.directory}
     for loop in whole.values():

@@ -7,7 +7,7 @@ import pytest
 
 from core.config.settings import WatchSettings
 from core.records.loops import Liveness, LoopStatus
-from core.sources.loop_join import LoopIndex
+from core.sources.loop_join import LoopCollection
 from core.sources.loops import LoopFact, directory_fact, read_crash_log
 from tests.core.sources.making import (
     EXTERNAL,
@@ -71,12 +71,12 @@ def test_an_external_loop_unknown_to_its_registry_is_an_orphan() -> None:
 
 
 def test_a_loop_directory_without_readable_state_is_a_row_and_a_finding() -> None:
-    book = LoopIndex()
+    book = LoopCollection()
     fact = directory_fact(f"{INTERNAL}/loops/a/", NOW)
     assert fact is not None
     book.replace(fact.file, [fact])
     book.join(NOW, WatchSettings(), Running())
-    loop = book.loops["a"]
+    loop = book.records["a"]
     assert (loop.status, loop.sources, loop.liveness) == (LoopStatus.UNKNOWN, ("loops",), Liveness.UNKNOWN)
     (finding,) = book.findings
     assert (finding.code, finding.file) == ("no-state", f"{INTERNAL}/loops/a")
@@ -130,12 +130,12 @@ def test_an_archived_loop_that_says_running_has_ended() -> None:
 
 
 def test_times_to_come_are_findings_and_no_sign_of_life() -> None:
-    book = LoopIndex()
+    book = LoopCollection()
     (fact,) = internal("a", lastUpdate="2030-01-01T00:00:00Z", iterations=[{"timestamp": ago(hours=2)}])
     book.replace(fact.file, [fact])
     book.join(NOW, WatchSettings(), Running())
     assert [finding.code for finding in book.findings] == ["future-time"]
-    assert book.loops["a"].last_activity is None
+    assert book.records["a"].last_activity is None
 
 
 def test_two_runs_with_one_id_are_two_rows_and_a_copy_is_one() -> None:

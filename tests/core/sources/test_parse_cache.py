@@ -33,7 +33,7 @@ SAID = ParsedFile(
             recorded_counts=RecordedCounts(rate=0.5, uses=3),
         ),
     ),
-    facts=(LoopFact(source="loops", file="f", status=LoopStatus.LIMIT, iterations=(Iteration(number=1, at=AT),)),),
+    loops=(LoopFact(source="loops", file="f", status=LoopStatus.LIMIT, iterations=(Iteration(number=1, at=AT),)),),
     reflections=(Reflection(id="r", shape="hook", file="f", at=AT, actions=("x",)),),
     events=(Event(id="e", at=AT, kind="applied", success=False),),
     findings=(Finding("f", "/0", Severity.INFO, "code", "message"),),

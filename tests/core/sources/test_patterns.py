@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from core.records.patterns import IterationRange, Pattern, PatternType, RecordedCounts, SourceLoop
 from core.records.times import parse_time
-from core.sources.patterns import PatternFile, Records, read_patterns
-from core.sources.record_index import PatternIndex
+from core.sources.patterns import CachedPatterns, PatternFile, read_patterns
+from core.sources.record_collections import PatternCollection
 
 SHARED = Path(__file__).parents[2] / "trees/spec-examples/.aiwg/ralph/shared/patterns"
 FILE = ".aiwg/ralph/shared/patterns/error-patterns.json"
@@ -150,7 +150,7 @@ class TestShapes:
         assert found.problem is None
 
     def test_what_did_not_change_is_not_read_again(self) -> None:
-        known: Records = {}
+        known: CachedPatterns = {}
         before = read_patterns(FILE, json.dumps([ERROR, ANTI]).encode(), known=known).patterns
         data = json.dumps([{"note": 1}, ANTI, {**ERROR, "usage_count": 2}]).encode()
         after = read_patterns(FILE, data, known=known)
@@ -331,8 +331,8 @@ class TestRecords:
 
 
 class TestMirrors:
-    def book(self, **files: list[Pattern]) -> PatternIndex:
-        book = PatternIndex()
+    def book(self, **files: list[Pattern]) -> PatternCollection:
+        book = PatternCollection()
         for file, patterns in files.items():
             book.replace(file, patterns)
         book.join()
@@ -342,7 +342,7 @@ class TestMirrors:
         registered = list(read([ERROR], "shared").patterns)
         copy = list(read([{**ERROR, "usage_count": 99}], "memory", "memory").patterns)
         for files in ({"shared": registered, "memory": copy}, {"memory": copy, "shared": registered}):
-            (pattern,) = self.book(**files).patterns.values()
+            (pattern,) = self.book(**files).records.values()
             assert pattern.recorded_counts.uses is None
             assert [(mirror.file, mirror.differs) for mirror in pattern.copies] == [("memory", True)]
 
@@ -351,18 +351,18 @@ class TestMirrors:
             shared=list(read([ERROR], "shared").patterns),
             memory=list(read([ERROR], "memory", "memory").patterns),
         )
-        assert not book.patterns["pat-error-null-check-001"].copies[0].differs
+        assert not book.records["pat-error-null-check-001"].copies[0].differs
 
     def test_what_is_only_elsewhere_is_a_pattern_that_says_so(self) -> None:
         book = self.book(memory=list(read([ERROR], "memory", "memory").patterns))
-        assert book.patterns["pat-error-null-check-001"].copy_folder == "memory"
+        assert book.records["pat-error-null-check-001"].copy_folder == "memory"
 
     def test_of_two_records_in_the_registry_the_first_counts(self) -> None:
         book = self.book(
             shared=list(read([{**ERROR, "usage_count": 1}, {**ERROR, "usage_count": 2}], "shared").patterns)
         )
-        assert book.patterns["pat-error-null-check-001"].recorded_counts.uses == 1
-        (finding,) = book.findings()
+        assert book.records["pat-error-null-check-001"].recorded_counts.uses == 1
+        (finding,) = book.findings
         assert (finding.code, finding.pointer) == ("duplicate-id", "/1")
 
     def test_a_mirror_takes_over_when_the_record_goes(self) -> None:
@@ -372,24 +372,24 @@ class TestMirrors:
         )
         book.replace("shared", [])
         assert book.join() == {"pat-error-null-check-001"}
-        assert book.patterns["pat-error-null-check-001"].copy_folder == "memory"
+        assert book.records["pat-error-null-check-001"].copy_folder == "memory"
         book.replace("memory", [])
         assert book.join() == {"pat-error-null-check-001"}
-        assert book.patterns == {}
+        assert book.records == {}
 
     def test_a_reference_to_no_pattern_is_told_while_it_lasts(self) -> None:
         anti = {**ANTI, "better_alternative": {"success_pattern_id": SUCCESS["pattern_id"]}}
         book = self.book(shared=list(read([anti], "shared").patterns))
-        assert [(finding.code, finding.severity) for finding in book.findings()] == [("orphan-reference", "info")]
+        assert [(finding.code, finding.severity) for finding in book.findings] == [("orphan-reference", "info")]
         book.replace("other", read([SUCCESS], "other").patterns)
         book.join()
-        assert list(book.findings()) == []
+        assert list(book.findings) == []
         book.replace("other", [])
         book.join()
-        assert [finding.pointer for finding in book.findings()] == ["/0"]
+        assert [finding.pointer for finding in book.findings] == ["/0"]
         book.replace("shared", [])
         book.join()
-        assert list(book.findings()) == []
+        assert list(book.findings) == []
 
     def test_only_what_changed_is_told(self) -> None:
         book = self.book(shared=list(read(ALL, "shared").patterns))

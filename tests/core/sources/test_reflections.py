@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from core.records.loops import Outcome
 from core.records.reflections import NOTHING_LEARNED, Reflection
-from core.sources.reflections import join_reflections, read_reflections, reflection_key, reflection_shape
+from core.sources.record_kinds import kind_of
+from core.sources.reflection_join import join_reflections, reflection_key
+from core.sources.reflections import read_reflections
 from core.storage.decoded import Line
 
 SEEN = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -49,7 +51,8 @@ def at(minutes: float = 0) -> str:
 
 @pytest.mark.parametrize(("file", "shape"), SHAPES.items())
 def test_shapes_are_known_by_their_place(file: str, shape: str) -> None:
-    assert reflection_shape(file) == shape
+    kind = kind_of(file)
+    assert kind is not None and kind.shape == shape
 
 
 @pytest.mark.parametrize(
@@ -64,7 +67,8 @@ def test_shapes_are_known_by_their_place(file: str, shape: str) -> None:
     ],
 )
 def test_other_files_hold_no_reflections(file: str) -> None:
-    assert reflection_shape(file) == ""
+    kind = kind_of(file)
+    assert kind is None or not kind.shape
 
 
 def test_a_managed_reflection_tells_its_kind_and_effect() -> None:

@@ -9,12 +9,18 @@ from pathlib import Path
 import pytest
 
 from core.config.paths import ProjectPaths
-from core.sources.cross_task_memory import is_memory_file
-from core.sources.debug_sessions import is_debug_memory
-from core.sources.episodes import episode_file
-from core.sources.path_kinds import loop_source
-from core.sources.reflections import reflection_shape
-from core.sources.sweep import Kind, can_hold, scan, scan_path, wanted
+from core.sources.record_kinds import (
+    DEBUG_SESSIONS,
+    EVENTS,
+    FOLDER,
+    LEDGER,
+    METRICS,
+    PATTERN_COPIES,
+    PATTERNS,
+    RecordKind,
+    kind_of,
+)
+from core.sources.sweep import can_contain_records, scan, scan_path
 from core.storage.decoded import Problem
 
 TREES = Path(__file__).parents[2] / "trees"
@@ -32,22 +38,20 @@ def make(project: Path, *names: str) -> ProjectPaths:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        (".aiwg/ralph/shared/patterns/error-patterns.json", Kind.PATTERNS),
-        (".aiwg/ralph/shared/patterns/anything.jsonl", Kind.PATTERNS),
-        (".aiwg/ralph/shared/patterns/effectiveness-metrics.json", Kind.METRICS),
+        (".aiwg/ralph/shared/patterns/error-patterns.json", PATTERNS),
+        (".aiwg/ralph/shared/patterns/anything.jsonl", PATTERNS),
+        (".aiwg/ralph/shared/patterns/effectiveness-metrics.json", METRICS),
         (".aiwg/ralph/shared/patterns/archive/2026-01-patterns.json", None),
         (".aiwg/ralph/shared/archive/2026-01-patterns.json", None),
-        (".aiwg/ralph/memory/patterns/error-patterns.json", Kind.MIRROR),
-        (".aiwg/ralph/memory/patterns-index.json", Kind.MIRROR),
-        (".aiwg/ralph/debug-memory/patterns/learned-patterns.yaml", Kind.MIRROR),
-        (".aiwg/ralph/reflections/patterns/x.yaml", Kind.MIRROR),
-        (".aiwg/ralph/shared/curation/ledger.jsonl", Kind.LEDGER),
-        (".aiwg/ralph/shared/curation/events.jsonl", Kind.EVENTS),
-        (".aiwg/ralph/debug-memory/sessions/session-1.yaml", Kind.HISTORY),
-        (f"{LOOP}/debug-memory/sessions/1.json", Kind.HISTORY),
-        (f"{LOOP}/state.json", Kind.HISTORY),
-        (f"{LOOP}/crash.log", Kind.HISTORY),
-        (f"{LOOP}/", Kind.DIRECTORY),
+        (".aiwg/ralph/memory/patterns/error-patterns.json", PATTERN_COPIES),
+        (".aiwg/ralph/memory/patterns-index.json", PATTERN_COPIES),
+        (".aiwg/ralph/debug-memory/patterns/learned-patterns.yaml", PATTERN_COPIES),
+        (".aiwg/ralph/reflections/patterns/x.yaml", PATTERN_COPIES),
+        (".aiwg/ralph/shared/curation/ledger.jsonl", LEDGER),
+        (".aiwg/ralph/shared/curation/events.jsonl", EVENTS),
+        (".aiwg/ralph/debug-memory/sessions/session-1.yaml", DEBUG_SESSIONS),
+        (f"{LOOP}/debug-memory/sessions/1.json", DEBUG_SESSIONS),
+        (f"{LOOP}/", FOLDER),
         (f"{LOOP}/iterations/iteration-1.json", None),
         (f"{LOOP}/iterations/iteration-001/state.json", None),
         (f"{LOOP}/state.json.tmp", None),
@@ -60,24 +64,8 @@ def make(project: Path, *names: str) -> ProjectPaths:
         ("src/state.json", None),
     ],
 )
-def test_what_is_wanted(name: str, kind: Kind | None) -> None:
-    assert wanted(name) is kind
-
-
-@pytest.mark.parametrize("tree", ["upstream", "spec-examples"])
-def test_the_sweep_finds_what_the_readers_want(tree: str) -> None:
-    paths = ProjectPaths(TREES / tree)
-    found = {name for name in scan(paths) if wanted(name) in (Kind.HISTORY, Kind.ACTIONS)}
-    every = {paths.relative(file) for file in paths.aiwg.rglob("*") if file.is_file()}
-    assert found == {
-        name
-        for name in every
-        if loop_source(name)
-        or reflection_shape(name)
-        or is_memory_file(name)
-        or episode_file(name)
-        or is_debug_memory(name)
-    }
+def test_what_is_wanted(name: str, kind: RecordKind | None) -> None:
+    assert kind_of(name) is kind
 
 
 def test_every_loop_folder_is_found_even_if_nothing_is_in_it(tmp_path: Path) -> None:
@@ -138,12 +126,12 @@ def test_one_path_finds_what_the_sweep_finds_there(tmp_path: Path) -> None:
     assert scan_path(paths, f"{LOOP}/../../registry.json") == {}
 
 
-def test_only_folders_that_matter_can_hold_something() -> None:
-    assert can_hold(".aiwg")
-    assert can_hold(LOOP)
-    assert not can_hold(f"{LOOP}/iterations")
-    assert not can_hold(f"{LOOP}/state.json.tmp")
-    assert not can_hold("src")
+def test_only_folders_that_matter_can_contain_records_something() -> None:
+    assert can_contain_records(".aiwg")
+    assert can_contain_records(LOOP)
+    assert not can_contain_records(f"{LOOP}/iterations")
+    assert not can_contain_records(f"{LOOP}/state.json.tmp")
+    assert not can_contain_records("src")
 
 
 @pytest.mark.parametrize("id", ["analysis", "results", "node_modules", "notes.md", "v1.json"])
@@ -152,14 +140,14 @@ def test_an_id_may_be_the_word_for_a_folder_or_end_like_a_file(tmp_path: Path, i
         f".aiwg/ralph/tasks/{id}/metadata.json",
         f".aiwg/ralph/tasks/{id}/attempts/001/attempt.json",
         f".aiwg/ralph/loops/{id}/state.json",
-        f".aiwg/ralph-external/archive/{id}/state.json",
+        f".aiwg/ralph-external/archive/{id}/session-state.json",
     ]
     paths = make(tmp_path, *files, f".aiwg/ralph/tasks/{id}/attempts/001/results/state.json")
     found = scan(paths)
     assert [name for name in sorted(found) if not name.endswith("/")] == sorted(files)
-    assert can_hold(f".aiwg/ralph/tasks/{id}")
+    assert can_contain_records(f".aiwg/ralph/tasks/{id}")
     assert set(scan_path(paths, f".aiwg/ralph/tasks/{id}")) == set(files[:2])
-    assert not can_hold(f".aiwg/ralph/tasks/{id}/analysis")
+    assert not can_contain_records(f".aiwg/ralph/tasks/{id}/analysis")
 
 
 def test_a_folder_that_cannot_be_read_is_told_and_the_others_are_found(

@@ -51,7 +51,7 @@ async def test_one_steps_through_what_was_done_and_why(sample: Path, home: Path)
             shown = text(user)
             assert action.tool in shown
             assert " ".join(action.reasoning.split())[:60] in shown
-            assert ("✗ failed" if action.went_wrong else "✓ succeeded") in shown
+            assert ("✗ failed" if action.has_failed else "✓ succeeded") in shown
             if action.expected:
                 assert " ".join(action.expected.split())[:60] in shown
             await user.sees(f"{position + 1} of {len(known.actions)} actions", f"iteration {action.iteration}")

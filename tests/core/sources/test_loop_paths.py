@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.sources.path_kinds import (
+from core.sources.loop_paths import (
     ANALYTICS,
     ARCHIVE,
     BEST_OUTPUT,
@@ -18,8 +18,8 @@ from core.sources.path_kinds import (
     REGISTRY,
     loop_directory,
     loop_home,
-    loop_source,
 )
+from core.sources.record_kinds import loop_source
 
 STATE = ".aiwg/ralph/loops/ralph-a-00000001/state.json"
 FILES = {

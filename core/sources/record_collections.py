@@ -1,0 +1,296 @@
+"""Collections of records by ID, updated incrementally from the records of each file.
+
+A collection joins the records of all files to one record per ID, and after a change joins only the affected IDs again.
+That of loops is `core.sources.loop_join.LoopCollection`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter
+from typing import Generic, Protocol, TypeVar
+
+from msgspec.structs import replace
+
+from core.base.text import visible_line
+from core.records.findings import Finding, Severity
+from core.records.patterns import Pattern, PatternCopy
+from core.records.reflections import Reflection
+from core.sources.reflection_join import join_group, reflection_key
+
+
+class _HasId(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+_Record = TypeVar("_Record", bound=_HasId)
+_file = attrgetter("file")
+
+
+class RecordCollection(Generic[_Record]):
+    """Records of one collection.
+
+    Args:
+        join: Joins all records of some IDs to one record per ID; files come in the order of their names.
+
+    Attributes:
+        records: By ID, as of the last `join`; a new mapping after each change.
+    """
+
+    def __init__(self, join: Callable[[Iterable[_Record]], dict[str, _Record]]) -> None:
+        self.records: dict[str, _Record] = {}
+        self._join_records = join
+        self._files: dict[str, Sequence[_Record]] = {}
+        self._files_of: dict[str, set[str]] = defaultdict(set)
+        self._touched: set[str] = set()
+
+    def replace(self, file: str, records: Sequence[_Record]) -> None:
+        """Replace all records of `file`."""
+        for record in self._files.pop(file, ()):
+            self._files_of[record.id].discard(file)
+            self._touched.add(record.id)
+        if records:
+            self._files[file] = records
+        for record in records:
+            self._files_of[record.id].add(file)
+            self._touched.add(record.id)
+
+    def join(self) -> frozenset[str]:
+        """Update `records`; returns the IDs that were added, changed or removed."""
+        if not self._touched:
+            return frozenset()
+        touched, self._touched = self._touched, set()
+        files = sorted({file for id in touched for file in self._files_of[id]})
+        after = self._join_records(record for file in files for record in self._files[file] if record.id in touched)
+        changed = frozenset(id for id in touched if self.records.get(id) != after.get(id))
+        if changed:
+            self.records = {id: record for id, record in self.records.items() if id not in touched} | after
+        return changed
+
+
+class PatternCollection:
+    """Patterns; records in `shared/patterns` take precedence over copies elsewhere.
+
+    Attributes:
+        records: By ID, as of the last `join`; a new mapping after each change.
+    """
+
+    def __init__(self) -> None:
+        self.records: dict[str, Pattern] = {}
+        self._duplicates: dict[str, tuple[Finding, ...]] = {}
+        self._dangling: dict[str, tuple[Finding, ...]] = {}
+        self._referrers: dict[str, set[str]] = defaultdict(set)
+        self._files: dict[str, tuple[Pattern, ...]] = {}
+        self._copies: dict[str, tuple[Pattern, ...]] = {}
+        self._touched: dict[str, None] = {}
+
+    def replace(self, file: str, patterns: Sequence[Pattern]) -> None:
+        """Replace all patterns of `file`."""
+        before = self._files.pop(file, ())
+        if patterns:
+            self._files[file] = tuple(patterns)
+        if not before and not any(pattern.id in self._copies for pattern in patterns):
+            # First read of a file, the common case while loading: there is nothing to remove.
+            changed = dict.fromkeys(pattern.id for pattern in patterns)
+            if len(changed) == len(patterns):
+                self._copies.update((pattern.id, (pattern,)) for pattern in patterns)
+                self._touched |= changed
+                return
+        # Unchanged records are identical objects: comparing 100,000 of them by value would be slow.
+        same = set(map(id, before)) & set(map(id, patterns))
+        old = _by_id(pattern for pattern in before if id(pattern) not in same)
+        new = _by_id(pattern for pattern in patterns if id(pattern) not in same)
+        for pattern_id in {**old, **new}:
+            others = (copy for copy in self._copies.get(pattern_id, ()) if copy.file != file or id(copy) in same)
+            copies = tuple(sorted((*others, *new.get(pattern_id, ())), key=_precedence))
+            if copies:
+                self._copies[pattern_id] = copies
+            else:
+                del self._copies[pattern_id]
+            if old.get(pattern_id) != new.get(pattern_id):
+                self._touched[pattern_id] = None
+
+    def join(self) -> frozenset[str]:
+        """Update `records`; returns the IDs that were added, changed or removed."""
+        if not self._touched:
+            return frozenset()
+        changed = set()
+        added_or_removed = set()
+        patterns = dict(self.records)
+        for pattern_id in self._touched:
+            copies = self._copies.get(pattern_id, ())
+            _set_findings(self._duplicates, pattern_id, _duplicate_findings(copies))
+            before, after = patterns.get(pattern_id), join_copies(copies)
+            if before == after:
+                continue
+            changed.add(pattern_id)
+            if before is None or after is None:
+                added_or_removed.add(pattern_id)
+            if after is not None:
+                patterns[pattern_id] = after
+            else:
+                del patterns[pattern_id]
+            for target in _references(before):
+                self._referrers[target].discard(pattern_id)
+            for target in _references(after):
+                self._referrers[target].add(pattern_id)
+        self._touched.clear()
+        if changed:
+            self.records = patterns
+            for pattern_id in changed.union(*(self._referrers.get(target, ()) for target in added_or_removed)):
+                _set_findings(self._dangling, pattern_id, _dangling_findings(patterns.get(pattern_id), patterns))
+        return frozenset(changed)
+
+    def copies(self, pattern_id: str) -> tuple[Pattern, ...]:
+        """All records with an ID, the one with precedence first."""
+        return self._copies.get(pattern_id, ())
+
+    @property
+    def findings(self) -> Iterator[Finding]:
+        """Findings across files: duplicate IDs and references to unknown patterns."""
+        return chain.from_iterable(chain(self._duplicates.values(), self._dangling.values()))
+
+
+def _set_findings(findings: dict[str, tuple[Finding, ...]], pattern_id: str, found: tuple[Finding, ...]) -> None:
+    if found:
+        findings[pattern_id] = found
+    else:
+        findings.pop(pattern_id, None)
+
+
+def _duplicate_findings(copies: Sequence[Pattern]) -> tuple[Finding, ...]:
+    """A finding for each record in the registry after the first one with its ID."""
+    registered = [copy for copy in copies if not copy.copy_folder]
+    first = f"{registered[0].pointer} of {registered[0].file}" if registered else ""
+    return tuple(
+        Finding(
+            copy.file,
+            copy.pointer,
+            Severity.WARNING,
+            "duplicate-id",
+            f"'{visible_line(copy.id, 80)}' is also at {first}; that record counts",
+        )
+        for copy in registered[1:]
+    )
+
+
+def _references(pattern: Pattern | None) -> set[str]:
+    """IDs of the other patterns that a pattern names."""
+    return {*pattern.related, pattern.better_pattern_id} - {""} if pattern is not None else set()
+
+
+def _dangling_findings(pattern: Pattern | None, patterns: Mapping[str, Pattern]) -> tuple[Finding, ...]:
+    if pattern is None:
+        return ()
+    return tuple(
+        Finding(
+            pattern.file,
+            pattern.pointer,
+            Severity.INFO,
+            "orphan-reference",
+            f"names '{visible_line(target, 80)}', which is not a pattern of this project",
+        )
+        for target in sorted(_references(pattern))
+        if target not in patterns
+    )
+
+
+def _by_id(patterns: Iterable[Pattern]) -> dict[str, list[Pattern]]:
+    grouped: dict[str, list[Pattern]] = defaultdict(list)
+    for pattern in patterns:
+        grouped[pattern.id].append(pattern)
+    return grouped
+
+
+def _precedence(pattern: Pattern) -> tuple[bool, str, list[tuple[int, str]]]:
+    """Sort key: the registry before copies, then by file and place."""
+    place = [(int(part), "") if part.isdecimal() else (-1, part) for part in pattern.pointer.split("/")]
+    return (bool(pattern.copy_folder), pattern.file, place)
+
+
+def join_copies(copies: Sequence[Pattern]) -> Pattern | None:
+    """The record with precedence, listing the others as its copies; None without any."""
+    if len(copies) < 2:
+        return copies[0] if copies else None
+    first, *others = sorted(copies, key=_precedence)
+    found = (PatternCopy(file=copy.file, pointer=copy.pointer, differs=_differs(first, copy)) for copy in others)
+    return replace(first, copies=tuple(found))
+
+
+def _differs(first: Pattern, copy: Pattern) -> bool:
+    """Whether two records differ in more than their place."""
+    return first != replace(copy, file=first.file, pointer=first.pointer, copy_folder=first.copy_folder)
+
+
+class ReflectionCollection:
+    """Reflections, with the copies of each joined to one.
+
+    Attributes:
+        records: By ID, newest first, as of the last `join`; a new mapping after each change.
+    """
+
+    def __init__(self) -> None:
+        self.records: dict[str, Reflection] = {}
+        self._files: dict[str, tuple[Reflection, ...]] = {}
+        self._groups: dict[str, list[Reflection]] = {}
+        self._joined: dict[str, tuple[Reflection, ...]] = {}
+        self._order: list[tuple[float, str]] = []
+        self._touched: dict[str, None] = {}
+        self._aliases: Mapping[str, str] = {}
+
+    def replace(self, file: str, reflections: Sequence[Reflection]) -> None:
+        """Replace all reflections of `file`."""
+        before = self._files.pop(file, ())
+        if reflections:
+            self._files[file] = tuple(reflections)
+        if before == tuple(reflections):
+            return
+        for key in {reflection_key(reflection) for reflection in before}:
+            self._groups[key] = [reflection for reflection in self._groups[key] if reflection.file != file]
+            self._touched[key] = None
+        for reflection in reflections:
+            key = reflection_key(reflection)
+            self._groups.setdefault(key, []).append(reflection)
+            self._touched[key] = None
+
+    def join(self, aliases: Mapping[str, str]) -> frozenset[str]:
+        """Update `records`; returns the IDs that were added, changed or removed.
+
+        Args:
+            aliases: Other IDs of loops, each with the ID of the loop.
+        """
+        if aliases != self._aliases:
+            self._aliases = dict(aliases)
+            self._touched = dict.fromkeys((*self._groups, *self._joined))
+        if not self._touched:
+            return frozenset()
+        changed: dict[str, None] = {}  # not a set: iterating in insertion order is twice as fast
+        records = dict(self.records)
+        for key in self._touched:
+            before = {reflection.id: reflection for reflection in self._joined.pop(key, ())}
+            group = sorted(self._groups.pop(key, ()), key=_file)
+            if group:
+                self._groups[key] = group
+                self._joined[key] = join_group(key, group, self._aliases)
+                for reflection in self._joined[key]:
+                    if before.pop(reflection.id, None) != reflection:
+                        records[reflection.id] = reflection
+                        changed[reflection.id] = None
+            for reflection_id in before:
+                del records[reflection_id]
+                changed[reflection_id] = None
+        self._touched.clear()
+        if changed:
+            unchanged = (entry for entry in self._order if entry[1] not in changed)
+            self._order = sorted([*unchanged, *(_newest_first(records[id]) for id in changed if id in records)])
+            self.records = {id: records[id] for _, id in self._order}
+        return frozenset(changed)
+
+
+def _newest_first(reflection: Reflection) -> tuple[float, str]:
+    """Sort key; reflections without a time come last."""
+    return (-reflection.at.timestamp() if reflection.at else math.inf, reflection.id)
