@@ -90,7 +90,7 @@ def test_the_load_shows_what_it_has_now_and_then(paths: ProjectPaths, clock: Clo
 
 def test_what_is_read_last_counts_in_the_scores_like_the_rest(paths: ProjectPaths, clock: Clock) -> None:
     loop_id = next(iter(open_deck(paths, clock).view.snapshot.loops))
-    task = paths.tasks / "memory"  # read after the lists are shown, as everything in a folder of this name
+    task = paths.tasks / "memory"  # tasks are read after the lists are shown
     task.mkdir()
     (task / "metadata.json").write_text(json.dumps({"description": "x", "status": "running", "loop_id": loop_id}))
     used = {"id": "1", "at": "2026-11-21T20:00:00Z", "kind": "applied", "pattern_id": PLAIN, "loop_id": "memory"}
