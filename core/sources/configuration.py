@@ -12,7 +12,7 @@ from itertools import islice
 from operator import attrgetter
 from pathlib import PurePosixPath
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar, get_origin
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,8 +20,9 @@ from msgspec.structs import replace
 from core.base.errors import BadInput
 from core.base.text import visible_line
 from core.base.validation import format_value
+from core.config.declaration import declared
 from core.config.paths import ProjectPaths
-from core.config.settings import Settings
+from core.config.settings import DEFAULTS, GROUPS, SETTINGS, Settings
 from core.records.findings import Finding, Severity
 from core.sources import normalize
 from core.sources.fields import Fields, document
@@ -51,17 +52,8 @@ _MAX_KEYS: Final = 1000
 """Keys of one object that are looked at; a configuration has a few dozen."""
 _MAX_PROBLEMS: Final = 20
 
-_DEFAULTS: Final = Settings()
-_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
-    name: group.__struct_fields__
-    for name in Settings.__struct_fields__
-    if isinstance(group := getattr(_DEFAULTS, name), Struct)
-}
-_ALONE: Final = tuple(name for name in Settings.__struct_fields__ if name not in _GROUPS)
-_NAMES: Final = (*(f"{group}.{field}" for group, fields in _GROUPS.items() for field in fields), *_ALONE)
 
-
-class Setting(NamedTuple):
+class SettingValue(NamedTuple):
     """One setting as it holds.
 
     Attributes:
@@ -85,9 +77,9 @@ class Configuration(Struct, frozen=True, kw_only=True):
         findings: What the files say that is not taken.
     """
 
-    settings: Settings = _DEFAULTS
+    settings: Settings = DEFAULTS
     file: str = ""
-    sources: Mapping[str, str] = MappingProxyType(dict.fromkeys(_NAMES, DEFAULT))
+    sources: Mapping[str, str] = MappingProxyType(dict.fromkeys(SETTINGS, DEFAULT))
     findings: tuple[Finding, ...] = ()
 
     @classmethod
@@ -101,7 +93,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
         for other in others:
             other.add("unused-settings", f"not used, since {chosen.file} has settings too", other.pointer)
         settings, found = _settings(chosen)
-        sources = {name: found.get(name, DEFAULT) for name in _NAMES}
+        sources = {name: found.get(name, DEFAULT) for name in SETTINGS}
         if sources[_MIN_USES] == DEFAULT != sources[_EVALUATED]:
             least = settings.extraction.min_usage_count_for_evaluation
             settings = replace(settings, pruning=replace(settings.pruning, min_usage_count=least))
@@ -118,12 +110,12 @@ class Configuration(Struct, frozen=True, kw_only=True):
         for other in others:
             other.add("unused-settings", f"not used, since {chosen.file} has a pruning policy too", other.pointer)
         policy, sources = self.settings.pruning, dict(self.sources)
-        for field in _GROUPS["pruning"]:
+        for field in declared(GROUPS["pruning"]):
             name = f"pruning.{field}"
             if sources[name] in (DEFAULT, sources[_EVALUATED]):
                 policy = _put(policy, chosen, field, name, sources)
         _check_archive(chosen)
-        _tell_unknown(chosen, (*_GROUPS["pruning"], *_ARCHIVE))
+        _tell_unknown(chosen, (*declared(GROUPS["pruning"]), *_ARCHIVE))
         settings = replace(self.settings, pruning=policy)
         return replace(self, settings=settings, sources=sources, findings=(*self.findings, *findings))
 
@@ -133,9 +125,11 @@ class Configuration(Struct, frozen=True, kw_only=True):
         faulty = {found.file for found in self.findings if found.severity is Severity.ERROR}
         return tuple(file for file in PLACES if file in faulty and file != self.file)
 
-    def listed(self) -> tuple[Setting, ...]:
+    def listed(self) -> tuple[SettingValue, ...]:
         """Every setting, group by group."""
-        return tuple(Setting(name, attrgetter(name)(self.settings), source) for name, source in self.sources.items())
+        return tuple(
+            SettingValue(name, attrgetter(name)(self.settings), source) for name, source in self.sources.items()
+        )
 
 
 def _section(paths: ProjectPaths, file: str, findings: list[Finding]) -> Fields | None:
@@ -174,11 +168,13 @@ def _tell_misspelt(fields: Fields) -> None:
 
 def _settings(section: Fields) -> tuple[Settings, dict[str, str]]:
     """The settings that a section makes of the defaults, and the source of each that it sets."""
-    settings = _DEFAULTS
+    settings = DEFAULTS
     sources: dict[str, str] = {}
-    for name in _ALONE:
+    alone = declared(Settings)
+    for name in alone:
         settings = _put(settings, section, name, name, sources)
-    for name, known in _GROUPS.items():
+    for name, kind in GROUPS.items():
+        known: tuple[str, ...] = tuple(declared(kind))
         fields = section.inside(name)
         if fields is None:
             continue
@@ -190,7 +186,7 @@ def _settings(section: Fields) -> tuple[Settings, dict[str, str]]:
             _check_archive(fields)
             known = (*known, *_ARCHIVE)
         _tell_unknown(fields, known)
-    _tell_unknown(section, (*_GROUPS, *_ALONE))
+    _tell_unknown(section, (*GROUPS, *alone))
     return settings, sources
 
 
@@ -200,7 +196,7 @@ def _put(group: _S, fields: Fields, field: str, name: str, sources: dict[str, st
     if given is None:
         return group
     try:
-        changed = replace(group, **{field: _read(given, getattr(group, field))})
+        changed = replace(group, **{field: _read(given, SETTINGS[name].kind)})
     except BadInput as error:
         fields.add("bad-value", f"{error}; the default holds", fields.place(field), Severity.ERROR)
         return group
@@ -208,17 +204,17 @@ def _put(group: _S, fields: Fields, field: str, name: str, sources: dict[str, st
     return changed
 
 
-def _read(given: Any, default: Any) -> Any:
-    """What YAML gives, as a value of the type of `default`; unchanged where it is none, for the check to name."""
+def _read(given: Any, kind: Any) -> Any:
+    """Convert a YAML value to the type of a setting; unchanged where that fails, for the check to name it."""
     read: Any = None
-    if isinstance(default, bool):
+    if kind is bool:
         read = normalize.flag(given)
-    elif isinstance(default, int):
+    elif kind is int:
         read = normalize.count(given)
-    elif isinstance(default, float):
+    elif kind is float:
         read = normalize.number(given)
-    elif isinstance(default, tuple) and isinstance(given, list):
-        read = tuple(_read(item, 0.0) for item in given)
+    elif get_origin(kind) is tuple and isinstance(given, list):
+        read = tuple(_read(item, float) for item in given)
     return given if read is None else read
 
 
@@ -236,7 +232,7 @@ def _check_archive(fields: Fields) -> None:
 
 def _tell_unknown(fields: Fields, known: Iterable[str]) -> None:
     """Tell of keys that are none of `known`, with the nearest one, wherever that belongs."""
-    nearest = {field: f"{group}.{field}" for group, names in _GROUPS.items() for field in names}
+    nearest = {setting.field: name for name, setting in SETTINGS.items()}
     nearest |= {name: name for name in known}
     for key in islice((key for key in fields.mapping if key not in known), _MAX_PROBLEMS):
         near = difflib.get_close_matches(key[:_NAME_CHARS].casefold(), nearest, n=1)

@@ -3,105 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from math import inf
 from typing import Final
 
 from textual.content import Content
 
 from core.base.errors import BadInput
 from core.base.text import plural, visible_line
-from core.config.settings import Settings
-from core.config.thresholds import Threshold, Unit, threshold, with_threshold
+from core.config.settings import DEFAULTS, Settings
 from core.learning.states import multiplier
 from core.learning.threshold_replay import Replay, Turn
 from core.records.patterns import Maturity
 from core.state.project_state import ProjectState
 from tui.present.glyphs import Cells, Glyphs, state_mark
-from tui.present.numbers import day_text, stepped, written
-
-_DOCUMENTS: Final = Settings()
-_MS_PER_MINUTE: Final = 60_000.0
-
-
-@dataclass(frozen=True, slots=True)
-class Knob:
-    """One threshold as it is turned on the screen.
-
-    Attributes:
-        threshold: What it is a value of.
-        label: Its name beside the field, short.
-        step: How far one key press goes, in the unit of the field.
-        unit: Of the field; empty for a count, a share or a choice.
-        scale: How much of the threshold's unit is one in the field.
-        least: The least value that steps lead to.
-    """
-
-    threshold: Threshold
-    label: str
-    step: float = 1.0
-    unit: str = ""
-    scale: float = 1.0
-    least: float = 0.0
-
-    @property
-    def name(self) -> str:
-        """Of the threshold, such as `maturity.min_feedback`."""
-        return self.threshold.name
-
-    def text(self, settings: Settings) -> str:
-        """The value in these settings, as it stands in the field."""
-        value = self.threshold.value(settings)
-        return self.threshold.text(settings) if isinstance(value, str) else written(value / self.scale)
-
-    def put(self, settings: Settings, text: str) -> Settings:
-        """`settings` with what the field says.
-
-        Raises:
-            BadInput: The field says no value that the threshold can have.
-        """
-        try:
-            given = text if self.scale == 1 else repr(float(text) * self.scale)
-        except ValueError:
-            given = text
-        return with_threshold(settings, self.name, given)
-
-    def stepped(self, settings: Settings, steps: int) -> str:
-        """The field's text so many steps above or below the value in these settings, on whole steps."""
-        value = self.threshold.value(settings)
-        if isinstance(value, str):
-            choices = self.threshold.choices
-            return choices[(choices.index(value) + steps) % len(choices)]
-        most = 1.0 if self.threshold.unit is Unit.SHARE else inf
-        return written(stepped(value / self.scale, self.step, steps, self.least, most))
-
-
-def _knob(name: str, label: str, step: float = 1.0, unit: str = "", scale: float = 1.0, least: float = 0.0) -> Knob:
-    return Knob(threshold(name), label, step, unit, scale, least)
-
+from tui.present.knobs import Knob, threshold_knob
+from tui.present.numbers import day_text
 
 GROUPS: Final[Mapping[str, tuple[Knob, ...]]] = {
-    "Maturity": (
-        _knob("maturity.half_life_days", "half-life", step=5, unit="days", least=1),
-        _knob("maturity.min_feedback", "min feedback"),
-        _knob("maturity.min_helpful", "min helpful"),
-        _knob("maturity.max_harmful", "max harmful", step=0.01),
-        _knob("maturity.deprecation_threshold", "deprecated above", step=0.05),
-    ),
-    "Inversion": (
-        _knob("anti_pattern.min_observations", "min observations"),
-        _knob("anti_pattern.failure_ratio_threshold", "failure ratio", step=0.05),
-    ),
-    "How loops came out": (
-        _knob("learning.fast_completion_threshold_ms", "fast below", unit="min", scale=_MS_PER_MINUTE),
-        _knob("learning.slow_completion_threshold_ms", "slow above", step=5, unit="min", scale=_MS_PER_MINUTE),
-        _knob("learning.max_errors_for_helpful", "max errors"),
-        _knob("learning.neutral_counts_as", "neutral means"),
-    ),
-    "Bursts of blame": (
-        _knob("learning.max_marks", "max marks"),
-        _knob("learning.burst_minutes", "within", step=5, unit="min"),
-    ),
+    heading: tuple(map(threshold_knob, names.split()))
+    for heading, names in (
+        (
+            "Maturity",
+            "maturity.half_life_days min_feedback min_helpful max_harmful maturity.deprecation_threshold",
+        ),
+        ("Inversion", "min_observations failure_ratio_threshold"),
+        (
+            "Loop outcomes",
+            "fast_completion_threshold_ms slow_completion_threshold_ms max_errors_for_helpful neutral_counts_as",
+        ),
+        ("Suspicious reports", "max_marks burst_minutes"),
+    )
 }
 """The thresholds on the screen, by heading."""
 
@@ -112,15 +42,13 @@ def reason(error: BadInput, knob: Knob) -> str:
 
 
 def default_note(knob: Knob) -> Content:
-    """Unit and the documents' value, beside the field."""
-    return Content.styled(
-        f" {knob.unit:<4}{knob.text(_DOCUMENTS):>5}" if knob.unit else knob.text(_DOCUMENTS), "$quiet"
-    )
+    """Unit and default value, beside the field."""
+    return Content.styled(f" {knob.unit:<4}{knob.text(DEFAULTS):>5}" if knob.unit else knob.text(DEFAULTS), "$quiet")
 
 
 def about(knob: Knob) -> tuple[Content, Content]:
     """What a threshold is, and its name in the settings."""
-    return Content.styled(knob.threshold.label, "$quiet"), Content.styled(knob.name, "$secondary")
+    return Content.styled(knob.setting.help, "$quiet"), Content.styled(knob.name, "$secondary")
 
 
 # The answer
@@ -171,8 +99,8 @@ def headline(replay: Replay | None, *, as_today: bool, faulty: bool = False) -> 
 
 def terms(*, wide: bool) -> Content:
     """What the counts leave out, so that those of Metrics differ; where there is room, also that nothing is written."""
-    long = "A trial by the rules alone, without pins: nothing is written."
-    return Content.styled(long if wide else "A trial by rule, without pins.", "$quiet")
+    long = "Rules only, without pins. Nothing is written."
+    return Content.styled(long if wide else "Rules only, without pins.", "$quiet")
 
 
 def replayed(replay: Replay) -> Content:

@@ -94,7 +94,7 @@ class ContextScreen(BaseScreen):
                     yield RecordTable(self.COLUMNS, self._cells, lambda: Content(""))
                     yield TextPane(id="context-parts")
         keys = {knob.action: self.services.shown_key(knob.action) for knob in KNOBS.values()}
-        yield Knobs(self.view.settings.injection, keys)
+        yield Knobs(self.view.settings, keys)
 
     @property
     def knobs(self) -> Knobs:
@@ -104,7 +104,7 @@ class ContextScreen(BaseScreen):
     @property
     def settings(self) -> InjectionSettings:
         """The knobs as they stand."""
-        return self.knobs.settings
+        return self.knobs.settings.injection
 
     @property
     def task_text(self) -> str:

@@ -11,8 +11,8 @@ from textual.content import Content
 from textual.message import Message
 
 from core.base.errors import BadInput
-from core.config.settings import InjectionSettings
-from tui.present.context_knobs import KNOBS, Knob
+from core.config.settings import Settings
+from tui.present.context_knobs import KNOBS, ContextKnob
 from tui.widgets.value_field import ValueField
 
 
@@ -30,7 +30,7 @@ class Knobs(Container):
     class Moved(Message):
         """Another field has focus, or none."""
 
-    def __init__(self, own: InjectionSettings, keys: Mapping[str, str]) -> None:
+    def __init__(self, own: Settings, keys: Mapping[str, str]) -> None:
         super().__init__(id="context-knobs")
         self._own = own
         self._keys = keys
@@ -42,7 +42,7 @@ class Knobs(Container):
         for knob in KNOBS.values():
             own = knob.text(self._own)
             label = Content.assemble((self._keys[knob.action], "$accent"), f" {knob.label}")
-            yield ValueField(knob.field, label, Content(f"({own})"), own, stepped=knob.words is not None)
+            yield ValueField(knob.setting.field, label, Content(f"({own})"), own, stepped=bool(knob.words))
 
     @property
     def fields(self) -> dict[str, ValueField]:
@@ -96,7 +96,7 @@ class Knobs(Container):
         fault = ""
         if message.text:
             try:
-                self.settings = knob.put(self.settings, message.text, self._own)
+                self.settings = knob.try_value(self.settings, message.text, self._own)
             except BadInput as error:
                 fault = str(error)
         field.tell(changed=knob.text(self.settings) != knob.text(self._own), fault=fault)
@@ -116,5 +116,5 @@ class Knobs(Container):
         self.post_message(self.Moved())
 
 
-def _knob(field: ValueField) -> Knob:
+def _knob(field: ValueField) -> ContextKnob:
     return KNOBS[str(field.name)]

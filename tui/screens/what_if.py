@@ -19,6 +19,7 @@ from core.learning.threshold_replay import Replay, Turn
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from tui.present import what_if as present
+from tui.present.knobs import Knob
 from tui.present.state_counts import count_lines
 from tui.screens.history_query import HistoryQueryScreen
 from tui.widgets.bars import Item, ItemLine
@@ -307,7 +308,7 @@ class WhatIfScreen(HistoryQueryScreen):
         return "" if self.field is not None else self.table.cursor_key or ""
 
 
-def _knob(field: ValueField) -> present.Knob:
+def _knob(field: ValueField) -> Knob:
     return KNOBS[str(field.name)]
 
 

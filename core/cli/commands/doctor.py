@@ -38,7 +38,7 @@ from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, LoopStatus
 from core.records.snapshot import Snapshot
 from core.retrieval.embedding import EXTRA, MODEL, available
-from core.sources.configuration import DEFAULT, PLACES, Configuration, Setting
+from core.sources.configuration import DEFAULT, PLACES, Configuration, SettingValue
 from core.sources.parse_cache import cache_file
 from core.state.project_state import ProjectState
 
@@ -82,7 +82,7 @@ def doctor(as_json: bool, strict: bool) -> None:
     findings: tuple[Finding, ...] = ()
     doubts: list[Finding] = []
     checks: list[Check] = []
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[SettingValue, ...] = ()
     try:
         paths = chosen_project()
         configuration = read_configuration(registry=True)

@@ -12,8 +12,9 @@ from core.cli.json.shapes import Shape, json_help
 from core.cli.render.output import Column, end, findings_json, line, print_json, print_table, remark, warn
 from core.cli.support.options import reading_options
 from core.cli.support.project import named_project, open_deck, read_configuration
+from core.config.declaration import Setting
 from core.config.settings import Settings
-from core.config.thresholds import THRESHOLDS, Threshold, threshold, with_threshold
+from core.config.thresholds import THRESHOLDS, find_threshold, with_threshold
 from core.curation.reference_storage import LoggedFeedback
 from core.learning.criteria import criterion_weight, effective_weight, should_deprecate_criterion
 from core.learning.threshold_replay import Replay, Turn
@@ -24,7 +25,7 @@ from core.sources.configuration import Configuration
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     return [
-        CompletionItem(f"{known.name}=", help=known.label)
+        CompletionItem(f"{known.name}=", help=known.help)
         for known in THRESHOLDS
         if known.replayed and known.name.startswith(incomplete)
     ]
@@ -49,7 +50,7 @@ def what_if(values: tuple[str, ...], as_json: bool, strict: bool) -> None:
     """
     configuration = _configuration()
     settings = configuration.settings
-    tried: list[Threshold] = []
+    tried: list[Setting] = []
     for value in values:
         known, text = _parsed(value)
         if known in tried:
@@ -126,13 +127,13 @@ def _configuration() -> Configuration:
         return Configuration()
 
 
-def _parsed(value: str) -> tuple[Threshold, str]:
+def _parsed(value: str) -> tuple[Setting, str]:
     """The threshold that is meant, and the text of its value."""
     name, equals, text = value.partition("=")
     if not equals:
         raise click.UsageError(f"{value!r} is not NAME=VALUE")
     try:
-        return threshold(name.strip()), text
+        return find_threshold(name.strip()), text
     except BadInput as error:
         raise click.UsageError(f"{error}\nTo list them: ralphdeck what-if") from None
 
@@ -142,7 +143,7 @@ def _list(settings: Settings, as_json: bool) -> None:
         print_json({"thresholds": [threshold_json(known, settings) for known in THRESHOLDS]})
         return
     columns = (Column("NAME"), Column("VALUE", right=True), Column("UNIT"), Column("MEANING", free=True))
-    print_table(columns, ((known.name, known.text(settings), known.unit, known.label) for known in THRESHOLDS))
+    print_table(columns, ((known.name, known.text(settings), known.unit, known.help) for known in THRESHOLDS))
 
 
 def _print(replay: Replay) -> None:

@@ -12,8 +12,8 @@ from core.records.times import iso
 
 if TYPE_CHECKING:
     from core.cli.support.work_options import Effect
+    from core.config.declaration import Setting
     from core.config.settings import LearningSettings, Settings
-    from core.config.thresholds import Threshold
     from core.learning.bursts import Burst
     from core.learning.errors import ErrorEntry, ErrorStats
     from core.learning.evidence_inputs import IgnoredReport
@@ -148,13 +148,13 @@ def burst_json(burst: Burst) -> Shape:
     }
 
 
-def threshold_json(threshold: Threshold, settings: Settings) -> Shape:
+def threshold_json(threshold: Setting, settings: Settings) -> Shape:
     """One threshold and its value."""
     return {
         "name": threshold.name,
         "value": threshold.value(settings),
         "unit": threshold.unit.value,
-        "label": threshold.label,
+        "label": threshold.help,
         "choices": list(threshold.choices),
         "replayed": threshold.replayed,
     }

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from core.base.errors import BadInput
 from core.base.validation import MIN_HALF_LIFE
+from core.config.declaration import Setting, Unit
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.config.thresholds import THRESHOLDS, Threshold, Unit, threshold, with_threshold
+from core.config.thresholds import THRESHOLDS, find_threshold, with_threshold
 from core.demo.sample import copy_sample
 from core.learning.scoreboard import Scoreboard
 from core.learning.threshold_replay import what_if
@@ -30,7 +31,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Scoreboard:
     return board
 
 
-def named(known: Threshold) -> str:
+def named(known: Setting) -> str:
     return known.name
 
 
@@ -44,12 +45,12 @@ def test_every_threshold_of_the_three_groups_has_one_entry() -> None:
 
 
 @pytest.mark.parametrize("known", THRESHOLDS, ids=named)
-def test_the_text_of_a_value_says_that_value(known: Threshold) -> None:
+def test_the_text_of_a_value_says_that_value(known: Setting) -> None:
     assert with_threshold(DEFAULTS, known.name, known.text(DEFAULTS)) == DEFAULTS
 
 
 @pytest.mark.parametrize("known", [known for known in THRESHOLDS if not known.replayed], ids=named)
-def test_what_is_not_replayed_turns_nothing(known: Threshold, history: Scoreboard) -> None:
+def test_what_is_not_replayed_turns_nothing(known: Setting, history: Scoreboard) -> None:
     assert not what_if(with_threshold(DEFAULTS, known.name, "1"), history.history).turns
 
 
@@ -68,7 +69,7 @@ def test_what_is_not_replayed_turns_nothing(known: Threshold, history: Scoreboar
     ],
 )
 def test_a_text_sets_one_field(name: str, text: str, value: float | str) -> None:
-    known = threshold(name)
+    known = find_threshold(name)
     changed = with_threshold(DEFAULTS, name, text)
     assert known.value(changed) == value
     assert all(other.value(changed) == other.value(DEFAULTS) for other in THRESHOLDS if other is not known)
@@ -103,18 +104,18 @@ def test_what_it_cannot_be_is_an_error_that_names_it(name: str, text: str) -> No
 
 def test_a_field_of_two_groups_needs_its_group() -> None:
     with pytest.raises(BadInput, match=r"maturity\.half_life_days or learning\.half_life_days"):
-        threshold("half_life_days")
+        find_threshold("half_life_days")
 
 
 @pytest.mark.parametrize("name", ["maturity.min_helpfull", "min_helpfull", "maturity.helpful"])
 def test_an_unknown_name_brings_up_those_like_it(name: str) -> None:
     with pytest.raises(BadInput, match=r"did you mean .*maturity\.min_helpful"):
-        threshold(name)
+        find_threshold(name)
 
 
 def test_an_unknown_name_shows_nothing_raw() -> None:
     with pytest.raises(BadInput) as error:
-        threshold("\x1b[31m\nevil" * 100_000)
+        find_threshold("\x1b[31m\nevil" * 100_000)
     message = str(error.value)
     assert "\x1b" not in message and "\n" not in message
     assert len(message) < 200
@@ -122,7 +123,7 @@ def test_an_unknown_name_shows_nothing_raw() -> None:
 
 @settings(deadline=None, max_examples=100)
 @given(st.sampled_from(THRESHOLDS), st.floats(MIN_HALF_LIFE, 1))
-def test_every_value_comes_back_from_its_text(known: Threshold, value: float) -> None:
+def test_every_value_comes_back_from_its_text(known: Setting, value: float) -> None:
     if known.unit in (Unit.CHOICE, Unit.COUNT):
         return
     changed = with_threshold(DEFAULTS, known.name, repr(value))
@@ -132,7 +133,7 @@ def test_every_value_comes_back_from_its_text(known: Threshold, value: float) ->
 
 @settings(deadline=None, max_examples=100)
 @given(st.sampled_from(THRESHOLDS), st.text())
-def test_no_text_does_more_than_to_be_refused(known: Threshold, text: str) -> None:
+def test_no_text_does_more_than_to_be_refused(known: Setting, text: str) -> None:
     try:
         with_threshold(DEFAULTS, known.name, text)
     except BadInput as error:

@@ -23,6 +23,7 @@ from tui.present.glyphs import ASCII, DRAWN
 
 TASK = "Fix TypeScript type errors in user validation"
 OWN = InjectionSettings()
+PROJECT = Settings()
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,7 @@ def plain(lines: list[Content]) -> str:
 @pytest.mark.parametrize("name", KNOBS)
 def test_a_knob_says_the_projects_value_and_takes_it_back(name: str) -> None:
     knob = KNOBS[name]
-    assert knob.put(OWN, knob.text(OWN), OWN) == OWN
+    assert knob.try_value(PROJECT, knob.text(PROJECT), PROJECT) == PROJECT
     assert len(knob.label) <= 9, "has to fit into a third of 80 cells"
 
 
@@ -79,11 +80,11 @@ def test_a_knob_says_the_projects_value_and_takes_it_back(name: str) -> None:
 @pytest.mark.parametrize("steps", [1, -1])
 def test_every_step_leads_to_another_value_until_the_last_one(name: str, steps: int) -> None:
     knob = KNOBS[name]
-    once = knob.put(OWN, knob.stepped(OWN, steps), OWN)
-    assert once != OWN
-    settings = OWN
+    once = knob.try_value(PROJECT, knob.stepped(PROJECT, steps), PROJECT)
+    assert once != PROJECT
+    settings = PROJECT
     for _ in range(30):
-        settings = knob.put(settings, knob.stepped(settings, steps), OWN)
+        settings = knob.try_value(settings, knob.stepped(settings, steps), PROJECT)
 
 
 @pytest.mark.parametrize(
@@ -99,13 +100,13 @@ def test_every_step_leads_to_another_value_until_the_last_one(name: str, steps: 
 )
 def test_what_is_no_value_is_refused_with_the_reason(name: str, text: str, reason: str) -> None:
     with pytest.raises(BadInput, match=f"^{reason}"):
-        KNOBS[name].put(OWN, text, OWN)
+        KNOBS[name].try_value(PROJECT, text, PROJECT)
 
 
 def test_an_odd_value_of_the_project_stays_one() -> None:
-    odd = InjectionSettings(top_k_patterns=0, max_tokens=7)
+    odd = Settings(injection=InjectionSettings(top_k_patterns=0, max_tokens=7))
     for name in ("top_k_patterns", "max_tokens"):
-        assert KNOBS[name].put(odd, KNOBS[name].text(odd), odd) == odd
+        assert KNOBS[name].try_value(odd, KNOBS[name].text(odd), odd) == odd
 
 
 # What differs

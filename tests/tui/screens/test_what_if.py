@@ -53,7 +53,7 @@ async def test_it_opens_with_todays_thresholds_and_esc_leaves(sample: Path, home
     async with open_dashboard(sample, home) as user:
         await at_trial(user, place)
         await user.sees(
-            "A trial by the rules alone, without pins: nothing is written.",
+            "Rules only, without pins. Nothing is written.",
             "These are today's thresholds",
             "Step a threshold",
         )

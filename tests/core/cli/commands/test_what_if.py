@@ -51,7 +51,7 @@ def test_a_threshold_that_turns_nothing_is_told(sample: Path, call: Call) -> Non
 @pytest.mark.parametrize(
     ("word", "told"),
     [
-        ("half_life_days=3", "give the group too"),
+        ("half_life_days=3", "is ambiguous; use maturity.half_life_days"),
         ("maturity.half_life_days=0", "above 0"),
         ("maturity.half_life_days=-1", "above 0"),
         ("maturity.half_life_days=nan", "above 0"),

@@ -1,0 +1,188 @@
+"""What one setting is: type, unit, bounds, label, step and help, declared beside its default."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from functools import cache
+from math import inf
+from types import MappingProxyType
+from typing import Any, Final, Literal, get_args, get_origin
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.base.errors import BadInput
+from core.base.text import visible_line
+from core.base.validation import (
+    MAX_AMOUNT,
+    MAX_COUNT,
+    MIN_HALF_LIFE,
+    check_amount,
+    check_choice,
+    check_count,
+    check_flag,
+    check_half_life,
+    format_value,
+)
+
+MAX_LIST: Final = 10
+"""Longest list of numbers."""
+_MS_PER_MINUTE: Final = 60_000.0
+
+
+class Unit(StrEnum):
+    """Unit of the value of a setting."""
+
+    NONE = ""
+    DAYS = "days"
+    SHARE = "0..1"
+    """Also written as a percentage: `20%`."""
+    TOTAL = "results, decayed"
+    COUNT = "count"
+    MS = "ms"
+    SECONDS = "seconds"
+    MINUTES = "minutes"
+    FACTOR = "factor"
+    TOKENS = "tokens"
+    CHARACTERS = "characters"
+    CHOICE = "choice"
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """Declaration of one setting, written as `field: Annotated[TYPE, Setting(...)] = DEFAULT`.
+
+    Attributes:
+        help: What the setting does.
+        label: Short name beside an input field, at most 16 characters; "" where no editor offers the setting.
+        unit: Unit of the value.
+        least, most: Bounds of a number; of a text, bounds of its length.
+        step: Distance of one key press in an editor, in the unit that the editor shows.
+        offered: Range that an editor offers, in the unit that it shows, where that is smaller than the bounds.
+        replayed: Whether states and inversions depend on it, so that `what-if` can replay them.
+        group: Field of `Settings` that contains it; "" for a setting of no group.
+        field: Field of the group.
+        kind: Type of the value, without the annotation.
+        default: Default value.
+    """
+
+    help: str
+    label: str = ""
+    unit: Unit = Unit.NONE
+    least: float = 0
+    most: float = MAX_AMOUNT
+    step: float = 1
+    offered: tuple[float, float] = (0, inf)
+    replayed: bool = True
+    group: str = ""
+    field: str = ""
+    kind: Any = None
+    default: Any = None
+
+    @property
+    def name(self) -> str:
+        """Name in messages and files: `maturity.min_feedback`."""
+        return f"{self.group}.{self.field}" if self.group else self.field
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The words of a setting that is a choice."""
+        return tuple(word for part in (self.kind, *get_args(self.kind)) for word in _words(part))
+
+    @property
+    def editor_scale(self) -> float:
+        """Factor between the value and the number that an editor shows: milliseconds are edited as minutes."""
+        return _MS_PER_MINUTE if self.unit is Unit.MS else 1.0
+
+    def value(self, settings: Any) -> Any:
+        """Value in a `Settings` object."""
+        return getattr(getattr(settings, self.group) if self.group else settings, self.field)
+
+    def with_value(self, settings: Any, value: Any) -> Any:
+        """Copy of a `Settings` object with another value.
+
+        Raises:
+            BadInput: The value is not valid.
+        """
+        if not self.group:
+            return replace(settings, **{self.field: value})
+        group = replace(getattr(settings, self.group), **{self.field: value})
+        return replace(settings, **{self.group: group})
+
+    def check(self, value: Any, name: str) -> None:
+        """Raise `BadInput` with `name` unless `value` is valid."""
+        if self.kind is bool:
+            check_flag(value, name)
+        elif self.kind is int:
+            check_count(value, name, int(min(self.most, MAX_COUNT)))
+        elif self.kind is float and self.least == MIN_HALF_LIFE:
+            check_half_life(value, name)
+        elif self.kind is float:
+            check_amount(value, name, self.most, least=self.least)
+        elif self.kind is str:
+            self._check_line(value, name)
+        elif get_origin(self.kind) is tuple:
+            if not isinstance(value, tuple) or len(value) > MAX_LIST:
+                raise BadInput(f"{name} must be at most {MAX_LIST} numbers, not {format_value(value)}")
+            for number in value:
+                check_amount(number, name, self.most)
+        else:
+            check_choice(value, name, self.choices)
+
+    def _check_line(self, value: Any, name: str) -> None:
+        """Accept one visible line, since it goes into files and prompts."""
+        most = int(self.most)
+        if not isinstance(value, str) or len(value.strip()) < self.least or visible_line(value, most) != value:
+            limits = f"{self.least:g} to {most}" if self.least else f"at most {most}"
+            raise BadInput(f"{name} must be a text of {limits} visible characters, not {format_value(value)}")
+
+    def text(self, settings: Any) -> str:
+        """Value as text; `parse` reads it back."""
+        value = self.value(settings)
+        if isinstance(value, bool):
+            return "on" if value else "off"
+        return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+    def parse(self, text: str) -> Any:
+        """Value that a text stands for.
+
+        Raises:
+            BadInput: The text is not a valid value.
+        """
+        word = text.strip()
+        value: Any = word
+        if self.kind is bool:
+            value = {"on": True, "off": False}.get(word, word)
+        elif self.kind in (int, float):
+            number = word.removesuffix("%") if self.unit is Unit.SHARE else word
+            try:
+                value = self.kind(number)
+            except ValueError:
+                value = text
+            else:
+                value = value / 100 if number != word else value
+        self.check(value, self.name)
+        return value
+
+
+def _words(kind: Any) -> tuple[str, ...]:
+    return get_args(kind) if get_origin(kind) is Literal else ()
+
+
+class SettingsGroup(Struct, frozen=True, kw_only=True):
+    """Base of a group of settings; checks each value against its declaration."""
+
+    def __post_init__(self) -> None:
+        for field, setting in declared(type(self)).items():
+            setting.check(getattr(self, field), field)
+
+
+@cache
+def declared(group: type[Struct], name: str = "") -> Mapping[str, Setting]:
+    """The declarations of a group by field, completed with what the class body says."""
+    defaults = dict(zip(group.__struct_fields__, group.__struct_defaults__, strict=True))
+    found = {}
+    for field, annotation in group.__annotations__.items():
+        if not hasattr(annotation, "__metadata__"):
+            continue
+        setting: Setting = annotation.__metadata__[0]
+        found[field] = replace(setting, group=name, field=field, kind=annotation.__origin__, default=defaults[field])
+    return MappingProxyType(found)
