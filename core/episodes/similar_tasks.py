@@ -16,7 +16,7 @@ from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 from core.retrieval.embedding import task_text
 from core.retrieval.embeddings import Embeddings, PastTask, Work
-from core.retrieval.relevance import SAME, UNRELATED
+from core.retrieval.vectors import SAME, UNRELATED
 from core.retrieval.words import content_words
 
 MEANING: Final = "meaning"

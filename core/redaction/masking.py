@@ -6,14 +6,10 @@ What stands in a file is never changed; only what is shown or passed on.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from core.redaction.names import fold_case
-
-MaskFormat = Callable[[str, str], str]
-"""What stands in the place of a secret: (kind, the secret itself) -> mark."""
+from core.redaction.names import MaskFormat, fold_case
 
 _SHORTEST: Final = 8
 """Characters of a text that could hold a secret and what tells that it is one."""

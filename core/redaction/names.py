@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
+MaskFormat = Callable[[str, str], str]
+"""Writes the mask of a secret: (kind of the secret, the secret) -> mask."""
 ASSIGNED_HINTS: Final = ("pass", "pwd", "secret", "key", "token", "credential", "_auth")
 """Names of what is assigned contain one of them in lower case."""
 NAME_HINTS: Final = ("pass", "secret", "key", "token", "credential", "auth", "bearer", "api")

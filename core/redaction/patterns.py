@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from functools import cache, partial
 from typing import Final
 
-from core.redaction.masking import MaskFormat
-from core.redaction.names import ASSIGNED_HINTS, NAME_HINTS, SPOKEN, find_assigned, fold_case
+from core.redaction.names import ASSIGNED_HINTS, NAME_HINTS, SPOKEN, MaskFormat, find_assigned, fold_case
 from core.redaction.token_formats import MAYBE_TOKENS, TOKENS
 from core.redaction.value_shapes import NEAR, is_basic, is_credential, is_distinct, is_placeholder, is_sample_password
 

@@ -30,8 +30,7 @@ from core.retrieval.embedding import (
     shared_embedder,
     task_text,
 )
-from core.retrieval.relevance import Closeness
-from core.retrieval.vectors import Vectors, encoded
+from core.retrieval.vectors import Closeness, Vectors, encoded
 from core.storage.vector_file import VectorFile
 
 _BATCH: Final = 64

@@ -19,8 +19,8 @@ from core.records.snapshot import Snapshot
 from core.retrieval.embedding import task_text
 from core.retrieval.embeddings import Work
 from core.retrieval.learning_records import Learning, description_of, learnings_of, memory_source, work_of
-from core.retrieval.relevance import SAME, UNRELATED, Closeness, Floats
 from core.retrieval.task import TaskProfile
+from core.retrieval.vectors import SAME, UNRELATED, Closeness, Floats
 from core.retrieval.words import content_words
 
 WEIGHTS: Final[Mapping[str, float]] = {"task": 0.7, "learning": 0.3}

@@ -21,9 +21,10 @@ from core.records.times import day_of
 from core.retrieval.decomposition import RELEVANCE, STRATEGY_PART, Strategies, strategy_rows
 from core.retrieval.index import TYPES, PatternIndex
 from core.retrieval.reflections import ReflectionChoice, Section
-from core.retrieval.relevance import Closeness, Relevance, relevance
+from core.retrieval.relevance import Relevance, relevance
 from core.retrieval.rendering import REFLECTIONS_ONLY, Item, count_tokens, render_context
 from core.retrieval.task import TaskProfile
+from core.retrieval.vectors import Closeness
 from core.scanning.context_scan import put_together, when_cut
 from core.scanning.messages import describe_suspicions
 

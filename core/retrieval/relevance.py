@@ -14,13 +14,10 @@ from core.base.text import safe_matcher
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.index import TYPES, PatternIndex
 from core.retrieval.task import TaskProfile
+from core.retrieval.vectors import SAME, UNRELATED, Closeness, Floats
 
 if TYPE_CHECKING:
     from core.retrieval.learnings import Match
-
-Floats = NDArray[np.float64]
-Closeness = NDArray[np.float32]
-"""The cosine of a task and the pattern in each row of an index, NaN for one without a vector."""
 
 WEIGHTS: Final[Mapping[PatternType, Mapping[str, float]]] = {
     PatternType.ERROR: {"words": 0.30, "error": 0.40, "category": 0.10, "tags": 0.10, "language": 0.10},
@@ -50,9 +47,6 @@ MEANING_WEIGHTS: Final[Mapping[PatternType, Mapping[str, float]]] = {
 `SAME` as 1."""
 PARTS: Final = ("meaning", "words", "error", "task", "category", "tags", "language")
 
-UNRELATED: Final = 0.20
-SAME: Final = 0.75
-"""Up to the one cosine texts are about different things, from the other one on they say the same."""
 FAINT: Final = 0.1
 """A meaning part, 0..1 before its weight, from which on a pattern has something in common with a task by it alone."""
 NAMED_ERROR: Final = 0.7

@@ -13,6 +13,13 @@ from numpy.typing import NDArray
 from core.retrieval.embedding import Floats32
 
 Codes = NDArray[np.int8]
+Floats = NDArray[np.float64]
+Closeness = NDArray[np.float32]
+"""Cosine of a text and each record of an index, NaN for a record without a vector."""
+
+UNRELATED: Final = 0.20
+SAME: Final = 0.75
+"""Cosines at which two texts are unrelated and at which they mean the same."""
 
 _STEPS: Final = 127
 _ROWS_AT_ONCE: Final = 4096

@@ -40,9 +40,10 @@ from core.retrieval.index import LazyPatternIndex, PatternIndex
 from core.retrieval.learnings import LazyLearnings, LearningIndex, Match
 from core.retrieval.ranking import Given, Injection, prepare_context, prepare_injection
 from core.retrieval.reflections import ChosenReflection, ReflectionChoice
-from core.retrieval.relevance import Closeness, Relevance, relevance
+from core.retrieval.relevance import Relevance, relevance
 from core.retrieval.similarity import LazySimilarity, SimilarityIndex
 from core.retrieval.task import TaskProfile, analyse_task
+from core.retrieval.vectors import Closeness
 from core.scanning.messages import describe_suspicions
 from core.scanning.rules import COUNTS
 from core.state.review_items import ReviewItem

@@ -17,7 +17,7 @@ from core.cli.render.output import end, findings_json, print_bytes, print_json, 
 from core.cli.support.dry_run import tell_missing
 from core.cli.support.hooks import FORMS, PROMPT, SESSION, HookCommand, print_answer, read_event, work_in
 from core.cli.support.id_completion import complete_loop
-from core.cli.support.options import Fraction, Words, reading_options
+from core.cli.support.options import Fraction, Words, reading_options, setting_option
 from core.cli.support.project import open_deck
 from core.episodes.similar_tasks import comparable
 from core.project.project import Project
@@ -42,13 +42,11 @@ _MOST_REASONS: Final = 3
 @click.command(cls=HookCommand, undone="injects nothing", epilog=json_help("loop inject"))
 @click.argument("loop_id", metavar="[LOOP]", required=False, shell_complete=complete_loop)
 @click.option("--task", metavar="TEXT", help="What would a loop with this task get? Nothing is recorded.")
-@click.option("--min-success-rate", type=Fraction(), help="Only patterns with at least this rate.")
-@click.option("--top-k", type=click.IntRange(min=0), metavar="N", help="At most so many patterns.")
+@setting_option("--min-success-rate", "injection.min_success_rate", type=Fraction())
+@setting_option("--top-k", "injection.top_k_patterns")
 @click.option("--types", type=Words([*PatternType, REFLECTION]), help="Only these types.")
-@click.option(
-    "--max-reflections", type=click.IntRange(min=0), metavar="N", help="At most this many learnings of similar tasks."
-)
-@click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="At most so many tokens, as estimated.")
+@setting_option("--max-reflections", "injection.max_reflections")
+@setting_option("--max-tokens", "injection.max_tokens")
 @click.option("--category", type=click.Choice(CATEGORIES), help="Of the task, instead of the recognised one.")
 @click.option(
     "--decomposition/--no-decomposition",

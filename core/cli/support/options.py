@@ -14,6 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from core.base.validation import MAX_COUNT
+from core.config.settings import SETTINGS
 from core.records.times import parse_time
 
 _NUMBER: Final = r"([0-9]+(?:\.[0-9]+)?)"
@@ -51,6 +52,14 @@ def project_option(command: Decorated) -> Decorated:
         help="Project folder, its .aiwg or its .aiwg/ralph. Default: $RALPHDECK_PROJECT, else the nearest one "
         "at or above the current folder.",
     )(command)
+
+
+def setting_option(flag: str, name: str, **options: Any) -> Callable[[Decorated], Decorated]:
+    """Option that replaces a setting for one call; type and help come from the declaration of the setting."""
+    setting = SETTINGS[name]
+    if setting.kind is int:
+        options = {"type": click.IntRange(min=int(setting.least)), "metavar": "N", **options}
+    return click.option(flag, help=f"{setting.help}. Default: the setting `{name}`.", **options)
 
 
 def _keep_readonly(ctx: click.Context, param: click.Parameter, value: bool) -> None:

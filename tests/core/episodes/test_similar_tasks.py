@@ -17,7 +17,7 @@ from core.records.loops import Outcome
 from core.records.reflections import NOTHING_LEARNED, MemoryTask, Reflection
 from core.records.snapshot import Snapshot
 from core.retrieval.embeddings import Embeddings, Work
-from core.retrieval.relevance import Closeness
+from core.retrieval.vectors import Closeness
 
 
 def task(id: str, description: str, **told: Any) -> Task:

@@ -10,8 +10,9 @@ import pytest
 
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.index import PatternIndex
-from core.retrieval.relevance import MEANING_WEIGHTS, PARTS, SAME, UNRELATED, WEIGHTS, relevance
+from core.retrieval.relevance import MEANING_WEIGHTS, PARTS, WEIGHTS, relevance
 from core.retrieval.task import analyse_task
+from core.retrieval.vectors import SAME, UNRELATED
 from tests.core.learning.making import make_pattern
 
 
