@@ -1,4 +1,4 @@
-"""What holds for every test, in this process and in those that it starts."""
+"""Settings and markers for all tests, in this process and in the processes that it starts."""
 
 from __future__ import annotations
 
@@ -6,50 +6,59 @@ import gc
 import os
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-_GARBAGE_AFTER = 50_000
-"""New objects between two collections, as `core.cli.program` has it."""
-_LONGEST = "tests/hostile/test_terminal.py"
-_MEMORY = "/dev/shm"
-_ENOUGH = 2 << 30
-"""Bytes that have to be free in memory for what all tests write at once; it is a small part of that."""
+GARBAGE_THRESHOLD = 50_000
+"""New objects between two garbage collections, as in `core.cli.program`."""
+LONGEST = "tests/hostile/test_terminal.py"
+MEMORY_FOLDER = "/dev/shm"
+MIN_FREE_BYTES = 2 << 30
+"""Free bytes that a folder needs; all tests together write a small part of that."""
+FOLDER_MARKERS = {"e2e": ("e2e", "slow"), "crash": ("crash", "slow"), "hostile": ("slow",)}
+"""Markers of all tests below a folder of `tests/`."""
 
 
-def _is_roomy(folder: str) -> bool:
-    """Whether tests may write to a folder, run programs from it, and find room there."""
+def _is_usable(folder: str) -> bool:
+    """Whether tests can write to a folder, run programs from it, and have enough space."""
     if not os.access(folder, os.W_OK | os.X_OK):
         return False
-    found = os.statvfs(folder)
-    return not found.f_flag & os.ST_NOEXEC and found.f_bavail * found.f_frsize >= _ENOUGH
+    stat = os.statvfs(folder)
+    return not stat.f_flag & os.ST_NOEXEC and stat.f_bavail * stat.f_frsize >= MIN_FREE_BYTES
 
 
-# A hundred thousand files are written, made safe and read once: no disk need see them.
-if "TMPDIR" not in os.environ and _is_roomy(_MEMORY):
-    tempfile.tempdir = os.environ["TMPDIR"] = _MEMORY
+# Tests write about 100,000 small files, flush them and read them once: memory is faster than a disk.
+if "TMPDIR" not in os.environ and _is_usable(MEMORY_FOLDER):
+    tempfile.tempdir = os.environ["TMPDIR"] = MEMORY_FOLDER
 
-# Vectors are made where a test asks for them, not by the way: that would cost every test its time.
+# Embeddings are computed only in the tests that are about them.
 os.environ["RALPHDECK_MEANING"] = "off"
 
-# There are many processes, and without it each compiles all modules again.
+# Child processes share compiled modules.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
-# The same examples every time; to look for others: pytest --hypothesis-profile=default
+# The same examples in every run; to search for others: pytest --hypothesis-profile=default
 settings.register_profile("same", derandomize=True, database=None)
 settings.load_profile("same")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest begins first: at the end all workers but one would wait for it."""
-    items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark tests by folder, and start the longest ones first, so that no worker waits for them at the end."""
+    root = config.rootpath / "tests"
+    for item in items:
+        if Path(item.path).is_relative_to(root):
+            folder = Path(item.path).relative_to(root).parts[0]
+            for marker in FOLDER_MARKERS.get(folder, ()):
+                item.add_marker(marker)
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
 def pytest_collection_finish() -> None:
-    """All that has been imported and collected lives on: no collection of garbage need walk it."""
+    """Exclude everything imported and collected from garbage collection."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_GARBAGE_AFTER, *gc.get_threshold()[1:])
+    gc.set_threshold(GARBAGE_THRESHOLD, *gc.get_threshold()[1:])
