@@ -114,6 +114,14 @@ class ProjectPaths:
         return path
 
 
+def relative_to_project(file: str, root: str) -> str:
+    """A file name relative to the project folder `root` if it is inside, with `/` as separator and without `./`."""
+    path = file.replace("\\", "/") if "\\" in file else file
+    if root:
+        path = path.removeprefix(f"{root.rstrip('/')}/") or path
+    return path.removeprefix("./") or path
+
+
 def is_folder(path: Path) -> bool:
     """Whether `path` is a folder; yes where only a permission keeps that from being seen."""
     try:

@@ -1,7 +1,6 @@
-"""Debug memory (4): what agents ran, what failed, why, and what fixed it.
+"""Debug memory: what agents ran, what failed, why, and which fix worked (docs/debug-memory.md).
 
-`index` finds sessions by the keys of (4), `reports` counts over them. `hooks` is what agents call on success and on
-escalation, `failures` on failure; `lessons` is what a session teaches, `escalations` what is kept around one that was
-given up, `waiting` which sessions wait for a person. `retention` says how long a session is kept, `archive` moves it
-out and back in.
+`index` finds sessions by key; `reports` summarizes them. `error_text`, `error_signatures`, `frames` and
+`test_reports` parse errors; `known_fixes` finds earlier fixes for them. `lessons` and `escalations` write what the
+hooks in `core.project` record; `retention` and `archive` move old files to the archive and back.
 """

@@ -1,21 +1,18 @@
-"""The archive of the debug memory: files move into it and out of it, and nothing is ever deleted (4) `retention`.
+"""Move expired debug memory files to the archive and restore them (docs/debug-memory.md#archive).
 
-A file goes to `archive/<YYYY-MM>/` of the same `debug-memory` folder, under the name that it has inside. The journal
-`shared/curation/debug-memory.jsonl` tells of every move, before it, so that a kill leaves none untold, and after it.
+Nothing is ever deleted. A file keeps its name below `archive/<YYYY-MM>/` of its `debug-memory` folder.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
-from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from pathlib import PurePosixPath
+from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 from core.base.errors import BadInput, Refused, UnknownRecord, Unwritable
@@ -23,62 +20,30 @@ from core.base.id_lookup import find_matching_ids, require_one
 from core.base.text import visible_line
 from core.config.paths import ProjectPaths
 from core.config.settings import DebugMemorySettings
-from core.debug_memory.retention import RetentionPlan, plan
-from core.records.debug_sessions import DebugSession, Escalation
-from core.records.findings import Severity
+from core.debug_memory.archive_journal import ARCHIVED, RESTORED, ArchiveJournal, FileMove
+from core.debug_memory.debug_files import (
+    ARCHIVE,
+    DebugFiles,
+    archive_month,
+    archived_files,
+    original_names,
+    read_debug_files,
+    read_session_file,
+    split_home,
+)
+from core.debug_memory.retention import RetentionPlan, plan_retention
+from core.records.debug_sessions import DebugSession
 from core.records.times import iso, parse_time
-from core.sources.debug_sessions import read_sessions
-from core.sources.escalations import join_escalations, read_escalation
-from core.sources.record_kinds import DEBUG_SESSIONS, ESCALATION, kind_of
-from core.sources.sweep import can_contain_records, scan
-from core.storage.append_log import AppendLog
 from core.storage.atomic_write import rename_to_free
-from core.storage.decoded import Problem
-from core.storage.file_reader import Stamp, decode, read_file
-from core.storage.json_reader import decode_jsonl
+from core.storage.file_reader import Stamp
 
-HOME: Final = "debug-memory"
-ARCHIVE: Final = "archive"
-JOURNAL: Final = "debug-memory.jsonl"
-_ARCHIVED: Final = "archived"
-_RESTORED: Final = "restored"
-_STAYED: Final = "stayed"
-"""What was to be moved and was not."""
-_MOVING: Final = "moving"
-_MOVED: Final = "moved"
-"""The keys of a line before a move, and of the one after it."""
-_ROOTS: Final = (".aiwg/ralph", ".aiwg/ralph-external")
-_MAX_DEPTH: Final = 8
-"""Folders below an archive that are looked into."""
 _MAX_COPIES: Final = 1000
-"""Files of one name that a month of the archive takes."""
+"""Files of one name in one month of the archive."""
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class DebugFiles(Struct, frozen=True, kw_only=True):
-    """What lies in files that can hold debug sessions; a file that cannot be read as a whole is left out, and stays.
-
-    Attributes:
-        sessions: By file, of those that hold any.
-        stamps: Of these files, when they were read.
-        called: When a person was called last, by the id of the session (4) on_escalation.
-    """
-
-    sessions: Mapping[str, tuple[DebugSession, ...]]
-    stamps: Mapping[str, Stamp]
-    called: Mapping[str, datetime]
-
-
-class FileMove(Struct, frozen=True, kw_only=True):
-    """One file that was moved, project-relative, with the ids of its sessions."""
-
-    source: str
-    target: str
-    sessions: tuple[str, ...]
-
-
 class ArchivedSession(Struct, frozen=True, kw_only=True):
-    """One archived session; `at` and `by` are known if ralphdeck put it there."""
+    """One archived session; `at` and `by` are known if ralphdeck archived it."""
 
     session: DebugSession
     file: str
@@ -87,12 +52,12 @@ class ArchivedSession(Struct, frozen=True, kw_only=True):
 
 
 class RestoredFile(Struct, frozen=True, kw_only=True):
-    """A file that came back.
+    """A file that was restored.
 
     Attributes:
-        session_id: The session that was asked for.
-        others: Further archived files that hold the session, newest first; they stay.
-        taken: Those of them whose place is taken now, so that they cannot be restored as well.
+        session_id: The requested session.
+        others: Further archived files that contain the session, newest first; they stay archived.
+        taken: Those of `others` that cannot be restored, since their original place is taken.
     """
 
     session_id: str
@@ -102,151 +67,155 @@ class RestoredFile(Struct, frozen=True, kw_only=True):
 
 
 class DebugArchive:
-    """The archive of one project. Moves exclude each other, in this process and in others.
+    """The archive of one project; moves are exclusive among threads and processes.
 
     Args:
-        by: Who moves, as the journal tells it.
+        by: The actor recorded in the journal.
     """
 
     def __init__(self, paths: ProjectPaths, *, by: str = "") -> None:
         self._paths = paths
-        self._by = by
-        self._journal = AppendLog(paths.curation / JOURNAL)
+        self._journal = ArchiveJournal(paths, by=by)
 
     def plan(self, settings: DebugMemorySettings) -> tuple[RetentionPlan, ...]:
-        """How long each file is kept, as they are on the disk now."""
-        return self._plan(read_memory(self._paths), settings)
+        """How long each file is kept."""
+        return self._plan(read_debug_files(self._paths), settings)
 
-    def _plan(self, memory: DebugFiles, settings: DebugMemorySettings) -> tuple[RetentionPlan, ...]:
-        return plan(memory.sessions, settings, self._restored(), memory.called)
+    def _plan(self, files: DebugFiles, settings: DebugMemorySettings) -> tuple[RetentionPlan, ...]:
+        return plan_retention(files.sessions, settings, self._journal.restored_at(), files.called)
 
-    def retain(self, settings: DebugMemorySettings, now: datetime) -> tuple[tuple[FileMove, ...], tuple[str, ...]]:
+    def archive_expired(
+        self, settings: DebugMemorySettings, now: datetime
+    ) -> tuple[tuple[FileMove, ...], tuple[str, ...]]:
         """Archive every file that is due.
 
         Returns:
-            What was moved, and why other files that are due stayed, one line each.
+            The moves, and one line for each due file that could not be moved.
 
         Raises:
-            Unwritable: The journal cannot be locked or written; what was moved before is moved.
+            Unwritable: The journal cannot be locked or written; earlier moves stay.
         """
         self._check_journal()
         with self._journal.locked():
-            self._settle()
-            memory = read_memory(self._paths)
-            due = [kept for kept in self._plan(memory, settings) if kept.is_due(now)]
-            moved, failed = self._carry_out(_ARCHIVED, self._planned(due, now), now, memory.stamps)
+            self._journal.complete_interrupted()
+            files = read_debug_files(self._paths)
+            due = [plan for plan in self._plan(files, settings) if plan.is_due(now)]
+            moved, failed = self._move_all(ARCHIVED, self._choose_targets(due, now), now, files.stamps)
         warnings = tuple(
             f"{visible_line(file, 160)} stays: {error.strerror if isinstance(error, OSError) else error}"
             for file, error in failed.items()
         )
         return tuple(moved), warnings
 
-    def _planned(self, due: Iterable[RetentionPlan], now: datetime) -> list[FileMove]:
-        """Where each file goes; the names are free now."""
-        planned: dict[str, FileMove] = {}
-        for kept in due:
-            home, inside = split(kept.file)
+    def _choose_targets(self, due: Iterable[RetentionPlan], now: datetime) -> list[FileMove]:
+        """A free name in the archive for each file."""
+        moves: dict[str, FileMove] = {}
+        for plan in due:
+            home, inside = split_home(plan.file)
             wished = f"{home}/{ARCHIVE}/{now:%Y-%m}/{inside}"
-            free = (name for name in _names(wished) if name not in planned and not self._lies(name))
+            free = (name for name in _numbered_names(wished) if name not in moves and not self._exists(name))
             target = next(free, wished)
-            ids = tuple(term.session_id for term in kept.terms)
-            planned[target] = FileMove(source=kept.file, target=target, sessions=ids)
-        return list(planned.values())
+            ids = tuple(period.session_id for period in plan.periods)
+            moves[target] = FileMove(source=plan.file, target=target, sessions=ids)
+        return list(moves.values())
 
-    def _carry_out(
-        self, what: str, planned: Sequence[FileMove], now: datetime, stamps: Mapping[str, Stamp]
+    def _move_all(
+        self, kind: str, moves: Sequence[FileMove], now: datetime, stamps: Mapping[str, Stamp]
     ) -> tuple[list[FileMove], dict[str, OSError | Refused]]:
-        """Move files, and tell the journal before and after it; returns those moved, and why others stayed."""
+        """Move files and record it; returns the moves made, and the error of each file that could not be moved."""
         moved: list[FileMove] = []
         failed: dict[str, OSError | Refused] = {}
-        self._note(_MOVING, what, planned, now)
+        self._journal.record_planned(kind, moves, now)
         try:
-            for one in planned:
+            for move in moves:
                 try:
-                    self._move(one.source, one.target, stamps.get(one.source))
+                    self._move(move.source, move.target, stamps.get(move.source))
                 except (OSError, Refused) as error:
-                    failed[one.source] = error
+                    failed[move.source] = error
                 else:
-                    moved.append(one)
+                    moved.append(move)
         finally:
             self._sync(moved)
-            self._note(_MOVED, what, moved, now)
-            self._note(_MOVED, _STAYED, [one for one in planned if one.source in failed], now)
+            self._journal.record_done(kind, moved, [move for move in moves if move.source in failed], now)
         return moved, failed
 
-    def listed(self) -> tuple[ArchivedSession, ...]:
-        """Every archived session, those archived last first."""
-        notes = self._archived()
+    def list_sessions(self) -> tuple[ArchivedSession, ...]:
+        """Every archived session, most recently archived first."""
+        lines = self._journal.archived()
         found = []
-        for file in self._files():
-            for session in _read(self._paths, file)[0]:
-                note = notes.get(file, {})
-                by = note.get("by")
-                at = parse_time(note.get("at"))
+        for file in archived_files(self._paths):
+            for session in read_session_file(self._paths, file)[0]:
+                line = lines.get(file, {})
+                by = line.get("by")
+                at = parse_time(line.get("at"))
                 found.append(ArchivedSession(session=session, file=file, at=at, by=by if isinstance(by, str) else ""))
-        return tuple(sorted(found, key=lambda item: (_month(item.file), iso(item.at) or "", item.file), reverse=True))
+        return tuple(
+            sorted(found, key=lambda one: (archive_month(one.file), iso(one.at) or "", one.file), reverse=True)
+        )
 
     def find(self, name: str) -> ArchivedSession | None:
-        """The archived session that a name means, of several files the one archived last; None if nobody knows."""
-        listed = self.listed()
+        """The most recently archived session with this ID or unambiguous ID prefix, or None."""
+        listed = self.list_sessions()
         try:
-            session_id = _archived(name, {item.session.id for item in listed})
+            session_id = _resolve(name, listed)
         except UnknownRecord:
             return None
         return next(item for item in listed if item.session.id == session_id)
 
     def restore(self, session_id: str, now: datetime) -> RestoredFile:
-        """Bring the file that holds an archived session back to where it was; of several the one archived last.
+        """Move the most recently archived file with a session back to its original place.
 
         Args:
-            session_id: The session, or the beginning of its id.
-            now: The present moment.
+            session_id: An ID or an unambiguous ID prefix.
 
         Raises:
-            UnknownRecord: No archived session has this id, or several ids begin so.
-            Refused: Something else lies there by now.
+            UnknownRecord: No archived session has this ID, or the prefix is ambiguous.
+            Refused: The original place is taken.
             Unwritable: The disk or a permission forbids it.
         """
         self._check_journal()
         with self._journal.locked():
-            listed = self.listed()
-            session_id = _archived(session_id, {item.session.id for item in listed})
+            listed = self.list_sessions()
+            session_id = _resolve(session_id, listed)
             file, *others = dict.fromkeys(item.file for item in listed if item.session.id == session_id)
-            notes = self._archived()
-            places = _places(file, notes)
-            if not places:
-                raise Refused(f"{visible_line(file, 160)} lies in no month of the archive; move it by hand")
-            target = next((place for place in places if not self._lies(place)), places[0])
+            lines = self._journal.archived()
+            targets = original_names(file, lines.get(file, {}).get("from"))
+            if not targets:
+                raise Refused(f"{visible_line(file, 160)} is not in a month of the archive; move it by hand")
+            target = next((name for name in targets if not self._exists(name)), targets[0])
             ids = tuple(item.session.id for item in listed if item.file == file)
-            moved = FileMove(source=file, target=target, sessions=ids)
-            _, failed = self._carry_out(_RESTORED, [moved], now, {})
+            move = FileMove(source=file, target=target, sessions=ids)
+            _, failed = self._move_all(RESTORED, [move], now, {})
             for error in failed.values():
                 if isinstance(error, Refused):
                     raise error
                 raise Unwritable(f"cannot restore {visible_line(file, 160)}: {error.strerror}")
-            taken = frozenset(other for other in others if all(map(self._lies, _places(other, notes))))
-        return RestoredFile(session_id=session_id, moved=moved, others=tuple(others), taken=taken)
+            taken = frozenset(
+                other
+                for other in others
+                if all(map(self._exists, original_names(other, lines.get(other, {}).get("from"))))
+            )
+        return RestoredFile(session_id=session_id, moved=move, others=tuple(others), taken=taken)
 
-    def _lies(self, file: str) -> bool:
-        """Whether anything lies there."""
+    def _exists(self, file: str) -> bool:
         return os.path.lexists(self._paths.project / file)
 
     def _move(self, source: str, target: str, stamp: Stamp | None) -> None:
-        """Give a file a new name, through no link and over no other file.
+        """Rename a file without following links or replacing another file.
 
         Args:
-            stamp: As it was when it was judged; `Refused` if it was written since. None: it was not judged.
+            stamp: Its stamp when it was read; `Refused` if it changed since. None skips the check.
         """
         folder, _, name = source.rpartition("/")
-        into, _, new_name = target.rpartition("/")
+        new_folder, _, new_name = target.rpartition("/")
         with ExitStack() as stack:
-            old, new = self._open(stack, folder), self._open(stack, into, make=True)
+            old, new = self._open(stack, folder), self._open(stack, new_folder, create=True)
             if stamp is not None:
                 _check_unchanged(name, old, stamp)
             try:
                 rename_to_free(old, name, new, new_name)
             except FileExistsError:
-                raise Refused(f"something else lies at {visible_line(target, 160)}") from None
+                raise Refused(f"another file exists at {visible_line(target, 160)}") from None
             if stamp is not None:
                 try:
                     _check_unchanged(new_name, new, stamp)
@@ -254,13 +223,13 @@ class DebugArchive:
                     rename_to_free(new, new_name, old, name)
                     raise
 
-    def _open(self, stack: ExitStack, folder: str, *, make: bool = False) -> int:
-        """A descriptor of a folder below `.aiwg` that no link leads to."""
+    def _open(self, stack: ExitStack, folder: str, *, create: bool = False) -> int:
+        """A descriptor of a folder below `.aiwg`, opened without following links."""
         first, *parts = PurePosixPath(folder).parts
         handle = os.open(self._paths.project / first, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         stack.callback(os.close, handle)
         for part in parts:
-            if make:
+            if create:
                 try:
                     os.mkdir(part, dir_fd=handle)
                     os.fsync(handle)
@@ -270,66 +239,11 @@ class DebugArchive:
             stack.callback(os.close, handle)
         return handle
 
-    def _files(self) -> Iterator[str]:
-        """The files in all archives that could hold sessions."""
-        for home in _homes(self._paths):
-            top = self._paths.project / home / ARCHIVE
-            for folder, folders, names in os.walk(top) if not top.is_symlink() else ():
-                below = Path(folder).relative_to(top)
-                if len(below.parts) >= _MAX_DEPTH:
-                    folders.clear()
-                # What can hold sessions where it came from holds them here.
-                here = (name for name in sorted(names) if kind_of((PurePosixPath(home) / below / name).as_posix()))
-                yield from ((PurePosixPath(home, ARCHIVE) / below / name).as_posix() for name in here)
-
     def _check_journal(self) -> None:
         try:
             self._paths.unlinked(self._paths.relative(self._paths.curation))
         except BadInput as error:
             raise Unwritable(str(error)) from None
-
-    def _restored(self) -> dict[str, datetime]:
-        """When files came back last."""
-        return {
-            str(note.get("to")): at
-            for note in self._notes()
-            if note.get(_MOVED) == _RESTORED and (at := parse_time(note.get("at"))) is not None
-        }
-
-    def _archived(self) -> dict[str, dict[str, Any]]:
-        """What the journal tells of files that were archived, by where they went."""
-        return {str(note.get("to")): note for note in self._notes() if note.get(_MOVED) == _ARCHIVED}
-
-    def _notes(self) -> list[dict[str, Any]]:
-        """What was moved, oldest first; of moves that a kill left open last, as the disk tells them."""
-        done, left = self._read_journal()
-        return [*done, *map(self._outcome, left)]
-
-    def _read_journal(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """The lines that were written after moves, and of those before moves the ones that none follows."""
-        done: list[dict[str, Any]] = []
-        left: dict[tuple[str, str], dict[str, Any]] = {}
-        for line in decode_jsonl(self._journal.read()[0])[0]:
-            if isinstance(line.value, dict):
-                key = str(line.value.get("from")), str(line.value.get("to"))
-                if line.value.get(_MOVING) in (_ARCHIVED, _RESTORED):
-                    left[key] = line.value
-                else:
-                    left.pop(key, None)
-                    done.append(line.value)
-        return done, list(left.values())
-
-    def _outcome(self, begun: Mapping[str, Any]) -> dict[str, Any]:
-        """The line that should have followed one that was written before a move."""
-        moved = self._lies(str(begun.get("to"))) and not self._lies(str(begun.get("from")))
-        told = {key: value for key, value in begun.items() if key != _MOVING}
-        return {**told, _MOVED: begun[_MOVING] if moved else _STAYED}
-
-    def _settle(self) -> None:
-        """Write the lines that a kill prevented."""
-        left = self._read_journal()[1]
-        if left:
-            self._journal.append([json.dumps(self._outcome(begun)).encode() for begun in left])
 
     def _sync(self, moved: Sequence[FileMove]) -> None:
         """Make the new names durable, each folder once."""
@@ -337,70 +251,12 @@ class DebugArchive:
             with ExitStack() as stack:
                 os.fsync(self._open(stack, folder))
 
-    def _note(self, key: str, what: str, files: Sequence[FileMove], now: datetime) -> None:
-        """Tell the journal of moves."""
-        told = {"at": iso(now), "by": self._by, key: what}
-        notes = [{**told, "from": one.source, "to": one.target, "sessions": one.sessions} for one in files]
-        if notes:
-            self._journal.append([msgspec.json.encode(note) for note in notes])
 
-
-def _archived(name: str, known: Collection[str]) -> str:
-    """The archived session with this id, or the only one whose id begins so, else `UnknownRecord`."""
+def _resolve(name: str, listed: Iterable[ArchivedSession]) -> str:
+    """The ID of the archived session with this ID or unambiguous ID prefix, else `UnknownRecord`."""
+    found = find_matching_ids(name, {item.session.id for item in listed})
     ids = "ids of archived debug sessions"
-    return require_one(
-        find_matching_ids(name, known), name, what="archived debug session", ids=ids, command="debug archived"
-    )
-
-
-def read_memory(paths: ProjectPaths) -> DebugFiles:
-    """All files of the debug memory as they are on the disk now."""
-    sessions, stamps = {}, {}
-    calls: list[Escalation] = []
-    for file in scan(paths):
-        if DEBUG_SESSIONS.matches(file):
-            found, stamp = _read(paths, file)
-            if found and stamp is not None:
-                sessions[file], stamps[file] = found, stamp
-        elif kind_of(file) is ESCALATION:
-            calls += _calls(paths, file)
-    called = {id: call.at for id, call in join_escalations(calls).items()}
-    return DebugFiles(sessions=sessions, stamps=stamps, called=called)
-
-
-def _calls(paths: ProjectPaths, file: str) -> tuple[Escalation, ...]:
-    raw = read_file(paths.project / file, paths.aiwg)
-    return () if raw is None or isinstance(raw, Problem) else read_escalation(file, decode(file, raw.data).value)[0]
-
-
-def _places(file: str, notes: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Where an archived file can go back to: where it was, as far as `notes` tell, else under the name it has now."""
-    home, inside = split(file)
-    told = notes.get(file, {}).get("from")
-    names = [told] if isinstance(told, str) and DEBUG_SESSIONS.matches(told) and split(told)[0] == home else []
-    names.append(f"{home}/{PurePosixPath(*PurePosixPath(inside).parts[2:])}")
-    return [name for name in dict.fromkeys(names) if DEBUG_SESSIONS.matches(name)]
-
-
-def split(file: str) -> tuple[str, str]:
-    """The `debug-memory` folder that a file lies in, and its name inside."""
-    parts = file.split("/")
-    depth = parts.index(HOME) + 1
-    return "/".join(parts[:depth]), "/".join(parts[depth:])
-
-
-def _read(paths: ProjectPaths, file: str) -> tuple[tuple[DebugSession, ...], Stamp | None]:
-    """The sessions of a file, and its stamp; None if it cannot be read as a whole."""
-    raw = read_file(paths.project / file, paths.aiwg)
-    if raw is None or isinstance(raw, Problem):
-        return (), None
-    decoded = decode(file, raw.data, every=True)
-    if decoded.failed:
-        return (), None
-    torn = any(problem.severity is Severity.ERROR for problem in decoded.problems)
-    if file.endswith(".jsonl"):
-        torn = bool(decoded.problems) or not raw.data.endswith(b"\n")
-    return read_sessions(file, decoded.value)[0], None if torn else raw.stamp
+    return require_one(found, name, what="archived debug session", ids=ids, command="debug archived")
 
 
 def _check_unchanged(name: str, folder: int, stamp: Stamp) -> None:
@@ -408,27 +264,11 @@ def _check_unchanged(name: str, folder: int, stamp: Stamp) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise Refused("it is a link")
     if (status.st_ino, status.st_mtime_ns, status.st_size) != (stamp.inode, stamp.mtime_ns, stamp.size):
-        raise Refused("it was written just now")
+        raise Refused("it has just been written")
 
 
-def _homes(paths: ProjectPaths) -> Iterator[str]:
-    """Every `debug-memory` folder of a project; links are not followed."""
-    for root in _ROOTS:
-        for folder, folders, _ in os.walk(paths.project / root):
-            relative = paths.relative(paths.project / folder)
-            if HOME in folders:
-                folders.remove(HOME)
-                if not Path(folder, HOME).is_symlink():
-                    yield f"{relative}/{HOME}"
-            folders[:] = sorted(name for name in folders if can_contain_records(f"{relative}/{name}"))
-
-
-def _names(file: str) -> Iterator[str]:
+def _numbered_names(file: str) -> Iterator[str]:
     """`s.json`, `s-2.json`, `s-3.json`, …"""
     yield file
     path = PurePosixPath(file)
     yield from (str(path.with_name(f"{path.stem}-{number}{path.suffix}")) for number in range(2, _MAX_COPIES))
-
-
-def _month(file: str) -> str:
-    return split(file)[1].split("/")[1]

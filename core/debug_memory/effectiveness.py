@@ -1,6 +1,6 @@
-"""How often fixes held, per root cause and per known fix; the only place that counts it (docs/scoring.md#known-fixes).
+"""Count how often fixes worked, per root cause and per fix pattern (docs/scoring.md#known-fixes).
 
-Counted are all sessions: also those that failed, and those that recorded no pattern for the root cause.
+All sessions count, including failed ones and those that recorded no pattern for the root cause.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 class FixCounts(Struct, frozen=True, kw_only=True):
-    """Fixes with a known result: how many held, how many did not."""
+    """The number of fixes that worked (`passed`) and did not work (`failed`)."""
 
     passed: int = 0
     failed: int = 0
@@ -31,14 +31,14 @@ class FixCounts(Struct, frozen=True, kw_only=True):
 
     @property
     def rate(self) -> float | None:
-        """Share of fixes that held, 0..1; None without any known result."""
+        """Share of fixes that worked, 0..1; None without any known result."""
         return self.passed / self.known if self.known else None
 
     @property
     def text(self) -> str:
-        """Such as "held in 1 of 4 (25 %)", "" without any known result."""
+        """Such as "worked in 1 of 4 (25 %)", "" without any known result."""
         rate = self.rate
-        return f"held in {self.passed:,} of {self.known:,} ({percent_text(rate)})" if rate is not None else ""
+        return f"worked in {self.passed:,} of {self.known:,} ({percent_text(rate)})" if rate is not None else ""
 
     def interval(self, level: float) -> tuple[float, float]:
         """The Jeffreys interval of the rate, 0..1, for a probability mass 0..1."""
@@ -48,52 +48,54 @@ class FixCounts(Struct, frozen=True, kw_only=True):
         return FixCounts(passed=self.passed + other.passed, failed=self.failed + other.failed)
 
 
-_NONE = FixCounts()
+_NO_COUNTS = FixCounts()
 
 
 class FixResults:
-    """Results of all fixes, counted once over all sessions: about 10 us a session.
+    """Results of all fixes, counted once over all sessions: about 10 us per session.
 
     A session that recorded a pattern for a root cause counts for that pattern. One that recorded none counts for the
-    pattern that most sessions recorded for it.
+    pattern that most sessions recorded for this root cause.
     """
 
     def __init__(self, sessions: Iterable[DebugSession]) -> None:
-        self._causes: dict[str, FixCounts] = {}
-        self._named: dict[tuple[str, str], FixCounts] = {}
-        self._unnamed: dict[str, FixCounts] = {}
+        self._by_cause: dict[str, FixCounts] = {}
+        self._by_pattern: dict[tuple[str, str], FixCounts] = {}
+        self._without_pattern: dict[str, FixCounts] = {}
         names: dict[str, Counter[str]] = {}
         for session in sessions:
-            by_category = _verdicts(session)
+            by_category = _count_by_category(session)
             patterns: dict[str, set[str]] = {}
             for lesson in session.lessons:
                 patterns.setdefault(lesson.category, set()).add(lesson.pattern)
                 names.setdefault(lesson.category, Counter())[lesson.pattern] += 1
             analysed = {run.analysis.category for run in session.executions if run.analysis is not None}
             for category in analysed | patterns.keys():
-                held = _sum(by_category, category)
+                counts = by_category.get(category, _NO_COUNTS)
+                if category:  # runs without a category are most likely about the same problem
+                    counts += by_category.get("", _NO_COUNTS)
                 if category in analysed:
-                    _add(self._causes, category, held)
+                    _add(self._by_cause, category, counts)
                 for pattern in patterns.get(category, ()):
-                    _add(self._named, (category, pattern), held)
+                    _add(self._by_pattern, (category, pattern), counts)
                 if category not in patterns:
-                    _add(self._unnamed, category, held)
+                    _add(self._without_pattern, category, counts)
         self._usual = {
             category: min(counts, key=lambda name: (-counts[name], name)) for category, counts in names.items()
         }
 
     def of_cause(self, category: str) -> FixCounts:
-        """Fixes of all sessions that analysed such a root cause."""
-        return self._causes.get(category, _NONE)
+        """Fixes of all sessions that analysed this root cause."""
+        return self._by_cause.get(category, _NO_COUNTS)
 
     def of_pattern(self, category: str, pattern: str) -> FixCounts:
-        """Fixes of a known pattern; of a pattern that no session recorded, those of its root cause."""
+        """Fixes with this pattern; those of its root cause if no session recorded the pattern."""
         usual = self.usual_pattern(category)
-        held = self._named.get((category, pattern), _NONE)
-        return held + self._unnamed.get(category, _NONE) if usual in ("", pattern) else held
+        counts = self._by_pattern.get((category, pattern), _NO_COUNTS)
+        return counts + self._without_pattern.get(category, _NO_COUNTS) if usual in ("", pattern) else counts
 
     def effectiveness(self, lesson: Lesson) -> float | None:
-        """Share of fixes that held, 0..1; where no result is known, what the session claims."""
+        """Share of fixes that worked, 0..1; the rate recorded in the session if no result is known."""
         rate = self.of_pattern(lesson.category, lesson.pattern).rate
         return lesson.effectiveness if rate is None else rate
 
@@ -102,21 +104,15 @@ class FixResults:
         return self._usual.get(category, "")
 
 
-def _verdicts(session: DebugSession) -> Mapping[str, FixCounts]:
-    """Results by the category of the run's analysis, "" for none."""
+def _count_by_category(session: DebugSession) -> Mapping[str, FixCounts]:
+    """Results by the category of the run's analysis, "" for runs without one."""
     found: dict[str, FixCounts] = {}
-    for run, held in zip(session.executions, session.verdicts, strict=True):
-        if held is not None:
+    for run, worked in zip(session.executions, session.verdicts, strict=True):
+        if worked is not None:
             category = run.analysis.category if run.analysis is not None else ""
-            _add(found, category, FixCounts(passed=1) if held else FixCounts(failed=1))
+            _add(found, category, FixCounts(passed=1) if worked else FixCounts(failed=1))
     return found
 
 
-def _sum(found: Mapping[str, FixCounts], category: str) -> FixCounts:
-    """Results for a category, and for runs without one, which are most likely about the same."""
-    held = found.get(category, _NONE)
-    return held + found.get("", _NONE) if category else held
-
-
-def _add(table: dict[_Key, FixCounts], key: _Key, held: FixCounts) -> None:
-    table[key] = table.get(key, _NONE) + held
+def _add(table: dict[_Key, FixCounts], key: _Key, counts: FixCounts) -> None:
+    table[key] = table.get(key, _NO_COUNTS) + counts

@@ -1,6 +1,6 @@
-"""One error message, generalised to a regex that finds its like (semantics 7).
+"""Generalize an error message to a regex that matches similar messages (docs/extraction.md).
 
-Quoted names, paths, numbers and hexadecimal ids vary; everything else is literal.
+Quoted names, paths, numbers and hexadecimal IDs are wildcards; all other text is literal.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Final
 from core.base.text import MAX_PATTERN, safe_matcher
 
 _MAX_MESSAGE: Final = 400
-"""Characters of a message, from its beginning, that a signature looks at."""
+"""Characters of a message that are used, from its beginning."""
 _MIN_LETTERS: Final = 6
-"""A signature with fewer literal letters says nothing of its own."""
+"""A signature with fewer literal letters is too general."""
 
 _PART: Final = re.compile(
     r"(?P<quoted>(?<![\w'])'[^']*'(?!\w)|\"[^\"]*\"|`[^`]*`)"
@@ -29,11 +29,11 @@ _SPECIAL: Final = frozenset("\\.^$*+?{}[]|()")
 
 
 def generalize_message(message: str, *, keep_names: bool = False) -> str:
-    """The regex for messages like this one, for RE2; "" where too little of it is its own.
+    """The RE2 regex for messages similar to this one; "" if the message is too general.
 
     Args:
-        message: Untrusted; its first line is looked at.
-        keep_names: Leave quoted names as they are: a narrower form.
+        message: Untrusted; only its first line is used.
+        keep_names: Keep quoted names literal, for a narrower regex.
     """
     text = message.strip().split("\n", 1)[0].rstrip()[:_MAX_MESSAGE]
     pattern, letters = "", 0
@@ -50,7 +50,7 @@ def generalize_message(message: str, *, keep_names: bool = False) -> str:
 
 
 def _pieces(text: str, keep_names: bool) -> Iterator[tuple[str, str]]:
-    """Literal text and regex of each part of a message."""
+    """The literal text and the regex of each part of a message."""
     end = 0
     for found in _PART.finditer(text):
         yield from _literal(text[end : found.start()])
@@ -71,20 +71,20 @@ _FORMS: Final[dict[str | None, str]] = {"path": r"\S+", "id": r"[\w-]+", "number
 
 
 def _literal(text: str) -> Iterator[tuple[str, str]]:
-    """Word by word, so that a signature that grows too long ends between two of them."""
+    """Word by word, so that a long signature is cut between two words."""
     for word in re.split(r"(?<= )", text):
-        yield word, "".join(map(_escaped, word))
+        yield word, "".join(map(_escape, word))
 
 
-def _escaped(char: str) -> str:
+def _escape(char: str) -> str:
     if char in _SPECIAL:
         return f"\\{char}"
-    # What acts or hides is no part of a signature that somebody has to read.
+    # Control and invisible characters are not shown in signatures.
     return char if char.isprintable() else "."
 
 
 def location_hint(file: str, function: str) -> str:
-    """`*.ts:validateInput` for a function, `*.ts:validate*` where only the file is known; "" where that is neither."""
+    """`*.ts:validateInput` if the function is known, `*.ts:validate*` if only the file is known, else ""."""
     path = PurePosixPath(file[-_MAX_MESSAGE:].replace("\\", "/"))
     ending = path.suffix if re.fullmatch(r"\.\w{1,10}", path.suffix) else ""
     name = re.fullmatch(r"[\w$.-]{1,80}", function)

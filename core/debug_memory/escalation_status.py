@@ -1,4 +1,4 @@
-"""Which debug sessions wait for a person: one rule for every list, question and notice (4) on_escalation."""
+"""Find debug sessions that are escalated: they need a human (docs/debug-memory.md#escalation)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class EscalatedSession(Struct, frozen=True, kw_only=True):
-    """A session that was escalated.
+    """A session that was escalated by its status or by a call (`ralphdeck debug escalate`).
 
     Attributes:
-        call: The newest call for a person, if there was one; whoever escalates a session may as well only say so in
-            its status.
+        call: The newest call, None if only the status says escalated.
     """
 
     session: DebugSession
@@ -28,32 +27,28 @@ class EscalatedSession(Struct, frozen=True, kw_only=True):
 
     @property
     def at(self) -> datetime | None:
-        """When: at the call; where the status says so, when the session was changed if that was later."""
-        told = [self.session.changed_at] if self.session.status == ESCALATED else []
-        told += [self.call.at] if self.call is not None else []
-        return max(filter(None, told), default=None)
+        """When the session was escalated: the later of the call and, by status, the last change."""
+        changed_at = self.session.changed_at if self.session.status == ESCALATED else None
+        return max(filter(None, (changed_at, self.call.at if self.call else None)), default=None)
 
     @property
     def last_activity(self) -> datetime | None:
-        """When something was heard of it last: the call, or the newest change of the session."""
-        told = (self.session.changed_at, self.call.at if self.call is not None else None)
-        return max(filter(None, told), default=None)
+        """The later of the call and the last change of the session."""
+        return max(filter(None, (self.session.changed_at, self.call.at if self.call else None)), default=None)
 
     @property
     def reason(self) -> str:
-        """Why a person should see it: the words of who called, else what stays unresolved, else the last root cause,
-        else what failed; untrusted.
-        """
+        """Why the session needs a human, see `escalation_reason`; untrusted."""
         return escalation_reason(self.session, self.call)
 
     @property
     def question(self) -> str:
-        """What answers are filed under: if the session is escalated anew, it is another question."""
+        """The ID of its review question; a new escalation of the session has another one."""
         return escalation_question_id(self.session.id, self.at)
 
 
 def escalation_reason(session: DebugSession, call: Escalation | None) -> str:
-    """See `EscalatedSession.reason`; of a session that nobody escalated, what a person would see first."""
+    """The reason of the call, else the unresolved failure, the last root cause or the first failure."""
     if call is not None and call.reason:
         return call.reason
     for recurring in session.recurring:
@@ -62,11 +57,11 @@ def escalation_reason(session: DebugSession, call: Escalation | None) -> str:
     for execution in reversed(session.executions):
         if execution.analysis is not None and execution.analysis.root_cause:
             return execution.analysis.root_cause
-    return describe_first_failure(session) or "its agent gave it up"
+    return describe_first_failure(session) or "the agent gave up"
 
 
 def describe_first_failure(session: DebugSession) -> str:
-    """Type and message of what failed first, else the first root cause."""
+    """Type and message of the first failure, else the first root cause."""
     for execution in session.executions:
         for failure in execution.failures:
             return ": ".join(filter(None, (failure.error_type, failure.message or failure.test_name)))
@@ -75,7 +70,7 @@ def describe_first_failure(session: DebugSession) -> str:
 
 
 def find_escalation(session: DebugSession, snapshot: Snapshot) -> EscalatedSession | None:
-    """The session as one that is escalated: its status says so, or an agent called and nobody has answered since."""
+    """The escalation of a session; None if it is not escalated or its call was acknowledged."""
     found = EscalatedSession(session=session, call=snapshot.escalations.get(session.id))
     if session.status == ESCALATED:
         return found
@@ -85,14 +80,14 @@ def find_escalation(session: DebugSession, snapshot: Snapshot) -> EscalatedSessi
 def find_recent_escalations(
     index: DebugIndex, snapshot: Snapshot, since: datetime | None = None
 ) -> tuple[EscalatedSession, ...]:
-    """(4) recent_escalations: sessions escalated after `since`, newest first; of None all of them."""
+    """Sessions escalated after `since` (all if None), newest first and undated ones last."""
     called = (index.sessions[id] for id in snapshot.escalations if id in index.sessions)
     sessions = {session.id: session for session in (*index.find(STATUS, ESCALATED), *called)}
-    found = [one for session in sessions.values() if (one := find_escalation(session, snapshot)) is not None]
-    found = [one for one in found if since is None or (one.at or _EARLIEST) > since]
-    return tuple(sorted(found, key=newest_first))
+    found = (find_escalation(session, snapshot) for session in sessions.values())
+    recent = [one for one in found if one and (since is None or (one.at or _EARLIEST) > since)]
+    return tuple(sorted(recent, key=newest_escalation_first))
 
 
-def newest_first(one: EscalatedSession) -> tuple[float, str]:
-    """A key to sort by: those escalated last first, undated ones last."""
+def newest_escalation_first(one: EscalatedSession) -> tuple[float, str]:
+    """Sort key: most recently escalated first, undated last."""
     return -one.at.timestamp() if one.at is not None else float("inf"), one.session.id

@@ -1,8 +1,8 @@
-"""(4) hooks on_escalation, preserve_full_context: everything around an escalated session, kept in one file.
+"""Preserve the context of an escalated session in one file (docs/debug-memory.md#escalation).
 
-`shared/curation/escalations/<session>.json` is written once and never again: it is what was known when the agent
-gave up, whatever becomes of the files that it comes from. A further call for the session has a file of its own,
-`<session>-2.json` and so on. Each file is also the record of its call, on which Review asks (notify_human).
+`shared/curation/escalations/<session>.json` is written once and never changed, so it shows what was known when the
+agent gave up. Each further call for the session gets its own file, `<session>-2.json` and so on. The file is also the
+record of the call, which the review queue asks about.
 """
 
 from __future__ import annotations
@@ -33,21 +33,17 @@ from core.storage.yaml_reader import decode_yaml
 
 FOLDER: Final = "escalations"
 MAX_ITERATIONS: Final = 20
-"""Last iterations of the loop that are kept."""
+"""Last iterations of the loop that are preserved."""
 MAX_CALLS: Final = 1000
-"""Calls for one session that are kept."""
-_NAME_DIGITS: Final = 32
+"""Calls per session."""
+_DIGEST_LENGTH: Final = 32
 
 
 def context_file(paths: ProjectPaths, session_id: str, number: int = 1) -> Path:
-    """Where the context of a session is kept; an id that cannot be a name is named by its hash.
-
-    Args:
-        number: Of the call, from 1 up; which session a file is about is told by what it holds.
-    """
-    safe = SAFE_ID.fullmatch(session_id) is not None and ".." not in session_id
-    digest = hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()[:_NAME_DIGITS]
-    name = session_id if safe else f"session-{digest}"
+    """The file of the call `number` (from 1) for a session; an ID that is not a safe file name is hashed."""
+    is_safe = SAFE_ID.fullmatch(session_id) is not None and ".." not in session_id
+    digest = hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()[:_DIGEST_LENGTH]
+    name = session_id if is_safe else f"session-{digest}"
     return paths.curation / FOLDER / (f"{name}.json" if number == 1 else f"{name}-{number}.json")
 
 
@@ -61,11 +57,14 @@ def preserve_context(
     by: str,
     reason: str = "",
 ) -> Path:
-    """Keep everything around a session; returns the new file, nothing that is there already is written over.
+    """Write the context of a session to a new file; no existing file is overwritten.
+
+    Args:
+        material: The records of the session's loop, None if it has no loop.
 
     Raises:
-        Refused: So many calls are kept for this session that nobody answers any more.
-        Unwritable: The disk or a permission forbids it, or a link leads to the folder.
+        Refused: The session has too many calls.
+        Unwritable: The disk or a permission forbids it, or the folder is a link.
     """
     document = {
         "session_id": session.id,
@@ -73,10 +72,10 @@ def preserve_context(
         "by": by,
         "reason": reason,
         "session_file": session.file,
-        "session": _record(paths, session),
-        **_around(snapshot, session, material),
+        "session": _session_record(paths, session),
+        **_surroundings(snapshot, session, material),
     }
-    # Texts of the files may hold half characters, which cannot be stored.
+    # Texts from files may contain lone surrogates, which cannot be encoded.
     data = json.dumps(document, indent=2, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
     folder = paths.curation / FOLDER
     check_writable(folder)
@@ -86,16 +85,16 @@ def preserve_context(
     except BadInput as error:
         raise Unwritable(str(error)) from None
     except OSError as error:
-        raise Unwritable(f"cannot make {folder}: {error.strerror}") from None
+        raise Unwritable(f"cannot create {folder}: {error.strerror}") from None
     for number in range(1, MAX_CALLS + 1):
         path = context_file(paths, session.id, number)
-        if not os.path.lexists(path) and _put(path, data):
+        if not os.path.lexists(path) and _write_new(path, data):
             return path
-    raise Refused(f"{MAX_CALLS:,} calls for {visible_line(session.id, 80)} are kept already")
+    raise Refused(f"{visible_line(session.id, 80)} was escalated {MAX_CALLS:,} times already, which is the maximum")
 
 
-def _put(path: Path, data: bytes) -> bool:
-    """Write a new file; False if somebody else has just made one of that name."""
+def _write_new(path: Path, data: bytes) -> bool:
+    """Write a new file; False if another process has just created it."""
     written = False
 
     def change(present: bytes | None) -> bytes | None:
@@ -107,14 +106,13 @@ def _put(path: Path, data: bytes) -> bool:
     return written
 
 
-def _around(snapshot: Snapshot, session: DebugSession, material: Material | None) -> dict[str, Any]:
-    """The loop that the session belongs to, and the open attempt at its task."""
+def _surroundings(snapshot: Snapshot, session: DebugSession, material: Material | None) -> dict[str, Any]:
+    """The loop of the session and the open attempts at its task."""
     tasks = {session.task_id, session.loop_id} - {""}
     attempts = [one for one in snapshot.attempts.values() if one.task_id in tasks and one.is_open]
-    told: dict[str, Any] = {"loop": None, "open_attempts": msgspec.to_builtins(attempts)}
-    loop = material.loop if material is not None else None
-    if material is not None and loop is not None:
-        told["loop"] = {
+    document: dict[str, Any] = {"loop": None, "open_attempts": msgspec.to_builtins(attempts)}
+    if material is not None and (loop := material.loop) is not None:
+        document["loop"] = {
             "id": loop.id,
             "task": loop.task,
             "status": loop.status.value,
@@ -125,11 +123,11 @@ def _around(snapshot: Snapshot, session: DebugSession, material: Material | None
             "errors": msgspec.to_builtins(material.errors),
             "reflections": msgspec.to_builtins(material.reflections),
         }
-    return told
+    return document
 
 
-def _record(paths: ProjectPaths, session: DebugSession) -> Any:
-    """The session as its file has it, with what ralphdeck does not know of; else as it was read."""
+def _session_record(paths: ProjectPaths, session: DebugSession) -> Any:
+    """The session as in its file, with fields that ralphdeck does not know; else as parsed."""
     raw = read_file(paths.project / session.file, paths.aiwg)
     if raw is not None and not isinstance(raw, Problem):
         is_yaml = session.file.endswith((".yaml", ".yml"))

@@ -1,4 +1,4 @@
-"""The index over all debug sessions, and the queries of (4): each looks at what its key has, never at all sessions."""
+"""Index of all debug sessions by key, and queries that use it (docs/debug-memory.md#queries)."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ PATTERN: Final = "learnings.patterns_identified.pattern"
 CATEGORY: Final = "learnings.patterns_identified.category"
 TEST: Final = "executions.failures.test_name"
 KEYS: Final = (FILE_PATH, STATUS, ERROR_TYPE, CAUSE, PATTERN, CATEGORY, TEST)
-"""(4) `secondary_indexes`, then what its second query and the recurring failures are found by."""
+"""Indexed fields of a session file."""
 
 ANY_FILE: Final = "%"
-SIMILAR: Final = 10
-"""(4) find_similar_failures: LIMIT."""
+MAX_SIMILAR: Final = 10
+"""Default number of similar sessions."""
 MIN_EFFECTIVENESS: Final = 0.7
-"""(4) get_fix_templates: a template must work more often than that."""
+"""A fix template must work in more than this share of cases, 0..1."""
 
 _REBUILD_SHARE: Final = 4
-"""An update of more than one session in so many is slower than a new index."""
+"""If more than one session in four changed, a new index is built faster than an update."""
 _LIKE: Final = {"%": "(?s:.*)", "_": "(?s:.)"}
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _SPECIAL: Final = frozenset("\\.^$*+?{}[]|()")
@@ -43,13 +43,12 @@ Postings = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class DebugIndex:
-    """Which sessions hold which value of each key. Never changed, only replaced.
+    """Sessions by the values of their keys; immutable.
 
     Attributes:
-        sessions: By id (4) `primary_key`.
-        keys: By the name of a key (`KEYS`): ids of sessions by value, newest first; what has no such
-            value stands under "".
-        sources: By the type of an error: ids of sessions by the file that it came from, newest first.
+        sessions: By ID.
+        keys: By key name (`KEYS`): session IDs by value, newest first; sessions without a value are under "".
+        sources: By error type: session IDs by the file in which the error occurred, newest first.
     """
 
     sessions: Mapping[str, DebugSession]
@@ -58,7 +57,7 @@ class DebugIndex:
 
     @classmethod
     def build(cls, sessions: Mapping[str, DebugSession]) -> DebugIndex:
-        """Index everything: about 20 us a session."""
+        """Index all sessions: about 20 us per session."""
         found: dict[str, dict[str, list[str]]] = {key: {} for key in KEYS}
         sources: dict[str, dict[str, list[str]]] = {}
         for session in sorted(sessions.values(), key=newest_first):
@@ -70,7 +69,7 @@ class DebugIndex:
         return cls(sessions, _frozen(found), _frozen(sources))
 
     def updated(self, sessions: Mapping[str, DebugSession], changed_ids: Iterable[str]) -> DebugIndex:
-        """The index of `sessions`, of which only those in `changed_ids` were added, changed or removed."""
+        """The index of `sessions`, of which only `changed_ids` were added, changed or removed."""
         changed = set(changed_ids)
         if len(changed) * _REBUILD_SHARE > len(self.sessions):
             return DebugIndex.build(sessions)
@@ -79,43 +78,45 @@ class DebugIndex:
         before = [self.sessions[id] for id in changed if id in self.sessions]
         after = [sessions[id] for id in changed if id in sessions]
 
-        def bring(postings: dict[str, tuple[str, ...]], value: str, having: Iterable[DebugSession]) -> None:
+        def update_value(postings: dict[str, tuple[str, ...]], value: str, matching: Iterable[DebugSession]) -> None:
             ids = [id for id in postings.pop(value, ()) if id not in changed]
-            for session in having:
+            for session in matching:
                 insort(ids, session.id, key=lambda id: newest_first(sessions[id]))
             if ids:
                 postings[value] = tuple(ids)
 
-        was, now = [_values(session) for session in before], [_values(session) for session in after]
-        for place, key in enumerate(KEYS):
-            for value in {value for values in (*was, *now) for value in values[place]}:
-                having = (one for one, values in zip(after, now, strict=True) if value in values[place])
-                bring(keys[key], value, having)
+        old, new = [_values(session) for session in before], [_values(session) for session in after]
+        for n, key in enumerate(KEYS):
+            for value in {value for values in (*old, *new) for value in values[n]}:
+                matching = (one for one, values in zip(after, new, strict=True) if value in values[n])
+                update_value(keys[key], value, matching)
         pairs = [_sources(session) for session in after]
         for error_type, file in set().union(*map(_sources, before), *pairs):
             files = dict(sources.pop(error_type, {}))
-            bring(files, file, (one for one, told in zip(after, pairs, strict=True) if (error_type, file) in told))
+            matching = (one for one, found in zip(after, pairs, strict=True) if (error_type, file) in found)
+            update_value(files, file, matching)
             if files:
                 sources[error_type] = files
         return DebugIndex(sessions, keys, sources)
 
     @cached_property
     def fix_results(self) -> FixResults:
-        """How often fixes held; counted on first use."""
+        """How often fixes worked; counted on first use."""
         return FixResults(self.sessions.values())
 
     def find(self, key: str, value: str) -> tuple[DebugSession, ...]:
-        """The sessions that hold a value of a key, newest first."""
+        """Sessions with this value of a key, newest first."""
         return tuple(self.sessions[id] for id in self.keys[key].get(value, ()))
 
-    def similar(self, error_type: str, file_pattern: str = ANY_FILE, limit: int = SIMILAR) -> tuple[DebugSession, ...]:
-        """(4) find_similar_failures: sessions in which an error of this type came from such a file, newest first.
+    def find_similar(
+        self, error_type: str, file_pattern: str = ANY_FILE, limit: int = MAX_SIMILAR
+    ) -> tuple[DebugSession, ...]:
+        """Sessions in which an error of this type occurred in a matching file, newest first.
 
         Args:
             error_type: As written in the files.
-            file_pattern: As of SQL LIKE in SQLite: `%` any text, `_` any character, A-Z as a-z; nothing escapes
-                them. One failure must meet both. A failure without a file has the empty one.
-            limit: At most so many.
+            file_pattern: As for LIKE in SQLite: `%` any text, `_` any character, A-Z like a-z, no escapes.
+                A failure without a file has an empty one.
 
         Raises:
             BadInput: The pattern is too long.
@@ -123,20 +124,19 @@ class DebugIndex:
         if file_pattern == ANY_FILE:
             found: Iterable[str] = self.keys[ERROR_TYPE].get(error_type, ())
         else:
-            fits = like(file_pattern)
-            postings = (ids for file, ids in self.sources.get(error_type, {}).items() if fits(file))
+            matches = compile_like(file_pattern)
+            postings = (ids for file, ids in self.sources.get(error_type, {}).items() if matches(file))
             merged = merge(*postings, key=lambda id: newest_first(self.sessions[id]))
-            found = (id for id, _ in groupby(merged))  # where an error came from several files
+            found = (id for id, _ in groupby(merged))  # an error may have occurred in several files
         return tuple(self.sessions[id] for id in islice(found, limit))
 
-    def templates(
+    def find_lessons(
         self, category: str, min_effectiveness: float = MIN_EFFECTIVENESS
     ) -> tuple[tuple[DebugSession, Lesson], ...]:
-        """(4) get_fix_templates: what sessions learned of a category that works more often, newest session first.
+        """Lessons of a root cause category with a higher effectiveness, newest session first.
 
         Args:
-            category: A `root_cause_category` of (4), or another word.
-            min_effectiveness: 0..1; exactly so much is not enough.
+            min_effectiveness: 0..1, exclusive.
         """
         return tuple(
             (session, lesson)
@@ -147,40 +147,39 @@ class DebugIndex:
 
 
 class LazyDebugIndex(LazyIndex[DebugSession, DebugIndex]):
-    """The index of some debug sessions, made when it is first asked for."""
+    """An index of debug sessions that is built on first use."""
 
     kind = DebugIndex
 
 
 def matching_spellings(known: Iterable[str], word: str) -> list[str]:
-    """The known words that differ from a word in nothing but case and the spaces around it."""
+    """The known words that differ only in case and surrounding spaces."""
     folded = word.strip().casefold()
     return [name for name in known if name.casefold() == folded]
 
 
-def like(pattern: str) -> _Like:
-    """Whether a text is LIKE the pattern, as SQLite means it: in linear time, and only A-Z without case.
+def compile_like(pattern: str) -> _LikePattern:
+    """Compile a LIKE pattern of SQLite; matches in linear time and ignores the case of A-Z only.
 
     Raises:
-        BadInput: The pattern is too long, or no valid Unicode.
+        BadInput: The pattern is too long or not valid Unicode.
     """
     lower = _lower(pattern)
     regex = "".join(_LIKE.get(char) or (f"\\{char}" if char in _SPECIAL else char) for char in lower)
     found = safe_matcher(f"\\A{regex}\\z")
     if found.problem is not None:
-        raise BadInput(f"the file pattern {visible_line(pattern, 60)!r} is too long, or no text")
+        raise BadInput(f"the file pattern {visible_line(pattern, 60)!r} is too long or not valid Unicode")
     first, *others = lower.replace("_", "%").split("%")
-    return _Like(found, first, tuple(others), is_prefix=lower == f"{first}%")
+    return _LikePattern(found, first, tuple(others), is_prefix=lower == f"{first}%")
 
 
-class _Like:
-    """A pattern of LIKE that can be asked again and again.
+class _LikePattern:
+    """A compiled LIKE pattern.
 
     Args:
-        regex: The pattern.
-        first: What a text must begin with.
-        others: What must be in it as well: looked for first, since most texts lack one of them.
-        is_prefix: Nothing else is asked of a text.
+        first: The required prefix.
+        others: Further required parts, checked before the regex since most texts lack one of them.
+        is_prefix: The prefix alone decides.
     """
 
     def __init__(self, regex: Matcher, first: str, others: tuple[str, ...], *, is_prefix: bool) -> None:
@@ -197,12 +196,12 @@ class _Like:
 
 
 def _lower(text: str) -> str:
-    """A-Z as a-z, and nothing else."""
+    """Convert A-Z to a-z and nothing else."""
     return text.lower() if text.isascii() else text.translate(_LOWER)
 
 
 def newest_first(session: DebugSession) -> tuple[float, str]:
-    """A key to sort by: those changed last first, undated ones last."""
+    """Sort key: most recently changed first, undated last."""
     changed = session.changed_at
     return -changed.timestamp() if changed is not None else float("inf"), session.id
 
@@ -212,12 +211,12 @@ def _frozen(found: Mapping[str, Mapping[str, Iterable[str]]]) -> dict[str, Posti
 
 
 def _sources(session: DebugSession) -> frozenset[tuple[str, str]]:
-    """The types of its errors, each with a file that it came from."""
+    """Pairs of error type and file of all failures."""
     return frozenset((failure.error_type, failure.file) for run in session.executions for failure in run.failures)
 
 
 def _values(session: DebugSession) -> tuple[frozenset[str], ...]:
-    """What a session is found by, in the order of `KEYS`."""
+    """The values of a session, in the order of `KEYS`."""
     runs = session.executions
     failures = [failure for run in runs for failure in run.failures]
     return (

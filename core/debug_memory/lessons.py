@@ -1,6 +1,6 @@
-"""(4) hooks on_success, update_fix_effectiveness and extract_learnings: what a session teaches, and into its file.
+"""Collect the lessons of a successful session and write them to its file (docs/debug-memory.md#lessons).
 
-Only `learnings` of the session is ever changed, every other byte stays as it is, in JSON and in YAML.
+Only the `learnings` of the session change; every other byte of its JSON or YAML file stays.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _IDENTIFIED: Final = "patterns_identified"
 
 
 class LessonUpdate(Struct, frozen=True, kw_only=True):
-    """What became of a session's lessons.
+    """The lessons of a session and whether its file contains them.
 
     Attributes:
-        lessons: All that the session teaches, those that its file has already first.
-        written: Whether they are in its file.
-        changed: Whether the file had to be changed for that.
-        problem: Why they are not in it, "" if they are.
+        lessons: All lessons, those that the file already had first.
+        written: Whether the file contains them.
+        changed: Whether the file changed or would change.
+        problem: Why they could not be written, "" if they were.
     """
 
     lessons: tuple[Lesson, ...]
@@ -44,7 +44,7 @@ class LessonUpdate(Struct, frozen=True, kw_only=True):
 
 
 def check_success(session: DebugSession) -> None:
-    """Raises `Refused` for a session that did not succeed: its status says so, else its last run fails."""
+    """Raise `Refused` if the session failed, by its status or, while it is open, by its last run."""
     shown = visible_line(session.id, 80)
     if session.status == PASSED:
         return
@@ -52,30 +52,30 @@ def check_success(session: DebugSession) -> None:
         raise Refused(f"debug session {shown} is {session.status}; there is no success to learn from")
     last = session.executions[-1].results if session.executions else None
     if last is not None and last.green is False:
-        raise Refused(f"the last run of debug session {shown} fails; there is no success to learn from")
+        raise Refused(f"the last run of debug session {shown} failed; there is no success to learn from")
 
 
-def lessons(session: DebugSession, index: DebugIndex) -> tuple[Lesson, ...]:
-    """What a session teaches: the patterns that it names itself, and one for each other root cause that a fix held
-    against. Frequency is over all sessions that identified the pattern, this one included; effectiveness is over all
-    sessions that had the problem, those that failed included (docs/scoring.md#known-fixes).
+def collect_lessons(session: DebugSession, index: DebugIndex) -> tuple[Lesson, ...]:
+    """The patterns that a session recorded, and one for each other root cause with a fix that worked.
 
-    A root cause that has no name here gets the one that most sessions gave it, else that of its category.
+    Frequency counts all sessions that identified the pattern, this one included; effectiveness counts all sessions with
+    the problem, failed ones included (docs/scoring.md#known-fixes). A root cause without a recorded pattern gets the
+    name that most sessions gave it, else that of its category.
     """
-    named = {lesson.pattern: lesson for lesson in session.lessons}
-    known = {lesson.category for lesson in session.lessons}
-    for run, verdict in zip(session.executions, session.verdicts, strict=True):
+    by_pattern = {lesson.pattern: lesson for lesson in session.lessons}
+    categories = {lesson.category for lesson in session.lessons}
+    for run, worked in zip(session.executions, session.verdicts, strict=True):
         category = run.analysis.category if run.analysis is not None else ""
-        if verdict and category and category not in known and run.fix is not None and run.analysis is not None:
-            known.add(category)
-            pattern, template = _usual(index, category)
+        if worked and category and category not in categories and run.fix is not None and run.analysis is not None:
+            categories.add(category)
+            pattern, template = _usual_template(index, category)
             text = template or run.fix.description or run.analysis.strategy
-            named.setdefault(pattern, Lesson(pattern=pattern, category=category, fix_template=text))
-    return tuple(_measured(lesson, session, index) for lesson in named.values())
+            by_pattern.setdefault(pattern, Lesson(pattern=pattern, category=category, fix_template=text))
+    return tuple(_with_counts(lesson, session, index) for lesson in by_pattern.values())
 
 
-def _usual(index: DebugIndex, category: str) -> tuple[str, str]:
-    """The name that most sessions gave to a root cause, and its newest template."""
+def _usual_template(index: DebugIndex, category: str) -> tuple[str, str]:
+    """The pattern that most sessions recorded for a root cause, and its newest template."""
     pattern = index.fix_results.usual_pattern(category)
     if not pattern:
         return category, ""
@@ -84,7 +84,7 @@ def _usual(index: DebugIndex, category: str) -> tuple[str, str]:
     return pattern, next(filter(None, templates), "")
 
 
-def _measured(lesson: Lesson, session: DebugSession, index: DebugIndex) -> Lesson:
+def _with_counts(lesson: Lesson, session: DebugSession, index: DebugIndex) -> Lesson:
     others = [known for known in index.find(PATTERN, lesson.pattern) if known.id != session.id]
     return replace(
         lesson,
@@ -101,14 +101,14 @@ def write_lessons(
     *,
     dry_run: bool = False,
 ) -> LessonUpdate:
-    """Put lessons into `learnings.patterns_identified` of a session's file, merged by the name of the pattern.
+    """Write lessons to `learnings.patterns_identified` of the session's file, merged by pattern.
 
     Args:
-        retry_seconds: Pauses before a file is read again that is most likely half written.
-        dry_run: Only see whether that can be done, and whether it changes the file.
+        retry_seconds: Pauses before a file is read again that another process seems to be writing.
+        dry_run: Only check whether the file can be and would be changed.
 
     Raises:
-        Conflict: The file cannot be understood, or others keep changing it.
+        Conflict: The file cannot be parsed, or other processes keep changing it.
         Unwritable: The disk or a permission forbids it.
     """
     if not found:
@@ -118,7 +118,7 @@ def write_lessons(
     except BadInput as error:
         return LessonUpdate(lessons=tuple(found), problem=str(error))
     if path != paths.aiwg.resolve().joinpath(*session.file.split("/")[1:]):
-        problem = f"{visible_line(session.file, 160)} lies behind a link; it is left as it is"
+        problem = f"{visible_line(session.file, 160)} is reached through a link; it was not changed"
         return LessonUpdate(lessons=tuple(found), problem=problem)
 
     changed = False
@@ -126,8 +126,8 @@ def write_lessons(
     def change(data: bytes | None) -> bytes | None:
         nonlocal changed
         if data is None:
-            raise Refused(f"{visible_line(session.file, 160)} is gone")
-        after = _in_yaml(data, session, found) if _is_yaml(session.file) else _in_json(data, session, found)
+            raise Refused(f"{visible_line(session.file, 160)} does not exist any more")
+        after = _edit_yaml(data, session, found) if _is_yaml(session.file) else _edit_json(data, session, found)
         changed |= after != data
         return data if dry_run else after
 
@@ -142,88 +142,88 @@ def _is_yaml(file: str) -> bool:
     return file.endswith((".yaml", ".yml"))
 
 
-def _in_json(data: bytes, session: DebugSession, taught: Sequence[Lesson]) -> bytes:
+def _edit_json(data: bytes, session: DebugSession, found: Sequence[Lesson]) -> bytes:
     document = RecordText(data)
-    _put(document, session, taught)
+    _set_lessons(document, session, found)
     return document.encode()
 
 
-def _in_yaml(data: bytes, session: DebugSession, taught: Sequence[Lesson]) -> bytes:
-    """The file with the lessons in the learnings of its session, all else as it is.
+def _edit_yaml(data: bytes, session: DebugSession, found: Sequence[Lesson]) -> bytes:
+    """The YAML file with the lessons in the learnings of the session and nothing else changed.
 
     Raises:
-        BadJson: It is not YAML that is read, most likely half written.
-        Refused: Its learnings have another shape, or the edit would be read as something else.
+        BadJson: It is not valid YAML, most likely half written.
+        Refused: The learnings have an unknown shape, or the edit would change other data.
     """
     document = YamlText(data)
     before = find_record(session.file, document.value, session.id)
+    refused = Refused(f"lessons cannot be added to {visible_line(session.file, 160)}; it was not changed")
     try:
-        _put(document, session, taught)
+        _set_lessons(document, session, found)
     except BadJson:
-        raise Refused(f"nothing can be added to {visible_line(session.file, 160)}; it is left as it is") from None
+        raise refused from None
     after = find_record(session.file, document.value, session.id)
-    if (
-        before is None
-        or after is None
-        or _without(document.value, after[0]) != _without(YamlText(data).value, before[0])
-    ):
-        raise Refused(f"nothing can be added to {visible_line(session.file, 160)}; it is left as it is")
+    if before is None or after is None:
+        raise refused
+    if _without_lessons(document.value, after[0]) != _without_lessons(YamlText(data).value, before[0]):
+        raise refused
     return document.encode()
 
 
-def _without(value: Any, place: Path) -> Any:
+def _without_lessons(value: Any, place: Path) -> Any:
     """A document without the lessons of the session at `place`."""
     if place:
         step, rest = place[0], place[1:]
         items = value.items() if isinstance(value, dict) else enumerate(value)
-        return [(key, _without(item, rest) if key == step else item) for key, item in items]
+        return [(key, _without_lessons(item, rest) if key == step else item) for key, item in items]
     learnings = value.get(_LEARNINGS) or {}
-    kept = {key: item for key, item in learnings.items() if key != _IDENTIFIED} if isinstance(learnings, dict) else {}
-    return {key: item for key, item in value.items() if key != _LEARNINGS} | {_LEARNINGS: kept}
+    others = {key: item for key, item in learnings.items() if key != _IDENTIFIED} if isinstance(learnings, dict) else {}
+    return {key: item for key, item in value.items() if key != _LEARNINGS} | {_LEARNINGS: others}
 
 
-def _put(document: JsonText | YamlText, session: DebugSession, taught: Sequence[Lesson]) -> None:
-    """Bring the lessons of the session's record up to date.
+def _set_lessons(document: JsonText | YamlText, session: DebugSession, found: Sequence[Lesson]) -> None:
+    """Add or update the lessons in the session's record.
 
     Raises:
-        Refused: The record is gone, or its learnings are no object with a list.
+        Refused: The record does not exist, or its learnings are not an object with a list.
     """
-    found = find_record(session.file, document.value, session.id)
-    if found is None:
+    located = find_record(session.file, document.value, session.id)
+    if located is None:
         raise Refused(f"debug session {visible_line(session.id, 80)} is no longer in its file")
-    place, record = found
+    place, record = located
     learnings = record.get(_LEARNINGS)
     if not learnings and not isinstance(learnings, dict):
-        document.set(place, _LEARNINGS, {_IDENTIFIED: [_entry(lesson) for lesson in taught]})
+        document.set(place, _LEARNINGS, {_IDENTIFIED: [_entry(lesson) for lesson in found]})
         return
     listed = learnings.get(_IDENTIFIED) if isinstance(learnings, dict) else None
     if isinstance(learnings, dict) and listed is None:
-        document.set((*place, _LEARNINGS), _IDENTIFIED, [_entry(lesson) for lesson in taught])
+        document.set((*place, _LEARNINGS), _IDENTIFIED, [_entry(lesson) for lesson in found])
         return
     if not isinstance(listed, list):
-        raise Refused(f"the learnings in {visible_line(session.file, 160)} are of another shape; they are left alone")
-    for lesson in taught:
-        _merge(document, (*place, _LEARNINGS, _IDENTIFIED), listed, lesson)
+        raise Refused(f"the learnings in {visible_line(session.file, 160)} have an unknown shape and were not changed")
+    for lesson in found:
+        _merge_lesson(document, (*place, _LEARNINGS, _IDENTIFIED), listed, lesson)
 
 
-def _merge(document: JsonText | YamlText, place: Path, listed: list[Any], lesson: Lesson) -> None:
+def _merge_lesson(document: JsonText | YamlText, place: Path, listed: list[Any], lesson: Lesson) -> None:
+    """Update the counts of the entry with this pattern and fill in its missing texts, or append an entry."""
     for number, entry in enumerate(listed):
         if isinstance(entry, dict) and entry.get("pattern") == lesson.pattern:
             for key, value in _entry(lesson).items():
-                counted = key in ("frequency", "effectiveness")
-                if (counted and entry.get(key) != value) or (not counted and not entry.get(key)):
+                is_count = key in ("frequency", "effectiveness")
+                if (is_count and entry.get(key) != value) or (not is_count and not entry.get(key)):
                     document.set((*place, number), key, value)
             return
     document.append(place, _entry(lesson))
 
 
 def _entry(lesson: Lesson) -> dict[str, Any]:
-    """A lesson as (4) `patterns_identified` has it."""
-    told = {
+    """An entry of `patterns_identified`."""
+    entry = {
         "pattern": lesson.pattern,
         "category": word(lesson.category),
         "frequency": lesson.frequency,
         "fix_template": lesson.fix_template,
         "effectiveness": lesson.effectiveness,
     }
-    return {key: value for key, value in told.items() if value not in (None, "")}
+    return {key: value for key, value in entry.items() if value not in (None, "")}

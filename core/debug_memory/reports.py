@@ -1,4 +1,4 @@
-"""What the sessions of the debug memory amount to: why things failed, what fails again, which fixes hold."""
+"""Summarize all debug sessions: root causes, recurring failures and fix templates."""
 
 from __future__ import annotations
 
@@ -12,72 +12,72 @@ from core.debug_memory.index import CAUSE, MIN_EFFECTIVENESS, TEST, DebugIndex
 from core.records.debug_sessions import ESCALATED, FAILED, PASSED, DebugSession, Lesson
 
 MIN_RUNS: Final = 2
-"""A test that failed in fewer runs does not recur."""
+"""Minimum number of failing runs of a recurring failure."""
 
 
 class CauseReport(Struct, frozen=True, kw_only=True):
-    """One `root_cause_category` of (4).
+    """One root cause category.
 
     Attributes:
-        category: "" for analyses that name none.
-        sessions: How many sessions name it, of which so many ended `passing`, or `failing` (or escalated).
-        held: How often a fix against it held.
+        category: "" for analyses without a category.
+        sessions: Sessions with this root cause; `passing` of them passed, `failing` failed or were escalated.
+        fixes: How often fixes worked against it.
     """
 
     category: str
     sessions: int
     passing: int
     failing: int
-    held: FixCounts
+    fixes: FixCounts
 
 
 class RecurringFailure(Struct, frozen=True, kw_only=True):
-    """A test that fails again and again.
+    """A test that failed repeatedly.
 
     Attributes:
-        runs: In how many runs of all sessions it failed.
-        sessions: Ids of these sessions, newest first.
-        claimed: How often the sessions say it occurred (4) recurring_failures; 0 where none does.
-        resolution: What the newest session that says it says came of it, "" if none does.
+        runs: Failing runs in all sessions.
+        sessions: IDs of these sessions, newest first.
+        recorded: Occurrences that the sessions record in `recurring_failures`, 0 if none does.
+        resolution: The newest resolution that a session records, "" if none does.
     """
 
     test: str
     runs: int
     sessions: tuple[str, ...]
-    claimed: int
+    recorded: int
     resolution: str
 
 
 class FixTemplate(Struct, frozen=True, kw_only=True):
-    """A pattern that sessions identified, with the template for fixing it.
+    """A pattern that sessions identified, with its template for a fix.
 
     Attributes:
-        claimed: The effectiveness that each session says it has, newest first, 0..1.
-        held: How often the fix held in all sessions that had the problem.
-        sessions: Ids of these sessions, newest first.
+        recorded: The effectiveness that each session records, newest first, 0..1.
+        fixes: How often the fix worked in all sessions with the problem.
+        sessions: IDs of these sessions, newest first.
     """
 
     pattern: str
     category: str
     fix_template: str
-    claimed: tuple[float, ...]
-    held: FixCounts
+    recorded: tuple[float, ...]
+    fixes: FixCounts
     sessions: tuple[str, ...]
 
     @property
     def effectiveness(self) -> float:
-        """Share of fixes that held, 0..1; where no result is known, what the newest session claims."""
-        rate = self.held.rate
-        return self.claimed[0] if rate is None else rate
+        """Share of fixes that worked, 0..1; the newest recorded rate if no result is known."""
+        rate = self.fixes.rate
+        return self.recorded[0] if rate is None else rate
 
     @property
-    def doubtful(self) -> bool:
-        """Whether the fixes held less often than a template must work to be offered, whatever is claimed."""
-        rate = self.held.rate
+    def is_doubtful(self) -> bool:
+        """Whether the fixes worked too rarely for the template to be offered, whatever rate is recorded."""
+        rate = self.fixes.rate
         return rate is not None and rate <= MIN_EFFECTIVENESS
 
 
-def causes(index: DebugIndex) -> tuple[CauseReport, ...]:
+def report_causes(index: DebugIndex) -> tuple[CauseReport, ...]:
     """The root causes, most frequent first."""
     found = []
     for category, ids in index.keys[CAUSE].items():
@@ -89,43 +89,43 @@ def causes(index: DebugIndex) -> tuple[CauseReport, ...]:
                 sessions=len(sessions),
                 passing=statuses[PASSED],
                 failing=statuses[FAILED] + statuses[ESCALATED],
-                held=index.fix_results.of_cause(category),
+                fixes=index.fix_results.of_cause(category),
             )
         )
     return tuple(sorted(found, key=lambda cause: (-cause.sessions, cause.category)))
 
 
-def report_recurring_failures(index: DebugIndex, least: int = MIN_RUNS) -> tuple[RecurringFailure, ...]:
-    """The tests that failed in at least so many runs of all sessions, or that sessions say failed so often, which
-    no run need prove: those that the runs prove first, most runs first.
+def report_recurring_failures(index: DebugIndex, min_runs: int = MIN_RUNS) -> tuple[RecurringFailure, ...]:
+    """Tests with at least `min_runs` failing runs or recorded occurrences.
+
+    Tests with enough runs come first, sorted by runs; the others are only recorded as recurring.
     """
-    claims: dict[str, Counter[str]] = {}
-    told: dict[str, tuple[DebugSession, str]] = {}
+    recorded: dict[str, Counter[str]] = {}
+    resolutions: dict[str, tuple[DebugSession, str]] = {}
     for session in index.sessions.values():
         for entry in session.recurring:
-            claims.setdefault(entry.test, Counter())[session.id] += entry.occurrences or 0
-            known = told.get(entry.test)
+            recorded.setdefault(entry.test, Counter())[session.id] += entry.occurrences or 0
+            known = resolutions.get(entry.test)
             if entry.resolution and (known is None or _is_newer(session, known[0])):
-                told[entry.test] = session, entry.resolution
+                resolutions[entry.test] = session, entry.resolution
     found = []
-    for test in (index.keys[TEST].keys() | claims.keys()) - {""}:
+    for test in (index.keys[TEST].keys() | recorded.keys()) - {""}:
         failed_in = index.find(TEST, test)
         runs = sum(
             any(f.test_name == test for f in run.failures) for session in failed_in for run in session.executions
         )
-        claimed = claims.get(test, Counter())
-        if max(runs, claimed.total()) >= least:
-            ids = dict.fromkeys([*(session.id for session in failed_in), *claimed])
+        counts = recorded.get(test, Counter())
+        if max(runs, counts.total()) >= min_runs:
             found.append(
                 RecurringFailure(
                     test=test,
                     runs=runs,
-                    sessions=tuple(ids),
-                    claimed=claimed.total(),
-                    resolution=told[test][1] if test in told else "",
+                    sessions=tuple(dict.fromkeys([*(session.id for session in failed_in), *counts])),
+                    recorded=counts.total(),
+                    resolution=resolutions[test][1] if test in resolutions else "",
                 )
             )
-    return tuple(sorted(found, key=lambda one: (one.runs < least, -one.runs, -one.claimed, one.test)))
+    return tuple(sorted(found, key=lambda one: (one.runs < min_runs, -one.runs, -one.recorded, one.test)))
 
 
 def _is_newer(one: DebugSession, other: DebugSession) -> bool:
@@ -137,19 +137,19 @@ def _is_newer(one: DebugSession, other: DebugSession) -> bool:
 def report_fix_templates(
     index: DebugIndex, category: str, min_effectiveness: float = MIN_EFFECTIVENESS
 ) -> tuple[FixTemplate, ...]:
-    """(4) get_fix_templates, each pattern once, with what is known of it beside what is claimed; best first."""
+    """The fix templates of a root cause, one per pattern, most effective first and doubtful ones last."""
     grouped: dict[str, list[tuple[DebugSession, Lesson]]] = {}
-    for session, lesson in index.templates(category, min_effectiveness):
+    for session, lesson in index.find_lessons(category, min_effectiveness):
         grouped.setdefault(lesson.pattern, []).append((session, lesson))
     found = [
         FixTemplate(
             pattern=pattern,
             category=category,
-            fix_template=next((lesson.fix_template for _, lesson in told if lesson.fix_template), ""),
-            claimed=tuple(lesson.effectiveness for _, lesson in told if lesson.effectiveness is not None),
-            held=index.fix_results.of_pattern(category, pattern),
-            sessions=tuple(dict.fromkeys(session.id for session, _ in told)),
+            fix_template=next((lesson.fix_template for _, lesson in pairs if lesson.fix_template), ""),
+            recorded=tuple(lesson.effectiveness for _, lesson in pairs if lesson.effectiveness is not None),
+            fixes=index.fix_results.of_pattern(category, pattern),
+            sessions=tuple(dict.fromkeys(session.id for session, _ in pairs)),
         )
-        for pattern, told in grouped.items()
+        for pattern, pairs in grouped.items()
     ]
-    return tuple(sorted(found, key=lambda one: (one.doubtful, -one.effectiveness, -len(one.sessions), one.pattern)))
+    return tuple(sorted(found, key=lambda one: (one.is_doubtful, -one.effectiveness, -len(one.sessions), one.pattern)))

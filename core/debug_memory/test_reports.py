@@ -1,8 +1,8 @@
-"""What a test runner or an agent has written about a failing run, as failures.
+"""Parse the failures from what a test runner printed or an agent recorded.
 
-JSON: a failure, an execution or a session of (4); the report of Jest and Vitest (`--json`, `--reporter=json`), or of
-pytest (`pytest-json-report`). Anything else is read as what a runner prints: each line that names an error, with the
-test and the frames that Jest, Vitest and pytest print around it.
+JSON: a failure, an execution or a debug session, or the report of Jest and Vitest (`--json`, `--reporter=json`) or
+pytest (`pytest-json-report`). Any other text is read as console output: each line that names an error, with the test
+and the frames that Jest, Vitest and pytest print around it.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from core.config.paths import relative_to_project
 from core.debug_memory.error_text import split_error
-from core.debug_memory.frames import StackFrame, find_source_frame, follows, leads, parse_frames, project_path
+from core.debug_memory.frames import StackFrame, find_source_frame, follows_error, parse_frames, precedes_error
 from core.records.debug_sessions import Failure
 from core.sources.debug_sessions import MAX_TEXT, read_failure, split_location
 from core.sources.fields import Fields
 from core.storage.json_reader import decode_json
 
 _MAX_LINES: Final = 20_000
-"""Lines of a text that are looked at."""
+"""Lines of console output that are parsed."""
 _MAX_LINE: Final = 2_000
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]{0,20}m")
-_MARK: Final = re.compile(r"\s*(?:E\s+|[^\w\s]\s+)?")
-"""What stands before an error in what a runner prints: `E   ` of pytest, `● ` of Jest."""
+_PREFIX: Final = re.compile(r"\s*(?:E\s+|[^\w\s]\s+)?")
+"""Text before an error in console output: `E   ` of pytest, `● ` of Jest."""
 _ASSERT: Final = "assert "
 _EXPECT: Final = ("expect(", "Error: expect(")
 _FAILED: Final = frozenset({"failed", "error"})
@@ -36,29 +37,30 @@ _TEST_SUFFIXES: Final = (".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", "
 _PYTEST_TEST: Final = re.compile(r"_+ (\S.{0,500}) _+")
 _PYTEST_PHASE: Final = re.compile(r"ERROR (?:at (?:setup|teardown) of|collecting) ")
 _SECTION: Final = "==="
-_SUMMED_UP: Final = ("FAILED ", "ERROR ")
-"""What stands before the id of a test in the summary of pytest."""
+_SUMMARY: Final = ("FAILED ", "ERROR ")
+"""Text before the ID of a test in the summary of pytest."""
 
 
 def parse_failures(data: bytes, root: str = "") -> tuple[Failure, ...]:
-    """The failures that `data` tells of, in their order; of a session those of its newest failing run.
+    """The failures in a report, in their order; of a session those of its newest failing run.
 
     Args:
-        data: What a runner or an agent has written.
-        root: The folder of the project, absolute: files inside it are named from there. A failure that names no file
-            of the project comes from the innermost of its frames that is in one.
+        data: A JSON report or console output.
+        root: The project folder, absolute. Files inside are named relative to it. A failure without a file of the
+            project gets the innermost frame in the project.
     """
     decoded = decode_json(data)
-    found = _in(decoded.value) if isinstance(decoded.value, dict | list) else _in_text(data.decode("utf-8", "replace"))
-    return tuple(_placed(failure, root) for failure in found)
+    is_report = isinstance(decoded.value, dict | list)
+    found = _parse_json(decoded.value) if is_report else _parse_text(data.decode("utf-8", "replace"))
+    return tuple(_locate(failure, root) for failure in found)
 
 
-def _placed(failure: Failure, root: str) -> Failure:
-    """The failure with the place that its trace tells, and with files as the project names them."""
-    test_file = project_path(failure.test_file, root)
-    told = [StackFrame(project_path(failure.file, root), failure.line, failure.function)] if failure.file else []
-    frames = [*told, *parse_frames(failure.stack_trace, root)]
-    source = find_source_frame(frames, test_file) or next(iter(told), StackFrame(""))
+def _locate(failure: Failure, root: str) -> Failure:
+    """The failure with its location from the trace, and with file names relative to the project."""
+    test_file = relative_to_project(failure.test_file, root)
+    own = [StackFrame(relative_to_project(failure.file, root), failure.line, failure.function)] if failure.file else []
+    frames = [*own, *parse_frames(failure.stack_trace, root)]
+    source = find_source_frame(frames, test_file) or next(iter(own), StackFrame(""))
     function = source.function or next((one.function for one in frames if one[:2] == source[:2] and one.function), "")
     test = next((frame for frame in frames if frame.file == test_file), None)
     return replace(
@@ -71,16 +73,16 @@ def _placed(failure: Failure, root: str) -> Failure:
     )
 
 
-def _in(value: Any) -> Iterator[Failure]:
+def _parse_json(value: Any) -> Iterator[Failure]:
     fields = Fields("", value if isinstance(value, dict) else {"failures": value}, [])
     if "testResults" in fields.mapping:
         for _, suite in fields.objects("testResults"):
-            yield from _of_suite(suite)
+            yield from _parse_suite(suite)
     elif "tests" in fields.mapping:
         for _, test in fields.objects("tests"):
-            yield from _of_test(test)
+            yield from _parse_pytest(test)
     elif "executions" in fields.mapping:
-        runs = [tuple(_in(run.mapping)) for _, run in fields.objects("executions") if "failures" in run.mapping]
+        runs = [tuple(_parse_json(run.mapping)) for _, run in fields.objects("executions") if "failures" in run.mapping]
         yield from next(filter(None, reversed(runs)), ())
     elif "failures" in fields.mapping:
         for _, entry in fields.objects("failures"):
@@ -90,40 +92,38 @@ def _in(value: Any) -> Iterator[Failure]:
         yield failure
 
 
-def _of_suite(suite: Fields) -> Iterator[Failure]:
+def _parse_suite(suite: Fields) -> Iterator[Failure]:
     """One file of Jest or Vitest: its failing tests, or why it could not be run."""
     tests = [test for _, test in suite.objects("assertionResults") if test.text("status") == "failed"]
     file = suite.text("name")
     for test in tests:
         text = "\n".join(test.texts("failureMessages"))
-        yield _failure(text, test_name=test.text("fullName", "title"), test_file=file)
+        yield _make_failure(text, test_name=test.text("fullName", "title"), test_file=file)
     if not tests and suite.text("status") == "failed" and (message := suite.text("message")):
-        told = list(_in_text(message, file))
-        yield from told or [_failure(message, test_name="", test_file=file)]
+        found = list(_parse_text(message, file))
+        yield from found or [_make_failure(message, test_file=file)]
 
 
-def _of_test(test: Fields) -> Iterator[Failure]:
-    """One test of pytest, if it failed in any of its phases."""
-    if test.text("outcome") in _FAILED:
-        for phase in ("setup", "call", "teardown"):
-            told = test.inside(phase)
-            crash = told.inside("crash") if told is not None else None
-            if told is not None and crash is not None:
-                found = _failure(crash.text("message"), test_name=test.text("nodeid"), test_file="")
-                file, _, _ = found.test_name.partition("::")
-                yield Failure(
-                    error_type=found.error_type,
-                    message=found.message,
-                    file=crash.text("path"),
-                    line=crash.count("lineno"),
-                    test_name=found.test_name,
-                    test_file=file,
-                    stack_trace=told.text("longrepr")[:MAX_TEXT],
-                )
+def _parse_pytest(test: Fields) -> Iterator[Failure]:
+    """One test of pytest, if any of its phases failed."""
+    if test.text("outcome") not in _FAILED:
+        return
+    for phase in ("setup", "call", "teardown"):
+        report = test.inside(phase)
+        crash = report.inside("crash") if report is not None else None
+        if report is not None and crash is not None:
+            found = _make_failure(crash.text("message"), test_name=test.text("nodeid"))
+            yield replace(
+                found,
+                file=crash.text("path"),
+                line=crash.count("lineno"),
+                test_file=found.test_name.partition("::")[0],
+                stack_trace=report.text("longrepr")[:MAX_TEXT],
+            )
 
 
-def _failure(text: str, *, test_name: str, test_file: str) -> Failure:
-    """A failure of which a runner tells in a text: its first line is the message, all of it the trace."""
+def _make_failure(text: str, *, test_name: str = "", test_file: str = "") -> Failure:
+    """A failure from a text: its first line is the message, all of it the trace."""
     text = _COLOUR.sub("", text[:MAX_TEXT]).strip()
     first = text.split("\n", 1)[0]
     name, message, location = split_error(first)
@@ -141,30 +141,29 @@ def _failure(text: str, *, test_name: str, test_file: str) -> Failure:
     )
 
 
-def _in_text(text: str, test_file: str = "") -> Iterator[Failure]:
-    """The failures in what a runner prints, perhaps of one file of tests."""
+def _parse_text(text: str, test_file: str = "") -> Iterator[Failure]:
+    """The failures in console output; `test_file` if it is the output of one test file."""
     found: list[Failure] = []
-    summed_up: dict[str, str] = {}
+    summary: dict[str, str] = {}
     test_name, lines = "", list[str]()
     for raw in text.split("\n", _MAX_LINES)[:_MAX_LINES]:
         line = _COLOUR.sub("", raw[:_MAX_LINE]).rstrip()
-        begun = _beginning(line, test_file)
-        if begun is not None:
-            found += _in_block(lines, test_name, test_file)
-            test_file, test_name = begun
+        heading = _parse_heading(line, test_file)
+        if heading is not None:
+            found += _parse_block(lines, test_name, test_file)
+            test_file, test_name = heading
             lines = []
-        elif line.startswith(_SUMMED_UP) and (".py" in line or "::" in line):
+        elif line.startswith(_SUMMARY) and (".py" in line or "::" in line):
             test, _, message = line.split(" ", 1)[1].partition(" - ")
-            summed_up[test] = message
+            summary[test] = message
         else:
             lines.append(line)
-    found += _in_block(lines, test_name, test_file)
-    yield from _named_in_full(found, summed_up)
+    found += _parse_block(lines, test_name, test_file)
+    yield from _add_summary(found, summary)
 
 
-def _beginning(line: str, test_file: str) -> tuple[str, str] | None:
-    """File and name of the test whose failure is told from this line on, as far as it is known; None for no such
-    line."""
+def _parse_heading(line: str, test_file: str) -> tuple[str, str] | None:
+    """File and name of the test whose output starts here, "" where unknown; None if the line is not a heading."""
     text = line.strip()
     if text.startswith(_JEST_TEST):
         name = text.removeprefix(_JEST_TEST).strip()
@@ -180,40 +179,38 @@ def _beginning(line: str, test_file: str) -> tuple[str, str] | None:
     return ("", _PYTEST_PHASE.sub("", pytest[1])) if pytest and pytest[1].strip("_ ") else None
 
 
-def _in_block(lines: Sequence[str], test_name: str, test_file: str) -> Iterator[Failure]:
-    """What some lines tell of one test, or of nobody knows which: each line that names an error, with its frames."""
-    errors = [(place, failure) for place, line in enumerate(lines) if (failure := _error_in(line))]
-    first = next((place for place, line in enumerate(lines) if line.strip()), None)
+def _parse_block(lines: Sequence[str], test_name: str, test_file: str) -> Iterator[Failure]:
+    """The failures in the output of one test (or an unknown one): each line that names an error, with its frames."""
+    errors = [(n, failure) for n, line in enumerate(lines) if (failure := _parse_error(line))]
+    first = next((n for n, line in enumerate(lines) if line.strip()), None)
     if not errors and test_name and test_file and first is not None:
-        # Jest names no type of an assertion: the message stands right below the name of the test.
-        errors = [(first, _failure(lines[first].strip(), test_name="", test_file=""))]
-    taken = 0
+        # Jest prints the message of an assertion without a type, directly below the name of the test.
+        errors = [(first, _make_failure(lines[first].strip()))]
+    used = 0
     for number, (place, failure) in enumerate(errors):
-        begin = next((n for n in range(taken, place) if leads(lines[n])), place)
+        begin = next((n for n in range(used, place) if precedes_error(lines[n])), place)
         until = errors[number + 1][0] if number + 1 < len(errors) else len(lines)
-        end = max((n + 1 for n in range(place + 1, until) if follows(lines[n])), default=place + 1)
-        taken = end
-        trace = "\n".join(lines[begin:end]).strip()[:MAX_TEXT] if end - begin > 1 else ""
+        used = max((n + 1 for n in range(place + 1, until) if follows_error(lines[n])), default=place + 1)
+        trace = "\n".join(lines[begin:used]).strip()[:MAX_TEXT] if used - begin > 1 else ""
         yield replace(failure, test_name=test_name[:MAX_TEXT], test_file=test_file[:MAX_TEXT], stack_trace=trace)
 
 
-def _error_in(line: str) -> Failure | None:
+def _parse_error(line: str) -> Failure | None:
     """The error that a line names."""
-    told = _MARK.sub("", line, count=1)
-    failure = _failure(told, test_name="", test_file="")
-    named = failure.error_type and (not told.startswith((_ASSERT, *_EXPECT)) or line.startswith("E "))
-    return failure if named else None
+    text = _PREFIX.sub("", line, count=1)
+    failure = _make_failure(text)
+    is_error = failure.error_type and (not text.startswith((_ASSERT, *_EXPECT)) or line.startswith("E "))
+    return failure if is_error else None
 
 
-def _named_in_full(found: Iterable[Failure], summed_up: dict[str, str]) -> Iterator[Failure]:
-    """The failures with the ids that the summary of pytest has for their tests, then what only the summary tells."""
-    ids = {".".join(test.split("::")[1:]) or test: test for test in summed_up}
-    told = set()
+def _add_summary(found: Iterable[Failure], summary: dict[str, str]) -> Iterator[Failure]:
+    """The failures with the test IDs of the pytest summary, then the tests that only the summary contains."""
+    ids = {".".join(test.split("::")[1:]) or test: test for test in summary}
+    used = set()
     for failure in found:
         test = ids.get(failure.test_name, "")
-        told.add(test)
-        file = test.partition("::")[0]
-        yield replace(failure, test_name=test, test_file=file) if test else failure
-    for test, message in summed_up.items():
-        if message and test not in told:
-            yield _failure(message, test_name=test, test_file=test.partition("::")[0])
+        used.add(test)
+        yield replace(failure, test_name=test, test_file=test.partition("::")[0]) if test else failure
+    for test, message in summary.items():
+        if message and test not in used:
+            yield _make_failure(message, test_name=test, test_file=test.partition("::")[0])

@@ -1,7 +1,7 @@
-"""(4) hooks on_success and on_escalation, on an open project; on_failure is in `core.project.debug_advice`.
+"""The hooks on success and on escalation of a debug session; the hook on failure is in `debug_advice`.
 
-They write what (4) names and nothing else: the use of patterns into the event log and the registry, what a session
-learned into its own `learnings`, and the context of an escalation into `shared/curation/escalations`.
+`on_success` writes the uses of patterns to the event log and the registry, and the lessons to the session's file;
+`on_escalation` writes the context of the session (docs/debug-memory.md#hooks).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from core.base.errors import Conflict, Refused, Unwritable
 from core.curation.curator import Decided
 from core.curation.use_counts import Counted
 from core.debug_memory.escalations import preserve_context
-from core.debug_memory.lessons import LessonUpdate, check_success, lessons, write_lessons
+from core.debug_memory.lessons import LessonUpdate, check_success, collect_lessons, write_lessons
 from core.extraction.material import read_material
 from core.records.debug_sessions import DebugSession, Lesson
 from core.records.events import Event, event_id
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 
 class SuccessResult(Struct, frozen=True, kw_only=True):
-    """What came of a session that succeeded.
+    """The outcome of `on_success`.
 
     Attributes:
-        file: Of the session.
-        work_id: The loop or attempt that the uses of patterns are recorded for.
-        applied: Ids of the patterns that helped.
-        counted: What became of the records of these patterns.
-        extraction: What the session offers the registry; None where that is switched off.
-        decided: The decision that put it there; None if there was nothing new.
-        warnings: What could not be done, one line each.
+        file: The file of the session.
+        work_id: The loop or attempt for which the uses of patterns are recorded.
+        applied: IDs of the patterns that helped.
+        counted: Changes of the records of these patterns.
+        extraction: Patterns that the session offers; None if extraction is disabled.
+        decided: The decision that added them to the registry; None if there was nothing new.
+        warnings: Steps that failed, one line each.
     """
 
     session_id: str
@@ -52,124 +52,122 @@ class SuccessResult(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-def on_success(deck: Project, session_id: str, applied: Sequence[str] = (), *, dry_run: bool = False) -> SuccessResult:
-    """(4) update_fix_effectiveness and extract_learnings.
+def on_success(
+    project: Project, session_id: str, applied: Sequence[str] = (), *, dry_run: bool = False
+) -> SuccessResult:
+    """Record that patterns helped, write the lessons of the session, and extract patterns from it.
 
-    The patterns that helped get a success each; the session's lessons go into its file; then what it offers goes into
-    the registry, where Review asks about what is new, since nobody has looked at it. Calling it again changes nothing.
+    New patterns are added to the registry and get a review question. A second call changes nothing.
 
     Args:
-        deck: The project, loaded.
-        session_id: The session, or the beginning of its id.
-        applied: Ids of the patterns of the registry that helped.
-        dry_run: Only tell what would be done; nothing is written.
+        project: The project, loaded.
+        session_id: An ID or an unambiguous ID prefix.
+        applied: IDs of registry patterns that helped.
+        dry_run: Write nothing and return what would be done.
 
     Raises:
-        UnknownRecord: There is no such session or pattern.
+        UnknownRecord: The session or a pattern does not exist.
         Refused: The session did not succeed.
-        Unwritable: The event log cannot be written; then nothing is done.
+        Unwritable: The event log cannot be written; nothing is done then.
     """
-    view = deck.view
-    session = view.debug_session(session_id)
+    state = project.view
+    session = state.debug_session(session_id)
     check_success(session)
-    patterns = tuple(dict.fromkeys(view.pattern(id).id for id in applied))
-    work_id = _work_id(view, session)
-    found = lessons(session, view.debug)
+    patterns = tuple(dict.fromkeys(state.pattern(id).id for id in applied))
+    result = SuccessResult(
+        session_id=session.id,
+        file=session.file,
+        work_id=_work_id(state, session),
+        applied=patterns,
+        learned=LessonUpdate(lessons=()),
+    )
+    found = collect_lessons(session, state.debug)
     if dry_run:
-        learned = _learned(deck, session, found, dry_run=True)
-        told = SuccessResult(
-            session_id=session.id, file=session.file, work_id=work_id, applied=patterns, learned=learned
-        )
-        return _extracted(deck, told, dry_run=True)
+        result = replace(result, learned=_write_lessons(project, session, found, dry_run=True))
+        return _extract(project, result, dry_run=True)
     counted: list[Counted] = []
     warnings: list[str] = []
     if patterns:
-        now = deck.now()
+        now = project.now()
         uses = (
             Event(
                 id=event_id(now),
                 at=now,
                 kind="applied",
                 pattern_id=id,
-                loop_id=work_id,
+                loop_id=result.work_id,
                 success=True,
                 iteration=session.iteration,
-                by=deck.by,
-                agent=deck.agent or session.agent,
+                by=project.by,
+                agent=project.agent or session.agent,
             )
             for id in patterns
         )
-        deck.record(*uses, counted=counted, warnings=warnings)
-    learned = _learned(deck, session, found, dry_run=False)
-    deck.apply((deck.project.project / session.file,))
-    told = SuccessResult(
-        session_id=session.id,
-        file=session.file,
-        work_id=work_id,
-        applied=patterns,
-        learned=learned,
-        counted=tuple(counted),
-        warnings=tuple(warnings),
-    )
-    return _extracted(deck, told, dry_run=False)
+        project.record(*uses, counted=counted, warnings=warnings)
+    learned = _write_lessons(project, session, found, dry_run=False)
+    project.apply((project.project.project / session.file,))
+    result = replace(result, learned=learned, counted=tuple(counted), warnings=tuple(warnings))
+    return _extract(project, result, dry_run=False)
 
 
-def _learned(deck: Project, session: DebugSession, found: Sequence[Lesson], *, dry_run: bool) -> LessonUpdate:
+def _write_lessons(project: Project, session: DebugSession, found: Sequence[Lesson], *, dry_run: bool) -> LessonUpdate:
     try:
-        return write_lessons(deck.project, session, found, deck.settings.watch.retry_seconds, dry_run=dry_run)
+        return write_lessons(project.project, session, found, project.settings.watch.retry_seconds, dry_run=dry_run)
     except (Conflict, Unwritable) as error:
         return LessonUpdate(lessons=tuple(found), problem=str(error))
 
 
-def _extracted(deck: Project, told: SuccessResult, *, dry_run: bool) -> SuccessResult:
+def _extract(project: Project, result: SuccessResult, *, dry_run: bool) -> SuccessResult:
     try:
-        extraction = deck.extraction(told.session_id)
+        extraction = project.extraction(result.session_id)
     except Refused as error:
-        return replace(told, warnings=(*told.warnings, str(error)))
+        return replace(result, warnings=(*result.warnings, str(error)))
     if dry_run or not (extraction.new or extraction.merges):
-        return replace(told, extraction=extraction)
+        return replace(result, extraction=extraction)
     try:
-        decided = deck.extract(told.session_id, unattended=True, reason="debug success")
+        decided = project.extract(result.session_id, unattended=True, reason="debug success")
     except Refused as error:
-        # Of two calls at once the later one finds that the earlier has put it there.
-        extraction = deck.extraction(told.session_id)
-        left = (str(error),) if extraction.new or extraction.merges else ()
-        return replace(told, extraction=extraction, warnings=(*told.warnings, *left))
-    return replace(told, extraction=extraction, decided=decided)
+        # Of two concurrent calls the later one finds that the earlier one has added the patterns.
+        extraction = project.extraction(result.session_id)
+        remaining = (str(error),) if extraction.new or extraction.merges else ()
+        return replace(result, extraction=extraction, warnings=(*result.warnings, *remaining))
+    return replace(result, extraction=extraction, decided=decided)
 
 
-def _work_id(view: ProjectState, session: DebugSession) -> str:
-    """The loop that a session belongs to, else the newest attempt at its task; else what it names itself."""
-    loop = view.snapshot.loop_called(session.loop_id)
+def _work_id(state: ProjectState, session: DebugSession) -> str:
+    """The loop of a session, else the newest attempt at its task, else the ID that it names itself."""
+    loop = state.snapshot.loop_called(session.loop_id)
     if loop is not None:
         return loop.id
     tasks = {session.task_id, session.loop_id} - {""}
-    attempts = (one for one in view.snapshot.attempts.values() if one.task_id in tasks)
+    attempts = (one for one in state.snapshot.attempts.values() if one.task_id in tasks)
     newest = max(attempts, key=lambda one: one.number, default=None)
     return newest.id if newest is not None else session.loop_id or session.id
 
 
 class EscalationCall(Struct, frozen=True, kw_only=True):
-    """A call for a person, and where the context of its session is kept."""
+    """A call for a human, and the file with the preserved context."""
 
     session_id: str
     file: Path
 
 
-def on_escalation(deck: Project, session_id: str, *, reason: str = "") -> EscalationCall:
-    """(4) notify_human and preserve_full_context: what surrounds the session is kept, and Review asks about it.
+def on_escalation(project: Project, session_id: str, *, reason: str = "") -> EscalationCall:
+    """Preserve the context of a session and add a review question about it.
 
-    Each call is kept by itself: one for a session that somebody has answered about already asks again.
+    Each call has its own file; a new call for a session whose escalation was acknowledged asks again.
 
     Raises:
-        UnknownRecord: There is no such session.
-        Refused: Too many calls for it are kept.
+        UnknownRecord: The session does not exist.
+        Refused: The session has too many calls.
         Unwritable: The context cannot be written.
     """
-    session = deck.view.debug_session(session_id)
-    snapshot = deck.view.snapshot
+    session = project.view.debug_session(session_id)
+    snapshot = project.view.snapshot
     loop = snapshot.loop_called(session.loop_id)
-    material = read_material(deck.project, snapshot, loop.id) if loop is not None else None
-    file = preserve_context(deck.project, snapshot, session, material, now=deck.now(), by=deck.by, reason=reason)
-    deck.apply((file,))
+    material = read_material(project.project, snapshot, loop.id) if loop is not None else None
+    file = preserve_context(
+        project.project, snapshot, session, material, now=project.now(), by=project.by, reason=reason
+    )
+    project.apply((file,))
     return EscalationCall(session_id=session.id, file=file)

@@ -21,7 +21,7 @@ from core.cli.program import run
 from core.cli.support.project import named_decider
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.debug_memory.retention import term
+from core.debug_memory.retention import retention_period
 from core.demo.sample import copy_sample
 from core.extraction.engine import extract
 from core.extraction.offers import Offers
@@ -304,7 +304,7 @@ def retention(settings: Settings, _: World) -> Any:
     """How long debug sessions are kept."""
     plain = DebugSession(id="s", status="passed", updated_at=NOW)
     sessions = (plain, with_fields(plain, status="escalated"), with_fields(plain, lessons=(Lesson(pattern="p"),)))
-    return [term(session, settings.debug_memory).until for session in sessions]
+    return [retention_period(session, settings.debug_memory).until for session in sessions]
 
 
 def questions(settings: Settings, world: World) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from core.debug_memory import escalation_status
+from core.debug_memory.escalation_status import newest_escalation_first
 from core.debug_memory.index import newest_first
 from core.queries.filter_parser import Query
 from core.queries.memory_filter import FoundTask, MemoryCatalog
@@ -83,7 +83,7 @@ def tree(catalog: MemoryCatalog, query: Query, sort: tuple[str, bool], folded: M
     groups: dict[str, list[str]] = {
         ESCALATIONS: [
             session_key(one.session.id)
-            for one in sorted(catalog.escalated.values(), key=escalation_status.newest_first)
+            for one in sorted(catalog.escalated.values(), key=newest_escalation_first)
             if one.session.id in matching
         ],
         TASKS: [],

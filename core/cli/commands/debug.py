@@ -16,7 +16,7 @@ from core.cli.render.output import Column, end, findings_json, minute, print_jso
 from core.cli.support.id_completion import complete_session
 from core.cli.support.options import Words, reading_options
 from core.cli.support.project import chosen_project, open_deck
-from core.debug_memory.index import ANY_FILE, CAUSE, STATUS, like, newest_first
+from core.debug_memory.index import ANY_FILE, CAUSE, STATUS, compile_like, newest_first
 from core.records.debug_sessions import ESCALATED, STATUSES, DebugSession
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def list_sessions(
         found &= waiting.union(*(index.keys[STATUS].get(word, ()) for word in words))
     if category is not None:
         found &= set(index.keys[CAUSE].get(cause_word(category), ()))
-    fits = like(ANY_FILE if file_pattern is None else file_pattern)
+    fits = compile_like(ANY_FILE if file_pattern is None else file_pattern)
     wanted = (session for session in map(index.sessions.__getitem__, found) if fits(session.file_path))
     tell_sessions(view, sorted(wanted, key=newest_first), as_json=as_json, strict=strict)
 

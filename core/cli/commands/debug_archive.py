@@ -39,7 +39,7 @@ def archive_expired(dry_run: bool, by: str | None, as_json: bool) -> None:
     if dry_run:
         _print_plan(archive.plan(settings), at, as_json)
         return
-    moved, warnings = archive.retain(settings, at)
+    moved, warnings = archive.archive_expired(settings, at)
     for warning in warnings:
         warn(warning)
     if as_json:
@@ -57,7 +57,7 @@ def _print_plan(plan: Sequence[RetentionPlan], at: datetime, as_json: bool) -> N
         print_json({"plan": [kept_json(kept, kept.is_due(at)) for kept in plan]})
         return
     columns = (Column("SESSION"), Column("STATUS"), Column("KEPT UNTIL"), Column("RULE"), Column("FILE", free=True))
-    print_table(columns, (_cells(kept, term, at) for kept in plan for term in kept.terms))
+    print_table(columns, (_cells(kept, term, at) for kept in plan for term in kept.periods))
     due = sum(kept.is_due(at) for kept in plan)
     remark(f"{plural(due, 'file')} would be archived" if due else "no debug session is due")
     _remark_partly_due(plan, at)
@@ -65,9 +65,9 @@ def _print_plan(plan: Sequence[RetentionPlan], at: datetime, as_json: bool) -> N
 
 def _remark_partly_due(plan: Sequence[RetentionPlan], at: datetime) -> None:
     for kept in plan:
-        if not kept.over(at) or kept.is_due(at):
+        if not kept.expired(at) or kept.is_due(at):
             continue
-        over, all_of_them = len(kept.over(at)), len(kept.terms)
+        over, all_of_them = len(kept.expired(at)), len(kept.periods)
         are = "is" if over == 1 else "are"
         remark(f"{kept.file} stays: {over} of its {all_of_them} sessions {are} due, and a file goes as a whole")
 
@@ -76,7 +76,7 @@ def _cells(kept: RetentionPlan, term: RetentionPeriod, at: datetime) -> tuple[st
     until = f"{day_of(term.until)}" if term.until else "always"
     named = {IN_PROGRESS: "in progress", UNDATED: "not dated"}
     rule = named.get(term.rule, f"{term.rule} ({plural(term.days or 0, 'day')})")
-    return term.session_id, term.status, "due" if term.is_over(at) else until, rule, kept.file
+    return term.session_id, term.status, "due" if term.is_expired(at) else until, rule, kept.file
 
 
 @click.command(epilog=json_help("debug archived"))
@@ -88,7 +88,7 @@ def archived(as_json: bool, strict: bool) -> None:
     Example:
       ralphdeck debug archived
     """
-    found = DebugArchive(chosen_project()).listed()
+    found = DebugArchive(chosen_project()).list_sessions()
     if as_json:
         print_json({"archived": [archived_session_json(item) for item in found], "findings": findings_json(())})
     else:

@@ -25,7 +25,7 @@ from core.cli.support.id_completion import complete_pattern, complete_session
 from core.cli.support.input_file import read_named
 from core.cli.support.options import deciding_options, reading_options
 from core.cli.support.project import chosen_project, open_deck
-from core.debug_memory.frames import project_path
+from core.config.paths import relative_to_project
 from core.debug_memory.index import ANY_FILE
 from core.debug_memory.test_reports import parse_failures
 from core.project.debug_advice import on_failure
@@ -83,7 +83,7 @@ def failure(
     if [session_id is not None, given is not None, bool(error_type or message)].count(True) != 1:
         raise click.UsageError("give either --error-type and --message, or --session, or --input")
     root = str(chosen_project().project)
-    errors: Sequence[Failure] = [Failure(error_type=error_type, message=message, file=project_path(file, root))]
+    errors: Sequence[Failure] = [Failure(error_type=error_type, message=message, file=relative_to_project(file, root))]
     if given is not None:
         errors = _reported(given, root)
         if not errors:

@@ -1,4 +1,4 @@
-"""`ralphdeck debug similar`, `templates`, `escalations` and `causes`: the queries of (4)."""
+"""`ralphdeck debug similar`, `templates`, `escalations` and `report_causes`: the queries of (4)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from core.debug_memory.index import (
     ANY_FILE,
     CATEGORY,
     ERROR_TYPE,
+    MAX_SIMILAR,
     MIN_EFFECTIVENESS,
-    SIMILAR,
     Postings,
     matching_spellings,
     newest_first,
 )
 from core.debug_memory.reports import MIN_RUNS, report_fix_templates, report_recurring_failures
-from core.debug_memory.reports import causes as root_causes
+from core.debug_memory.reports import report_causes as root_causes
 
 MOST_NAMES: Final = 12
 """Words that are named where a query's own is not among them."""
@@ -43,7 +43,7 @@ _NAME: Final = 60
     metavar="LIKE",
     help="Only failures in such files: % any text, _ any character, A-Z as a-z.",
 )
-@click.option("--limit", type=Count(), default=SIMILAR, show_default=True, metavar="N", help="At most so many.")
+@click.option("--limit", type=Count(), default=MAX_SIMILAR, show_default=True, metavar="N", help="At most so many.")
 @reading_options
 def similar(error_type: str, file_pattern: str, limit: int, as_json: bool, strict: bool) -> None:
     """List the sessions in which an error of this type came up, whatever its case, newest first
@@ -56,7 +56,7 @@ def similar(error_type: str, file_pattern: str, limit: int, as_json: bool, stric
     """
     view = open_deck().view
     names = matching_spellings(view.debug.keys[ERROR_TYPE], error_type) or [error_type]
-    told = {session.id: session for name in names for session in view.debug.similar(name, file_pattern, limit)}
+    told = {session.id: session for name in names for session in view.debug.find_similar(name, file_pattern, limit)}
     found = sorted(told.values(), key=newest_first)[:limit]
     if not as_json:
         _remark_known(names[0], view.debug.keys[ERROR_TYPE], "error types")
@@ -104,7 +104,7 @@ def templates(category: str, min_effectiveness: float, as_json: bool, strict: bo
             (
                 one.pattern,
                 percent(one.effectiveness),
-                *_held(one.held, level),
+                *_held(one.fixes, level),
                 str(len(one.sessions)),
                 one.fix_template,
             )
@@ -218,15 +218,15 @@ def causes(least: int, as_json: bool, strict: bool) -> None:
             str(cause.sessions),
             str(cause.passing),
             str(cause.failing),
-            *_held(cause.held, level),
-            percent(cause.held.rate),
+            *_held(cause.fixes, level),
+            percent(cause.fixes.rate),
         )
         for cause in found
     )
     print_table(columns, rows)
     print_table(
         (Column("FAILS AGAIN", free=True), Column("RUNS", right=True), Column("SAID", right=True), Column("NOW")),
-        ((one.test, str(one.runs), str(one.claimed or ""), one.resolution.replace("_", " ")) for one in again),
+        ((one.test, str(one.runs), str(one.recorded or ""), one.resolution.replace("_", " ")) for one in again),
     )
     if not (found or again):
         remark("no root causes")

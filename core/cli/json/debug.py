@@ -9,12 +9,13 @@ from core.debug_memory.escalation_status import find_escalation
 from core.records.times import iso
 
 if TYPE_CHECKING:
-    from core.debug_memory.archive import ArchivedSession, FileMove
+    from core.debug_memory.archive import ArchivedSession
+    from core.debug_memory.archive_journal import FileMove
     from core.debug_memory.effectiveness import FixCounts, FixResults
+    from core.debug_memory.known_fixes import KnownFix
     from core.debug_memory.reports import CauseReport, FixTemplate, RecurringFailure
     from core.debug_memory.retention import RetentionPeriod, RetentionPlan
     from core.learning.assessment import Assessment
-    from core.project.debug_advice import KnownFix
     from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure, Fix, Lesson, Results
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
@@ -197,7 +198,7 @@ def cause_json(cause: CauseReport, level: float) -> Shape:
         "sessions": cause.sessions,
         "passing": cause.passing,
         "failing": cause.failing,
-        "fixes": held_json(cause.held, level),
+        "fixes": held_json(cause.fixes, level),
     }
 
 
@@ -207,7 +208,7 @@ def recurrence_json(one: RecurringFailure) -> Shape:
         "test": one.test,
         "runs": one.runs,
         "session_ids": list(one.sessions),
-        "claimed": one.claimed,
+        "claimed": one.recorded,
         "resolution": one.resolution or None,
     }
 
@@ -219,15 +220,15 @@ def template_json(template: FixTemplate, level: float) -> Shape:
         "category": template.category,
         "fix_template": template.fix_template,
         "effectiveness": number(template.effectiveness),
-        "claimed": [number(rate) for rate in template.claimed],
-        "fixes": held_json(template.held, level),
+        "claimed": [number(rate) for rate in template.recorded],
+        "fixes": held_json(template.fixes, level),
         "session_ids": list(template.sessions),
     }
 
 
 def kept_json(kept: RetentionPlan, due: bool) -> Shape:
     """One file, and how long its sessions are kept."""
-    return {"file": kept.file, "due": due, "terms": [_term_json(term) for term in kept.terms]}
+    return {"file": kept.file, "due": due, "terms": [_term_json(term) for term in kept.periods]}
 
 
 def _term_json(term: RetentionPeriod) -> Shape:
@@ -269,11 +270,11 @@ def known_fix_json(fix: KnownFix, level: float) -> Shape:
         "category": fix.category or None,
         "strategy": fix.strategy,
         "fix": fix.fix,
-        "held": fix.held,
+        "held": fix.worked,
         "results": held_json(fix.results, level),
         "failed": list(fix.failed),
-        "alike": fix.alike,
-        "same_file": fix.same_file,
+        "alike": fix.is_similar,
+        "same_file": fix.is_same_file,
     }
 
 

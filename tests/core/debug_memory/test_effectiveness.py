@@ -52,7 +52,7 @@ def test_sessions_that_failed_count_for_the_pattern_although_they_recorded_none(
     results = FixResults([held, *failed])
     assert results.of_pattern(NULL, "guard") == results.of_cause(NULL) == FixCounts(passed=1, failed=3)
     assert results.effectiveness(lesson("guard")) == 0.25
-    assert results.of_pattern(NULL, "guard").text == "held in 1 of 4 (25 %)"
+    assert results.of_pattern(NULL, "guard").text == "worked in 1 of 4 (25 %)"
 
 
 def test_a_session_that_recorded_another_pattern_does_not_count_for_this_one() -> None:

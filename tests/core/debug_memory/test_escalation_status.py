@@ -58,4 +58,4 @@ def test_why_is_told_by_who_called_else_by_the_last_cause_else_by_what_failed() 
     known = DebugSession(id="s", executions=(failed, analysed))
     assert EscalatedSession(session=known).reason == "no right to the database"
     assert EscalatedSession(session=known, call=call("s")["s"]).reason == "why"
-    assert EscalatedSession(session=DebugSession(id="s")).reason == "its agent gave it up"
+    assert EscalatedSession(session=DebugSession(id="s")).reason == "the agent gave up"

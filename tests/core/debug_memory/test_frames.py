@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.debug_memory.frames import StackFrame, is_test_file, parse_frames, project_path, same_file
+from core.config.paths import relative_to_project
+from core.debug_memory.frames import StackFrame, is_same_file, is_test_file, parse_frames
 
 
 @pytest.mark.parametrize(
@@ -29,5 +30,7 @@ def test_files_are_told_apart_by_their_names() -> None:
     tests = ["tests/a.py", "src/__tests__/a.ts", "src/a.test.ts", "a_spec.rb", "test_a.py", "conftest.py"]
     assert all(map(is_test_file, tests))
     assert not any(map(is_test_file, ["src/a.ts", "src/latest.py", "contest.py", "testing/a.py"]))
-    assert project_path("./a.ts", "/p") == project_path("/p/a.ts", "/p/") == "a.ts"
-    assert same_file("/app/src/a.ts", "src/a.ts") and not same_file("/app/a.ts", "a.ts") and not same_file("", "")
+    assert relative_to_project("./a.ts", "/p") == relative_to_project("/p/a.ts", "/p/") == "a.ts"
+    assert (
+        is_same_file("/app/src/a.ts", "src/a.ts") and not is_same_file("/app/a.ts", "a.ts") and not is_same_file("", "")
+    )

@@ -15,7 +15,7 @@ from core.base.errors import BadInput
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.debug_memory.escalation_status import find_recent_escalations
-from core.debug_memory.index import CAUSE, ERROR_TYPE, FILE_PATH, PATTERN, STATUS, TEST, DebugIndex, like
+from core.debug_memory.index import CAUSE, ERROR_TYPE, FILE_PATH, PATTERN, STATUS, TEST, DebugIndex, compile_like
 from core.project.index import Library
 from core.records.debug_sessions import DebugSession
 from core.records.snapshot import Snapshot
@@ -42,10 +42,10 @@ def test_the_example_of_the_document_is_found_by_every_key() -> None:
 
 def test_the_example_of_the_document_answers_its_queries() -> None:
     index = DebugIndex.build(by_id(document_session()))
-    assert ids(index.similar("TypeError", "src/auth/%")) == ["dm-001-example"]
-    assert index.similar("TypeError", "src/api/%") == ()
-    assert index.similar("ReferenceError") == ()
-    ((found, template),) = index.templates("null_undefined_access")
+    assert ids(index.find_similar("TypeError", "src/auth/%")) == ["dm-001-example"]
+    assert index.find_similar("TypeError", "src/api/%") == ()
+    assert index.find_similar("ReferenceError") == ()
+    ((found, template),) = index.find_lessons("null_undefined_access")
     assert (found.id, template.pattern, template.effectiveness) == ("dm-001-example", "null_access_without_check", 1.0)
     assert template.fix_template == "Add null check: if (!input) return/throw"
     assert find_recent_escalations(index, Snapshot()) == ()
@@ -69,22 +69,22 @@ def test_wherever_and_however_the_example_lies_it_answers_alike(name: str, tmp_p
     path.write_text(text)
     library = Library(ProjectPaths(tmp_path), Settings(), clock=lambda: NOW, cache=False)
     index = DebugIndex.build(library.load().debug_sessions)
-    assert ids(index.similar("TypeError", "src/auth/%.ts")) == ["dm-001-example"]
-    assert [lesson.effectiveness for _, lesson in index.templates("null_undefined_access")] == [1.0]
+    assert ids(index.find_similar("TypeError", "src/auth/%.ts")) == ["dm-001-example"]
+    assert [lesson.effectiveness for _, lesson in index.find_lessons("null_undefined_access")] == [1.0]
 
 
 def test_one_failure_must_meet_both_conditions() -> None:
     apart = session("apart", run("TypeError", "src/b.ts"), run("SyntaxError", "src/a.ts"))
     index = DebugIndex.build(by_id(apart, session("both", run("TypeError", "src/a.ts"))))
-    assert ids(index.similar("TypeError", "src/a%")) == ["both"]
+    assert ids(index.find_similar("TypeError", "src/a%")) == ["both"]
 
 
 def test_the_newest_ten_come_newest_first() -> None:
     index = DebugIndex.build(
         by_id(*(session(f"s{n:02}", days=n) for n in range(12)), session("undated", updated_at=None))
     )
-    assert ids(index.similar("TypeError")) == [f"s{n:02}" for n in range(10)]
-    assert ids(index.similar("TypeError", limit=20))[-1] == "undated"
+    assert ids(index.find_similar("TypeError")) == [f"s{n:02}" for n in range(10)]
+    assert ids(index.find_similar("TypeError", limit=20))[-1] == "undated"
 
 
 class Watched(dict[str, DebugSession]):
@@ -106,12 +106,12 @@ def test_a_query_looks_at_what_it_finds_and_not_at_the_others() -> None:
     watched = Watched(by_id(*made))
     built = DebugIndex.build(by_id(*made))
     index = DebugIndex(watched, built.keys, built.sources)
-    assert ids(index.similar("TypeError", "src/4%", limit=3)) == ["s004", "s040", "s042"]
+    assert ids(index.find_similar("TypeError", "src/4%", limit=3)) == ["s004", "s040", "s042"]
     assert watched.looks < 40
     watched.looks = 0
-    assert ids(index.similar("TypeError")) == [f"s{n:03}" for n in range(0, 20, 2)]
-    assert index.similar("TypeError", "nowhere/%") == ()
-    assert index.templates("race_condition") == ()
+    assert ids(index.find_similar("TypeError")) == [f"s{n:03}" for n in range(0, 20, 2)]
+    assert index.find_similar("TypeError", "nowhere/%") == ()
+    assert index.find_lessons("race_condition") == ()
     assert len(find_recent_escalations(index, Snapshot())) == 4
     assert watched.looks == 10 + 4
 
@@ -119,14 +119,14 @@ def test_a_query_looks_at_what_it_finds_and_not_at_the_others() -> None:
 def test_a_session_whose_error_came_from_several_files_is_found_once() -> None:
     twice = session("twice", run(file="src/a.ts"), run(file="src/b.ts"))
     index = DebugIndex.build(by_id(twice, session("later", run(file="src/c.ts"), days=-1)))
-    assert ids(index.similar("TypeError", "src/%")) == ["later", "twice"]
+    assert ids(index.find_similar("TypeError", "src/%")) == ["later", "twice"]
 
 
 def test_a_template_must_work_more_often_than_seven_times_in_ten() -> None:
     lessons = tuple(lesson(str(value), effectiveness=value) for value in (0.7, 0.71, None))
     other = lesson("other", category="race_condition")
     index = DebugIndex.build(by_id(session("s", lessons=(*lessons, other))))
-    assert [lesson.pattern for _, lesson in index.templates("null_undefined_access")] == ["0.71"]
+    assert [lesson.pattern for _, lesson in index.find_lessons("null_undefined_access")] == ["0.71"]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_template_must_work_more_often_than_seven_times_in_ten() -> None:
     ],
 )
 def test_like_is_that_of_sqlite(pattern: str, text: str, fits: bool) -> None:
-    assert like(pattern)(text) is fits
+    assert compile_like(pattern)(text) is fits
 
 
 @settings(max_examples=50, deadline=None)
@@ -152,13 +152,13 @@ def test_like_agrees_with_sqlite(pattern: str, text: str) -> None:
     with sqlite3.connect(":memory:") as database:
         (expected,) = database.execute("SELECT ? LIKE ?", (text, pattern)).fetchone()
     database.close()
-    assert like(pattern)(text) is bool(expected)
+    assert compile_like(pattern)(text) is bool(expected)
 
 
 def test_like_takes_no_time_on_what_would_stop_an_engine_that_backtracks() -> None:
-    assert like("%a" * 20 + "b")("a" * 4000) is False
+    assert compile_like("%a" * 20 + "b")("a" * 4000) is False
     with pytest.raises(BadInput, match="too long"):
-        like("x" * 600)
+        compile_like("x" * 600)
 
 
 changes = st.lists(

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from core.base.errors import Conflict, Refused
 from core.config.paths import ProjectPaths
 from core.debug_memory.index import DebugIndex
-from core.debug_memory.lessons import check_success, lessons, write_lessons
+from core.debug_memory.lessons import check_success, collect_lessons, write_lessons
 from core.records.debug_sessions import DebugSession, Execution, Lesson, Results
 from core.sources.debug_sessions import read_sessions
 from core.storage.yaml_reader import decode_yaml
@@ -25,7 +25,7 @@ LESSON = Lesson(pattern="p", category=NULL, frequency=2, fix_template="Guard it"
 
 
 def taught(one: DebugSession, *others: DebugSession) -> tuple[Lesson, ...]:
-    return lessons(one, DebugIndex.build(by_id(one, *others)))
+    return collect_lessons(one, DebugIndex.build(by_id(one, *others)))
 
 
 def test_the_example_of_the_document_teaches_what_it_says() -> None:
@@ -129,8 +129,8 @@ def test_the_record_that_counts_gets_the_lessons_wherever_it_stands(tmp_path: Pa
     ("text", "problem"),
     [
         ('{"session_id": "other"}', "no longer in its file"),
-        ('{"session_id": "s", "learnings": [1]}', "of another shape"),
-        ('{"session_id": "s", "learnings": {"patterns_identified": "x"}}', "of another shape"),
+        ('{"session_id": "s", "learnings": [1]}', "unknown shape"),
+        ('{"session_id": "s", "learnings": {"patterns_identified": "x"}}', "unknown shape"),
         ("[1, null]", "no longer in its file"),
     ],
 )
@@ -156,7 +156,7 @@ def test_a_file_of_another_shape_is_left_alone(text: str, problem: str, tmp_path
         ("session_id: t\n---\nsession_id: s\nstatus: passed\n", ""),
         ("sessions:\n  - {session_id: s, executions: []}\n", ""),
         ("sessions:\n  - session_id: s\n    executions: []\n  - session_id: t\n    executions: []\n", ""),
-        ("session_id: s\nlearnings: none\n", "another shape"),
+        ("session_id: s\nlearnings: none\n", "unknown shape"),
         ("session_id: t\n", "no longer in its file"),
         ("session_id: s\nlearnings:\t\n  patterns_identified: []\n", "cannot be edited"),
     ],
@@ -244,5 +244,5 @@ def test_a_torn_file_or_one_behind_a_link_is_left_alone(tmp_path: Path) -> None:
     target.write_text('{"session_id": "s"}')
     file.path.unlink()
     file.path.symlink_to(target)
-    assert "behind a link" in file.write(LESSON)
+    assert "through a link" in file.write(LESSON)
     assert target.read_text() == '{"session_id": "s"}'

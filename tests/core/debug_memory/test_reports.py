@@ -6,7 +6,7 @@ import pytest
 
 from core.debug_memory.effectiveness import FixCounts
 from core.debug_memory.index import DebugIndex
-from core.debug_memory.reports import causes, report_fix_templates, report_recurring_failures
+from core.debug_memory.reports import report_causes, report_fix_templates, report_recurring_failures
 from core.records.debug_sessions import Recurring
 from tests.core.debug_memory.making import by_id, document_session, lesson, run, session
 
@@ -15,8 +15,8 @@ NULL = "null_undefined_access"
 
 def test_the_example_of_the_document() -> None:
     index = DebugIndex.build(by_id(document_session()))
-    (cause,) = causes(index)
-    assert (cause.category, cause.sessions, cause.passing, cause.failing, cause.held) == (
+    (cause,) = report_causes(index)
+    assert (cause.category, cause.sessions, cause.passing, cause.failing, cause.fixes) == (
         NULL,
         1,
         1,
@@ -24,8 +24,8 @@ def test_the_example_of_the_document() -> None:
         FixCounts(passed=1),
     )
     (template,) = report_fix_templates(index, NULL)
-    assert (template.pattern, template.claimed, template.held.rate) == ("null_access_without_check", (1.0,), 1.0)
-    low, high = template.held.interval(0.9)
+    assert (template.pattern, template.recorded, template.fixes.rate) == ("null_access_without_check", (1.0,), 1.0)
+    low, high = template.fixes.interval(0.9)
     assert (round(low, 2), high) == (0.23, 1.0)
 
 
@@ -37,10 +37,10 @@ def test_causes_come_most_frequent_first_with_what_became_of_their_sessions() ->
             session("c", run(category=NULL), status="in_progress"),
         )
     )
-    first, second = causes(index)
+    first, second = report_causes(index)
     assert (first.category, first.sessions, first.passing, first.failing) == (NULL, 3, 1, 1)
-    assert (first.held, first.held.rate) == (FixCounts(passed=1, failed=1), 0.5)
-    assert (second.category, second.held.rate) == ("race_condition", None)
+    assert (first.fixes, first.fixes.rate) == (FixCounts(passed=1, failed=1), 0.5)
+    assert (second.category, second.fixes.rate) == ("race_condition", None)
 
 
 def test_a_template_that_does_not_hold_is_doubtful_whatever_is_claimed() -> None:
@@ -48,8 +48,8 @@ def test_a_template_that_does_not_hold_is_doubtful_whatever_is_claimed() -> None
     sessions.append(session("other", run(category="race_condition", fixed=True), lessons=(lesson("q"),)))
     index = DebugIndex.build(by_id(*sessions))
     good, bad = report_fix_templates(index, NULL)
-    assert (good.pattern, good.held.rate, good.doubtful) == ("q", None, False)
-    assert (bad.pattern, bad.held, bad.doubtful, bad.sessions) == (
+    assert (good.pattern, good.fixes.rate, good.is_doubtful) == ("q", None, False)
+    assert (bad.pattern, bad.fixes, bad.is_doubtful, bad.sessions) == (
         "p",
         FixCounts(passed=1, failed=2),
         True,
@@ -68,4 +68,4 @@ def test_what_fails_again_in_all_sessions_or_as_they_say(least: int, tests: list
     assert list(found) == tests  # what runs prove comes before what is only said
     if "t" in found:
         assert (found["t"].runs, found["t"].sessions, found["t"].resolution) == (3, ("b", "a"), "resolved")
-    assert (found["said"].runs, found["said"].claimed, found["said"].resolution) == (0, 4, "pending")
+    assert (found["said"].runs, found["said"].recorded, found["said"].resolution) == (0, 4, "pending")

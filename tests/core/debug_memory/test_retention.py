@@ -14,7 +14,7 @@ from core.base.errors import Refused, UnknownRecord
 from core.config.paths import ProjectPaths
 from core.config.settings import DebugMemorySettings, Settings
 from core.debug_memory.archive import DebugArchive
-from core.debug_memory.retention import term
+from core.debug_memory.retention import retention_period
 from core.project.index import Library
 from tests.core.debug_memory.making import NOW, lesson, run, session
 
@@ -33,7 +33,7 @@ SETTINGS = DebugMemorySettings()
     ],
 )
 def test_the_longest_term_that_applies_holds(status: str, learned: bool, rule: str, days: int | None) -> None:
-    found = term(session("s", status=status, lessons=(lesson(),) if learned else ()), SETTINGS)
+    found = retention_period(session("s", status=status, lessons=(lesson(),) if learned else ()), SETTINGS)
     assert (found.rule, found.days) == (rule, days)
     assert found.until == (NOW + timedelta(days=days) if days else None)
 
@@ -42,13 +42,13 @@ def test_the_age_counts_from_the_last_change() -> None:
     made = NOW - timedelta(days=50)
     later = made + timedelta(days=45)
     untold = session("s", run(at=later), created_at=made, updated_at=made)
-    assert term(untold, SETTINGS).until == later + timedelta(days=30)
+    assert retention_period(untold, SETTINGS).until == later + timedelta(days=30)
     told = session("s", run(at=later), created_at=made, updated_at=made + timedelta(days=1))
-    assert term(told, SETTINGS).until == made + timedelta(days=31)
-    assert term(told, SETTINGS, restored_at=NOW).until == NOW + timedelta(days=30)
-    assert term(session("s", updated_at=None), SETTINGS).rule == "undated"
+    assert retention_period(told, SETTINGS).until == made + timedelta(days=31)
+    assert retention_period(told, SETTINGS, restored_at=NOW).until == NOW + timedelta(days=30)
+    assert retention_period(session("s", updated_at=None), SETTINGS).rule == "undated"
     end = datetime.max.replace(tzinfo=NOW.tzinfo)
-    assert term(session("s", updated_at=end), SETTINGS).until is None
+    assert retention_period(session("s", updated_at=end), SETTINGS).until is None
 
 
 def stored(id: str, days: float = 100, status: str = "failed") -> dict[str, Any]:
@@ -73,7 +73,7 @@ class Memory:
         return path
 
     def retain(self, now: datetime = NOW) -> dict[str, str]:
-        moved, warnings = self.archive.retain(SETTINGS, now)
+        moved, warnings = self.archive.archive_expired(SETTINGS, now)
         assert warnings == ()
         return {one.source.removeprefix(".aiwg/"): one.target.removeprefix(".aiwg/") for one in moved}
 
@@ -101,12 +101,12 @@ def test_a_file_goes_to_the_archive_beside_it_and_comes_back_as_it_was(memory: M
     memory.write("ralph/debug-memory/young.json", stored("young", days=29))
     assert memory.retain() == {name: target}
     assert memory.sessions() == {"young"}
-    (item,) = memory.archive.listed()
+    (item,) = memory.archive.list_sessions()
     assert (item.session.id, item.file, item.at, item.by) == ("s", f".aiwg/{target}", NOW, "ada")
     assert memory.archive.restore("s", NOW).moved.target == f".aiwg/{name}"
     assert path.read_bytes() == before
     assert memory.sessions() == {"s", "young"}
-    assert memory.archive.listed() == ()
+    assert memory.archive.list_sessions() == ()
     assert memory.retain() == {}  # it is kept for another term
     assert set(memory.retain(NOW + timedelta(days=31))) >= {name}
 
@@ -114,7 +114,7 @@ def test_a_file_goes_to_the_archive_beside_it_and_comes_back_as_it_was(memory: M
 def test_a_file_with_several_sessions_goes_when_all_are_due(memory: Memory) -> None:
     memory.write("ralph/debug-memory/all.jsonl", stored("old"), stored("young", days=1))
     (kept,) = memory.archive.plan(SETTINGS)
-    assert [term.session_id for term in kept.over(NOW)] == ["old"]
+    assert [term.session_id for term in kept.expired(NOW)] == ["old"]
     assert not kept.is_due(NOW)
     assert memory.retain() == {}
     assert list(memory.retain(NOW + timedelta(days=40))) == ["ralph/debug-memory/all.jsonl"]
@@ -126,7 +126,7 @@ def test_a_session_that_somebody_was_called_to_is_kept_as_one_that_is_escalated(
     memory.write("ralph/shared/curation/escalations/s.json", call)
     assert memory.retain() == {}
     (kept,) = memory.archive.plan(SETTINGS)
-    assert (kept.terms[0].rule, kept.terms[0].until) == ("on_escalation", NOW + timedelta(days=1))
+    assert (kept.periods[0].rule, kept.periods[0].until) == ("on_escalation", NOW + timedelta(days=1))
     assert set(memory.retain(NOW + timedelta(days=1))) == {"ralph/debug-memory/s.json"}
 
 
@@ -134,7 +134,7 @@ def test_a_plan_writes_nothing(memory: Memory) -> None:
     memory.write("ralph/debug-memory/s.json", stored("s"))
     before = sorted(memory.paths.aiwg.rglob("*"))
     memory.archive.plan(SETTINGS)
-    assert memory.archive.listed() == ()
+    assert memory.archive.list_sessions() == ()
     assert sorted(memory.paths.aiwg.rglob("*")) == before
 
 
@@ -142,11 +142,11 @@ def test_nothing_is_ever_written_over(memory: Memory) -> None:
     path = memory.write("ralph/debug-memory/s.json", stored("s"))
     memory.retain()
     memory.write("ralph/debug-memory/s.json", stored("other"))
-    with pytest.raises(Refused, match="something else lies at"):
+    with pytest.raises(Refused, match="another file exists at"):
         memory.archive.restore("s", NOW)
     assert memory.retain() == {"ralph/debug-memory/s.json": "ralph/debug-memory/archive/2026-11/s-2.json"}
     assert not path.exists()
-    assert {item.session.id for item in memory.archive.listed()} == {"s", "other"}
+    assert {item.session.id for item in memory.archive.list_sessions()} == {"s", "other"}
 
 
 def test_a_file_that_was_archived_under_another_name_gets_its_own_back(memory: Memory) -> None:
@@ -156,7 +156,7 @@ def test_a_file_that_was_archived_under_another_name_gets_its_own_back(memory: M
     memory.write("ralph/debug-memory/s-2.json", stored("three"))
     assert len(set(memory.retain().values())) == 2
     assert memory.archive.restore("two", NOW).moved.target == ".aiwg/ralph/debug-memory/s.json"
-    with pytest.raises(Refused, match="something else lies at"):
+    with pytest.raises(Refused, match="another file exists at"):
         memory.archive.restore("one", NOW)
     assert memory.archive.restore("three", NOW).moved.target == ".aiwg/ralph/debug-memory/s-2.json"
 
@@ -175,7 +175,7 @@ def kill_after_moves(memory: Memory, monkeypatch: pytest.MonkeyPatch, work: Call
 def test_what_a_kill_left_untold_is_told_by_the_next_run(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     memory.write("ralph/debug-memory/s.json", stored("s"))
     kill_after_moves(memory, monkeypatch, memory.retain)
-    (item,) = memory.archive.listed()
+    (item,) = memory.archive.list_sessions()
     assert (item.at, item.by) == (NOW, "ada")
     assert memory.retain(NOW + timedelta(days=1)) == {}
     journal = (memory.paths.curation / "debug-memory.jsonl").read_text().splitlines()
@@ -194,10 +194,10 @@ def test_what_was_not_moved_before_a_kill_goes_with_the_next_run(
         patch.setattr(DebugArchive, "_move", killed)
         with pytest.raises(KeyboardInterrupt):
             memory.retain()
-    assert memory.archive.listed() == ()
+    assert memory.archive.list_sessions() == ()
     assert list(memory.retain()) == ["ralph/debug-memory/s.json"]
     assert memory.retain() == {}
-    (item,) = memory.archive.listed()
+    (item,) = memory.archive.list_sessions()
     assert item.at == NOW
 
 
@@ -224,7 +224,7 @@ def test_what_is_no_whole_file_or_lies_behind_a_link_stays(memory: Memory, tmp_p
     (memory.paths.ralph / "loops/ralph-b/debug-memory").symlink_to(outside)
     text = json.dumps(stored("y"))
     real.with_name("broken.yaml").write_text(f"{text}\n---\n{text}\n---\nx: [\n")
-    moved, warnings = memory.archive.retain(SETTINGS, NOW + timedelta(days=31))
+    moved, warnings = memory.archive.archive_expired(SETTINGS, NOW + timedelta(days=31))
     assert [one.sessions for one in moved] == [("r",)]
     assert warnings in ((), (".aiwg/ralph/loops/ralph-a/debug-memory/link.json stays: it is a link",))
     assert (outside / "o.json").exists()
@@ -235,14 +235,14 @@ def test_an_archive_that_is_a_link_is_not_written_through(memory: Memory, tmp_pa
     outside = tmp_path / "outside"
     outside.mkdir()
     (path.parent / "archive").symlink_to(outside)
-    moved, warnings = memory.archive.retain(SETTINGS, NOW)
+    moved, warnings = memory.archive.archive_expired(SETTINGS, NOW)
     assert (moved, len(warnings), path.exists(), list(outside.iterdir())) == ((), 1, True, [])
-    assert memory.archive.listed() == ()
+    assert memory.archive.list_sessions() == ()
 
 
 def test_what_others_put_into_the_archive_is_listed(memory: Memory) -> None:
     memory.write("ralph/debug-memory/archive/old.json", stored("theirs"))
-    (item,) = memory.archive.listed()
+    (item,) = memory.archive.list_sessions()
     assert (item.session.id, item.at) == ("theirs", None)
     with pytest.raises(Refused, match="by hand"):
         memory.archive.restore("theirs", NOW)

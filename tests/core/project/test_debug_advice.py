@@ -12,7 +12,8 @@ from msgspec.structs import replace as struct_replace
 from core.config.paths import ProjectPaths
 from core.config.settings import ScanSettings, Settings
 from core.debug_memory.index import LazyDebugIndex
-from core.project.debug_advice import MAX_FIXES, SAME_TYPE, SIMILAR, on_failure
+from core.debug_memory.known_fixes import MAX_FIXES
+from core.project.debug_advice import SAME_TYPE, SIMILAR, on_failure
 from core.project.project import Project
 from core.records.debug_sessions import DebugSession, Failure, Fix
 from core.records.snapshot import Snapshot
@@ -65,12 +66,12 @@ def test_a_failed_session_shows_the_fixes_that_failed(view: ProjectState) -> Non
     told = knowing(view, session("failed", *tried, alike()))
     advice = on_failure(told, ERROR)
     (fix,) = advice.fixes
-    assert (fix.fix, fix.held, fix.failed) == ("Fix 3", False, ("Fix 2", "Fix 1"))
-    assert "Fix: Fix 3 (did not help; held in 0 of 3 (0 %) over all sessions)" in advice.text
+    assert (fix.fix, fix.worked, fix.failed) == ("Fix 3", False, ("Fix 2", "Fix 1"))
+    assert "Fix: Fix 3 (did not help; worked in 0 of 3 (0 %) over all sessions)" in advice.text
     assert "   - Did not help: Fix 2\n   - Did not help: Fix 1\n" in advice.text
     helped = knowing(view, session("passed", alike(fixed=False), alike(fix=Fix(description="Fix 4", verified=True))))
     (fix,) = on_failure(helped, ERROR).fixes
-    assert (fix.fix, fix.held, fix.failed) == ("Fix 4", True, ("Guard the access",))
+    assert (fix.fix, fix.worked, fix.failed) == ("Fix 4", True, ("Guard the access",))
 
 
 def test_what_has_only_the_type_in_common_is_offered_where_nothing_is_alike_and_under_its_own_heading(
@@ -91,7 +92,7 @@ def test_a_file_is_known_where_the_project_lies_elsewhere_and_where_only_the_ses
 ) -> None:
     told = knowing(view, session("s", alike(file=""), file_path="src/a.ts"))
     (fix,) = on_failure(told, struct_replace(ERROR, file="/app/src/a.ts")).fixes
-    assert fix.same_file
+    assert fix.is_same_file
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def test_a_success_whose_lessons_cannot_be_written_still_reaches_the_registry(tm
     write(tmp_path, "debug-memory/s.json", stored(status="passed", executions=[run], learnings=[1]))
     late = opened(tmp_path)
     told = on_success(opened(tmp_path), "s")
-    assert "of another shape" in told.learned.problem
+    assert "unknown shape" in told.learned.problem
     assert told.decided is not None
     again = on_success(late, "s")  # it has not seen yet what another process has put into the registry
     assert (again.decided, again.warnings) == (None, ())
@@ -160,13 +160,13 @@ def test_two_at_once_move_each_file_once(tmp_path: Path) -> None:
         write(tmp_path, f"debug-memory/{number}.json", stored(session_id=f"s{number}", **old))
 
     def retain(_: int) -> int:
-        moved, warnings = DebugArchive(ProjectPaths(tmp_path)).retain(DebugMemorySettings(), NOW)
+        moved, warnings = DebugArchive(ProjectPaths(tmp_path)).archive_expired(DebugMemorySettings(), NOW)
         assert warnings == ()
         return len(moved)
 
     with ThreadPoolExecutor(4) as pool:
         assert sum(pool.map(retain, range(4))) == 20
-    assert len(DebugArchive(ProjectPaths(tmp_path)).listed()) == 20
+    assert len(DebugArchive(ProjectPaths(tmp_path)).list_sessions()) == 20
 
 
 _KILLED = """
@@ -185,7 +185,7 @@ def trace(frame, event, arg):
         if not left:
             os._exit(9)
 sys.setprofile(trace)
-DebugArchive(ProjectPaths(Path(sys.argv[1]))).retain(DebugMemorySettings(), NOW)
+DebugArchive(ProjectPaths(Path(sys.argv[1]))).archive_expired(DebugMemorySettings(), NOW)
 """
 
 
@@ -203,7 +203,7 @@ def test_a_kill_at_any_step_loses_no_session(after: int, tmp_path: Path) -> None
     assert done.returncode == 9
     archive = DebugArchive(ProjectPaths(tmp_path))
     listed = set(opened(tmp_path).view.snapshot.debug_sessions)
-    archived = {item.session.id for item in archive.listed()}
+    archived = {item.session.id for item in archive.list_sessions()}
     assert listed | archived == {"a", "b"} and not listed & archived
-    archive.retain(DebugMemorySettings(), NOW)
-    assert {item.session.id for item in archive.listed()} == {"a", "b"}
+    archive.archive_expired(DebugMemorySettings(), NOW)
+    assert {item.session.id for item in archive.list_sessions()} == {"a", "b"}

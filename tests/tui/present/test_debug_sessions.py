@@ -50,6 +50,6 @@ def test_known_fixes_show_how_often_they_held_over_all_sessions(tmp_path: Path) 
     sessions = by_id(held, *(session(f"s{number}", run(category=cause, fixed=False)) for number in (1, 2, 3)))
     view = replace(view, snapshot=Snapshot(debug_sessions=sessions), lazy_debug=LazyDebugIndex(sessions))
     for lines in (learned_lines(held, view, ASCII), cause_lines(view, ASCII, 80), template_lines(view, 80)):
-        assert "held in 1 of 4 (25 %)" in "\n".join(line.plain for line in lines)
+        assert "worked in 1 of 4 (25 %)" in "\n".join(line.plain for line in lines)
     assert template_lines(view, 80)[-1].plain.lstrip().startswith("25 %")
     assert "did not help" in "\n".join(line.plain for line in session_lines(sessions["s1"], view, ASCII))

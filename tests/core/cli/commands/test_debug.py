@@ -68,8 +68,8 @@ def test_a_fix_that_held_in_one_of_four_sessions_works_in_25_percent_everywhere(
         *((f"Guard {number}", False, 0.25) for number in (1, 2, 3)),
     }
     text = debug("failure", "--message", f"TypeError: {MESSAGE}").out
-    assert "Fix: Guard 3 (did not help; held in 1 of 4 (25 %) over all sessions)" in text
-    assert "held in 1 of 4 (25 %)" in debug("show", "s0").out
+    assert "Fix: Guard 3 (did not help; worked in 1 of 4 (25 %) over all sessions)" in text
+    assert "worked in 1 of 4 (25 %)" in debug("show", "s0").out
 
 
 def test_the_example_of_the_document_through_every_query(debug: Any) -> None:

@@ -1,0 +1,161 @@
+"""Find what earlier debug sessions did against an error (docs/debug-memory.md#known-fixes)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.base.text import safe_matcher
+from core.debug_memory.effectiveness import FixCounts
+from core.debug_memory.error_signatures import generalize_message
+from core.debug_memory.error_text import split_error
+from core.debug_memory.frames import is_same_file
+from core.debug_memory.index import ERROR_TYPE, DebugIndex, matching_spellings, newest_first
+from core.records.debug_sessions import DebugSession, Execution, Failure
+from core.sources.debug_sessions import split_location
+
+MAX_FIXES: Final = 5
+"""Earlier sessions that are offered."""
+_MAX_SAME_TYPE: Final = 2
+"""Sessions offered for an error whose type is known but whose message is not."""
+_MAX_COMPARED: Final = 200
+"""Newest sessions with one error type whose errors are compared."""
+
+
+class KnownFix(Struct, frozen=True, kw_only=True):
+    """What an earlier session did against a similar error.
+
+    Attributes:
+        failure: The most similar failure of the session.
+        cause, category, strategy: From the analysis of that run, "" if there is none.
+        fix: The change, "" for none.
+        worked: Whether the change fixed the failure; None if unknown.
+        results: How often fixes of this problem worked, in all sessions.
+        failed: Other changes of the session against this error that did not help, newest first.
+        is_similar: Whether the messages differ only in names, paths and numbers.
+        is_same_file: Whether the error occurred in the same file.
+    """
+
+    session: DebugSession
+    failure: Failure
+    cause: str = ""
+    category: str = ""
+    strategy: str = ""
+    fix: str = ""
+    worked: bool | None = None
+    results: FixCounts = FixCounts()
+    failed: tuple[str, ...] = ()
+    is_similar: bool = False
+    is_same_file: bool = False
+
+
+def parse_error(error: Failure) -> Failure:
+    """The error with the type and the location from its message, and the message without them."""
+    name, message, location = split_error(error.message.strip())
+    file, line = split_location(location)
+    parsed = replace(error, error_type=error.error_type or name, message=message or error.message)
+    return replace(parsed, file=file, line=line) if file and not error.file else parsed
+
+
+def find_known_fixes(
+    index: DebugIndex, errors: Sequence[Failure], file_pattern: str, session: DebugSession | None
+) -> tuple[KnownFix, ...]:
+    """Fixes for several errors, each session once: the best fix of each error first, then the second best.
+
+    Args:
+        file_pattern: Only failures in matching files, as for LIKE in SQLite.
+        session: The current session, which is excluded.
+    """
+    found: dict[str, KnownFix] = {}
+    for row in zip_longest(*(_find_fixes(index, error, file_pattern, session) for error in errors)):
+        for fix in row:
+            if fix is not None:
+                found.setdefault(fix.session.id, fix)
+    return tuple(found.values())[:MAX_FIXES]
+
+
+def _find_fixes(
+    index: DebugIndex, error: Failure, file_pattern: str, session: DebugSession | None
+) -> tuple[KnownFix, ...]:
+    """The most informative run of each similar session, best first.
+
+    A session is similar if its message is, whatever the error type: agents name the types differently. If no message
+    is similar, a few sessions with the same error type are used instead (all if the error has no usable message).
+    """
+    found: dict[str, KnownFix] = {}
+    signature = generalize_message(error.message) if error.message else ""
+    same_type = matching_spellings(filter(None, index.keys[ERROR_TYPE]), error.error_type)
+    for error_type in index.keys[ERROR_TYPE]:
+        if error_type not in same_type and not signature:
+            continue
+        for known in index.find_similar(error_type, file_pattern, _MAX_COMPARED):
+            if session is not None and known.id == session.id:
+                continue
+            runs = _runs_with_error(known, error_type)
+            fixes = [_make_fix(index, known, *run, error, signature) for run in runs]
+            fixes += [found[known.id]] if known.id in found else []
+            if usable := [fix for fix in fixes if fix.is_similar or fix.failure.error_type in same_type]:
+                found[known.id] = _add_failed(max(reversed(usable), key=_rank_in_session), usable)
+    candidates = [fix for fix in found.values() if fix.is_similar] or list(found.values())
+    limit = MAX_FIXES if (candidates and candidates[0].is_similar) or not signature else _MAX_SAME_TYPE
+    newest = sorted(candidates, key=lambda fix: newest_first(fix.session))
+    return tuple(sorted(newest, key=_rank, reverse=True)[:limit])
+
+
+def _runs_with_error(session: DebugSession, error_type: str) -> Iterator[tuple[Execution, bool | None, Failure]]:
+    for run, worked in zip(session.executions, session.verdicts, strict=True):
+        for failure in run.failures:
+            if failure.error_type == error_type:
+                yield run, worked, failure
+
+
+def _make_fix(
+    index: DebugIndex,
+    session: DebugSession,
+    run: Execution,
+    worked: bool | None,
+    failure: Failure,
+    error: Failure,
+    signature: str,
+) -> KnownFix:
+    analysis = run.analysis
+    results = _count_results(index, session, analysis.category) if analysis and analysis.category else FixCounts()
+    return KnownFix(
+        session=session,
+        failure=failure,
+        cause=analysis.root_cause if analysis else "",
+        category=analysis.category if analysis else "",
+        strategy=analysis.strategy if analysis else "",
+        fix=(run.fix.description or run.fix.diff_summary) if run.fix else "",
+        worked=worked,
+        results=results,
+        is_similar=bool(signature) and safe_matcher(signature).matches(failure.message),
+        is_same_file=is_same_file(error.file, failure.file or session.file_path),
+    )
+
+
+def _count_results(index: DebugIndex, session: DebugSession, category: str) -> FixCounts:
+    """Results of the pattern that the session recorded for the root cause, else of the usual pattern."""
+    patterns = (lesson.pattern for lesson in session.lessons if lesson.category == category)
+    return index.fix_results.of_pattern(category, next(patterns, index.fix_results.usual_pattern(category)))
+
+
+def _add_failed(best: KnownFix, fixes: Sequence[KnownFix]) -> KnownFix:
+    """The best fix of a session, with its other fixes that did not help."""
+    failed = [text for fix in reversed(fixes) for text in (fix.fix if fix.worked is False else "", *fix.failed)]
+    return replace(best, failed=tuple(text for text in dict.fromkeys(failed) if text and text != best.fix))
+
+
+def _rank_in_session(fix: KnownFix) -> tuple[bool, ...]:
+    """Sort key among the runs of one session: a fix that worked, then a similar message, then any fix."""
+    is_untested_fix = bool(fix.fix) and fix.worked is None
+    return fix.worked is True, fix.is_similar, is_untested_fix, bool(fix.fix), fix.is_same_file
+
+
+def _rank(fix: KnownFix) -> tuple[bool, ...]:
+    """Sort key among sessions: not failed, similar message, worked, same file, any fix."""
+    return fix.worked is not False, fix.is_similar, fix.worked is True, fix.is_same_file, bool(fix.fix)
