@@ -154,7 +154,7 @@ def _settle(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple[Ou
             outcomes += (Outcome(step.decision_id, _kept(step), False) for step in ready if work.stays(step))
             progress = True
     if work.settled:
-        ledger.settle(work.settled)
+        ledger.mark_applied(work.settled)
     return tuple(outcomes)
 
 

@@ -134,7 +134,7 @@ class Recorder:
         Whoever reads the files afterwards has read what these decisions did. What cannot be written is passed over.
         """
         for _ in range(_TRIES):
-            decisions, settled = self._ledger.standing()
+            decisions, settled = self._ledger.status()
             if settled:
                 break
             self._settle()

@@ -182,11 +182,11 @@ class LedgerPatterns(PatternStorage):
 
     def store(self, pattern: ObservedPattern) -> None:
         """See `PatternStorage`."""
-        self._ledger.keep(pattern)
+        self._ledger.save_record(pattern)
 
     def get_all(self) -> list[ObservedPattern]:
         """See `PatternStorage`."""
-        return self._ledger.kept(ObservedPattern)
+        return self._ledger.records(ObservedPattern)
 
 
 class LedgerMaturity(MaturityStorage):
@@ -200,11 +200,11 @@ class LedgerMaturity(MaturityStorage):
 
     def store(self, maturity: PatternMaturity) -> None:
         """See `MaturityStorage`."""
-        self._ledger.keep(maturity)
+        self._ledger.save_record(maturity)
 
     def get_all(self) -> list[PatternMaturity]:
         """See `MaturityStorage`."""
-        return self._ledger.kept(PatternMaturity)
+        return self._ledger.records(PatternMaturity)
 
     def store_feedback(self, feedback: MaturityFeedback) -> None:
         """See `MaturityStorage`.

@@ -90,7 +90,7 @@ def _last_lines(path: Path, size: int) -> list[bytes]:
 
 def mend(place: AttemptFolder) -> None:
     """Take back the actions of a call that was killed before it had written all of them."""
-    AppendLog(place.actions).mend()
+    AppendLog(place.actions).undo_incomplete_batch()
 
 
 def check_metrics(folder: TaskFolder, place: AttemptFolder, qualities: Mapping[int, float]) -> None:

@@ -236,7 +236,7 @@ class _Notebook(Ledger):
         """None: what is decided is in the records at once."""
         return ()
 
-    def standing(self) -> tuple[int, bool]:
+    def status(self) -> tuple[int, bool]:
         """How many decisions there are, all of them in the records."""
         return len(self._memory.decisions), True
 

@@ -15,7 +15,7 @@ from core.base.text import plural, visible_line
 from core.base.validation import format_value
 from core.config.paths import ProjectPaths
 from core.learning.assessment import HUMAN
-from core.ledger.ledger import FILE as LEDGER
+from core.ledger.decision_log import FILE as LEDGER
 from core.ledger.verify import verify_ledger
 from core.records.findings import Finding, Severity
 from core.records.patterns import Maturity

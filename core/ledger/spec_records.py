@@ -1,4 +1,4 @@
-"""Records that the ledger keeps beside its decisions: one line each, of which the newest of an id counts."""
+"""Records of the learning library in the decision log: one line each, the newest line of an ID counts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from core.learning.reference.maturity import PatternMaturity
-from core.learning.reference.patterns import ObservedPattern
+from core.learning.inversion import ObservedPattern
+from core.learning.maturity import PatternMaturity
 
 Record = ObservedPattern | PatternMaturity
 _PATTERN: Final = "observed-pattern"
@@ -19,7 +19,7 @@ _MATURITY: Final = "maturity"
 
 
 class _PatternLine(Struct, frozen=True, kw_only=True):
-    """An `ObservedPattern` in a file, where a time has one form."""
+    """An `ObservedPattern` as stored: its times are ISO-8601 only."""
 
     id: str
     content: str
@@ -35,16 +35,16 @@ class _PatternLine(Struct, frozen=True, kw_only=True):
 
 
 def line_of(record: Record) -> dict[str, Any]:
-    """The line of the ledger that says `record`."""
+    """Encode a record as a line of the decision log."""
     kind = _PATTERN if isinstance(record, ObservedPattern) else _MATURITY
     return {"kind": kind, "record": msgspec.to_builtins(record)}
 
 
 def record_of(line: Mapping[str, Any]) -> Record | None:
-    """The record that a line of the ledger says; None for a line of another kind.
+    """Decode a line of the decision log; None for a line of another kind.
 
     Raises:
-        ValueError: The line is not a record that can be used.
+        ValueError: The line is not a valid record.
     """
     if line.get("kind") == _PATTERN:
         return ObservedPattern(**asdict(msgspec.convert(line.get("record"), _PatternLine)))
@@ -54,5 +54,5 @@ def record_of(line: Mapping[str, Any]) -> Record | None:
 
 
 def key_of(record: Record) -> tuple[type[Record], str]:
-    """What tells records apart: a second one of the same key replaces the first."""
+    """Key of a record; a second record with the same key replaces the first."""
     return type(record), record.id if isinstance(record, ObservedPattern) else record.pattern_id

@@ -9,7 +9,7 @@ from msgspec import Struct
 from core.base.errors import Unwritable
 from core.base.text import plural
 from core.config.paths import ProjectPaths
-from core.ledger.ledger import break_finding, read_decisions
+from core.ledger.decision_log import break_finding, read_decisions
 from core.ledger.trusted_heads import Head, missing_heads
 from core.records.findings import Finding
 from core.storage.chain_check import ChainBreak, ChainCheck, last_lines

@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.ledger.ledger import DecisionLog
+from core.ledger.decision_log import DecisionLog
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.decisions import Decision
 from core.records.episodes import Attempt, Task

@@ -24,7 +24,7 @@ from core.learning.loop_patterns import LoopPatterns
 from core.learning.outcomes import Outcome, OutcomeSignals
 from core.learning.scoreboard import Assessment, Scoreboard
 from core.learning.threshold_replay import Replay, what_if
-from core.ledger.ledger import FILE as LEDGER
+from core.ledger.decision_log import FILE as LEDGER
 from core.records.debug_sessions import DebugSession
 from core.records.decisions import Verb
 from core.records.events import Observation

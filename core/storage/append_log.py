@@ -1,4 +1,4 @@
-"""An append-only file of JSON lines that survives kill -9 and any number of writers."""
+"""An append-only file of JSON lines that survives kill -9 and concurrent writers (docs/reliability.md#append-logs)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from core.storage.locks import WAIT_SECONDS, file_lock, open_regular
 
 _BLOCK: Final = 1 << 16
 _BATCH: Final = re.compile(rb"([0-9]{1,18}) ([0-9]{1,18})\n")
-"""Offset and length of lines that are being appended together, in bytes."""
-_MAX_BATCH: Final = 40
+"""Offset and length, in bytes, of lines that are being appended together."""
+_MAX_BATCH_FILE: Final = 40
 
 
 class AppendLog:
-    """Lines appended one batch at a time, each durable before `append` returns.
+    """Appends lines in batches; each batch is durable before `append` returns, or not there at all.
 
-    Writers exclude each other by `flock` on a sibling `.lock` file. Readers take no lock, since they only
-    ever see whole lines grow at the end. Share one object between threads freely.
+    Writers exclude each other by `flock` on a sibling `.lock` file. Readers take no lock, because they only see whole
+    lines appear at the end. One object may be shared between threads.
     """
 
     def __init__(self, path: Path, *, lock_seconds: float = WAIT_SECONDS) -> None:
@@ -37,13 +37,13 @@ class AppendLog:
         self._depth = 0
 
     def read(self, offset: int = 0) -> tuple[bytes, int]:
-        """The whole lines from byte `offset` on, and the offset after them.
+        """Read the whole lines after byte `offset`; returns them and the offset after them.
 
-        An unfinished last line is held back, as are all lines of a batch that is not whole. A file that is missing,
-        or shorter than `offset`, reads as `(b"", 0)`.
+        Leaves out an incomplete last line and an incomplete batch. A file that is missing or shorter than `offset`
+        gives `(b"", 0)`.
 
         Raises:
-            Unwritable: It is there but cannot be read.
+            Unwritable: The file exists but cannot be read.
         """
         try:
             handle = open_regular(self.path, os.O_RDONLY)
@@ -52,7 +52,7 @@ class AppendLog:
         except OSError as error:
             raise Unwritable(f"cannot read {self.path}: {error.strerror}") from None
         with os.fdopen(handle, "rb") as file:
-            # Looked for before and after: a batch that is whole by then may have been half there when it was read.
+            # Checked before and after: a batch that is complete now may have been incomplete when it was read.
             batches = [self._read_batch()]
             size = os.fstat(handle).st_size
             if size < offset:
@@ -67,23 +67,23 @@ class AppendLog:
         return whole, offset + len(whole)
 
     def _read_batch(self) -> tuple[int, int]:
-        """Where the lines begin that are being appended together, and how long they are; (0, 0) if none are."""
+        """Offset and length of the batch that is being appended; (0, 0) if there is none."""
         try:
-            note = open_regular(self._batch_path, os.O_RDONLY)
+            handle = open_regular(self._batch_path, os.O_RDONLY)
         except OSError:
             return 0, 0
         try:
-            told = _BATCH.fullmatch(os.read(note, _MAX_BATCH))
+            match = _BATCH.fullmatch(os.read(handle, _MAX_BATCH_FILE))
         finally:
-            os.close(note)
-        return (int(told[1]), int(told[2])) if told else (0, 0)
+            os.close(handle)
+        return (int(match[1]), int(match[2])) if match else (0, 0)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep every other writer out, in this process and in others. May be nested.
+        """Lock out all other writers, in this process and in others; may be nested.
 
         Raises:
-            Unwritable: The lock stayed taken too long, or cannot be made.
+            Unwritable: The lock could not be acquired in time, or not created.
         """
         if not self._mutex.acquire(timeout=self._lock_seconds):
             raise Unwritable(f"another thread has kept {self.path} locked for {self._lock_seconds:g} s")
@@ -101,62 +101,51 @@ class AppendLog:
             self._mutex.release()
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """Add `lines` (without line ends) and return when they are on the disk, all of them or none.
-
-        What a killed writer left unfinished is set aside first, see `_undo_batch` and `_mend`.
+        """Append `lines` (without line ends), all or none; they are on disk on return. Repairs the file first.
 
         Raises:
-            Unwritable: Disk, permission or lock; the file ends as it did before.
+            Unwritable: Disk, permission or lock; the end of the file is unchanged.
         """
         data = b"".join(line + b"\n" for line in lines)
-        with self.locked():
-            try:
-                created = not self.path.exists()
-                handle = open_regular(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
-                try:
-                    self._undo_batch(handle)
-                    self._mend(handle)
-                    with self._batch(handle, data) if len(lines) > 1 else nullcontext():
-                        append_bytes(handle, data)
-                finally:
-                    os.close(handle)
-                if created:
-                    sync_folder(self.path.parent)
-            except OSError as error:
-                raise Unwritable(f"cannot write {self.path}: {error.strerror}") from None
+        with self._open_locked(os.O_APPEND | os.O_CREAT) as handle:
+            created = os.fstat(handle).st_size == 0
+            self._remove_incomplete_batch(handle)
+            self._repair_end(handle)
+            with self._batch(handle, data) if len(lines) > 1 else nullcontext():
+                append_bytes(handle, data)
+            if created:
+                sync_folder(self.path.parent)
 
-    def tidy(self) -> None:
-        """Set aside what a killed writer left unfinished, see `append`; then the file ends with a whole line.
+    def repair(self) -> None:
+        """Move an incomplete batch and an incomplete last line, left by a killed writer, to a side file.
 
         Raises:
             Unwritable: Disk, permission or lock.
         """
-        with self.locked():
-            try:
-                handle = open_regular(self.path, os.O_RDWR | os.O_APPEND)
-                try:
-                    self._undo_batch(handle)
-                    self._mend(handle)
-                finally:
-                    os.close(handle)
-            except FileNotFoundError:
-                return
-            except OSError as error:
-                raise Unwritable(f"cannot write {self.path}: {error.strerror}") from None
-
-    def mend(self) -> None:
-        """Take back the lines of a writer that was killed before it had written all of them.
-
-        Raises:
-            Unwritable: Disk, permission or lock.
-        """
-        if not os.path.lexists(self._batch_path):
+        if not self.path.exists():
             return
+        with self._open_locked(os.O_APPEND) as handle:
+            self._remove_incomplete_batch(handle)
+            self._repair_end(handle)
+
+    def undo_incomplete_batch(self) -> None:
+        """Move the batch of a killed writer to a side file; leaves an incomplete last line alone.
+
+        Raises:
+            Unwritable: Disk, permission or lock.
+        """
+        if os.path.lexists(self._batch_path):
+            with self._open_locked(0) as handle:
+                self._remove_incomplete_batch(handle)
+
+    @contextmanager
+    def _open_locked(self, flags: int) -> Iterator[int]:
+        """A descriptor of the file, with the lock held and `OSError` as `Unwritable`."""
         with self.locked():
             try:
-                handle = open_regular(self.path, os.O_RDWR)
+                handle = open_regular(self.path, os.O_RDWR | flags)
                 try:
-                    self._undo_batch(handle)
+                    yield handle
                 finally:
                     os.close(handle)
             except OSError as error:
@@ -164,7 +153,7 @@ class AppendLog:
 
     @contextmanager
     def _batch(self, handle: int, data: bytes) -> Iterator[None]:
-        """Tell the next writer, should this one be killed, where its lines begin and how long they are."""
+        """Record where the batch starts and its length, so that the next writer can undo it after a kill."""
         note = open_regular(self._batch_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:
             append_bytes(note, b"%d %d\n" % (os.fstat(handle).st_size, len(data)))
@@ -174,8 +163,7 @@ class AppendLog:
         yield
         self._batch_path.unlink()
 
-    def _undo_batch(self, handle: int) -> None:
-        """See `mend`."""
+    def _remove_incomplete_batch(self, handle: int) -> None:
         if not os.path.lexists(self._batch_path):
             return
         size = os.fstat(handle).st_size
@@ -184,31 +172,30 @@ class AppendLog:
             self._cut(handle, start, size)
         self._batch_path.unlink()
 
-    def _cut(self, handle: int, keep: int, size: int) -> None:
-        """Set aside what comes after the first `keep` bytes, and cut it off."""
-        self._set_aside(os.pread(handle, size - keep, keep))
-        os.ftruncate(handle, keep)
-        os.fsync(handle)
+    def _repair_end(self, handle: int) -> None:
+        """Make the file end with a whole line.
 
-    def _mend(self, handle: int) -> None:
-        """End the file with a whole line.
-
-        A whole record that only lacks its line end is kept (an editor may have dropped it). Anything else
-        after the last line end was never acknowledged: it is copied to `<name>.torn-<n>`, then cut off.
+        A complete record without a line end gets one (an editor may have removed it). Anything else after the last line
+        end was never acknowledged: it is moved to `<name>.torn-<n>`.
         """
         size = os.fstat(handle).st_size
-        keep = _end_of_last_line(handle, size)
-        if keep == size:
+        end = _end_of_last_line(handle, size)
+        if end == size:
             return
-        torn = os.pread(handle, size - keep, keep)
         try:
-            msgspec.json.decode(torn)
+            msgspec.json.decode(os.pread(handle, size - end, end))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            self._cut(handle, keep, size)
+            self._cut(handle, end, size)
         else:
             append_bytes(handle, b"\n")
 
-    def _set_aside(self, torn: bytes) -> None:
+    def _cut(self, handle: int, length: int, size: int) -> None:
+        """Truncate the file to `length` bytes after saving the rest in a side file."""
+        self._save_torn(os.pread(handle, size - length, length))
+        os.ftruncate(handle, length)
+        os.fsync(handle)
+
+    def _save_torn(self, torn: bytes) -> None:
         number = 1
         while True:
             path = self.path.with_name(f"{self.path.name}.torn-{number}")
@@ -225,7 +212,7 @@ class AppendLog:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names created or changed in `folder` durable."""
+    """Make created or renamed names in `folder` durable."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
@@ -234,7 +221,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def append_bytes(handle: int, data: bytes) -> None:
-    """Write and sync; on failure the file gets its old length back, as far as the disk lets it."""
+    """Write and sync; after a failure the file is truncated to its old length."""
     size = os.fstat(handle).st_size
     try:
         rest = memoryview(data)
@@ -247,6 +234,7 @@ def append_bytes(handle: int, data: bytes) -> None:
 
 
 def _end_of_last_line(handle: int, size: int) -> int:
+    """Offset after the last line feed in the first `size` bytes."""
     end = size
     while end > 0:
         start = max(end - _BLOCK, 0)

@@ -27,7 +27,8 @@ from core.learning.reference.storage import (
     MemoryPatterns,
     PatternStorage,
 )
-from core.ledger.ledger import Ledger, read_decisions
+from core.ledger.decision_log import read_decisions
+from core.ledger.ledger import Ledger
 from core.records.decisions import Decision, Verb
 from core.records.events import ErrorType
 from core.records.patterns import Maturity

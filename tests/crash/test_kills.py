@@ -18,8 +18,10 @@ from pathlib import Path
 import pytest
 
 from core.config.paths import ProjectPaths
-from core.ledger.ledger import Ledger, read_decisions
+from core.ledger.decision_log import read_decisions
+from core.ledger.ledger import Ledger
 from core.ledger.verify import verify_ledger
+from core.records.decisions import Verb
 from tests.core.curation.making import make_curator, make_project, overrides
 from tests.crash.worker import MANY
 
@@ -98,7 +100,7 @@ def check_settled(paths: ProjectPaths) -> None:
     ledger = Ledger(paths)
     assert ledger.pending() == ()
     assert verify_ledger(paths).problems == ()
-    noted = Counter(decision.group for decision in ledger.find(verb="note"))
+    noted = Counter(decision.group for decision in ledger.decisions() if decision.verb is Verb.NOTE)
     assert set(noted.values()) <= {MANY}  # of one act every decision is there, or none
     pins = ledger.state().pins
     written = overrides(paths)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from textual.content import Content
 
 from core.base.text import plural, visible_line
-from core.ledger.ledger import FILE as LEDGER
+from core.ledger.decision_log import FILE as LEDGER
 from core.records.findings import Finding, Severity
 from core.state.project_state import ProjectState
 from tui.present.numbers import moment_text

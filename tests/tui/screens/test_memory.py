@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core.ledger.ledger import FILE as LEDGER
+from core.ledger.decision_log import FILE as LEDGER
 from tests.tui.user import User, copy_tree, open_dashboard
 from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, attempt_key, earlier_key, parts, session_key, task_key
 from tui.screens.memory import MemoryScreen

@@ -1,0 +1,154 @@
+"""Parse the lines of the decision log incrementally."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from zlib import crc32
+
+import msgspec
+from msgspec.structs import replace
+
+from core.base.text import visible_line
+from core.ledger.spec_records import Record, key_of, record_of
+from core.records.decisions import Decision
+from core.records.findings import Finding, Severity
+from core.records.times import parse_time
+from core.storage.chain_check import CODE, ChainBreak, ChainCheck
+from core.storage.decoded import MAX_DEPTH
+from core.storage.hash_chain import Place
+from core.storage.json_reader import is_nested_deeper
+
+FILE: Final = ".aiwg/ralph/shared/curation/ledger.jsonl"
+
+
+class AppliedLine(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="settled"):
+    """A line recording that the effects of `decision` are in `files`."""
+
+    decision: str
+    files: tuple[str, ...]
+
+
+class DecisionLog:
+    """The lines of a decision log that were parsed so far.
+
+    Attributes:
+        by_id: Decisions by ID, oldest first.
+        records: Other records by their key, in the order in which they were first saved.
+        pending: Decisions by (decision ID, file) whose effects may not be in that file yet.
+        chain: The hash chain of the lines.
+        end: Number of parsed bytes.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Discard all lines, for a file that did not only grow."""
+        self.by_id: dict[str, Decision] = {}
+        self.records: dict[tuple[type[Record], str], Record] = {}
+        self.pending: dict[tuple[str, str], Decision] = {}
+        self.chain = ChainCheck()
+        self.end = 0
+        self._checksum = 0
+        self._line_findings: list[Finding] = []
+        self._decisions: tuple[Decision, ...] = ()
+        self._places: tuple[Place, ...] = ()
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """All decisions, oldest first; the same tuple until one is added."""
+        if len(self._decisions) != len(self.by_id):
+            self._decisions = tuple(self.by_id.values())
+        return self._decisions
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The end of the hash chain before the first line, and after each line."""
+        if len(self._places) != len(self.chain.places):
+            self._places = tuple(self.chain.places)
+        return self._places
+
+    @property
+    def is_chained(self) -> bool:
+        """Whether any line has a hash."""
+        return self.chain.chain.is_begun
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Defects of lines, and chain breaks at lines without another defect."""
+        reported = {finding.pointer for finding in self._line_findings}
+        breaks = (break_finding(found) for found in self.chain.breaks)
+        return (*self._line_findings, *(finding for finding in breaks if finding.pointer not in reported))
+
+    def read(self, data: bytes) -> None:
+        """Parse the complete lines of a whole file, from where the last call ended if the file only grew."""
+        if crc32(memoryview(data)[: self.end]) != self._checksum:
+            self.reset()
+        end = data.rfind(b"\n") + 1
+        if end > self.end:
+            self.feed(data[self.end : end])
+
+    def feed(self, data: bytes) -> None:
+        """Parse whole lines that follow those parsed before."""
+        self._checksum = crc32(data, self._checksum)
+        self.end += len(data)
+        for line in data.split(b"\n")[:-1]:
+            self.chain.feed(line)
+            if line.strip():
+                self._feed_line(line)
+
+    def _feed_line(self, line: bytes) -> None:
+        if is_nested_deeper(line):
+            # In a pattern file, it would make that file unreadable.
+            self._report("too-deep", f"is nested deeper than {MAX_DEPTH} levels; not read")
+            return
+        try:
+            document = msgspec.json.decode(line, type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            self._report("bad-json", f"not a JSON object: {error}")
+            return
+        try:
+            match document.get("kind"):
+                case "decision":
+                    self._add_decision(msgspec.convert(document, Decision))
+                case "settled":
+                    applied = msgspec.convert(document, AppliedLine)
+                    for file in applied.files:
+                        self.pending.pop((applied.decision, file), None)
+                case _ if record := record_of(document):
+                    self.records[key_of(record)] = record
+        except (ValueError, RecursionError) as error:
+            kind = "decision" if document.get("kind") == "decision" else "record"
+            self._report("wrong-type", f"not a valid {kind}: {error}")
+
+    def _add_decision(self, decision: Decision) -> None:
+        if decision.id in self.by_id:
+            self._report("duplicate-id", f"a second decision {decision.id}; the first one counts")
+            return
+        at = parse_time(decision.at)
+        if at is None:
+            self._report("bad-time", "`at` is not a valid UTC time; the decision is not used")
+            return
+        decision = replace(decision, at=at)
+        self.by_id[decision.id] = decision
+        for effect in decision.effects:
+            self.pending[decision.id, effect.file] = decision
+
+    def _report(self, code: str, message: str) -> None:
+        line = f"line {self.chain.chain.lines}"
+        self._line_findings.append(Finding(FILE, line, Severity.ERROR, code, visible_line(message, 200)))
+
+
+def read_decisions(data: bytes) -> tuple[tuple[Decision, ...], tuple[Finding, ...]]:
+    """Decisions in the bytes of a decision log, oldest first, and the findings of its lines.
+
+    An incomplete last line is skipped, and so are lines of unknown kinds.
+    """
+    log = DecisionLog()
+    log.read(data)
+    return log.decisions, log.findings
+
+
+def break_finding(found: ChainBreak) -> Finding:
+    """A break of the hash chain as a finding."""
+    return Finding(FILE, f"line {found.line}", Severity.ERROR, CODE, found.what)
