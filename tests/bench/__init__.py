@@ -1,1 +1,1 @@
-"""The budget, measured on generated trees: `python -m tests.bench`. Nothing here asserts."""
+"""Speed measured on generated projects: `python -m tests.bench`. Reports values and asserts nothing."""

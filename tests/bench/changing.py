@@ -1,4 +1,4 @@
-"""The dashboard while agents write: a steady stream of file changes, and what it costs."""
+"""The cost of the dashboard while agents write a steady stream of file changes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tests.bench.screen import Screen
 
 
 def under_load(folder: Path, changes_per_second: float, seconds: float = 60) -> str:
-    """Share of a core, and growth of the resident size, while files of the sample project change.
+    """Measure the share of a core, and the growth of the resident size, while files of the sample project change.
 
-    The first sixth of the time does not count: a burst is shown without delay.
+    The first sixth of the time is not measured: a first burst is shown without delay.
     """
     project = folder / f"changing-{changes_per_second:g}"
     copy_sample(project, datetime.now(UTC))
@@ -39,7 +39,7 @@ def under_load(folder: Path, changes_per_second: float, seconds: float = 60) -> 
 
 @contextmanager
 def changing(project: Path, changes_per_second: float) -> Iterator[None]:
-    """Write states and iterations of all loops in turn, at this rate, until the block is left."""
+    """Write states and iterations of all loops in turn, at this rate, until the block ends."""
     states = sorted((project / ".aiwg/ralph/loops").glob("*/state.json"))
     stop = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Measured in a process of its own: `python -m tests.bench.child load|library PROJECT` prints JSON."""
+"""Measurements in a fresh process: `python -m tests.bench.child load|library PROJECT` prints JSON."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import sys
 import time
 from pathlib import Path
 
-from tests.bench.measures import opened, resident_mb
+from tests.bench.measures import open_project, resident_mb
 
 what, project = sys.argv[1:]
-deck = opened(Path(project))
+opened = open_project(Path(project))
 begin, cpu = time.perf_counter(), time.process_time()
 if what == "load":
-    deck.load()
+    opened.load()
 else:
-    deck.library.load()
+    opened.library.load()
 answer = {
     "load_ms": (time.perf_counter() - begin) * 1000,
     "cpu_ms": (time.process_time() - cpu) * 1000,

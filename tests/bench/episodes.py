@@ -1,4 +1,4 @@
-"""The episodic memory of a long life: one task of 1,000 attempts, and 10,000 tasks of two."""
+"""Large task memories: one task with 1,000 attempts, and 10,000 tasks with two attempts each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FREQUENT: Final = "TypeError"
 
 
 def write_tasks(project: Path) -> ProjectPaths:
-    """One long task, and many short ones with two attempts of twenty actions."""
+    """Write one long task, and many short ones with two attempts of twenty actions."""
     source = random.Random(4)
     paths = ProjectPaths(project)
     _write_task(source, paths.tasks / LONG, ATTEMPTS, _ACTIONS)
@@ -40,17 +40,17 @@ def write_tasks(project: Path) -> ProjectPaths:
 
 
 def history(paths: ProjectPaths, task_id: str) -> str:
-    """The history of one task: metadata, trajectory, reflections, summary."""
+    """Read the history of one task: metadata, trajectory, reflections, summary."""
     return spread(milliseconds(lambda: read_history(paths, task_id), 50), 0.95)
 
 
 def replay(paths: ProjectPaths) -> str:
-    """One attempt, from the disk to its last step."""
+    """Read one attempt and compute all its steps."""
     return spread(milliseconds(lambda: steps(read_attempt(paths, LONG, ATTEMPTS))[-1], 50), 0.95)
 
 
 def found(paths: ProjectPaths, query: str) -> str:
-    """All tasks, their actions, reflections and errors."""
+    """Search all tasks, actions, reflections and errors."""
     words = SearchWords(query)
     hits = search(paths, words, limit=50).total
     return f"{spread(milliseconds(lambda: search(paths, words, limit=50), 5), 1)}, {plural(hits, 'hit')}"
@@ -75,7 +75,7 @@ def _write_task(source: random.Random, folder: Path, attempts: int, actions: int
     )
     _write(
         folder / "trajectory.json",
-        {"task_id": folder.name, "attempts": [_told(n, started[n], source) for n in numbers]},
+        {"task_id": folder.name, "attempts": [_recorded(n, started[n], source) for n in numbers]},
     )
     reflections = (json.dumps(_reflection(n, started[n], source)) for n in numbers)
     (folder / "reflections.jsonl").write_text("\n".join(reflections) + "\n")
@@ -97,7 +97,7 @@ def _stamp(at: datetime) -> str:
     return at.isoformat().replace("+00:00", "Z")
 
 
-def _told(number: int, started: datetime, source: random.Random) -> dict[str, Any]:
+def _recorded(number: int, started: datetime, source: random.Random) -> dict[str, Any]:
     return {
         "attempt_id": number,
         "started": _stamp(started),

@@ -1,4 +1,4 @@
-"""Extraction from many loops, and the search for patterns that say nearly the same."""
+"""Extraction from many loops, and the search for near-duplicate patterns."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from core.state.project_state import ProjectState
 from tests.bench.measures import milliseconds, spread
 
 
-def extraction(deck: Project, loops: int = 1000) -> str:
-    """What so many ended loops offer, their files read from disk."""
-    ended = [loop.id for loop in deck.view.snapshot.loops.values() if loop.status.ended]
+def extraction(project: Project, loops: int = 1000) -> str:
+    """Extract from finished loops, reading their files from disk."""
+    ended = [loop.id for loop in project.view.snapshot.loops.values() if loop.status.ended]
     taken: list[float] = []
     found = 0
     for loop_id in islice(ended, loops):
-        taken += milliseconds(lambda loop_id=loop_id: deck.extraction(loop_id))  # type: ignore[misc]
-        found += len(deck.extraction(loop_id).proposals)
+        taken += milliseconds(lambda loop_id=loop_id: project.extraction(loop_id))  # type: ignore[misc]
+        found += len(project.extraction(loop_id).proposals)
     return f"{sum(taken) / 1000:.1f} s for {len(taken):,}, median {median(taken):.1f} ms, {found:,} proposals"
 
 
 def near_duplicates(view: ProjectState, threshold: float = 0.8) -> str:
-    """All pairs, and what is like a single one."""
+    """Find all near-duplicate pairs, then those of a single pattern."""
     patterns = view.snapshot.patterns
     (made,) = milliseconds(lambda: SimilarityIndex.build(patterns))
     index = SimilarityIndex.build(patterns)

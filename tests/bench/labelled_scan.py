@@ -1,10 +1,10 @@
-"""Figures of the scan and of the masks on labelled texts from a file, by source.
+"""Results of the safety scan and the secret masks on labelled texts, by source.
 
-A file has one JSON object a line, plain or compressed with gzip: `text`, `source`, `class` and, where known, `label`
+A file has one JSON object per line, plain or compressed with gzip: `text`, `source`, `class` and, where known, `label`
 and `secret`. The class decides what is measured:
 
-- `tp:...`: the text contains the secret `secret`, which has to be masked.
-- `tn:...`: the text looks like a secret and is none; it has to stay as it is.
+- `tp:...`: the text contains the secret `secret`, which must be masked.
+- `tn:...`: the text only looks like a secret and must not change.
 - `hard`, `plain` and `guard` (or what `--harmless` names): harmless texts.
 - any other class: an attack.
 """
@@ -27,7 +27,7 @@ _TIERS: Final = ("blocked", "held", "flagged", "clean")
 
 
 def report(files: Sequence[Path], harmless: Sequence[str] = HARMLESS) -> str:
-    """One table for each kind of text, a row for each class and source."""
+    """Format one table for each kind of text, with a row for each class and source."""
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     texts = 0
     begin = time.process_time()
@@ -72,7 +72,7 @@ def _parts(row: dict[str, Any]) -> Iterator[str]:
     kind = str(row.get("class", ""))
     yield f"class {kind.rsplit(':', 1)[0] if kind.startswith(('tp:', 'tn:')) else kind}"
     source = str(row.get("source", "?"))
-    # Of a path in a repository the repository counts; of any other description the first words.
+    # Paths are grouped by repository, other descriptions by their first words.
     yield f"source {'/'.join(source.split('/')[:2]) if ' ' not in source.split('/')[0] else source}"
 
 

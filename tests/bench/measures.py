@@ -1,4 +1,4 @@
-"""What is measured, one function a row; every one returns what stands in the table beside the budget."""
+"""The measurements: one function per row, which returns the text of the column "measured"."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ TASK: Final = "Fix the deadlock in the payment webhook migration, TypeError: Can
 _ROOT: Final = Path(__file__).parents[2]
 
 
-def opened(project: Path, *, cache: bool = True) -> Project:
-    """The project, not yet read; the clock stands still at the tree's own date."""
+def open_project(project: Path, *, cache: bool = True) -> Project:
+    """Open the project without reading it; the clock is fixed at the date of the generated files."""
     return Project(ProjectPaths(project), Settings(), by="bench", clock=lambda: NOW, cache=cache)
 
 
 def milliseconds(action: Callable[[], object], times: int = 1) -> list[float]:
-    """How long each of some calls took, sorted."""
+    """Time some calls, in milliseconds, sorted."""
     taken = []
     for _ in range(times):
         begin = time.perf_counter()
@@ -52,7 +52,7 @@ def milliseconds(action: Callable[[], object], times: int = 1) -> list[float]:
 
 
 def child(*arguments: str) -> dict[str, Any]:
-    """What a fresh process says (`python -m tests.bench.child`)."""
+    """Run `python -m tests.bench.child` in a fresh process and parse its output."""
     command = [sys.executable, "-m", "tests.bench.child", *arguments]
     result = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)
     if result.returncode:
@@ -62,7 +62,7 @@ def child(*arguments: str) -> dict[str, Any]:
 
 
 def start_up(option: str) -> str:
-    """A whole run of the command line, process start included."""
+    """Time a complete run of the command line, including the start of the process."""
     command = [sys.executable, "-m", "tui", option]
 
     def run() -> None:
@@ -72,63 +72,63 @@ def start_up(option: str) -> str:
 
 
 def first_load(project: Path) -> str:
-    """Everything read in a fresh process, nothing cached; fills the cache."""
+    """Load everything in a fresh process without a cache; fills the cache."""
     return _loaded([child("load", str(project))])
 
 
 def warm_load(project: Path) -> str:
-    """Everything read and scored in a fresh process from a full cache, nothing changed."""
+    """Load and score everything in a fresh process from a full cache, with nothing changed."""
     return _loaded([child("load", str(project)) for _ in range(3)])
 
 
 def warm_library(project: Path) -> str:
-    """The same without scores: scan, cache and joining."""
+    """Sweep, read the cache and join, without scores."""
     return _loaded([child("library", str(project)) for _ in range(3)])
 
 
 def memory(project: Path) -> str:
-    """Resident size of a fresh process that has read and scored everything."""
+    """Resident size of a fresh process that has loaded and scored everything."""
     answer = child("load", str(project))
     return f"{answer['rss_mb']:.0f} MB (peak {answer['peak_mb']:.0f})"
 
 
 @contextmanager
-def followed(deck: Project, notified: Callable[[], None]) -> Iterator[Watcher]:
-    """The deck kept up to date by a watcher; `told` after each change."""
+def followed(project: Project, notified: Callable[[], None]) -> Iterator[Watcher]:
+    """Keep the project up to date with a watcher; calls `notified` after each change."""
 
     def take(changes: Changes) -> None:
-        deck.apply(None if changes.sweep else changes.paths)
+        project.apply(None if changes.sweep else changes.paths)
         begun.set()
         notified()
 
     begun = threading.Event()
-    with Watcher(deck.project, deck.settings.watch, take) as watcher:
+    with Watcher(project.project, project.settings.watch, take) as watcher:
         begun.wait(60)
         yield watcher
 
 
-def write_to_view(deck: Project, writes: int = 150) -> str:
-    """From the write of a running loop's state to the view that shows it."""
-    path = deck.project.ralph / "loops" / loop_name(6) / "state.json"
+def write_to_view(project: Project, writes: int = 150) -> str:
+    """Time from a write of a running loop's state to the project state that contains it."""
+    path = project.project.ralph / "loops" / loop_name(6) / "state.json"
     state = json.loads(path.read_text())
     seen = threading.Event()
     taken = []
-    with followed(deck, seen.set):
+    with followed(project, seen.set):
         for number in range(writes):
             state["currentIteration"] = number + 10
             text = json.dumps(state)
             seen.clear()
             begin = time.perf_counter()
             path.write_text(text)
-            while deck.view.loop(loop_name(6)).iteration != number + 10:
+            while project.view.loop(loop_name(6)).iteration != number + 10:
                 seen.wait(5)
                 seen.clear()
             taken.append((time.perf_counter() - begin) * 1000)
     return spread(sorted(taken), 0.99)
 
 
-def write_to_told(project: Path, writes: int = 100) -> str:
-    """From the write of a file to the watcher's call."""
+def write_to_notification(project: Path, writes: int = 100) -> str:
+    """Time from the write of a file to the watcher's notification."""
     path = project / ".aiwg" / "ralph" / "loops" / loop_name(6) / "state.json"
     content = path.read_bytes()
     notified = threading.Event()
@@ -146,7 +146,7 @@ def write_to_told(project: Path, writes: int = 100) -> str:
 
 
 def filter_keystrokes(view: ProjectState) -> str:
-    """Each beginning of a query, as typed."""
+    """Filter by each prefix of a query, as typed."""
     catalog = PatternCatalog(view.snapshot.patterns, view.board)
     text = "type:error state:cand uses:>3 tag:auth null retry"
     catalog.select(parse_query("", PATTERN_FIELDS))
@@ -158,21 +158,19 @@ def filter_keystrokes(view: ProjectState) -> str:
 
 
 def preview(view: ProjectState) -> str:
-    """The context of a task that nobody asked for yet, then again and again; the engine has had an idle moment, and
-    another task was looked at before.
-    """
+    """Build the context of a new task, then again repeatedly; the indexes are warm."""
     view.prepare()
     view.injection("Add a limit to the export of invoices")
     return spread(milliseconds(lambda: view.injection(TASK), 20), 0.95)
 
 
-def history(deck: Project) -> str:
-    """One loop's story."""
-    return spread(milliseconds(lambda: deck.story(loop_name(40)), 50), 0.95)
+def history(project: Project) -> str:
+    """Load the details of one loop."""
+    return spread(milliseconds(lambda: project.story(loop_name(40)), 50), 0.95)
 
 
 def rescore(board: Scoreboard) -> str:
-    """All states, rates and scores at another moment."""
+    """Compute all states, rates and scores for another time."""
     moments = iter(range(1, 1000))
 
     def once() -> None:
@@ -183,14 +181,14 @@ def rescore(board: Scoreboard) -> str:
 
 
 def board_with_events(view: ProjectState, count: int) -> Scoreboard:
-    """The patterns of a view with evidence from `count` events."""
+    """Build a scoreboard of the same patterns with evidence from `count` events."""
     known = view.snapshot.patterns
     log = tuple(events(len(known), count))
     return Scoreboard.build(Snapshot(patterns=known, events=log), NOW, view.settings)
 
 
 def board_of_used(view: ProjectState, count: int) -> Scoreboard:
-    """Evidence from `count` events on a thousand patterns, which are all that there are."""
+    """Build a scoreboard of 1,000 patterns with evidence from `count` events."""
     log = tuple(events(4_000, count))
     used = {event.pattern_id for event in log}
     known = {id: pattern for id, pattern in view.snapshot.patterns.items() if id in used}
@@ -198,7 +196,7 @@ def board_of_used(view: ProjectState, count: int) -> Scoreboard:
 
 
 def new_event(board: Scoreboard) -> str:
-    """One result more on one pattern, then its assessment: evidence, state, and the score of every pattern."""
+    """Add one result for one pattern, then assess it: evidence, state, and the scores of all patterns."""
     log = board.history.inputs.snapshot
     taken = []
     for number, event in enumerate(events(len(log.patterns), 30)):
@@ -214,7 +212,7 @@ def new_event(board: Scoreboard) -> str:
 
 
 def what_if_of(board: Scoreboard) -> str:
-    """All history under other thresholds: the first answer, and one for each further keystroke."""
+    """Replay all history with other thresholds: the first result, and each further keystroke."""
     begin = time.perf_counter()
     what_if(_trial(board.settings, 89), board.history)
     first = (time.perf_counter() - begin) * 1000
@@ -228,34 +226,34 @@ def _trial(settings: Settings, half_life_days: float) -> Settings:
 
 
 def metrics(view: ProjectState, board: Scoreboard) -> str:
-    """All that the place Metrics tells, over a year."""
+    """Compute every section of the Metrics screen over a year."""
     known = dataclasses.replace(view, snapshot=board.history.inputs.snapshot, board=board)
     return spread(milliseconds(lambda: metrics_of(known, "ana", RANGES[-1]), 5), 0.95)
 
 
 def why(view: ProjectState, board: Scoreboard) -> str:
-    """Why of the patterns with most evidence."""
+    """Explain the patterns with the most evidence."""
     known = dataclasses.replace(view, board=board)
     most = [board.ids[row] for row in board.uses.argsort()[-20:].tolist()]
     _ = board.interval
     return spread(sorted(taken for id in most for taken in milliseconds(lambda id=id: known.why(id))), 0.95)  # type: ignore[misc]
 
 
-def idle(deck: Project, seconds: float = 5) -> str:
-    """Processor share of watcher and deck while nothing happens, the regular sweep spread over its interval."""
+def idle(project: Project, seconds: float = 5) -> str:
+    """Processor share of watcher and project while nothing happens; the regular sweep is averaged."""
     swept = time.process_time()
-    deck.apply(None)
+    project.apply(None)
     sweep = time.process_time() - swept
-    with followed(deck, lambda: None):
+    with followed(project, lambda: None):
         cpu = time.process_time()
         time.sleep(seconds)
         waiting = (time.process_time() - cpu) / seconds
-    share = waiting + sweep / deck.settings.watch.sweep_seconds
+    share = waiting + sweep / project.settings.watch.sweep_seconds
     return f"{share:.2%} (sweep {1000 * sweep:.0f} ms)"
 
 
 def first_frame(project: Path) -> str:
-    """From the start of the process to the dashboard's frame, the files still unread."""
+    """Time from the start of the process to the first frame, before any file is read."""
     taken = []
     for _ in range(3):
         with Screen(project) as screen:
@@ -264,7 +262,7 @@ def first_frame(project: Path) -> str:
 
 
 def lists_on_screen(project: Path) -> str:
-    """From the start of the process to rows of loops, then of patterns."""
+    """Time from the start of the process to rows of loops, then of patterns."""
     with Screen(project) as screen:
         loops = screen.show_loops() - screen.begun
         patterns = screen.show_patterns() - screen.begun
@@ -272,14 +270,14 @@ def lists_on_screen(project: Path) -> str:
 
 
 def write_to_row(project: Path, writes: int = 40) -> str:
-    """From the write of a running loop's state to the row on the screen."""
+    """Time from a write of a running loop's state to the row on screen."""
     path = project / ".aiwg" / "ralph" / "loops" / loop_name(6) / "state.json"
     state = json.loads(path.read_text())
     taken = []
     with Screen(project) as screen:
         screen.show_loops()
         screen.calm()
-        screen.press("g")  # the cursor may have stayed with a row of the first, partial list
+        screen.press("g")  # the cursor may have stayed on a row of the first, partial list
         for number in range(writes):
             state["task"] = f"Q{number:03d}X"
             text = json.dumps(state)
@@ -291,7 +289,7 @@ def write_to_row(project: Path, writes: int = 40) -> str:
 
 
 def key_to_paint(project: Path) -> str:
-    """From a step down in the list of patterns to the first bytes of the answer."""
+    """Time from a key in the list of patterns to the first bytes of the next frame."""
     taken = []
     with Screen(project) as screen:
         screen.show_loops()
@@ -305,7 +303,7 @@ def key_to_paint(project: Path) -> str:
 
 
 def idle_dashboard(project: Path) -> str:
-    """Processor share of the whole dashboard on which nothing happens, and its size."""
+    """Processor share and resident size of the idle dashboard."""
     with Screen(project) as screen:
         screen.show_loops()
         screen.calm()
@@ -313,7 +311,7 @@ def idle_dashboard(project: Path) -> str:
 
 
 def resident_mb() -> float:
-    """Resident size of this process now."""
+    """Resident size of this process."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 

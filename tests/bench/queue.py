@@ -1,8 +1,8 @@
-"""What the order of Review is worth, in registries whose truth is planted: failures spared by the first reviews.
+"""Value of the order of the review queue in simulated registries: failures avoided by the first reviews.
 
-Each pattern of a world has a true success rate and a true number of uses a week; its evidence is drawn from both, and
-the scores and the queue are the product's own. A review finds out the true rate and puts the pattern into the right
-state, so that it spares the loss of the wrong one, if it was in it. Every order is tried on the very same worlds.
+Each simulated pattern has a true success rate and a true number of uses per week; its evidence is drawn from both.
+Scores and queue are the product's own. A review reveals the true rate and sets the right state, which avoids the loss
+of the wrong one. Every order is tried on the same registries.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NOW: Final = datetime(2026, 7, 1, tzinfo=UTC)
 SETTINGS: Final = Settings()
 REVIEWS: Final = (10, 20, 50)
 _WEEKS: Final = 26
-"""How much of the past a world has, of which the last uses say most."""
+"""Weeks of history; the last weeks count most."""
 _TEXT_CHARS: Final = 300
 
 Rates = Callable[[np.random.Generator, int], Floats]
@@ -44,16 +44,16 @@ TRUTHS: Final[Mapping[str, Rates]] = {
     "extremes": lambda random, size: random.beta(0.4, 0.4, size),
     "all near the border": lambda random, size: random.normal(0.7, 0.08, size).clip(0.0, 1.0),
 }
-"""True rates of worlds: the one is of the family of the prior that the product fits, the others are not."""
+"""True rates: the first kind comes from the family that the product's prior is fitted to, the others do not."""
 
 
 @dataclass(frozen=True)
 class World:
-    """One registry with its truth.
+    """A registry with its true rates.
 
     Attributes:
-        board, patterns: As the product sees it.
-        spared: By row, the failures a week that a review spares.
+        board, patterns: What the product sees.
+        spared: By row, the failures per week that a review avoids.
     """
 
     board: Scoreboard
@@ -62,7 +62,7 @@ class World:
 
     @classmethod
     def made(cls, rates: Rates, size: int, seed: int) -> World:
-        """Evidence is drawn from the truth: some uses have a result, most patterns few, some hundreds."""
+        """Draw evidence from the true rates: few results for most patterns, hundreds for some."""
         random = np.random.default_rng(seed)
         true = rates(random, size)
         weekly = random.lognormal(-1.6, 1.3, size)
@@ -94,7 +94,7 @@ class World:
         return cls(board, patterns, weekly * np.maximum(wrong, 0.0))
 
     def orders(self, seed: int) -> dict[str, Ints]:
-        """Rows in the order of each strategy, best first; ours is as long as the queue."""
+        """Rows in the order of each strategy, best first; the product's is as long as its queue."""
         board = self.board
         stakes = Stakes.of(board, SETTINGS)
         low, high = board.interval
@@ -108,12 +108,12 @@ class World:
             "random": np.random.default_rng(seed).permutation(len(board.ids)),
             "hindsight": np.argsort(-self.spared, kind="stable"),
         }
-        # Whether to warn of a pattern is another question, with another gain, whoever asks it.
+        # Whether to invert a pattern is a different question with a different gain.
         return {name: rows[~board.inversion_pending[rows]] for name, rows in orders.items()}
 
 
 def spared(rates: Rates, size: int, seeds: Sequence[int], reviews: Sequence[int] = REVIEWS) -> dict[str, list[float]]:
-    """Failures a week spared by the first so many reviews of each order, on average over the seeds."""
+    """Average over the seeds of failures per week avoided by the first reviews of each order."""
     sums: dict[str, list[float]] = {}
     for seed in seeds:
         world = World.made(rates, size, seed)
@@ -124,7 +124,7 @@ def spared(rates: Rates, size: int, seeds: Sequence[int], reviews: Sequence[int]
 
 
 def report(size: int, seeds: int) -> None:
-    """Print a table for each kind of truth: what is spared, and how many times as much ours is."""
+    """Print a table for each kind of true rates: failures avoided, and the ratio to the product's order."""
     for name, rates in TRUTHS.items():
         found = spared(rates, size, range(seeds))
         print(f"\ntrue rates {name}: {size:,} patterns, {seeds} worlds; failures a week spared by so many reviews")
@@ -138,13 +138,13 @@ def report(size: int, seeds: int) -> None:
 
 
 def weighing(view: ProjectState) -> str:
-    """What is at stake in every pattern, from arrays that are there."""
+    """Compute the impact of every pattern from existing arrays."""
     taken = milliseconds(lambda: Stakes.of(view.board, view.settings), 20)
     return f"{taken[-2]:.1f} ms"
 
 
 def listing(view: ProjectState) -> str:
-    """The queue as it is made after every change, once the scores are there."""
+    """Build the queue as after every change, with the scores given."""
 
     def listed() -> int:
         board = view.board.rescored(view.now)

@@ -1,4 +1,4 @@
-"""How well patterns are found: recall and rank on a labelled set, by words alone and by meaning."""
+"""Quality of retrieval: recall and rank on a labelled set, by words and by semantic similarity."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from tests.bench.measures import milliseconds, resident_mb, spread
 from tests.bench.trees import NOW, text
 
 _TOP: Final = 5
-_NO_MODEL: Final = "without the extra `semantic` there is no meaning"
+_NO_MODEL: Final = "needs the extra `semantic`"
 _SET: Final[Mapping[str, Any]] = yaml.safe_load(Path(__file__).with_name("labelled.yaml").read_text())
 
 
 def labelled_patterns() -> dict[str, Pattern]:
-    """The patterns that help with some task, and a thousand that help with none, by id."""
+    """Patterns that help with a task of the set, and 1,000 that help with none, by ID."""
     made = [_pattern(slug, **fields) for slug, fields in _SET["patterns"].items()]
     others = _SET["distractors"]
     for number, (part, symptom) in enumerate(product(others["parts"], others["symptoms"])):
@@ -52,7 +52,7 @@ def labelled_patterns() -> dict[str, Pattern]:
 
 
 def _pattern(slug: str, *, type: str, tags: list[str], **fields: str) -> Pattern:
-    # Nothing was read from a file, so the hash that a vector is kept by has to be made here.
+    # The hash that identifies a vector is normally set by the reader.
     hash = sha256(slug.encode()).hexdigest()
     return Pattern(id=slug, type=PatternType(type), tags=tuple(tags), content_hash=hash, **fields)  # type: ignore[arg-type]
 
@@ -63,7 +63,7 @@ def found_by_words(tasks: str) -> str:
 
 
 def found_by_meaning(tasks: str) -> str:
-    """The same with a vector for every pattern."""
+    """Recall and rank with a vector for every pattern."""
     return _scored(tasks, Embedder()) if available() else _NO_MODEL
 
 
@@ -87,7 +87,7 @@ def _scored(tasks: str, embedder: Embedder | None) -> str:
 
 
 def embedding(view: ProjectState) -> str:
-    """The model in memory, then a vector for each of some patterns."""
+    """Load the model, then compute vectors of some patterns."""
     if not available():
         return _NO_MODEL
     embedder = Embedder()
@@ -97,23 +97,23 @@ def embedding(view: ProjectState) -> str:
     return f"load {first:.0f} ms, then {all_of_them / len(texts):.1f} ms a pattern"
 
 
-def injection_by_meaning(deck: Project, task: str) -> str:
-    """The context of a task nobody asked about before, with a vector for every pattern.
+def injection_by_meaning(project: Project, task: str) -> str:
+    """Build the context of a new task with a vector for every pattern.
 
-    The vectors are made up, since the model would need minutes; a quarter of them are as close to the task as
+    The vectors are generated, because the model would need minutes; a quarter of them are as close to the task as
     patterns that could help with it.
     """
     if not available():
         return _NO_MODEL
-    patterns = deck.view.snapshot.patterns
+    patterns = project.view.snapshot.patterns
     made = np.random.default_rng(1).normal(size=(len(patterns), DIMENSIONS)).astype(np.float32)
     made /= np.linalg.norm(made, axis=1, keepdims=True)
     made[::4] += 0.4 * Embedder().embed([task])[0]
     hashes = [pattern.content_hash for pattern in patterns.values()]
-    with vector_file(deck.project, PATTERNS).writing(set(hashes)) as append:
+    with vector_file(project.project, PATTERNS).writing(set(hashes)) as append:
         append(hashes, encoded(made))
     del made
-    view = replace(deck.view, embeddings=Embeddings(deck.project, PATTERNS))
+    view = replace(project.view, embeddings=Embeddings(project.project, PATTERNS))
     (first,) = milliseconds(lambda: view.injection("warm up"))
     numbers = count()
     taken = milliseconds(lambda: view.injection(f"{task} {next(numbers)}"), 20)
@@ -121,7 +121,7 @@ def injection_by_meaning(deck: Project, task: str) -> str:
 
 
 def preview_with_reflections(view: ProjectState) -> str:
-    """The context of a task beside 30,000 reflections on 10,000 tasks; they are indexed before."""
+    """Build the context of a task with 30,000 indexed reflections on 10,000 tasks."""
     source = random.Random(7)
     tasks = {f"task-{number}": Task(id=f"task-{number}", description=text(source, 10)) for number in range(10_000)}
     reflections = {

@@ -1,4 +1,4 @@
-"""How much of what is hostile the scan finds, and how often it suspects what is not; half of the texts held out."""
+"""Recall and false positives of the safety scan; half of the texts are held out."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _SET: Final[Mapping[str, Any]] = yaml.safe_load(Path(__file__).with_name("scanne
 
 
 class Rates(NamedTuple):
-    """Of one half of the texts; all rates 0..1.
+    """Rates of one half of the texts, 0..1.
 
     Attributes:
-        hostile, benign: How many texts there are.
-        blocked: Hostile ones that are kept out of every context.
-        noticed: Hostile ones that get at least a mark.
-        wrongly_blocked, wrongly_marked: Benign ones.
+        hostile, benign: Number of texts.
+        blocked: Hostile texts that are kept out of every context.
+        noticed: Hostile texts with at least one suspicion.
+        wrongly_blocked, wrongly_marked: Benign texts.
     """
 
     hostile: int
@@ -36,7 +36,7 @@ class Rates(NamedTuple):
 
 
 def rates(*, held_out: bool) -> Rates:
-    """Recall and false alarms on the half that rules were tuned on, or on the other one."""
+    """Recall and false positives on the half that rules were tuned on, or on the other half."""
     hostile = [scan_text(text) for texts in _SET["critical"].values() for text in half(texts, held_out)]
     hostile += [scan_text(text, happened=True) for text in half(_SET["ordered"], held_out)]
     benign = [scan_text(text) for text in half(_SET["benign"], held_out)]
@@ -60,12 +60,12 @@ def rates(*, held_out: bool) -> Rates:
 
 
 def half(texts: Iterable[str], held_out: bool) -> list[str]:
-    """The texts at odd places are held out."""
+    """Every second text is held out."""
     return list(texts)[held_out::2]
 
 
 def cost(view: ProjectState, patterns: int) -> str:
-    """Of so many patterns, some fields of each."""
+    """Scan some fields of each pattern."""
     chosen = list(islice(view.snapshot.patterns.values(), patterns))
     begin = time.perf_counter()
     for one in chosen:

@@ -1,4 +1,4 @@
-"""The dashboard as a terminal sees it: a process on a pty, and when which bytes come out of it."""
+"""The dashboard in a pseudo-terminal, and the time at which output arrives."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _COLUMNS: Final = 120
 
 
 class Screen:
-    """The dashboard on a project, 120x40; a context manager that ends it.
+    """The dashboard on a project at 120x40; a context manager that ends it.
 
     Attributes:
-        begun: When it was started, by `time.perf_counter`.
+        begun: Start time by `time.perf_counter`.
     """
 
     def __init__(self, project: Path) -> None:
@@ -52,13 +52,13 @@ class Screen:
         self._process.terminate()
         deadline = time.perf_counter() + 10
         while self._process.poll() is None and time.perf_counter() < deadline:
-            self._read(0.05)  # it could not end while nobody takes its last words
+            self._read(0.05)  # the process cannot end while its last output is unread
         self._process.kill()
         self._process.wait()
         os.close(self._main)
 
     def wait_for(self, *texts: str, seconds: float = 60) -> float:
-        """When the first of `texts` came out, by `time.perf_counter`; it must come in one piece, in one style."""
+        """Wait until one of `texts` is printed in one piece and style; returns the time by `time.perf_counter`."""
         tail = b""
         deadline = time.perf_counter() + seconds
         while time.perf_counter() < deadline:
@@ -69,41 +69,41 @@ class Screen:
         raise TimeoutError(f"{' or '.join(texts)} did not appear on the screen")
 
     def show_loops(self) -> float:
-        """Go to the loops; when the first rows were there, by `time.perf_counter`."""
+        """Open the Loops screen; returns the time of the first rows by `time.perf_counter`."""
         self.wait_for("Loops")
         self.press("1")
         return self.wait_for("Task ")
 
     def show_patterns(self) -> float:
-        """Go to the patterns; when the first rows were there, by `time.perf_counter`."""
+        """Open the Patterns screen; returns the time of the first rows by `time.perf_counter`."""
         self.press("2")
         return self.wait_for(*ROW_IDS)
 
     def wait_for_paint(self, seconds: float = 10) -> float:
-        """When anything came out, by `time.perf_counter`."""
+        """Wait for any output; returns its time by `time.perf_counter`."""
         if not self._read(seconds):
             raise TimeoutError("nothing was painted")
         return time.perf_counter()
 
     def settle(self, quiet: float = 0.1, at_most: float = 5) -> None:
-        """Wait until nothing comes out for so long; clocks on the screen tick, so not for ever."""
+        """Wait until there was no output for `quiet` seconds, at most `at_most`: clocks on the screen tick."""
         deadline = time.perf_counter() + at_most
         while self._read(quiet) and time.perf_counter() < deadline:
             pass
 
     def calm(self, at_most: float = 120) -> None:
-        """Wait until all is loaded and the dashboard rests."""
+        """Wait until everything is loaded and the dashboard is idle."""
         deadline = time.perf_counter() + at_most
         while self.processor_share(2) > 0.1 and time.perf_counter() < deadline:
             pass
 
     def press(self, keys: str) -> float:
-        """Type; returns when, by `time.perf_counter`."""
+        """Type keys; returns the time by `time.perf_counter`."""
         os.write(self._main, keys.encode())
         return time.perf_counter()
 
     def processor_share(self, seconds: float) -> float:
-        """Share of one core used over so long, 0..1."""
+        """Share of one core used during `seconds`, 0..1."""
         begin, used = time.perf_counter(), self._cpu()
         while time.perf_counter() - begin < seconds:
             self._read(0.2)

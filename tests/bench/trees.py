@@ -1,4 +1,4 @@
-"""Big project trees, made quickly: many small files, and pattern files of any length."""
+"""Generate large projects quickly: many small files, and pattern files of any length."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Final
 from core.records.events import Event
 
 NOW: Final = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-"""All times of the trees are before last midnight; every process of a run means the same."""
+"""All times in the projects are before last midnight, so every process of a run uses the same time."""
 FILES_PER_LOOP: Final = 6
 _WORDS: Final = [
     "auth", "token", "session", "cart", "order", "invoice", "payment", "refund", "webhook", "migration",
@@ -25,7 +25,7 @@ _WORDS: Final = [
 ]  # fmt: skip
 _STATUSES: Final = ("completed", "completed", "completed", "failed", "aborted", "paused", "running")
 _AT_WORK: Final = 28
-"""Only so many of the newest loops may be running or paused."""
+"""Number of newest loops that may be running or paused."""
 
 
 def _stamp(days: float) -> str:
@@ -33,17 +33,17 @@ def _stamp(days: float) -> str:
 
 
 def text(source: random.Random, words: int) -> str:
-    """So many words, as errors and reflections have them."""
+    """Random words, as in errors and reflections."""
     return " ".join(source.choices(_WORDS, k=words))
 
 
 def loop_name(number: int) -> str:
-    """Id of a loop of the tree."""
+    """ID of a generated loop."""
     return f"ralph-task-number-{number}-{number:08x}"
 
 
 def write_loops(project: Path, count: int) -> None:
-    """`count` loops of `FILES_PER_LOOP` files each; every fourth is archived."""
+    """Write `count` loops of `FILES_PER_LOOP` files each; every fourth is archived."""
     source = random.Random(1)
     for number in range(count):
         name = loop_name(number)
@@ -70,7 +70,7 @@ def write_loops(project: Path, count: int) -> None:
 
 
 def write_patterns(project: Path, count: int) -> None:
-    """`count` patterns in the four files; those of an earlier call are replaced."""
+    """Write `count` patterns to the four files, replacing those of an earlier call."""
     source = random.Random(2)
     folder = project / ".aiwg" / "ralph" / "shared" / "patterns"
     folder.mkdir(parents=True, exist_ok=True)

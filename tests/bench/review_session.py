@@ -1,4 +1,4 @@
-"""A sitting at the review desk, in a real terminal."""
+"""A review session in a real terminal."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tests.e2e.tmux import Tmux
 
 DECISIONS: Final = 200
 _SPARE: Final = 60
-"""Questions beyond those: some answers settle more than one."""
+"""Additional questions: some answers resolve more than one."""
 
 
-def sitting() -> str:
-    """200 decisions, each made when its consequences stand on the screen; from a key to the next question."""
+def review_200_questions() -> str:
+    """Make 200 decisions, each as soon as its forecast is on screen; measures from a key to the next question."""
     with tempfile.TemporaryDirectory(prefix="ralphdeck-desk-") as folder:
         home, project = Path(folder) / "home", Path(folder) / "acme-api"
         home.mkdir()
