@@ -1,10 +1,11 @@
-"""Every action of the dashboard, once: bindings, key line, help, palette and keymap file are made from here."""
+"""The registry of actions: bindings, key line, help, palette and keymap file are made from it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
+from textual.actions import parse
 from textual.binding import Binding
 from textual.keys import key_to_character
 
@@ -18,17 +19,24 @@ PLACES: Final = {
     "metrics": ("7", "Metrics"),
     "log": ("8", "Log"),
 }
-"""Places by id, in order: the key that goes there, and the name."""
+"""The eight screens by id, in order: key and name."""
 
 SCREENS: Final = {place: name for place, (_key, name) in PLACES.items()} | {
     "what_if": "What if",
     "replay": "Replay",
-    "past": "Then and now",
+    "past": "Compare",
 }
-"""The name of every screen that has actions: the places, and what may lie over one."""
+"""The name of every screen that has actions: the eight, and those that may lie over one of them."""
 
 GROUPS: Final = ("Decide", "Look", "Move", "Go", "Program")
 """Headings of the help, in the order in which the key line offers actions."""
+
+OF_APP: Final = frozenset(
+    {"undo", "redo", "past", "what_if", "views", "findings", "calls", "density", "screenshot", "theme", "glyphs"}
+    | {"palette", "help", "quit"}
+)
+"""Actions that the app carries out on every screen."""
+_GO: Final = "go_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +44,12 @@ class Action:
     """One thing that a key does.
 
     Attributes:
-        id: Unique; the name in the keymap file, and of the method `do_<id>` that carries it out.
+        id: Unique; the name in the keymap file, and of the method `action_<id>` that carries it out.
         keys: Comma-separated Textual key names; the first one is shown.
-        label: One or two words for the key line.
+        label: Verb for the key line.
         tooltip: A sentence for help and palette.
         group: One of `GROUPS`.
-        places: Where it exists, of `SCREENS`; empty = everywhere.
+        places: The screens that have it, of `SCREENS`; empty = all.
         shown: Whether the key line offers it.
     """
 
@@ -51,340 +59,168 @@ class Action:
     tooltip: str
     group: str
     places: tuple[str, ...] = ()
-    shown: bool = True
+    shown: bool = False
+
+    @property
+    def command(self) -> str:
+        """The action as Textual runs it."""
+        if self.id.startswith(_GO):
+            return f"app.go('{self.id.removeprefix(_GO)}')"
+        return f"app.{self.id}" if self.id in OF_APP else self.id
 
     @property
     def binding(self) -> Binding:
         """The Textual binding; its id lets the keymap file give it other keys."""
-        return Binding(self.keys, f"act('{self.id}')", self.label, show=self.shown, tooltip=self.tooltip, id=self.id)
+        return Binding(self.keys, self.command, self.label, show=self.shown, tooltip=self.tooltip, id=self.id)
 
 
-_CONTEXT: Final = ("context",)
 _TABLES: Final = ("loops", "patterns", "reflections", "memory", "log")
-_MEMORY: Final = ("memory",)
-_METRICS: Final = ("metrics",)
-_REPLAY: Final = ("replay",)
-_PAST: Final = ("past",)
-_REVIEW: Final = ("review",)
+_DECIDE: Final = ("patterns", "review")
+_TABBED: Final = ("patterns", "loops", "memory", "metrics")
+_FILES: Final = ("loops", "patterns", "reflections", "memory", "replay")
+_VALUES: Final = ("what_if", "context")
+_MEMORY: Final = ("memory", "replay")
+_PAGED: Final = tuple(screen for screen in SCREENS if screen != "replay")
 
 ACTIONS: Final[tuple[Action, ...]] = (
-    *(Action(f"go_{place}", key, name, f"Go to {name}", "Go", shown=False) for place, (key, name) in PLACES.items()),
-    Action("next_pane", "tab", "pane", "Move to the next pane", "Move", shown=False),
-    Action("previous_pane", "shift+tab", "pane back", "Move to the previous pane", "Move", shown=False),
-    Action("down", "j,down", "down", "One line down", "Move", shown=False),
-    Action("up", "k,up", "up", "One line up", "Move", shown=False),
-    Action("first", "g,home", "first", "To the first one", "Move", shown=False),
-    Action("last", "G,end", "last", "To the last one", "Move", shown=False),
-    Action(
-        "page_down",
-        "pagedown,space",
-        "page down",
-        "One page down",
-        "Move",
-        tuple(screen for screen in SCREENS if screen not in _REPLAY),
-        shown=False,
-    ),
-    Action("scroll_down", "pagedown", "page down", "One page of the text down", "Move", _REPLAY, shown=False),
-    Action("page_up", "pageup", "page up", "One page up", "Move", shown=False),
-    Action("next_item", "n", "next", "To the next one that waits for a decision", "Move", ("patterns", "review")),
-    Action(
-        "previous_item",
-        "N",
-        "previous",
-        "To the previous one that waits for a decision",
-        "Move",
-        ("patterns", "review"),
-        shown=False,
-    ),
-    Action(
-        "minutes",
-        "b",
-        "minutes",
-        "Say how many minutes you have: what brings most comes first",
-        "Look",
-        _REVIEW,
-        shown=False,
-    ),
-    Action("next_answer", "right", "next key", "See what the next key would change", "Look", _REVIEW, shown=False),
-    Action(
-        "previous_answer", "left", "key before", "See what the key before would change", "Look", _REVIEW, shown=False
-    ),
-    Action("open_item", "o", "open", "Go to what the question is about", "Look", _REVIEW),
-    Action("filter", "/", "filter", "Type a filter; every word narrows the list", "Look", _TABLES),
-    Action("sort", "S", "sort", "Sort by the next column", "Look", _TABLES, shown=False),
-    Action("play", "space", "play", "Play on from here, or stop", "Look", _REPLAY),
-    Action("step_back", "left", "back", "The action before", "Look", _REPLAY),
-    Action("step_on", "right", "on", "The next action", "Look", _REPLAY),
-    Action("next_error", "n", "next error", "To the next action that went wrong", "Look", _REPLAY),
-    Action("previous_error", "N", "error before", "To the last one before that went wrong", "Look", _REPLAY),
-    Action("slower", "minus", "slower", "Play half as fast", "Look", _REPLAY),
-    Action("faster", "plus,equals_sign", "faster", "Play twice as fast", "Look", _REPLAY),
-    Action("compare", "c", "text", "The text alone, or with what the knobs change in it", "Look", _CONTEXT),
-    Action("edit_task", "slash", "task", "Type the task to preview", "Look", _CONTEXT),
-    Action("pick_loop", "l", "loop", "Take the task of the next running loop", "Look", _CONTEXT),
-    Action("step_down", "left,minus", "less", "Step the value down", "Look", ("what_if", "context")),
-    Action("step_up", "right,plus,equals_sign", "more", "Step the value up", "Look", ("what_if", "context")),
-    Action("put_back", "r", "put back", "Put the value back to today's", "Look", ("what_if", "context")),
-    Action("put_all_back", "R", "put all back", "Put all values back to today's", "Look", ("what_if", "context")),
-    Action(
-        "open",
-        "enter",
-        "open",
-        "Open the details, or go to what this belongs to",
-        "Look",
-        (*_TABLES, "what_if", "past", "context", "metrics"),
-    ),
-    Action("more_weeks", "plus,equals_sign,right", "longer", "Look at a longer time", "Look", _METRICS, shown=False),
-    Action("fewer_weeks", "minus,left", "shorter", "Look at a shorter time", "Look", _METRICS, shown=False),
-    Action("export", "E", "export", "Write all sections into a file: report, numbers or pictures", "Look", _METRICS),
-    Action("unfold", "right", "unfold", "Show what is below, or go there", "Look", _MEMORY, shown=False),
-    Action("fold", "left", "fold", "Fold what is below away, or go up", "Look", _MEMORY, shown=False),
-    Action("whole", "v", "details", "Give the details the whole screen", "Look", _MEMORY),
-    Action("to_loop", "l", "loop", "To the loop that this belongs to", "Look", ("memory", "replay", "review")),
-    Action("to_patterns", "p", "patterns", "To the patterns that this gave or used", "Look", ("memory", "replay")),
-    Action("to_reflections", "r", "reflections", "To the reflections on this", "Look", ("memory", "replay")),
-    Action("back", "escape", "back", "Leave the filter, the details, or clear the marks", "Look", shown=False),
-    Action("mark", "m", "mark", "Mark this one, to act on many at once", "Look", ("patterns",)),
-    Action("mark_many", "m,M", "mark", "Why nothing is marked here", "Look", ("review",), shown=False),
-    Action(
-        "mark_all",
-        "M",
-        "mark all",
-        "Mark all that the filter shows, or none",
-        "Look",
-        ("patterns",),
-        shown=False,
-    ),
-    Action("why", "w", "why", "Why it has this state, rule by rule", "Look", ("patterns", "review")),
-    Action(
-        "next_tab",
-        "right_square_bracket",
-        "next tab",
-        "The next tab of the details, or the next section",
-        "Look",
-        ("patterns", "loops", "memory", "metrics"),
-    ),
-    Action(
-        "previous_tab",
-        "left_square_bracket",
-        "tab back",
-        "The previous tab of the details, or the section before",
-        "Look",
-        ("patterns", "loops", "memory", "metrics"),
-        shown=False,
-    ),
-    Action(
-        "in_context",
-        "i",
-        "in context",
-        "See it in the context that a loop would get",
-        "Look",
-        ("patterns", "loops", "review"),
-    ),
-    Action("what_if", "t", "what if", "Try other thresholds on all history", "Look", ("patterns", "review")),
-    Action("past", "H", "then and now", "What was known at a past moment, and what changed since", "Look", shown=False),
-    Action("day_back", "left", "day back", "A day earlier", "Look", _PAST),
-    Action("day_on", "right", "day on", "A day later", "Look", _PAST),
-    Action("last_visit", "v", "last visit", "What changed since your last visit", "Look", _PAST),
-    Action(
-        "top_k", "n", "patterns", "To the number of patterns; left and right step it", "Look", _CONTEXT, shown=False
-    ),
-    Action("min_rate", "f", "min rate", "To the lowest success rate that is let in", "Look", _CONTEXT, shown=False),
-    Action("budget", "b", "tokens", "To the most tokens that the context may have", "Look", _CONTEXT, shown=False),
-    Action(
-        "reflections",
-        "m",
-        "reflections",
-        "To the number of reflections, what similar tasks learned; 0 for none",
-        "Look",
-        _CONTEXT,
-        shown=False,
-    ),
-    Action("order", "o", "order", "By score, or by the lower bound of the interval", "Look", _CONTEXT, shown=False),
-    Action("errors", "e", "errors", "Error patterns on or off", "Look", _CONTEXT, shown=False),
-    Action("successes", "s", "successes", "Success patterns on or off", "Look", _CONTEXT, shown=False),
-    Action("antis", "a", "anti", "Anti-patterns on or off", "Look", _CONTEXT, shown=False),
-    Action("templates", "t", "templates", "Code templates on or off", "Look", _CONTEXT, shown=False),
-    Action(
-        "inject",
-        "I",
-        "record",
-        "Write down that a running loop got these patterns; a fact, not to be undone",
-        "Decide",
-        _CONTEXT,
-    ),
-    Action("extract", "e", "extract", "Look at what a finished loop has learned, to extract it", "Decide", ("loops",)),
-    Action(
-        "group",
-        "v",
-        "by learning",
-        "The learnings that several loops told, or each reflection",
-        "Look",
-        ("reflections",),
-    ),
-    Action(
-        "draft",
-        "e",
-        "draft pattern",
-        "Draft a candidate pattern from a learning that recurs, with lineage to all its loops",
-        "Decide",
-        ("reflections",),
-    ),
-    Action("give", "enter", "answer", "Give the highlighted answer", "Decide", _REVIEW),
-    Action("accept", "a", "yes", "Answer yes to the question", "Decide", _REVIEW),
-    Action("reject", "x", "no", "Answer no to the question", "Decide", _REVIEW),
-    Action(
-        "rewrite",
-        "e",
-        "rewrite",
-        "Put the proposal in other words, or keep the other one of two",
-        "Decide",
-        ("review",),
-    ),
-    Action(
-        "rewrite_in_editor",
-        "E",
-        "in editor",
-        "Put the proposal in other words in $EDITOR",
-        "Decide",
-        ("review",),
-        shown=False,
-    ),
-    Action(
-        "alternative",
-        "v",
-        "alternative",
-        "Name another pattern as what to do instead, or none",
-        "Decide",
-        ("review",),
-        shown=False,
-    ),
-    Action(
-        "restore_text", "R", "restore text", "Put the text back that was approved", "Decide", ("review",), shown=False
-    ),
-    Action("snooze", "s", "snooze", "Ask again in a week", "Decide", ("review",)),
-    Action(
-        "snooze_evidence",
-        "W",
-        "wait",
-        "Ask again when there is new evidence, however long that takes",
-        "Decide",
-        ("review",),
-        shown=False,
-    ),
-    Action("snooze_until", "S", "snooze…", "Choose for how long it is not asked again", "Decide", ("review",)),
-    Action(
-        "promote",
-        "p",
-        "promote",
-        "Pin as proven: it stays so until you reset it",
-        "Decide",
-        ("patterns", "review"),
-    ),
-    Action(
-        "deprecate",
-        "d",
-        "deprecate",
-        "Pin as deprecated: never injected until you reset it",
-        "Decide",
-        ("patterns", "review"),
-    ),
-    Action(
-        "reset",
-        "r",
-        "reset",
-        "Take the pin off: the evidence decides again",
-        "Decide",
-        ("patterns", "review"),
-    ),
-    Action(
-        "quarantine",
-        "Q",
-        "quarantine",
-        "Suspend it, without a verdict: not injected until released",
-        "Decide",
-        ("patterns", "review"),
-        shown=False,
-    ),
-    Action(
-        "release",
-        "a",
-        "approve",
-        "Approve a held or quarantined text: loops may get it",
-        "Decide",
-        ("patterns",),
-        shown=False,
-    ),
-    Action(
-        "archive",
-        "D",
-        "archive",
-        "Move it out of the registry into the archive",
-        "Decide",
-        ("patterns", "review"),
-        shown=False,
-    ),
-    Action("note", "c", "note", "Write a note beside it", "Decide", ("patterns", "review"), shown=False),
-    Action(
-        "undo_this", "x", "take back", "Take the decision under the cursor back, with its group", "Decide", ("log",)
-    ),
-    Action("undo", "u", "undo", "Take the newest decision back", "Decide"),
-    Action("redo", "U", "redo", "Repeat the decision that was taken back", "Decide", shown=False),
-    Action(
-        "edit_file",
-        "o",
-        "open file",
-        "Open the file that holds it in $EDITOR",
-        "Look",
-        ("loops", "patterns", "reflections", "memory", "replay"),
-        shown=False,
-    ),
-    Action(
-        "edit_item_file",
-        "O",
-        "open file",
-        "Open the file that holds it in $EDITOR",
-        "Look",
-        _REVIEW,
-        shown=False,
-    ),
-    Action("copy", "y", "copy", "Copy what the mouse has selected, else the id or text", "Look", shown=False),
-    Action("copy_whole", "Y", "copy all", "Copy all that is shown of this, as Markdown", "Look", shown=False),
-    Action("findings", "F", "findings", "What is wrong in the files", "Program", shown=False),
-    Action("views", "V", "views", "Saved views: open one, or keep what is shown under a name", "Go", shown=False),
-    Action("calls", "B", "calls", "Call by bell or message when something needs a decision", "Program", shown=False),
-    Action("density", "Z", "density", "Rows of one line, or of two with more about each", "Program", shown=False),
-    Action("screenshot", "P", "picture", "Write this screen into a file as an SVG picture", "Program", shown=False),
-    Action("theme", "T", "theme", "The next theme", "Program", shown=False),
-    Action("glyphs", "A", "ASCII", "Plain ASCII marks, or the drawn ones", "Program", shown=False),
-    Action(
-        "palette",
-        "colon,ctrl+p",
-        "palette",
-        "Find any action, view or record by typing, archived ones too",
-        "Program",
-        shown=False,
-    ),
-    Action("help", "question_mark,f1", "help", "All keys, and what this place is for", "Program"),
-    Action("quit", "q,ctrl+c", "quit", "Leave; with a selection, ctrl+c copies that first", "Program", shown=False),
-)
+    *(Action(f"{_GO}{place}", key, name, f"Go to {name}", "Go") for place, (key, name) in PLACES.items()),
+    Action("next_pane", "tab", "next pane", "Move to the next pane", "Move"),
+    Action("previous_pane", "shift+tab", "previous pane", "Move to the previous pane", "Move"),
+    Action("down", "j,down", "down", "One line down", "Move"),
+    Action("up", "k,up", "up", "One line up", "Move"),
+    Action("first", "g,home", "first", "To the first row or line", "Move"),
+    Action("last", "G,end", "last", "To the last row or line", "Move"),
+    Action("page_down", "pagedown,space", "page down", "One page down", "Move", _PAGED),
+    Action("scroll_down", "pagedown", "page down", "One page of the text down", "Move", ("replay",)),
+    Action("page_up", "pageup", "page up", "One page up", "Move"),
+    Action("next_item", "n", "next", "To the next one that needs a decision", "Move", _DECIDE, True),
+    Action("previous_item", "N", "previous", "To the previous one that needs a decision", "Move", _DECIDE),
+    Action("minutes", "b", "set minutes", "Set the minutes you have; best questions first", "Look", ("review",)),
+    Action("next_answer", "right", "next answer", "Show what the next answer would change", "Look", ("review",)),
+    Action("previous_answer", "left", "previous answer", "Show what the previous answer changes", "Look", ("review",)),
+    Action("open_item", "o", "open", "Go to the record in question", "Look", ("review",), True),
+    Action("filter", "/", "filter", "Type a filter; every word narrows the list", "Look", _TABLES, True),
+    Action("sort", "S", "sort", "Sort by the next column", "Look", _TABLES),
+    Action("play", "space", "play", "Play on from here, or stop", "Look", ("replay",), True),
+    Action("step_back", "left", "back", "To the previous action", "Look", ("replay",), True),
+    Action("step_on", "right", "on", "To the next action", "Look", ("replay",), True),
+    Action("next_error", "n", "next error", "To the next action that failed", "Look", ("replay",), True),
+    Action("previous_error", "N", "previous error", "To the previous action that failed", "Look", ("replay",), True),
+    Action("slower", "minus", "slower", "Play half as fast", "Look", ("replay",), True),
+    Action("faster", "plus,equals_sign", "faster", "Play twice as fast", "Look", ("replay",), True),
+    Action("compare", "c", "compare", "The text alone, or what the values change in it", "Look", ("context",), True),
+    Action("edit_task", "slash", "type task", "Type the task to preview", "Look", ("context",), True),
+    Action("pick_loop", "l", "next loop", "Take the task of the next running loop", "Look", ("context",), True),
+    Action("step_down", "left,minus", "less", "Decrease the value", "Look", _VALUES, True),
+    Action("step_up", "right,plus,equals_sign", "more", "Increase the value", "Look", _VALUES, True),
+    Action("put_back", "r", "restore", "Restore the current setting of this value", "Look", _VALUES, True),
+    Action("put_all_back", "R", "restore all", "Restore the current settings of all values", "Look", _VALUES, True),
+    Action("open", "enter", "open", "Open the details, or go to the record", "Look",
+           (*_TABLES, "what_if", "past", "context", "metrics"), True),
+    Action("more_weeks", "plus,equals_sign,right", "more weeks", "Show a longer time", "Look", ("metrics",)),
+    Action("fewer_weeks", "minus,left", "fewer weeks", "Show a shorter time", "Look", ("metrics",)),
+    Action("export", "E", "export", "Write all sections to a file: report, numbers or pictures", "Look",
+           ("metrics",), True),
+    Action("unfold", "right", "unfold", "Show the rows below, or go there", "Look", ("memory",)),
+    Action("fold", "left", "fold", "Hide the rows below, or go up", "Look", ("memory",)),
+    Action("whole", "v", "zoom", "Give the details the whole screen", "Look", ("memory",), True),
+    Action("to_loop", "l", "show loop", "Go to the loop of this record", "Look", (*_MEMORY, "review"), True),
+    Action("to_patterns", "p", "show patterns", "Go to the patterns extracted or used here", "Look", _MEMORY, True),
+    Action("to_reflections", "r", "show reflections", "Go to the reflections on this", "Look", _MEMORY, True),
+    Action("back", "escape", "back", "Leave the filter or the details, or clear the selection", "Look"),
+    Action("mark", "m", "select", "Select this row, to decide about many at once", "Look", ("patterns",), True),
+    Action("mark_many", "m,M", "select", "Shows why rows cannot be selected here", "Look", ("review",)),
+    Action("mark_all", "M", "select all", "Select all rows that match the filter, or none", "Look", ("patterns",)),
+    Action("why", "w", "explain", "Explain its state, rule by rule", "Look", _DECIDE, True),
+    Action("next_tab", "right_square_bracket", "next tab", "The next tab or section", "Look", _TABBED, True),
+    Action("previous_tab", "left_square_bracket", "previous tab", "The previous tab or section", "Look", _TABBED),
+    Action("in_context", "i", "show in context", "Show it in the context that a loop would get", "Look",
+           ("patterns", "loops", "review"), True),
+    Action("what_if", "t", "what if", "Try other thresholds on all history", "Look", _DECIDE, True),
+    Action("past", "H", "compare", "Compare now with an earlier moment", "Look"),
+    Action("day_back", "left", "day back", "One day earlier", "Look", ("past",), True),
+    Action("day_on", "right", "day on", "One day later", "Look", ("past",), True),
+    Action("last_visit", "v", "since last visit", "Show changes since your last visit", "Look", ("past",), True),
+    Action("top_k", "n", "set patterns", "To the number of patterns; left and right change it", "Look", ("context",)),
+    Action("min_rate", "f", "set min rate", "To the lowest success rate that is injected", "Look", ("context",)),
+    Action("budget", "b", "set tokens", "To the token limit of the context", "Look", ("context",)),
+    Action("reflections", "m", "set reflections", "To the number of reflections of similar tasks; 0 for none", "Look",
+           ("context",)),
+    Action("order", "o", "change order", "By score, or by the lower bound of the interval", "Look", ("context",)),
+    Action("errors", "e", "switch errors", "Error patterns on or off", "Look", ("context",)),
+    Action("successes", "s", "switch successes", "Success patterns on or off", "Look", ("context",)),
+    Action("antis", "a", "switch anti-patterns", "Anti-patterns on or off", "Look", ("context",)),
+    Action("templates", "t", "switch templates", "Code templates on or off", "Look", ("context",)),
+    Action("inject", "I", "record", "Record that a running loop got these patterns; cannot be undone", "Decide",
+           ("context",), True),
+    Action("extract", "e", "extract", "Preview the patterns of a finished loop, to extract them", "Decide",
+           ("loops",), True),
+    Action("group", "v", "group", "Group by learning, or list each reflection", "Look", ("reflections",), True),
+    Action("draft", "e", "draft pattern", "Draft a candidate pattern from a learning of several loops", "Decide",
+           ("reflections",), True),
+    Action("give", "enter", "answer", "Give the highlighted answer", "Decide", ("review",), True),
+    Action("accept", "a", "yes", "Answer yes", "Decide", ("review",), True),
+    Action("reject", "x", "no", "Answer no", "Decide", ("review",), True),
+    Action("rewrite", "e", "rewrite", "Edit the proposal, or keep the other one of two", "Decide", ("review",), True),
+    Action("rewrite_in_editor", "E", "use editor", "Edit the proposal in $EDITOR", "Decide", ("review",)),
+    Action("alternative", "v", "set alternative", "Choose another pattern as the alternative, or none", "Decide",
+           ("review",)),
+    Action("restore_text", "R", "restore text", "Restore the approved text", "Decide", ("review",)),
+    Action("snooze", "s", "snooze", "Ask again in a week", "Decide", ("review",), True),
+    Action("snooze_evidence", "W", "wait", "Ask again when there is new evidence", "Decide", ("review",)),
+    Action("snooze_until", "S", "snooze…", "Choose how long to snooze", "Decide", ("review",), True),
+    Action("promote", "p", "promote", "Pin as proven until you reset it", "Decide", _DECIDE, True),
+    Action("deprecate", "d", "deprecate", "Pin as deprecated: not injected until you reset it", "Decide", _DECIDE,
+           True),
+    Action("reset", "r", "reset", "Remove the pin: the evidence decides again", "Decide", _DECIDE, True),
+    Action("quarantine", "Q", "quarantine", "Suspend it: not injected until released", "Decide", _DECIDE),
+    Action("release", "a", "approve", "Approve a held or quarantined text for injection", "Decide", ("patterns",)),
+    Action("archive", "D", "archive", "Move it from the registry to the archive", "Decide", _DECIDE),
+    Action("note", "c", "note", "Add a note", "Decide", _DECIDE),
+    Action("undo_this", "x", "undo this", "Undo the decision under the cursor, with its group", "Decide", ("log",),
+           True),
+    Action("undo", "u", "undo", "Undo the newest decision", "Decide", (), True),
+    Action("redo", "U", "redo", "Redo the decision that was undone", "Decide"),
+    Action("edit_file", "o", "open file", "Open the file that holds it in $EDITOR", "Look", _FILES),
+    Action("edit_item_file", "O", "open file", "Open the file that holds it in $EDITOR", "Look", ("review",)),
+    Action("copy", "y", "copy", "Copy the mouse selection, else the id or the text", "Look"),
+    Action("copy_whole", "Y", "copy all", "Copy everything shown about this, as Markdown", "Look"),
+    Action("findings", "F", "show findings", "List the problems found in files", "Program"),
+    Action("views", "V", "open view", "Saved views: open one, or save the current list", "Go"),
+    Action("calls", "B", "set notifications", "Notifications: off, bell or desktop (OSC 9)", "Program"),
+    Action("density", "Z", "change density", "Rows of one line, or of two with more details", "Program"),
+    Action("screenshot", "P", "save picture", "Save this screen as an SVG picture", "Program"),
+    Action("theme", "T", "change theme", "Switch to the next theme", "Program"),
+    Action("glyphs", "A", "change glyphs", "Switch between drawn and ASCII glyphs", "Program"),
+    Action("palette", "colon,ctrl+p", "open palette", "Find any action, view or record by typing, archived ones too",
+           "Program"),
+    Action("help", "question_mark,f1", "help", "All keys, and what this screen is for", "Program", (), True),
+    Action("quit", "q,ctrl+c", "quit", "Leave; with a selection, ctrl+c copies it first", "Program"),
+)  # fmt: skip
 
 BY_ID: Final = {action.id: action for action in ACTIONS}
 DECIDING: Final = frozenset(action.id for action in ACTIONS if action.group == "Decide")
 """What decides something, or begins to."""
 WRITING: Final = DECIDING | {"edit_file", "edit_item_file"}
-"""What changes files of the project, or lets somebody do so."""
+"""What changes files of the project, or opens them for editing."""
 EXPORTING: Final = frozenset({"export", "screenshot"})
-"""What writes a file wherever a person names one."""
+"""What writes a file at a path that the user names."""
 
 
 def actions_of(place: str) -> tuple[Action, ...]:
-    """The actions that exist in one place, in the order of the registry."""
+    """The actions that exist on one screen, in the order of the registry."""
     return tuple(action for action in ACTIONS if not action.places or place in action.places)
 
 
+def action_id(command: str) -> str:
+    """The id of the action that Textual runs as `command`, "" if the registry does not have it."""
+    _, name, parameters = parse(command)
+    found = f"{_GO}{parameters[0]}" if name == "go" and parameters else name
+    return found if found in BY_ID else ""
+
+
 def bindings_of(place: str) -> list[Binding]:
-    """The bindings of one place."""
+    """The bindings of one screen."""
     return [action.binding for action in actions_of(place)]
 
 
@@ -392,7 +228,7 @@ _KEY_NAMES: Final = {
     "escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "down": "↓", "up": "↑", "left": "←", "right": "→",
     "slash": "/", "backslash": "\\", "at": "@", "minus": "-", "plus": "+", "underscore": "_",
 }  # fmt: skip
-"""What people call keys; other signs have their Unicode name."""
+"""Names of keys that differ from their Unicode name."""
 
 
 def key_name(key: str) -> str:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -25,9 +25,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from rich.console import Console, RenderableType
 from rich.text import Text
 from textual import events, on
+from textual.actions import ActionParseResult
 from textual.app import ScreenStackError, SuspendNotSupported, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.dom import DOMNode
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.notifications import SeverityLevel
@@ -45,7 +47,7 @@ from core.records.snapshot import Delta
 from core.records.times import iso, parse_time
 from core.state.project_state import ProjectState
 from core.storage.watcher import WatchState
-from tui.actions import ACTIONS, PLACES, key_name
+from tui.actions import ACTIONS, DECIDING, PLACES, action_id, key_name
 from tui.base_app import BaseApp
 from tui.embedding_worker import AFTER_SECONDS, EmbeddingWorker
 from tui.engine import Engine
@@ -283,7 +285,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         if not self._in_hand:
             self._undoing = False
             if self._undos:
-                self.do_undo(self._undos.popleft())
+                self._undo(self._undos.popleft())
             if not self._undoing:  # it is another's, or there is none: what would be next is another matter
                 self._undos.clear()
 
@@ -534,19 +536,50 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
 
     # Actions that every place has
 
-    def do_undo(self, taken_back: Callable[[Decision], None] = lambda decision: None) -> None:
-        """Take the newest decision back; somebody else's only when asked.
+    async def run_action(
+        self,
+        action: str | ActionParseResult,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """Run an action; where the screen in front cannot carry it out, say why."""
+        id = action_id(action) if isinstance(action, str) else ""
+        screen = self._front()
+        if not id or screen is None or default_namespace not in (None, self, screen):
+            return await super().run_action(action, default_namespace, namespaces)
+        if (reason := screen.reason_against(id)) is not None:
+            if id != "back" and not id.startswith("go_"):  # there, the user sees why
+                self.say(reason, severity="warning")
+        elif id in DECIDING and self.jump_guard.blocks(self.key_queue.typed_at):
+            key = self.shown_key(id)
+            self.say(f"{key} ignored: this came up only a moment ago; press it again", severity="warning")
+        else:
+            await super().run_action(action, default_namespace, namespaces)
+            screen.refresh_frame()
+        return True
+
+    def action_go(self, place: str) -> None:
+        """Go to a screen."""
+        self.go(place)
+
+    def action_undo(self) -> None:
+        """Undo the newest decision; another person's only after a question."""
+        screen = self.screen
+        self._undo(screen.undone if isinstance(screen, BaseScreen) else lambda decision: None)
+
+    def _undo(self, undone: Callable[[Decision], None]) -> None:
+        """Undo the newest decision, or wait until the engine has written those on their way.
 
         Args:
-            taken_back: Is called with the decision when this is on its way; not where it is left alone after all.
+            undone: Called with the decision when its undo is on its way.
         """
         if self._in_hand:
-            self._undos.append(taken_back)
+            self._undos.append(undone)
             return
         last = self._last_decision()
         if last is None or last.by == self.project.by:
             if last is not None:
-                taken_back(last)
+                undone(last)
             self._undoing = True
             self.decide(lambda deck: deck.undo())
             return
@@ -554,7 +587,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
 
         def answered(yes: bool | None) -> None:
             if yes:
-                taken_back(last)
+                undone(last)
                 self._undoing = True
                 self.decide(lambda deck: deck.undo(last.act), seen)
 
@@ -562,17 +595,17 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         what = f"{verb_text(last)} {subject_text(last)}: {visible_line(last.reason, 200)}"
         self.push_screen(Confirm(Content(title), Content(what.removesuffix(": "))), answered)
 
-    def do_redo(self) -> None:
+    def action_redo(self) -> None:
         """Repeat what was taken back."""
         self.decide(lambda deck: deck.redo())
 
-    def do_screenshot(self) -> None:
+    def action_screenshot(self, filename: str | None = None, path: str | None = None) -> None:
         """Write the screen into a file as a picture."""
         screen = self.screen
         if isinstance(screen, BaseScreen):
             export_picture(screen)
 
-    def do_views(self) -> None:
+    def action_views(self) -> None:
         """List the saved views."""
         screen = self.screen
         if not isinstance(screen, BaseScreen):
@@ -584,7 +617,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
 
         self.push_screen(ViewList(self.user_state, screen.present_view()), chosen)
 
-    def do_palette(self) -> None:
+    def action_palette(self) -> None:
         """Open the command palette."""
         self.action_command_palette()
 
@@ -593,32 +626,38 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         if not any(isinstance(screen, Palette) for screen in self.screen_stack):
             self.push_screen(Palette(id="--command-palette"))
 
-    def do_help(self) -> None:
+    def action_help(self) -> None:
         """Show the keys, those first that act on what has focus."""
         screen = self.screen
         if isinstance(screen, BaseScreen):
             self.push_screen(Help(topic_of(screen)))
 
-    def do_past(self) -> None:
+    def action_past(self) -> None:
         """Show what changed since a past moment."""
         from tui.screens.compare import CompareScreen
 
-        self.push_screen(CompareScreen())
+        if isinstance(self.screen, CompareScreen):
+            self.pop_screen()
+        else:
+            self.push_screen(CompareScreen())
 
-    def do_what_if(self) -> None:
+    def action_what_if(self) -> None:
         """Try other thresholds."""
         from tui.screens.what_if import WhatIfScreen
 
         self.push_screen(WhatIfScreen())
 
-    def do_findings(self) -> None:
+    def action_findings(self) -> None:
         """Show what is wrong in the files."""
         keymap = [Content.styled(visible_line(problem, 300), "$error") for problem in self._keymap_problems]
         self.push_screen(Findings([*keymap, *findings_lines(self.view)]))
 
-    def do_quit(self) -> None:
-        """Leave."""
-        self.exit()
+    async def action_quit(self) -> None:
+        """Leave the screen that lies over another one, else the dashboard."""
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+        else:
+            self.exit()
 
     def get_system_commands(self, screen: Screen[Any]) -> list[SystemCommand]:
         """None of Textual's own: the registry has them all."""

@@ -128,7 +128,7 @@ class BaseApp(App[None], inherit_bindings=False):
         else:
             self.exit()
 
-    def do_theme(self) -> None:
+    def action_theme(self) -> None:
         """The next theme."""
         if self.no_color:
             self.say("NO_COLOR is set: no theme is used", severity="warning")
@@ -138,7 +138,7 @@ class BaseApp(App[None], inherit_bindings=False):
         self.use_theme(name)
         self.say(f"theme: {self.themes[name][0]}")
 
-    def do_density(self) -> None:
+    def action_density(self) -> None:
         """Rows of one line, or of two."""
         name = "compact" if self.row_lines > 1 else "comfortable"
         self.user_state.set("density", name)
@@ -146,7 +146,7 @@ class BaseApp(App[None], inherit_bindings=False):
             place.catch_up(anew=True)
         self.say(f"density: {name}")
 
-    def do_glyphs(self) -> None:
+    def action_glyphs(self) -> None:
         """Drawn marks or plain ASCII."""
         names = list(GLYPH_SETS)
         self.user_state.set("glyphs", names[(names.index(self.glyphs.name) + 1) % len(names)])
@@ -156,7 +156,7 @@ class BaseApp(App[None], inherit_bindings=False):
         for widget in self.screen.walk_children(with_self=True):
             widget.refresh()
 
-    def do_calls(self) -> None:
+    def action_calls(self) -> None:
         """The next way of calling; it calls at once, so that one sees whether the terminal can do it."""
         names = list(CALLS)
         now = self.user_state.get("calls", "off")

@@ -120,7 +120,7 @@ class PaletteCommands(Provider):
     async def _act(self, action: str) -> None:
         screen = self.app.screen
         if isinstance(screen, BaseScreen):
-            await screen.action_act(action)
+            await screen.run_id(action)
 
 
 def _view_text(view: SavedView) -> str:

@@ -12,7 +12,6 @@ from textual.theme import Theme
 
 from core.curation.curator import Decided
 from core.project.project import Project
-from core.records.decisions import Decision
 from core.state.project_state import ProjectState
 from tui.engine import Engine
 from tui.present.frame import Records
@@ -108,10 +107,6 @@ class Services(Protocol):
             decide: Makes the decision.
             seen: The state that the user looked at, if not the newest one.
         """
-        ...
-
-    def do_undo(self, taken_back: Callable[[Decision], None] = ...) -> None:
-        """Undo the newest decision."""
         ...
 
     def undo_hint(self) -> str:

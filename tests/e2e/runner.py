@@ -39,9 +39,9 @@ if __name__ == "__main__":
     where, project = sys.argv[1:]
     match where:
         case "key":
-            RalphdeckApp.do_theme = _fail  # type: ignore[method-assign]
+            RalphdeckApp.action_theme = _fail  # type: ignore[method-assign]
         case "rich":
-            RalphdeckApp.do_theme = _fail_richly  # type: ignore[method-assign]
+            RalphdeckApp.action_theme = _fail_richly  # type: ignore[method-assign]
         case "drawing":
             PatternsScreen.cells = _fail  # type: ignore[method-assign]
         case "start":
@@ -49,7 +49,7 @@ if __name__ == "__main__":
         case "mount":
             RalphdeckApp._start_engine = _fail  # type: ignore[method-assign]
         case "worker":
-            RalphdeckApp.do_theme = _work_and_fail  # type: ignore[assignment, method-assign]
+            RalphdeckApp.action_theme = _work_and_fail  # type: ignore[assignment, method-assign]
         case "engine":
             Project.refresh = Project.load = _fail  # type: ignore[method-assign]
     main([str(Path(project))])

@@ -66,7 +66,7 @@ def _payloads() -> tuple[Payload, ...]:
         Payload("markup-close-bold", f"[/b]{MARK}closeb[/]"),
         Payload("markup-path", f"[/etc/passwd]{MARK}path"),
         Payload("markup-action", f"[@click=app.exit()]{MARK}click[/]"),
-        Payload("markup-screen-action", f"[@click=screen.act('quit')]{MARK}click2[/]"),
+        Payload("markup-screen-action", f"[@click=screen.quit()]{MARK}click2[/]"),
         Payload("markup-variable", f"[$primary]{MARK}primary[/$primary]"),
         Payload("markup-colour", f"[bold red]{MARK}boldred"),
         Payload("markup-list", f"list[int] dict[str, {MARK}]"),

@@ -312,7 +312,7 @@ async def test_every_action_can_be_asked_for_without_harm(
             if user.app.screen.id != place:
                 user.app.go(place)
                 await user.pilot.pause()
-            await user.place.action_act(action.id)
+            await user.place.run_id(action.id)
             await user.pilot.pause()
             while len(user.app.screen_stack) > 1:
                 user.app.pop_screen()

@@ -14,9 +14,10 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from core.base.text import visible_line
+from core.records.decisions import Decision
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
-from tui.actions import DECIDING, EXPORTING, GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
+from tui.actions import BY_ID, EXPORTING, GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
 from tui.present.glyphs import Glyphs
 from tui.present.markdown import record_markdown
 from tui.services import Services, services_of
@@ -32,7 +33,7 @@ _MOVES: Final = frozenset({"down", "up", "first", "last", "page_down", "page_up"
 class BaseScreen(Screen[None], inherit_bindings=False):
     """One place of the dashboard. Subclasses set `place`, compose content, and implement `refresh_view`.
 
-    An action `<id>` is carried out by `do_<id>`; `why_not` says why it can't be at the moment.
+    An action `<id>` is carried out by `action_<id>`; `why_not` says why it can't be at the moment.
     """
 
     place: ClassVar[str] = ""
@@ -118,6 +119,9 @@ class BaseScreen(Screen[None], inherit_bindings=False):
 
     def show_view(self, view: SavedView) -> None:
         """Show what a saved view holds besides its place."""
+
+    def undone(self, decision: Decision) -> None:
+        """A decision is about to be undone from here."""
 
     def answered(self, *, decided: bool) -> None:
         """A decision is on disk, or was refused."""
@@ -228,34 +232,17 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     async def _clicked(self, message: ItemLine.Clicked) -> None:
         if isinstance(message.line, TopBar | KeyLine):
             message.stop()
-            await self.run_action(f"screen.act('{message.value}')")
+            await self.run_id(message.value)
 
     # Actions
 
-    async def action_act(self, action: str) -> None:
-        """Carry an action out, or say why it can't be."""
-        reason = self.reason_against(action)
-        if reason is not None:
-            if not self._is_plain_to_see(action):
-                self.services.say(reason, severity="warning")
-            return
-        if action in DECIDING and self.services.jump_guard.blocks(self.services.key_queue.typed_at):
-            key = self.services.shown_key(action)
-            self.services.say(f"{key} ignored: this came up only a moment ago; press it again", severity="warning")
-            return
-        if action.startswith("go_"):
-            self.services.go(action.removeprefix("go_"))
-            return
-        handler = getattr(self, f"do_{action}", None) or getattr(self.services, f"do_{action}")
-        result = handler()
-        if result is not None:
-            await result
-        self.refresh_frame()
+    async def run_id(self, action: str) -> None:
+        """Run an action of the registry, as its key does."""
+        await self.run_action(BY_ID[action].command)
 
-    @staticmethod
-    def _is_plain_to_see(action: str) -> bool:
-        """Whether it needs no message why an action cannot be carried out: the user is there, or has left all."""
-        return action == "back" or action.startswith("go_")
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Disable the actions that cannot be carried out now."""
+        return True if action not in BY_ID or self.reason_against(action) is None else None
 
     def reason_against(self, action: str) -> str | None:
         """Why an action can't be carried out now: what the place says, else what holds in all of them."""
@@ -279,7 +266,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
 
     def _is_common(self, action: str) -> bool:
         """Whether an action does here what it does in most places."""
-        name = f"do_{action}"
+        name = f"action_{action}"
         return getattr(type(self), name) is getattr(BaseScreen, name)
 
     def _why_not_move(self, action: str) -> str | None:
@@ -306,45 +293,45 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         movers = [w for w in self.query("RecordTable, TextPane") if isinstance(w, RecordTable | TextPane)]
         return movers[0] if movers else None
 
-    def do_down(self) -> None:
+    def action_down(self) -> None:
         """One line down."""
         if mover := self._mover():
             mover.move(1)
 
-    def do_up(self) -> None:
+    def action_up(self) -> None:
         """One line up."""
         if mover := self._mover():
             mover.move(-1)
 
-    def do_page_down(self) -> None:
+    def action_page_down(self) -> None:
         """One page down."""
         if mover := self._mover():
             mover.move(mover.page)
 
-    def do_page_up(self) -> None:
+    def action_page_up(self) -> None:
         """One page up."""
         if mover := self._mover():
             mover.move(-mover.page)
 
-    def do_first(self) -> None:
+    def action_first(self) -> None:
         """To the first line."""
         if mover := self._mover():
             mover.move(-(10**9))
 
-    def do_last(self) -> None:
+    def action_last(self) -> None:
         """To the last line."""
         if mover := self._mover():
             mover.move(10**9)
 
-    def do_next_pane(self) -> None:
+    def action_next_pane(self) -> None:
         """Focus the next pane."""
         self.focus_next("RecordTable, TextPane, Input")
 
-    def do_previous_pane(self) -> None:
+    def action_previous_pane(self) -> None:
         """Focus the previous pane."""
         self.focus_previous("RecordTable, TextPane, Input")
 
-    def do_back(self) -> None:
+    def action_back(self) -> None:
         """Leave a selection, else go back along a link, else from what has focus to the main list."""
         if self.leads_back():
             self.services.go_back()
@@ -354,7 +341,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         if target is not None:
             target.focus()
 
-    def do_copy(self) -> None:
+    def action_copy(self) -> None:
         """Copy what is selected, else what is under the cursor."""
         text = self.get_selected_text() or self.copy_text()
         if text:
@@ -363,7 +350,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         else:
             self.services.say("nothing to copy here", severity="warning")
 
-    def do_copy_whole(self) -> None:
+    def action_copy_whole(self) -> None:
         """Copy all about what is under the cursor, as Markdown."""
         if text := self.copy_markdown():
             self.services.copy(text)

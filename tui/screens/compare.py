@@ -237,11 +237,11 @@ class CompareScreen(HistoryQueryScreen):
             return "see the list" if self.field is not None else "go there"
         return None
 
-    def do_day_back(self) -> None:
+    def action_day_back(self) -> None:
         """A day earlier."""
         self._step(-1)
 
-    def do_day_on(self) -> None:
+    def action_day_on(self) -> None:
         """A day later."""
         self._step(1)
 
@@ -252,12 +252,12 @@ class CompareScreen(HistoryQueryScreen):
         latest = field.name == UNTIL and day.date() >= self.services.now().date()
         field.put(NOW if latest else day_of(min(day, self.services.now())))
 
-    def do_last_visit(self) -> None:
+    def action_last_visit(self) -> None:
         """From the last visit until now."""
         self._field(SINCE).put(LAST_VISIT)
         self._field(UNTIL).put(NOW)
 
-    def do_next_pane(self) -> None:
+    def action_next_pane(self) -> None:
         """From one moment to the other, to the list, and back."""
         if (field := self.field) is None:
             self._field(SINCE).enter()
@@ -266,7 +266,7 @@ class CompareScreen(HistoryQueryScreen):
         else:
             self.table.focus()
 
-    def do_previous_pane(self) -> None:
+    def action_previous_pane(self) -> None:
         """The other way round."""
         if (field := self.field) is None:
             self._field(UNTIL).enter()
@@ -275,14 +275,14 @@ class CompareScreen(HistoryQueryScreen):
         else:
             self.table.focus()
 
-    def do_down(self) -> None:
+    def action_down(self) -> None:
         """Into the list, or down in it."""
         if self.field is not None:
             self.table.focus()
         else:
             self.table.move(1)
 
-    def do_open(self) -> None:
+    def action_open(self) -> None:
         """To the list; from there to what has changed."""
         if self.field is not None:
             self.table.focus()
@@ -300,10 +300,6 @@ class CompareScreen(HistoryQueryScreen):
             self.services.open_record("review", change.subject)
         elif change is not None:
             self.services.open_record("log", change.id)
-
-    def do_past(self) -> None:
-        """Leave."""
-        self.dismiss()
 
     def copy_text(self) -> str:
         """The id under the cursor."""

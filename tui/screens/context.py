@@ -321,59 +321,59 @@ class ContextScreen(BaseScreen):
     def _step(self, steps: int) -> None:
         self.knobs.step(str(self.knobs.field.name) if self.knobs.field else "top_k_patterns", steps)
 
-    def do_step_up(self) -> None:
+    def action_step_up(self) -> None:
         """A step more of the knob that has focus; of the patterns where none has."""
         self._step(1)
 
-    def do_step_down(self) -> None:
+    def action_step_down(self) -> None:
         """A step less."""
         self._step(-1)
 
-    def do_top_k(self) -> None:
+    def action_top_k(self) -> None:
         """To the number of patterns."""
         self.knobs.enter("top_k_patterns")
 
-    def do_min_rate(self) -> None:
+    def action_min_rate(self) -> None:
         """To the lowest rate."""
         self.knobs.enter("min_success_rate")
 
-    def do_budget(self) -> None:
+    def action_budget(self) -> None:
         """To the most tokens."""
         self.knobs.enter("max_tokens")
 
-    def do_reflections(self) -> None:
+    def action_reflections(self) -> None:
         """To the number of reflections."""
         self.knobs.enter("max_reflections")
 
-    def do_order(self) -> None:
+    def action_order(self) -> None:
         """By score or by lower bound."""
         self.knobs.step("order", 1)
 
-    def do_errors(self) -> None:
+    def action_errors(self) -> None:
         """Error patterns on or off."""
         self.knobs.step("include_error_patterns", 1)
 
-    def do_successes(self) -> None:
+    def action_successes(self) -> None:
         """Success patterns on or off."""
         self.knobs.step("include_success_patterns", 1)
 
-    def do_antis(self) -> None:
+    def action_antis(self) -> None:
         """Anti-patterns on or off."""
         self.knobs.step("include_anti_patterns", 1)
 
-    def do_templates(self) -> None:
+    def action_templates(self) -> None:
         """Code templates on or off."""
         self.knobs.step("include_code_templates", 1)
 
-    def do_put_back(self) -> None:
+    def action_put_back(self) -> None:
         """The knob that has focus as the project has it."""
         self.knobs.put_back()
 
-    def do_put_all_back(self) -> None:
+    def action_put_all_back(self) -> None:
         """All knobs as the project has them."""
         self.knobs.put_all_back()
 
-    def do_compare(self) -> None:
+    def action_compare(self) -> None:
         """Show the text alone, or what differs again."""
         self._plain = not self._plain
         self._show()
@@ -423,7 +423,7 @@ class ContextScreen(BaseScreen):
         turning = [item for item in offered if item.value in {"step_down", "step_up", "put_back"}]
         return [*typed, self._key_item("back", "leave"), *turning], right[-1:]
 
-    def do_edit_task(self) -> None:
+    def action_edit_task(self) -> None:
         """Type a task."""
         self.query_one(FilterLine).focus_input()
 
@@ -435,13 +435,13 @@ class ContextScreen(BaseScreen):
         task = self.task_text.strip()
         return [loop for loop in self._running_loops() if loop.task.strip() == task]
 
-    def do_pick_loop(self) -> None:
+    def action_pick_loop(self) -> None:
         """The task of the next running loop."""
         loops = self._running_loops()
         self._loop = (self._loop + 1) % len(loops)
         self.preview(loops[self._loop].task)
 
-    def do_inject(self) -> None:
+    def action_inject(self) -> None:
         """Write the patterns into the record of the loop whose task this is, or of the one that is chosen."""
         if self._preview is None:
             return
@@ -466,7 +466,7 @@ class ContextScreen(BaseScreen):
     def _record(self, loop_id: str, injection: Injection) -> None:
         self.services.engine.write(partial(_recorded, loop_id=loop_id, injection=injection))
 
-    def do_open(self) -> None:
+    def action_open(self) -> None:
         """Out of a knob; to the patterns; from there to one of them."""
         if self.knobs.field is not None:
             self.text.focus()
@@ -495,7 +495,7 @@ class ContextScreen(BaseScreen):
         message.stop()
         self._open(message.key)
 
-    def do_back(self) -> None:
+    def action_back(self) -> None:
         """Back along a link, else to the text."""
         if self.leads_back():
             self.services.go_back()
@@ -505,11 +505,11 @@ class ContextScreen(BaseScreen):
     def _mover(self) -> RecordTable | TextPane:
         return self.table if self.table.has_focus else self.text
 
-    def do_down(self) -> None:
+    def action_down(self) -> None:
         """The next knob, pattern or line."""
         self._move(1)
 
-    def do_up(self) -> None:
+    def action_up(self) -> None:
         """The knob, pattern or line before."""
         self._move(-1)
 
@@ -519,11 +519,11 @@ class ContextScreen(BaseScreen):
         else:
             self._mover().move(rows)
 
-    def do_next_pane(self) -> None:
+    def action_next_pane(self) -> None:
         """From the task to the text, the patterns, the knobs."""
         self._go_on(1)
 
-    def do_previous_pane(self) -> None:
+    def action_previous_pane(self) -> None:
         """The other way round."""
         self._go_on(-1)
 

@@ -39,12 +39,12 @@ class CrossLinks(BaseScreen):
                 return "nobody has reflected on this yet"
         return super().why_not(action)
 
-    def do_to_loop(self) -> None:
+    def action_to_loop(self) -> None:
         """Go to the loop."""
         if record := self.led_about():
             self.services.open_record("loops", self.links.loop_of(record))
 
-    def do_to_patterns(self) -> None:
+    def action_to_patterns(self) -> None:
         """Go to the pattern, or to the list of several."""
         if record := self.led_about():
             found = self.links.patterns_of(record)
@@ -57,7 +57,7 @@ class CrossLinks(BaseScreen):
                     more = plural(left, "further pattern")
                     self.services.say(f"the filter has no room for {more} of this", severity="warning")
 
-    def do_to_reflections(self) -> None:
+    def action_to_reflections(self) -> None:
         """Go to the reflections on the task, or of the session's loop, and to the newest one on this."""
         if record := self.led_about():
             newest = self.links.reflections_of(record)[0]

@@ -67,9 +67,9 @@ class HistoryQueryScreen(BaseScreen):
     @on(RecordTable.Chosen)
     def _chosen(self, message: RecordTable.Chosen) -> None:
         message.stop()
-        self.do_open()
+        self.action_open()
 
-    def do_open(self) -> None:
+    def action_open(self) -> None:
         """To the list; from there to what is under the cursor."""
         raise NotImplementedError
 
@@ -77,10 +77,6 @@ class HistoryQueryScreen(BaseScreen):
         offered, right = super()._key_items()
         return offered, [self._key_item("back", "leave"), *right]
 
-    def do_back(self) -> None:
+    def action_back(self) -> None:
         """Leave."""
-        self.dismiss()
-
-    def do_quit(self) -> None:
-        """Leave this only."""
         self.dismiss()

@@ -243,7 +243,7 @@ class ListScreen(BaseScreen):
     @on(RecordTable.Chosen)
     def _chosen(self, message: RecordTable.Chosen) -> None:
         message.stop()
-        self.do_open()
+        self.action_open()
 
     @on(RecordTable.HeaderClicked)
     def _header_clicked(self, message: RecordTable.HeaderClicked) -> None:
@@ -267,11 +267,11 @@ class ListScreen(BaseScreen):
         self._tab = tabs[number % len(tabs)]
         self._show_details()
 
-    def do_next_tab(self) -> None:
+    def action_next_tab(self) -> None:
         """The next tab."""
         self._step_tab(1)
 
-    def do_previous_tab(self) -> None:
+    def action_previous_tab(self) -> None:
         """The previous tab."""
         self._step_tab(-1)
 
@@ -279,11 +279,11 @@ class ListScreen(BaseScreen):
         key = self.table.cursor_key
         self.show_tab(self.tabs(key).index(self.tab(key)) + by)
 
-    def do_filter(self) -> None:
+    def action_filter(self) -> None:
         """Start typing a filter."""
         self.query_one(FilterLine).focus_input()
 
-    def do_sort(self) -> None:
+    def action_sort(self) -> None:
         """The next column to sort by."""
         if self._sort in self.SORTS:
             self._sort_by(*self.SORTS[(self.SORTS.index(self._sort) + 1) % len(self.SORTS)])
@@ -295,12 +295,12 @@ class ListScreen(BaseScreen):
         self.services.user_state.set_here(f"{self.place}-sort", f"{column} {'down' if descending else 'up'}")
         self._select(self.view)
 
-    def do_open(self) -> None:
+    def action_open(self) -> None:
         """Give the details the whole screen."""
         self.set_class(True, "-detail")
         self.pane.focus()
 
-    def do_back(self) -> None:
+    def action_back(self) -> None:
         """Out of a selection; right back to where a link led here from, if nothing was done here since; else out of
         the details, the filter line and its filter, or take marks or filter off, and then back."""
         if self.selections:

@@ -130,7 +130,7 @@ class LogScreen(ListScreen):
                 return "patterns", id
         return None
 
-    def do_undo_this(self) -> None:
+    def action_undo_this(self) -> None:
         """Take the decision under the cursor back, with all that was decided with it."""
 
         def decide(key: str) -> None:
@@ -140,7 +140,7 @@ class LogScreen(ListScreen):
 
         self.with_cursor(decide)
 
-    def do_open(self) -> None:
+    def action_open(self) -> None:
         """Go to the pattern, or to the loop that it is from."""
         if subject := self._subject():
             self.services.open_record(*subject)

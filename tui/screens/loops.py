@@ -213,7 +213,7 @@ class LoopsScreen(ExtractionPreview, ListScreen):
         count = extraction.offer_count(self.view.offers.get(key)) if key else 0
         return f"extract {count}" if action == "extract" and count else None
 
-    def do_extract(self) -> None:
+    def action_extract(self) -> None:
         """Show what the loop has learned: its question in Review if it stands there, else a preview of its own."""
         self.with_cursor(self._extract)
 
@@ -224,11 +224,11 @@ class LoopsScreen(ExtractionPreview, ListScreen):
         else:
             self.preview_extraction(key)
 
-    def do_in_context(self) -> None:
+    def action_in_context(self) -> None:
         """See what this loop would get injected."""
         self.with_cursor(self.services.preview_loop)
 
-    def do_edit_file(self) -> None:
+    def action_edit_file(self) -> None:
         """Open the loop's state file."""
         self.with_cursor(lambda key: self.services.edit_file(next(iter(self.view.snapshot.loops[key].files), "")))
 

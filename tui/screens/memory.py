@@ -427,7 +427,7 @@ class MemoryScreen(CrossLinks, ListScreen):
 
     # Folding
 
-    def do_open(self) -> None:
+    def action_open(self) -> None:
         """Fold or unfold a header or a task, play an attempt, open a session."""
         key = self.table.cursor_key
         if key in self._tree.folds and key is not None:
@@ -435,22 +435,22 @@ class MemoryScreen(CrossLinks, ListScreen):
         elif attempt := self._attempt_of(key):
             self.app.push_screen(ReplayScreen(attempt.task_id, attempt.number, self._links))
         else:
-            self.do_whole()
+            self.action_whole()
 
-    def do_whole(self) -> None:
+    def action_whole(self) -> None:
         """Give the details the whole screen, or the list its part of it again."""
         if self.has_class("-detail"):
-            self.do_back()
+            self.action_back()
             return
-        super().do_open()
+        super().action_open()
         self._show_details(top=False)
 
-    def do_back(self) -> None:
+    def action_back(self) -> None:
         """As elsewhere; beside the list the details may have less beside them."""
-        super().do_back()
+        super().action_back()
         self._show_details(top=False)
 
-    def do_unfold(self) -> None:
+    def action_unfold(self) -> None:
         """Unfold, or go to the first row below what is unfolded."""
         key = self.table.cursor_key
         if key is not None and self._tree.folds.get(key):
@@ -458,7 +458,7 @@ class MemoryScreen(CrossLinks, ListScreen):
         else:
             self.table.move(1)
 
-    def do_fold(self) -> None:
+    def action_fold(self) -> None:
         """Fold, or go to the row that this one stands under."""
         key = self.table.cursor_key
         if key is not None and self._tree.folds.get(key) is False:
@@ -528,7 +528,7 @@ class MemoryScreen(CrossLinks, ListScreen):
             return "unfold" if self._tree.folds[key] else "fold"
         return "replay" if self._attempt_of(key) else None
 
-    def do_edit_file(self) -> None:
+    def action_edit_file(self) -> None:
         """Open the file that tells of it first."""
         if record := self.led_about():
             self.services.edit_file(record.file)

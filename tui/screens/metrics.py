@@ -239,7 +239,7 @@ class MetricsScreen(BaseScreen):
     @on(RecordTable.Chosen)
     def _chosen(self, message: RecordTable.Chosen) -> None:
         message.stop()
-        self.do_open()
+        self.action_open()
 
     # Actions
 
@@ -275,11 +275,11 @@ class MetricsScreen(BaseScreen):
     def _in_rows(self) -> bool:
         return self.focused is self.rows
 
-    def do_next_tab(self) -> None:
+    def action_next_tab(self) -> None:
         """The next section, from the last one to the first."""
         self._step_section(1)
 
-    def do_previous_tab(self) -> None:
+    def action_previous_tab(self) -> None:
         """The section before."""
         self._step_section(-1)
 
@@ -287,11 +287,11 @@ class MetricsScreen(BaseScreen):
         if self._figures:
             self.sections.cursor = (self.sections.cursor + by) % len(self._figures)
 
-    def do_more_weeks(self) -> None:
+    def action_more_weeks(self) -> None:
         """A longer time."""
         self._step_range(1)
 
-    def do_fewer_weeks(self) -> None:
+    def action_fewer_weeks(self) -> None:
         """A shorter time."""
         self._step_range(-1)
 
@@ -300,7 +300,7 @@ class MetricsScreen(BaseScreen):
         self.services.user_state.set("metrics-weeks", str(self._weeks))
         self._ask()
 
-    def do_open(self) -> None:
+    def action_open(self) -> None:
         """Into the rows; from one of them to what is behind it."""
         if not self._in_rows:
             self.rows.focus()
@@ -323,11 +323,11 @@ class MetricsScreen(BaseScreen):
         else:
             self.services.open_record(goal.place, goal.key)
 
-    def do_back(self) -> None:
+    def action_back(self) -> None:
         """From the rows to the sections."""
         self.sections.focus()
 
-    def do_export(self) -> None:
+    def action_export(self) -> None:
         """Write all sections into a file."""
         found, project = self._found, self.services.project.project.project.name
         if found is not None:

@@ -61,34 +61,34 @@ class PatternDecisions(BaseScreen):
     def decided(self) -> None:
         """A decision about the many is on its way."""
 
-    def do_promote(self) -> None:
+    def action_promote(self) -> None:
         """Pin as proven."""
         self._decide(PROMOTE, lambda deck, key, _: deck.promote(key))
 
-    def do_reset(self) -> None:
+    def action_reset(self) -> None:
         """Take the pin off."""
         self._decide(RESET, lambda deck, key, _: deck.reset(key))
 
-    def do_deprecate(self) -> None:
+    def action_deprecate(self) -> None:
         """Pin as deprecated, with a reason."""
         self._decide(DEPRECATE, lambda deck, key, reason: deck.deprecate(key, reason=reason))
 
-    def do_quarantine(self) -> None:
+    def action_quarantine(self) -> None:
         """Put into quarantine, with a reason."""
         self._decide(QUARANTINE, lambda deck, key, reason: deck.quarantine(key, reason=reason))
 
-    def do_release(self) -> None:
+    def action_release(self) -> None:
         """Approve held or quarantined texts; what the scan blocks only with a reason."""
         known, assessment = self.view.snapshot.patterns, self.view.assessment
         blocked = any(key in known and assessment(key).blocked for key in self.subjects())
         deed = replace(RELEASE, asks="why?") if blocked else RELEASE
         self._decide(deed, lambda deck, key, reason: deck.release(key, reason=reason))
 
-    def do_archive(self) -> None:
+    def action_archive(self) -> None:
         """Move into the archive, with a reason."""
         self._decide(ARCHIVE, lambda deck, key, reason: deck.archive(key, reason=reason))
 
-    def do_note(self) -> None:
+    def action_note(self) -> None:
         """Write a note beside it."""
         self._decide(NOTE, lambda deck, key, text: deck.note(key, text=text))
 

@@ -179,31 +179,31 @@ class PatternsScreen(ListScreen, PatternDecisions):
         self.table.clear_marks()
         self._count(self.view, len(self.table.keys))
 
-    def do_mark(self) -> None:
+    def action_mark(self) -> None:
         """Mark the one under the cursor and go on."""
         self.with_cursor(lambda key: self.table.toggle_mark([key]))
         self.table.move(1)
         self._count(self.view, len(self.table.keys))
 
-    def do_mark_all(self) -> None:
+    def action_mark_all(self) -> None:
         """Mark all that is shown."""
         self.table.toggle_mark(self.table.keys)
         self._count(self.view, len(self.table.keys))
 
-    def do_why(self) -> None:
+    def action_why(self) -> None:
         """Show the rules."""
         self.show_tab(self.TABS.index("Why"))
 
-    def do_in_context(self) -> None:
+    def action_in_context(self) -> None:
         """See it in Context, with a task that calls for it."""
         if subjects := self.subjects():
             self.services.preview_pattern(subjects[0])
 
-    def do_next_item(self) -> None:
+    def action_next_item(self) -> None:
         """To the next pattern that waits for a decision."""
         self._step(1)
 
-    def do_previous_item(self) -> None:
+    def action_previous_item(self) -> None:
         """To the previous one."""
         self._step(-1)
 
@@ -217,6 +217,6 @@ class PatternsScreen(ListScreen, PatternDecisions):
         ahead = [n for n in at if (n > cursor if by > 0 else n < cursor)]
         self.table.cursor = (ahead[0] if by > 0 else ahead[-1]) if ahead else (at[0] if by > 0 else at[-1])
 
-    def do_edit_file(self) -> None:
+    def action_edit_file(self) -> None:
         """Open the pattern's file."""
         self.with_cursor(lambda key: self.services.edit_file(self.view.snapshot.patterns[key].file))

@@ -241,7 +241,7 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
             return "memory", attempt_key(attempt)
         return ("memory", task_key(reflection.task_id)) if reflection.task_id in snapshot.tasks else None
 
-    def do_open(self) -> None:
+    def action_open(self) -> None:
         """Fold or unfold a learning; from a reflection to its loop or task."""
         if cluster := self._cluster(self.table.cursor_key):
             self._unfolded ^= {cluster.id}
@@ -249,7 +249,7 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
         elif home := self._home():
             self.services.open_record(*home)
 
-    def do_group(self) -> None:
+    def action_group(self) -> None:
         """Learnings that recur, or each reflection."""
         self._group(not self._grouped)
 
@@ -261,7 +261,7 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
         self._select(self.view)
         self._show_details()
 
-    def do_draft(self) -> None:
+    def action_draft(self) -> None:
         """Show the pattern that the learning under the cursor would give."""
         if cluster := self._cluster(self.table.cursor_key):
             self.preview_extraction(cluster.id)
@@ -288,7 +288,7 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
             self._group(False)
         super().show_filter(text, key)
 
-    def do_edit_file(self) -> None:
+    def action_edit_file(self) -> None:
         """Open the file that holds it."""
         cluster = self._cluster(self.table.cursor_key)
         reflection = cluster.central if cluster else self.view.snapshot.reflections.get(self.table.cursor_key or "")

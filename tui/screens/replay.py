@@ -327,7 +327,7 @@ class ReplayScreen(CrossLinks):
         self._playing = False
         self._wait()
 
-    def do_play(self) -> None:
+    def action_play(self) -> None:
         """Play on from here, or stop; from the end it begins anew."""
         self._playing = not self._playing
         if self._playing and self.position >= self._track.count - 1 and not self._attempt.is_open:
@@ -335,11 +335,11 @@ class ReplayScreen(CrossLinks):
         self._wait()
         self._show_place()
 
-    def do_faster(self) -> None:
+    def action_faster(self) -> None:
         """Twice as fast."""
         self._pace(1)
 
-    def do_slower(self) -> None:
+    def action_slower(self) -> None:
         """Half as fast."""
         self._pace(-1)
 
@@ -354,29 +354,29 @@ class ReplayScreen(CrossLinks):
         self._stop()
         self._go(position)
 
-    def do_step_on(self) -> None:
+    def action_step_on(self) -> None:
         """The next action."""
         self._jump(self.position + 1)
 
-    def do_step_back(self) -> None:
+    def action_step_back(self) -> None:
         """The action before."""
         self._jump(self.position - 1)
 
-    def do_first(self) -> None:
+    def action_first(self) -> None:
         """The first action."""
         self._jump(0)
 
-    def do_last(self) -> None:
+    def action_last(self) -> None:
         """The last action."""
         self._jump(self._track.count - 1)
 
-    def do_next_error(self) -> None:
+    def action_next_error(self) -> None:
         """The next action that went wrong."""
         found = next_error(self._steps, self.position) if self._steps is not None else None
         if found is not None:
             self._jump(found)
 
-    def do_previous_error(self) -> None:
+    def action_previous_error(self) -> None:
         """The last one before that went wrong."""
         self._jump(self._track.errors[bisect_left(self._track.errors, self.position) - 1])
 
@@ -427,19 +427,15 @@ class ReplayScreen(CrossLinks):
         offered, right = super()._key_items()
         return offered, [self._key_item("back", "leave"), *right]
 
-    def do_scroll_down(self) -> None:
+    def action_scroll_down(self) -> None:
         """One page of the text down."""
-        self.do_page_down()
+        self.action_page_down()
 
-    def do_back(self) -> None:
+    def action_back(self) -> None:
         """Leave."""
         self.dismiss()
 
-    def do_quit(self) -> None:
-        """Leave the player only."""
-        self.dismiss()
-
-    def do_edit_file(self) -> None:
+    def action_edit_file(self) -> None:
         """Open the log of the attempt."""
         if self._detail is not None:
             self.services.edit_file(self._detail.actions.file)

@@ -149,7 +149,7 @@ class ReviewScreen(ReviewLinks):
     @on(ItemLine.Clicked, ".question")
     def _head_clicked(self, message: ItemLine.Clicked) -> None:
         message.stop()
-        self.do_minutes()
+        self.action_minutes()
 
     def _show_stop(self, planned: Plan) -> None:
         """The plan is done, or the time is up: nothing is asked until the person goes on."""
@@ -255,18 +255,18 @@ class ReviewScreen(ReviewLinks):
         """What was worked out of an answer does not hold any more."""
         self._forecasts.forget(item, action)
 
-    def do_next_answer(self) -> None:
+    def action_next_answer(self) -> None:
         """The cursor to the next answer."""
         self._choose(self._cursor + 1)
 
-    def do_previous_answer(self) -> None:
+    def action_previous_answer(self) -> None:
         """The cursor to the answer before."""
         self._choose(self._cursor - 1)
 
     @on(AnswerList.Chosen)
     async def _clicked_answer(self, message: AnswerList.Chosen) -> None:
         if self._is_armed and message.row == self._cursor:
-            await self.action_act("give")
+            await self.run_id("give")
         else:
             self._choose(message.row)
             self._is_armed = True
@@ -281,9 +281,9 @@ class ReviewScreen(ReviewLinks):
         """The action of the highlighted answer; "" without one."""
         return self._listed[self._cursor].action if self._cursor < len(self._listed) else ""
 
-    async def do_give(self) -> None:
+    async def action_give(self) -> None:
         """Give the highlighted answer, as its own key does."""
-        await self.action_act(self._highlighted)
+        await self.run_id(self._highlighted)
 
     # Keys
 
@@ -340,25 +340,22 @@ class ReviewScreen(ReviewLinks):
         keys = [self.services.shown_key(answer.action) for answer in self._offered if not answer.why_not]
         return f"{present.no_answer(action, item)}; here: {', '.join(keys)}"
 
-    def do_mark_many(self) -> None:
+    def action_mark_many(self) -> None:
         """Nothing is marked here; `why_not` says why."""
 
-    def do_undo(self) -> None:
-        """Take the newest decision back, and ask its question again; one by somebody else is not of this sitting."""
-        self.services.do_undo(self._taken_back)
-
-    def _taken_back(self, decision: Decision) -> None:
+    def undone(self, decision: Decision) -> None:
+        """Ask the question of an undone decision again; another person's does not belong to this session."""
         self.walk.come_back_to(question_of(decision))
         if decision.by == self.me:
             self.sitting.take_back()
 
     # Looking
 
-    def do_next_item(self) -> None:
+    def action_next_item(self) -> None:
         """The next question."""
         self._step(1)
 
-    def do_previous_item(self) -> None:
+    def action_previous_item(self) -> None:
         """The previous question."""
         self._step(-1)
 

@@ -117,7 +117,7 @@ class Answering(BaseScreen):
             self.walk.items, minutes or review.minutes, view.settings, pace_of(view.snapshot.decisions, self.me)
         )
 
-    def do_minutes(self) -> None:
+    def action_minutes(self) -> None:
         """Set the time for this sitting: what brings most comes first, and it says when to stop."""
 
         def answered(text: str | None) -> None:
@@ -201,7 +201,7 @@ class Answering(BaseScreen):
         """What was worked out of an answer does not hold any more."""
         raise NotImplementedError
 
-    def do_rewrite(self) -> None:
+    def action_rewrite(self) -> None:
         """Put the proposed text in other words; or keep the other one of two patterns. Nothing is decided."""
         item = self.item
         if item is None:
@@ -214,7 +214,7 @@ class Answering(BaseScreen):
                 AskText(Content("The anti-pattern in your words"), proposal.text), lambda text: self._worded(item, text)
             )
 
-    def do_rewrite_in_editor(self) -> None:
+    def action_rewrite_in_editor(self) -> None:
         """Put the proposed text in other words in $EDITOR."""
         item = self.item
         if item is not None and (proposal := self.proposal(item)) is not None:
@@ -226,7 +226,7 @@ class Answering(BaseScreen):
             before = self.draft(item) or Draft()
             self._redraft(item, replace(before, text="" if text == proposed.text else text))
 
-    def do_alternative(self) -> None:
+    def action_alternative(self) -> None:
         """Name the next one of the alternatives, after the last one none."""
         item = self.item
         if item is not None and (proposal := self.proposal(item)) is not None:
@@ -234,47 +234,47 @@ class Answering(BaseScreen):
             at = ids.index(proposal.better_pattern_id) if proposal.better_pattern_id in ids else -1
             self._redraft(item, replace(self.draft(item) or Draft(), better=ids[(at + 1) % len(ids)]))
 
-    def do_restore_text(self) -> None:
+    def action_restore_text(self) -> None:
         """Put the text back that was approved."""
         self._give("restore_text")
 
-    def do_accept(self) -> None:
+    def action_accept(self) -> None:
         """Do what is proposed."""
         self._give("accept")
 
-    def do_reject(self) -> None:
+    def action_reject(self) -> None:
         """Leave things as they are, and ask no more; or do the opposite of what is proposed."""
         self._give("reject")
 
-    def do_promote(self) -> None:
+    def action_promote(self) -> None:
         """Pin as proven."""
         self._give("promote")
 
-    def do_deprecate(self) -> None:
+    def action_deprecate(self) -> None:
         """Pin as deprecated, with a reason."""
         self._give("deprecate")
 
-    def do_reset(self) -> None:
+    def action_reset(self) -> None:
         """Take the pin off."""
         self._give("reset")
 
-    def do_quarantine(self) -> None:
+    def action_quarantine(self) -> None:
         """Put into quarantine: no verdict, but no loop gets it until somebody has seen its text."""
         self._give("quarantine")
 
-    def do_archive(self) -> None:
+    def action_archive(self) -> None:
         """Move into the archive, with a reason."""
         self._give("archive")
 
-    def do_snooze(self) -> None:
+    def action_snooze(self) -> None:
         """Ask again in a week."""
         self._give("snooze")
 
-    def do_snooze_evidence(self) -> None:
+    def action_snooze_evidence(self) -> None:
         """Ask again when there is new evidence."""
         self._give("snooze_evidence")
 
-    def do_snooze_until(self) -> None:
+    def action_snooze_until(self) -> None:
         """Ask again after a time that is chosen."""
         item, seen = self.item, self.view
         if item is None:

@@ -26,17 +26,17 @@ def evidence_loops(item: ReviewItem, view: ProjectState) -> list[str]:
 class ReviewLinks(Panes):
     """What looks further into what is asked, and comes back to it."""
 
-    def do_why(self) -> None:
+    def action_why(self) -> None:
         """To the pattern, with its rules."""
         if self.item is not None:
             self.services.open_record("patterns", self.item.subject, tab="Why")
 
-    def do_in_context(self) -> None:
+    def action_in_context(self) -> None:
         """See it in Context."""
         if self.item is not None:
             self.services.preview_pattern(self.item.subject)
 
-    def do_open_item(self) -> None:
+    def action_open_item(self) -> None:
         """To what the question is about: a pattern, a loop, or a debug session in Memory."""
         item = self.item
         if item is None:
@@ -46,7 +46,7 @@ class ReviewLinks(Panes):
         else:
             self.services.open_record("patterns" if item.is_about_pattern else "loops", item.subject)
 
-    def do_to_loop(self) -> None:
+    def action_to_loop(self) -> None:
         """To a loop of the evidence: those in which the pattern failed come first."""
         item = self.item
         if item is None:
@@ -69,14 +69,14 @@ class ReviewLinks(Panes):
             chosen,
         )
 
-    def do_edit_item_file(self) -> None:
+    def action_edit_item_file(self) -> None:
         """Open the file of the pattern, or of the debug session."""
         item = self.item
         if item is not None:
             file = item.session.file if item.session is not None else self.view.pattern(item.subject).file
             self.services.edit_file(file)
 
-    def do_note(self) -> None:
+    def action_note(self) -> None:
         """Write a note beside the pattern."""
         item, seen = self.item, self.view
 

@@ -90,11 +90,11 @@ class Panes(Answering):
             self.set_class(pane == name, f"-shows-{pane}")
         self._show_tabs()
 
-    def do_next_pane(self) -> None:
+    def action_next_pane(self) -> None:
         """Focus the next pane, which a small screen then shows."""
         self._to_pane(1)
 
-    def do_previous_pane(self) -> None:
+    def action_previous_pane(self) -> None:
         """Focus the pane before."""
         self._to_pane(-1)
 

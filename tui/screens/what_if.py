@@ -237,11 +237,11 @@ class WhatIfScreen(HistoryQueryScreen):
             return "see the patterns" if self.field is not None else "why"
         return None
 
-    def do_step_up(self) -> None:
+    def action_step_up(self) -> None:
         """A step more."""
         self._step(1)
 
-    def do_step_down(self) -> None:
+    def action_step_down(self) -> None:
         """A step less."""
         self._step(-1)
 
@@ -249,12 +249,12 @@ class WhatIfScreen(HistoryQueryScreen):
         if field := self.field:
             field.put(_knob(field).stepped(self.settings, steps))
 
-    def do_put_back(self) -> None:
+    def action_put_back(self) -> None:
         """This threshold as it is today."""
         if field := self.field:
             self._put_back(field)
 
-    def do_put_all_back(self) -> None:
+    def action_put_all_back(self) -> None:
         """All thresholds as they are today."""
         for field in self.fields:
             self._put_back(field)
@@ -262,19 +262,19 @@ class WhatIfScreen(HistoryQueryScreen):
     def _put_back(self, field: ValueField) -> None:
         field.put(_knob(field).text(self.view.settings))
 
-    def do_down(self) -> None:
+    def action_down(self) -> None:
         """The next field, or the next pattern."""
         self._move(1)
 
-    def do_up(self) -> None:
+    def action_up(self) -> None:
         """The field or pattern before."""
         self._move(-1)
 
-    def do_first(self) -> None:
+    def action_first(self) -> None:
         """The first field or pattern."""
         self._move(-len(self._turns) - len(KNOBS))
 
-    def do_last(self) -> None:
+    def action_last(self) -> None:
         """The last field or pattern."""
         self._move(len(self._turns) + len(KNOBS))
 
@@ -285,18 +285,18 @@ class WhatIfScreen(HistoryQueryScreen):
         else:
             fields[max(0, min(fields.index(field) + rows, len(fields) - 1))].enter()
 
-    def do_next_pane(self) -> None:
+    def action_next_pane(self) -> None:
         """From the thresholds to the patterns, and back."""
         if self.field is not None:
             self.table.focus()
         else:
             (self._last or self.fields[0]).enter()
 
-    def do_previous_pane(self) -> None:
+    def action_previous_pane(self) -> None:
         """There are two panes."""
-        self.do_next_pane()
+        self.action_next_pane()
 
-    def do_open(self) -> None:
+    def action_open(self) -> None:
         """To the patterns; from one of them to why it is as it is today."""
         if self.field is not None:
             self.table.focus()

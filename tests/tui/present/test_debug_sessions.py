@@ -27,8 +27,8 @@ def test_every_field_of_a_session_is_shown(tmp_path: Path) -> None:
     text = "\n".join(line.plain for line in (*session_lines(found, view, ASCII), *learned_lines(found, view, ASCII)))
     fields = set(re.findall(r"told-[\w-]+", json.dumps(full))) - {"told-id"}  # the list names it by its file
     assert {field for field in fields if field not in text} == set()
-    for user in ("11 of 19", "3 failed", "4 errors", "1 skipped", "62 %", "89 %", "iteration 9", "81 %", "wont fix"):
-        assert user in text
+    for value in ("11 of 19", "3 failed", "4 errors", "1 skipped", "62 %", "89 %", "iteration 9", "81 %", "wont fix"):
+        assert value in text
 
 
 def test_a_run_of_the_code_that_failed_before_is_told(tmp_path: Path) -> None:

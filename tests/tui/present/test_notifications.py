@@ -30,7 +30,7 @@ def loop(key: str, status: LoopStatus, task: str = "") -> Loop:
     return Loop(id=key, task=task or f"task {key}", status=status)
 
 
-def user(before: ProjectState, after: ProjectState) -> list[tuple[str, str]]:
+def shown(before: ProjectState, after: ProjectState) -> list[tuple[str, str]]:
     delta = Delta(loops=frozenset(before.snapshot.loops) | frozenset(after.snapshot.loops), decisions=True)
     return [(text, severity) for text, severity in toasts(happenings(before, after, delta, {"mine"}), {"mine"})]
 
@@ -39,42 +39,42 @@ RUNNING, DONE, FAILED, CRASHED = LoopStatus.RUNNING, LoopStatus.COMPLETED, LoopS
 
 
 def test_one_loop_is_named_and_more_are_counted() -> None:
-    assert user(view(loop("a", RUNNING)), view(loop("a", FAILED))) == [("failed: task a", "error")]
+    assert shown(view(loop("a", RUNNING)), view(loop("a", FAILED))) == [("failed: task a", "error")]
     both = view(loop("a", RUNNING), loop("b", RUNNING))
-    assert user(both, view(loop("a", FAILED), loop("b", FAILED))) == [("2 loops failed", "error")]
+    assert shown(both, view(loop("a", FAILED), loop("b", FAILED))) == [("2 loops failed", "error")]
 
 
 def test_what_broke_is_told_and_what_goes_well_stands_in_its_list() -> None:
     before = view(loop("a", RUNNING), loop("b", RUNNING), loop("c", RUNNING))
     after = view(loop("a", DONE), loop("b", CRASHED), loop("c", LoopStatus.LIMIT), loop("d", RUNNING))
-    lines = user(before, after)
+    lines = shown(before, after)
     assert sorted(lines) == [("crashed: task b", "error"), ("hit its limit: task c", "error")]
 
 
 def test_what_was_over_before_is_no_news() -> None:
-    assert user(view(), view(loop("old", DONE))) == []
-    assert user(view(loop("a", FAILED)), view(loop("a", CRASHED))) == []
-    assert user(view(loop("a", RUNNING)), view()) == []
+    assert shown(view(), view(loop("old", DONE))) == []
+    assert shown(view(loop("a", FAILED)), view(loop("a", CRASHED))) == []
+    assert shown(view(loop("a", RUNNING)), view()) == []
 
 
 def test_decisions_of_others_are_told_and_ones_own_are_not() -> None:
     ours = Decision(id="mine", at=NOW, by="ana", verb=Verb.PROMOTE, subject="pat-a")
     theirs = Decision(id="2", at=NOW, by="ana", verb=Verb.ACCEPT_INVERSION, subject="pat-b")
-    assert user(view(), view(decisions=(ours, theirs))) == [("ana: accept inversion pat-b", "information")]
+    assert shown(view(), view(decisions=(ours, theirs))) == [("ana: accept inversion pat-b", "information")]
 
 
 def test_new_questions_are_told() -> None:
-    assert user(view(questions=("a",)), view(questions=("a", "b"))) == [("1 new question in Review", "warning")]
-    assert user(view(questions=("a", "b")), view(questions=("a",))) == []
+    assert shown(view(questions=("a",)), view(questions=("a", "b"))) == [("1 new question in Review", "warning")]
+    assert shown(view(questions=("a", "b")), view(questions=("a",))) == []
 
 
 def test_an_escalation_is_told_with_what_it_is_about() -> None:
     item = ReviewItem(kind="escalation", subject="s", question="An agent is stuck: seen?", reason="\x1bwhy", worth=0.9)
-    (line,) = user(view(), replace(view(), queue=(item,)))
+    (line,) = shown(view(), replace(view(), queue=(item,)))
     assert line == ("An agent is stuck: seen? \N{SYMBOL FOR ESCAPE}why", "warning")
 
 
 def test_names_from_files_are_harmless() -> None:
-    lines = user(view(loop("a", RUNNING)), view(loop("a", FAILED, task="\x1b[31mred\u202e")))
+    lines = shown(view(loop("a", RUNNING)), view(loop("a", FAILED, task="\x1b[31mred\u202e")))
     assert "\x1b" not in lines[0][0]
     assert "\u202e" not in lines[0][0]

@@ -61,10 +61,10 @@ async def test_an_answered_question_leaves_at_once_and_comes_back_when_it_is_ref
     async with open_dashboard(sample, home) as user:
         first = await at_question(user, INVERSION)
         questions = waiting(user)
-        desk(user).do_accept()  # and before the engine has had a moment to carry it out:
+        desk(user).action_accept()  # and before the engine has had a moment to carry it out:
         second = front(user)
         assert second != first
-        desk(user).do_snooze()
+        desk(user).action_snooze()
         assert front(user) not in (first, second)
         await user.settled()
         await user.until(lambda: len(waiting(user)) == len(questions) - 2, "both answers on disk")
