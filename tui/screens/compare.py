@@ -1,4 +1,4 @@
-"""Then and now: the project as of any past moment, and what changed since. Nothing is written."""
+"""Compare: the project as of any past moment, and what changed since. Nothing is written."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class CompareScreen(HistoryQueryScreen):
     def _show(self) -> None:
         if not self.whole:
             return
-        title = [Content.styled("Then and now", "bold"), Content.styled("Nothing is written.", "$quiet")]
+        title = [Content.styled("Compare", "bold"), Content.styled("Nothing is written.", "$quiet")]
         self.query_one("#past-title", ItemLine).show([Item(part) for part in title], [])
         self._show_head()
         if self._found is not None:

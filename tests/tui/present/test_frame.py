@@ -89,5 +89,5 @@ def test_the_place_in_front_stays_in_sight_in_narrow_terminals(here: str, width:
 def test_what_lies_over_a_place_is_named_in_the_bar() -> None:
     items = places("a-project", "past", 0, FITS[0], under="metrics")
     texts = [content.plain.strip() for content, _ in items]
-    assert texts[texts.index("7 Metrics") + 1] == "Then and now"
-    assert [content.plain.strip() for content, _ in in_sight(items, 20)] == ["Then and now"]
+    assert texts[texts.index("7 Metrics") + 1] == "Compare"
+    assert [content.plain.strip() for content, _ in in_sight(items, 20)] == ["Compare"]

@@ -154,7 +154,7 @@ async def test_while_a_knob_has_focus_the_key_line_says_so_and_enter_leaves_it(s
         place = await at_task(user)
         assert "type a value" not in user.key_line()
         await user.press("n")
-        assert "type a value  esc leave  ← less  → more  r put back" in user.key_line()
+        assert "type a value  esc leave  ← less  → more  r restore" in user.key_line()
         await user.press("3", "enter")
         assert (place.settings.top_k_patterns, place.knobs.field) == (3, None)
         assert "type a value" not in user.key_line()

@@ -75,7 +75,7 @@ async def test_there_is_always_something_to_undo_or_it_says_no(sample: Path, hom
             await user.sees("'s decision?")
             await user.decides("y")
         assert user.app.view.snapshot.curation.undoable == ()
-        assert "undo" not in user.key_line()
+        assert "u undo" not in user.key_line()
         await user.decides("u")
         assert "nothing" in user.toasts()[-1]
 

@@ -260,7 +260,7 @@ async def test_help_tells_its_keys_and_numbers_on_the_list_go_to_places(sample: 
         await at_trial(user)
         await user.press("question_mark")
         assert isinstance(user.app.screen, Help)
-        await user.sees("Step the value up", "What if", "→ + =")
+        await user.sees("Increase the value", "What if", "→ + =")
         await user.press("escape", "tab", "1")
         await user.until(lambda: user.place.place == "loops", "Loops in front")
         await user.go("patterns")
