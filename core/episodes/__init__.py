@@ -9,5 +9,5 @@ What readers call: `history` (one task, one attempt), `replay` and `diffs` (step
 `searching`, `matching` and `search_words`, `names` (which task is meant), `condition` (whether anybody works at it).
 
 What it amounts to: `log_summary` and `commands` (one log), `linking` (which loop a task records), `similar` (past tasks
-like one), `improvement` (retries against first attempts), `success_metrics`.
+like one), `measure_improvement` (retries against first attempts), `success_metrics`.
 """

@@ -88,12 +88,12 @@ def _last_lines(path: Path, size: int) -> list[bytes]:
         os.close(handle)
 
 
-def mend(place: AttemptFolder) -> None:
+def repair_log(place: AttemptFolder) -> None:
     """Take back the actions of a call that was killed before it had written all of them."""
     AppendLog(place.actions).undo_incomplete_batch()
 
 
-def check_metrics(folder: TaskFolder, place: AttemptFolder, qualities: Mapping[int, float]) -> None:
+def check_log_metrics(folder: TaskFolder, place: AttemptFolder, qualities: Mapping[int, float]) -> None:
     """Find out before anything is appended whether it can be counted.
 
     Raises:

@@ -26,19 +26,21 @@ NOT_STARTED: Final = "not started"
 """A task that is to be worked at and has no attempt yet, whatever its file says."""
 
 
-def state_word(task: Task, attempts: Sequence[Attempt]) -> str:
+def describe_state(task: Task, attempts: Sequence[Attempt]) -> str:
     """The state of a task for people: its status, or "not started"."""
     return NOT_STARTED if task.status is TaskStatus.RUNNING and not attempts else task.status.value
 
 
-class Condition(NamedTuple):
+class AttemptCondition(NamedTuple):
     """The state of an attempt, and the reason in words of our own, on one line."""
 
     state: AttemptState
     reason: str
 
 
-def condition_of(attempt: Attempt, task: Task | None, latest: int, now: datetime, settings: WatchSettings) -> Condition:
+def assess_attempt(
+    attempt: Attempt, task: Task | None, latest: int, now: datetime, settings: WatchSettings
+) -> AttemptCondition:
     """The state of one attempt.
 
     What proves that nobody comes back to it is asked first: the end of the task, or a later attempt. A pause
@@ -53,26 +55,28 @@ def condition_of(attempt: Attempt, task: Task | None, latest: int, now: datetime
     """
     if not attempt.is_open:
         known = attempt.outcome is not Outcome.UNKNOWN
-        return Condition(AttemptState.ENDED, str(attempt.outcome) if known else "it has an end, but no outcome")
+        return AttemptCondition(AttemptState.ENDED, str(attempt.outcome) if known else "it has an end, but no outcome")
     status = task.status if task is not None else TaskStatus.UNKNOWN
     if status.ended:
-        return Condition(AttemptState.LEFT, f"the task is {status}, and nobody said how this attempt came out")
+        return AttemptCondition(AttemptState.LEFT, f"the task is {status}, and nobody said how this attempt came out")
     if latest > attempt.number:
-        return Condition(AttemptState.LEFT, f"attempt {latest} came after it, and nobody said how this one came out")
+        return AttemptCondition(
+            AttemptState.LEFT, f"attempt {latest} came after it, and nobody said how this one came out"
+        )
     if status is TaskStatus.PAUSED:
-        return Condition(AttemptState.PAUSED, "the task is paused")
+        return AttemptCondition(AttemptState.PAUSED, "the task is paused")
     return _by_signs(_last_sign(attempt, task), status, now, settings)
 
 
-def conditions(
+def assess_attempts(
     tasks: Mapping[str, Task], attempts: Mapping[str, Attempt], now: datetime, settings: WatchSettings
-) -> dict[str, Condition]:
-    """The state of every attempt, by its id; see `condition_of`."""
+) -> dict[str, AttemptCondition]:
+    """The state of every attempt, by its id; see `assess_attempt`."""
     latest: dict[str, int] = {}
     for attempt in attempts.values():
         latest[attempt.task_id] = max(latest.get(attempt.task_id, 0), attempt.number)
     return {
-        id: condition_of(attempt, tasks.get(attempt.task_id), latest[attempt.task_id], now, settings)
+        id: assess_attempt(attempt, tasks.get(attempt.task_id), latest[attempt.task_id], now, settings)
         for id, attempt in attempts.items()
     }
 
@@ -83,16 +87,16 @@ def _last_sign(attempt: Attempt, task: Task | None) -> datetime | None:
     return max(filter(None, told), default=None)
 
 
-def _by_signs(sign: datetime | None, status: TaskStatus, now: datetime, settings: WatchSettings) -> Condition:
+def _by_signs(sign: datetime | None, status: TaskStatus, now: datetime, settings: WatchSettings) -> AttemptCondition:
     if sign is None:
         # Without any time only the word of the task is left to go by.
         if status is TaskStatus.RUNNING:
-            return Condition(AttemptState.RUNNING, "the task says so; no time tells of a sign of life")
-        return Condition(AttemptState.LEFT, "nothing tells that somebody works at it")
+            return AttemptCondition(AttemptState.RUNNING, "the task says so; no time tells of a sign of life")
+        return AttemptCondition(AttemptState.LEFT, "nothing tells that somebody works at it")
     silent = max(now - sign, timedelta())
     if silent > timedelta(minutes=settings.stale_after_minutes):
-        return Condition(AttemptState.LEFT, f"no sign of life for {_rough(silent)}")
-    return Condition(AttemptState.RUNNING, f"last sign of life {_rough(silent)} ago")
+        return AttemptCondition(AttemptState.LEFT, f"no sign of life for {_rough(silent)}")
+    return AttemptCondition(AttemptState.RUNNING, f"last sign of life {_rough(silent)} ago")
 
 
 def _rough(span: timedelta) -> str:

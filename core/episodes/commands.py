@@ -27,7 +27,7 @@ _EVERYTHING: Final = frozenset((".", "./..."))
 """What a check is given to look at all there is, as it does without being given anything."""
 
 
-class Command(NamedTuple):
+class ActionCommand(NamedTuple):
     """What an action ran: alike where two actions ran the same.
 
     Attributes:
@@ -40,22 +40,22 @@ class Command(NamedTuple):
     check: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
 
-    def covers(self, earlier: Command) -> bool:
+    def covers(self, earlier: ActionCommand) -> bool:
         """Whether it looks at all that an earlier one did: it is the same, or the same check of as much or more."""
         if self.whole == earlier.whole:
             return True
         return bool(self.check) and self.check == earlier.check and all(_within(w, earlier.words) for w in self.words)
 
 
-def command_of(action: Action) -> Command:
+def parse_command(action: Action) -> ActionCommand:
     """What an action ran."""
     text = action.command
     if not text:
-        return Command((action.tool or action.type, *(f"{name}={value}" for name, value in action.params)))
-    return Command((" ".join(text.split()),), *_check_in(text[:_MAX_TEXT]))
+        return ActionCommand((action.tool or action.type, *(f"{name}={value}" for name, value in action.params)))
+    return ActionCommand((" ".join(text.split()),), *_check_in(text[:_MAX_TEXT]))
 
 
-def looks_only(text: str) -> bool:
+def is_read_only(text: str) -> bool:
     """Whether a shell command, as far as its programs are known, only looks at something."""
     parts = re.split(r"&&|\|\||[;|\n]", text[:_MAX_TEXT])
     told = [part.strip() for part in parts if part.strip() and not re.match(r"\s*cd(?:\s|$)", part)]

@@ -32,7 +32,7 @@ _WRITING: Final = frozenset({"write", "edit", "create"})
 """Types of actions and names of tools whose content becomes that of a file."""
 
 
-def diff_of(action: Action) -> tuple[str, ...]:
+def build_diff(action: Action) -> tuple[str, ...]:
     """The lines of the diff, each with its `+`, `-`, space or `@@`; none where the action tells of no change.
 
     What an action was to change is told, whether it succeeded or not. The old text of a file that is written as a

@@ -11,7 +11,7 @@ from core.base.prompt_text import escape_inline, escape_line
 from core.base.text import plural, visible
 from core.episodes.history import AttemptDetail, WholeHistory
 from core.episodes.reflection_drafts import render_reflection
-from core.episodes.replay import Step, steps
+from core.episodes.replay import ReplayStep, steps
 from core.records.episodes import Action, Attempt, Milestone
 from core.records.reflections import Reflection
 from core.records.times import day_of
@@ -185,7 +185,7 @@ def _actions(detail: AttemptDetail) -> Iterator[str]:
     left_out = len(detail.actions) - MAX_LISTED
     if left_out > 0:
         yield f"*{plural(left_out, 'earlier action')} left out; the export of this attempt alone has them.*"
-    listed = map(Step, detail.actions[max(left_out, 0) :])
+    listed = map(ReplayStep, detail.actions[max(left_out, 0) :])
     yield "\n".join(f"- {_heading(step)}{_error(step.action)}" for step in listed)
 
 
@@ -193,7 +193,7 @@ def _error(action: Action) -> str:
     return f" ({_line(action.error, _SHORT)})" if action.has_failed and action.error.strip() else ""
 
 
-def _heading(step: Step) -> str:
+def _heading(step: ReplayStep) -> str:
     """Number, type, tool and what an action was about, and how it came out."""
     action = step.action
     tool = action.tool if action.tool.lower() != action.type.lower() else ""
@@ -201,7 +201,7 @@ def _heading(step: Step) -> str:
     return f"{action.number}. {what or 'action'}: {step.verdict.value}"
 
 
-def _step(step: Step) -> str:
+def _step(step: ReplayStep) -> str:
     action = step.action
     facts = (
         ("At", _time(action.at)),

@@ -169,7 +169,7 @@ class TaskFolder:
             yield
 
 
-def attempt_folder(folder: TaskFolder, number: int | None) -> AttemptFolder:
+def find_attempt_folder(folder: TaskFolder, number: int | None) -> AttemptFolder:
     """The folder of an attempt, or of the newest one.
 
     Raises:
@@ -199,7 +199,7 @@ def inside(project: ProjectPaths, path: Path) -> None:
 
 
 @contextmanager
-def index_locked(project: ProjectPaths) -> Iterator[None]:
+def lock_index(project: ProjectPaths) -> Iterator[None]:
     """Keep all others from giving out ids of tasks and from writing the index.
 
     Raises:
@@ -253,7 +253,7 @@ def publish(project: ProjectPaths, folder: Path, files: Mapping[str, bytes]) -> 
     return True
 
 
-def keep_file(project: ProjectPaths, path: Path, data: bytes, *, drafts: Path) -> None:
+def store_file(project: ProjectPaths, path: Path, data: bytes, *, drafts: Path) -> None:
     """Put a file under a name that is free; nothing happens if it holds `data` already.
 
     Args:

@@ -176,10 +176,10 @@ def query_history(
         )
         return timely and (not outcomes or attempt.outcome in outcomes)
 
-    return narrowed(read_history(paths, task_id), passes)
+    return filter_history(read_history(paths, task_id), passes)
 
 
-def narrowed(history: TaskHistory, passes: Callable[[Attempt], bool]) -> TaskHistory:
+def filter_history(history: TaskHistory, passes: Callable[[Attempt], bool]) -> TaskHistory:
     """A history with only some of its attempts, and the reflections and milestones that are of these."""
     kept = tuple(filter(passes, history.attempts))
     numbers = {one.number for one in kept}

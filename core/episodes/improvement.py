@@ -23,13 +23,13 @@ from core.learning.statistics import Difference, format_inconclusive, jeffreys_i
 from core.records.episodes import Attempt
 from core.records.reflections import Reflection
 
-REF_021_IMPROVEMENT: Final = 0.20
+TARGET_IMPROVEMENT: Final = 0.20
 """(1) success_metrics retry_improvement, (1) research_backing: "20% improvement". REF-021 gives differences of success
 rates, so these are percentage points; as a share of a rate it would mean nothing where no retry succeeds without."""
 _NOTHING: Final = Report()
 
 
-class Group(Struct, frozen=True, kw_only=True):
+class AttemptGroup(Struct, frozen=True, kw_only=True):
     """Attempts of one kind that came out, and the Jeffreys interval of their success rate; rates 0..1."""
 
     successes: int = 0
@@ -38,7 +38,7 @@ class Group(Struct, frozen=True, kw_only=True):
     high: float = 1.0
 
     @classmethod
-    def of(cls, successes: int, failures: int, level: float) -> Group:
+    def of(cls, successes: int, failures: int, level: float) -> AttemptGroup:
         """With the interval of probability `level`."""
         low, high = jeffreys_interval(successes, failures, level)
         return cls(successes=successes, failures=failures, low=low, high=high)
@@ -54,15 +54,15 @@ class Group(Struct, frozen=True, kw_only=True):
         return self.successes / self.attempts if self.attempts else None
 
 
-class Comparison(Difference, frozen=True, kw_only=True):
+class GroupComparison(Difference, frozen=True, kw_only=True):
     """Success rates of two groups against each other.
 
     The difference is -1..1, above 0 is an improvement. Its interval is Newcombe's, made of the Jeffreys intervals of
     both rates.
     """
 
-    having: Group
-    lacking: Group
+    having: AttemptGroup
+    lacking: AttemptGroup
 
     @property
     def relative(self) -> float | None:
@@ -73,7 +73,7 @@ class Comparison(Difference, frozen=True, kw_only=True):
     def verdict(self) -> str:
         """`+25 percentage points`, or what it would take to tell."""
         if self.tells and self.difference is not None:
-            return f"{points(self.difference)} percentage points"
+            return f"{format_points(self.difference)} percentage points"
         return format_inconclusive(self.needed, "attempt")
 
     def reaches(self, target: float) -> bool | None:
@@ -93,16 +93,16 @@ class Improvement(Struct, frozen=True, kw_only=True):
             neither as a success nor as a failure.
     """
 
-    first: Group
-    reflected: Group
-    unreflected: Group
-    against_first: Comparison
-    against_unreflected: Comparison
+    first: AttemptGroup
+    reflected: AttemptGroup
+    unreflected: AttemptGroup
+    against_first: GroupComparison
+    against_unreflected: GroupComparison
     open: tuple[str, ...] = ()
     unclear: tuple[str, ...] = ()
 
 
-def improvement(
+def measure_improvement(
     attempts: Iterable[Attempt],
     reflections: Iterable[Reflection],
     reports: Mapping[str, Report],
@@ -129,7 +129,7 @@ def improvement(
             continue
         kind = "reflected" if _is_reflected(attempt, written.get(attempt.task_id, ())) else "unreflected"
         counts["first" if attempt.number == first[attempt.task_id] else kind][not success] += 1
-    groups = {kind: Group.of(good, bad, settings.interval_level) for kind, (good, bad) in counts.items()}
+    groups = {kind: AttemptGroup.of(good, bad, settings.interval_level) for kind, (good, bad) in counts.items()}
     return Improvement(
         **groups,
         against_first=compare(groups["reflected"], groups["first"], settings),
@@ -139,9 +139,9 @@ def improvement(
     )
 
 
-def compare(having: Group, lacking: Group, settings: Settings) -> Comparison:
-    """See `Comparison`."""
-    told = Comparison(having=having, lacking=lacking)
+def compare(having: AttemptGroup, lacking: AttemptGroup, settings: Settings) -> GroupComparison:
+    """See `GroupComparison`."""
+    told = GroupComparison(having=having, lacking=lacking)
     fewest, least = min(having.attempts, lacking.attempts), settings.extraction.min_usage_count_for_evaluation
     if having.rate is None or lacking.rate is None:
         return replace(told, needed=max(least, 1))
@@ -158,7 +158,7 @@ def compare(having: Group, lacking: Group, settings: Settings) -> Comparison:
     return replace(told, needed=max(enough - fewest, 1))
 
 
-def points(difference: float) -> str:
+def format_points(difference: float) -> str:
     """A difference of rates in whole percentage points, half away from 0: `+25`, `0`."""
     whole = math.floor(abs(difference) * 100 + 0.5)
     return f"{math.copysign(whole, difference):+.0f}" if whole else "0"
@@ -184,7 +184,7 @@ def _is_reflected(attempt: Attempt, written: Iterable[Reflection]) -> bool:
     return False
 
 
-def _variance(group: Group) -> float:
+def _variance(group: AttemptGroup) -> float:
     """Of one attempt; from a rate drawn a little to the middle, since no failure so far is no proof of none ever."""
     rate = (group.successes + 0.5) / (group.attempts + 1)
     return rate * (1 - rate)

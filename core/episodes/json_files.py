@@ -30,7 +30,7 @@ _LAST_BYTES: Final = MAX_BYTES
 _MEND: Final = "Mend it, or move it away"
 
 
-def encoded(value: Mapping[str, Any]) -> bytes:
+def encode_object(value: Mapping[str, Any]) -> bytes:
     """A new document."""
     return (json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n").encode()
 
@@ -141,9 +141,9 @@ def edit_object(path: Path, edit: Edit, initial: Mapping[str, Any]) -> None:
     """
 
     def change(present: bytes | None) -> bytes:
-        document = _document(encoded(initial) if present is None else present)
+        document = _document(encode_object(initial) if present is None else present)
         edit(document)
-        changed = document.encode() if present is not None else encoded(document.value)
+        changed = document.encode() if present is not None else encode_object(document.value)
         if len(changed) > MAX_BYTES and changed != present:
             many = f"would have {len(changed):,} bytes, of which at most {MAX_BYTES:,} are read"
             raise Conflict(f"{path} {many}; it was left as it is. Make it shorter, or move it away")

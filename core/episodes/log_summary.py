@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from core.base.record_text import one_line
-from core.episodes.commands import Command, command_of, looks_only
+from core.episodes.commands import ActionCommand, is_read_only, parse_command
 from core.records.episodes import Action
 from core.records.loops import Outcome
 
@@ -55,7 +55,7 @@ COMMAND: Final = "command"
 TOOL: Final = "tool"
 
 
-class Failing(Struct, kw_only=True):
+class LoggedFailure(Struct, kw_only=True):
     """One thing that went wrong, however often.
 
     Attributes:
@@ -103,7 +103,7 @@ class LogSummary(Struct, kw_only=True):
     errors: int = 0
     iterations: int = 0
     files: tuple[str, ...] = ()
-    failures: tuple[Failing, ...] = ()
+    failures: tuple[LoggedFailure, ...] = ()
     check: bool | None = None
     ended_wrong: bool = False
     last_at: datetime | None = None
@@ -120,7 +120,7 @@ class LogSummary(Struct, kw_only=True):
         return Outcome.FAILURE if self.ended_wrong else Outcome.UNKNOWN
 
 
-def summarise_log(actions: Iterable[Action]) -> LogSummary:
+def summarize_log(actions: Iterable[Action]) -> LogSummary:
     """What the actions of one attempt, in the order of the log, amount to."""
     tally = _Tally()
     for action in actions:
@@ -133,9 +133,9 @@ class _Unsolved:
 
     def __init__(self) -> None:
         self._alike: dict[tuple[str, ...], _Runs] = {}
-        self._last_run: dict[int, Command] = {}
+        self._last_run: dict[int, ActionCommand] = {}
 
-    def add(self, command: Command, failing: Failing) -> None:
+    def add(self, command: ActionCommand, failing: LoggedFailure) -> None:
         """It failed, perhaps once more."""
         self._remove(failing)
         alike = self._alike.setdefault(_kind(command), {})
@@ -143,7 +143,7 @@ class _Unsolved:
         failed[id(failing)] = failing
         self._last_run[id(failing)] = command
 
-    def solve(self, command: Command) -> list[Failing]:
+    def solve(self, command: ActionCommand) -> list[LoggedFailure]:
         """What a run that came out well proves to be solved; it is taken out."""
         alike = self._alike.get(_kind(command), {})
         solved = [failing for earlier in _covered(command, alike) for failing in alike[earlier].values()]
@@ -151,14 +151,14 @@ class _Unsolved:
             self._remove(failing)
         return solved
 
-    def replaced(self, failing: Failing) -> bool:
+    def replaced(self, failing: LoggedFailure) -> bool:
         """Whether a later run of as much or more failed, too, but with another error."""
         command = self._last_run[id(failing)]
         alike = self._alike[_kind(command)]
         runs = (run for run in (command, *islice(reversed(alike), MAX_MISSED)) if run.covers(command))
         return any(next(reversed(alike[run].values())).last > failing.last for run in runs)
 
-    def _remove(self, failing: Failing) -> None:
+    def _remove(self, failing: LoggedFailure) -> None:
         command = self._last_run.pop(id(failing), None)
         if command is None:
             return
@@ -170,16 +170,16 @@ class _Unsolved:
             del self._alike[_kind(command)]
 
 
-_Runs = dict[Command, dict[int, Failing]]
+_Runs = dict[ActionCommand, dict[int, LoggedFailure]]
 """Commands, each with what failed when it ran last."""
 
 
-def _kind(command: Command) -> tuple[str, ...]:
+def _kind(command: ActionCommand) -> tuple[str, ...]:
     """What only commands have in common of which one may cover another."""
     return command.check or command.whole
 
 
-def _covered(command: Command, alike: _Runs) -> list[Command]:
+def _covered(command: ActionCommand, alike: _Runs) -> list[ActionCommand]:
     """Those of the commands that looked at no more than this one."""
     if not command.words:
         return list(alike)
@@ -200,7 +200,7 @@ class _Tally:
         self._done = LogSummary()
         self._files: dict[str, None] = {}
         self._last_edit: dict[str, int] = {}
-        self._failures: dict[tuple[str, str], Failing] = {}
+        self._failures: dict[tuple[str, str], LoggedFailure] = {}
         self._unsolved = _Unsolved()
         self._ran: deque[tuple[int, str]] = deque(maxlen=MAX_RAN)
 
@@ -219,7 +219,7 @@ class _Tally:
             self._judge(action)
 
     def _judge(self, action: Action) -> None:
-        command = command_of(action)
+        command = parse_command(action)
         self._done.ended_wrong = action.has_failed
         if command.check:
             self._done.check = not action.has_failed
@@ -229,10 +229,10 @@ class _Tally:
         for failing in self._unsolved.solve(command):
             failing.solved, failing.changed = True, self._changed_since(failing.last)
             failing.ran = tuple(dict.fromkeys(what for number, what in self._ran if number > failing.last))
-        if action.command and not command.check and not looks_only(action.command):
+        if action.command and not command.check and not is_read_only(action.command):
             self._ran.append((self._done.actions, _what_of(action)))
 
-    def _fail(self, action: Action, command: Command) -> None:
+    def _fail(self, action: Action, command: ActionCommand) -> None:
         done = self._done
         done.errors += 1
         what, message = _what_of(action), _message_of(action)
@@ -240,7 +240,7 @@ class _Tally:
         if key not in self._failures and len(self._failures) == MAX_FAILURES:
             return
         of = CHECK if command.check else COMMAND if action.command else TOOL
-        failing = self._failures.setdefault(key, Failing(what=what, message=message, of=of))
+        failing = self._failures.setdefault(key, LoggedFailure(what=what, message=message, of=of))
         # What came back after it was solved has other causes: nothing was tried against it in vain yet.
         new = self._changed_since(failing.last, MAX_TRIED) if failing.times and not failing.solved else ()
         tried = () if failing.solved else failing.tried

@@ -20,7 +20,7 @@ BY_ID: Final = "an id of the loop as its own"
 BY_DESCRIPTION: Final = "the same description, as no other loop has"
 
 
-class Link(NamedTuple):
+class LoopLink(NamedTuple):
     """A task, the loop that it records, and how that was found: one of the `BY_` constants."""
 
     task_id: str
@@ -68,27 +68,29 @@ class LoopNames:
     def _texts(self) -> Mapping[str, str]:
         return _of_one((_compared(loop.task), loop.id) for loop in self._loops)
 
-    def link(self, task: Task | MemoryTask) -> Link | None:
+    def link(self, task: Task | MemoryTask) -> LoopLink | None:
         """The loop that a task records; None if that is not known, or if two loops could be meant."""
         named = self._ids.get(task.loop_id) if isinstance(task, Task) else None
         if named is not None:
-            return Link(task.id, named, BY_METADATA)
+            return LoopLink(task.id, named, BY_METADATA)
         tagged = {self._ids[tag] for tag in task.tags if tag in self._ids}
         if len(tagged) == 1:
-            return Link(task.id, tagged.pop(), BY_TAG)
+            return LoopLink(task.id, tagged.pop(), BY_TAG)
         if task.id in self._ids:
-            return Link(task.id, self._ids[task.id], BY_ID)
+            return LoopLink(task.id, self._ids[task.id], BY_ID)
         same = self._texts.get(_compared(task.description))
-        return None if same is None else Link(task.id, same, BY_DESCRIPTION)
+        return None if same is None else LoopLink(task.id, same, BY_DESCRIPTION)
 
 
-def link_tasks(tasks: Mapping[str, Task], loops: Mapping[str, Loop]) -> dict[str, Link]:
+def link_tasks(tasks: Mapping[str, Task], loops: Mapping[str, Loop]) -> dict[str, LoopLink]:
     """The links of all tasks that have one, by the id of the task."""
     names = LoopNames(loops.values())
     return {id: link for id, task in tasks.items() if (link := names.link(task)) is not None}
 
 
-def coverage(tasks: Mapping[str, Task], memory_tasks: Mapping[str, MemoryTask], loops: Mapping[str, Loop]) -> Coverage:
+def measure_coverage(
+    tasks: Mapping[str, Task], memory_tasks: Mapping[str, MemoryTask], loops: Mapping[str, Loop]
+) -> Coverage:
     """Which of the loops have a record; each kind in the order of `loops`."""
     names = LoopNames(loops.values())
     tracked = {link.loop_id for task in tasks.values() if (link := names.link(task)) is not None}

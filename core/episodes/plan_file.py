@@ -20,14 +20,14 @@ MAX_ITEMS: Final = 10
 """Entries of one list of one attempt."""
 
 
-class Lesson(NamedTuple):
+class AttemptLessons(NamedTuple):
     """An earlier attempt and the reflections on it, drafts only where there is nothing else."""
 
     attempt: Attempt
     reflections: tuple[Reflection, ...]
 
 
-def plan_text(
+def render_plan(
     number: int,
     *,
     description: str,
@@ -35,7 +35,7 @@ def plan_text(
     approach: str = "",
     steps: Sequence[str] = (),
     estimated_iterations: int | None = None,
-    lessons: Sequence[Lesson] = (),
+    lessons: Sequence[AttemptLessons] = (),
     similar: Sequence[tuple[str, str]] = (),
     orders: bool = True,
 ) -> str:
@@ -60,7 +60,9 @@ def plan_text(
     return "\n\n".join([*parts, *_learnt("\n\n".join(parts), lessons, similar, orders)]) + "\n"
 
 
-def _learnt(before: str, lessons: Sequence[Lesson], similar: Sequence[tuple[str, str]], orders: bool) -> Iterator[str]:
+def _learnt(
+    before: str, lessons: Sequence[AttemptLessons], similar: Sequence[tuple[str, str]], orders: bool
+) -> Iterator[str]:
     """What was written at other times, without what it only says together, or with the plan `before` it."""
     parts = []
     if lessons:
@@ -95,7 +97,7 @@ def _heading(attempt: Attempt) -> str:
     return f"### Attempt {attempt.number} ({came_out})\n"
 
 
-def _facts(lesson: Lesson, orders: bool) -> Iterator[str]:
+def _facts(lesson: AttemptLessons, orders: bool) -> Iterator[str]:
     """How an attempt came out as it did, and what it tried, unless a draft says it."""
     if lesson.attempt.reason:
         yield f"- Reason: {_told(lesson.attempt.reason, orders, happened=True)}"
@@ -103,7 +105,7 @@ def _facts(lesson: Lesson, orders: bool) -> Iterator[str]:
         yield f"- Approach: {approach}"
 
 
-def _taught(lesson: Lesson, before: set[str], orders: bool) -> Iterator[str]:
+def _taught(lesson: AttemptLessons, before: set[str], orders: bool) -> Iterator[str]:
     """What it teaches, except what a newer one has taught `before`."""
     for entry in _teachings(lesson, orders):
         if entry not in before:
@@ -111,7 +113,7 @@ def _taught(lesson: Lesson, before: set[str], orders: bool) -> Iterator[str]:
             yield entry
 
 
-def _teachings(lesson: Lesson, orders: bool) -> Iterator[str]:
+def _teachings(lesson: AttemptLessons, orders: bool) -> Iterator[str]:
     """What it teaches; nothing twice, as drafts list again what the attempt tells of itself."""
     attempt, drafted = lesson.attempt, _drafted(lesson, orders)
 
@@ -129,7 +131,7 @@ def _teachings(lesson: Lesson, orders: bool) -> Iterator[str]:
     yield from own("Suggested", [text for text in attempt.suggestions if text not in known])
 
 
-def _drafted(lesson: Lesson, orders: bool) -> list[str]:
+def _drafted(lesson: AttemptLessons, orders: bool) -> list[str]:
     return [_told(reflection.text, orders) for reflection in lesson.reflections if reflection.draft]
 
 

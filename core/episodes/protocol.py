@@ -18,20 +18,28 @@ from core.base.errors import BadInput, Conflict, Refused, UnknownRecord, Unwrita
 from core.base.validation import check_choice, check_count, check_flag, check_text
 from core.config.paths import ProjectPaths, safe_component
 from core.episodes import validation
-from core.episodes.action_log import append, check_metrics, count, mend, update_metrics
-from core.episodes.folders import AttemptFolder, TaskFolder, attempt_folder, keep_file
+from core.episodes.action_log import append, check_log_metrics, count, repair_log, update_metrics
+from core.episodes.folders import AttemptFolder, TaskFolder, find_attempt_folder, store_file
 from core.episodes.json_files import check_editable, edit_object, put, read_object
-from core.episodes.lifecycle.completion import came_out, check_end, end, end_again
-from core.episodes.lifecycle.creation import make_task
+from core.episodes.lifecycle.completion import check_task_end, determine_outcome, end, repeat_end
+from core.episodes.lifecycle.creation import create_task
 from core.episodes.lifecycle.propagation import (
     LISTS,
     MILESTONES,
     TASK_STATUS,
     check_milestones,
     propagate_all,
-    tell_milestones,
+    record_milestones,
 )
-from core.episodes.lifecycle.start import Intent, StartedAttempt, begin, index, make_attempt, take_up, to_take_up
+from core.episodes.lifecycle.start import (
+    AttemptIntent,
+    StartedAttempt,
+    begin,
+    create_attempt,
+    find_resumable,
+    index,
+    resume_attempt,
+)
 from core.episodes.log_summary import LogSummary
 from core.episodes.reflection_drafts import TRIGGERS, TYPE_OF, TYPES, attempt_trigger, parts_of_draft, reflection_line
 from core.episodes.strict_reader import ROOM, StrictReader
@@ -50,7 +58,7 @@ _MOST_REFLECTED: Final = MAX_BYTES // 4 * 3
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
+class LogResult:
     """What `log_actions` has written down.
 
     Attributes:
@@ -143,8 +151,8 @@ class Episodes:
         }
         metadata |= {"agent": agent} if agent else {}
         metadata |= {"loop_id": validation.text(loop_id, "loop_id", validation.MAX_ID)} if loop_id else {}
-        validation.said(metadata, "criteria, tags and related tasks")
-        made = make_task(self._project, metadata, None if task_id is None else validation.task_id(task_id, "task_id"))
+        validation.check_total_size(metadata, "criteria, tags and related tasks")
+        made = create_task(self._project, metadata, None if task_id is None else validation.task_id(task_id, "task_id"))
         folder = TaskFolder.of(self._project, made)
         try:
             index(folder, TaskStatus.RUNNING)
@@ -194,7 +202,7 @@ class Episodes:
             check_count(estimated_iterations, "estimated_iterations", validation.MAX_ITERATION)
         if abandon and resume:
             raise BadInput("an attempt that was left open is either resumed or abandoned")
-        intent = Intent(
+        intent = AttemptIntent(
             agent=validation.text(agent or self._by, "agent", validation.MAX_ID),
             approach=validation.text(approach, "approach"),
             steps=validation.texts(steps, "steps"),
@@ -202,7 +210,7 @@ class Episodes:
             similar=validation.similar(similar),
             orders=orders,
         )
-        validation.said([intent.approach, intent.steps], "approach and steps")
+        validation.check_total_size([intent.approach, intent.steps], "approach and steps")
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
             now, reader = self._clock(), StrictReader(folder)
@@ -211,12 +219,12 @@ class Episodes:
             if status.ended and not reopen:
                 raise Refused(f"{task_id} is {status.value}; to try again, reopen it (--reopen)")
             propagate_all(folder, seen_at=now)
-            open_one = to_take_up(folder, abandon=abandon, resume=resume, now=now)
-            started = take_up(folder, open_one) if open_one is not None else make_attempt(folder, intent, now)
+            open_one = find_resumable(folder, abandon=abandon, resume=resume, now=now)
+            started = resume_attempt(folder, open_one) if open_one is not None else create_attempt(folder, intent, now)
             begin(folder, started.number, now=now)
             return started
 
-    def log_action(self, task_id: str, action: Mapping[str, Any], *, attempt: int | None = None) -> Logged:
+    def log_action(self, task_id: str, action: Mapping[str, Any], *, attempt: int | None = None) -> LogResult:
         """(1) `log_action`: append one action to the log of an attempt; see `log_actions`."""
         return self.log_actions(task_id, [action], attempt=attempt)
 
@@ -230,7 +238,7 @@ class Episodes:
         quality: float | None = None,
         results: Mapping[str, bytes] | None = None,
         milestones: Sequence[Mapping[str, Any]] = (),
-    ) -> Logged:
+    ) -> LogResult:
         """Append actions to the log of an attempt, all or none, and count them.
 
         Actions that are the last of the log already are not written twice, if one of them tells its own time.
@@ -258,12 +266,12 @@ class Episodes:
             now = self._clock()
             reached = validation.milestones(milestones, now)
             if not actions and quality is None and not files and not reached:
-                return Logged(place.number, count(counted, "actions_performed"), 0)
+                return LogResult(place.number, count(counted, "actions_performed"), 0)
             latest = iteration or min(max(count(counted, "iterations"), 1), validation.MAX_ITERATION)
             records, worth = validation.actions(actions, now, latest)
             told = zip([record["iteration"] for record in records] + [latest], [*worth, quality], strict=True)
             qualities = {at: value for at, value in told if value is not None}
-            check_metrics(folder, place, qualities)
+            check_log_metrics(folder, place, qualities)
             check_milestones(folder, place.number, reached)
             for name, data in files.items():
                 self._keep_result(place, latest, name, data)
@@ -273,15 +281,15 @@ class Episodes:
             update_metrics(folder, place, total, named, qualities)
             if reached:
                 started = record.get("started")
-                tell_milestones(folder, place.number, started if isinstance(started, str) else None, reached)
-        return Logged(place.number, total, added)
+                record_milestones(folder, place.number, started if isinstance(started, str) else None, reached)
+        return LogResult(place.number, total, added)
 
     def _keep_result(self, place: AttemptFolder, iteration: int, name: str, data: bytes) -> None:
-        keep_file(self._project, place.results(iteration) / safe_component(name), data, drafts=place.path)
+        store_file(self._project, place.results(iteration) / safe_component(name), data, drafts=place.path)
 
     def _open(self, folder: TaskFolder, number: int | None) -> AttemptFolder:
         """The attempt that an agent works at."""
-        place = attempt_folder(folder, number)
+        place = find_attempt_folder(folder, number)
         if not StrictReader(folder).attempt(place.number).is_open:
             how = f"start another one: ralphdeck task start {folder.id}"
             raise Refused(f"attempt {place.number} at {folder.id} has ended; {how}")
@@ -328,33 +336,33 @@ class Episodes:
                 for name, values in zip(LISTS, (worked, didnt_work, suggestions), strict=True)
             },
         }
-        validation.said(told, "reason, what worked, what did not and suggestions")
+        validation.check_total_size(told, "reason, what worked, what did not and suggestions")
         folder = TaskFolder.of(self._project, task_id)
         ahead = _read_ahead(folder, attempt)
         with self._locked(folder):
             now = self._clock()  # not before: what another writer began meanwhile would end before it began
             told[MILESTONES] = validation.milestones(milestones, now)
-            place = attempt_folder(folder, attempt)
+            place = find_attempt_folder(folder, attempt)
             reader = StrictReader(folder)
             reader.check(place)
-            mend(place)
+            repair_log(place)
             known = reader.attempt(place.number)
             goes_on = known.outcome is Outcome.UNKNOWN
             log = ahead.log if ahead is not None and ahead.is_still(place) else None
             if log is None and goes_on and outcome is None:
                 log = reader.log(place)
-            found = came_out(known, log, outcome)
+            found = determine_outcome(known, log, outcome)
             if task_done is not None:
-                check_end(folder, found, task_done, newest=place.number == max(folder.attempts()))
+                check_task_end(folder, found, task_done, newest=place.number == max(folder.attempts()))
                 told[TASK_STATUS] = (TaskStatus.COMPLETED if task_done else TaskStatus.FAILED).value
             if goes_on:
                 check_milestones(folder, place.number, told[MILESTONES])
-                check_editable(place.attempt, self._project.aiwg, room=validation.room_for(told) + ROOM)
+                check_editable(place.attempt, self._project.aiwg, room=validation.json_size(told) + ROOM)
                 if final_quality is None and known.quality:
                     told["final_quality"] = known.quality[-1].quality
                 done = end(folder, place, {"status": found.value, **told}, now=now, log=log)
             else:
-                done = end_again(folder, place, found, told.get(TASK_STATUS), now, log=log)
+                done = repeat_end(folder, place, found, told.get(TASK_STATUS), now, log=log)
             reflections = tuple(one for one in reader.reflections() if one.attempt == place.number)
             status = reader.task().status
             derived = goes_on and outcome is None
@@ -412,11 +420,11 @@ class Episodes:
         if not any(text.strip() for text in said.values()):
             raise BadInput("a reflection says what was observed, why it happened, or what to do differently")
         parts = {**said, "action_items": validation.texts(action_items, "action_items")}
-        validation.said(parts, "the parts of a reflection")
+        validation.check_total_size(parts, "the parts of a reflection")
         given = {name: part for name, part in parts.items() if part}
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
-            place = attempt_folder(folder, attempt)
+            place = find_attempt_folder(folder, attempt)
             reader = StrictReader(folder)
             trigger_of = attempt_trigger(reader.attempt(place.number).outcome)
             kind = reflection_type or TYPE_OF.get(trigger_of, TYPES[-1])
@@ -463,7 +471,7 @@ def _stamp(place: AttemptFolder) -> Stamp | None:
 def _read_ahead(folder: TaskFolder, attempt: int | None) -> _Ahead | None:
     """The log of an attempt as it is now, if there is one."""
     try:
-        place = attempt_folder(folder, attempt)
+        place = find_attempt_folder(folder, attempt)
     except (Refused, UnknownRecord):  # somebody may begin it while one waits for the lock
         return None
     stamp = _stamp(place)

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from core.base.record_text import one_line
 from core.base.text import plural
-from core.episodes.log_summary import CHECK, COMMAND, TOOL, Failing, LogSummary
+from core.episodes.log_summary import CHECK, COMMAND, TOOL, LoggedFailure, LogSummary
 from core.learning.outcomes import took
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
@@ -63,7 +63,7 @@ _RANKS: Final = (CHECK, COMMAND, TOOL)
 """What failed by how much it says about the work: a file that was looked for in vain says least."""
 
 
-class Told(NamedTuple):
+class AttemptWork(NamedTuple):
     """An attempt and what was done in it."""
 
     attempt: Attempt
@@ -133,7 +133,7 @@ def parts_of_draft(draft: Reflection) -> dict[str, Any]:
     }
 
 
-def draft_reflection(told: Told, at: datetime, earlier: Told | None = None) -> dict[str, Any]:
+def draft_reflection(told: AttemptWork, at: datetime, earlier: AttemptWork | None = None) -> dict[str, Any]:
     """The reflection on an attempt that ended, as far as its log and its outcome speak for themselves.
 
     Args:
@@ -162,7 +162,7 @@ def draft_completion(
     attempts: Sequence[Attempt],
     at: datetime,
     log: LogSummary | None = None,
-    failed: Told | None = None,
+    failed: AttemptWork | None = None,
     *,
     given_up: bool = False,
 ) -> dict[str, Any]:
@@ -174,7 +174,7 @@ def draft_completion(
         failed: The last attempt that did not reach the goal: before that one, or that one itself.
         given_up: The task ended without its goal. Nothing of (1) tells such an end from the other.
     """
-    last = Told(attempts[-1], log or LogSummary())
+    last = AttemptWork(attempts[-1], log or LogSummary())
     how = "given up after" if given_up else "completed by"
     learning = _in_vain(attempts, last) if given_up else _made_the_difference(last, failed) if failed else ()
     return reflection_line(
@@ -195,14 +195,14 @@ def _in_all(attempts: Sequence[Attempt]) -> str:
     return f"{_took(actions, errors, whose)}." if actions else "No action was logged."
 
 
-def _why_no_sooner(failed: Told | None) -> str:
+def _why_no_sooner(failed: AttemptWork | None) -> str:
     if failed is None:
         return "No attempt before it failed."
     reason = _sentence(failed.attempt.reason or failed.attempt.outcome.value)
     return f"Attempt {failed.attempt.number} did not reach the goal: {reason}"
 
 
-def _in_vain(attempts: Sequence[Attempt], last: Told) -> Iterator[str]:
+def _in_vain(attempts: Sequence[Attempt], last: AttemptWork) -> Iterator[str]:
     """What a task that was given up teaches those who try the like."""
     if plans := list(dict.fromkeys(_quote(one.plan) for one in attempts if one.plan)):
         yield f"Did not reach the goal: {_listed(plans)}."
@@ -210,7 +210,7 @@ def _in_vain(attempts: Sequence[Attempt], last: Told) -> Iterator[str]:
         yield f"What stood in the way last: {_in_full(failing)}."
 
 
-def _observation(told: Told) -> Iterator[str]:
+def _observation(told: AttemptWork) -> Iterator[str]:
     attempt, log = told
     reason = f": {_sentence(attempt.reason)}" if attempt.reason else "."
     yield f"Attempt {attempt.number} ended in {attempt.outcome.value}{reason}"
@@ -249,7 +249,7 @@ def _course(attempt: Attempt) -> str:
     return f"Quality went from {values[0]:.2f} to {values[-1]:.2f}{peak}."
 
 
-def _analysis(told: Told, earlier: Told | None) -> Iterator[str]:
+def _analysis(told: AttemptWork, earlier: AttemptWork | None) -> Iterator[str]:
     failures = _ranked(told.log)
     for number, failing in enumerate(failures[:_MOST_TOLD]):
         # The observation has told the message of the first one, and no other of the same command.
@@ -261,7 +261,7 @@ def _analysis(told: Told, earlier: Told | None) -> Iterator[str]:
         yield from _differences(told, earlier)
 
 
-def _what_became(failing: Failing) -> str:
+def _what_became(failing: LoggedFailure) -> str:
     """In words that follow its name; "" where there is nothing to tell."""
     if failing.solved:
         if what := _what_helped(failing):
@@ -277,14 +277,14 @@ def _what_became(failing: Failing) -> str:
     return ", and ".join(filter(None, (kept, left))) or "was not run again"
 
 
-def _what_helped(failing: Failing) -> str:
+def _what_helped(failing: LoggedFailure) -> str:
     """What came between a failure and its solution: what was changed, else what was run."""
     if failing.changed:
         return f"changes to {_listed(failing.changed)}"
     return _listed([f"`{command}`" for command in failing.ran])
 
 
-def _made_the_difference(told: Told, failed: Told) -> Iterator[str]:
+def _made_the_difference(told: AttemptWork, failed: AttemptWork) -> Iterator[str]:
     """What an attempt that reached the goal did otherwise than one that did not."""
     (attempt, log), number = told, failed.attempt.number
     if attempt.plan and attempt.plan != failed.attempt.plan:
@@ -297,7 +297,7 @@ def _made_the_difference(told: Told, failed: Told) -> Iterator[str]:
         yield f"Worked: {_listed(attempt.worked)}."
 
 
-def _differences(told: Told, earlier: Told) -> Iterator[str]:
+def _differences(told: AttemptWork, earlier: AttemptWork) -> Iterator[str]:
     number = earlier.attempt.number
     if told.attempt.plan and told.attempt.plan == earlier.attempt.plan:
         yield f"The plan was that of attempt {number}."
@@ -308,7 +308,7 @@ def _differences(told: Told, earlier: Told) -> Iterator[str]:
         yield f"Unlike attempt {number} it changed {_listed(new)}."
 
 
-def _learning(told: Told, earlier: Told | None) -> Iterator[str]:
+def _learning(told: AttemptWork, earlier: AttemptWork | None) -> Iterator[str]:
     attempt, log = told
     learned = False
     for sentence in _lessons(attempt, log, earlier):
@@ -318,7 +318,7 @@ def _learning(told: Told, earlier: Told | None) -> Iterator[str]:
         yield f"Next time: {_listed(attempt.suggestions)}."
 
 
-def _lessons(attempt: Attempt, log: LogSummary, earlier: Told | None) -> Iterator[str]:
+def _lessons(attempt: Attempt, log: LogSummary, earlier: AttemptWork | None) -> Iterator[str]:
     if attempt.outcome is Outcome.SUCCESS and attempt.plan:
         yield f"This approach succeeded: {_sentence(attempt.plan)}"
     if attempt.worked:
@@ -339,7 +339,7 @@ def _lessons(attempt: Attempt, log: LogSummary, earlier: Told | None) -> Iterato
             yield f"{came_back}: run it again before looking for a cause."
 
 
-def _in_spite_of(failing: Failing, earlier: Told | None) -> str:
+def _in_spite_of(failing: LoggedFailure, earlier: AttemptWork | None) -> str:
     """What did not solve a failure, and whether the attempt before had the same."""
     again = {(one.what, one.message) for one in earlier.log.failures} if earlier is not None else set()
     number = earlier.attempt.number if earlier is not None else 0
@@ -347,7 +347,7 @@ def _in_spite_of(failing: Failing, earlier: Told | None) -> str:
     return f"{before}, also after changes to {_listed(failing.tried)}" if failing.tried else before
 
 
-def _action_items(told: Told, earlier: Told | None) -> Iterator[str]:
+def _action_items(told: AttemptWork, earlier: AttemptWork | None) -> Iterator[str]:
     attempt, log = told
     yield from (one_line(suggestion) for suggestion in attempt.suggestions)
     succeeded = attempt.outcome is Outcome.SUCCESS
@@ -369,21 +369,21 @@ def _action_items(told: Told, earlier: Told | None) -> Iterator[str]:
         yield "Plan fewer or smaller steps, or allow more time"
 
 
-def _reached(told: Told) -> bool:
+def _reached(told: AttemptWork) -> bool:
     return told.attempt.outcome is Outcome.SUCCESS
 
 
-def _ranked(log: LogSummary) -> list[Failing]:
+def _ranked(log: LogSummary) -> list[LoggedFailure]:
     """What failed, checks before other commands, those before the slips of tools."""
     return sorted(log.failures, key=lambda failing: _RANKS.index(failing.of))
 
 
-def _open(log: LogSummary) -> list[Failing]:
+def _open(log: LogSummary) -> list[LoggedFailure]:
     """What was not solved; of two errors of one command the later one."""
     return [failing for failing in _ranked(log) if not (failing.solved or failing.replaced)]
 
 
-def _how_often(failing: Failing) -> str:
+def _how_often(failing: LoggedFailure) -> str:
     times = "once" if failing.runs == 1 else plural(failing.runs, "time")
     return times if failing.times == failing.runs else f"{times}, with different errors, among them"
 
@@ -393,11 +393,11 @@ def _took(actions: int, errors: int, what: str = "It") -> str:
     return f"{what} took {plural(actions, 'action')}, {of_which}"
 
 
-def _message(failing: Failing) -> str:
+def _message(failing: LoggedFailure) -> str:
     return one_line(failing.message, _MAX_MESSAGE).rstrip(".")
 
 
-def _in_full(failing: Failing) -> str:
+def _in_full(failing: LoggedFailure) -> str:
     return f'`{failing.what}` failed with "{_message(failing)}"'
 
 

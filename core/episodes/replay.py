@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final, overload
 
 from core.base.text import ELLIPSIS, plural
-from core.episodes.diffs import TOLD_BY_DIFF, diff_of
+from core.episodes.diffs import TOLD_BY_DIFF, build_diff
 from core.episodes.history import AttemptDetail
 from core.records.episodes import Action
 from core.sources.actions import Actions
@@ -35,7 +35,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReplayStep:
     """One action in its place; every text is untrusted.
 
     Attributes:
@@ -66,7 +66,7 @@ class Step:
     @property
     def real(self) -> str:
         """What it did bring: its error, else its output, in an excerpt."""
-        return excerpt(self.action.error.strip() or self.action.output)
+        return shorten_output(self.action.error.strip() or self.action.output)
 
     @property
     def output(self) -> str:
@@ -85,10 +85,10 @@ class Step:
     @property
     def diff(self) -> tuple[str, ...]:
         """What it changed, or was to change; see `core.episodes.diffs.diff_of`. Made anew each time."""
-        return diff_of(self.action)
+        return build_diff(self.action)
 
 
-def excerpt(text: str) -> str:
+def shorten_output(text: str) -> str:
     """A text of a few lines as it is; of a longer one its first and last lines: what went wrong is told in either."""
     text = text.strip()
     lines = text.splitlines()
@@ -102,7 +102,7 @@ def excerpt(text: str) -> str:
     return "\n".join(line if len(line) <= width else line[: width - 1] + ELLIPSIS for line in between)
 
 
-class Steps(Sequence[Step]):
+class ReplaySteps(Sequence[ReplayStep]):
     """The steps of one attempt, each made when it is looked at; a slice is a tuple."""
 
     def __init__(self, detail: AttemptDetail) -> None:
@@ -119,10 +119,10 @@ class Steps(Sequence[Step]):
         return len(self.actions)
 
     @overload
-    def __getitem__(self, place: int) -> Step: ...
+    def __getitem__(self, place: int) -> ReplayStep: ...
     @overload
-    def __getitem__(self, place: slice) -> tuple[Step, ...]: ...
-    def __getitem__(self, place: int | slice) -> Step | tuple[Step, ...]:
+    def __getitem__(self, place: slice) -> tuple[ReplayStep, ...]: ...
+    def __getitem__(self, place: int | slice) -> ReplayStep | tuple[ReplayStep, ...]:
         wanted = range(len(self))[place]
         if isinstance(wanted, int):
             return self._made(wanted, wanted + 1)[0]
@@ -132,11 +132,11 @@ class Steps(Sequence[Step]):
         made = self._made(first, max(wanted) + 1)
         return tuple(made[position - first] for position in wanted)
 
-    def __iter__(self) -> Iterator[Step]:
+    def __iter__(self) -> Iterator[ReplayStep]:
         for start in range(0, len(self), _PAGE):
             yield from self[start : start + _PAGE]
 
-    def _made(self, first: int, end: int) -> list[Step]:
+    def _made(self, first: int, end: int) -> list[ReplayStep]:
         row: list[Action | None] = [*self.actions[max(first - 1, 0) : end + 1]]
         if first == 0:
             row.insert(0, None)
@@ -145,10 +145,10 @@ class Steps(Sequence[Step]):
         threes = zip(row[:-2], row[1:-1], row[2:], strict=True)
         return [self._step(before, action, after) for before, action, after in threes if action is not None]
 
-    def _step(self, before: Action | None, action: Action, after: Action | None) -> Step:
+    def _step(self, before: Action | None, action: Action, after: Action | None) -> ReplayStep:
         elapsed = _seconds(self._start, action.at)
         pause = _seconds(action.at, after.at) if after is not None else None
-        return Step(
+        return ReplayStep(
             action=action,
             elapsed=None if elapsed is None else max(elapsed, 0.0),
             pause=None if pause is None or pause < 0 else pause,
@@ -164,19 +164,19 @@ class Steps(Sequence[Step]):
         return self._measured[self._iterations[known - 1]] if known else None
 
 
-def steps(detail: AttemptDetail) -> Steps:
+def steps(detail: AttemptDetail) -> ReplaySteps:
     """The actions of an attempt in their places."""
-    return Steps(detail)
+    return ReplaySteps(detail)
 
 
-def next_error(steps: Steps, position: int) -> int | None:
+def find_next_error(steps: ReplaySteps, position: int) -> int | None:
     """The position (from 0) of the next step after `position` that went wrong; None if there is none."""
     errors = steps.actions.errors
     found = bisect_right(errors, position)
     return errors[found] if found < len(errors) else None
 
 
-def pause_at(step: Step, speed: float) -> float:
+def pause_after(step: ReplayStep, speed: float) -> float:
     """Seconds to wait before the next step is shown, when time runs `speed` times as fast; at speed 0 none.
 
     A gap counts for `MAX_PAUSE` at most before it is divided, so that a faster replay is faster however long the gaps.

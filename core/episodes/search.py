@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from core.config.paths import ProjectPaths
-from core.episodes.search_matching import Hit, Matching, Place
+from core.episodes.search_matching import Hit, MemorySearcher, SearchPlace
 from core.episodes.search_words import SearchWords
 from core.records.episodes import TaskStatus
 from core.records.findings import Finding
@@ -16,7 +16,7 @@ from core.records.loops import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
+class SearchFilters:
     """What a hit must be, beside having the words; an empty filter lets everything through.
 
     Attributes:
@@ -28,7 +28,7 @@ class Filters:
         since, until: The time of the hit itself, both inclusive; what has no time is not found then.
     """
 
-    places: frozenset[Place] = frozenset(Place)
+    places: frozenset[SearchPlace] = frozenset(SearchPlace)
     task_id: str = ""
     attempt: int | None = None
     statuses: frozenset[TaskStatus] = frozenset()
@@ -39,7 +39,7 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """The hits, newest first and those without a time last.
 
     Attributes:
@@ -53,18 +53,20 @@ class Found:
     findings: tuple[Finding, ...]
 
 
-def search(paths: ProjectPaths, words: SearchWords, filters: Filters | None = None, limit: int | None = None) -> Found:
+def search(
+    paths: ProjectPaths, words: SearchWords, filters: SearchFilters | None = None, limit: int | None = None
+) -> SearchResult:
     """The records that have all words and pass the filters.
 
     A file is decoded only where its bytes do not rule out a match: reading 10,000 tasks takes one to two seconds.
     """
-    filters = filters or Filters()
-    matching = Matching(paths, words, filters.places, filters.statuses, filters.task_id)
+    filters = filters or SearchFilters()
+    matching = MemorySearcher(paths, words, filters.places, filters.statuses, filters.task_id)
     counted = _Counted(hit for hit in matching.hits() if _passes(hit, filters, matching))
     hits = sorted(counted, key=_order) if limit is None else heapq.nsmallest(limit, counted, key=_order)
     for _ in counted:  # what is left where nothing was wanted
         pass
-    return Found(tuple(hits), counted.total, tuple(matching.findings))
+    return SearchResult(tuple(hits), counted.total, tuple(matching.findings))
 
 
 class _Counted(Iterator[Hit]):
@@ -85,7 +87,7 @@ def _order(hit: Hit) -> tuple[float, str, int, int]:
     return newest, hit.task_id, hit.attempt or 0, hit.action or 0
 
 
-def _passes(hit: Hit, filters: Filters, matching: Matching) -> bool:
+def _passes(hit: Hit, filters: SearchFilters, matching: MemorySearcher) -> bool:
     if filters.task_id and (hit.task_id != filters.task_id or filters.attempt not in (None, hit.attempt)):
         return False
     if filters.since is not None and (hit.at is None or hit.at < filters.since):

@@ -57,7 +57,7 @@ _ENDED: Final = ("ended", "timestamp", "at")
 _KEPT_OWNERS: Final = 1024
 
 
-class Place(StrEnum):
+class SearchPlace(StrEnum):
     """What is looked through."""
 
     TASKS = "tasks"
@@ -79,7 +79,7 @@ class Hit:
         text: Everything that was searched, a line a field.
     """
 
-    place: Place
+    place: SearchPlace
     file: str
     pointer: str = ""
     task_id: str = ""
@@ -98,7 +98,7 @@ class Owner(NamedTuple):
     attempts: Mapping[int, Attempt]
 
 
-class Matching:
+class MemorySearcher:
     """One walk through the files of a project.
 
     Args:
@@ -111,7 +111,7 @@ class Matching:
         self,
         paths: ProjectPaths,
         words: SearchWords,
-        places: Iterable[Place],
+        places: Iterable[SearchPlace],
         statuses: frozenset[TaskStatus] = frozenset(),
         task_id: str = "",
     ) -> None:
@@ -121,7 +121,7 @@ class Matching:
         self._places: Final = frozenset(places)
         self._statuses: Final = statuses
         self._only: Final = task_id
-        self._logs: Final = bool(self._places & {Place.ACTIONS, Place.ERRORS})
+        self._logs: Final = bool(self._places & {SearchPlace.ACTIONS, SearchPlace.ERRORS})
         self._tasks: Final = paths.relative(paths.tasks)
         self._root: Final = paths.aiwg
         self.owner: Final = lru_cache(_KEPT_OWNERS)(self._owner)
@@ -134,7 +134,7 @@ class Matching:
             # One document tells the status: all others of a task that is not wanted stay closed.
             if not self._statuses or self._status(name) in self._statuses:
                 yield from self._task(name)
-        if Place.ERRORS in self._places:
+        if SearchPlace.ERRORS in self._places:
             yield from self._error_log()
             # A session often lies in several files; the copy that counts is found, once.
             sessions = join_sessions(session for file in self._debug_files() for session in self._sessions(file))
@@ -152,11 +152,11 @@ class Matching:
     def _task(self, task_id: str) -> Iterator[Hit]:
         folder = f"{self._tasks}/{task_id}"
         found = False
-        if Place.REFLECTIONS in self._places:
+        if SearchPlace.REFLECTIONS in self._places:
             for hit in self._reflections(f"{folder}/{REFLECTIONS}", task_id):
                 found = True
                 yield hit
-        in_tasks = Place.TASKS in self._places
+        in_tasks = SearchPlace.TASKS in self._places
         entries = entries_of(self._paths.project / folder / ATTEMPTS) if self._logs or in_tasks else ()
         numbers = select_attempt_folders(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
         for number, name in numbers.items() if self._logs else ():
@@ -193,7 +193,7 @@ class Matching:
             texts = (task.description, task.criteria, *task.tags, *task.related, task.agent, task.loop_id, task_id)
             if text := self._matched(texts):
                 at = task.updated_at or task.created_at
-                yield Hit(place=Place.TASKS, file=file, task_id=task_id, at=at, text=text)
+                yield Hit(place=SearchPlace.TASKS, file=file, task_id=task_id, at=at, text=text)
 
     def _attempt(self, inside: str, task_id: str, number: int) -> Iterator[Hit]:
         """An attempt as its own files tell it: one record, in whichever of them each word stands."""
@@ -220,7 +220,7 @@ class Matching:
         at = one.ended_at or one.started_at
         if at is None and (known := self.owner(one.task_id).attempts.get(one.number)):
             at = known.ended_at or known.started_at
-        return Hit(place=Place.TASKS, file=file, task_id=one.task_id, attempt=one.number, at=at, text=text)
+        return Hit(place=SearchPlace.TASKS, file=file, task_id=one.task_id, attempt=one.number, at=at, text=text)
 
     def _results(self, top: str, task_id: str, number: int) -> Iterator[Hit]:
         """What the iterations of an attempt brought, a file each: its name and what it says."""
@@ -235,7 +235,7 @@ class Matching:
                 known = self.owner(task_id).attempts.get(number)
                 own += (known.ended_at, known.started_at) if known else ()
                 yield Hit(
-                    place=Place.TASKS,
+                    place=SearchPlace.TASKS,
                     file=f"{top}/{name}",
                     task_id=task_id,
                     attempt=number,
@@ -260,7 +260,7 @@ class Matching:
         if text := self._matched(_texts_in(self._object(file, self._words.may_be_in))):
             task = self.owner(task_id).task
             at = task.updated_at or task.created_at
-            yield Hit(place=Place.TASKS, file=file, task_id=task_id, at=at, text=text)
+            yield Hit(place=SearchPlace.TASKS, file=file, task_id=task_id, at=at, text=text)
 
     def _object(self, file: str, wanted: Callable[[bytes], bool] | None = None) -> dict[str, Any]:
         """A JSON object; an empty one where there is none, or its bytes are not wanted."""
@@ -272,7 +272,7 @@ class Matching:
         for one in read_milestones(Fields(file, value, [])):
             if text := self._matched((one.event, one.details)):
                 yield Hit(
-                    place=Place.TASKS,
+                    place=SearchPlace.TASKS,
                     file=file,
                     pointer="/milestones",
                     task_id=task_id,
@@ -290,7 +290,7 @@ class Matching:
         for one in read_reflections(file, lines, raw.stamp.modified_at)[0]:
             if text := self._matched((one.learning, one.analysis, one.observation, *one.actions)):
                 yield Hit(
-                    place=Place.REFLECTIONS,
+                    place=SearchPlace.REFLECTIONS,
                     file=file,
                     pointer=one.pointer,
                     task_id=task_id,
@@ -325,12 +325,12 @@ class Matching:
                     text=text,
                 )
 
-    def _place_of(self, action: Mapping[str, Any]) -> Place | None:
+    def _place_of(self, action: Mapping[str, Any]) -> SearchPlace | None:
         """Where an action belongs; None if that is not looked through."""
         seen = ActionSummary(success=normalize.flag(action.get("success")), error=action.get("error"))
-        if seen.has_failed and Place.ERRORS in self._places:
-            return Place.ERRORS
-        return Place.ACTIONS if Place.ACTIONS in self._places else None
+        if seen.has_failed and SearchPlace.ERRORS in self._places:
+            return SearchPlace.ERRORS
+        return SearchPlace.ACTIONS if SearchPlace.ACTIONS in self._places else None
 
     def _error_log(self) -> Iterator[Hit]:
         """(2) Recording Errors: those of loops and attempts, as `ralphdeck errors` lists them."""
@@ -347,7 +347,7 @@ class Matching:
                     continue
                 task_id, attempt = self._named(event.loop_id)
                 yield Hit(
-                    place=Place.ERRORS,
+                    place=SearchPlace.ERRORS,
                     file=file,
                     pointer=f"line {number}",
                     task_id=task_id,
@@ -390,7 +390,7 @@ class Matching:
                 if text := self._matched((*source, *about, one.stack_trace, session.file_path)):
                     task_id, attempt = self._named(session.task_id) if session.task_id else ("", None)
                     yield Hit(
-                        place=Place.ERRORS,
+                        place=SearchPlace.ERRORS,
                         file=session.file,
                         pointer=session.pointer,
                         task_id=task_id,

@@ -19,18 +19,18 @@ from core.retrieval.embeddings import Embeddings, PastTask, Work
 from core.retrieval.vectors import SAME, UNRELATED
 from core.retrieval.words import content_words
 
-MEANING: Final = "meaning"
+SEMANTIC: Final = "meaning"
 WORDS: Final = "words"
 SIMILAR: Final = 0.35
 """Score from which on two tasks are called similar: of pairs that say the same in other words 13 of 15 have it by
 meaning and 5 by words, of 420 unrelated ones 1 and none."""
-MOST_TASKS: Final = 5
-MOST_LEARNINGS: Final = 5
+MAX_TASKS: Final = 5
+MAX_LEARNINGS: Final = 5
 """Learnings that are told of one task."""
 _OUTCOMES: Final = {TaskStatus.COMPLETED: Outcome.SUCCESS, TaskStatus.FAILED: Outcome.FAILURE}
 
 
-class Learned(NamedTuple):
+class TaskLearning(NamedTuple):
     """What was learned in one attempt, or in a task of the cross-task memory, which has none. Untrusted."""
 
     attempt: int | None
@@ -55,26 +55,26 @@ class SimilarTask:
     score: float
     matched_by: str
     outcome: Outcome
-    learnings: tuple[Learned, ...]
+    learnings: tuple[TaskLearning, ...]
 
 
-def past_tasks(snapshot: Snapshot) -> Mapping[str, PastTask]:
+def collect_past_tasks(snapshot: Snapshot) -> Mapping[str, PastTask]:
     """The tasks of both memories by id; the episodic one tells more where both know a task."""
     return {**snapshot.memory_tasks, **snapshot.tasks}
 
 
-def comparable(snapshot: Snapshot) -> Mapping[str, Work]:
+def embeddable_work(snapshot: Snapshot) -> Mapping[str, Work]:
     """All that gets a vector to be compared by meaning: the past tasks, and the loops that learned something."""
     learned = {reflection.loop_id for reflection in snapshot.reflections.values()}
     loops = {id: loop for id, loop in snapshot.loops.items() if id in learned}
-    return {**loops, **past_tasks(snapshot)}
+    return {**loops, **collect_past_tasks(snapshot)}
 
 
-def similar_tasks(
+def find_similar_tasks(
     asked: str | PastTask,
     snapshot: Snapshot,
     embeddings: Embeddings[Work] | None = None,
-    limit: int = MOST_TASKS,
+    limit: int = MAX_TASKS,
 ) -> tuple[SimilarTask, ...]:
     """The past tasks that are most like a task or a text, best first; never the task itself.
 
@@ -85,7 +85,7 @@ def similar_tasks(
         limit: At most so many.
     """
     text, own = (asked, "") if isinstance(asked, str) else (task_text(asked), asked.id)
-    tasks = {id: task for id, task in past_tasks(snapshot).items() if id != own}
+    tasks = {id: task for id, task in collect_past_tasks(snapshot).items() if id != own}
     found = _by_meaning(text, tasks, embeddings)
     found |= _by_words(text, {id: task for id, task in tasks.items() if id not in found})
     near = [(id, *hit) for id, hit in found.items() if hit[0] >= SIMILAR]
@@ -104,7 +104,7 @@ def _by_meaning(
     if close is None:
         return {}
     scores = np.clip((close.astype(np.float64) - UNRELATED) / (SAME - UNRELATED), 0.0, 1.0)
-    return {id: (score, MEANING) for id, score in zip(ids, scores.tolist(), strict=True) if not math.isnan(score)}
+    return {id: (score, SEMANTIC) for id, score in zip(ids, scores.tolist(), strict=True) if not math.isnan(score)}
 
 
 def _by_words(text: str, tasks: Mapping[str, PastTask]) -> dict[str, tuple[float, str]]:
@@ -126,16 +126,16 @@ def _outcome(task: PastTask) -> Outcome:
     return _OUTCOMES.get(task.status, Outcome.UNKNOWN) if isinstance(task, Task) else task.outcome
 
 
-def _learnings(snapshot: Snapshot, ids: Sequence[str]) -> dict[str, tuple[Learned, ...]]:
+def _learnings(snapshot: Snapshot, ids: Sequence[str]) -> dict[str, tuple[TaskLearning, ...]]:
     """Of each of these tasks, in the order of their use."""
     told: dict[str, list[Reflection]] = {id: [] for id in ids}
     for reflection in snapshot.reflections.values():
         if reflection.learning and reflection.teaches and not reflection.superseded and reflection.task_id in told:
             told[reflection.task_id].append(reflection)
-    return {id: tuple(_in_order(id, reflections, snapshot))[:MOST_LEARNINGS] for id, reflections in told.items()}
+    return {id: tuple(_in_order(id, reflections, snapshot))[:MAX_LEARNINGS] for id, reflections in told.items()}
 
 
-def _in_order(task_id: str, reflections: Sequence[Reflection], snapshot: Snapshot) -> Iterator[Learned]:
+def _in_order(task_id: str, reflections: Sequence[Reflection], snapshot: Snapshot) -> Iterator[TaskLearning]:
     def rank(reflection: Reflection) -> tuple[bool, int]:
         attempt = snapshot.attempts.get(f"{task_id}.{reflection.attempt}")
         outcome = attempt.outcome if attempt else reflection.outcome
@@ -146,6 +146,6 @@ def _in_order(task_id: str, reflections: Sequence[Reflection], snapshot: Snapsho
     for reflection in sorted(written or reflections, key=rank):
         if reflection.learning not in told:
             told.add(reflection.learning)
-            yield Learned(reflection.attempt, reflection.learning)
+            yield TaskLearning(reflection.attempt, reflection.learning)
     memory = snapshot.memory_tasks.get(task_id)
-    yield from (Learned(None, text) for text in (memory.learnings if memory else ()) if text not in told)
+    yield from (TaskLearning(None, text) for text in (memory.learnings if memory else ()) if text not in told)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from core.base.errors import Conflict
 from core.episodes.folders import AttemptFolder, TaskFolder
 from core.episodes.json_files import Shapes, check_editable, read_last_lines, read_object
-from core.episodes.log_summary import LogSummary, summarise_log
+from core.episodes.log_summary import LogSummary, summarize_log
 from core.records.episodes import Attempt, Task
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
@@ -96,7 +96,7 @@ class StrictReader:
 
     def log(self, place: AttemptFolder) -> LogSummary:
         """What the log of an attempt amounts to, every line of it."""
-        return summarise_log(Actions(self._folder.project, self._folder.relative(place.actions)))
+        return summarize_log(Actions(self._folder.project, self._folder.relative(place.actions)))
 
     def reflections(self) -> tuple[Reflection, ...]:
         """What was learned, in the order of the file; drafts only where nobody has said it better."""

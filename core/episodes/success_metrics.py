@@ -10,9 +10,9 @@ from typing import Final
 from msgspec import Struct
 
 from core.config.settings import Settings
-from core.episodes.attempt_state import AttemptState, conditions
-from core.episodes.improvement import REF_021_IMPROVEMENT, Improvement, improvement
-from core.episodes.loop_links import Coverage, coverage
+from core.episodes.attempt_state import AttemptState, assess_attempts
+from core.episodes.improvement import TARGET_IMPROVEMENT, Improvement, measure_improvement
+from core.episodes.loop_links import Coverage, measure_coverage
 from core.learning.finished_work import collect_reports
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
@@ -88,7 +88,7 @@ class SuccessMetrics(Struct, frozen=True, kw_only=True):
     def improves(self) -> bool | None:
         """(1) retry_improvement: whether retries with reflections succeed so much more often than those without;
         None where that cannot be told."""
-        return self.improvement.against_unreflected.reaches(REF_021_IMPROVEMENT)
+        return self.improvement.against_unreflected.reaches(TARGET_IMPROVEMENT)
 
 
 def success_metrics(
@@ -104,12 +104,12 @@ def success_metrics(
     """
     reflections = snapshot.reflections.values()
     attempts = {one.id: one for one in sorted(snapshot.attempts.values(), key=lambda one: (one.task_id, one.number))}
-    states = conditions(snapshot.tasks, attempts, now, settings.watch)
+    states = assess_attempts(snapshot.tasks, attempts, now, settings.watch)
     by_state = {state: tuple(id for id, told in states.items() if told.state is state) for state in AttemptState}
     return SuccessMetrics(
-        coverage=coverage(snapshot.tasks, snapshot.memory_tasks, snapshot.loops),
+        coverage=measure_coverage(snapshot.tasks, snapshot.memory_tasks, snapshot.loops),
         latency=latency(seconds),
-        improvement=improvement(attempts.values(), reflections, collect_reports(snapshot.events), settings),
+        improvement=measure_improvement(attempts.values(), reflections, collect_reports(snapshot.events), settings),
         audit=audit_trail(attempts.values(), reflections),
         running=by_state[AttemptState.RUNNING],
         paused=by_state[AttemptState.PAUSED],

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from core.base.errors import BadInput, Conflict, Unwritable
 from core.config.paths import ProjectPaths
-from core.episodes.folders import TaskFolder, index_locked
+from core.episodes.folders import TaskFolder, lock_index
 from core.episodes.json_files import Shapes, check_editable, edit_object, expect, read_object
 from core.episodes.task_lookup import task_ids
 from core.records.episodes import Task, TaskStatus
@@ -49,7 +49,7 @@ def index_task(folder: TaskFolder, status: str, agents: Sequence[str]) -> None:
 
 def _index_task(folder: TaskFolder, status: str, agents: Sequence[str]) -> None:
     project, task_id = folder.project, folder.id
-    with index_locked(project):
+    with lock_index(project):
         usable = [
             name for name, shapes in ((BY_STATUS, STATUS_SHAPES), (BY_AGENT, {})) if _usable(folder, name, shapes)
         ]

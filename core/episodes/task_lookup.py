@@ -37,7 +37,7 @@ def find_task(paths: ProjectPaths, name: str) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise ambiguous(name, found)
+        raise ambiguous_task_error(name, found)
     asked = repr(visible_line(name, 80))
     if known:
         raise UnknownRecord(f"no task {asked}; there {'is' if len(known) == 1 else 'are'} {_named(known)}")
@@ -63,7 +63,7 @@ def find_attempt(paths: ProjectPaths, name: str, number: int | None = None) -> t
     return task_id, named
 
 
-def ambiguous(name: str, found: Sequence[str]) -> UnknownRecord:
+def ambiguous_task_error(name: str, found: Sequence[str]) -> UnknownRecord:
     """The error of a name that may be several tasks."""
     return UnknownRecord(f"{visible_line(name, 80)!r} may be {_named(found)}; give more of the id")
 

@@ -76,7 +76,7 @@ _TEXTS: Final = ("content", "result", "output", "filenames")
 """Where the responses of tools hold what came out, most telling first."""
 
 
-def action_of(event: Mapping[str, Any], project: str = "") -> dict[str, Any]:
+def parse_tool_event(event: Mapping[str, Any], project: str = "") -> dict[str, Any]:
     """The action that an event of Claude Code tells of: `PostToolUse` or `PostToolUseFailure`.
 
     What came of a command that goes on in the background is not told. The content of a file that was read or written
@@ -107,7 +107,7 @@ def action_of(event: Mapping[str, Any], project: str = "") -> dict[str, Any]:
         success = False
     error = _error(event, told) if success is False else ""
     action = {
-        "type": type_of(tool),
+        "type": classify_tool(tool),
         "tool": ends(tool.strip(), _MAX_NAME),
         "params": params,
         "success": success,
@@ -118,7 +118,7 @@ def action_of(event: Mapping[str, Any], project: str = "") -> dict[str, Any]:
     return {field: value for field, value in action.items() if value not in (None, "", {})}
 
 
-def type_of(tool: str) -> str:
+def classify_tool(tool: str) -> str:
     """(1) `type` of a tool by its name; of one that nobody knows by the words of its name.
 
     Such a tool writes or edits only where its name says that it does so to a file: an issue that it creates is no

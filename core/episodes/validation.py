@@ -86,17 +86,17 @@ def required_text(value: Any, field: str) -> str:
     return str(value)
 
 
-def said(value: Any, field: str) -> None:
+def check_total_size(value: Any, field: str) -> None:
     """`BadInput` for more than `MAX_SAID` bytes.
 
     Args:
         field: What it is, in the plural.
     """
-    if (size := room_for(value)) > MAX_SAID:
+    if (size := json_size(value)) > MAX_SAID:
         raise BadInput(f"{field} have {size:,} bytes as JSON; at most {MAX_SAID:,} are kept: say it shorter")
 
 
-def room_for(value: Any) -> int:
+def json_size(value: Any) -> int:
     """The most bytes that a value takes in a file: a file in ASCII stays so."""
     return len(json.dumps(value, indent=2))
 
@@ -154,7 +154,7 @@ def milestones(values: Sequence[Mapping[str, Any]], at: datetime) -> list[dict[s
     if len(values) > MAX_ENTRIES:
         raise BadInput(f"milestones has {len(values):,} entries; at most {MAX_ENTRIES:,} are kept")
     found = [milestone(value, at) for value in values]
-    said(found, "milestones")
+    check_total_size(found, "milestones")
     return found
 
 

@@ -10,8 +10,8 @@ from typing import Final
 
 from core.base.record_text import one_line, strip_label
 from core.base.text import safe_matcher
-from core.episodes.commands import command_of
-from core.episodes.diffs import diff_of
+from core.episodes.commands import parse_command
+from core.episodes.diffs import build_diff
 from core.extraction.errors import Sighting, message_in, sighting
 from core.extraction.fixes import Repair
 from core.records.debug_sessions import Failure
@@ -42,7 +42,7 @@ def attempt_repairs(logged: LoggedAttempt) -> Iterator[Repair]:
     writes up to the first run without the error.
     """
     actions = logged.actions
-    commands = [command_of(action) for action in actions]
+    commands = [parse_command(action) for action in actions]
     errors = {place: _sighting(logged.attempt, action) for place, action in enumerate(actions) if action.has_failed}
     last = {error.signature: (place, error.message) for place, error in errors.items() if error is not None}
     alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
@@ -83,7 +83,7 @@ def tools_of(actions: Iterable[Action]) -> tuple[str, ...]:
     for action in actions:
         name = one_line(action.tool or action.type, 80)
         if name and not action.has_failed:
-            check = " ".join(command_of(action).check)
+            check = " ".join(parse_command(action).check)
             used.setdefault(f"{name} ({one_line(check, 80)})" if check else name)
     return tuple(used)
 
@@ -110,7 +110,7 @@ def _repair(attempt: Attempt, error: Sighting, changes: Sequence[Action], failed
     return Repair(
         error=error,
         description=one_line("; ".join(doing(changes))),
-        diff="\n".join(part for change in changes for part in diff_of(change))[:_MAX_TEXT],
+        diff="\n".join(part for change in changes for part in build_diff(change))[:_MAX_TEXT],
         files=files_of(changes),
         trace=f"{place_of(attempt)}, actions {failed.number} → {passed.number}",
         at=passed.at or failed.at or attempt.ended_at,

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 from msgspec import Struct
 
 from core.episodes.loop_links import LoopNames
-from core.episodes.similar_tasks import past_tasks
+from core.episodes.similar_tasks import collect_past_tasks
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 from core.retrieval.contradiction import MIN_SIMILARITY, Statement
@@ -82,7 +82,7 @@ def cluster_snapshot_in_steps(snapshot: Snapshot) -> Steps[tuple[Cluster, ...]]:
     """Find the recurring learnings of a project step by step; a task that records a loop counts as that loop."""
     names = LoopNames(snapshot.loops.values())
     loop_of_task = {}
-    for id, task in past_tasks(snapshot).items():
+    for id, task in collect_past_tasks(snapshot).items():
         if (link := names.link(task)) is not None:
             loop_of_task[id] = link.loop_id
         yield

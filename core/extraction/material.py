@@ -15,7 +15,7 @@ from core.base.text import visible_line
 from core.config.paths import ProjectPaths
 from core.episodes.history import read_attempt
 from core.episodes.loop_links import link_tasks
-from core.episodes.similar_tasks import past_tasks
+from core.episodes.similar_tasks import collect_past_tasks
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task, by_task
 from core.records.events import Event
@@ -135,7 +135,7 @@ class Materials:
     @cached_property
     def asked(self) -> Mapping[str, str]:
         """What loops and tasks were to do, by id."""
-        asked = {id: task.description for id, task in past_tasks(self._snapshot).items()}
+        asked = {id: task.description for id, task in collect_past_tasks(self._snapshot).items()}
         return asked | {id: loop.task for id, loop in self._snapshot.loops.items()}
 
     @cached_property

@@ -14,7 +14,7 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.debug_memory.escalation_status import find_escalation
 from core.debug_memory.index import LazyDebugIndex
-from core.episodes.similar_tasks import comparable
+from core.episodes.similar_tasks import embeddable_work
 from core.learning.scoreboard import Scoreboard
 from core.project.index import Library
 from core.records.extractions import ALL_TYPES, Extraction
@@ -167,7 +167,7 @@ class Reader:
         if self.is_readonly:
             return 0
         made = self.embeddings.make(self._view.snapshot.patterns, progress, stop)
-        return made + self.task_embeddings.make(comparable(self._view.snapshot), stop=stop)
+        return made + self.task_embeddings.make(embeddable_work(self._view.snapshot), stop=stop)
 
     def story(self, loop_id: str) -> LoopDetails:
         """The details of one loop, read now."""

@@ -10,10 +10,10 @@ from textual.content import Content
 
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
-from core.episodes.attempt_state import AttemptState, condition_of
+from core.episodes.attempt_state import AttemptState, assess_attempt
 from core.episodes.history import read_attempt
-from core.episodes.improvement import improvement
-from core.episodes.loop_links import coverage
+from core.episodes.improvement import measure_improvement
+from core.episodes.loop_links import measure_coverage
 from core.episodes.replay import steps
 from core.forecast.forecast import forecast
 from core.project.notifications import happenings as happened
@@ -112,7 +112,7 @@ def test_tasks_and_attempts_are_harmless(deck: Project, view: ProjectState, glyp
     for task in catalog.tasks.values():
         own, where = catalog.attempts.get(task.id, ()), f"task {task.id[:80]!r}"
         check(memory.task_cells(task, own, AttemptState.LEFT, view.now, glyphs, folded=False).values(), where=where)
-        told = {one.id: condition_of(one, task, own[-1].number, view.now, view.settings.watch) for one in own}
+        told = {one.id: assess_attempt(one, task, own[-1].number, view.now, view.settings.watch) for one in own}
         reflected = links.reflections_of(task)
         check(memory_tasks.reflection_lines(reflected, view, of_task=True), where=where)
         check(memory_tasks.task_below(task, reflected, WIDTH, tried=True), where=where)
@@ -152,8 +152,8 @@ def test_debug_sessions_are_harmless(view: ProjectState, glyphs: Glyphs) -> None
     check(memory_groups.escalation_lines(view, glyphs, WIDTH), where="escalations")
     check(memory_groups.cause_lines(view, glyphs, WIDTH), where="root causes")
     check(memory_groups.template_lines(view, WIDTH), where="fix templates")
-    found = improvement(snapshot.attempts.values(), snapshot.reflections.values(), {}, view.settings)
-    covered = coverage(snapshot.tasks, snapshot.memory_tasks, snapshot.loops)
+    found = measure_improvement(snapshot.attempts.values(), snapshot.reflections.values(), {}, view.settings)
+    covered = measure_coverage(snapshot.tasks, snapshot.memory_tasks, snapshot.loops)
     check(memory_groups.improvement_lines(found, glyphs), where="improvement")
     check(memory_groups.coverage_lines(covered), where="coverage")
 

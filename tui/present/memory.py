@@ -10,7 +10,7 @@ from textual.content import Content
 
 from core.base.text import visible_line
 from core.debug_memory.escalation_status import EscalatedSession, describe_first_failure
-from core.episodes.attempt_state import NOT_STARTED, AttemptState, Condition
+from core.episodes.attempt_state import NOT_STARTED, AttemptCondition, AttemptState
 from core.records.debug_sessions import ESCALATED, FAILED, IN_PROGRESS, PASSED, DebugSession, Escalation, Execution
 from core.records.episodes import Attempt, Task, TaskStatus
 from tui.present.glyphs import ASCII, Cells, Glyphs, outcome_mark
@@ -72,7 +72,7 @@ def task_mark(task: Task, last: AttemptState | None, glyphs: Glyphs) -> Content:
     return Content.styled(f"{glyph} {task.status.value}", _TASK_STYLES[task.status])
 
 
-def attempt_mark(attempt: Attempt, condition: Condition, glyphs: Glyphs) -> Content:
+def attempt_mark(attempt: Attempt, condition: AttemptCondition, glyphs: Glyphs) -> Content:
     """Glyph and word: how an attempt came out, else whether somebody works at it."""
     if condition.state is AttemptState.ENDED:
         mark = outcome_mark(attempt.outcome, glyphs)
@@ -158,7 +158,7 @@ def earlier_cells(count: int, *, folded: bool, glyphs: Glyphs) -> Cells:
     return {"what": Content.styled(f"   {_fold(folded, glyphs):>4} {count:,} earlier attempts", "$quiet")}
 
 
-def attempt_cells(attempt: Attempt, condition: Condition, now: datetime, glyphs: Glyphs) -> Cells:
+def attempt_cells(attempt: Attempt, condition: AttemptCondition, now: datetime, glyphs: Glyphs) -> Cells:
     """An attempt, below its task."""
     ended = condition.state is AttemptState.ENDED
     return {

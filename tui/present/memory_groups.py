@@ -9,7 +9,7 @@ from textual.content import Content
 from core.base.text import plural, visible_line
 from core.debug_memory.effectiveness import FixResults
 from core.debug_memory.index import CAUSE
-from core.episodes.improvement import Group, Improvement
+from core.episodes.improvement import AttemptGroup, Improvement
 from core.episodes.loop_links import Coverage
 from core.records.debug_sessions import DebugSession, Lesson
 from core.state.project_state import ProjectState
@@ -110,7 +110,7 @@ def coverage_lines(covered: Coverage) -> list[Content]:
     return lines
 
 
-def _group_line(label: str, group: Group, glyphs: Glyphs) -> Content:
+def _group_line(label: str, group: AttemptGroup, glyphs: Glyphs) -> Content:
     if not group.attempts:
         return Content.assemble(f"  {label:<26}", ("none yet", "$quiet"))
     return Content.assemble(

@@ -9,7 +9,7 @@ from typing import Final
 from textual.content import Content
 
 from core.base.text import plural, visible, visible_line
-from core.episodes.attempt_state import AttemptState, Condition
+from core.episodes.attempt_state import AttemptCondition, AttemptState
 from core.episodes.history import AttemptDetail
 from core.records.episodes import Action, Attempt, Task
 from core.records.loops import Loop
@@ -37,14 +37,14 @@ _PLAN_CELLS: Final = 28
 """Cells from which a plan stands in the row of its attempt instead of below it."""
 MOST_ATTEMPTS: Final = 20
 """Attempts that the overview of a task lists, the newest ones."""
-MOST_LEARNINGS: Final = 12
+MAX_LEARNINGS: Final = 12
 MOST_ACTIONS: Final = 40
 """Actions that an attempt's details list, the last ones."""
 _FEW_ACTIONS: Final = 8
 """The same in its overview."""
 _UNTOLD: Final = "—"
 
-ConditionOf = Callable[[Attempt], Condition]
+ConditionOf = Callable[[Attempt], AttemptCondition]
 
 
 def chart_lines(height: int) -> int:
@@ -241,7 +241,7 @@ def _learned_lines(reflections: Sequence[Reflection], width: int) -> list[Conten
     if not told:
         return []
     lines = heading("Learned so far", plural(len(told), "reflection"))
-    for reflection in told[:MOST_LEARNINGS]:
+    for reflection in told[:MAX_LEARNINGS]:
         label = Content.assemble(
             (f"{reflection.attempt if reflection.attempt is not None else '':>4}  ", "$secondary"),
             ("draft  " if reflection.draft else "", "$warning"),
@@ -301,7 +301,7 @@ def _nothing_learned(*, of_task: bool) -> Content:
 def attempt_lines(
     attempt: Attempt,
     task: Task,
-    condition: Condition,
+    condition: AttemptCondition,
     view: ProjectState,
     glyphs: Glyphs,
     width: int,

@@ -11,7 +11,7 @@ from textual.content import Content
 
 from core.base.text import plural, visible, visible_line
 from core.episodes.history import AttemptDetail
-from core.episodes.replay import Step, Verdict
+from core.episodes.replay import ReplayStep, Verdict
 from core.records.episodes import Action
 from core.state.project_state import ProjectState
 from tui.present.chart import Run, line_chart
@@ -109,7 +109,7 @@ def _numbers(track: Track, width: int) -> Content:
 # Where one is
 
 
-def place_line(track: Track, position: int, step: Step | None) -> Content:
+def place_line(track: Track, position: int, step: ReplayStep | None) -> Content:
     """Which action of how many, in which iteration, and how long after the start."""
     if not track.count:
         return Content.styled("no action was written down", "$quiet")
@@ -161,7 +161,7 @@ def listed(action: Action, width: int, glyphs: Glyphs, *, current: bool) -> Cont
 # One action
 
 
-def step_lines(step: Step, view: ProjectState, glyphs: Glyphs, width: int) -> list[Content]:
+def step_lines(step: ReplayStep, view: ProjectState, glyphs: Glyphs, width: int) -> list[Content]:
     """One action: what, why, with what, what was expected of it and what came."""
     action = step.action
     after = f"   next after {duration(step.pause)}" if step.pause is not None else ""
@@ -202,7 +202,7 @@ def _verdict(verdict: Verdict, glyphs: Glyphs) -> tuple[str, str]:
     }[verdict]
 
 
-def _came(step: Step, glyphs: Glyphs) -> Content:
+def _came(step: ReplayStep, glyphs: Glyphs) -> Content:
     """What came of it, with the mark of the verdict."""
     glyph, style = _verdict(step.verdict, glyphs)
     return Content.assemble((f"{glyph} ", style), visible(step.real) if step.real else step.verdict.value)

@@ -14,10 +14,10 @@ from textual.content import Content
 from textual.message import Message
 
 from core.base.errors import RalphdeckError
-from core.episodes.attempt_state import Condition, condition_of
+from core.episodes.attempt_state import AttemptCondition, assess_attempt
 from core.episodes.history import AttemptDetail, read_attempt
-from core.episodes.improvement import Improvement, improvement
-from core.episodes.loop_links import Coverage, coverage
+from core.episodes.improvement import Improvement, measure_improvement
+from core.episodes.loop_links import Coverage, measure_coverage
 from core.learning.finished_work import collect_reports
 from core.queries.filter_parser import Query
 from core.queries.memory_filter import MEMORY_FIELDS, MemoryCatalog
@@ -275,10 +275,10 @@ class MemoryScreen(CrossLinks, ListScreen):
         key = self.table.cursor_key
         return self._task_of(key) or self._attempt_of(key) or self._session_of(key)
 
-    def _condition(self, attempt: Attempt) -> Condition:
+    def _condition(self, attempt: Attempt) -> AttemptCondition:
         latest = self._catalog.attempts[attempt.task_id][-1].number
         task = self._catalog.tasks.get(attempt.task_id)
-        return condition_of(attempt, task, latest, self.services.now(), self.view.settings.watch)
+        return assess_attempt(attempt, task, latest, self.services.now(), self.view.settings.watch)
 
     def shows_seconds(self) -> bool:
         """Whether something has been done so lately that each second changes what is told of it."""
@@ -350,8 +350,8 @@ class MemoryScreen(CrossLinks, ListScreen):
         if self._measured is None or self._measured[0] != snapshot.number:
             reports = collect_reports(snapshot.events)
             reflections = snapshot.reflections.values()
-            better = improvement(snapshot.attempts.values(), reflections, reports, self.view.settings)
-            covered = coverage(snapshot.tasks, snapshot.memory_tasks, snapshot.loops)
+            better = measure_improvement(snapshot.attempts.values(), reflections, reports, self.view.settings)
+            covered = measure_coverage(snapshot.tasks, snapshot.memory_tasks, snapshot.loops)
             self._measured = (snapshot.number, better, covered)
         return self._measured[1:]
 

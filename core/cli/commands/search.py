@@ -17,9 +17,9 @@ from core.cli.support.id_completion import complete_task
 from core.cli.support.options import Moment, Words, joined, reading_options
 from core.cli.support.project import chosen_project, now
 from core.config.paths import ProjectPaths
-from core.episodes.search import Filters
+from core.episodes.search import SearchFilters
 from core.episodes.search import search as search_memory
-from core.episodes.search_matching import Hit, Place
+from core.episodes.search_matching import Hit, SearchPlace
 from core.episodes.search_words import SearchWords
 from core.episodes.task_lookup import find_attempt, task_ids
 from core.records.episodes import TaskStatus
@@ -49,7 +49,7 @@ class _When(Moment):
 @click.option(
     "--in",
     "places",
-    type=Words([place.value for place in Place]),
+    type=Words([place.value for place in SearchPlace]),
     multiple=True,
     help="Only in these. Tasks are tasks, attempts, plans, milestones and results; errors are failed actions, the "
     "error log, and the failures of debug sessions.",
@@ -104,10 +104,10 @@ def search(
     paths = chosen_project()
     words = SearchWords(" ".join(query))
     task_id, attempt = find_attempt(paths, task) if task else ("", None)
-    filters = Filters(
+    filters = SearchFilters(
         task_id=task_id,
         attempt=attempt,
-        places=frozenset(map(Place, joined(places))) or frozenset(Place),
+        places=frozenset(map(SearchPlace, joined(places))) or frozenset(SearchPlace),
         statuses=frozenset(map(TaskStatus, joined(status))),
         agent=agent or "",
         outcomes=frozenset(map(Outcome, joined(outcome))),
@@ -128,11 +128,11 @@ def search(
     end(found.findings, strict=strict)
 
 
-def _why_not(paths: ProjectPaths, words: SearchWords, filters: Filters) -> str:
+def _why_not(paths: ProjectPaths, words: SearchWords, filters: SearchFilters) -> str:
     """What one may try instead."""
     if not task_ids(paths):
         return "; this project has no tasks yet"
-    if filters != Filters():
+    if filters != SearchFilters():
         return " that passes the filters; try it without them"
     return f": no record has all {len(words)} of these; try fewer" if len(words) > 1 else ""
 

@@ -193,12 +193,12 @@ def _similar(task_id: str, configuration: Configuration) -> tuple[tuple[str, str
     settings = configuration.settings.injection
     if not (settings.enabled and settings.include_reflections):
         return ()
-    from core.episodes.similar_tasks import past_tasks
+    from core.episodes.similar_tasks import collect_past_tasks
     from core.retrieval.embeddings import TASKS, Embeddings
     from core.retrieval.reflections import similar_reflections
 
     snapshot = read_snapshot(configuration)
-    task = past_tasks(snapshot).get(task_id)
+    task = collect_past_tasks(snapshot).get(task_id)
     if task is None:
         return ()
     found = similar_reflections(task, snapshot, configuration.settings, now(), Embeddings(chosen_project(), TASKS))

@@ -14,7 +14,7 @@ from core.cli.render.output import OUTCOME_COLOURS, Column, end, findings_json, 
 from core.cli.support.options import Words, joined, reading_options
 from core.cli.support.project import now, read_configuration, read_snapshot
 from core.config.settings import WatchSettings
-from core.episodes.attempt_state import AttemptState, Condition, condition_of, state_word
+from core.episodes.attempt_state import AttemptCondition, AttemptState, assess_attempt, describe_state
 from core.episodes.task_indexes import STATUSES
 from core.records.episodes import Attempt, Task, by_task
 from core.records.loops import Outcome
@@ -76,7 +76,7 @@ class _Row(NamedTuple):
     attempts: Sequence[Attempt]
     last: Outcome
     open: Attempt | None
-    condition: Condition | None
+    condition: AttemptCondition | None
 
 
 def _rows(snapshot: Snapshot, now: datetime, settings: WatchSettings) -> Iterator[_Row]:
@@ -85,7 +85,7 @@ def _rows(snapshot: Snapshot, now: datetime, settings: WatchSettings) -> Iterato
         mine = attempts.get(task.id, ())
         ended = [one.outcome for one in mine if one.outcome is not Outcome.UNKNOWN]
         open_one = next((one for one in reversed(mine) if one.is_open), None)
-        condition = condition_of(open_one, task, mine[-1].number, now, settings) if open_one is not None else None
+        condition = assess_attempt(open_one, task, mine[-1].number, now, settings) if open_one is not None else None
         yield _Row(task, mine, ended[-1] if ended else Outcome.UNKNOWN, open_one, condition)
 
 
@@ -97,7 +97,7 @@ def _cells(row: _Row) -> tuple[str, ...]:
     task = row.task
     return (
         task.id,
-        state_word(task, row.attempts),
+        describe_state(task, row.attempts),
         str(len(row.attempts)),
         row.last.told,
         row.condition.state.value if row.condition else "",
@@ -109,7 +109,7 @@ def _cells(row: _Row) -> tuple[str, ...]:
 def _json(row: _Row) -> dict[str, object]:
     return {
         **task_json(row.task),
-        "state": state_word(row.task, row.attempts),
+        "state": describe_state(row.task, row.attempts),
         "attempts": len(row.attempts),
         "last_outcome": row.last.value,
         "open_attempt": row.open.number if row.open else None,

@@ -20,7 +20,7 @@ from core.cli.support.hooks import CLAUDE_CODE, HookCommand, read_tool_event, wo
 from core.cli.support.options import Count, Fraction, OneOfAKind, json_option, project_option
 from core.cli.support.project import chosen_project
 from core.episodes.log_summary import ACTION_TYPES
-from core.episodes.tool_events import FAILED, SUCCEEDED, action_of
+from core.episodes.tool_events import FAILED, SUCCEEDED, parse_tool_event
 from core.storage.decoded import BOM
 from core.storage.json_reader import decode_json
 
@@ -141,7 +141,7 @@ def _log_event(task_id: str, attempt: int | None, iteration: int | None) -> None
     event = read_tool_event()
     folder = event.get("cwd")
     work_in(folder if isinstance(folder, str) else "")
-    action = action_of(event, str(chosen_project().project))
+    action = parse_tool_event(event, str(chosen_project().project))
     episodes().log_actions(task_id, [action], attempt=attempt, iteration=iteration)
 
 

@@ -19,8 +19,8 @@ from core.cli.support.project import chosen_project, now, read_configuration, re
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.episodes.history import read_history
-from core.episodes.improvement import REF_021_IMPROVEMENT, Comparison, Group, Improvement, points
-from core.episodes.loop_links import Link, link_tasks
+from core.episodes.improvement import TARGET_IMPROVEMENT, AttemptGroup, GroupComparison, Improvement, format_points
+from core.episodes.loop_links import LoopLink, link_tasks
 from core.episodes.success_metrics import READ_LATENCY_SECONDS, Latency, SuccessMetrics, success_metrics
 from core.records.snapshot import Snapshot
 
@@ -111,7 +111,7 @@ def _left_out(found: SuccessMetrics, told: Improvement) -> Iterator[str]:
             yield f"{len(ids):,} {word}"
 
 
-def _print_metrics(found: SuccessMetrics, links: Sequence[Link], tasks: int) -> None:
+def _print_metrics(found: SuccessMetrics, links: Sequence[LoopLink], tasks: int) -> None:
     line("Success metrics:")
     covered = found.coverage
     missing = f", missing: {_ids(covered.missing)}" if covered.missing else ""
@@ -152,24 +152,24 @@ def _latency(told: Latency, tasks: int) -> str:
 
 def _improvement(told: Improvement) -> str:
     seen = told.against_unreflected.difference
-    so_far = "" if seen is None else f": {points(seen)}"
-    return f"at least {points(REF_021_IMPROVEMENT)} percentage points against retries without{so_far}"
+    so_far = "" if seen is None else f": {format_points(seen)}"
+    return f"at least {format_points(TARGET_IMPROVEMENT)} percentage points against retries without{so_far}"
 
 
-def _rate(group: Group, settings: Settings) -> str:
+def _rate(group: AttemptGroup, settings: Settings) -> str:
     if group.rate is None:
         return "none"
     interval = f"{_level(settings)} {percent(group.low)} to {percent(group.high)}"
     return f"{group.successes:,} of {group.attempts:,} succeeded, {percent(group.rate)} ({interval})"
 
 
-def _difference(told: Comparison, settings: Settings) -> str:
+def _difference(told: GroupComparison, settings: Settings) -> str:
     if told.having.rate is None or told.lacking.rate is None:
         return f"cannot tell: there are none {'to hold them against' if told.having.attempts else 'yet'}"
     rates = f"{percent(told.having.rate)} against {percent(told.lacking.rate)}"
-    seen = f"{points(told.difference or 0.0)} percentage points ({rates})"
+    seen = f"{format_points(told.difference or 0.0)} percentage points ({rates})"
     if told.low is not None and told.high is not None:
-        seen += f", {_level(settings)} {points(told.low)} to {points(told.high)}"
+        seen += f", {_level(settings)} {format_points(told.low)} to {format_points(told.high)}"
     return seen if told.tells else f"{told.verdict}; so far {seen}"
 
 

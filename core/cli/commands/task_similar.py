@@ -12,8 +12,8 @@ from core.cli.json.shapes import json_help
 from core.cli.render.output import end, findings_json, line, percent, print_json, remark
 from core.cli.support.options import reading_options
 from core.cli.support.project import chosen_project, read_snapshot
-from core.episodes.similar_tasks import MOST_TASKS, SimilarTask, past_tasks, similar_tasks
-from core.episodes.task_lookup import ambiguous
+from core.episodes.similar_tasks import MAX_TASKS, SimilarTask, collect_past_tasks, find_similar_tasks
+from core.episodes.task_lookup import ambiguous_task_error
 from core.retrieval.embedding import available
 from core.retrieval.embeddings import TASKS, Embeddings, PastTask
 
@@ -24,7 +24,7 @@ _MAX_SHOWN = 300
 @click.command(epilog=json_help("task similar"))
 @click.argument("task", metavar="TASK|TEXT")
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=MOST_TASKS, show_default=True, metavar="N", help="At most so many."
+    "--limit", type=click.IntRange(min=1), default=MAX_TASKS, show_default=True, metavar="N", help="At most so many."
 )
 @reading_options
 def similar(task: str, limit: int, as_json: bool, strict: bool) -> None:
@@ -40,10 +40,10 @@ def similar(task: str, limit: int, as_json: bool, strict: bool) -> None:
       ralphdeck task similar "Add OAuth login to the admin pages" --limit 3 --json
     """
     snapshot = read_snapshot()
-    tasks = past_tasks(snapshot)
+    tasks = collect_past_tasks(snapshot)
     embeddings = Embeddings(chosen_project(), TASKS)
     asked = _meant(task, tasks)
-    found = similar_tasks(asked, snapshot, embeddings, limit)
+    found = find_similar_tasks(asked, snapshot, embeddings, limit)
     if embeddings.problem:
         remark(embeddings.problem)
     if as_json:
@@ -69,7 +69,7 @@ def _meant(told: str, tasks: Mapping[str, PastTask]) -> str | PastTask:
     name = task_id if told not in tasks and task_id in tasks and number.isdecimal() else told
     begun = find_matching_ids(name, tasks)
     if len(begun) > 1:
-        raise ambiguous(told, begun)
+        raise ambiguous_task_error(told, begun)
     return tasks[begun[0]] if begun else told
 
 

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from core.episodes.history import AttemptDetail, WholeHistory
-    from core.episodes.improvement import Comparison, Group
-    from core.episodes.loop_links import Link
-    from core.episodes.plan_file import Lesson
-    from core.episodes.replay import Step
+    from core.episodes.improvement import AttemptGroup, GroupComparison
+    from core.episodes.loop_links import LoopLink
+    from core.episodes.plan_file import AttemptLessons
+    from core.episodes.replay import ReplayStep
     from core.episodes.search_matching import Hit
     from core.episodes.success_metrics import SuccessMetrics
     from core.records.episodes import Action, Attempt, Milestone, Task
@@ -87,7 +87,7 @@ def said_json(reflection: Reflection) -> Shape:
     }
 
 
-def lesson_json(lesson: Lesson) -> Shape:
+def lesson_json(lesson: AttemptLessons) -> Shape:
     """One earlier attempt that a plan takes in."""
     return {
         "attempt": lesson.attempt.number,
@@ -101,13 +101,13 @@ def lesson_json(lesson: Lesson) -> Shape:
     }
 
 
-def report_json(found: SuccessMetrics, links: Iterable[Link], level: float) -> Shape:
+def report_json(found: SuccessMetrics, links: Iterable[LoopLink], level: float) -> Shape:
     """How retries do, and the success metrics; `met` is null where that cannot be told.
 
     `left_out` are ids of attempts that no rate counts; `difference`, its `interval` and `target` are differences of
     rates, 0.2 is 20 percentage points; `level` is the probability of all intervals.
     """
-    from core.episodes.improvement import REF_021_IMPROVEMENT
+    from core.episodes.improvement import TARGET_IMPROVEMENT
     from core.episodes.success_metrics import READ_LATENCY_SECONDS
 
     told, covered, latency, audit = found.improvement, found.coverage, found.latency, found.audit
@@ -147,7 +147,7 @@ def report_json(found: SuccessMetrics, links: Iterable[Link], level: float) -> S
             },
             "retry_improvement": {
                 "met": found.improves,
-                "target": REF_021_IMPROVEMENT,
+                "target": TARGET_IMPROVEMENT,
                 "difference": against["difference"],
                 "interval": against["interval"],
             },
@@ -163,7 +163,7 @@ def report_json(found: SuccessMetrics, links: Iterable[Link], level: float) -> S
     }
 
 
-def _group_json(group: Group) -> Shape:
+def _group_json(group: AttemptGroup) -> Shape:
     return {
         "successes": group.successes,
         "failures": group.failures,
@@ -172,7 +172,7 @@ def _group_json(group: Group) -> Shape:
     }
 
 
-def _comparison_json(told: Comparison) -> Shape:
+def _comparison_json(told: GroupComparison) -> Shape:
     return {
         "tells": told.tells,
         "difference": number(told.difference),
@@ -247,7 +247,7 @@ def action_json(action: Action) -> Shape:
     }
 
 
-def step_json(step: Step) -> Shape:
+def step_json(step: ReplayStep) -> Shape:
     """One action in its place; `elapsed` and `pause` in seconds."""
     return {
         **action_json(step.action),

@@ -17,7 +17,7 @@ from core.cli.render.output import (
 )
 from core.cli.support.project import now, read_configuration
 from core.config.settings import WatchSettings
-from core.episodes.attempt_state import Condition, condition_of
+from core.episodes.attempt_state import AttemptCondition, assess_attempt
 from core.episodes.export import reflection_markdown
 from core.episodes.history import (
     COUNT_DIFFERS,
@@ -58,8 +58,8 @@ class _States:
         is_open = any(one.is_open for one in history.attempts)
         self._settings: Final = read_configuration().settings.watch if is_open else WatchSettings()
 
-    def condition(self, attempt: Attempt) -> Condition:
-        return condition_of(attempt, self._task, self.latest, now(), self._settings)
+    def condition(self, attempt: Attempt) -> AttemptCondition:
+        return assess_attempt(attempt, self._task, self.latest, now(), self._settings)
 
     def came_out(self, attempt: Attempt) -> str:
         """The outcome or the state in a word; nothing where nobody can tell."""

@@ -28,7 +28,7 @@ def foretell(deck: Project, decide: Callable[[Project], Decided], *, as_json: bo
         RalphdeckError: What the decision would raise.
     """
     # Only a dry run needs it.
-    from core.episodes.similar_tasks import comparable
+    from core.episodes.similar_tasks import embeddable_work
     from core.forecast.forecast import Forecaster
 
     made: list[Decided] = []
@@ -42,7 +42,7 @@ def foretell(deck: Project, decide: Callable[[Project], Decided], *, as_json: bo
     view = replace(
         deck.view,
         embeddings=deck.embeddings.supposing(snapshot.patterns),
-        task_embeddings=deck.task_embeddings.supposing(comparable(snapshot)),
+        task_embeddings=deck.task_embeddings.supposing(embeddable_work(snapshot)),
     )
     found = Forecaster(deck).effect(view, noted)
     decided = made[-1]

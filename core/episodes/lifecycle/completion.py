@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from core.base.errors import BadInput, Refused
-from core.episodes.action_log import mend
+from core.episodes.action_log import repair_log
 from core.episodes.folders import AttemptFolder, TaskFolder
 from core.episodes.json_files import edit_object, put
 from core.episodes.lifecycle.propagation import (
@@ -15,12 +15,12 @@ from core.episodes.lifecycle.propagation import (
     LISTS,
     MILESTONES,
     TASK_STATUS,
-    milestones_of,
+    merge_milestones,
     propagate,
-    with_milestones,
+    read_milestone_entries,
 )
 from core.episodes.log_summary import LogSummary
-from core.episodes.validation import MAX_SAID, room_for
+from core.episodes.validation import MAX_SAID, json_size
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
 from core.records.times import iso
@@ -38,7 +38,7 @@ _ORDER: Final = (
 """Of the members of `outcome.json`."""
 
 
-def came_out(known: Attempt, log: LogSummary | None, outcome: Outcome | None) -> Outcome:
+def determine_outcome(known: Attempt, log: LogSummary | None, outcome: Outcome | None) -> Outcome:
     """(1) `determine_outcome`: what was said, else what the log proves; never a guess.
 
     Args:
@@ -61,7 +61,7 @@ def came_out(known: Attempt, log: LogSummary | None, outcome: Outcome | None) ->
     return found
 
 
-def check_end(folder: TaskFolder, outcome: Outcome, task_done: bool, *, newest: bool) -> None:
+def check_task_end(folder: TaskFolder, outcome: Outcome, task_done: bool, *, newest: bool) -> None:
     """Whether an attempt that came out so can end its task.
 
     Raises:
@@ -82,18 +82,18 @@ def end(
         told: Members of `outcome.json`, None where there is nothing to tell.
         log: What its log amounts to, if that is known by now.
     """
-    mend(place)
-    reached = with_milestones(milestones_of(folder, place.number), told.get(MILESTONES, ()))
+    repair_log(place)
+    reached = merge_milestones(read_milestone_entries(folder, place.number), told.get(MILESTONES, ()))
     whole: dict[str, Any] = {"reason": "", **{name: [] for name in LISTS}, **told, ENDED: iso(now)}
     # Those of another maker may be more; the trajectory keeps them.
-    fits = room_for(reached) <= MAX_SAID and (reached or MILESTONES in told)
+    fits = json_size(reached) <= MAX_SAID and (reached or MILESTONES in told)
     whole |= {MILESTONES: reached if fits else None}
     result = {name: whole[name] for name in _ORDER if whole.get(name) is not None}
     edit_object(place.outcome, lambda document: put(document, (), result), {})
     return propagate(folder, place, seen_at=now, log=log)
 
 
-def end_again(
+def repeat_end(
     folder: TaskFolder,
     place: AttemptFolder,
     outcome: Outcome,

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from core.base.errors import Refused
 from core.config.paths import ProjectPaths
-from core.episodes.folders import TaskFolder, index_locked, inside, publish
-from core.episodes.json_files import encoded, read_object
+from core.episodes.folders import TaskFolder, inside, lock_index, publish
+from core.episodes.json_files import encode_object, read_object
 from core.episodes.task_lookup import task_ids
 from core.sources.episodes import METADATA, TRAJECTORY
 
@@ -19,7 +19,7 @@ _COUNTED: Final = re.compile(rf"{_TASK}([0-9]{{1,6}})")
 """Ids that were counted; a longer number is a date or the like."""
 
 
-def make_task(project: ProjectPaths, metadata: Mapping[str, Any], task_id: str | None) -> str:
+def create_task(project: ProjectPaths, metadata: Mapping[str, Any], task_id: str | None) -> str:
     """(1) `generate_task_id`, `create_task_directory`, `write_metadata_json`, `initialize_trajectory`.
 
     Args:
@@ -34,11 +34,11 @@ def make_task(project: ProjectPaths, metadata: Mapping[str, Any], task_id: str |
         Unwritable: The disk, a lock or a permission forbids it.
     """
     inside(project, project.tasks)
-    with index_locked(project):
+    with lock_index(project):
         for id in (task_id,) if task_id is not None else _free_ids(project):
             files = {
-                METADATA: encoded({"id": id, **metadata}),
-                TRAJECTORY: encoded({"task_id": id, "attempts": []}),
+                METADATA: encode_object({"id": id, **metadata}),
+                TRAJECTORY: encode_object({"task_id": id, "attempts": []}),
             }
             if publish(project, project.tasks / id, files):
                 return id

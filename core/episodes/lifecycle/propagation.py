@@ -18,10 +18,10 @@ from core.base.errors import BadInput
 from core.episodes.folders import AttemptFolder, TaskFolder
 from core.episodes.json_files import check_editable, edit_object, ensure, expect, put, read_object
 from core.episodes.log_summary import LogSummary
-from core.episodes.reflection_drafts import TASK_COMPLETION, Told, draft_completion, draft_reflection
+from core.episodes.reflection_drafts import TASK_COMPLETION, AttemptWork, draft_completion, draft_reflection
 from core.episodes.strict_reader import TRAJECTORY_SHAPES, StrictReader, is_entry
 from core.episodes.task_indexes import index_task
-from core.episodes.validation import MAX_SAID, room_for, said
+from core.episodes.validation import MAX_SAID, check_total_size, json_size
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
@@ -69,7 +69,9 @@ def propagate(
     attempts = [*reader.attempts().values()]
     newest = attempts[-1].number == place.number
     over = newest and result.get(TASK_STATUS) in (TaskStatus.COMPLETED, TaskStatus.FAILED)
-    _reflect(folder, reader, Told(attempt, log), attempts if over else (), result.get(TASK_STATUS), ended or seen_at)
+    _reflect(
+        folder, reader, AttemptWork(attempt, log), attempts if over else (), result.get(TASK_STATUS), ended or seen_at
+    )
     if newest:
         _tell_metadata(folder, place.number, result, ended)
     task = reader.task()
@@ -121,7 +123,7 @@ def _finish_attempt(
 
 
 def _reflect(
-    folder: TaskFolder, reader: StrictReader, told: Told, over: Sequence[Attempt], status: Any, ended: datetime
+    folder: TaskFolder, reader: StrictReader, told: AttemptWork, over: Sequence[Attempt], status: Any, ended: datetime
 ) -> None:
     """(1) `generate_reflection`, unless somebody has reflected on the attempt, or a draft is there already.
 
@@ -147,10 +149,10 @@ def _reflect(
         AppendLog(folder.reflections).append([msgspec.json.encode(draft) for draft in drafts])
 
 
-def _told(folder: TaskFolder, reader: StrictReader, number: int) -> Told:
+def _told(folder: TaskFolder, reader: StrictReader, number: int) -> AttemptWork:
     """An attempt and what was done in it, as far as its files are still there."""
     place = folder.attempts().get(number)
-    return Told(reader.attempt(number), reader.log(place) if place else LogSummary())
+    return AttemptWork(reader.attempt(number), reader.log(place) if place else LogSummary())
 
 
 def _counted(one: Attempt, attempt: Attempt, log: LogSummary) -> Attempt:
@@ -161,7 +163,7 @@ def _counted(one: Attempt, attempt: Attempt, log: LogSummary) -> Attempt:
     return msgspec.structs.replace(attempt, actions=logged[0], errors=logged[1])
 
 
-def counted_to(metadata: Mapping[str, Any], number: int) -> dict[str, int]:
+def attempt_counts(metadata: Mapping[str, Any], number: int) -> dict[str, int]:
     """The counts of a task's metadata once it has come to an attempt."""
     total = metadata.get("total_attempts")
     return {"current_attempt": number, "total_attempts": max(total, number) if isinstance(total, int) else number}
@@ -176,7 +178,7 @@ def _tell_metadata(folder: TaskFolder, number: int, result: Mapping[str, Any], e
         updated = parse_time(value.get("updated"))
         later = ended is not None and (updated is None or updated < ended)
         told: dict[str, Any] = {"updated": iso(ended)} if later else {}
-        told |= counted_to(value, number)
+        told |= attempt_counts(value, number)
         if status:
             told["status"] = status
         if status == TaskStatus.COMPLETED and ended is not None and not value.get("completed"):
@@ -214,7 +216,7 @@ def _summarise(folder: TaskFolder, task: Task, attempts: Sequence[Attempt], refl
 
 def _newest(learnings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The last of them, as many as there is room for."""
-    sizes = accumulate(room_for(one) for one in reversed(learnings))
+    sizes = accumulate(json_size(one) for one in reversed(learnings))
     most = sum(1 for size in sizes if size <= MAX_SAID)
     return [*learnings[len(learnings) - most :]]
 
@@ -254,7 +256,7 @@ def _tell_trajectory(
     edit_object(folder.trajectory, edit, {"task_id": folder.id, "attempts": []})
 
 
-def milestones_of(folder: TaskFolder, number: int) -> list[Any]:
+def read_milestone_entries(folder: TaskFolder, number: int) -> list[Any]:
     """What was told to be reached on the way of an attempt, as the trajectory has it."""
     entries = (read_object(folder.trajectory, folder.project.aiwg) or {}).get("attempts")
     mine = (one.get(MILESTONES) for one in entries if is_entry(one, number)) if isinstance(entries, list) else ()
@@ -272,17 +274,17 @@ def check_milestones(folder: TaskFolder, number: int, new: Sequence[Mapping[str,
     if not new:
         return
     check_editable(folder.trajectory, folder.project.aiwg, TRAJECTORY_SHAPES)
-    whole = with_milestones(milestones_of(folder, number), new)
+    whole = merge_milestones(read_milestone_entries(folder, number), new)
     if len(whole) > MAX_ENTRIES:
         raise BadInput(f"{len(whole):,} milestones of attempt {number}; at most {MAX_ENTRIES:,} are kept: tell fewer")
-    said(whole, f"the milestones of attempt {number}")
-    size = room_for(new) + (folder.trajectory.stat().st_size if folder.trajectory.exists() else 0)
+    check_total_size(whole, f"the milestones of attempt {number}")
+    size = json_size(new) + (folder.trajectory.stat().st_size if folder.trajectory.exists() else 0)
     if size > _MOST_REACHED:
         limit = f"{size:,} bytes in its trajectory; at most {_MOST_REACHED:,} are kept"
         raise BadInput(f"with these milestones {folder.id} has {limit}: say them shorter, or leave them out")
 
 
-def tell_milestones(folder: TaskFolder, number: int, started: str | None, new: Sequence[Mapping[str, Any]]) -> None:
+def record_milestones(folder: TaskFolder, number: int, started: str | None, new: Sequence[Mapping[str, Any]]) -> None:
     """Say in the trajectory at once what was reached in an attempt that is still open; not the same twice in a row.
 
     Args:
@@ -296,13 +298,13 @@ def tell_milestones(folder: TaskFolder, number: int, started: str | None, new: S
         if at is None:
             at = len(entries)
             document.append(("attempts",), {"attempt_id": number, **({"started": started} if started else {})})
-        put(document, ("attempts", at), {MILESTONES: with_milestones(known, new)})
+        put(document, ("attempts", at), {MILESTONES: merge_milestones(known, new)})
 
-    known = milestones_of(folder, number)
+    known = read_milestone_entries(folder, number)
     edit_object(folder.trajectory, edit, {"task_id": folder.id, "attempts": []})
 
 
-def with_milestones(known: Sequence[Any], new: Sequence[Mapping[str, Any]]) -> list[Any]:
+def merge_milestones(known: Sequence[Any], new: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Milestones and further ones, those that say again what the last of them said left out."""
 
     def telling(one: Any) -> Any:

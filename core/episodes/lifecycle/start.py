@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from core.base.errors import Refused, Unwritable
 from core.episodes.folders import AttemptFolder, TaskFolder, inside, publish
-from core.episodes.json_files import edit_object, encoded, put
+from core.episodes.json_files import edit_object, encode_object, put
 from core.episodes.lifecycle.completion import end
-from core.episodes.lifecycle.propagation import agents, counted_to
-from core.episodes.plan_file import MAX_EARLIER, Lesson, plan_text
+from core.episodes.lifecycle.propagation import agents, attempt_counts
+from core.episodes.plan_file import MAX_EARLIER, AttemptLessons, render_plan
 from core.episodes.reflection_drafts import LEFT
 from core.episodes.strict_reader import StrictReader
 from core.episodes.task_indexes import index_task
@@ -27,7 +27,7 @@ from core.storage.json_editor import JsonText
 from core.storage.locks import open_regular
 
 
-class Intent(NamedTuple):
+class AttemptIntent(NamedTuple):
     """What an agent means to try, checked.
 
     Attributes:
@@ -58,11 +58,11 @@ class StartedAttempt:
     number: int
     plan_path: str
     plan: str
-    learnings: tuple[Lesson, ...] = ()
+    learnings: tuple[AttemptLessons, ...] = ()
     resumed: bool = False
 
 
-def to_take_up(folder: TaskFolder, *, abandon: bool, resume: bool, now: datetime) -> AttemptFolder | None:
+def find_resumable(folder: TaskFolder, *, abandon: bool, resume: bool, now: datetime) -> AttemptFolder | None:
     """The open attempt that a start takes up; None if a new one is to be made.
 
     Args:
@@ -101,7 +101,7 @@ def begin(folder: TaskFolder, number: int, *, now: datetime) -> None:
     index(folder, TaskStatus.RUNNING)
 
     def edit(document: JsonText) -> None:
-        told = {"status": TaskStatus.RUNNING.value, **counted_to(document.value, number)}
+        told = {"status": TaskStatus.RUNNING.value, **attempt_counts(document.value, number)}
         if any(document.value.get(key) != value for key, value in told.items()):
             put(document, (), {"updated": iso(now), **told})
         if "completed" in document.value:  # the task goes on
@@ -119,7 +119,7 @@ def index(folder: TaskFolder, status: TaskStatus) -> None:
         edit_object(folder.summary, lambda document: put(document, (), {"status": status.value}), {})
 
 
-def take_up(folder: TaskFolder, place: AttemptFolder) -> StartedAttempt:
+def resume_attempt(folder: TaskFolder, place: AttemptFolder) -> StartedAttempt:
     """An attempt that goes on, with its plan as it was written; "" if there is none."""
     reader = StrictReader(folder)
     before = {number: one for number, one in reader.attempts().items() if number < place.number}
@@ -127,7 +127,7 @@ def take_up(folder: TaskFolder, place: AttemptFolder) -> StartedAttempt:
     return StartedAttempt(place.number, folder.relative(place.plan), plan, _lessons(reader, before), resumed=True)
 
 
-def make_attempt(folder: TaskFolder, intent: Intent, now: datetime) -> StartedAttempt:
+def create_attempt(folder: TaskFolder, intent: AttemptIntent, now: datetime) -> StartedAttempt:
     """(1) `create_attempt_directory`, `write_plan_md`, `write_attempt_json`, at once.
 
     The plan takes in what earlier attempts have taught.
@@ -141,7 +141,7 @@ def make_attempt(folder: TaskFolder, intent: Intent, now: datetime) -> StartedAt
     number, learned = _next_number(task, attempts), _lessons(reader, attempts)
     if number >= MAX_ATTEMPTS:
         raise Refused(f"{folder.id} has an attempt {number - 1:,}, and no number is left; move its folder away")
-    plan = plan_text(
+    plan = render_plan(
         number,
         description=task.description,
         criteria=task.criteria,
@@ -154,7 +154,7 @@ def make_attempt(folder: TaskFolder, intent: Intent, now: datetime) -> StartedAt
     )
     place = folder.new_attempt(number)
     record = _record(folder.id, number, intent.agent or task.agent, intent, now)
-    files = {place.plan.name: plan.encode("utf-8", "replace"), place.attempt.name: encoded(record)}
+    files = {place.plan.name: plan.encode("utf-8", "replace"), place.attempt.name: encode_object(record)}
     if not publish(folder.project, place.path, files):
         raise Refused(f"{folder.relative(place.path)} exists already, and is no folder of an attempt")
     return StartedAttempt(number, folder.relative(place.plan), plan, learned)
@@ -166,7 +166,7 @@ def _next_number(task: Task, attempts: Mapping[int, Attempt]) -> int:
     return max((number for number in used if number < MAX_ATTEMPTS), default=0) + 1
 
 
-def _lessons(reader: StrictReader, attempts: Mapping[int, Attempt]) -> tuple[Lesson, ...]:
+def _lessons(reader: StrictReader, attempts: Mapping[int, Attempt]) -> tuple[AttemptLessons, ...]:
     """(1) `load_previous_reflections`, oldest attempt first; in detail for those that a plan has room for."""
     by_attempt: dict[int | None, list[Reflection]] = {}
     for reflection in reader.reflections():
@@ -174,7 +174,7 @@ def _lessons(reader: StrictReader, attempts: Mapping[int, Attempt]) -> tuple[Les
             by_attempt.setdefault(reflection.attempt, []).append(reflection)
     detailed = set(list(attempts)[-MAX_EARLIER:])
     return tuple(
-        Lesson(reader.attempt(number) if number in detailed else attempt, tuple(by_attempt.get(number, ())))
+        AttemptLessons(reader.attempt(number) if number in detailed else attempt, tuple(by_attempt.get(number, ())))
         for number, attempt in attempts.items()
     )
 
@@ -191,7 +191,7 @@ def _read_plan(folder: TaskFolder, place: AttemptFolder) -> str:
         raise Unwritable(f"cannot read {place.plan}: {error.strerror}") from None
 
 
-def _record(task_id: str, number: int, agent: str, intent: Intent, now: datetime) -> dict[str, Any]:
+def _record(task_id: str, number: int, agent: str, intent: AttemptIntent, now: datetime) -> dict[str, Any]:
     """(1) `attempt`, as far as it is known at the start."""
     plan: dict[str, Any] = {"approach": intent.approach, "steps": list(intent.steps)}
     if intent.estimated_iterations is not None:

@@ -8,7 +8,7 @@ import pytest
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings, WatchSettings
-from core.episodes.attempt_state import AttemptState, condition_of, conditions
+from core.episodes.attempt_state import AttemptState, assess_attempt, assess_attempts
 from core.project.index import Library
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
@@ -23,7 +23,7 @@ def minutes_ago(minutes: float) -> datetime:
 
 
 def state(attempt: Attempt, task: Task | None = None, latest: int = 1) -> tuple[AttemptState, str]:
-    return condition_of(attempt, task, latest, NOW, WATCH)
+    return assess_attempt(attempt, task, latest, NOW, WATCH)
 
 
 def attempt(**fields: Any) -> Attempt:
@@ -77,7 +77,7 @@ def test_without_any_time_the_word_of_the_task_counts() -> None:
 
 def test_the_attempts_of_the_example_have_ended() -> None:
     snapshot = Library(EXAMPLES, Settings(), clock=lambda: NOW, cache=False).load()
-    found = conditions(snapshot.tasks, snapshot.attempts, NOW, WATCH)
+    found = assess_attempts(snapshot.tasks, snapshot.attempts, NOW, WATCH)
     assert {id: (told.state.value, told.reason) for id, told in found.items()} == {
         "task-001.1": ("ended", "timeout"),
         "task-001.2": ("ended", "failure"),

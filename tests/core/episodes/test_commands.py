@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.episodes.commands import command_of
+from core.episodes.commands import parse_command
 from core.records.episodes import Action
 
 
@@ -27,10 +27,10 @@ from core.records.episodes import Action
     ],
 )
 def test_a_later_run_covers_an_earlier_one_that_looked_at_no_more(earlier: str, later: str, covers: bool) -> None:
-    one, other = (command_of(Action(number=1, params=(("command", text),))) for text in (earlier, later))
+    one, other = (parse_command(Action(number=1, params=(("command", text),))) for text in (earlier, later))
     assert other.covers(one) is covers
 
 
 def test_another_tool_must_be_given_the_same() -> None:
     one, other = (Action(number=1, tool="Fetch", params=(("url", url),)) for url in ("a", "b"))
-    assert command_of(one).covers(command_of(one)) and not command_of(one).covers(command_of(other))
+    assert parse_command(one).covers(parse_command(one)) and not parse_command(one).covers(parse_command(other))

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.episodes.improvement import (
-    REF_021_IMPROVEMENT,
-    Comparison,
-    Group,
+    TARGET_IMPROVEMENT,
+    AttemptGroup,
+    GroupComparison,
     Improvement,
     compare,
-    improvement,
-    points,
+    format_points,
+    measure_improvement,
 )
 from core.learning.finished_work import Report, collect_reports
 from core.project.index import Library
@@ -47,7 +47,7 @@ def reflection(number: int, at: datetime | None, **fields: Any) -> Reflection:
 
 def improved(*attempts: Attempt, reflections: tuple[Reflection, ...] = (), **reports: Report) -> Improvement:
     told = {id.replace("_", "."): report for id, report in reports.items()}
-    return improvement(attempts, reflections, told, SETTINGS)
+    return measure_improvement(attempts, reflections, told, SETTINGS)
 
 
 def counts(found: Improvement) -> list[tuple[int, int]]:
@@ -56,7 +56,7 @@ def counts(found: Improvement) -> list[tuple[int, int]]:
 
 def test_the_example_of_the_document_has_two_retries_with_reflections() -> None:
     snapshot = Library(EXAMPLES, SETTINGS, clock=lambda: NOW, cache=False).load()
-    found = improvement(snapshot.attempts.values(), snapshot.reflections.values(), {}, SETTINGS)
+    found = measure_improvement(snapshot.attempts.values(), snapshot.reflections.values(), {}, SETTINGS)
     assert counts(found) == [(0, 1), (1, 1), (0, 0)]
     assert found.against_first.difference == 0.5
     assert found.against_first.verdict == "cannot tell (needs about 2 more attempts of each kind)"
@@ -101,31 +101,31 @@ def test_what_has_not_come_out_is_left_out_and_counted() -> None:
 
 def test_a_report_on_an_attempt_counts_before_its_files() -> None:
     failed = Event(id="e1", at=NOW, kind="outcome", loop_id="t.1", success=False)
-    found = improvement([attempt(1)], (), collect_reports([failed]), SETTINGS)
+    found = measure_improvement([attempt(1)], (), collect_reports([failed]), SETTINGS)
     assert counts(found)[0] == (0, 1)
 
 
-def group(successes: int, failures: int) -> Group:
-    return Group.of(successes, failures, SETTINGS.interval_level)
+def group(successes: int, failures: int) -> AttemptGroup:
+    return AttemptGroup.of(successes, failures, SETTINGS.interval_level)
 
 
 def test_a_large_difference_tells_and_a_small_one_says_what_it_would_take() -> None:
     clear = compare(group(45, 5), group(20, 30), SETTINGS)
     assert clear.tells and clear.verdict == "+50 percentage points"
     assert clear.relative == pytest.approx(1.25)
-    assert clear.reaches(REF_021_IMPROVEMENT) is True
+    assert clear.reaches(TARGET_IMPROVEMENT) is True
     small = compare(group(11, 9), group(9, 11), SETTINGS)
-    assert not small.tells and small.reaches(REF_021_IMPROVEMENT) is None
+    assert not small.tells and small.reaches(TARGET_IMPROVEMENT) is None
     # Each group needs about 2 * .25 * (1.645 + .842)² / .1² = 309; 20 are there.
     assert small.needed == pytest.approx(289, abs=3)
     assert small.verdict == f"cannot tell (needs about {small.needed} more attempts of each kind)"
     worse = compare(group(5, 45), group(45, 5), SETTINGS)
-    assert worse.tells and worse.reaches(REF_021_IMPROVEMENT) is False
+    assert worse.tells and worse.reaches(TARGET_IMPROVEMENT) is False
 
 
 def test_it_may_tell_that_there_is_an_improvement_and_not_whether_it_is_as_large() -> None:
     some = compare(group(160, 40), group(110, 90), SETTINGS)
-    assert some.tells and some.reaches(REF_021_IMPROVEMENT) is None
+    assert some.tells and some.reaches(TARGET_IMPROVEMENT) is None
 
 
 def test_equal_rates_would_take_more_than_anybody_waits_for() -> None:
@@ -136,11 +136,11 @@ def test_equal_rates_would_take_more_than_anybody_waits_for() -> None:
 
 def test_without_any_success_nothing_is_a_share() -> None:
     assert compare(group(1, 0), group(0, 1), SETTINGS).relative is None
-    assert Comparison(having=Group(), lacking=Group()).relative is None
+    assert GroupComparison(having=AttemptGroup(), lacking=AttemptGroup()).relative is None
 
 
 def test_points_are_rounded_away_from_0() -> None:
-    assert [points(one) for one in (0.125, -0.125, -0.001, 1.0)] == ["+13", "-13", "0", "+100"]
+    assert [format_points(one) for one in (0.125, -0.125, -0.001, 1.0)] == ["+13", "-13", "0", "+100"]
 
 
 sizes = st.integers(0, 60)
@@ -189,9 +189,9 @@ some_reflections = st.lists(
 @settings(deadline=None, max_examples=50)
 @given(some_attempts, some_reflections)
 def test_every_attempt_is_counted_once(attempts: list[Attempt], reflections: list[Reflection]) -> None:
-    found = improvement(attempts, reflections, {}, SETTINGS)
+    found = measure_improvement(attempts, reflections, {}, SETTINGS)
     kinds = (found.first, found.reflected, found.unreflected)
     assert sum(kind.attempts for kind in kinds) + len(found.open) + len(found.unclear) == len(attempts)
-    without = improvement(attempts, (), {}, SETTINGS)
+    without = measure_improvement(attempts, (), {}, SETTINGS)
     assert without.reflected.attempts == 0 and without.first == found.first
     assert without.unreflected.attempts == found.reflected.attempts + found.unreflected.attempts

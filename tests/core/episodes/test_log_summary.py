@@ -5,8 +5,8 @@ from unittest import mock
 import pytest
 from msgspec.structs import replace
 
-from core.episodes.commands import Command
-from core.episodes.log_summary import MAX_FAILURES, MAX_MISSED, summarise_log
+from core.episodes.commands import ActionCommand
+from core.episodes.log_summary import MAX_FAILURES, MAX_MISSED, summarize_log
 from core.records.episodes import Action
 from core.records.loops import Outcome
 
@@ -33,11 +33,11 @@ def act(type_: str, told: str, success: bool | None = True, error: str = "") -> 
     ],
 )
 def test_only_what_the_log_proves_is_an_outcome(actions: tuple[Action, ...], outcome: Outcome) -> None:
-    assert summarise_log(actions).outcome is outcome
+    assert summarize_log(actions).outcome is outcome
 
 
 def test_the_same_error_with_other_numbers_is_one() -> None:
-    found = summarise_log([act("bash", "npm test", False, f"{n} failing\nstack {n}") for n in (3, 2)])
+    found = summarize_log([act("bash", "npm test", False, f"{n} failing\nstack {n}") for n in (3, 2)])
     assert [(one.message, one.times, one.solved) for one in found.failures] == [("3 failing", 2, False)]
     assert (found.actions, found.errors) == (2, 2)
 
@@ -63,35 +63,35 @@ def test_the_same_error_with_other_numbers_is_one() -> None:
 )
 def test_of_an_error_the_line_that_tells_most_is_kept(error: str, output: str, message: str) -> None:
     action = replace(act("bash", "make", False, error), output=output)
-    assert summarise_log([action]).failures[0].message == message
+    assert summarize_log([action]).failures[0].message == message
 
 
 def test_a_failure_that_comes_back_is_not_solved() -> None:
     red, green = act("bash", "make", False, "boom"), act("bash", "make")
-    assert summarise_log([red, green]).failures[0].solved
-    assert not summarise_log([red, green, red]).failures[0].solved
+    assert summarize_log([red, green]).failures[0].solved
+    assert not summarize_log([red, green, red]).failures[0].solved
 
 
 def test_a_run_of_more_solves_all_that_it_covers() -> None:
     red = [act("bash", f"pytest tests/{folder}/{n}.py", False, "boom") for n in range(30) for folder in "ab"]
     green = act("bash", "pytest tests")
-    assert all(one.solved for one in summarise_log([*red, green]).failures)
-    assert all(one.solved for one in summarise_log([*red, act("bash", "pytest .")]).failures)
-    found = summarise_log([*red[::2], act("bash", "pytest tests/a", False, "other")])
+    assert all(one.solved for one in summarize_log([*red, green]).failures)
+    assert all(one.solved for one in summarize_log([*red, act("bash", "pytest .")]).failures)
+    found = summarize_log([*red[::2], act("bash", "pytest tests/a", False, "other")])
     assert [one.replaced for one in found.failures] == [True] * 30 + [False]
 
 
 def test_a_failure_knows_what_was_changed_after_it() -> None:
     red, green = act("bash", "make", False, "boom"), act("bash", "make")
     edits = [act("edit", file) for file in ("a", "b", "a", "c")]
-    assert summarise_log([edits[0], red, *edits[1:], green, act("edit", "d")]).failures[0].changed == ("b", "a", "c")
-    assert summarise_log([*edits[:3], red, edits[3]]).failures[0].changed == ("c",)
+    assert summarize_log([edits[0], red, *edits[1:], green, act("edit", "d")]).failures[0].changed == ("b", "a", "c")
+    assert summarize_log([*edits[:3], red, edits[3]]).failures[0].changed == ("c",)
 
 
 def test_a_log_of_nothing_but_different_failures_is_summed_up_in_time_that_grows_with_it() -> None:
     commands = [f"npm test {n}" for n in range(3_000)]
     actions = [act("bash", command, n % 3 == 0, "" if n % 3 == 0 else "boom") for n, command in enumerate(commands)]
-    with mock.patch.object(Command, "covers", autospec=True, side_effect=Command.covers) as compared:
-        found = summarise_log(actions)
+    with mock.patch.object(ActionCommand, "covers", autospec=True, side_effect=ActionCommand.covers) as compared:
+        found = summarize_log(actions)
     assert (found.actions, found.errors, len(found.failures)) == (3_000, 2_000, MAX_FAILURES)
     assert compared.call_count <= (1_000 + MAX_FAILURES) * (MAX_MISSED + 1)

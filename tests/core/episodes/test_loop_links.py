@@ -11,8 +11,8 @@ from core.episodes.loop_links import (
     BY_METADATA,
     BY_TAG,
     Coverage,
-    coverage,
     link_tasks,
+    measure_coverage,
 )
 from core.records.episodes import Task
 from core.records.loops import Loop
@@ -60,10 +60,10 @@ def test_coverage_tells_apart_what_only_the_cross_task_memory_tracks() -> None:
         "m1": MemoryTask(id="m1", tags=("external-ralph", "b")),
         "m2": MemoryTask(id="m2", description="task D"),
     }
-    found = coverage(tasks, memory, known)
+    found = measure_coverage(tasks, memory, known)
     assert found == Coverage(tracked=("b",), remembered=("d",), missing=("a", "c"))
     assert (found.loops, found.share) == (4, 0.25)
-    assert coverage(tasks, memory, {}).share is None
+    assert measure_coverage(tasks, memory, {}).share is None
 
 
 names = st.sampled_from(["a", "b", "c", "", "x y"])
@@ -77,6 +77,6 @@ some_memory = st.lists(st.builds(MemoryTask, id=names, tags=st.lists(names).map(
 @settings(deadline=None, max_examples=50)
 @given(some_loops, some_tasks, some_memory)
 def test_every_loop_is_counted_once(known: dict[str, Loop], tasks: list[Task], memory: list[MemoryTask]) -> None:
-    found = coverage({task.id: task for task in tasks}, {task.id: task for task in memory}, known)
+    found = measure_coverage({task.id: task for task in tasks}, {task.id: task for task in memory}, known)
     assert sorted((*found.tracked, *found.remembered, *found.missing)) == sorted(known)
     assert set(found.tracked) == {link.loop_id for link in link_tasks({t.id: t for t in tasks}, known).values()}

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from core.episodes.log_summary import summarise_log
-from core.episodes.reflection_drafts import TEMPLATE, Told, draft_completion, draft_reflection, render_reflection
+from core.episodes.log_summary import summarize_log
+from core.episodes.reflection_drafts import TEMPLATE, AttemptWork, draft_completion, draft_reflection, render_reflection
 from core.records.episodes import Action, Attempt, Quality
 from core.records.loops import Outcome
 
@@ -57,9 +57,9 @@ def change(number: int, file: str) -> Action:
     return Action(number=number, type="edit", tool="Edit", params=(("file_path", file),), success=True, iteration=2)
 
 
-def told(*actions: Action, **fields: Any) -> Told:
+def told(*actions: Action, **fields: Any) -> AttemptWork:
     fields = {"task_id": "t", "number": 1, "outcome": Outcome.FAILURE, **fields}
-    return Told(Attempt(**fields), summarise_log(actions))
+    return AttemptWork(Attempt(**fields), summarize_log(actions))
 
 
 def test_the_template_is_that_of_the_document() -> None:
@@ -244,8 +244,8 @@ def test_a_completed_task_is_reflected_on_as_a_whole() -> None:
         Attempt(task_id="t", number=1, outcome=Outcome.TIMEOUT, plan="big bang", reason="slow", actions=4, errors=1),
         Attempt(task_id="t", number=2, outcome=Outcome.SUCCESS, plan="types first", actions=8, errors=2, worked=("x",)),
     ]
-    failed = Told(attempts[0], summarise_log([change(1, "a.ts")]))
-    draft = draft_completion(attempts, AT, summarise_log([change(1, "a.ts"), change(2, "types.ts")]), failed)
+    failed = AttemptWork(attempts[0], summarize_log([change(1, "a.ts")]))
+    draft = draft_completion(attempts, AT, summarize_log([change(1, "a.ts"), change(2, "types.ts")]), failed)
     assert (draft["trigger"], draft["reflection_type"]) == ("task_completion", "process-improvement")
     assert draft["observation"] == (
         "The task was completed by attempt 2. Its 2 attempts took 12 actions, of which 3 failed."
@@ -259,8 +259,8 @@ def test_a_completed_task_is_reflected_on_as_a_whole() -> None:
 
 def test_a_task_that_was_given_up_is_reflected_on_as_a_whole_too() -> None:
     attempts = [Attempt(task_id="t", number=n, outcome=Outcome.FAILURE, plan=plan) for n, plan in ((1, "a"), (2, "b"))]
-    log = summarise_log([run(1, "npm test", False, "red")])
-    draft = draft_completion(attempts, AT, log, Told(attempts[1], log), given_up=True)
+    log = summarize_log([run(1, "npm test", False, "red")])
+    draft = draft_completion(attempts, AT, log, AttemptWork(attempts[1], log), given_up=True)
     assert (draft["trigger"], draft["triggered_by"]) == ("task_completion", "failure")
     assert draft["observation"].startswith("The task was given up after attempt 2.")
     assert draft["learning"] == (

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.config.paths import ProjectPaths
-from core.episodes.diffs import MAX_LINES, diff_of
+from core.episodes.diffs import MAX_LINES, build_diff
 from core.episodes.history import AttemptDetail, read_attempt
-from core.episodes.replay import MAX_PAUSE, Step, Steps, Verdict, next_error, pause_at, steps
+from core.episodes.replay import MAX_PAUSE, ReplayStep, ReplaySteps, Verdict, find_next_error, pause_after, steps
 from core.records.episodes import Action
 from tests.core.cli.conftest import TREES
 
 
-def replayed(project: Path, *actions: dict[str, Any], **attempt: Any) -> Steps:
+def replayed(project: Path, *actions: dict[str, Any], **attempt: Any) -> ReplaySteps:
     """The steps of the only attempt of a project."""
     folder = project / ".aiwg/ralph/tasks/t/attempts/001"
     folder.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ def test_the_example_of_the_document() -> None:
     assert [step.verdict for step in played][1:3] == [Verdict.SUCCEEDED, Verdict.FAILED]
     assert (played[2].expected, played[2].real) == ("green", "exit 1")
     assert played[-1].quality == 0.3
-    assert [next_error(played, place) for place in (-1, 1, 2)] == [2, 2, None]
+    assert [find_next_error(played, place) for place in (-1, 1, 2)] == [2, 2, None]
     assert played[1:3] == (played[1], played[2])
     assert played[::-2] == (played[3], played[1])
 
@@ -101,50 +101,52 @@ def test_content_that_was_not_written_is_no_change(tmp_path: Path) -> None:
 
 def test_long_changes_are_cut() -> None:
     old, new = "\n".join(["a", "b"] * 20_000), "\n".join(["b", "a", "a"] * 20_000)
-    diff = diff_of(Action(number=1, type="edit", params=(("old_string", old), ("new_string", new))))
+    diff = build_diff(Action(number=1, type="edit", params=(("old_string", old), ("new_string", new))))
     assert len(diff) <= MAX_LINES + 1
-    written = diff_of(Action(number=1, type="write", params=(("content", "x\n" * 5000),)))
+    written = build_diff(Action(number=1, type="write", params=(("content", "x\n" * 5000),)))
     assert written[2] == "@@ -0,0 +1,5000 @@"
     assert written[-1] == f"… {5003 - MAX_LINES:,} more lines"
     lines = "".join(f"{number}\n" for number in range(900))
     longer = (("old_string", lines), ("new_string", f"b{lines}"))
-    assert diff_of(Action(number=1, type="edit", params=(("new_source", "x"),)))[2:] == ("@@ -0,0 +1 @@", "+x")
-    assert diff_of(Action(number=1, params=longer))[-1] == "… 500 more lines not compared"
-    diff = diff_of(Action(number=1, params=(("diff", "+x\n" * 5000),)))
+    assert build_diff(Action(number=1, type="edit", params=(("new_source", "x"),)))[2:] == ("@@ -0,0 +1 @@", "+x")
+    assert build_diff(Action(number=1, params=longer))[-1] == "… 500 more lines not compared"
+    diff = build_diff(Action(number=1, params=(("diff", "+x\n" * 5000),)))
     assert diff[MAX_LINES:] == (f"… {5000 - MAX_LINES:,} more lines",)
 
 
 def test_what_was_printed_beside_an_error_is_told_and_what_else_a_tool_was_called_with() -> None:
-    assert Step(Action(number=1, output="9 errors\n", error="TS2339")).output == "9 errors"
+    assert ReplayStep(Action(number=1, output="9 errors\n", error="TS2339")).output == "9 errors"
     assert (
-        Step(Action(number=1, output="same", error="same\n")).output == Step(Action(number=1, output="a")).output == ""
+        ReplayStep(Action(number=1, output="same", error="same\n")).output
+        == ReplayStep(Action(number=1, output="a")).output
+        == ""
     )
     edit = (("file_path", "a.ts"), ("old_string", "a"), ("new_string", "b"), ("replace_all", "true"))
-    assert Step(Action(number=1, type="edit", params=edit)).params == (("replace_all", "true"),)
+    assert ReplayStep(Action(number=1, type="edit", params=edit)).params == (("replace_all", "true"),)
     script = (("command", "cd x\nmake"), ("cwd", "src"))
-    assert Step(Action(number=1, params=script)).params == script  # on one line nobody can read it
-    assert Step(Action(number=1, params=(("command", "make"), ("cwd", "src")))).params == (("cwd", "src"),)
+    assert ReplayStep(Action(number=1, params=script)).params == script  # on one line nobody can read it
+    assert ReplayStep(Action(number=1, params=(("command", "make"), ("cwd", "src")))).params == (("cwd", "src"),)
 
 
 def test_the_real_outcome_is_the_beginning_and_the_end_of_what_was_told() -> None:
-    assert Step(Action(number=1, output="fine", error="")).real == "fine"
-    assert Step(Action(number=1, output="fine", error="worse")).real == "worse"
-    long = Step(Action(number=1, output="\n".join("abcdefghijk"))).real
+    assert ReplayStep(Action(number=1, output="fine", error="")).real == "fine"
+    assert ReplayStep(Action(number=1, output="fine", error="worse")).real == "worse"
+    long = ReplayStep(Action(number=1, output="\n".join("abcdefghijk"))).real
     assert long.splitlines() == ["a", "b", "c", "d", "… 3 more lines …", "h", "i", "j", "k"]
     for text in ("x" * 60_000, f"{'x' * 60_000}\n" * 3, f"{'x' * 6_000}\n" * 30):
-        assert len(Step(Action(number=1, error=text)).real) < 5000
-    assert Step(Action(number=1)).verdict is Verdict.UNTOLD
+        assert len(ReplayStep(Action(number=1, error=text)).real) < 5000
+    assert ReplayStep(Action(number=1)).verdict is Verdict.UNTOLD
 
 
 def test_twice_the_speed_is_half_the_wait_however_long_the_gap() -> None:
-    minutes = Step(Action(number=1), pause=600.0)
-    assert [pause_at(minutes, speed) for speed in (1, 2, 16)] == [MAX_PAUSE, MAX_PAUSE / 2, MAX_PAUSE / 16]
+    minutes = ReplayStep(Action(number=1), pause=600.0)
+    assert [pause_after(minutes, speed) for speed in (1, 2, 16)] == [MAX_PAUSE, MAX_PAUSE / 2, MAX_PAUSE / 16]
 
 
 @settings(max_examples=50, deadline=None)
 @given(pause=st.one_of(st.none(), st.floats(0, 1e12)), speed=st.floats(-1, 1e9))
 def test_nobody_waits_long(pause: float | None, speed: float) -> None:
-    waited = pause_at(Step(Action(number=1), pause=pause), speed)
+    waited = pause_after(ReplayStep(Action(number=1), pause=pause), speed)
     assert 0 <= waited <= MAX_PAUSE
     if pause and speed > 0:
         assert waited == min(min(pause, MAX_PAUSE) / speed, MAX_PAUSE)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from core.base.errors import BadInput
 from core.config.paths import ProjectPaths
-from core.episodes.search import Filters, search
-from core.episodes.search_matching import Hit, Place
+from core.episodes.search import SearchFilters, search
+from core.episodes.search_matching import Hit, SearchPlace
 from core.episodes.search_words import MAX_QUERY, SearchWords
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
@@ -36,7 +36,7 @@ def log(paths: ProjectPaths, *actions: dict[str, Any], ascii_only: bool = True) 
 
 
 def hits(paths: ProjectPaths, query: str, **filters: Any) -> list[Hit]:
-    return list(search(paths, SearchWords(query), Filters(**filters)).hits)
+    return list(search(paths, SearchWords(query), SearchFilters(**filters)).hits)
 
 
 def places(paths: ProjectPaths, query: str, **filters: Any) -> list[tuple[str, int | None, int | None]]:
@@ -46,8 +46,12 @@ def places(paths: ProjectPaths, query: str, **filters: Any) -> list[tuple[str, i
 def test_every_kind_of_record_is_found_and_newest_first(paths: ProjectPaths) -> None:
     assert places(paths, "oauth AuthConfig") == [("tasks", None, None), ("reflections", 2, None)]
     assert places(paths, "smaller STEPS limit") == [("reflections", 1, None)]
-    assert places(paths, "exit 1 bash", places={Place.ERRORS}) == [("errors", 3, 3), ("errors", 2, 3), ("errors", 1, 3)]
-    assert places(paths, "exit 1 bash", places={Place.ACTIONS}) == [
+    assert places(paths, "exit 1 bash", places={SearchPlace.ERRORS}) == [
+        ("errors", 3, 3),
+        ("errors", 2, 3),
+        ("errors", 1, 3),
+    ]
+    assert places(paths, "exit 1 bash", places={SearchPlace.ACTIONS}) == [
         ("actions", 3, 3),
         ("actions", 2, 3),
         ("actions", 1, 3),
@@ -189,8 +193,8 @@ def test_the_error_log_and_debug_sessions(paths: ProjectPaths) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "s-1.yaml").write_text(session)
     [hit] = hits(paths, "quetzal", agent="debugger", statuses={TaskStatus.COMPLETED})
-    assert (hit.place, hit.subject, hit.task_id) == (Place.ERRORS, "s-1", "task-001")
-    assert hits(paths, "quetzal", places={Place.TASKS, Place.ACTIONS, Place.REFLECTIONS}) == []
+    assert (hit.place, hit.subject, hit.task_id) == (SearchPlace.ERRORS, "s-1", "task-001")
+    assert hits(paths, "quetzal", places={SearchPlace.TASKS, SearchPlace.ACTIONS, SearchPlace.REFLECTIONS}) == []
     copy = paths.ralph / "loops/ralph-fix-api-d4e5f6a7/debug-memory/s-1.yaml"
     copy.parent.mkdir()
     copy.write_text(f"updated_at: 2026-03-01T10:00:00Z\n{session}")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.episodes.similar_tasks import SIMILAR, SimilarTask, similar_tasks
+from core.episodes.similar_tasks import SIMILAR, SimilarTask, find_similar_tasks
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import NOTHING_LEARNED, MemoryTask, Reflection
@@ -59,15 +59,15 @@ class Meaning(Embeddings[Work]):
 
 def test_words_find_what_is_said_alike_and_nothing_else() -> None:
     known = snapshot(task("t-1", "Fix null crash in the OAuth login"), *OTHERS)
-    found = similar_tasks("OAuth login crashes on a null session", known)
+    found = find_similar_tasks("OAuth login crashes on a null session", known)
     assert ids(found) == ["t-1"]
     assert SIMILAR <= found[0].score < 1 and found[0].matched_by == "words"
-    assert similar_tasks("Bake bread", known) == similar_tasks("", known) == ()
+    assert find_similar_tasks("Bake bread", known) == find_similar_tasks("", known) == ()
 
 
 def test_a_task_is_never_similar_to_itself_and_a_copy_is_the_same() -> None:
     one, copy = task("t-1", "Fix null crash in login"), task("t-2", "Fix null crash in login")
-    found = similar_tasks(one, snapshot(one, copy, *OTHERS))
+    found = find_similar_tasks(one, snapshot(one, copy, *OTHERS))
     assert ids(found) == ["t-2"] and found[0].score == pytest.approx(1)
 
 
@@ -75,14 +75,14 @@ def test_meaning_counts_where_it_is_known_and_words_elsewhere() -> None:
     known = snapshot(
         task("near", "Throttle requests"), task("far", "Rate limits on the API"), task("new", "API rate limit")
     )
-    found = similar_tasks("Rate limits on the API", known, Meaning({"near": 0.7, "far": 0.25}))
+    found = find_similar_tasks("Rate limits on the API", known, Meaning({"near": 0.7, "far": 0.25}))
     assert {one.task_id: one.matched_by for one in found} == {"near": "meaning", "new": "words"}
     assert {one.task_id: one.score for one in found}["near"] == pytest.approx(0.5 / 0.55, abs=1e-3)
 
 
 def test_best_first_ties_by_id_and_no_more_than_the_limit() -> None:
     known = snapshot(*(task(f"t-{number}", "x") for number in (3, 1, 2)))
-    found = similar_tasks("y", known, Meaning({"t-1": 0.6, "t-2": 0.7, "t-3": 0.7}), limit=2)
+    found = find_similar_tasks("y", known, Meaning({"t-1": 0.6, "t-2": 0.7, "t-3": 0.7}), limit=2)
     assert ids(found) == ["t-2", "t-3"]
 
 
@@ -102,7 +102,7 @@ def test_learnings_of_success_come_first_and_drafts_only_where_nothing_else_is()
         reflection("t-2", 1, "only drafted", draft=True),
         reflection("t-2", 2, NOTHING_LEARNED, draft=True),
     )
-    one, two = similar_tasks("Fix login", snapshot(*tasks, attempts=attempts, told=told))
+    one, two = find_similar_tasks("Fix login", snapshot(*tasks, attempts=attempts, told=told))
     assert one.learnings == ((2, "types first"), (3, "newest"), (1, "look at the loader"))
     assert two.learnings == ((1, "only drafted"),)
     assert (one.outcome, two.outcome) == (Outcome.UNKNOWN, Outcome.SUCCESS)
@@ -110,13 +110,13 @@ def test_learnings_of_success_come_first_and_drafts_only_where_nothing_else_is()
 
 def test_tasks_of_the_cross_task_memory_tell_their_key_learnings() -> None:
     kept = MemoryTask(id="m-1", description="Fix login", outcome=Outcome.SUCCESS, learnings=("Guard at entry",))
-    (found,) = similar_tasks("Fix login", snapshot(memory=[kept]))
+    (found,) = find_similar_tasks("Fix login", snapshot(memory=[kept]))
     assert (found.task_id, found.outcome, found.learnings) == ("m-1", Outcome.SUCCESS, ((None, "Guard at entry"),))
 
 
 def test_hostile_descriptions_cost_little_and_come_back_as_they_are() -> None:
     wild = task("t-1", "login \x1b[31m[/]\n" + "word " * 200_000, tags=("\ud800",) * 1000)
-    (found,) = similar_tasks("login word", snapshot(wild))
+    (found,) = find_similar_tasks("login word", snapshot(wild))
     assert found.description == wild.description
 
 
@@ -129,9 +129,9 @@ def test_scores_are_shares_in_order_whatever_the_order_of_tasks(
     known: dict[str, str], asked: str, random: Random
 ) -> None:
     tasks = [task(id, text) for id, text in known.items()]
-    found = similar_tasks(asked, snapshot(*tasks))
+    found = find_similar_tasks(asked, snapshot(*tasks))
     random.shuffle(tasks)
-    again = similar_tasks(asked, snapshot(*tasks))
+    again = find_similar_tasks(asked, snapshot(*tasks))
     assert {one.task_id: round(one.score, 9) for one in again} == {one.task_id: round(one.score, 9) for one in found}
     assert all(SIMILAR <= one.score <= 1 for one in found)
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)

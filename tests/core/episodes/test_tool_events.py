@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies
 
 from core.base.errors import BadInput
 from core.episodes.log_summary import ACTION_TYPES
-from core.episodes.tool_events import FAILED, SUCCEEDED, action_of, type_of
+from core.episodes.tool_events import FAILED, SUCCEEDED, classify_tool, parse_tool_event
 from core.episodes.validation import action
 from core.records.times import parse_time
 from core.storage.json_reader import decode_json
@@ -21,7 +21,7 @@ AT = parse_time("2026-02-01T09:00:00Z")
 def used(tool: str, given: object = None, response: object = None, **event: object) -> dict[str, Any]:
     """The action of a tool that was used."""
     told = {"hook_event_name": SUCCEEDED, "tool_name": tool, "tool_input": given, "tool_response": response}
-    found = action_of({**told, **event}, "/srv/app")
+    found = parse_tool_event({**told, **event}, "/srv/app")
     assert AT is not None
     action(found, AT, 1)
     return found
@@ -40,7 +40,7 @@ def used(tool: str, given: object = None, response: object = None, **event: obje
     ],
 )
 def test_every_tool_has_the_type_that_is_nearest(tools: str, type_: str) -> None:
-    assert {type_of(tool) for tool in tools.split()} == {type_} <= set(ACTION_TYPES)
+    assert {classify_tool(tool) for tool in tools.split()} == {type_} <= set(ACTION_TYPES)
 
 
 def test_a_command_tells_what_it_printed_and_why_it_was_run() -> None:
@@ -136,7 +136,7 @@ def test_a_file_of_the_project_is_named_as_in_every_other_checkout() -> None:
 )
 def test_what_is_no_action_says_why(event: dict[str, Any], message: str) -> None:
     with pytest.raises(BadInput, match=message):
-        action_of(event)
+        parse_tool_event(event)
 
 
 _JSON = strategies.recursive(
@@ -162,4 +162,4 @@ _RESPONSE = ("stdout", "stderr", "interrupted", "error", "status", "task", "cont
 def test_whatever_an_event_tells_of_a_tool_becomes_an_action(event: dict[str, Any]) -> None:
     told = decode_json(json.dumps(event).encode()).value
     assert AT is not None
-    assert action(action_of(told, "/srv/app"), AT, 1)["tool"] == event["tool_name"]
+    assert action(parse_tool_event(told, "/srv/app"), AT, 1)["tool"] == event["tool_name"]

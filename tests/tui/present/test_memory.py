@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual.content import Content
 
-from core.episodes.attempt_state import AttemptState, Condition
+from core.episodes.attempt_state import AttemptCondition, AttemptState
 from core.queries.filter_parser import parse_query
 from core.queries.memory_filter import MEMORY_FIELDS, MemoryCatalog
 from core.records.debug_sessions import DebugSession, Escalation
@@ -180,7 +180,7 @@ def test_a_task_that_says_it_runs_though_nobody_works_at_it_was_left() -> None:
 
 
 def test_an_attempt_without_a_plan_is_no_blank_row() -> None:
-    cells = attempt_cells(attempt("new", 1), Condition(AttemptState.LEFT, ""), NOW, DRAWN)
+    cells = attempt_cells(attempt("new", 1), AttemptCondition(AttemptState.LEFT, ""), NOW, DRAWN)
     assert cells["what"].plain.split() == ["1", "no", "plan"]
 
 
