@@ -90,7 +90,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 def format_inconclusive(needed: int, noun: str) -> str:
-    """That a comparison does not tell, and about how many more cases of each kind it would take."""
+    """Describe a comparison without a result, with the number of cases that it still needs."""
     if needed > MAX_REQUIRED:
-        return f"cannot tell (needs more than {MAX_REQUIRED:,} more {noun}s of each kind)"
-    return f"cannot tell (needs about {plural(needed, f'more {noun}')} of each kind)"
+        return f"not enough data: more than {MAX_REQUIRED:,} more {noun}s per group"
+    return f"not enough data: about {plural(needed, f'more {noun}')} per group"

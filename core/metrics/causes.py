@@ -17,21 +17,21 @@ from core.records.snapshot import Snapshot
 ROOT_CAUSE: Final = "root cause"
 FAILURE_MODE: Final = "failure mode"
 ERROR: Final = "error"
-MOST_CAUSES: Final = 20
-"""Causes that are told, the most frequent ones."""
+MAX_CAUSES: Final = 20
+"""Number of listed causes."""
 _UNKNOWN: Final = frozenset({"", "unknown", "other"})
-"""Names that tell nothing."""
+"""Names without information."""
 
 
 class Cause(Struct, frozen=True, kw_only=True):
-    """Something that things fail of.
+    """A cause of failures.
 
     Attributes:
         kind: `root cause` (counted once a debug session), `failure mode` (once an outcome) or `error` (once a debug
             session, or an error that was reported).
         name: As written in the files: untrusted.
-        newest: When it was met last.
-        loop_id: The loop or attempt that met it last, "" where none is told.
+        newest: Time of the last occurrence.
+        loop_id: Loop or attempt of the last occurrence; "" if unknown.
     """
 
     kind: str
@@ -42,40 +42,40 @@ class Cause(Struct, frozen=True, kw_only=True):
 
 
 def top_causes(snapshot: Snapshot, since: datetime, now: datetime) -> tuple[Cause, ...]:
-    """What was met from `since` on, the most frequent first; at most `MOST_CAUSES`."""
-    met = (*_of_sessions(snapshot.debug_sessions.values(), since), *_of_events(snapshot.events, since))
+    """Causes since a time, the most frequent first; at most `MAX_CAUSES`."""
+    occurrences = (*_of_sessions(snapshot.debug_sessions.values(), since), *_of_events(snapshot.events, since))
     found: dict[tuple[str, str], Cause] = {}
-    for kind, name, at, loop_id in sorted(met, key=lambda one: one[2]):
+    for kind, name, at, loop_id in sorted(occurrences, key=lambda one: one[2]):
         known = found.get((kind, name))
         count = known.count + 1 if known else 1
         found[kind, name] = Cause(kind=kind, name=name, count=count, newest=min(at, now), loop_id=loop_id)
     ordered = sorted(found.values(), key=attrgetter("kind", "name"))
-    return tuple(sorted(ordered, key=attrgetter("count"), reverse=True)[:MOST_CAUSES])
+    return tuple(sorted(ordered, key=attrgetter("count"), reverse=True)[:MAX_CAUSES])
 
 
-_Met = tuple[str, str, datetime, str]
-"""Kind, name, when, by which loop."""
+_Occurrence = tuple[str, str, datetime, str]
+"""Kind, name, time, loop."""
 
 
-def _of_sessions(sessions: Iterable[DebugSession], since: datetime) -> Iterator[_Met]:
+def _of_sessions(sessions: Iterable[DebugSession], since: datetime) -> Iterator[_Occurrence]:
     for session in sessions:
         at = session.changed_at
         if at is not None and at >= since:
             analyses = (run.analysis for run in session.executions)
             causes = {analysis.category for analysis in analyses if analysis is not None}
             errors = {failure.error_type for run in session.executions for failure in run.failures}
-            yield from ((ROOT_CAUSE, name, at, session.loop_id) for name in causes if _tells(name))
-            yield from ((ERROR, name, at, session.loop_id) for name in errors if _tells(name))
+            yield from ((ROOT_CAUSE, name, at, session.loop_id) for name in causes if _is_informative(name))
+            yield from ((ERROR, name, at, session.loop_id) for name in errors if _is_informative(name))
 
 
-def _of_events(events: Sequence[Event], since: datetime) -> Iterator[_Met]:
+def _of_events(events: Sequence[Event], since: datetime) -> Iterator[_Occurrence]:
     for event in events[bisect_left(events, since, key=attrgetter("at")) :]:
         if event.error is not None:
-            if _tells(event.error.error_type):
+            if _is_informative(event.error.error_type):
                 yield ERROR, event.error.error_type.value, event.at, event.loop_id
-        elif event.signals is not None and _tells(event.signals.failure_mode):
+        elif event.signals is not None and _is_informative(event.signals.failure_mode):
             yield FAILURE_MODE, event.signals.failure_mode, event.at, event.loop_id
 
 
-def _tells(name: str) -> bool:
+def _is_informative(name: str) -> bool:
     return name.lower() not in _UNKNOWN

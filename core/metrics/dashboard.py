@@ -1,4 +1,4 @@
-"""Everything that the place Metrics, the command and its exports tell, worked out at once."""
+"""All metrics at one moment, for the Metrics screen, the `metrics` command and its exports."""
 
 from __future__ import annotations
 
@@ -16,37 +16,35 @@ from core.learning.states import STATES
 from core.learning.use_times import SHOWN
 from core.metrics.causes import Cause, top_causes
 from core.metrics.effectiveness import Comparison, injection_effect
-from core.metrics.review_coverage import JudgedWeek, Open, first_half, judged_weekly, open_questions
-from core.metrics.reviewer_accuracy import Mirror, mirror
-from core.metrics.upcoming import WeekAhead, coming
-from core.metrics.weekly import Trend, Week, trend_of, week_starts, weekly
+from core.metrics.review_coverage import CoverageWeek, OpenKind, compute_coverage, count_first_half, count_questions
+from core.metrics.reviewer_accuracy import ReviewerAccuracy, measure_accuracy
+from core.metrics.upcoming import WeekAhead, find_upcoming
+from core.metrics.weekly import Trend, Week, compute_trend, count_weekly, week_starts
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.state.project_state import ProjectState
 
 RANGES: Final = (4, 12, 52)
-"""How many weeks can be looked at in the place."""
-USUAL: Final = 12
-"""Weeks, where nobody says."""
+"""Numbers of weeks that the screen offers."""
+DEFAULT_WEEKS: Final = 12
 
 
 class Dashboard(Struct, frozen=True, kw_only=True):
-    """The metrics of one moment, over some weeks; never changed.
+    """Metrics of some weeks before and after a moment.
 
     Attributes:
-        now: The moment.
-        weeks: How many weeks back and ahead.
-        level: Probability inside every interval, 0..1.
-        patterns: How many patterns the registry has, by type and state.
-        evidence: The running week and those before it, oldest first.
-        undated: Uses of which only sums tell, so that they are in no week.
-        trend: Whether success rises or falls in these weeks; None where that can't be asked.
-        iterations: Loops with and without injected patterns, of all times.
-        ahead: The running week and those after it.
-        judged: As `evidence`.
+        weeks: Number of weeks, back and ahead.
+        level: Probability inside each interval, 0..1.
+        patterns: Number of registered patterns by type and state.
+        evidence: Evidence by week, oldest first; the last week is the current one.
+        undated: Uses without a date, known only from totals.
+        trend: Change of the success rate; None without enough data.
+        iterations: Comparison of loops with and without injected patterns, of all times.
+        ahead: Upcoming changes by week; the first week is the current one.
+        coverage: Review coverage by week, as `evidence`.
         open: Open questions by kind.
-        first_half: How many questions, the most worth deciding first, hold half of what is at stake.
-        causes: Of these weeks.
-        mirror: How the verdicts of the one who looks have held.
+        first_half: Number of questions, by priority, that have half of the expected impact.
+        causes: Failure causes of the weeks back.
+        accuracy: Accuracy of the reviewer.
     """
 
     now: datetime
@@ -58,24 +56,24 @@ class Dashboard(Struct, frozen=True, kw_only=True):
     trend: Trend | None
     iterations: Comparison
     ahead: tuple[WeekAhead, ...]
-    judged: tuple[JudgedWeek, ...]
-    open: tuple[Open, ...]
+    coverage: tuple[CoverageWeek, ...]
+    open: tuple[OpenKind, ...]
     first_half: int
     causes: tuple[Cause, ...]
-    mirror: Mirror
+    accuracy: ReviewerAccuracy
 
 
-def metrics_of(view: ProjectState, by: str, weeks: int = USUAL) -> Dashboard:
-    """The metrics as of the view's moment.
+def build_dashboard(view: ProjectState, by: str, weeks: int = DEFAULT_WEEKS) -> Dashboard:
+    """Compute all metrics at the time of a project state.
 
     Args:
-        by: Who looks, as the ledger names them.
-        weeks: How many back and ahead, from 1 up.
+        by: Name of the reviewer in the decision log.
+        weeks: Number of weeks back and ahead, at least 1.
     """
     snapshot, board = view.snapshot, view.board
-    registry = registry_rows(board, snapshot.patterns)
+    registry = select_registered(board, snapshot.patterns)
     starts = week_starts(board.now, weeks)
-    evidence = weekly(board, registry, starts)
+    evidence = count_weekly(board, registry, starts)
     return Dashboard(
         now=board.now,
         weeks=weeks,
@@ -83,19 +81,19 @@ def metrics_of(view: ProjectState, by: str, weeks: int = USUAL) -> Dashboard:
         patterns=_by_type_and_state(board, snapshot.patterns),
         evidence=evidence,
         undated=_undated(board, registry),
-        trend=trend_of(evidence, view.settings.interval_level),
+        trend=compute_trend(evidence, view.settings.interval_level),
         iterations=injection_effect(snapshot, view.settings),
-        ahead=coming(board, registry, weeks),
-        judged=judged_weekly(board, registry, snapshot.decisions, snapshot.curation, starts),
-        open=open_questions(view.queue),
-        first_half=first_half(view.queue),
+        ahead=find_upcoming(board, registry, weeks),
+        coverage=compute_coverage(board, registry, snapshot.decisions, snapshot.curation, starts),
+        open=count_questions(view.queue),
+        first_half=count_first_half(view.queue),
         causes=top_causes(snapshot, starts[0], board.now),
-        mirror=mirror(view, by),
+        accuracy=measure_accuracy(view, by),
     )
 
 
-def registry_rows(board: Scoreboard, patterns: Mapping[str, Pattern]) -> Flags:
-    """Which rows of the board are of the registry: what only a mirror knows would count twice."""
+def select_registered(board: Scoreboard, patterns: Mapping[str, Pattern]) -> Flags:
+    """Mask of the rows of the board that are registered; copies of patterns in other folders would count twice."""
     return np.fromiter((not patterns[id].copy_folder for id in board.ids), np.bool_, len(board.ids))
 
 

@@ -1,7 +1,7 @@
-"""Files that follow from all the others: the metrics of (3), and the index of the patterns.
+"""Files computed from the records: effectiveness metrics and the index of patterns (docs/metrics.md#derived-files).
 
-They are made anew from the evidence, and written only where that says something else than they do. What stands
-in them beside is kept; a file that holds something else altogether is left alone.
+A file is written only if a value changes. Unknown keys are preserved, and a file that is not a JSON object is not
+touched.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from core.storage.json_editor import JsonText
 from core.storage.json_reader import decode_json
 
 _WRAPPER: Final = METRICS
-"""The metrics may be below this key; a file of their own may go without."""
+"""Key that may contain the metrics; a file of its own does not need it."""
 _VERSION: Final = "1.0.0"
 
 _Update = Callable[[JsonText], None]
 
 
 def metrics_path(paths: ProjectPaths) -> Path:
-    """(3) `metrics_file`."""
+    """File of the effectiveness metrics."""
     return paths.ralph / "shared" / "effectiveness-metrics.json"
 
 
 def index_path(paths: ProjectPaths) -> Path:
-    """(3) `patterns_index`."""
+    """File of the index of patterns."""
     return paths.ralph / "memory" / "patterns-index.json"
 
 
 def write_derived(
     paths: ProjectPaths, settings: Settings, snapshot: Snapshot, board: Scoreboard, now: datetime
 ) -> tuple[str, ...]:
-    """Bring index and metrics up to date (0) `7_store_in_registry`, `8_update_effectiveness_metrics`.
+    """Update the index and the metrics.
 
     Returns:
-        What could not be written, one line each; the records themselves are what counts.
+        Errors, one line each; they do not affect the records.
     """
     return (
         *_write_index(paths, settings, snapshot.patterns, now),
@@ -63,7 +63,7 @@ def write_derived(
 def write_metrics(
     paths: ProjectPaths, settings: Settings, snapshot: Snapshot, board: Scoreboard, now: datetime
 ) -> tuple[str, ...]:
-    """Bring `shared/effectiveness-metrics.json` up to date; see `write_derived`."""
+    """Update `shared/effectiveness-metrics.json`; see `write_derived`."""
     metrics = to_builtins(effectiveness(snapshot, board, now))
     at = metrics.pop("last_updated")
 
@@ -78,7 +78,7 @@ def write_metrics(
 
 
 def _set_known(document: JsonText, path: tuple[str, ...], values: Mapping[str, Any]) -> bool:
-    """Set keys of the object at `path`, and take out those whose value is not known; whether anything changed."""
+    """Set keys of the object at `path` and remove keys with an unknown value; return whether anything changed."""
     here = document.value
     for step in path:
         here = here[step]
@@ -111,7 +111,7 @@ def _write_index(
             return
         document.set((), "version", _VERSION)
         document.set((), "updated_at", iso(now))
-        # Half characters of file text cannot be written as they are; and one line a pattern is what compares well.
+        # json.dumps escapes lone surrogates; one line per pattern makes readable diffs.
         lines = ",".join(f"\n    {json.dumps(entry)}" for entry in entries)
         document.set((), "patterns", entries, f"[{lines}\n  ]" if entries else "[]")
 
@@ -131,18 +131,18 @@ def _entry(pattern: Pattern) -> dict[str, Any]:
 
 
 def _update(paths: ProjectPaths, settings: Settings, path: Path, update: _Update) -> tuple[str, ...]:
-    """Edit a file that holds one JSON object, or is still to be made."""
+    """Edit or create a file that contains a JSON object; return errors."""
 
     def change(data: bytes | None) -> bytes:
         document = JsonText(b"{\n}\n" if data is None else data)
         if not isinstance(document.value, dict):
-            raise Conflict(f"{path} holds no JSON object; it was left as it is")
+            raise Conflict(f"{path} is not a JSON object; it was not changed")
         update(document)
         return document.encode()
 
     try:
         if (problem := _unusable(paths, path)) is not None:
-            raise Conflict(f"{path} {problem}; it was left as it is")
+            raise Conflict(f"{path} {problem}; it was not changed")
         with curation_lock(paths):
             _make_folder(paths, path.parent)
             rewrite(path, change, merge=take_theirs, retry_seconds=settings.watch.retry_seconds)
@@ -152,7 +152,7 @@ def _update(paths: ProjectPaths, settings: Settings, path: Path, update: _Update
 
 
 def _unusable(paths: ProjectPaths, path: Path) -> str | None:
-    """Why a file cannot be edited, as the end of a sentence; None if it can, or is not there."""
+    """Reason why a file cannot be edited, as the end of a sentence; None if it can be or does not exist."""
     paths.inside(paths.relative(path))
     raw = read_file(path, paths.aiwg, MAX_PATTERN_BYTES)
     if raw is None or isinstance(raw, Problem):
@@ -168,22 +168,22 @@ def _make_folder(paths: ProjectPaths, folder: Path) -> None:
         raise Unwritable(f"cannot make {folder}: {error.strerror}") from None
 
 
-def claimed_metrics(paths: ProjectPaths) -> dict[str, dict[str, Any]]:
-    """The metrics that files claim, as `key` or `group.key`, by file: the metrics file and registry documents."""
-    claims = {}
+def read_recorded_metrics(paths: ProjectPaths) -> dict[str, dict[str, Any]]:
+    """Recorded metrics by file, as `key` or `group.key`, of the metrics file and the pattern files."""
+    recorded = {}
     raw = read_file(metrics_path(paths), paths.aiwg, MAX_PATTERN_BYTES)
     value = None if raw is None or isinstance(raw, Problem) else decode_json(raw.data).value
     if isinstance(value, dict):
         inner = value.get(_WRAPPER)
-        claims[paths.relative(metrics_path(paths))] = _flat(inner if isinstance(inner, dict) else value)
+        recorded[paths.relative(metrics_path(paths))] = _flat(inner if isinstance(inner, dict) else value)
     for extras in read_registry_extras(paths, []):
         if extras.metrics is not None:
-            claims[extras.document.file] = _flat(extras.metrics)
-    return claims
+            recorded[extras.document.file] = _flat(extras.metrics)
+    return recorded
 
 
-class Difference(NamedTuple):
-    """A metric of which a file claims another value than the evidence gives."""
+class MetricDifference(NamedTuple):
+    """A recorded metric that differs from the evidence."""
 
     file: str
     key: str
@@ -191,12 +191,14 @@ class Difference(NamedTuple):
     evident: Any
 
 
-def differences(claims: Mapping[str, Mapping[str, Any]], metrics: EffectivenessMetrics) -> tuple[Difference, ...]:
-    """Where files and the evidence disagree."""
+def compare_metrics(
+    recorded: Mapping[str, Mapping[str, Any]], metrics: EffectivenessMetrics
+) -> tuple[MetricDifference, ...]:
+    """Find recorded metrics that differ from the evidence."""
     evident = _flat(to_builtins(metrics))
     return tuple(
-        Difference(file, key, claimed[key], value)
-        for file, claimed in claims.items()
+        MetricDifference(file, key, claimed[key], value)
+        for file, claimed in recorded.items()
         for key, value in evident.items()
         if key != "last_updated" and key in claimed and (type(claimed[key]) is bool or claimed[key] != value)
     )

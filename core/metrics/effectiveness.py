@@ -1,7 +1,7 @@
-"""What sharing patterns has brought: (3) `EffectivenessMetrics` from the evidence, and how sure it is.
+"""Effectiveness of shared patterns: totals and the difference in iterations (docs/metrics.md#effectiveness).
 
-A loop had patterns injected if its own state or an event says so of at least one. Loops are compared by their
-number of iterations, and only those that completed: a loop that was given up early is not a fast one.
+A loop had patterns injected if its state or an event names at least one. Only completed loops are compared, by their
+number of iterations: a loop that was given up early is not a fast one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from core.records.times import iso
 from core.retrieval.task import analyse_task
 
 _WHOLE_NUMBER_VARIANCE: Final = 1 / 12
-"""Of what lies evenly within half an iteration of a whole number: equal counts are no proof of no scatter."""
+"""Variance of rounding to whole iterations: equal counts do not prove that there is no variance."""
 _INJECTING: Final = frozenset({"injected", "applied"})
 _TYPE_KEYS: Final = {
     PatternType.ERROR: "error_patterns",
@@ -40,17 +40,17 @@ _TYPE_KEYS: Final = {
 
 
 class UsageStats(Struct, frozen=True):
-    """(3) `pattern_usage_stats`: applications with a result; of an anti-pattern that is an occurrence (semantics 1)."""
+    """`pattern_usage_stats` of the pattern files: applications with a result; of an anti-pattern, occurrences."""
 
     total_applications: int
     successful_applications: int
     failed_applications: int
     overall_success_rate: float | None = None
-    """0..1, to two places."""
+    """0..1, two decimals."""
 
 
 class Benefit(Struct, frozen=True):
-    """(3) `cross_loop_benefit`: counts of all loops, averages over those that completed, to one place; None without."""
+    """`cross_loop_benefit` of the pattern files: counts of all loops, averages of completed loops with one decimal."""
 
     loops_with_pattern_injection: int
     loops_without_pattern_injection: int
@@ -60,7 +60,7 @@ class Benefit(Struct, frozen=True):
 
 
 class EffectivenessMetrics(Struct, frozen=True):
-    """(3) `EffectivenessMetrics`, its keys in its order, rounded as (0) shows them."""
+    """`effectiveness_metrics` of the pattern files: keys, order and rounding of that format."""
 
     total_patterns: int
     patterns_by_type: dict[str, int]
@@ -70,7 +70,7 @@ class EffectivenessMetrics(Struct, frozen=True):
 
 
 class Group(NamedTuple):
-    """Iterations that completed loops of one task category took, with and without what is compared."""
+    """Iterations of completed loops of one task category, with and without what is compared."""
 
     category: str
     having: tuple[int, ...]
@@ -78,14 +78,12 @@ class Group(NamedTuple):
 
 
 class Comparison(Difference, frozen=True, kw_only=True):
-    """Iterations with and without patterns, loops of the same task category against each other.
+    """Iterations with and without patterns, compared within each task category (docs/metrics.md#effectiveness).
 
-    Direct standardisation: every category that has loops of both kinds counts by its number of loops. The interval
-    is that of Student's t with one variance for all loops, estimated within kind and category. The difference is in
-    iterations, below 0 is an improvement.
+    The difference is in iterations; a negative one is an improvement.
 
     Attributes:
-        groups: The categories that have both kinds, by name; "" is that of tasks of no known category.
+        groups: Categories that have loops with and without, by name; "" for tasks without a known category.
         having, lacking: Standardised averages of the loops with and without.
     """
 
@@ -95,19 +93,19 @@ class Comparison(Difference, frozen=True, kw_only=True):
 
     @property
     def loops(self) -> tuple[int, int]:
-        """How many loops were compared, with and without."""
+        """Number of compared loops with and without."""
         return sum(len(group.having) for group in self.groups), sum(len(group.lacking) for group in self.groups)
 
     @property
     def verdict(self) -> str:
-        """`-2.0 iterations`, or what it would take to tell."""
+        """`-2.0 iterations`, or how many more loops the comparison needs."""
         if self.tells and self.difference is not None:
             return f"{self.difference:+.1f} iterations"
         return format_inconclusive(self.needed, "loop")
 
 
 def effectiveness(snapshot: Snapshot, board: Scoreboard, now: datetime) -> EffectivenessMetrics:
-    """(3) `EffectivenessMetrics` as the evidence has them."""
+    """Compute the effectiveness metrics from the evidence."""
     registry = _registry(snapshot)
     types = Counter(pattern.type for pattern in registry)
     rows = [board.row(pattern.id) for pattern in registry]
@@ -134,7 +132,7 @@ def effectiveness(snapshot: Snapshot, board: Scoreboard, now: datetime) -> Effec
 
 
 def benefit(having: int, lacking: int, average_with: float | None, average_without: float | None) -> Benefit:
-    """(0) Metrics Tracked: the improvement is (without - with) / without * 100."""
+    """Averages and the improvement in percent: (without - with) / without * 100."""
     improvement = None
     if average_with is not None and average_without:
         improvement = _to_places((average_without - average_with) / average_without * 100, 1)
@@ -148,32 +146,32 @@ def benefit(having: int, lacking: int, average_with: float | None, average_witho
 
 
 def states(snapshot: Snapshot, board: Scoreboard) -> dict[str, int]:
-    """How many patterns of the registry are in each state."""
+    """Number of registered patterns per state."""
     found = Counter(STATES[board.state_codes[board.row(pattern.id)]] for pattern in _registry(snapshot))
     return {state.value: found[state] for state in Maturity}
 
 
 def injection_effect(snapshot: Snapshot, settings: Settings) -> Comparison:
-    """Loops that had patterns injected against those that had none."""
+    """Compare loops with injected patterns and loops without."""
     having, lacking = _by_injection(snapshot)
     return _compare(snapshot, having, lacking, settings)
 
 
 def reflection_effect(snapshot: Snapshot, settings: Settings) -> Comparison:
-    """Loops that got reflections in their context against those that got none."""
+    """Compare loops with injected reflections and loops without."""
     having = _known(snapshot, loops_with_reflections(snapshot.events))
     return _compare(snapshot, having, snapshot.loops.keys() - having, settings)
 
 
 def pattern_effect(snapshot: Snapshot, board: Scoreboard, pattern_id: str, settings: Settings) -> Comparison:
-    """(0) Average Impact: loops that applied one pattern against those that had none injected."""
-    used = {seen.loop_id for seen in board.observations(pattern_id) if seen.kind in ("applied", "feedback")}
+    """Compare loops that applied a pattern and loops without injected patterns."""
+    used = {one.loop_id for one in board.observations(pattern_id) if one.kind in ("applied", "feedback")}
     _, lacking = _by_injection(snapshot)
     return _compare(snapshot, _known(snapshot, used), lacking, settings)
 
 
 def compare(groups: Iterable[Group], settings: Settings) -> Comparison:
-    """See `Comparison`; categories that lack either kind are left out."""
+    """Compare the groups that have loops with and without; see `Comparison`."""
     both = tuple(sorted(group for group in groups if group.having and group.lacking))
     total = sum(len(group.having) + len(group.lacking) for group in both)
     least = settings.extraction.min_usage_count_for_evaluation
@@ -182,11 +180,11 @@ def compare(groups: Iterable[Group], settings: Settings) -> Comparison:
     weights = [(len(group.having) + len(group.lacking)) / total for group in both]
     having = sum(w * sum(group.having) / len(group.having) for w, group in zip(weights, both, strict=True))
     lacking = sum(w * sum(group.lacking) / len(group.lacking) for w, group in zip(weights, both, strict=True))
-    told = Comparison(groups=both, having=having, lacking=lacking, difference=having - lacking)
-    fewest = min(told.loops)
+    result = Comparison(groups=both, having=having, lacking=lacking, difference=having - lacking)
+    fewest = min(result.loops)
     freedom = total - 2 * len(both)
     if fewest < least or freedom < 1:
-        return replace(told, needed=max(least - fewest, 1))
+        return replace(result, needed=max(least - fewest, 1))
     variance = max(sum(map(_scatter, both)) / freedom, _WHOLE_NUMBER_VARIANCE)
     shares = sum(
         w * w * (1 / len(group.having) + 1 / len(group.lacking)) for w, group in zip(weights, both, strict=True)
@@ -197,13 +195,13 @@ def compare(groups: Iterable[Group], settings: Settings) -> Comparison:
     half = float(stdtrit(freedom, tail)) * math.sqrt(variance * shares)
     low, high = having - lacking - half, having - lacking + half
     if low > 0 or high < 0:
-        return replace(told, low=low, high=high)
+        return replace(result, low=low, high=high)
     enough = required_cases(having - lacking, variance, settings.interval_level, settings.power)
-    return replace(told, low=low, high=high, needed=max(enough - fewest, 1))
+    return replace(result, low=low, high=high, needed=max(enough - fewest, 1))
 
 
 def _scatter(group: Group) -> float:
-    """Squared distances from the averages of both kinds."""
+    """Sum of squared distances from the averages with and without."""
     return sum(
         sum((count - sum(counts) / len(counts)) ** 2 for count in counts) for counts in (group.having, group.lacking)
     )
@@ -227,19 +225,19 @@ def _category(task: str) -> str:
 
 
 def _registry(snapshot: Snapshot) -> list[Pattern]:
-    """The patterns of `shared/patterns`; those that only a mirror knows are not shared."""
+    """Registered patterns; a pattern that only exists in another folder is not shared."""
     return [pattern for pattern in snapshot.patterns.values() if not pattern.copy_folder]
 
 
 def _by_injection(snapshot: Snapshot) -> tuple[set[str], set[str]]:
-    """Ids of the loops that had patterns injected, and of the others."""
-    told = {event.loop_id for event in snapshot.events if event.kind in _INJECTING and event.pattern_id}
-    having = {loop.id for loop in snapshot.loops.values() if loop.injected} | _known(snapshot, told)
+    """IDs of the loops with injected patterns, and of the other loops."""
+    reported = {event.loop_id for event in snapshot.events if event.kind in _INJECTING and event.pattern_id}
+    having = {loop.id for loop in snapshot.loops.values() if loop.injected} | _known(snapshot, reported)
     return having, snapshot.loops.keys() - having
 
 
 def _known(snapshot: Snapshot, names: set[str]) -> set[str]:
-    """Ids of the loops that go by these names."""
+    """IDs of the loops with these IDs or aliases."""
     found = names & snapshot.loops.keys()
     if names - found:
         found |= {loop.id for loop in snapshot.loops.values() if not names.isdisjoint(loop.aliases)}
@@ -247,7 +245,7 @@ def _known(snapshot: Snapshot, names: set[str]) -> set[str]:
 
 
 def _completed(snapshot: Snapshot) -> Mapping[str, int]:
-    """Iterations of the loops that completed, unless somebody reported that they failed all the same."""
+    """Iterations of completed loops, without loops reported as failed."""
     reported = {
         event.loop_id: event.success
         for event in snapshot.events
@@ -269,6 +267,6 @@ def _mean(counts: list[int]) -> float | None:
 
 
 def _to_places(value: float, places: int) -> float:
-    """Half up, as the documents round (formats C25)."""
+    """Round half up, as the pattern files do."""
     scale: float = 10.0**places
     return rounded(value * scale) / scale

@@ -10,7 +10,7 @@ from typing import Final
 from core.base.text import plural, visible_line
 from core.metrics.dashboard import Dashboard
 from core.metrics.figures import Figure, Row, reach_text, value_text
-from core.metrics.sections import figures_of
+from core.metrics.sections import build_figures
 
 _COLUMNS: Final = ("section", "row", "part", "value", "low", "high", "n")
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
@@ -19,13 +19,13 @@ _MARKDOWN: Final = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]<>|#~&
 _NAME_CHARS: Final = 80
 
 
-def exported(found: Dashboard, suffix: str, project: str) -> bytes:
+def export_metrics(found: Dashboard, suffix: str, project: str) -> bytes:
     """Render the metrics in the format of a file suffix, one of `FORMATS`.
 
     Args:
         project: Name of the project's folder; untrusted.
     """
-    return FORMATS[suffix](found, figures_of(found), visible_line(project, _NAME_CHARS)).encode()
+    return FORMATS[suffix](found, build_figures(found), visible_line(project, _NAME_CHARS)).encode()
 
 
 def to_csv(found: Dashboard, figures: Sequence[Figure], project: str) -> str:

@@ -14,20 +14,20 @@ from core.base.formatting import decimal_text, percent_text
 
 
 class Kind(Enum):
-    """How a figure is drawn."""
+    """Kind of chart."""
 
     BARS = "bars"
-    """A bar for each row, its values one after the other."""
+    """One bar per row, its values side by side."""
     COLUMNS = "columns"
-    """A column for each row, which is a week; its values one above the other."""
+    """One column per week, its values stacked."""
     CURVE = "curve"
-    """A rate 0..1 for each row, which is a week, with its interval; a row without value is a gap."""
+    """One rate 0..1 per week with its interval; a week without a value is a gap."""
     SPANS = "spans"
-    """A value for each row, with how far it reaches; all rows on one scale."""
+    """One value per row with its interval; all rows share a scale."""
 
 
 class Goal(Struct, frozen=True):
-    """Where a row leads on the screen: a place, with a filter on its list or the key of one record."""
+    """Link of a row: a screen, with a filter of its list or the key of a record."""
 
     place: str
     filter: str = ""
@@ -38,12 +38,12 @@ class Row(Struct, frozen=True, kw_only=True):
     """One row.
 
     Attributes:
-        label: What it is about; may be untrusted text.
-        values: One for each part of the figure; empty where nothing is known.
-        low, high: Ends of what the value reaches over, as the figure's `reach` says.
-        count: How many cases are behind it.
-        goal: Where it leads.
-        week: Number of the week back that it is of, 0 the running one, for a figure whose rows lead to what was used.
+        label: Name; may be untrusted text.
+        values: One value for each part of the figure; empty if unknown.
+        low, high: Ends of the interval that `reach` of the figure names.
+        count: Number of cases.
+        goal: Link to a screen.
+        week: Number of weeks back, 0 for the current week; for a row that links to the patterns used in its week.
     """
 
     label: str
@@ -56,19 +56,20 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 class Figure(Struct, frozen=True, kw_only=True):
-    """One section.
+    """One section of the metrics.
 
     Attributes:
-        id, title: Its name; a word or two.
-        takeaway: What it says, in one line.
-        kind: How it is drawn.
-        about: What its rows are.
-        parts: What each value of a row is.
-        rows: In order; of weeks the oldest first.
-        reach: What the interval of a row is, "" where it has none.
-        note: How to read it.
+        id: Name in JSON and CSV.
+        title: Heading.
+        takeaway: Result in one line.
+        kind: Kind of chart.
+        about: Heading of the labels.
+        parts: Headings of the values.
+        rows: Rows in order; weeks oldest first.
+        reach: Heading of the interval; "" without one.
+        note: How to read the figure.
         percent: Whether values are rates, 0..1.
-        missing: What is needed for it to say something, where there is nothing to draw.
+        missing: What the figure needs, if it has no rows.
     """
 
     id: str
@@ -85,24 +86,24 @@ class Figure(Struct, frozen=True, kw_only=True):
 
     @property
     def total(self) -> float:
-        """Of all values."""
+        """Sum of all values."""
         return sum(sum(row.values) for row in self.rows)
 
 
-MOST_NAMED: Final = 3
-"""Things that a takeaway names."""
+MAX_NAMED: Final = 3
+"""Highest number of items that a takeaway names."""
 
 
 def value_text(figure: Figure, value: float) -> str:
-    """A value of a figure as people read it."""
+    """Format a value of a figure."""
     if figure.percent:
         return percent_text(value)
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
 
 
 def reach_text(figure: Figure, row: Row) -> str:
-    """The interval of a row, `0.23 – 0.91`; "" without one."""
+    """Format the interval of a row, `0.23 – 0.91`; "" without one."""
     if row.low is None or row.high is None:
         return ""
-    tell = decimal_text if figure.percent else (lambda value: value_text(figure, value))
-    return f"{tell(row.low)} – {tell(row.high)}"
+    write = decimal_text if figure.percent else (lambda value: value_text(figure, value))
+    return f"{write(row.low)} – {write(row.high)}"

@@ -1,4 +1,4 @@
-"""Which patterns the policy of (3) `PruningPolicy` takes out of the registry, and why. Nothing is written."""
+"""Selection of the patterns that the pruning policy archives (docs/metrics.md#pruning). Writes nothing."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from core.records.snapshot import Snapshot
 
 
 class PruneRule(StrEnum):
-    """The rule of (3) `PruningPolicy` by which a pattern goes."""
+    """Rule of the pruning policy."""
 
     RATE = "success-rate"
     UNUSED = "unused"
 
 
-class Prune(Struct, frozen=True, kw_only=True):
-    """One pattern that the policy takes out.
+class Pruning(Struct, frozen=True, kw_only=True):
+    """A pattern that the policy prunes.
 
     Attributes:
-        reason: In words, as the archive will keep it.
-        rules: All that apply.
-        rate: Successes / uses with a result, 0..1, of the evidence; None without any.
+        reason: Reason in words, for the archive.
+        rules: All rules that apply.
+        rate: Success rate, 0..1; None without results.
         uses: Uses with a result.
-        last_activity: When it was last used, or last heard of where no use is dated.
+        last_activity: Time of the last use or source loop, else of the discovery.
     """
 
     pattern_id: str
@@ -43,12 +43,12 @@ class Prune(Struct, frozen=True, kw_only=True):
     last_activity: datetime | None
 
 
-def to_prune(snapshot: Snapshot, board: Scoreboard, settings: PruningSettings) -> tuple[Prune, ...]:
-    """What the policy takes out now (the board's time), in the order of the registry.
+def select_prunable(snapshot: Snapshot, board: Scoreboard, settings: PruningSettings) -> tuple[Pruning, ...]:
+    """Select the patterns to prune at the time of the board, in the order of the pattern files.
 
-    What a person has pinned stays, also where the text has changed since; so do patterns that wait in
-    quarantine or for a verdict on their inversion, copies outside the registry, and what has no date at all.
-    Of an anti-pattern the rate is how often the avoided approach failed: a low one makes it a bad warning.
+    Pinned patterns stay, even if their text was edited since; so do patterns in quarantine, held patterns, patterns
+    with an open or rejected inversion, unregistered copies, and patterns without any date. The rate of an anti-pattern
+    is the share of failures of the approach that it warns of.
     """
     oldest = board.now - timedelta(days=settings.max_age_days)
     known = board.successes + board.failures
@@ -58,18 +58,18 @@ def to_prune(snapshot: Snapshot, board: Scoreboard, settings: PruningSettings) -
     for row in np.flatnonzero(failing | ~recent).tolist():
         pattern = snapshot.patterns[board.ids[row]]
         assessment = board.assessment(pattern.id)
-        last_activity = _last_sign(pattern, assessment)
+        last_activity = _last_activity(pattern, assessment)
         uses = int(known[row])
         rate = assessment.successes / uses if uses else None
         reasons: dict[PruneRule, str] = {}
         if failing[row] and rate is not None:
-            told = f"{rate:.0%} of {plural(uses, 'use')} succeeded, below {settings.min_success_rate:.0%}"
-            reasons[PruneRule.RATE] = told
+            share = f"{rate:.0%} of {plural(uses, 'use')} succeeded, below {settings.min_success_rate:.0%}"
+            reasons[PruneRule.RATE] = share
         if last_activity is not None and last_activity < oldest:
             reasons[PruneRule.UNUSED] = f"unused for {plural((board.now - last_activity).days, 'day')}"
-        if reasons and not _stays(pattern, assessment, snapshot.curation):
+        if reasons and not _is_protected(pattern, assessment, snapshot.curation):
             found.append(
-                Prune(
+                Pruning(
                     pattern_id=pattern.id,
                     reason=", ".join(reasons.values()),
                     rules=tuple(reasons),
@@ -81,14 +81,13 @@ def to_prune(snapshot: Snapshot, board: Scoreboard, settings: PruningSettings) -
     return tuple(found)
 
 
-def _last_sign(pattern: Pattern, assessment: Assessment) -> datetime | None:
-    """Its newest use or source loop, else its discovery."""
+def _last_activity(pattern: Pattern, assessment: Assessment) -> datetime | None:
     times = [assessment.last_used, *(loop.at for loop in pattern.source_loops)]
     return max(filter(None, times), default=pattern.first_discovered)
 
 
-def _stays(pattern: Pattern, assessment: Assessment, curation: CurationState) -> bool:
-    """Whether something stronger than the policy speaks for a pattern (semantics 4)."""
+def _is_protected(pattern: Pattern, assessment: Assessment, curation: CurationState) -> bool:
+    """Whether a decision or a pending question has precedence over the policy."""
     if not pattern.is_registered or pattern.id in curation.pins:
         return True
     arrival = curation.arrivals.get(pattern.id)

@@ -1,4 +1,4 @@
-"""How much of what loops get a person has judged, and which questions are open."""
+"""Review coverage: how many injected patterns a person had reviewed, and which questions are open."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from core.learning.score_arrays import Flags, Floats
 from core.learning.scoreboard import Scoreboard
-from core.metrics.weekly import WEEK, places_of
+from core.metrics.weekly import WEEK, find_weeks
 from core.records.decisions import TURNS, CurationState, Decision, Verb
 from core.state.review_items import ReviewItem
 
-JUDGING: Final = frozenset(
+REVIEW_VERBS: Final = frozenset(
     {
         Verb.PROMOTE,
         Verb.DEPRECATE,
@@ -32,37 +32,37 @@ JUDGING: Final = frozenset(
         Verb.RELEASE,
     }
 )
-"""Decisions that nobody makes without having looked at the pattern."""
+"""Decisions that show that a person has read the pattern."""
 _NO_ANSWERS: Final = TURNS | {Verb.NOTE}
 
 
-class JudgedWeek(Struct, frozen=True, kw_only=True):
-    """How much of what loops got in one week a person had judged by its end.
+class CoverageWeek(Struct, frozen=True, kw_only=True):
+    """Review coverage of one week.
 
     Attributes:
         start: Monday, 00:00 UTC.
-        given: How often loops got a pattern of the registry.
-        judged: How often one that a person had judged by then.
-        decisions: What was decided in that week, and stands.
+        injected: Number of injections, used or not, of registered patterns.
+        reviewed: Injections of patterns that a person had reviewed by the end of the week.
+        decisions: Decisions of the week that are in effect.
     """
 
     start: datetime
-    given: int
-    judged: int
+    injected: int
+    reviewed: int
     decisions: int
 
     @property
     def share(self) -> float | None:
-        """0..1; None where loops got nothing."""
-        return self.judged / self.given if self.given else None
+        """`reviewed / injected`, 0..1; None without injections."""
+        return self.reviewed / self.injected if self.injected else None
 
 
-class Open(Struct, frozen=True, kw_only=True):
+class OpenKind(Struct, frozen=True, kw_only=True):
     """The open questions of one kind.
 
     Attributes:
-        share: 0..1, of what is at stake in all open questions.
-        first: `question_key` of the one that is most worth deciding.
+        share: Part of the expected impact of all open questions, 0..1.
+        first: `question_key` of the question with the highest priority.
     """
 
     kind: str
@@ -71,45 +71,45 @@ class Open(Struct, frozen=True, kw_only=True):
     first: str
 
 
-def judged_weekly(
+def compute_coverage(
     board: Scoreboard,
     registry: Flags,
     decisions: Iterable[Decision],
     curation: CurationState,
     starts: Sequence[datetime],
-) -> tuple[JudgedWeek, ...]:
-    """Week by week; a pin on a text that has changed since judges nothing.
+) -> tuple[CoverageWeek, ...]:
+    """Compute the coverage of each week; a pin does not cover a text that was edited after it.
 
     Args:
-        registry: Which rows of the board count.
-        starts: See `core.metrics.weekly.week_starts`.
+        registry: Rows of the board that count.
+        starts: Mondays from `core.metrics.weekly.week_starts`.
     """
-    standing = [decision for decision in decisions if decision.id not in curation.undone]
-    since = _judged_since(board, standing)
+    effective = [decision for decision in decisions if decision.id not in curation.undone]
+    since = _reviewed_since(board, effective)
     dated, week, first = board.dated, WEEK.total_seconds(), starts[0].timestamp()
-    places = places_of(board, starts)
+    places = find_weeks(board, starts)
     counted = (places >= 0) & registry[dated.rows]
     places, counts = places[counted], dated.counts[counted]
-    seen = since[dated.rows[counted]] < first + (places + 1) * week
-    given = np.bincount(places, counts, minlength=len(starts)).astype(np.int64).tolist()
-    judged = np.bincount(places, counts * seen, minlength=len(starts)).astype(np.int64).tolist()
-    answers = [decision.at for decision in standing if decision.verb not in _NO_ANSWERS]
+    is_reviewed = since[dated.rows[counted]] < first + (places + 1) * week
+    injected = np.bincount(places, counts, minlength=len(starts)).astype(np.int64).tolist()
+    reviewed = np.bincount(places, counts * is_reviewed, minlength=len(starts)).astype(np.int64).tolist()
+    answers = [decision.at for decision in effective if decision.verb not in _NO_ANSWERS]
     return tuple(
-        JudgedWeek(
+        CoverageWeek(
             start=start,
-            given=given[n],
-            judged=judged[n],
+            injected=injected[n],
+            reviewed=reviewed[n],
             decisions=sum(start <= at < start + WEEK for at in answers),
         )
         for n, start in enumerate(starts)
     )
 
 
-def _judged_since(board: Scoreboard, standing: Iterable[Decision]) -> Floats:
-    """When each row was first judged, epoch seconds; infinity where nobody has."""
+def _reviewed_since(board: Scoreboard, effective: Iterable[Decision]) -> Floats:
+    """Time of the first review of each row, epoch seconds; infinity without one."""
     since = np.full(len(board.ids), np.inf)
-    for decision in standing:
-        if decision.verb in JUDGING:
+    for decision in effective:
+        if decision.verb in REVIEW_VERBS:
             several = decision.after.get("patterns")
             for id in (decision.subject, *(several if isinstance(several, list) else ())):
                 if isinstance(id, str) and id in board:
@@ -118,18 +118,18 @@ def _judged_since(board: Scoreboard, standing: Iterable[Decision]) -> Floats:
     return np.where(board.pin_stale, np.inf, since)
 
 
-def open_questions(queue: Sequence[ReviewItem]) -> tuple[Open, ...]:
-    """The open questions by kind, the kind in which most is at stake first.
+def count_questions(queue: Sequence[ReviewItem]) -> tuple[OpenKind, ...]:
+    """Count the open questions by kind, the kind with the highest expected impact first.
 
     Args:
-        queue: Most worth deciding first.
+        queue: Questions by priority, highest first.
     """
     kinds: dict[str, list[ReviewItem]] = defaultdict(list)
     for item in queue:
         kinds[item.kind].append(item)
     whole = sum(item.stake for item in queue) or 1.0
     found = [
-        Open(
+        OpenKind(
             kind=kind,
             count=len(items),
             share=sum(item.stake for item in items) / whole,
@@ -140,9 +140,7 @@ def open_questions(queue: Sequence[ReviewItem]) -> tuple[Open, ...]:
     return tuple(sorted(found, key=lambda open: (-open.share, open.kind)))
 
 
-def first_half(queue: Sequence[ReviewItem]) -> int:
-    """How many questions, in the order of the queue, hold half of what is at stake in all of them; those are left out
-    that stand first because an agent waits.
-    """
+def count_first_half(queue: Sequence[ReviewItem]) -> int:
+    """Number of questions, from the start of the queue, with half of the expected impact; urgent ones do not count."""
     sums = list(accumulate(item.stake for item in queue if not item.is_urgent))
     return bisect_left(sums, sums[-1] / 2) + 1 if sums and sums[-1] else 0

@@ -1,4 +1,4 @@
-"""The reviewer's mirror: how many of one's own verdicts held against what loops told afterwards."""
+"""Reviewer accuracy: share of decisions that later results confirm (docs/metrics.md#reviewer-accuracy)."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from core.records.decisions import Decision, Verb
 from core.records.events import Observation
 from core.state.project_state import ProjectState
 
-NEEDED: Final = 30
-"""Verdicts with follow-up from which on a share is told: fewer say nothing of a person."""
+MIN_FOLLOWED: Final = 30
+"""Decisions followed by results that a rate needs; fewer say nothing about a person."""
 _JUDGED: Final = (Verb.PROMOTE, Verb.DEPRECATE)
 _VERDICTS: Final = frozenset({*_JUDGED, Verb.RESET, Verb.ACCEPT_INVERSION})
-"""What ends the time in which an earlier verdict on the same pattern is judged."""
+"""Decisions that end the time in which an earlier decision about the same pattern is judged."""
 _END: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class Share(Struct, frozen=True, kw_only=True):
-    """How many verdicts of one kind held.
+    """How many decisions of one kind were confirmed.
 
     Attributes:
-        made: All of them, those that were taken back left out.
-        followed: Those with follow-up: enough later results, see `Mirror.follow_up`.
-        held: Of these, those that the later results bear out.
+        made: Decisions, without those that were undone.
+        followed: Decisions followed by enough results, see `ReviewerAccuracy.follow_up`.
+        held: Followed decisions that the results confirm.
         low, high: Ends of the interval of `held / followed`, 0..1; None while `missing`.
     """
 
@@ -42,8 +42,8 @@ class Share(Struct, frozen=True, kw_only=True):
 
     @property
     def missing(self) -> int:
-        """How many more verdicts with follow-up it takes until the share is told; 0 if it is."""
-        return max(NEEDED - self.followed, 0)
+        """Number of further followed decisions until there is a rate; 0 if there is one."""
+        return max(MIN_FOLLOWED - self.followed, 0)
 
     @property
     def rate(self) -> float | None:
@@ -51,14 +51,14 @@ class Share(Struct, frozen=True, kw_only=True):
         return None if self.missing else self.held / self.followed
 
 
-class Mirror(Struct, frozen=True, kw_only=True):
-    """What became of one person's verdicts.
+class ReviewerAccuracy(Struct, frozen=True, kw_only=True):
+    """Confirmed decisions of one person.
 
     Attributes:
-        by: The person, as the ledger names them.
-        promotions: Held where the later results are not bad by the rule that deprecates.
-        deprecations: Held where they are: whoever used the pattern all the same came to harm.
-        follow_up: Results that must have come after a verdict, and before the next one on the same pattern.
+        by: Name of the person in the decision log.
+        promotions: Confirmed if the later results do not call for deprecation.
+        deprecations: Confirmed if the later results call for it.
+        follow_up: Results needed between a decision and the next one about the same pattern.
         level: Probability mass of the intervals, 0..1.
     """
 
@@ -69,11 +69,11 @@ class Mirror(Struct, frozen=True, kw_only=True):
     level: float
 
 
-def mirror(view: ProjectState, by: str) -> Mirror:
-    """Judge the standing verdicts of one person by what loops told of the patterns afterwards.
+def measure_accuracy(view: ProjectState, by: str) -> ReviewerAccuracy:
+    """Compare the decisions in effect of one person with later results of the patterns.
 
-    Only uses that the event log or a loop tells of count, dated after the verdict; what a record sums up has no time
-    of its own. A full sample, and what is bad in it, are as where evidence contradicts a pin (semantics 4).
+    Only results in the event log or in loops count, since recorded counts have no time. The rule for a contradicted
+    pin applies (docs/scoring.md#thresholds).
     """
     limits = view.settings.maturity
     follow_up = math.ceil(limits.min_feedback)
@@ -87,11 +87,11 @@ def mirror(view: ProjectState, by: str) -> Mirror:
                 outcomes[decision.verb].append(_is_bad(good, bad, limits) is (decision.verb is Verb.DEPRECATE))
     level = view.settings.interval_level
     promotions, deprecations = (_share(made[verb], outcomes[verb], level) for verb in _JUDGED)
-    return Mirror(by=by, promotions=promotions, deprecations=deprecations, follow_up=follow_up, level=level)
+    return ReviewerAccuracy(by=by, promotions=promotions, deprecations=deprecations, follow_up=follow_up, level=level)
 
 
 def _judged(decisions: Iterable[Decision], undone: frozenset[str], by: str) -> Iterator[tuple[Decision, datetime]]:
-    """The verdicts of a person that stand, each with the time of the next one on its pattern."""
+    """Decisions of a person that are in effect, each with the time of the next one about its pattern."""
     verdicts: dict[str, list[Decision]] = {}
     for decision in decisions:
         if decision.verb in _VERDICTS and decision.id not in undone:
@@ -103,11 +103,11 @@ def _judged(decisions: Iterable[Decision], undone: frozenset[str], by: str) -> I
 
 
 def _later(observations: Iterable[Observation], after: datetime, until: datetime) -> tuple[int, int]:
-    """(successes, failures) that were told of a time."""
+    """(successes, failures) in a span of time."""
     results = [
-        seen.success
-        for seen in observations
-        if seen.source in (EVENT_LOG, LOOP) and seen.at is not None and after < seen.at <= until
+        one.success
+        for one in observations
+        if one.source in (EVENT_LOG, LOOP) and one.at is not None and after < one.at <= until
     ]
     return results.count(True), results.count(False)
 
@@ -118,7 +118,7 @@ def _is_bad(good: int, bad: int, limits: MaturitySettings) -> bool:
 
 def _share(made: int, outcomes: Sequence[bool], level: float) -> Share:
     followed, held = len(outcomes), sum(outcomes)
-    if followed < NEEDED:
+    if followed < MIN_FOLLOWED:
         return Share(made=made, followed=followed, held=held)
     low, high = jeffreys_interval(held, followed - held, level)
     return Share(made=made, followed=followed, held=held, low=low, high=high)

@@ -1,4 +1,4 @@
-"""What each section of the metrics tells: its rows, and its takeaway in words."""
+"""Sections of the metrics: the rows of each figure, and its takeaway in a sentence."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from core.base.text import plural, visible_line
 from core.metrics.causes import ERROR, FAILURE_MODE, ROOT_CAUSE, Cause
 from core.metrics.dashboard import RANGES, Dashboard
 from core.metrics.effectiveness import Group
-from core.metrics.figures import MOST_NAMED, Figure, Goal, Kind, Row
-from core.metrics.review_coverage import Open
-from core.metrics.reviewer_accuracy import NEEDED, Share
-from core.metrics.upcoming import Change, WeekAhead, changes_of
+from core.metrics.figures import MAX_NAMED, Figure, Goal, Kind, Row
+from core.metrics.review_coverage import CoverageWeek, OpenKind
+from core.metrics.reviewer_accuracy import MIN_FOLLOWED, Share
+from core.metrics.upcoming import Change, WeekAhead, count_changes
+from core.metrics.weekly import Week
 from core.queries.pattern_filter import build_id_query
 from core.records.patterns import Maturity, PatternType
 
@@ -27,47 +28,46 @@ TYPE_NAMES: Final = {
 STATES: Final = (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE, Maturity.DEPRECATED)
 """From best to worst."""
 _LABEL_CHARS: Final = 60
-_KIND_NAMES: Final = {
+_QUESTION_NAMES: Final = {
     "inversion": "inversions",
     "contradicted": "contradicted pins",
     "stale-pin": "stale pins",
-    "burst": "bursts of blame",
+    "burst": "suspicious reports",
     "quarantine": "quarantined texts",
     "held": "held texts",
-    "extracted": "unread extractions",
+    "extracted": "unreviewed extractions",
     "duplicate": "near-duplicates",
     "offer": "loops to extract",
-    "escalation": "stuck agents",
+    "escalation": "escalations",
     "borderline": "borderline states",
     "recurring": "recurring learnings",
     "broad": "broad triggers",
-    "unreconciled": "counts that differ",
+    "unreconciled": "disagreeing counts",
 }
-"""Of the kinds of questions; another one goes by its own name."""
+"""Plural names of the kinds of questions."""
 
 
-def figures_of(found: Dashboard) -> tuple[Figure, ...]:
-    """All sections, in their order."""
+def build_figures(found: Dashboard) -> tuple[Figure, ...]:
+    """All sections in order."""
     return (
-        patterns(found),
-        evidence(found),
-        success(found),
-        iterations(found),
-        coming(found),
-        judged(found),
-        questions(found),
-        causes(found),
-        mirrored(found),
+        _patterns(found),
+        _evidence(found),
+        _success(found),
+        _iterations(found),
+        _upcoming(found),
+        _coverage(found),
+        _questions(found),
+        _causes(found),
+        _accuracy(found),
     )
 
 
-def patterns(found: Dashboard) -> Figure:
-    """Patterns by type and state."""
+def _patterns(found: Dashboard) -> Figure:
     counts = found.patterns
     total = sum(counts.values())
     by_state = {state: sum(counts[kind, state] for kind in PatternType) for state in STATES}
-    said = ", ".join(f"{by_state[state]:,} {state.value}" for state in STATES if by_state[state])
-    rows = (
+    states = ", ".join(f"{by_state[state]:,} {state.value}" for state in STATES if by_state[state])
+    rows = tuple(
         Row(
             label=TYPE_NAMES[kind],
             values=tuple(counts[kind, state] for state in STATES),
@@ -79,123 +79,121 @@ def patterns(found: Dashboard) -> Figure:
     return Figure(
         id="patterns",
         title="Patterns",
-        takeaway=f"{plural(total, 'pattern')}: {said}" if total else "No patterns yet.",
+        takeaway=f"{plural(total, 'pattern')}: {states}" if total else "No patterns yet.",
         kind=Kind.BARS,
         about="type",
         parts=tuple(state.value for state in STATES),
-        rows=tuple(rows) if total else (),
-        note="Patterns of the registry by type; pins count.",
-        missing="" if total else "Patterns come from loops that end: ralphdeck extract LOOP.",
+        rows=rows if total else (),
+        note="Patterns by type; a pinned state is counted.",
+        missing="" if total else "Patterns are extracted from finished loops: ralphdeck extract LOOP.",
     )
 
 
-def evidence(found: Dashboard) -> Figure:
-    """Uses by result, and exposures, week by week."""
+def _evidence(found: Dashboard) -> Figure:
     weeks = found.evidence
     good, bad = sum(week.good for week in weeks), sum(week.bad for week in weeks)
     uses, shown = sum(week.uses for week in weeks), sum(week.shown for week in weeks)
     unknown = uses - good - bad
     rest = f", {unknown:,} without a result" if unknown else ""
-    said = f"{plural(uses, 'use')} in {plural(found.weeks, 'week')}: {good:,} worked, {bad:,} failed{rest}; "
-    rows = tuple(
-        Row(
-            label=_day(week.start, found.now),
-            values=(week.good, week.bad, week.open, week.shown),
-            count=week.uses,
-            week=back,
-        )
-        for week, back in zip(weeks, range(len(weeks) - 1, -1, -1), strict=True)
-    )
-    sums = f" {plural(found.undated, 'further use')} known only as sums, of no week." if found.undated else ""
+    takeaway = f"{plural(uses, 'use')} in {plural(found.weeks, 'week')}: {good:,} worked, {bad:,} failed{rest}"
+    sums = f" {plural(found.undated, 'further use')} known only from totals, without a date." if found.undated else ""
     return Figure(
         id="evidence",
         title="Evidence",
-        takeaway=f"{said}{shown:,} only shown" if uses or shown else f"No use in the last {found.weeks} weeks.",
+        takeaway=f"{takeaway}; {shown:,} injected, no result"
+        if uses or shown
+        else f"No use in the last {found.weeks} weeks.",
         kind=Kind.COLUMNS,
         about="week from",
-        parts=("worked", "failed", "no result", "only shown"),
-        rows=rows if uses or shown else (),
-        note=f"By weeks from Monday on, UTC; the last one still runs.{sums}",
-        missing="" if uses or shown else _wider(found, f"A use is known when a loop tells of it.{sums}"),
+        parts=("worked", "failed", "no result", "injected, no result"),
+        rows=_week_rows(found, [((week.good, week.bad, week.open, week.shown), week.uses) for week in weeks])
+        if uses or shown
+        else (),
+        note=f"Weeks begin on Monday, UTC; the last one is not over.{sums}",
+        missing="" if uses or shown else _suggest_longer(found, f"A use is known when a loop reports it.{sums}"),
     )
 
 
-def success(found: Dashboard) -> Figure:
-    """Success of uses, week by week, with its interval."""
+def _success(found: Dashboard) -> Figure:
     weeks = found.evidence
     results = sum(week.results for week in weeks)
-    rows = tuple(
-        Row(
-            label=_day(week.start, found.now),
-            values=() if week.rate is None else (week.rate,),
-            low=week.low,
-            high=week.high,
-            count=week.results,
-            week=back,
-        )
-        for week, back in zip(weeks, range(len(weeks) - 1, -1, -1), strict=True)
-    )
+    level = f"{found.level * 100:g} % interval"
     return Figure(
         id="success",
         title="Success",
-        takeaway=_trend_text(found) if results else f"No results in the last {found.weeks} weeks.",
+        takeaway=_describe_trend(found) if results else f"No results in the last {found.weeks} weeks.",
         kind=Kind.CURVE,
         about="week from",
         parts=("success",),
-        rows=rows if results else (),
-        reach=f"{found.level * 100:g} % interval",
-        note=f"Share of uses that worked, with its {found.level * 100:g} % interval; "
-        "weeks without a result are gaps. Of an anti-pattern, success means that what it warns of failed.",
+        rows=_week_rows(found, [(_values(week.rate), week.results) for week in weeks], weeks) if results else (),
+        reach=level,
+        note=f"Share of uses that worked, with its {level}; weeks without a result are gaps. "
+        "An anti-pattern succeeds when the approach it warns of failed.",
         percent=True,
-        missing="" if results else _wider(found, "A result is told by a loop, or: ralphdeck record."),
+        missing="" if results else _suggest_longer(found, "Loops report results, or: ralphdeck record."),
     )
 
 
-def _trend_text(found: Dashboard) -> str:
+def _values(value: float | None) -> tuple[float, ...]:
+    return () if value is None else (value,)
+
+
+def _week_rows(
+    found: Dashboard, cells: Sequence[tuple[tuple[float, ...], int]], intervals: Sequence[Week] = ()
+) -> tuple[Row, ...]:
+    """Rows of past weeks, oldest first, from (values, count) of each week."""
+    return tuple(
+        Row(
+            label=_format_day(week.start, found.now),
+            values=values,
+            low=intervals[place].low if intervals else None,
+            high=intervals[place].high if intervals else None,
+            count=count,
+            week=len(cells) - 1 - place,
+        )
+        for place, (week, (values, count)) in enumerate(zip(found.evidence, cells, strict=True))
+    )
+
+
+def _describe_trend(found: Dashboard) -> str:
     weeks, trend = found.evidence, found.trend
     if trend is None:
         good, results = sum(week.good for week in weeks), sum(week.results for week in weeks)
-        return f"{decimal_text(good / results)} of {plural(results, 'use')} worked; too short to say where it goes"
+        return f"{decimal_text(good / results)} of {plural(results, 'use')} worked; not enough data for a trend"
     before, after = trend.before, trend.after
     one, other = decimal_text(before.rate), decimal_text(after.rate)
-    way = "stayed at" if one == other else "rose" if after.rate > before.rate else "fell"
-    moved = f"stayed at {other}" if one == other else f"{way} from {one} to {other}"
-    proof = "the intervals lie apart" if trend.tells else "the intervals overlap, no proof"
-    counts = f"n = {before.results:,} and {after.results:,}"
-    return f"Success {moved} since {_day(trend.since, found.now)}, {counts}: {proof}"
-
-
-def iterations(found: Dashboard) -> Figure:
-    """Iterations of completed loops with injected patterns and without, like tasks compared."""
-    told = found.iterations
-    level = f"{found.level * 100:g} %"
-    moved = (
-        f"{told.difference or 0.0:+.1f} iterations"
-        if abs(told.difference or 0.0) >= 0.05
-        else "No difference in iterations"
+    verb = "rose" if after.rate > before.rate else "fell"
+    moved = f"stayed at {other}" if one == other else f"{verb} from {one} to {other}"
+    proof = (
+        "significant, the intervals do not overlap"
+        if trend.is_significant
+        else "not significant, the intervals overlap"
     )
-    if told.difference is None:
-        said = f"Like tasks with and without patterns: {told.verdict}"
-    elif told.low is None or told.high is None:
-        said = f"{moved} with patterns, but {told.verdict}"
+    counts = f"n = {before.results:,} and {after.results:,}"
+    return f"Success {moved} since {_format_day(trend.since, found.now)}, {counts}: {proof}"
+
+
+def _iterations(found: Dashboard) -> Figure:
+    comparison = found.iterations
+    difference, low, high = comparison.difference, comparison.low, comparison.high
+    if difference is None or low is None or high is None:
+        takeaway = comparison.verdict[:1].upper() + comparison.verdict[1:]
     else:
-        ends = f"{level} interval {told.low:+.1f} to {told.high:+.1f}"
-        said = f"{moved} with patterns ({ends})"
-        said += ": that is more than chance" if told.tells else f": {told.verdict}"
-    rows = tuple(row for group in told.groups for row in _group_rows(group))
+        moved = f"{difference:+.1f} iterations" if abs(difference) >= 0.05 else "No difference in iterations"
+        takeaway = f"{moved} with patterns ({found.level * 100:g} % interval {low:+.1f} to {high:+.1f}): "
+        takeaway += "significant" if comparison.tells else comparison.verdict
+    rows = tuple(row for group in comparison.groups for row in _group_rows(group))
     return Figure(
         id="iterations",
         title="Iterations",
-        takeaway=said,
+        takeaway=takeaway,
         kind=Kind.SPANS,
         about="tasks",
         parts=("average",),
         rows=rows,
         reach="fewest – most",
-        note="Iterations of loops that completed, of all times, each kind of task by itself: fewest, average, most.",
-        missing=""
-        if rows
-        else "It takes completed loops of one kind of task with injected patterns, and others without.",
+        note="Iterations of completed loops of all times, by category of task, with and without injected patterns.",
+        missing="" if rows else "Needs completed loops of one category of task, with and without injected patterns.",
     )
 
 
@@ -214,115 +212,104 @@ def _group_rows(group: Group) -> tuple[Row, ...]:
     )
 
 
-def coming(found: Dashboard) -> Figure:
-    """Which patterns turn in the weeks to come, by decay alone."""
-    changes = changes_of(found.ahead)
+def _upcoming(found: Dashboard) -> Figure:
+    changes = count_changes(found.ahead)
     total = sum(changes.values())
-    said = "; ".join(f"{count:,} {_change_text(change)}" for change, count in list(changes.items())[:MOST_NAMED])
+    named = "; ".join(f"{count:,} {_describe_change(change)}" for change, count in list(changes.items())[:MAX_NAMED])
     first = next((week for week in found.ahead if week.count), None)
-    begins = f", the first in the week of {_day(first.start, found.now)}" if first else ""
+    begins = f", first in the week of {_format_day(first.start, found.now)}" if first else ""
     return Figure(
         id="coming",
-        title="Coming",
-        takeaway=f"{plural(total, 'change')} in {plural(found.weeks, 'week')} by age alone{begins}: {said}"
+        title="Upcoming changes",
+        takeaway=f"{plural(total, 'change')} by decay alone in {plural(found.weeks, 'week')}{begins}: {named}"
         if total
-        else f"No pattern turns in the next {found.weeks} weeks by age alone.",
+        else f"No pattern changes its state by decay alone in the next {found.weeks} weeks.",
         kind=Kind.COLUMNS,
         about="week from",
-        parts=tuple(map(_change_text, changes)),
-        rows=tuple(_week_row(week, list(changes), found.now) for week in found.ahead) if total else (),
-        note="If nothing more happens; evidence decays, pins hold.",
-        missing="" if total else "Proven and established patterns fade when they are not used.",
+        parts=tuple(map(_describe_change, changes)),
+        rows=tuple(_upcoming_row(week, list(changes), found.now) for week in found.ahead) if total else (),
+        note="Assuming no new evidence. Evidence decays, pinned states stay.",
+        missing="" if total else "Proven and established patterns decay when they are not used.",
     )
 
 
-def _week_row(week: WeekAhead, changes: Sequence[Change], now: datetime) -> Row:
-    ids = [id for change in changes for id in week.turns.get(change, ())]
+def _upcoming_row(week: WeekAhead, changes: Sequence[Change], now: datetime) -> Row:
+    ids = [id for change in changes for id in week.changes.get(change, ())]
     return Row(
-        label=_day(week.start, now),
-        values=tuple(len(week.turns.get(change, ())) for change in changes),
+        label=_format_day(week.start, now),
+        values=tuple(len(week.changes.get(change, ())) for change in changes),
         count=week.count,
         goal=Goal("patterns", build_id_query(ids)[0], ids[0]) if ids else None,
     )
 
 
-def _change_text(change: Change) -> str:
+def _describe_change(change: Change) -> str:
     return f"{change[0].value} to {change[1].value}"
 
 
-def judged(found: Dashboard) -> Figure:
-    """How much of what loops get a person has judged."""
-    weeks = found.judged
-    given, seen = sum(week.given for week in weeks), sum(week.judged for week in weeks)
+def _coverage(found: Dashboard) -> Figure:
+    weeks: Sequence[CoverageWeek] = found.coverage
+    injected, reviewed = sum(week.injected for week in weeks), sum(week.reviewed for week in weeks)
     decisions = sum(week.decisions for week in weeks)
-    rows = tuple(
-        Row(
-            label=_day(week.start, found.now),
-            values=() if week.share is None else (week.share,),
-            count=week.given,
-            week=back,
-        )
-        for week, back in zip(weeks, range(len(weeks) - 1, -1, -1), strict=True)
-    )
-    said = f"Of {given:,} times that loops got a pattern, {percent_text(seen / given)} were judged" if given else ""
+    takeaway = f"No pattern was injected in the last {found.weeks} weeks."
+    if injected:
+        share = percent_text(reviewed / injected)
+        takeaway = f"A person had reviewed {share} of {plural(injected, 'injected pattern')}; "
+        takeaway += f"{plural(decisions, 'decision')} in {plural(found.weeks, 'week')}"
     return Figure(
         id="judged",
-        title="Judged",
-        takeaway=f"{said}; {plural(decisions, 'decision')} in {plural(found.weeks, 'week')}"
-        if given
-        else f"No loop got a pattern in the last {found.weeks} weeks.",
+        title="Review coverage",
+        takeaway=takeaway,
         kind=Kind.CURVE,
         about="week from",
-        parts=("judged",),
-        rows=rows if given else (),
-        note="Share of what loops got, by use or exposure, of which a person had judged the pattern by then.",
+        parts=("reviewed",),
+        rows=_week_rows(found, [(_values(week.share), week.injected) for week in weeks]) if injected else (),
+        note="Share of injected patterns, used or not, that a person had reviewed by the end of the week.",
         percent=True,
-        missing="" if given else _wider(found, "What loops get is known when they tell of it."),
+        missing="" if injected else _suggest_longer(found, "Injections are known when loops report them."),
     )
 
 
-def questions(found: Dashboard) -> Figure:
-    """The open questions by kind."""
+def _questions(found: Dashboard) -> Figure:
     kinds = found.open
-    count = sum(kind.count for kind in kinds)
-    said = f"{plural(count, 'open question')}"
+    takeaway = "No open questions."
     if kinds:
-        first = "the first one holds" if found.first_half == 1 else f"the first {found.first_half:,} hold"
-        said += f"; {first} half of what is at stake; most of it is in {_kind_name(kinds[0])}"
+        first = "the first one has" if found.first_half == 1 else f"the first {found.first_half:,} have"
+        takeaway = f"{plural(sum(kind.count for kind in kinds), 'open question')}; "
+        takeaway += f"{first} half of the expected impact; most of it is in {_question_name(kinds[0])}"
     return Figure(
         id="questions",
         title="Questions",
-        takeaway=said if kinds else "No open question: everything is decided.",
+        takeaway=takeaway,
         kind=Kind.BARS,
         about="questions",
-        parts=("of the stake",),
+        parts=("of the impact",),
         rows=tuple(
             Row(
-                label=_kind_name(kind),
+                label=_question_name(kind),
                 values=(kind.share,),
                 count=kind.count,
                 goal=Goal("review", key=kind.first),
             )
             for kind in kinds
         ),
-        note="By kind: their share of the failures that good answers are expected to spare loops; n is how many.",
+        note="By kind: share of the failures that good answers are expected to prevent; n is the number of questions.",
         percent=True,
-        missing="" if kinds else "New ones come with evidence, imports and extractions.",
+        missing="" if kinds else "New questions come with evidence, imports and extractions.",
     )
 
 
-def _kind_name(open: Open) -> str:
-    return _KIND_NAMES.get(open.kind, open.kind)
+def _question_name(kind: OpenKind) -> str:
+    return _QUESTION_NAMES.get(kind.kind, kind.kind)
 
 
-def causes(found: Dashboard) -> Figure:
-    """What things fail of most."""
+def _causes(found: Dashboard) -> Figure:
     top = found.causes
-    said = ", ".join(f"{visible_line(cause.name, 40)} ({cause.count:,})" for cause in top[:MOST_NAMED])
+    names = ", ".join(f"{visible_line(cause.name, 40)} ({cause.count:,})" for cause in top[:MAX_NAMED])
     return Figure(
         id="causes",
-        title="Causes",
-        takeaway=f"Most often: {said}" if top else f"No failure told in the last {found.weeks} weeks.",
+        title="Failure causes",
+        takeaway=f"Most often: {names}" if top else f"No failure reported in the last {found.weeks} weeks.",
         kind=Kind.BARS,
         about="cause",
         parts=("times",),
@@ -335,10 +322,10 @@ def causes(found: Dashboard) -> Figure:
             )
             for cause in top
         ),
-        note="Root causes and errors once a debug session, failure modes once an outcome.",
+        note="Root causes and errors count once per debug session, failure modes once per outcome.",
         missing=""
         if top
-        else _wider(found, "Debug sessions tell root causes, outcomes failure modes: ralphdeck outcome."),
+        else _suggest_longer(found, "Debug sessions report root causes, outcomes failure modes: ralphdeck outcome."),
     )
 
 
@@ -349,16 +336,15 @@ def _cause_goal(cause: Cause) -> Goal | None:
     return Goal("loops", key=cause.loop_id) if cause.kind == FAILURE_MODE and cause.loop_id else None
 
 
-def mirrored(found: Dashboard) -> Figure:
-    """How the verdicts of the one who looks have held: told from a full sample on, not before."""
-    seen = found.mirror
-    kinds = (("promotions", "promote", seen.promotions), ("deprecations", "deprecate", seen.deprecations))
-    by = visible_line(seen.by, _LABEL_CHARS).replace('"', "")
-    made = seen.promotions.made + seen.deprecations.made
+def _accuracy(found: Dashboard) -> Figure:
+    accuracy = found.accuracy
+    kinds = (("promotions", "promote", accuracy.promotions), ("deprecations", "deprecate", accuracy.deprecations))
+    by = visible_line(accuracy.by, _LABEL_CHARS).replace('"', "")
+    made = accuracy.promotions.made + accuracy.deprecations.made
     rows = tuple(
         Row(
             label=name,
-            values=() if share.rate is None else (share.rate,),
+            values=_values(share.rate),
             low=share.low,
             high=share.high,
             count=share.followed,
@@ -366,33 +352,34 @@ def mirrored(found: Dashboard) -> Figure:
         )
         for name, verb, share in kinds
     )
+    results = plural(accuracy.follow_up, "result")
     return Figure(
         id="mirror",
-        title="Mirror",
-        takeaway="; ".join(_held_text(name, share) for name, _verb, share in kinds)
+        title="Decision accuracy",
+        takeaway="; ".join(_describe_share(name, share) for name, _verb, share in kinds)
         if made
-        else "You have promoted and deprecated nothing yet.",
+        else "You have not promoted or deprecated a pattern yet.",
         kind=Kind.SPANS,
-        about=f"verdicts of {by}",
-        parts=("held",),
+        about=f"decisions by {by}",
+        parts=("confirmed",),
         rows=rows if made else (),
         reach=f"{found.level * 100:g} % interval",
-        note=f"Of your verdicts after which at least {plural(seen.follow_up, 'result')} came: how many these bear out.",
+        note=f"Share of your decisions that later results confirm; only those followed by at least {results} count.",
         percent=True,
-        missing="" if made else "Verdicts are given in Review and Patterns.",
+        missing="" if made else "Promote or deprecate patterns in Review or Patterns.",
     )
 
 
-def _held_text(name: str, share: Share) -> str:
+def _describe_share(name: str, share: Share) -> str:
     if share.rate is None:
-        return f"{share.followed:,} of {share.made:,} {name} with follow-up, told from {NEEDED} on"
-    return f"{share.held:,} of {share.followed:,} {name} with follow-up held"
+        return f"{share.followed:,} of {share.made:,} {name} followed by results; a rate needs {MIN_FOLLOWED}"
+    return f"{share.held:,} of {share.followed:,} {name} confirmed by results"
 
 
-def _wider(found: Dashboard, text: str) -> str:
-    return f"{text} A longer time may hold more." if found.weeks < RANGES[-1] else text
+def _suggest_longer(found: Dashboard, text: str) -> str:
+    return f"{text} A longer time range may have some." if found.weeks < RANGES[-1] else text
 
 
-def _day(day: datetime, now: datetime) -> str:
-    """`2 Nov`; with its year where that is another one."""
+def _format_day(day: datetime, now: datetime) -> str:
+    """`2 Nov`, with the year if it is not this year."""
     return f"{day.day} {day:%b}" if day.year == now.year else f"{day.day} {day:%b %Y}"

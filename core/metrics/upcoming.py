@@ -1,4 +1,4 @@
-"""Which patterns will turn in the weeks to come by decay alone (semantics 3)."""
+"""Upcoming changes: patterns whose state will change by decay alone (docs/metrics.md#upcoming-changes)."""
 
 from __future__ import annotations
 
@@ -17,55 +17,56 @@ from core.metrics.weekly import WEEK, week_starts
 from core.records.patterns import Maturity
 
 Change = tuple[Maturity, Maturity]
-"""From one state to another."""
+"""State before and after."""
 
 
 class WeekAhead(Struct, frozen=True, kw_only=True):
-    """What turns in one week if nothing more happens.
+    """Changes of one week if no evidence is added.
 
     Attributes:
-        start: The Monday, or now for the rest of the running week; `end` is the next Monday.
-        turns: Pattern ids by change, in the order of the board.
+        start: Monday, or now for the rest of the current week; `end` is the next Monday.
+        changes: Pattern IDs by change, in the order of the board.
     """
 
     start: datetime
     end: datetime
-    turns: dict[Change, tuple[str, ...]]
+    changes: dict[Change, tuple[str, ...]]
 
     @property
     def count(self) -> int:
-        """How many patterns turn."""
-        return sum(map(len, self.turns.values()))
+        """Number of patterns that change."""
+        return sum(map(len, self.changes.values()))
 
 
-def coming(board: Scoreboard, registry: Flags, weeks: int) -> tuple[WeekAhead, ...]:
-    """The running week and those after it, `weeks` of them; a pin keeps its pattern where it is.
+def find_upcoming(board: Scoreboard, registry: Flags, weeks: int) -> tuple[WeekAhead, ...]:
+    """Find the changes of the current week and the following ones; pinned patterns do not change.
 
     Args:
-        registry: Which rows of the board count.
+        registry: Rows of the board that count.
+        weeks: Number of weeks, with the current one.
     """
     bounds = [board.now, *(week_starts(board.now, 1)[0] + WEEK * n for n in range(1, weeks + 1))]
     found = []
     before = board.state_codes
     for start, end in pairwise(bounds):
         after = board.rescored(end).state_codes
-        turns: dict[Change, list[str]] = {}
+        changes: dict[Change, list[str]] = {}
         for row in np.flatnonzero((before != after) & registry).tolist():
-            turns.setdefault((STATES[before[row]], STATES[after[row]]), []).append(board.ids[row])
-        ordered = {change: tuple(turns[change]) for change in sorted(turns, key=_order)}
-        found.append(WeekAhead(start=start, end=end, turns=ordered))
+            changes.setdefault((STATES[before[row]], STATES[after[row]]), []).append(board.ids[row])
+        ordered = {change: tuple(changes[change]) for change in sorted(changes, key=_order)}
+        found.append(WeekAhead(start=start, end=end, changes=ordered))
         before = after
     return tuple(found)
 
 
-def changes_of(weeks: Sequence[WeekAhead]) -> dict[Change, int]:
-    """How many patterns turn each way in all these weeks, in a fixed order."""
+def count_changes(weeks: Sequence[WeekAhead]) -> dict[Change, int]:
+    """Number of patterns per change in all weeks, in a fixed order."""
     counts: Counter[Change] = Counter()
     for week in weeks:
-        counts.update({change: len(ids) for change, ids in week.turns.items()})
+        counts.update({change: len(ids) for change, ids in week.changes.items()})
     return {change: counts[change] for change in sorted(counts, key=_order)}
 
 
 def _order(change: Change) -> tuple[int, int]:
-    """What loses most comes first."""
+    """Sort key: the largest loss first."""
     return -STATES.index(change[0]), STATES.index(change[1])

@@ -1,4 +1,4 @@
-"""Evidence week by week: uses with their results, exposures, and whether success rises or falls."""
+"""Evidence by week: uses, results, injections without result, and the trend of the success rate."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ WEEK: Final = timedelta(weeks=1)
 
 
 class Week(Struct, frozen=True, kw_only=True):
-    """What happened in one week to all patterns of the registry.
+    """Evidence of one week for all registered patterns.
 
     Attributes:
         start: Monday, 00:00 UTC.
-        good, bad: Uses that worked, that failed.
+        good, bad: Uses that worked and uses that failed.
         open: Uses without a result.
-        shown: Exposures without use.
-        low, high: Ends of the interval of the success rate, 0..1; None without any result, which is no zero.
+        shown: Injections without a use.
+        low, high: Ends of the interval of the success rate, 0..1; None without results.
     """
 
     start: datetime
@@ -43,17 +43,17 @@ class Week(Struct, frozen=True, kw_only=True):
 
     @property
     def uses(self) -> int:
-        """Uses, whatever came of them."""
+        """Uses with or without a result."""
         return self.results + self.open
 
     @property
     def rate(self) -> float | None:
-        """0..1; None without any result."""
+        """Success rate, 0..1; None without results."""
         return self.good / self.results if self.results else None
 
 
 class Share(NamedTuple):
-    """Successes among results, with the interval of the rate, 0..1."""
+    """Success rate of a span of time, with its interval, 0..1."""
 
     good: int
     results: int
@@ -62,42 +62,38 @@ class Share(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """0..1."""
+        """Success rate, 0..1."""
         return self.good / self.results
 
 
 class Trend(NamedTuple):
-    """Success before some day and since then.
-
-    Attributes:
-        since: The Monday that halves the weeks from the first result on.
-    """
+    """Success rates before and since a Monday, the middle of the weeks since the first result."""
 
     since: datetime
     before: Share
     after: Share
 
     @property
-    def tells(self) -> bool:
-        """Whether the intervals lie apart, which is a stricter test than that of the difference."""
+    def is_significant(self) -> bool:
+        """Whether the intervals do not overlap, a stricter test than that of the difference."""
         return self.before.high < self.after.low or self.after.high < self.before.low
 
 
 def week_starts(now: datetime, weeks: int) -> tuple[datetime, ...]:
-    """The Mondays, 00:00 UTC, of the running week and of those before it, oldest first; `weeks` of them."""
+    """Mondays, 00:00 UTC, of the last `weeks` weeks, oldest first; the last one begins the current week."""
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     monday = today - timedelta(days=today.weekday())
     return tuple(monday - WEEK * back for back in range(weeks - 1, -1, -1))
 
 
-def weekly(board: Scoreboard, registry: Flags, starts: Sequence[datetime]) -> tuple[Week, ...]:
-    """The evidence of these weeks. What is told of the future happened now, as everywhere (semantics 3).
+def count_weekly(board: Scoreboard, registry: Flags, starts: Sequence[datetime]) -> tuple[Week, ...]:
+    """Count the evidence of each week; evidence dated in the future counts as now.
 
     Args:
-        registry: Which rows of the board count.
-        starts: See `week_starts`.
+        registry: Rows of the board that count.
+        starts: Mondays from `week_starts`.
     """
-    places = places_of(board, starts)
+    places = find_weeks(board, starts)
     dated = board.dated
     counted = (places >= 0) & registry[dated.rows]
     cells = places[counted] * len(KINDS) + dated.kinds[counted]
@@ -118,36 +114,35 @@ def weekly(board: Scoreboard, registry: Flags, starts: Sequence[datetime]) -> tu
     )
 
 
-def used_in(board: Scoreboard, registry: Flags, start: datetime) -> tuple[str, ...]:
-    """The patterns that were used or shown in the week from `start` on, those with most uses first."""
-    places = places_of(board, (start,))
+def list_used(board: Scoreboard, registry: Flags, start: datetime) -> tuple[str, ...]:
+    """Patterns that were used or injected in the week from `start`, by number of uses."""
+    places = find_weeks(board, (start,))
     dated = board.dated
     counted = (places == 0) & registry[dated.rows]
-    worth = np.where(dated.kinds[counted] == SHOWN, 0, dated.counts[counted])
+    uses = np.where(dated.kinds[counted] == SHOWN, 0, dated.counts[counted])
     rows, inverse = np.unique(dated.rows[counted], return_inverse=True)
-    order = np.argsort(-np.bincount(inverse, worth, minlength=len(rows)), kind="stable")
+    order = np.argsort(-np.bincount(inverse, uses, minlength=len(rows)), kind="stable")
     return tuple(board.ids[row] for row in rows[order].tolist())
 
 
-def places_of(board: Scoreboard, starts: Sequence[datetime]) -> Ints:
-    """In which of the weeks each entry of the board lies; below 0 if in none."""
+def find_weeks(board: Scoreboard, starts: Sequence[datetime]) -> Ints:
+    """Number of the week of each dated entry of the board; negative outside of the weeks."""
     at = np.minimum(board.dated.at, board.now.timestamp())
     places = np.floor((at - starts[0].timestamp()) / WEEK.total_seconds()).astype(np.int64)
     return np.where(places < len(starts), places, -1)
 
 
-def trend_of(weeks: Sequence[Week], level: float) -> Trend | None:
-    """Success in the later half of the weeks against that in the earlier one; None if either has no result.
+def compute_trend(weeks: Sequence[Week], level: float) -> Trend | None:
+    """Compare the success of the later half of the weeks with the earlier half; None if a half has no result.
 
     Args:
         level: Probability inside the intervals, 0..1.
     """
     first = next((n for n, week in enumerate(weeks) if week.results), len(weeks))
-    told = weeks[first:]
-    middle = (len(told) + 1) // 2
-    halves = [_share(half, level) for half in (told[:middle], told[middle:])]
-    before, after = halves
-    return Trend(told[middle].start, before, after) if before is not None and after is not None else None
+    known = weeks[first:]
+    middle = (len(known) + 1) // 2
+    before, after = (_share(half, level) for half in (known[:middle], known[middle:]))
+    return Trend(known[middle].start, before, after) if before is not None and after is not None else None
 
 
 def _share(weeks: Sequence[Week], level: float) -> Share | None:

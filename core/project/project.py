@@ -18,7 +18,7 @@ from core.curation.record_changes import PRUNE
 from core.curation.use_counts import Counted, brought_counts, record_events
 from core.learning.scoreboard import Assessment, Scoreboard
 from core.metrics.derived_files import write_metrics
-from core.metrics.pruning import Prune, to_prune
+from core.metrics.pruning import Pruning, select_prunable
 from core.project.decisions import Decider
 from core.records.decisions import Decision
 from core.records.events import INJECTED_REFLECTION, Event, event_id
@@ -222,10 +222,10 @@ class Project(Decider):
 
         return self._decide(pattern_id, archive)
 
-    def pruning(self, policy: PruningSettings | None = None) -> tuple[Prune, ...]:
+    def pruning(self, policy: PruningSettings | None = None) -> tuple[Pruning, ...]:
         """What the policy of (3), the project's own by default, would archive now."""
         with self._lock:
-            return to_prune(self._view.snapshot, self._view.board, policy or self.settings.pruning)
+            return select_prunable(self._view.snapshot, self._view.board, policy or self.settings.pruning)
 
     def prune(self, policy: PruningSettings | None = None, *, reason: str = "") -> Decided:
         """Archive what `pruning` names, as one decision."""

@@ -22,7 +22,7 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.learning.scoreboard import Scoreboard
 from core.learning.threshold_replay import what_if
-from core.metrics.dashboard import RANGES, metrics_of
+from core.metrics.dashboard import RANGES, build_dashboard
 from core.project.project import Project
 from core.queries.filter_parser import parse_query
 from core.queries.pattern_filter import PATTERN_FIELDS, PatternCatalog
@@ -228,7 +228,7 @@ def _trial(settings: Settings, half_life_days: float) -> Settings:
 def metrics(view: ProjectState, board: Scoreboard) -> str:
     """Compute every section of the Metrics screen over a year."""
     known = dataclasses.replace(view, snapshot=board.history.inputs.snapshot, board=board)
-    return spread(milliseconds(lambda: metrics_of(known, "ana", RANGES[-1]), 5), 0.95)
+    return spread(milliseconds(lambda: build_dashboard(known, "ana", RANGES[-1]), 5), 0.95)
 
 
 def why(view: ProjectState, board: Scoreboard) -> str:

@@ -29,7 +29,7 @@ from core.learning.criteria import FeedbackEvent, criterion_weight, effective_we
 from core.learning.outcomes import OutcomeSignals, score_outcome
 from core.learning.reference.patterns import ObservedPattern, record_observation
 from core.metrics.effectiveness import Group, compare
-from core.metrics.pruning import to_prune
+from core.metrics.pruning import select_prunable
 from core.project.auto_extraction import is_wanted
 from core.project.daemon import Follower
 from core.project.project import Project
@@ -274,7 +274,9 @@ def pruned(settings: Settings, _: World) -> Any:
         )
     }
     board = board_of(*patterns.values(), settings=settings)
-    return [(one.pattern_id, one.rules) for one in to_prune(Snapshot(patterns=patterns), board, settings.pruning)]
+    return [
+        (one.pattern_id, one.rules) for one in select_prunable(Snapshot(patterns=patterns), board, settings.pruning)
+    ]
 
 
 def prunes_again(settings: Settings, world: World) -> Any:

@@ -28,10 +28,10 @@ _STYLES: Final = {
     "worked": "$success",
     "failed": "$error",
     "no result": "$warning",
-    "only shown": "$quiet",
+    "injected, no result": "$quiet",
     **{state.value: STATE_STYLES[state] for state in Maturity},
 }
-"""Of parts; what turns has the style of the state that it turns to, the rest the accent."""
+"""Styles of parts; a change has the style of the new state, other parts the accent."""
 
 
 def fill(figure: Figure, part: int, glyphs: Glyphs) -> str:

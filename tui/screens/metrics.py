@@ -12,11 +12,11 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from core.metrics.dashboard import RANGES, USUAL, Dashboard, metrics_of, registry_rows
-from core.metrics.export import FORMATS, exported, section_markdown
+from core.metrics.dashboard import DEFAULT_WEEKS, RANGES, Dashboard, build_dashboard, select_registered
+from core.metrics.export import FORMATS, export_metrics, section_markdown
 from core.metrics.figures import Figure, Goal, Row
-from core.metrics.sections import figures_of
-from core.metrics.weekly import used_in, week_starts
+from core.metrics.sections import build_figures
+from core.metrics.weekly import list_used, week_starts
 from core.queries.pattern_filter import build_id_query
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
@@ -66,7 +66,7 @@ class MetricsScreen(BaseScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._weeks = USUAL
+        self._weeks = DEFAULT_WEEKS
         self._asked = 0
         """The number of the newest question; what was asked before is dropped."""
         self._found: Dashboard | None = None
@@ -105,7 +105,7 @@ class MetricsScreen(BaseScreen):
     def on_mount(self) -> None:
         """Take up the range of the last run."""
         saved = self.services.user_state.get("metrics-weeks")
-        self._weeks = next((weeks for weeks in RANGES if str(weeks) == saved), USUAL)
+        self._weeks = next((weeks for weeks in RANGES if str(weeks) == saved), DEFAULT_WEEKS)
         super().on_mount()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -127,7 +127,7 @@ class MetricsScreen(BaseScreen):
 
         def work() -> None:
             if number == self._asked:  # of several that wait for a thread only the last one works
-                self.post_message(self.Measured(number, metrics_of(view, by, weeks)))
+                self.post_message(self.Measured(number, build_dashboard(view, by, weeks)))
 
         self.run_worker(work, thread=True, group="metrics", exclusive=True)
 
@@ -136,7 +136,7 @@ class MetricsScreen(BaseScreen):
         """Show it, unless something else is asked by now."""
         if message.number == self._asked and self.whole:
             self._found = message.found
-            self._figures = {figure.id: figure for figure in figures_of(message.found)}
+            self._figures = {figure.id: figure for figure in build_figures(message.found)}
             if list(self.sections.keys) != list(self._figures):
                 self.sections.show(list(self._figures))
             self._show()
@@ -312,7 +312,7 @@ class MetricsScreen(BaseScreen):
             return row.goal
         board = self.view.board
         start = week_starts(board.now, row.week + 1)[0]
-        ids = used_in(board, registry_rows(board, self.view.snapshot.patterns), start)
+        ids = list_used(board, select_registered(board, self.view.snapshot.patterns), start)
         return Goal("patterns", build_id_query(ids)[0], ids[0]) if ids else None
 
     def _follow(self, goal: Goal | None) -> None:
@@ -332,7 +332,7 @@ class MetricsScreen(BaseScreen):
         found, project = self._found, self.services.project.project.project.name
         if found is not None:
             name = f"ralphdeck-metrics-{found.now:%Y-%m-%d}.md"
-            export(self, "the metrics", name, tuple(FORMATS), lambda suffix: exported(found, suffix, project))
+            export(self, "the metrics", name, tuple(FORMATS), lambda suffix: export_metrics(found, suffix, project))
 
     def subject(self) -> str:
         """The section that is looked at."""
@@ -341,7 +341,7 @@ class MetricsScreen(BaseScreen):
     def copy_markdown(self) -> str:
         """All sections, as the report has them."""
         found, project = self._found, self.services.project.project.project.name
-        return exported(found, ".md", project).decode() if found is not None else ""
+        return export_metrics(found, ".md", project).decode() if found is not None else ""
 
     def copy_text(self) -> str:
         """The section as Markdown."""

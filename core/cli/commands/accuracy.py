@@ -11,8 +11,7 @@ from core.cli.json.shapes import json_help
 from core.cli.render.output import end, findings_json, line, percent, print_json
 from core.cli.support.options import json_option, project_option, strict_option
 from core.cli.support.project import decider, open_deck
-from core.metrics.reviewer_accuracy import NEEDED, Mirror, Share
-from core.metrics.reviewer_accuracy import mirror as copy_folder
+from core.metrics.reviewer_accuracy import MIN_FOLLOWED, ReviewerAccuracy, Share, measure_accuracy
 
 
 @click.command(epilog=json_help("accuracy"))
@@ -32,7 +31,7 @@ def accuracy(by: str | None, as_json: bool, strict: bool) -> None:
       ralphdeck mirror --by ana --json
     """
     view = open_deck().view
-    found = copy_folder(view, by or decider())
+    found = measure_accuracy(view, by or decider())
     if as_json:
         print_json({**mirror_json(found), "findings": findings_json(view.findings)})
     else:
@@ -42,12 +41,12 @@ def accuracy(by: str | None, as_json: bool, strict: bool) -> None:
     end(view.findings, strict=strict)
 
 
-def mirror_json(found: Mirror) -> dict[str, Any]:
+def mirror_json(found: ReviewerAccuracy) -> dict[str, Any]:
     """The stable shape of what became of a person's verdicts."""
     return {
         "by": found.by,
         "follow_up": found.follow_up,
-        "needed": NEEDED,
+        "needed": MIN_FOLLOWED,
         "level": found.level,
         "promotions": _share_json(found.promotions),
         "deprecations": _share_json(found.deprecations),
@@ -65,9 +64,9 @@ def _share_json(share: Share) -> dict[str, Any]:
     }
 
 
-def share_text(share: Share, found: Mirror) -> str:
+def share_text(share: Share, found: ReviewerAccuracy) -> str:
     """How many held, or how many more it takes to say so."""
     if share.rate is None:
-        return f"{share.followed} of {NEEDED} needed, each with {plural(found.follow_up, 'later result')} or more"
+        return f"{share.followed} of {MIN_FOLLOWED} needed, each with {plural(found.follow_up, 'later result')} or more"
     interval = f"{percent(found.level)} interval {percent(share.low)} to {percent(share.high)}"
     return f"{share.held} of {share.followed} with follow-up held, {percent(share.rate)} ({interval})"

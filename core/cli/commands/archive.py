@@ -14,7 +14,7 @@ from core.cli.render.output import Column, day, end, findings_json, line, percen
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import Count, Fraction, deciding_options, reading_options
 from core.cli.support.project import chosen_project, open_deck
-from core.metrics.pruning import Prune
+from core.metrics.pruning import Pruning
 from core.sources.archives import Archived, read_archives
 from core.state.project_state import ProjectState
 
@@ -63,7 +63,7 @@ def prune(
         _print_pruned(deck.view, found)
 
 
-def _print_pruned(view: ProjectState, found: tuple[Prune, ...]) -> None:
+def _print_pruned(view: ProjectState, found: tuple[Pruning, ...]) -> None:
     columns = (
         Column("ID"),
         Column("TYPE"),

@@ -31,7 +31,7 @@ from core.episodes.similar_tasks import collect_past_tasks
 from core.learning.bursts import format_burst
 from core.ledger.ledger import Ledger
 from core.ledger.verify import verify_ledger
-from core.metrics.derived_files import claimed_metrics, differences
+from core.metrics.derived_files import compare_metrics, read_recorded_metrics
 from core.metrics.effectiveness import effectiveness
 from core.project.project import Project
 from core.records.findings import Finding, Severity
@@ -243,7 +243,7 @@ def _evidence(view: ProjectState, doubts: Sequence[Finding]) -> Iterator[Check]:
 
 def _metrics(paths: ProjectPaths, view: ProjectState) -> Check:
     """Whether the metrics in files, registry documents included, are what the evidence shows."""
-    found = differences(claimed_metrics(paths), effectiveness(view.snapshot, view.board, view.now))
+    found = compare_metrics(read_recorded_metrics(paths), effectiveness(view.snapshot, view.board, view.now))
     if not found:
         return Check("evidence", "metrics", OK, "metrics in files and the evidence agree")
     first = found[0]

@@ -16,8 +16,8 @@ from core.cli.support.options import reading_options
 from core.cli.support.project import open_deck
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.metrics.dashboard import USUAL, Dashboard, metrics_of
-from core.metrics.derived_files import claimed_metrics, differences
+from core.metrics.dashboard import DEFAULT_WEEKS, Dashboard, build_dashboard
+from core.metrics.derived_files import compare_metrics, read_recorded_metrics
 from core.metrics.effectiveness import (
     Comparison,
     EffectivenessMetrics,
@@ -26,9 +26,9 @@ from core.metrics.effectiveness import (
     reflection_effect,
     states,
 )
-from core.metrics.export import FORMATS, exported
+from core.metrics.export import FORMATS, export_metrics
 from core.metrics.figures import Figure, reach_text, value_text
-from core.metrics.sections import figures_of
+from core.metrics.sections import build_figures
 from core.storage.export_file import export_file, is_there, write_file
 
 _MOST_CHARS: Final = 60
@@ -40,7 +40,7 @@ MOST_WEEKS: Final = 520
 @click.option(
     "--weeks",
     type=click.IntRange(1, MOST_WEEKS),
-    default=USUAL,
+    default=DEFAULT_WEEKS,
     show_default=True,
     help="How many weeks to look back and ahead.",
 )
@@ -60,7 +60,7 @@ def metrics(weeks: int, file: str | None, force: bool, as_json: bool, strict: bo
 
     Counted anew from the evidence. Loops that completed are compared: those that had a pattern injected with those
     that had none, within the same category of task, since easy tasks may get more patterns than hard ones. Where the
-    interval of the difference holds 0, or loops are too few, it says "cannot tell", and how many more it would take.
+    interval of the difference holds 0, or loops are too few, it says "not enough data" and how many more it needs.
 
     \b
     Examples:
@@ -74,8 +74,8 @@ def metrics(weeks: int, file: str | None, force: bool, as_json: bool, strict: bo
     comparison = injection_effect(view.snapshot, deck.settings)
     of_reflections = reflection_effect(view.snapshot, deck.settings)
     by_state = states(view.snapshot, view.board)
-    disputed = differences(claimed_metrics(deck.project), found)
-    board = metrics_of(view, deck.by, weeks)
+    disputed = compare_metrics(read_recorded_metrics(deck.project), found)
+    board = build_dashboard(view, deck.by, weeks)
     target = _export(board, file, deck.project, force=force) if file is not None else None
     if as_json:
         print_json(
@@ -89,7 +89,7 @@ def metrics(weeks: int, file: str | None, force: bool, as_json: bool, strict: bo
                     for one in disputed
                 ],
                 "weeks": weeks,
-                "sections": [_section_json(figure) for figure in figures_of(board)],
+                "sections": [_section_json(figure) for figure in build_figures(board)],
                 "exported": None if target is None else str(target),
                 "findings": findings_json(view.findings),
             }
@@ -102,7 +102,7 @@ def metrics(weeks: int, file: str | None, force: bool, as_json: bool, strict: bo
         for one in disputed:
             file = visible_line(one.file, 80)
             line(f"! {file} claims {one.key} {_told(one.claimed)}, the evidence shows {_told(one.evident)}")
-        for figure in figures_of(board):
+        for figure in build_figures(board):
             _print_section(figure)
     end(view.findings, strict=strict)
 
@@ -112,7 +112,7 @@ def _export(found: Dashboard, name: str, project: ProjectPaths, *, force: bool) 
     file = export_file(name, project, FORMATS)
     if is_there(file) and not force:
         raise BadInput(f"{visible_line(str(file), 300)} is there already; --force writes over it")
-    write_file(file, exported(found, file.suffix.lower(), project.project.name))
+    write_file(file, export_metrics(found, file.suffix.lower(), project.project.name))
     return file
 
 

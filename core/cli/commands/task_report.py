@@ -38,7 +38,7 @@ def report(as_json: bool, strict: bool) -> None:
 
     An attempt counts as a retry with reflections if a reflection on an earlier attempt at its task was written before
     it began; a draft that found nothing to learn is none. Rates come with their intervals; where the interval of a
-    difference holds 0, or attempts are too few, it says "cannot tell", and how many more it would take. The 20 % of
+    difference holds 0, or attempts are too few, it says "not enough data" and how many more it needs. The 20 % of
     REF-021 are percentage points, and retries with reflections are held against retries without. Read latency is
     measured now, on the tasks with most actions. Of long lists of ids --json has all.
 

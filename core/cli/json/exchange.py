@@ -12,12 +12,12 @@ from core.records.times import iso
 if TYPE_CHECKING:
     from core.curation.exchange.export import Exported
     from core.curation.exchange.import_plan import Row
-    from core.metrics.pruning import Prune
+    from core.metrics.pruning import Pruning
     from core.records.patterns import Pattern
     from core.sources.archives import Archived
 
 
-def prune_json(item: Prune, pattern: Pattern) -> Shape:
+def prune_json(item: Pruning, pattern: Pattern) -> Shape:
     """One pattern that the policy takes out."""
     return {
         "id": item.pattern_id,

@@ -59,8 +59,8 @@ def test_the_example_of_the_document_has_two_retries_with_reflections() -> None:
     found = measure_improvement(snapshot.attempts.values(), snapshot.reflections.values(), {}, SETTINGS)
     assert counts(found) == [(0, 1), (1, 1), (0, 0)]
     assert found.against_first.difference == 0.5
-    assert found.against_first.verdict == "cannot tell (needs about 2 more attempts of each kind)"
-    assert found.against_unreflected.verdict == "cannot tell (needs about 3 more attempts of each kind)"
+    assert found.against_first.verdict == "not enough data: about 2 more attempts per group"
+    assert found.against_unreflected.verdict == "not enough data: about 3 more attempts per group"
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_large_difference_tells_and_a_small_one_says_what_it_would_take() -> N
     assert not small.tells and small.reaches(TARGET_IMPROVEMENT) is None
     # Each group needs about 2 * .25 * (1.645 + .842)² / .1² = 309; 20 are there.
     assert small.needed == pytest.approx(289, abs=3)
-    assert small.verdict == f"cannot tell (needs about {small.needed} more attempts of each kind)"
+    assert small.verdict == f"not enough data: about {small.needed} more attempts per group"
     worse = compare(group(5, 45), group(45, 5), SETTINGS)
     assert worse.tells and worse.reaches(TARGET_IMPROVEMENT) is False
 
@@ -130,7 +130,7 @@ def test_it_may_tell_that_there_is_an_improvement_and_not_whether_it_is_as_large
 
 def test_equal_rates_would_take_more_than_anybody_waits_for() -> None:
     assert compare(group(5, 5), group(5, 5), SETTINGS).verdict == (
-        "cannot tell (needs more than 10,000 more attempts of each kind)"
+        "not enough data: more than 10,000 more attempts per group"
     )
 
 

@@ -11,10 +11,10 @@ import pytest
 from core.config.paths import ProjectPaths
 from core.learning.scoreboard import Scoreboard
 from core.metrics.derived_files import (
-    claimed_metrics,
-    differences,
+    compare_metrics,
     index_path,
     metrics_path,
+    read_recorded_metrics,
     write_derived,
     write_metrics,
 )
@@ -109,9 +109,9 @@ def test_only_what_differs_is_written(paths: ProjectPaths, wrapped: bool) -> Non
 def test_a_file_that_holds_something_else_is_left_alone(paths: ProjectPaths, content: bytes) -> None:
     metrics_path(paths).write_bytes(content)
     (warning,) = write(paths)
-    assert str(metrics_path(paths)) in warning and warning.endswith("it was left as it is")
+    assert str(metrics_path(paths)) in warning and warning.endswith("it was not changed")
     assert metrics_path(paths).read_bytes() == content
-    assert claimed_metrics(paths) == {}
+    assert read_recorded_metrics(paths) == {}
 
 
 def test_a_link_out_of_the_project_is_not_followed(
@@ -127,10 +127,10 @@ def test_a_link_out_of_the_project_is_not_followed(
 def test_claims_are_held_against_the_evidence(paths: ProjectPaths) -> None:
     found = effectiveness(SNAPSHOT, BOARD, NOW)
     write_metrics(paths, SETTINGS, SNAPSHOT, BOARD, NOW)
-    assert differences(claimed_metrics(paths), found) == ()
+    assert compare_metrics(read_recorded_metrics(paths), found) == ()
     changed = {"total_patterns": True, "pattern_usage_stats": {"failed_applications": "few"}, "patterns_by_type": 3}
     metrics_path(paths).write_text(json.dumps({"effectiveness_metrics": changed}))
-    assert [one[1:] for one in differences(claimed_metrics(paths), found)] == [
+    assert [one[1:] for one in compare_metrics(read_recorded_metrics(paths), found)] == [
         ("total_patterns", True, 2),
         ("pattern_usage_stats.failed_applications", "few", 1),
     ]

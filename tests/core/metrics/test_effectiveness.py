@@ -136,7 +136,7 @@ def test_nothing_known_is_nothing_claimed() -> None:
     found = effectiveness(snapshot, board_of(snapshot), NOW)
     assert found.pattern_usage_stats.overall_success_rate is None
     assert found.cross_loop_benefit.improvement_percentage is None
-    assert injection_effect(snapshot, SETTINGS).verdict == "cannot tell (needs about 3 more loops of each kind)"
+    assert injection_effect(snapshot, SETTINGS).verdict == "not enough data: about 3 more loops per group"
 
 
 def test_loops_that_got_reflections_are_compared_with_the_others() -> None:
@@ -180,9 +180,9 @@ def test_scatter_that_hides_the_difference_is_said_with_what_it_would_take() -> 
     assert not found.tells
     # Two samples of so many loops show one iteration at a variance of 4.3 with 80 % at a level of 90 %.
     assert found.difference == pytest.approx(-1.0)
-    assert found.verdict == "cannot tell (needs about 49 more loops of each kind)"
+    assert found.verdict == "not enough data: about 49 more loops per group"
     same = compare([Group("", (2, 6, 3), (2, 6, 3))], SETTINGS)
-    assert same.needed > MAX_REQUIRED and same.verdict == "cannot tell (needs more than 10,000 more loops of each kind)"
+    assert same.needed > MAX_REQUIRED and same.verdict == "not enough data: more than 10,000 more loops per group"
 
 
 def test_one_pattern_is_compared_with_loops_without_any() -> None:

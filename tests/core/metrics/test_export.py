@@ -12,9 +12,9 @@ import pytest
 from core.base.errors import BadInput
 from core.config.paths import project_at
 from core.config.settings import Settings
-from core.metrics.dashboard import Dashboard, metrics_of
-from core.metrics.export import exported, section_markdown, to_csv
-from core.metrics.sections import figures_of
+from core.metrics.dashboard import Dashboard, build_dashboard
+from core.metrics.export import export_metrics, section_markdown, to_csv
+from core.metrics.sections import build_figures
 from core.project.project import Project
 from core.storage.export_file import export_file, is_there
 from tests.core.metrics.making import HOSTILE, bars
@@ -27,13 +27,13 @@ TREES = Path(__file__).parents[2] / "trees"
 def found() -> Dashboard:
     deck = Project(project_at(TREES / "spec-examples"), Settings(), by="ana", clock=lambda: NOW, cache=False)
     deck.load()
-    return metrics_of(deck.view, "ana", 4)
+    return build_dashboard(deck.view, "ana", 4)
 
 
 def test_every_format_tells_every_section(found: Dashboard) -> None:
-    figures = figures_of(found)
-    report = exported(found, ".md", "acme").decode()
-    told = list(csv.reader(io.StringIO(exported(found, ".csv", "acme").decode())))
+    figures = build_figures(found)
+    report = export_metrics(found, ".md", "acme").decode()
+    told = list(csv.reader(io.StringIO(export_metrics(found, ".csv", "acme").decode())))
     assert told[0] == ["section", "row", "part", "value", "low", "high", "n"]
     assert {line[0] for line in told[1:]} == {figure.id for figure in figures if figure.rows}
     for figure in figures:
@@ -42,18 +42,18 @@ def test_every_format_tells_every_section(found: Dashboard) -> None:
 
 
 def test_the_examples_tell_what_the_documents_say(found: Dashboard) -> None:
-    by_id = {figure.id: figure for figure in figures_of(found)}
+    by_id = {figure.id: figure for figure in build_figures(found)}
     assert sum(row.count for row in by_id["patterns"].rows) == 6
     assert by_id["success"].rows[-1].label == "2 Feb"
-    assert by_id["mirror"].takeaway == "You have promoted and deprecated nothing yet."
+    assert by_id["mirror"].takeaway == "You have not promoted or deprecated a pattern yet."
     assert found.iterations.difference is None
-    assert "cannot tell" in by_id["iterations"].takeaway
+    assert "Not enough data" in by_id["iterations"].takeaway
 
 
 def test_a_project_without_anything_says_what_is_needed(tmp_path: Path) -> None:
     deck = Project(project_at(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
     deck.load()
-    figures = figures_of(metrics_of(deck.view, "ana", 12))
+    figures = build_figures(build_dashboard(deck.view, "ana", 12))
     assert all(not figure.rows and figure.missing for figure in figures)
     assert "No results in the last 12 weeks." in [figure.takeaway for figure in figures]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.config.settings import PruningSettings
-from core.metrics.pruning import Prune, PruneRule, to_prune
+from core.metrics.pruning import PruneRule, Pruning, select_prunable
 from core.records.decisions import Arrival, CurationState, InversionVerdict
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.snapshot import Snapshot
@@ -18,10 +18,10 @@ ID = "pat-error-sample-001"
 POLICY = PruningSettings()
 
 
-def pruned(pattern: Pattern, curation: CurationState | None = None, policy: PruningSettings = POLICY) -> list[Prune]:
+def pruned(pattern: Pattern, curation: CurationState | None = None, policy: PruningSettings = POLICY) -> list[Pruning]:
     curation = curation or CurationState()
     snapshot = Snapshot(patterns={pattern.id: pattern}, curation=curation)
-    return list(to_prune(snapshot, board_of(pattern, curation=curation), policy))
+    return list(select_prunable(snapshot, board_of(pattern, curation=curation), policy))
 
 
 def failing(**fields: Any) -> Pattern:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from core.metrics.reviewer_accuracy import NEEDED, mirror
+from core.metrics.reviewer_accuracy import MIN_FOLLOWED, measure_accuracy
 from core.records.decisions import Decision, Verb
 from core.records.events import Event
 from core.state.project_state import ProjectState
@@ -42,16 +42,16 @@ def history(good: int, bad: int, verb: Verb = Verb.PROMOTE) -> ProjectState:
 
 
 def test_a_share_is_told_from_thirty_verdicts_with_follow_up_on() -> None:
-    few = mirror(history(20, 9), "ana").promotions
+    few = measure_accuracy(history(20, 9), "ana").promotions
     assert (few.made, few.followed, few.held, few.missing, few.rate, few.low) == (29, 29, 20, 1, None, None)
-    enough = mirror(history(20, 10), "ana").promotions
-    assert (enough.followed, enough.missing) == (NEEDED, 0)
+    enough = measure_accuracy(history(20, 10), "ana").promotions
+    assert (enough.followed, enough.missing) == (MIN_FOLLOWED, 0)
     assert enough.rate is not None and enough.low is not None and enough.high is not None
     assert enough.low < enough.rate < enough.high
 
 
 def test_a_deprecation_held_where_those_who_used_it_all_the_same_came_to_harm() -> None:
-    found = mirror(history(2, 1, Verb.DEPRECATE), "ana")
+    found = measure_accuracy(history(2, 1, Verb.DEPRECATE), "ana")
     assert (found.deprecations.followed, found.deprecations.held, found.promotions.made) == (3, 2, 0)
 
 
@@ -65,6 +65,6 @@ def test_only_ones_own_standing_verdicts_count_each_until_the_next() -> None:
         decision(5, Verb.PROMOTE, "gone", days_ago(8)),
     )
     view = view_of(make_pattern("p"), events=events, decisions=decisions)
-    own, other = mirror(view, "ana").promotions, mirror(view, "dana").promotions
+    own, other = measure_accuracy(view, "ana").promotions, measure_accuracy(view, "dana").promotions
     assert (own.made, own.followed, own.held) == (3, 1, 1)
     assert (other.made, other.followed, other.held) == (1, 1, 0)

@@ -10,10 +10,10 @@ import pytest
 
 from core.learning.scoreboard import Scoreboard
 from core.metrics.causes import top_causes
-from core.metrics.dashboard import registry_rows
-from core.metrics.review_coverage import first_half, judged_weekly, open_questions
-from core.metrics.upcoming import changes_of, coming
-from core.metrics.weekly import WEEK, Week, trend_of, used_in, week_starts, weekly
+from core.metrics.dashboard import select_registered
+from core.metrics.review_coverage import compute_coverage, count_first_half, count_questions
+from core.metrics.upcoming import count_changes, find_upcoming
+from core.metrics.weekly import WEEK, Week, compute_trend, count_weekly, list_used, week_starts
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure
 from core.records.decisions import CurationState, Decision, Verb
 from core.records.events import Event, Signals
@@ -40,7 +40,7 @@ def world(*events: Event, patterns: tuple[Pattern, ...] = (), **fields: object) 
 
 def measured(snapshot: Snapshot, weeks: int = 3) -> tuple[Week, ...]:
     board = Scoreboard.build(snapshot, NOW, SETTINGS)
-    return weekly(board, registry_rows(board, snapshot.patterns), week_starts(NOW, weeks))
+    return count_weekly(board, select_registered(board, snapshot.patterns), week_starts(NOW, weeks))
 
 
 def test_weeks_begin_on_monday_and_the_last_one_runs() -> None:
@@ -87,7 +87,7 @@ def test_the_patterns_of_a_week_come_with_the_most_used_first() -> None:
         used("pat-d", MONDAY, None, "injected"),
     )
     board = Scoreboard.build(snapshot, NOW, SETTINGS)
-    assert used_in(board, np.ones(4, np.bool_), MONDAY) == ("pat-b", "pat-a", "pat-d")
+    assert list_used(board, np.ones(4, np.bool_), MONDAY) == ("pat-b", "pat-a", "pat-d")
 
 
 def week(number: int, good: int, bad: int) -> Week:
@@ -95,29 +95,29 @@ def week(number: int, good: int, bad: int) -> Week:
 
 
 def test_a_trend_halves_the_weeks_from_the_first_result_on() -> None:
-    overlapping = trend_of([week(0, 0, 0), week(1, 9, 1), week(2, 7, 3)], 0.9)
+    overlapping = compute_trend([week(0, 0, 0), week(1, 9, 1), week(2, 7, 3)], 0.9)
     assert overlapping is not None
     assert overlapping.since == MONDAY + 2 * WEEK
-    assert (overlapping.before.rate, overlapping.after.rate, overlapping.tells) == (0.9, 0.7, False)
-    apart = trend_of([week(1, 90, 10), week(2, 30, 70)], 0.9)
+    assert (overlapping.before.rate, overlapping.after.rate, overlapping.is_significant) == (0.9, 0.7, False)
+    apart = compute_trend([week(1, 90, 10), week(2, 30, 70)], 0.9)
     assert apart is not None
-    assert apart.tells
-    assert trend_of([week(0, 3, 0), week(1, 0, 0)], 0.9) is None
-    assert trend_of([], 0.9) is None
+    assert apart.is_significant
+    assert compute_trend([week(0, 3, 0), week(1, 0, 0)], 0.9) is None
+    assert compute_trend([], 0.9) is None
 
 
 def test_what_fades_is_told_in_the_week_in_which_it_does() -> None:
     events = [used("pat-a", NOW - timedelta(hours=n), True) for n in range(3)]
     snapshot = world(*events, used("pat-b", NOW, True))
     board = Scoreboard.build(snapshot, NOW, SETTINGS)
-    found = coming(board, np.ones(2, np.bool_), 4)
+    found = find_upcoming(board, np.ones(2, np.bool_), 4)
     next_change = board.assessment("pat-a").next_change
     assert next_change is not None
     change = (Maturity.ESTABLISHED, Maturity.CANDIDATE)
-    assert changes_of(found) == {change: 1}
+    assert count_changes(found) == {change: 1}
     turning = next(week for week in found if week.count)
     assert turning.start <= next_change[0] <= turning.end
-    assert turning.turns == {change: ("pat-a",)}
+    assert turning.changes == {change: ("pat-a",)}
     assert (found[0].start, found[0].end, found[-1].end) == (NOW, MONDAY + WEEK, MONDAY + 4 * WEEK)
 
 
@@ -138,8 +138,8 @@ def test_what_loops_got_counts_as_judged_from_the_week_of_the_verdict_on() -> No
     snapshot = world(*events)
     board = Scoreboard.build(snapshot, NOW, SETTINGS)
     curation = CurationState(undone=frozenset({"d3"}))
-    found = judged_weekly(board, np.ones(3, np.bool_), decisions, curation, week_starts(NOW, 3))
-    assert [(one.given, one.judged, one.decisions) for one in found] == [(0, 0, 0), (3, 0, 0), (3, 2, 3)]
+    found = compute_coverage(board, np.ones(3, np.bool_), decisions, curation, week_starts(NOW, 3))
+    assert [(one.injected, one.reviewed, one.decisions) for one in found] == [(0, 0, 0), (3, 0, 0), (3, 2, 3)]
     assert [one.share for one in found] == [None, 0.0, pytest.approx(2 / 3)]
 
 
@@ -148,11 +148,11 @@ def test_open_questions_are_shared_out_by_what_is_at_stake() -> None:
         return ReviewItem(kind=kind, subject=subject, question="?", reason="", worth=0.5, stake=stake)
 
     queue = (item("stale-pin", "pat-a", 0.6), item("inversion", "pat-b", 0.3), item("inversion", "pat-c", 0.1))
-    found = open_questions(queue)
+    found = count_questions(queue)
     assert [(one.kind, one.count, one.first) for one in found] == [("stale-pin", 1, "pat-a"), ("inversion", 2, "pat-b")]
     assert [one.share for one in found] == pytest.approx([0.6, 0.4])
-    assert [first_half(queue), first_half(queue[1:]), first_half(())] == [1, 1, 0]
-    assert open_questions(()) == ()
+    assert [count_first_half(queue), count_first_half(queue[1:]), count_first_half(())] == [1, 1, 0]
+    assert count_questions(()) == ()
 
 
 def test_causes_are_counted_once_a_session_and_from_some_day_on() -> None:

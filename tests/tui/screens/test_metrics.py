@@ -9,12 +9,22 @@ import pytest
 from textual.widgets import Static
 
 from core.demo.sample import copy_sample
-from core.metrics.dashboard import metrics_of
-from core.metrics.sections import figures_of
+from core.metrics.dashboard import build_dashboard
+from core.metrics.sections import build_figures
 from tests.tui.user import NOW, User, open_dashboard
 from tui.screens.metrics import MetricsScreen
 
-SECTIONS = ["Patterns", "Evidence", "Success", "Iterations", "Coming", "Judged", "Questions", "Causes", "Mirror"]
+SECTIONS = [
+    "Patterns",
+    "Evidence",
+    "Success",
+    "Iterations",
+    "Upcoming changes",
+    "Review coverage",
+    "Questions",
+    "Failure causes",
+    "Decision accuracy",
+]
 
 
 async def export(user: User, name: str) -> None:
@@ -32,7 +42,7 @@ async def test_a_walk_through_the_sections(tmp_path: Path, monkeypatch: pytest.M
         await user.go("metrics")
         place = user.place
         assert isinstance(place, MetricsScreen)
-        figures = {figure.title: figure for figure in figures_of(metrics_of(user.app.view, "ana"))}
+        figures = {figure.title: figure for figure in build_figures(build_dashboard(user.app.view, "ana"))}
         assert list(figures) == SECTIONS
         for title in SECTIONS:
             shown = str(place.query_one("#metrics-takeaway", Static).render())

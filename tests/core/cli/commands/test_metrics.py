@@ -25,7 +25,7 @@ def test_the_metrics_say_what_they_cannot_tell(examples: Path, call: Call) -> No
     assert result.code == 0
     assert lines[0] == "Patterns: 6"
     assert lines[1] == "  by type: 3 error patterns, 1 success pattern, 1 anti pattern, 1 code template"
-    assert "Difference, like tasks compared: cannot tell (needs about 3 more loops of each kind)" in lines
+    assert "Difference, like tasks compared: not enough data: about 3 more loops per group" in lines
     assert f"! {METRICS} claims total_patterns 47, the evidence shows 6" in lines
 
 
@@ -72,7 +72,7 @@ def test_hostile_claims_are_shown_harmless(examples: Path, call: Call) -> None:
 def test_sections_are_printed_and_written_once(examples: Path, call: Call, tmp_path: Path) -> None:
     out = call("metrics", "--weeks", "4", "--project", examples).out
     assert "\nPatterns: 6 patterns: " in out
-    assert "\nMirror: You have promoted and deprecated nothing yet.\n" in out
+    assert "\nDecision accuracy: You have not promoted or deprecated a pattern yet.\n" in out
     document = call("metrics", "--json", "--project", examples).document
     assert document["weeks"] == 12
     assert [section["id"] for section in document["sections"]][:3] == ["patterns", "evidence", "success"]

@@ -160,7 +160,7 @@ Lineage:
 def test_show_begins_with_the_block_of_the_document(examples: Path, call: Call) -> None:
     words = ["patterns", "show", "pat-error-null-check-015", "--project", str(examples)]
     few = call(*words).out
-    impact = "Average Impact: cannot tell (needs about 3 more loops of each kind)"
+    impact = "Average Impact: not enough data: about 3 more loops per group"
     assert few.startswith(DOCUMENT.replace("Average Impact: -2.0 iterations", impact))
     assert "\nState: candidate, by rule\n" in few
     complete(examples, "ralph-fix-validation-b2c3d4e5", 3, successful=True)

@@ -35,7 +35,7 @@ def test_in_words(call: Call) -> None:
     out = call("task", "report", "--project", EXAMPLES).out
     assert "Attempts that came out (a timeout is a failure): 3\n" in out
     assert "  retries with reflections: 1 of 2 succeeded, 50 % (90 % interval " in out
-    assert "  against first attempts: cannot tell (needs about 2 more attempts of each kind); so far +50 perc" in out
+    assert "  against first attempts: not enough data: about 2 more attempts per group; so far +50 perc" in out
     assert (
         "  tracking coverage: not met; all loops have a task record: 0 of 2, "
         "missing: ralph-fix-api-d4e5f6a7, ralph-fix-validation-b2c3d4e5\n"
