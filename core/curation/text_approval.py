@@ -11,7 +11,7 @@ from core.curation.pattern_registry import Stored
 from core.curation.rules import SEEN_TEXT, Case, Draft, since
 from core.records.decisions import Decision, Effect, Verb
 from core.records.patterns import Pattern
-from core.sources.patterns import text_of
+from core.sources.pattern_record import text_of
 
 
 def approved_text(decision: Decision, pattern: Pattern) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from core.curation.pattern_registry import Registry, check_keepable
 from core.curation.rules import OVERRIDE
 from core.ledger.ledger import Ledger
 from core.records.patterns import Pattern
+from core.sources.pattern_record import text_of
 from core.sources.pattern_text import id_key
-from core.sources.patterns import text_of
 
 MAX_TEXT_KEPT: Final = 64 << 10
 """Longest text, in characters of JSON, that is kept with the decision on it."""

@@ -14,7 +14,7 @@ from core.curation.merge import as_read
 from core.curation.rules import SEEN_TEXT
 from core.records.decisions import TURNS, Decision, Effect, Verb
 from core.records.patterns import Pattern, PatternType
-from core.sources.patterns import content_hash
+from core.sources.pattern_record import content_hash
 
 _ARCHIVE: Final = ".aiwg/ralph/shared/archive/"
 _TEXT: Final = (

@@ -1,0 +1,328 @@
+"""Convert one record of a pattern file to a `Pattern` (docs/file-formats.md#pattern-records)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from hashlib import blake2b, sha256
+from typing import Any, Final
+
+import msgspec
+
+from core.base.text import visible_line
+from core.config.paths import SAFE_ID
+from core.records.findings import Severity
+from core.records.patterns import (
+    UNNAMED,
+    IterationRange,
+    Pattern,
+    PatternType,
+    RecordedCounts,
+    SourceLoop,
+    TrendPoint,
+)
+from core.scanning.pattern_scan import scan_pattern
+from core.sources.fields import Fields, shown
+from core.sources.normalize import word
+from core.sources.pattern_items import TYPE_WORDS, PatternItem
+from core.sources.pattern_shapes import ID_KEYS
+from core.sources.schema import CLAIMED_RATE
+
+MAX_USES: Final = 10**9
+"""A larger count is not a count of uses."""
+_SLUG: Final = re.compile(r"(?:pat-(?:error|success|anti)|tmpl)-([a-z][a-z0-9-]*?)-\d+(?:-[a-z0-9]+)?")
+_NAME_KEYS: Final = ("name", "title")
+_TEXT_KEYS: Final = {
+    PatternType.ERROR: (
+        *("error_type", "error_pattern", "error_signature"),
+        *("description", "fix_approach", "fix_template"),
+    ),
+    PatternType.SUCCESS: (
+        *("task_category", "task_description_pattern", "description", "approach"),
+        *("preconditions", "benefits", "limitations"),
+    ),
+    PatternType.ANTI: (
+        *("approach_description", "description", "failure_mode", "failure_symptoms", "why_it_fails"),
+        "better_alternative",
+    ),
+    PatternType.TEMPLATE: ("description", "use_case", "language", "template_code", "placeholders"),
+}
+"""Keys that contain the injected text of a pattern."""
+
+
+def read_pattern(record: Fields, item: PatternItem, copy_folder: str) -> Pattern:
+    """Convert a record; one without an ID gets a provisional ID, made from its text.
+
+    Args:
+        record: The record with its keys in snake_case.
+        item: Its place in the file.
+        copy_folder: For a file outside `shared/patterns`, its folder.
+    """
+    pattern_id = id_of(record.mapping, item)
+    kind = _type_of(record.mapping, pattern_id, item)
+    if kind is None:
+        kind = PatternType.ERROR
+        message = (
+            "its type is unknown, shown as an error pattern; "
+            "expected an ID like pat-error-, pat-success-, pat-anti-, tmpl-"
+        )
+        record.add("unknown-type", message, item.pointer, Severity.ERROR)
+    if not pattern_id:
+        record.add(
+            "no-id", f"has no {id_key_of(kind)}; shown, but never injected or changed", item.pointer, Severity.ERROR
+        )
+        content = repr((record.file, text_of(record.mapping, kind))).encode(errors="replace")
+        pattern_id = UNNAMED + blake2b(content, digest_size=4).hexdigest()
+    elif not SAFE_ID.fullmatch(pattern_id) or ".." in pattern_id:
+        record.add("unsafe-id", f"id '{visible_line(pattern_id, 60)}' contains invalid characters", item.pointer)
+    text = _TEXT_READERS[kind](record)
+    title = _title(pattern_id, kind, record, text)
+    override = record.mapping.get("override")
+    return Pattern(
+        id=pattern_id,
+        type=kind,
+        title=title,
+        **text,
+        typical_iterations=_typical_iterations(record) if kind is PatternType.SUCCESS else None,
+        source_loops=_source_loops(record),
+        trend=_trend(record),
+        tags=record.texts("tags"),
+        related=record.texts("related_patterns"),
+        first_discovered=record.time("first_discovered"),
+        last_used=record.time("last_used", "last_seen"),
+        recorded_counts=_recorded_counts(record, kind),
+        inverted_from=record.text("inverted_from"),
+        aliases=record.texts("aliases"),
+        content_hash=content_hash(kind, title, text),
+        file=record.file,
+        pointer=item.pointer,
+        copy_folder=copy_folder,
+        override=word(override.get("state")) if isinstance(override, dict) else word(override),
+        suspicions=scan_pattern(kind, title, text),
+    )
+
+
+def read_record(pattern: Pattern, record: dict[str, Any]) -> Pattern:
+    """Convert a decoded record that replaces the record of `pattern`."""
+    item = PatternItem(pattern.pointer, record, pattern.id, pattern.type)
+    return read_pattern(Fields(pattern.file, record, [], pattern.pointer), item, pattern.copy_folder)
+
+
+def text_of(record: Mapping[str, Any], kind: PatternType) -> dict[str, Any]:
+    """The keys of a record with its text, without counts, times and origins."""
+    return {key: record[key] for key in (*_NAME_KEYS, *_TEXT_KEYS[kind]) if key in record}
+
+
+def content_hash(kind: PatternType, title: str, text: Mapping[str, Any]) -> str:
+    """SHA-256 (hex) of everything that would be injected; decisions are bound to it.
+
+    Args:
+        kind: The pattern's type.
+        title: Its title.
+        text: Its injected fields by name; empty fields may be left out.
+    """
+    injected = {name: value for name, value in text.items() if value and name != "average_iterations"}
+    if injected.get("use_case") == injected.get("description"):
+        injected.pop("use_case", None)  # the description of a template without its own description
+    canonical = msgspec.json.encode({"type": kind, "title": title, **injected}, order="sorted")
+    return sha256(canonical).hexdigest()
+
+
+def id_of(record: Mapping[str, Any], item: PatternItem) -> str:
+    """The ID of a record: its first ID key with a text, else its key in the file; "" without either."""
+    values = (record.get(key) for key in ID_KEYS)
+    return next((value for value in values if isinstance(value, str) and value.strip()), item.key)
+
+
+def id_key_of(kind: PatternType) -> str:
+    """The key that contains the ID of a pattern of this type."""
+    return "template_id" if kind is PatternType.TEMPLATE else "pattern_id"
+
+
+def _type_of(record: Mapping[str, Any], pattern_id: str, item: PatternItem) -> PatternType | None:
+    """The type by the record itself, then by its list, then by its file."""
+    declared = TYPE_WORDS.get(word(record.get("type")).split("_")[0])
+    if "template_id" in record or pattern_id.startswith("tmpl-"):
+        return PatternType.TEMPLATE
+    if (
+        pattern_id.startswith("pat-anti-")
+        or declared is PatternType.ANTI
+        or not {"failure_rate", "anti_pattern", "is_negative"}.isdisjoint(record)
+    ):
+        return PatternType.ANTI
+    if "task_category" in record or "approach" in record or pattern_id.startswith("pat-success-"):
+        return PatternType.SUCCESS
+    if "error_signature" in record or pattern_id.startswith("pat-error-"):
+        return PatternType.ERROR
+    if "template_code" in record:
+        return PatternType.TEMPLATE
+    if "approach_description" in record:
+        return PatternType.ANTI
+    return declared or item.type or (PatternType.ERROR if "error_pattern" in record else None)
+
+
+def _error_text(record: Fields) -> dict[str, Any]:
+    text: dict[str, Any] = {
+        "error_type": record.text("error_type"),
+        "error_pattern": record.text("error_pattern"),
+        "template_code": record.text("fix_template"),
+    }
+    if signature := record.inside("error_signature"):
+        text["error_type"] = signature.text("error_type")
+        text["error_pattern"] = signature.text("error_pattern")
+        text["location_hints"] = signature.texts("error_location_hints")
+    if fix := _described(record, "fix_approach", text):
+        text["category"] = fix.text("fix_category")
+        text["template_code"] = fix.text("code_template")
+        text["template_language"] = fix.text("code_template_language")
+        text["diff_pattern"] = fix.text("diff_pattern")
+    return text
+
+
+def _success_text(record: Fields) -> dict[str, Any]:
+    text: dict[str, Any] = {
+        "category": record.text("task_category"),
+        "task_pattern": record.text("task_description_pattern"),
+        "preconditions": record.texts("preconditions"),
+        "benefits": record.texts("benefits"),
+        "limitations": record.texts("limitations"),
+        "average_iterations": record.number("average_iterations"),
+    }
+    if approach := _described(record, "approach", text):
+        text["steps"] = approach.texts("steps")
+        text["tools"] = approach.texts("tools_used")
+        typical = approach.inside("typical_iterations")
+        if typical and text["average_iterations"] is None:
+            text["average_iterations"] = typical.number("average")
+    return text
+
+
+def _anti_text(record: Fields) -> dict[str, Any]:
+    text: dict[str, Any] = {
+        "description": record.text("approach_description", "description"),
+        "category": record.text("failure_mode"),
+        "symptoms": record.texts("failure_symptoms"),
+        "why_it_fails": record.text("why_it_fails"),
+    }
+    alternative = record.mapping.get("better_alternative")
+    if isinstance(alternative, str):
+        text["better_alternative"] = alternative
+    elif better := record.inside("better_alternative"):
+        text["better_alternative"] = better.text("description")
+        text["better_pattern_id"] = better.text("success_pattern_id")
+    return text
+
+
+def _template_text(record: Fields) -> dict[str, Any]:
+    text: dict[str, Any] = {
+        "description": record.text("description", "use_case"),
+        "use_case": record.text("use_case"),
+        "category": record.text("language"),
+        "template_code": record.text("template_code"),
+        "template_language": record.text("language"),
+    }
+    if placeholders := record.inside("placeholders"):
+        text["placeholders"] = tuple((name, placeholders.text(name)) for name in placeholders.mapping)
+    return text
+
+
+_TEXT_READERS: Final[Mapping[PatternType, Callable[[Fields], dict[str, Any]]]] = {
+    PatternType.ERROR: _error_text,
+    PatternType.SUCCESS: _success_text,
+    PatternType.ANTI: _anti_text,
+    PatternType.TEMPLATE: _template_text,
+}
+"""By type, the function that reads the injected fields of a record."""
+
+
+def _described(record: Fields, name: str, text: dict[str, Any]) -> Fields | None:
+    """The object at `name`, after adding its description to `text`; agents also write a plain description."""
+    value = record.mapping.get(name)
+    if isinstance(value, str):
+        text["description"] = value
+        return None
+    inner = record.inside(name)
+    text["description"] = inner.text("description") if inner else record.text("description")
+    return inner
+
+
+def _title(pattern_id: str, kind: PatternType, record: Fields, text: Mapping[str, Any]) -> str:
+    """A name for people: that of the record, else the words of its ID, else the first line of its text."""
+    name = record.text(*_NAME_KEYS).strip()
+    if not name and (slug := _SLUG.fullmatch(pattern_id)):
+        name = slug[1].replace("-", " ")
+        name = name if kind is PatternType.ERROR else name[0].upper() + name[1:]
+    if not name:
+        longest = text.get("error_pattern") or text.get("description") or pattern_id
+        name = next(iter(longest.strip().splitlines()), "") or pattern_id
+    error_type = text.get("error_type")
+    return f"{error_type}: {name}" if error_type and not name.startswith(error_type) else name
+
+
+def _typical_iterations(record: Fields) -> IterationRange | None:
+    approach = record.mapping.get("approach")
+    typical = approach.get("typical_iterations") if isinstance(approach, dict) else None
+    if not isinstance(typical, dict):
+        return None
+    fields = Fields(record.file, typical, record.findings, f"{record.place('approach')}/typical_iterations")
+    found = IterationRange(
+        average=fields.number("average"), minimum=fields.number("minimum"), maximum=fields.number("maximum")
+    )
+    return found if found else None
+
+
+def _source_loops(record: Fields) -> tuple[SourceLoop, ...]:
+    """`source_loops`, whose entries are objects or plain loop IDs."""
+    loops = []
+    for key, value in record.items("source_loops"):
+        place = f"{record.place('source_loops')}/{key}"
+        if isinstance(value, str):
+            loops.append(SourceLoop(loop_id=value))
+        elif isinstance(value, dict):
+            entry = Fields(record.file, value, record.findings, place)
+            loops.append(
+                SourceLoop(
+                    loop_id=entry.text("loop_id"),
+                    at=entry.time("timestamp"),
+                    contributed_by=entry.text("contributed_by"),
+                    outcome=word(value.get("outcome")),
+                    iteration=entry.count("iterations_required", "failure_iteration"),
+                )
+            )
+        else:
+            record.add("wrong-type", f"expected a loop, found {shown(value)}", place)
+    return tuple(loop for loop in loops if loop.loop_id)
+
+
+def _trend(record: Fields) -> tuple[TrendPoint, ...]:
+    return tuple(
+        TrendPoint(
+            at=point.time("timestamp"),
+            rate=point.rate("success_rate_snapshot"),
+            sample_size=_uses(point, "sample_size"),
+        )
+        for _, point in record.objects("effectiveness_trend")
+    )
+
+
+def _recorded_counts(record: Fields, kind: PatternType) -> RecordedCounts:
+    """Rate and counts of the record; a failure of the avoided approach confirms an anti-pattern."""
+    if kind is PatternType.ANTI:
+        rate, uses = record.rate("failure_rate"), _uses(record, "occurrence_count")
+    else:
+        rate, uses = record.rate("success_rate"), _uses(record, "usage_count", "occurrences")
+    return RecordedCounts(
+        rate=rate,
+        uses=uses,
+        successes=_uses(record, "successful_applications"),
+        failures=_uses(record, "failed_applications"),
+        claimed=record.rate(CLAIMED_RATE),
+    )
+
+
+def _uses(record: Fields, *names: str) -> int | None:
+    count = record.count(*names)
+    if count is not None and count > MAX_USES:
+        record.add("out-of-range", f"{count:,} is not a plausible count of uses; not used", record.place(names[0]))
+        return None
+    return count
