@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from core.base.errors import Refused
 from core.base.text import visible_line
-from core.learning.aggregate_evidence import Counts, claimed_rate
+from core.learning.aggregate_evidence import UseCounts, claimed_rate
 from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLoop
 from core.records.times import iso, parse_time
 from core.sources.normalize import texts
@@ -40,7 +40,7 @@ class Tally:
     @classmethod
     def of(cls, recorded_counts: RecordedCounts) -> Tally:
         """What a record claims; nothing where it counts nothing."""
-        counts = Counts.claimed(recorded_counts)
+        counts = UseCounts.of_record(recorded_counts)
         return cls(counts.successes, counts.failures, counts.uses) if counts else cls()
 
     @classmethod

@@ -19,7 +19,7 @@ from core.base.text import visible_line
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.apply import pattern_path
-from core.learning.aggregate_evidence import AGGREGATE, TREND, Counts, claimed_rate, usable_trend
+from core.learning.aggregate_evidence import AGGREGATE, TREND, UseCounts, claimed_rate, usable_trend
 from core.learning.evidence import DISCOVERY, find_counted_event, is_later
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import Decision
@@ -234,12 +234,12 @@ class _Writer:
         if after.last_used != pattern.last_used:
             document.set(record.path, "last_used", newest)
         counted = [seen for seen in uses if seen.source in _TOLD_BY_RECORD or not is_later(seen, after)]
-        counts = Counts(
+        counts = UseCounts(
             sum(seen.count for seen in counted if seen.success is True),
             sum(seen.count for seen in counted if seen.success is False),
             sum(seen.count for seen in counted),
         )
-        claimed = Counts.claimed(pattern.recorded_counts)
+        claimed = UseCounts.of_record(pattern.recorded_counts)
         if claimed is None or _numbers(claimed) != _numbers(counts):
             self._set_counts(document, record, pattern, counts)
         self._add_loops(document, record, pattern, counted)
@@ -247,7 +247,7 @@ class _Writer:
             pattern_id=pattern_id, file=file, successes=counts.successes, failures=counts.failures, uses=counts.uses
         )
 
-    def _set_counts(self, document: JsonText, record: Record, pattern: Pattern, counts: Counts) -> None:
+    def _set_counts(self, document: JsonText, record: Record, pattern: Pattern, counts: UseCounts) -> None:
         """(0) `1_increment_usage_count` to `3_update_effectiveness_trend`."""
         results = counts.successes + counts.failures
         anti = pattern.type is PatternType.ANTI
@@ -263,7 +263,7 @@ class _Writer:
         for key, value in values.items():
             if key not in record.value or record.value[key] != value:
                 document.set(record.path, key, value)
-        before, growing = Counts.claimed(pattern.recorded_counts), usable_trend(pattern)
+        before, growing = UseCounts.of_record(pattern.recorded_counts), usable_trend(pattern)
         known = max(before.successes + before.failures if before else 0, growing[-1][1] if growing else 0)
         if results <= known:
             return
@@ -321,7 +321,7 @@ class _Writer:
         )
 
 
-def _numbers(counts: Counts) -> tuple[int, int, int]:
+def _numbers(counts: UseCounts) -> tuple[int, int, int]:
     return counts.successes, counts.failures, counts.uses
 
 

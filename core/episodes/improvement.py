@@ -72,7 +72,7 @@ class GroupComparison(Difference, frozen=True, kw_only=True):
     @property
     def verdict(self) -> str:
         """`+25 percentage points`, or what it would take to tell."""
-        if self.tells and self.difference is not None:
+        if self.is_conclusive and self.difference is not None:
             return f"{format_points(self.difference)} percentage points"
         return format_inconclusive(self.needed, "attempt")
 

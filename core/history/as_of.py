@@ -16,7 +16,7 @@ from core.debug_memory.index import LazyDebugIndex
 from core.history.registry_rewind import Rewound, rewound
 from core.learning.aggregate_evidence import AGGREGATE, TREND
 from core.learning.evidence import DISCOVERY
-from core.learning.evidence_inputs import Inputs
+from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.scoreboard import Scoreboard
 from core.ledger.fold import fold
 from core.records.debug_sessions import IN_PROGRESS, DebugSession, Escalation
@@ -179,7 +179,8 @@ def _observer(snapshot: Snapshot, then: Rewound, view: ProjectState) -> Callable
     if snapshot.events is view.snapshot.events and not then.counted_until and then.patterns == view.snapshot.patterns:
         return view.board.observations_of_record
     events = tuple(event for event in snapshot.events if not _counts_more(event, then))
-    return Inputs.of(replace(snapshot, patterns=then.patterns, events=events), view.settings.learning).observations
+    past = replace(snapshot, patterns=then.patterns, events=events)
+    return EvidenceInputs.of(past, view.settings.learning).observations
 
 
 def _counts_more(event: Event, then: Rewound) -> bool:

@@ -1,4 +1,4 @@
-"""Uses that only sums tell of: the trend's snapshots and the record's own counts (semantics 1, 4-5)."""
+"""Uses known only as counts: from the trend and the counts of a record; docs/scoring.md#evidence."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ AGGREGATE: Final = "aggregate"
 _ROUNDING: Final = 1e-9
 
 MAX_COUNT: Final = 10**15
-"""Larger claims are read as this: beyond it a float no longer holds every whole number."""
+"""Larger counts are read as this one; a float cannot represent every larger whole number."""
 RATE_TOLERANCE: Final = 0.05
-"""Largest distance of a rate from the ratio of counts that it expresses: a rate may be rounded to a tenth."""
+"""Maximum difference between a recorded rate, which may be rounded, and the ratio of its counts."""
 
 
 @dataclass(slots=True)
-class Counts:
-    """So many successes and failures among so many uses; `uses` may exceed their sum."""
+class UseCounts:
+    """Numbers of successes, failures and uses; `uses` includes uses without a result."""
 
     successes: int
     failures: int
@@ -33,10 +33,10 @@ class Counts:
     derived: bool = False
 
     @classmethod
-    def claimed(cls, recorded_counts: RecordedCounts) -> Counts | None:
-        """What a record counts, explicit counts before rates; None if it counts nothing.
+    def of_record(cls, recorded_counts: RecordedCounts) -> UseCounts | None:
+        """Return the counts of a record, explicit counts before rates; None if it has none.
 
-        A rate gives results only if it is a ratio of whole counts: see `successes_from_rate`.
+        A rate gives results only if it is a ratio of whole counts, see `successes_from_rate`.
         """
         uses = None if recorded_counts.uses is None else _whole(recorded_counts.uses)
         if recorded_counts.successes is not None or recorded_counts.failures is not None:
@@ -54,14 +54,14 @@ class Counts:
 
     @property
     def has_results(self) -> bool:
-        """Whether any use has a result; the results of the others are unknown."""
+        """Whether any use has a result."""
         return self.successes + self.failures > 0
 
-    def less(self, observations: Iterable[Observation]) -> Counts:
-        """What is left when `observations` are taken off, nothing below 0 and no more results than uses.
+    def minus(self, observations: Iterable[Observation]) -> UseCounts:
+        """Subtract `observations`; nothing falls below 0.
 
-        A recorded use without a result is one of the counted ones, nobody knows which; the results left over
-        are then scaled to the uses left over, in their own proportion.
+        An observation without a result is one of the counted uses, but unknown which one. If more results than uses
+        are left, they are scaled down in proportion.
         """
         good, bad, uses = self.successes, self.failures, self.uses
         for observation in observations:
@@ -76,38 +76,35 @@ class Counts:
         if good + bad > uses:
             share = (2 * good * uses + good + bad) // (2 * (good + bad))
             good, bad = share, uses - share
-        return Counts(good, bad, uses, self.derived)
+        return UseCounts(good, bad, uses, self.derived)
 
 
 def _whole(count: int) -> int:
     return min(max(count, 0), MAX_COUNT)
 
 
-def rounded(value: float) -> int:
-    """Half up, as the documents round (formats C25)."""
+def round_half_up(value: float) -> int:
+    """Round to a whole number, half up."""
     return math.floor(value + 0.5)
 
 
 def successes_from_rate(rate: float | None, uses: int) -> int | None:
-    """The successes among `uses` that a rate expresses; None if it is not a ratio of whole counts.
+    """Return the successes among `uses` that a rate expresses; None if it is not a ratio of whole counts.
 
-    0.92 of 12 uses are 11 successes. 0.85 of 4 uses is an estimate: neither 3 nor 4 of 4 are near it
+    0.92 of 12 uses is 11 successes. 0.85 of 4 uses is an estimate, since neither 3/4 nor 4/4 is near it
     (docs/scoring.md#claimed-rates).
     """
     if rate is None or not uses or not 0.0 <= rate <= 1.0:
         return None
-    good = min(rounded(rate * uses), uses)
+    good = min(round_half_up(rate * uses), uses)
     return good if abs(good / uses - rate) <= RATE_TOLERANCE + _ROUNDING else None
 
 
 def claimed_rate(recorded_counts: RecordedCounts) -> float | None:
-    """The rate, 0..1, that a record claims without the counts for it; None if its counts give it or it has none.
-
-    A rate over zero uses says nothing and is not a claim.
-    """
+    """Return a recorded rate, 0..1, that the recorded counts do not give; else None (docs/scoring.md#claimed-rates)."""
     if recorded_counts.claimed is not None:
         return recorded_counts.claimed
-    rate, counts = recorded_counts.rate, Counts.claimed(recorded_counts)
+    rate, counts = recorded_counts.rate, UseCounts.of_record(recorded_counts)
     if rate is None or not 0.0 <= rate <= 1.0 or (counts is not None and not counts.uses):
         return None
     if counts is None or not counts.has_results:
@@ -116,12 +113,14 @@ def claimed_rate(recorded_counts: RecordedCounts) -> float | None:
     return None if abs(share - rate) <= RATE_TOLERANCE + _ROUNDING else rate
 
 
-def unrecorded(pattern: Pattern, recorded: Sequence[Observation], recorded_counts: Counts | None) -> list[Observation]:
-    """Sources 4 and 5: the uses that no record tells of."""
+def unrecorded(
+    pattern: Pattern, recorded: Sequence[Observation], recorded_counts: UseCounts | None
+) -> list[Observation]:
+    """Return sources 4 and 5: counted uses that are not among the `recorded` ones."""
     added: list[Observation] = []
     if pattern.trend:
         steps = _trend_steps(pattern)
-        total = Counts(
+        total = UseCounts(
             sum(step.successes for step in steps),
             sum(step.failures for step in steps),
             sum(step.uses for step in steps),
@@ -134,11 +133,11 @@ def unrecorded(pattern: Pattern, recorded: Sequence[Observation], recorded_count
         added = _trend_observations(pattern, steps, recorded, recorded_counts)
     if recorded_counts is None:
         return added
-    return added + aggregates(pattern, recorded_counts.less((*recorded, *added) if added else recorded))
+    return added + aggregates(pattern, recorded_counts.minus((*recorded, *added) if added else recorded))
 
 
-def aggregates(pattern: Pattern, left: Counts) -> list[Observation]:
-    """Source 5: what a record claims beyond all else, dated by its last use."""
+def aggregates(pattern: Pattern, left: UseCounts) -> list[Observation]:
+    """Return source 5: uses that only the record counts, with the time of its last use."""
     at = pattern.last_used or _newest(pattern)
     unknown = left.uses - left.successes - left.failures
     return [
@@ -157,7 +156,7 @@ def aggregates(pattern: Pattern, left: Counts) -> list[Observation]:
 
 
 def _newest(pattern: Pattern) -> datetime | None:
-    """The newest time that the record gives at all, for a type that has no `last_used`."""
+    """Return the newest time in a record without `last_used`."""
     times = [source.at for source in pattern.source_loops if source.at]
     times += [point.at for point in pattern.trend if point.at]
     return max(times, default=pattern.first_discovered)
@@ -165,7 +164,7 @@ def _newest(pattern: Pattern) -> datetime | None:
 
 @dataclass(slots=True)
 class _Step:
-    """What happened between the snapshot before and `at`."""
+    """Results between the previous snapshot and `at`."""
 
     at: datetime
     successes: int
@@ -177,7 +176,7 @@ class _Step:
 
 
 def usable_trend(pattern: Pattern) -> list[tuple[datetime, int, float]]:
-    """The usable snapshots as (time, sample size, rate) in order of time, without those that do not grow."""
+    """Return the snapshots as (time, sample size, rate), sorted by time, without those that do not grow."""
     points = sorted(
         (point.at, _whole(point.sample_size), point.rate)
         for point in pattern.trend
@@ -194,19 +193,19 @@ def _trend_steps(pattern: Pattern) -> list[_Step]:
     steps: list[_Step] = []
     size_before = good_before = 0
     for at, size, rate in usable_trend(pattern):
-        good = min(max(rounded(rate * size), good_before), good_before + size - size_before)
+        good = min(max(round_half_up(rate * size), good_before), good_before + size - size_before)
         steps.append(_Step(at, good - good_before, size - size_before - (good - good_before)))
         size_before, good_before = size, good
     return steps
 
 
 def _trend_observations(
-    pattern: Pattern, steps: list[_Step], recorded: Sequence[Observation], recorded_counts: Counts
+    pattern: Pattern, steps: list[_Step], recorded: Sequence[Observation], recorded_counts: UseCounts
 ) -> list[Observation]:
-    """Dated counts for what the recorded uses leave unexplained.
+    """Return dated counts for the results that the recorded uses do not explain.
 
-    A recorded use explains one of its own step's; what the claim then has no room for is taken off the newest
-    steps, since snapshots lag behind.
+    A recorded use explains one result of its own step. Results beyond the counts of the record are dropped from the
+    newest steps.
     """
     times = [step.at for step in steps]
     for observation in recorded:
@@ -219,7 +218,7 @@ def _trend_observations(
             steps[place].successes -= 1
         elif observation.success is False and steps[place].failures:
             steps[place].failures -= 1
-    room = recorded_counts.less(recorded)
+    room = recorded_counts.minus(recorded)
     good, bad = room.successes, room.failures
     for step in steps:
         step.successes = min(step.successes, good)

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.learning.aggregate_evidence import rounded
+from core.learning.aggregate_evidence import round_half_up
 from core.records.decisions import Pin
 from core.records.patterns import Maturity
 
@@ -93,7 +93,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
             return ""
         total = self.successes + self.failures
         recorded = f"{self.successes:,} of {total:,} recorded" if total else "no result recorded"
-        return f"{rounded(self.claimed_rate * 100)}% claimed, {recorded}"
+        return f"{round_half_up(self.claimed_rate * 100)}% claimed, {recorded}"
 
     @property
     def is_settled(self) -> bool:

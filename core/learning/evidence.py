@@ -1,13 +1,4 @@
-"""Evidence: which uses of a pattern are known, each counted once (semantics 1).
-
-Five sources, most trusted first: the event log, what loops say of injected patterns, the discovery, the
-effectiveness trend, and the sums that the pattern's own record claims. A later source adds only what the
-earlier ones leave unexplained.
-
-Once ralphdeck keeps the counts of a record up to date, they hold uses that the first two sources tell of as well,
-and results that change later. So what the last three told until then is written into the event log (kind
-`counted`), and stands from then on; of the record only what is beyond all that is added.
-"""
+"""Evidence on a pattern: its uses from five sources, each counted once; docs/scoring.md#evidence."""
 
 from __future__ import annotations
 
@@ -15,15 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from core.learning.aggregate_evidence import Counts, aggregates, unrecorded, usable_trend
-from core.learning.recorded_uses import EVENT_LOG, UseTable, WorkItems, origin
+from core.learning.aggregate_evidence import UseCounts, aggregates, unrecorded, usable_trend
+from core.learning.recorded_uses import EVENT_LOG, UseTable, WorkItems, find_origin
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop
 from core.records.patterns import Pattern
 
 DISCOVERY: Final = "discovery"
 _SAME_TIME: Final = timedelta(seconds=60)
-"""Who updates a record and tells the event log of it does not do both at the same instant."""
+"""Maximum time between updating a record and logging the event."""
 
 _USES: Final = ("applied", "outcome", "feedback")
 
@@ -31,7 +22,7 @@ _UNDATED: Final = datetime.max.replace(tzinfo=UTC)
 
 
 def group_uses_by_pattern(loops: Iterable[Loop]) -> dict[str, list[tuple[Loop, InjectedUse]]]:
-    """Which loops had which pattern injected."""
+    """Group the `injected` entries of loops by pattern."""
     found: dict[str, list[tuple[Loop, InjectedUse]]] = {}
     for loop in loops:
         for use in loop.injected:
@@ -39,8 +30,8 @@ def group_uses_by_pattern(loops: Iterable[Loop]) -> dict[str, list[tuple[Loop, I
     return found
 
 
-def discoverers(loops: Iterable[Loop]) -> dict[str, Loop]:
-    """The loop that says of itself that it extracted a new pattern; the earliest if several do."""
+def find_discoverers(loops: Iterable[Loop]) -> dict[str, Loop]:
+    """Return the loop that records a pattern as newly extracted, by pattern; the earliest if there are several."""
     found: dict[str, Loop] = {}
     for loop in loops:
         for extracted in loop.extracted:
@@ -55,7 +46,7 @@ def _order(loop: Loop) -> tuple[datetime, str]:
 
 
 def group_events_by_pattern(events: Iterable[Event]) -> dict[str, list[Event]]:
-    """The events that name a pattern, by its id."""
+    """Group events by the pattern that they name."""
     found: dict[str, list[Event]] = {}
     for event in events:
         if event.pattern_id:
@@ -71,92 +62,86 @@ def collect_observations(
     work_items: WorkItems | None = None,
     revoked: Sequence[Observation] = (),
 ) -> tuple[Observation, ...]:
-    """All evidence on one pattern, no use counted twice, oldest first (undated last).
-
-    One use is one loop's use in one iteration; an entry without an iteration is the same use as one with it.
-    A pattern that was injected and not applied gives an exposure (kind `injected`). One applied without a
-    result of its own gets that of the whole loop (semantics 2), or else is a use without success or failure.
+    """Collect all evidence on one pattern, oldest first (undated last), each use once; docs/scoring.md#evidence.
 
     Args:
-        pattern: The record; its claim and trend are sources 4 and 5.
-        uses: Loops' entries for this pattern, source 2.
+        pattern: The record; its counts and trend are sources 4 and 5.
+        uses: Entries of loops for this pattern, source 2.
         events: Events that name this pattern, source 1.
-        discoverer: A loop that says it extracted the pattern, for a record that names no source loop.
-        work_items: What is known of loops and attempts; without it only the loops of `uses` are.
-        revoked: Uses that the record may claim, but whose results do not count: they are taken off the claim.
+        discoverer: A loop that records the extraction, for a pattern without source loops.
+        work_items: Loops and attempts; by default only the loops of `uses` are known.
+        revoked: Uses that the record may have counted, but whose results do not count: subtracted from its counts.
     """
     recorded: list[Observation] = []
-    work_items = work_items or _Alone(loop for loop, _ in uses)
+    work_items = work_items or _LoopAliases(loop for loop, _ in uses)
     if uses or events:
         table = UseTable(pattern, work_items)
         table.add_events(events)
         table.add_loops(uses)
         recorded = table.observations()
-    kept = find_counted_event(pattern, events)
-    if kept is not None:
+    counted_event = find_counted_event(pattern, events)
+    if counted_event is not None:
         held = _held(events, pattern.id, work_items)
-        return _with_kept(pattern, recorded, kept.unrecorded, uses, work_items, (*revoked, *held))
+        return _with_counted(pattern, recorded, counted_event.unrecorded, uses, work_items, (*revoked, *held))
     found = _discovery(pattern, uses, recorded, discoverer, work_items)
     if found is not None:
         recorded.append(found)
-    counted = [*(seen for seen in recorded if _may_be_claimed(seen, pattern, work_items)), *revoked]
-    recorded.extend(unrecorded(pattern, counted, Counts.claimed(pattern.recorded_counts)))
+    counted = [*(seen for seen in recorded if _may_be_counted(seen, pattern, work_items)), *revoked]
+    recorded.extend(unrecorded(pattern, counted, UseCounts.of_record(pattern.recorded_counts)))
     if len(recorded) > 1:
         recorded.sort(key=_age_order)
     return tuple(recorded)
 
 
 def find_counted_event(pattern: Pattern, events: Iterable[Event]) -> Event | None:
-    """The newest event that says what the pattern's record alone told of; None if ralphdeck does not keep its counts.
+    """Return the newest `counted` event; None if ralphdeck does not keep the counts of the record up to date.
 
-    A record that claims less than that by now is another one: it speaks for itself again.
+    Also None if the record now counts fewer uses than the event: then another program replaced it.
     """
     newest = max((event for event in events if event.kind == "counted"), key=_event_order, default=None)
     if newest is None:
         return None
-    recorded_counts = Counts.claimed(pattern.recorded_counts)
-    claimed = max(recorded_counts.uses if recorded_counts else 0, *(size for _, size, _ in usable_trend(pattern)), 0)
-    return newest if sum(s.count for s in newest.unrecorded if s.kind != "discovered") <= claimed else None
+    recorded_counts = UseCounts.of_record(pattern.recorded_counts)
+    in_record = max(recorded_counts.uses if recorded_counts else 0, *(size for _, size, _ in usable_trend(pattern)), 0)
+    in_event = sum(seen.count for seen in newest.unrecorded if seen.kind != "discovered")
+    return newest if in_event <= in_record else None
 
 
 def _event_order(event: Event) -> tuple[datetime, str]:
     return event.at, event.id
 
 
-def _with_kept(
+def _with_counted(
     pattern: Pattern,
     recorded: list[Observation],
     unrecorded: Iterable[Observation],
     uses: Sequence[tuple[Loop, InjectedUse]],
     work_items: WorkItems,
-    set_aside: Iterable[Observation],
+    ignored: Iterable[Observation],
 ) -> tuple[Observation, ...]:
-    """The evidence on a pattern whose counts ralphdeck keeps; uses that are open are among these counts."""
-    kept = []
+    """Return the evidence on a pattern with a `counted` event; its record counts open uses as well."""
+    before = []
     for seen in unrecorded:
-        names = (work_items.user_id(seen.loop_id), seen.loop_id)
+        names = (work_items.owner_id(seen.loop_id), seen.loop_id)
         if seen.kind != "discovered" or not _is_recorded(names, seen.at, recorded, uses):
-            kept.append(seen)
-    recorded_counts = Counts.claimed(pattern.recorded_counts)
+            before.append(seen)
+    recorded_counts = UseCounts.of_record(pattern.recorded_counts)
     beyond: list[Observation] = []
     if recorded_counts is not None:
-        counted = (seen for seen in (*recorded, *set_aside) if not is_later(seen, pattern))
-        beyond = aggregates(pattern, recorded_counts.less((*kept, *counted)))
-    return tuple(sorted((*recorded, *kept, *beyond), key=_age_order))
+        counted = (seen for seen in (*recorded, *ignored) if not is_later(seen, pattern))
+        beyond = aggregates(pattern, recorded_counts.minus((*before, *counted)))
+    return tuple(sorted((*recorded, *before, *beyond), key=_age_order))
 
 
 def _held(events: Iterable[Event], pattern_id: str, work_items: WorkItems) -> Iterator[Observation]:
-    """Harmful marks that do not count, but may be in the record's counts from when they did."""
+    """Yield harmful reports that do not count now, but may have been counted in the record earlier."""
     for event in events:
-        if event.kind in _USES and event.success is False and work_items.sets_aside(event):
+        if event.kind in _USES and event.success is False and work_items.ignores(event):
             yield Observation(pattern_id=pattern_id, kind="applied", source=EVENT_LOG, at=event.at, success=False)
 
 
-def _may_be_claimed(seen: Observation, pattern: Pattern, work_items: WorkItems) -> bool:
-    """Whether a recorded use can be one of those that the pattern's own record counts.
-
-    By (0) a record counts a use when its result is known: one whose result is still to come is not among them.
-    """
+def _may_be_counted(seen: Observation, pattern: Pattern, work_items: WorkItems) -> bool:
+    """Return whether a use may be among those that the record counts: not later, and not without result yet."""
     without_result = seen.success is None and seen.kind == "applied"
     if without_result and (not seen.loop_id or work_items.is_open(seen.loop_id)):
         return False
@@ -164,26 +149,26 @@ def _may_be_claimed(seen: Observation, pattern: Pattern, work_items: WorkItems) 
 
 
 def is_later(seen: Observation, pattern: Pattern) -> bool:
-    """Whether a use came after the last one that the pattern's own record counts: that tells its time (0)."""
+    """Return whether a use is later than `last_used` of the record, so that the record does not count it."""
     return pattern.last_used is not None and seen.at is not None and seen.at - pattern.last_used > _SAME_TIME
 
 
-class _Alone:
-    """`WorkItems` of loops that nothing more is known of than what they say of a pattern."""
+class _LoopAliases:
+    """`WorkItems` that know only the aliases of some loops."""
 
     def __init__(self, loops: Iterable[Loop]) -> None:
         self._ids = {alias: loop.id for loop in loops for alias in loop.aliases}
 
-    def user_id(self, work_id: str) -> str:
+    def owner_id(self, work_id: str) -> str:
         return self._ids.get(work_id, work_id)
 
-    def came_out(self, _work_id: str) -> bool | None:
+    def outcome_success(self, _work_id: str) -> bool | None:
         return None
 
     def is_open(self, _work_id: str) -> bool:
         return False
 
-    def sets_aside(self, _event: Event) -> bool:
+    def ignores(self, _event: Event) -> bool:
         return False
 
 
@@ -203,15 +188,13 @@ def _discovery(
     discoverer: Loop | None,
     work_items: WorkItems,
 ) -> Observation | None:
-    """The discovering loop's first success (0), unless it is recorded already.
+    """Return the discovery as the first success, unless the event log or the discovering loop already records it.
 
-    It is recorded if the event log has the extraction, or if the same loop says that it applied the pattern
-    and gives no time that would tell that use from the discovery. A record that claims uses and not one
-    success refutes it.
+    A record that counts failures and no success refutes it.
     """
-    source = origin(pattern)
+    source = find_origin(pattern)
     if source is not None:
-        names: tuple[str, ...] = (work_items.user_id(source.loop_id), source.loop_id)
+        names: tuple[str, ...] = (work_items.owner_id(source.loop_id), source.loop_id)
         outcome = source.outcome
         at = source.at or pattern.first_discovered
     elif discoverer is not None:
@@ -224,7 +207,7 @@ def _discovery(
         at = min((point.at for point in pattern.trend if point.at), default=None)
     if _is_recorded(names, at, recorded, uses):
         return None
-    recorded_counts = Counts.claimed(pattern.recorded_counts)
+    recorded_counts = UseCounts.of_record(pattern.recorded_counts)
     if recorded_counts is not None and recorded_counts.failures and not recorded_counts.successes:
         return None
     return Observation(
@@ -243,7 +226,7 @@ def _is_recorded(
     recorded: Iterable[Observation],
     uses: Iterable[tuple[Loop, InjectedUse]],
 ) -> bool:
-    """Whether an event or a loop tells of the discovery itself, by a loop of these names."""
+    """Return whether an event or a loop with one of these names records the discovery."""
     if any(seen.loop_id in names and seen.kind == "discovered" for seen in recorded):
         return True
     return any(

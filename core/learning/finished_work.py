@@ -1,4 +1,4 @@
-"""How a finished loop or attempt came out, from what the tree and the event log tell of it (semantics 2)."""
+"""Outcome signals of finished loops and attempts, from their files and the event log; docs/scoring.md#outcomes."""
 
 from __future__ import annotations
 
@@ -25,56 +25,56 @@ _BY_OUTCOME: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the event log says of one loop or attempt as a whole.
+    """The events on one loop or attempt as a whole.
 
     Attributes:
-        outcomes: The outcome events on it, newest first; of two of the same time the one written last.
-        errors: The messages of the recorded errors, resolved ones included.
+        outcomes: Outcome events, newest first; of two with the same time the one written last is first.
+        errors: Messages of the error log, resolved errors included.
     """
 
     outcomes: tuple[Event, ...] = ()
     errors: tuple[str, ...] = ()
 
     def with_event(self, event: Event) -> Report:
-        """This and one event more, which was written after those before."""
+        """Add an event that was written after the others."""
         if event.kind == "error":
             return Report(self.outcomes, (*self.errors, *_messages([event])))
         return Report(_newest_first([event, *self.outcomes]), self.errors)
 
     @property
     def at(self) -> datetime | None:
-        """The time of the newest outcome."""
+        """Time of the newest outcome."""
         return self.outcomes[0].at if self.outcomes else None
 
     @property
     def success(self) -> bool | None:
-        """What the newest outcome that says so says."""
+        """Success flag of the newest outcome event that has one."""
         return _first(*(event.success for event in self.outcomes))
 
-    def told(self, name: str) -> Any:
-        """A field of `Signals` from the newest outcome that tells it; None if none does."""
+    def signal(self, name: str) -> Any:
+        """Return a field of `Signals` from the newest outcome that has it, else None."""
         signals = (event.signals for event in self.outcomes if event.signals is not None)
         return next((value for one in signals if (value := getattr(one, name)) not in (None, "", ())), None)
 
 
 def is_report(event: Event) -> bool:
-    """Whether an event tells of a loop or attempt as a whole."""
+    """Return whether an event is about a loop or attempt as a whole."""
     if event.kind == "error":
         return bool(event.loop_id) and event.error is not None
     return bool(event.loop_id) and event.kind == "outcome" and not event.pattern_id
 
 
 def collect_reports(events: Iterable[Event]) -> dict[str, Report]:
-    """The reports by loop or attempt, under the ids that the events give."""
-    told: dict[str, list[Event]] = {}
+    """Group the reports by the work ID in the events."""
+    grouped: dict[str, list[Event]] = {}
     for event in events:
         if is_report(event):
-            told.setdefault(event.loop_id, []).append(event)
-    return {work_id: _report(found) for work_id, found in told.items()}
+            grouped.setdefault(event.loop_id, []).append(event)
+    return {work_id: _report(found) for work_id, found in grouped.items()}
 
 
-def joined(reports: Iterable[Report]) -> Report:
-    """Reports on one loop that were made under different ids of it."""
+def merge_reports(reports: Iterable[Report]) -> Report:
+    """Merge the reports on one loop under its different IDs."""
     found = list(reports)
     if len(found) == 1:
         return found[0]
@@ -98,13 +98,10 @@ def _newest_first(outcomes: list[Event]) -> tuple[Event, ...]:
 
 
 def loop_signals(loop: Loop, report: Report, sessions: Sequence[DebugSession] = ()) -> OutcomeSignals | None:
-    """The signals of a loop; None while it has not come to an end that says how it went.
+    """Return the signals of a loop; None unless it ended with a result (aborted and crashed loops have none).
 
-    Success is by status: a loop that was aborted, that crashed or whose state cannot be read says nothing of
-    the patterns it used. Errors are those of its iterations, its debug sessions and the error log, each once
-    (docs/scoring.md#errors-of-a-loop). Retries are the failed iterations before the last one; unknown where no
-    iteration has an outcome or an error. Outcome events take precedence over all of that, field by field, the
-    newest first; only the time of the end is the loop's own, since an outcome is often reported later.
+    See docs/scoring.md#outcomes, #errors-of-a-loop and #retries-of-a-loop. Outcome events take precedence, field by
+    field; only the time is the loop's own end, since an outcome is often reported later.
     """
     failed = [iteration.failed for iteration in loop.iterations]
     known = any(iteration.outcome is not Outcome.UNKNOWN or iteration.failures for iteration in loop.iterations)
@@ -113,8 +110,8 @@ def loop_signals(loop: Loop, report: Report, sessions: Sequence[DebugSession] = 
         success=loop.status is LoopStatus.COMPLETED if loop.status in FINISHED else None,
         partial=loop.status is LoopStatus.PARTIAL,
         ended_at=loop.ended_at,
-        seen_at=loop.last_activity or loop.started_at,
-        told=Signals(
+        last_seen=loop.last_activity or loop.started_at,
+        own=Signals(
             duration_ms=_took_ms(loop.started_at, loop.ended_at, approximate=loop.ended_approximate),
             error_count=count_errors(report.errors, loop.iterations, sessions),
             retry_count=sum(failed[:-1]) if known else None,
@@ -125,10 +122,9 @@ def loop_signals(loop: Loop, report: Report, sessions: Sequence[DebugSession] = 
 
 
 def attempt_signals(attempt: Attempt, report: Report, sessions: Sequence[DebugSession] = ()) -> OutcomeSignals | None:
-    """The signals of an attempt at a task, see `loop_signals`; its retries are its number - 1.
+    """Return the signals of an attempt at a task, see `loop_signals`; retries are its number - 1.
 
-    Its errors are those of the error log and of its debug sessions; without an error log at least the failed actions
-    of its own log.
+    Its errors are those of the error log and its debug sessions; without an error log, at least its failed actions.
     """
     errors = count_errors(report.errors, (), sessions)
     if attempt.errors is not None and not report.errors:
@@ -138,8 +134,8 @@ def attempt_signals(attempt: Attempt, report: Report, sessions: Sequence[DebugSe
         success=_BY_OUTCOME.get(attempt.outcome),
         partial=attempt.outcome is Outcome.PARTIAL,
         ended_at=attempt.ended_at,
-        seen_at=attempt.started_at,
-        told=Signals(
+        last_seen=attempt.started_at,
+        own=Signals(
             duration_ms=_took_ms(attempt.started_at, attempt.ended_at),
             error_count=errors,
             retry_count=max(attempt.number - 1, 0),
@@ -155,13 +151,13 @@ def attempt_success(attempt: Attempt, report: Report) -> bool | None:
 
 
 def report_signals(work_id: str, report: Report) -> OutcomeSignals | None:
-    """The signals of something that only the event log knows."""
+    """Return the signals of a work item that only the event log has."""
     return _signals(
         work_id,
         success=None,
         ended_at=None,
-        seen_at=None,
-        told=Signals(error_count=len(report.errors) or None),
+        last_seen=None,
+        own=Signals(error_count=len(report.errors) or None),
         report=report,
     )
 
@@ -172,13 +168,13 @@ def _signals(
     success: bool | None,
     partial: bool = False,
     ended_at: datetime | None,
-    seen_at: datetime | None,
-    told: Signals,
+    last_seen: datetime | None,
+    own: Signals,
     report: Report,
 ) -> OutcomeSignals | None:
     partial = partial and report.success is None
     success = _first(report.success, success)
-    at = ended_at or report.at or seen_at
+    at = ended_at or report.at or last_seen
     if success is None or at is None:
         return None
     return OutcomeSignals(
@@ -186,13 +182,13 @@ def _signals(
         success=success,
         partial=partial,
         timestamp=at,
-        duration_ms=_first(report.told("duration_ms"), told.duration_ms),
-        error_count=_first(report.told("error_count"), told.error_count),
-        retry_count=_first(report.told("retry_count"), told.retry_count),
-        files_touched=report.told("files_touched") or told.files_touched,
-        strategy=report.told("strategy") or "",
-        failure_mode=report.told("failure_mode") or "",
-        failure_details=report.told("failure_details") or "",
+        duration_ms=_first(report.signal("duration_ms"), own.duration_ms),
+        error_count=_first(report.signal("error_count"), own.error_count),
+        retry_count=_first(report.signal("retry_count"), own.retry_count),
+        files_touched=report.signal("files_touched") or own.files_touched,
+        strategy=report.signal("strategy") or "",
+        failure_mode=report.signal("failure_mode") or "",
+        failure_details=report.signal("failure_details") or "",
     )
 
 
@@ -201,7 +197,7 @@ def _first(*values: _Value | None) -> _Value | None:
 
 
 def _took_ms(start: datetime | None, end: datetime | None, *, approximate: bool = False) -> float | None:
-    """From start to end; not known where either is, or where the end is only the start again for want of one."""
+    """Return the duration; None if unknown, or if the end is only a copy of the start."""
     if start is None or end is None or end < start or (approximate and end == start):
         return None
     return (end - start).total_seconds() * 1000

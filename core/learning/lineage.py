@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from core.base.text import plural, visible_line
-from core.learning.aggregate_evidence import AGGREGATE, TREND, rounded
+from core.learning.aggregate_evidence import AGGREGATE, TREND, round_half_up
 from core.learning.assessment import Assessment
 from core.records.decisions import TURNS, Decision, Verb
 from core.records.events import Observation
@@ -230,6 +230,6 @@ def format_lineage(pattern: Pattern, events: Sequence[LineageEvent], assessment:
         lines.append(f"{label.ljust(_WIDTH)}{visible_line(what or event.text, 200)}{when}{mark}")
     if assessment.rate is not None:
         counted = f"({assessment.successes:,}/{assessment.successes + assessment.failures:,})"
-        rate = assessment.claim_text or f"{rounded(assessment.rate * 100)}% {counted}"
+        rate = assessment.claim_text or f"{round_half_up(assessment.rate * 100)}% {counted}"
         lines += ["", f"{'Failure' if anti else 'Success'} rate: {rate}"]
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""Patterns that a loop got, used and gave: from its own state file and the event log together."""
+"""The patterns of one loop: injected, applied and extracted, from its state file and the event log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from core.learning.recorded_uses import UseTable, WorkItems, origin
+from core.learning.recorded_uses import UseTable, WorkItems, find_origin
 from core.records.events import INJECTED_REFLECTION, Event, Observation
 from core.records.loops import ExtractedPattern, InjectedUse, Loop
 from core.records.patterns import Pattern, PatternType
@@ -19,10 +19,10 @@ class LoopPatterns(Struct, frozen=True, kw_only=True):
     """Patterns of one loop.
 
     Attributes:
-        uses: One entry for each use, in the order in which they became known: kind `injected` (and not applied),
-            `applied` or `feedback`; the result as it counts in the evidence.
-        extracted: Patterns that came out of the loop; `new` is False for one that another loop had found before.
-        reflections: IDs of the reflections that it got in its context, oldest first.
+        uses: One entry for each use, in the order of discovery: kind `injected` (not applied), `applied` or
+            `feedback`; results as in the evidence.
+        extracted: Patterns extracted from the loop; `new` is False if another loop discovered the pattern.
+        reflections: IDs of the reflections in its context, oldest first.
     """
 
     uses: tuple[Observation, ...] = ()
@@ -31,17 +31,17 @@ class LoopPatterns(Struct, frozen=True, kw_only=True):
 
     @property
     def injected_ids(self) -> list[str]:
-        """The patterns that it got or used, each once."""
+        """Patterns that were injected or applied, each once."""
         return list(dict.fromkeys(use.pattern_id for use in self.uses))
 
     @property
     def applied_ids(self) -> list[str]:
-        """The patterns that it used, each once."""
+        """Patterns that were applied, each once."""
         return list(dict.fromkeys(use.pattern_id for use in self.uses if use.kind != "injected"))
 
 
 def group_events_by_work(events: Iterable[Event]) -> dict[str, list[Event]]:
-    """The events about patterns and injected reflections of loops and attempts, by the ID in the event."""
+    """Group events about patterns and injected reflections by the work ID in the event."""
     found: dict[str, list[Event]] = {}
     for event in events:
         about_pattern = event.pattern_id and event.kind in _KINDS
@@ -57,12 +57,11 @@ def collect_loop_patterns(
     patterns: Mapping[str, Pattern],
     work_items: WorkItems,
 ) -> LoopPatterns:
-    """Join what a loop's state and the event log record of its patterns; each use and extraction once.
+    """Join the records of a loop's patterns in its state file and the event log, each use and extraction once.
 
     Args:
-        loop: The loop.
-        entries: Its `injected` entries, without marks that do not count.
-        events: Those that name the loop, one of its other ids, or an attempt at its task.
+        entries: The loop's `injected` entries, without reports that do not count.
+        events: Events that name the loop, one of its aliases, or an attempt at its task.
         patterns: The registry.
         work_items: Results of whole loops.
     """
@@ -78,7 +77,7 @@ def collect_loop_patterns(
     for event in events:
         if event.kind == "extracted" and event.pattern_id not in extracted:
             found = patterns.get(event.pattern_id)
-            first = origin(found) if found else None
+            first = find_origin(found) if found else None
             new = first is None or first.loop_id in (loop.id, *loop.aliases, event.loop_id)
             extracted[event.pattern_id] = ExtractedPattern(pattern_id=event.pattern_id, new=new)
     reflections = dict.fromkeys(event.reflection_id for event in events if event.kind == INJECTED_REFLECTION)
@@ -88,5 +87,5 @@ def collect_loop_patterns(
 
 
 def loops_with_reflections(events: Iterable[Event]) -> set[str]:
-    """IDs, as the events name them, of the loops that got reflections in their context."""
+    """Return the IDs, as in the events, of loops with reflections in their context."""
     return {event.loop_id for event in events if event.kind == INJECTED_REFLECTION and event.loop_id}

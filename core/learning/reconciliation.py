@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 
+from core.base.formatting import percent_text
 from core.base.text import plural, visible_line
-from core.learning.aggregate_evidence import AGGREGATE, TREND, Counts, claimed_rate, rounded, usable_trend
+from core.learning.aggregate_evidence import AGGREGATE, TREND, UseCounts, claimed_rate, usable_trend
 from core.learning.evidence import is_later
 from core.records.events import Observation
 from core.records.findings import Finding, Severity
@@ -58,7 +59,7 @@ def reconcile(
 
 
 def _count_notes(pattern: Pattern, observations: Sequence[Observation]) -> Iterable[tuple[str, Severity, str]]:
-    recorded_counts = Counts.claimed(pattern.recorded_counts)
+    recorded_counts = UseCounts.of_record(pattern.recorded_counts)
     known = [seen for seen in observations if seen.kind != "injected"]
     uses = [seen for seen in known if not is_later(seen, pattern)]
     if later := sum(seen.count for seen in known) - sum(seen.count for seen in uses):
@@ -68,7 +69,7 @@ def _count_notes(pattern: Pattern, observations: Sequence[Observation]) -> Itera
     total = sum(seen.count for seen in uses)
     claimed = claimed_rate(pattern.recorded_counts)
     if claimed is not None:
-        message = f"the rate of {rounded(claimed * 100)} % is claimed; the counts do not give it, and it counts no use"
+        message = f"the rate of {percent_text(claimed)} is claimed; the counts do not give it, and it counts no use"
         yield "claimed-rate", Severity.INFO, message
     if recorded_counts is None:
         if shown:

@@ -1,4 +1,4 @@
-"""The scoreboard's numbers that do not depend on the time, one array per fact."""
+"""The scores of all patterns that do not depend on the current time, one array per fact."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from core.learning.aggregate_evidence import claimed_rate, successes_from_rate
+from core.learning.aggregate_evidence import AGGREGATE, claimed_rate, successes_from_rate
+from core.learning.use_times import HARMFUL, HELPFUL, INJECTED_ONLY, NO_RESULT, UseTimes
 from core.records.events import Observation
 from core.records.patterns import Pattern, RecordedCounts
 
@@ -20,14 +21,21 @@ Codes = NDArray[np.int8]
 Flags = NDArray[np.bool_]
 
 NO_PIN: Final = -1
+_EMPTY: Final = {"rate": math.nan, "last_used": math.nan, "pin": NO_PIN, "snoozed_until": -math.inf}
+"""Values of an empty row; 0 or False where none is listed."""
+_TYPES: Final = {"Ints": np.int64, "Floats": np.float64, "Codes": np.int8, "Flags": np.bool_}
+_DECISIONS: Final = (
+    *("pin", "pin_stale", "good_since_pin", "bad_since_pin", "inversion_pending", "snoozed_until"),
+    *("quarantined", "held", "blocked"),
+)
 
 
 @dataclass(slots=True)
 class Columns:
-    """One array per fact, one row per pattern; everything in it is true whatever the time is.
+    """One array per fact, one row per pattern.
 
-    `helpful`, `harmful` and `given` are the decaying sums at the reference time, `fixed_*` what never decays. A row in
-    `ahead` had evidence of a future time when it was summed; its sums are made anew for every moment.
+    `helpful`, `harmful` and `injections` are decayed sums at the reference time; `fixed_*` are the parts that never
+    decay, since their time is unknown. The sums of a row in `has_future` are computed anew for every moment.
     """
 
     successes: Ints
@@ -40,23 +48,23 @@ class Columns:
     harmful: Floats
     fixed_helpful: Floats
     fixed_harmful: Floats
-    given: Floats
-    """Uses and exposures, with a result or without."""
-    fixed_given: Floats
-    fresh: Floats
-    """What all results together were worth when they were new."""
-    ahead: Flags
+    injections: Floats
+    """Uses with or without a result, and injections without result."""
+    fixed_injections: Floats
+    undecayed: Floats
+    """Sum of all results without decay."""
+    has_future: Flags
+    """Rows with a result in the future."""
     pin: Codes
     """State code of a pin, or `NO_PIN`."""
     pin_stale: Flags
-    later_good: Ints
-    """Results since the pin."""
-    later_bad: Ints
+    good_since_pin: Ints
+    bad_since_pin: Ints
     inversion_pending: Flags
     snoozed_until: Floats
     """Epoch seconds; -inf without a snooze."""
     quarantined: Flags
-    """Kept out of every context until a person has decided about the text."""
+    """Kept out of every context until a person decides about the text."""
     held: Flags
     """Quarantined only because the text gives orders that no person has approved."""
     blocked: Flags
@@ -66,145 +74,109 @@ class Columns:
 
     @classmethod
     def empty(cls, size: int) -> Columns:
-        def zeros(kind: type) -> NDArray[Any]:
-            return np.zeros(size, kind)
-
-        return cls(
-            successes=zeros(np.int64),
-            failures=zeros(np.int64),
-            uses=zeros(np.int64),
-            injected_only=zeros(np.int64),
-            rate=np.full(size, np.nan),
-            last_used=np.full(size, np.nan),
-            helpful=zeros(np.float64),
-            harmful=zeros(np.float64),
-            fixed_helpful=zeros(np.float64),
-            fixed_harmful=zeros(np.float64),
-            given=zeros(np.float64),
-            fixed_given=zeros(np.float64),
-            fresh=zeros(np.float64),
-            ahead=zeros(np.bool_),
-            pin=np.full(size, NO_PIN, np.int8),
-            pin_stale=zeros(np.bool_),
-            later_good=zeros(np.int64),
-            later_bad=zeros(np.int64),
-            inversion_pending=zeros(np.bool_),
-            snoozed_until=np.full(size, -np.inf),
-            quarantined=zeros(np.bool_),
-            held=zeros(np.bool_),
-            blocked=zeros(np.bool_),
-            unnamed=zeros(np.bool_),
-        )
+        """Make empty rows."""
+        return cls(**{one.name: np.full(size, _EMPTY.get(one.name, 0), _TYPES[str(one.type)]) for one in fields(cls)})
 
     def clear_decisions(self, rows: Ints) -> None:
-        """As if nobody had decided anything about these rows."""
-        self.pin[rows] = NO_PIN
-        self.pin_stale[rows] = False
-        self.later_good[rows] = self.later_bad[rows] = 0
-        self.inversion_pending[rows] = False
-        self.snoozed_until[rows] = -np.inf
-        self.quarantined[rows] = self.held[rows] = self.blocked[rows] = False
+        """Reset the columns that depend on decisions."""
+        for name in _DECISIONS:
+            getattr(self, name)[rows] = _EMPTY.get(name, 0)
 
-    def mapped(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Columns:
-        """Every column through `change`."""
-        return Columns(*(change(getattr(self, field.name)) for field in fields(self)))
+    def map(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Columns:
+        """Apply `change` to every column."""
+        return Columns(*(change(getattr(self, one.name)) for one in fields(self)))
 
-    def taken(self, keep: Flags, added: int) -> Columns:
-        """The rows to keep, then `added` empty ones."""
+    def select(self, keep: Flags, added: int) -> Columns:
+        """Keep some rows and append `added` empty ones."""
         tail = Columns.empty(added)
         return Columns(
-            *(np.concatenate([getattr(self, field.name)[keep], getattr(tail, field.name)]) for field in fields(self))
+            *(np.concatenate([getattr(self, one.name)[keep], getattr(tail, one.name)]) for one in fields(self))
         )
 
 
 class Tally:
-    """Collects what is known of some patterns, in flat lists, and stores it into columns at once.
+    """Collects the observations of some patterns in lists and sums them up into columns at once.
 
     Args:
-        enough: Number of results at which the counted rate takes the place of a claimed one.
+        min_results: Number of results from which the counted rate replaces a claimed one.
     """
 
-    def __init__(self, enough: float) -> None:
-        self._enough = enough
-        self._counts: list[tuple[int, int, int, int]] = []
-        self._rates: list[float] = []
-        self._last_used: list[float] = []
-        self._rows: list[int] = []
+    def __init__(self, min_results: float) -> None:
+        self._min_results = min_results
+        self._patterns: list[Pattern] = []
+        self._index: list[int] = []
         self._at: list[float] = []
-        self._helpful: list[float] = []
-        self._harmful: list[float] = []
-        self._given: list[int] = []
+        self._counts: list[int] = []
+        self._weights: list[float] = []
+        self._kinds: list[int] = []
+        self._is_dated: list[bool] = []
 
     def add(self, pattern: Pattern, observations: Iterable[Observation]) -> None:
-        """Count one pattern."""
-        row = len(self._counts)
-        successes = failures = uses = injected_only = 0
-        last_used = math.nan if pattern.last_used is None else pattern.last_used.timestamp()
-        for observation in observations:
-            count = observation.count
-            at = math.nan if observation.at is None else observation.at.timestamp()
-            success = observation.success if observation.kind != "injected" else None
-            self._rows.append(row)
-            self._at.append(at)
-            self._given.append(count)
-            self._helpful.append(observation.weight * count if success else 0.0)
-            self._harmful.append(observation.weight * count if success is False else 0.0)
-            if observation.kind == "injected":
-                injected_only += count
-                continue
-            uses += count
-            last_used = at if math.isnan(last_used) else max(last_used, at)
-            successes += count if success else 0
-            failures += count if success is False else 0
-        self._counts.append((successes, failures, uses, injected_only))
-        self._rates.append(shown_rate(pattern.recorded_counts, successes, failures, self._enough))
-        self._last_used.append(last_used)
+        """Add the observations of one pattern."""
+        index = len(self._patterns)
+        self._patterns.append(pattern)
+        for seen in observations:
+            self._index.append(index)
+            self._at.append(math.nan if seen.at is None else seen.at.timestamp())
+            self._counts.append(seen.count)
+            self._weights.append(seen.weight)
+            if seen.kind == "injected":
+                self._kinds.append(INJECTED_ONLY)
+            else:
+                self._kinds.append(NO_RESULT if seen.success is None else HELPFUL if seen.success else HARMFUL)
+            self._is_dated.append(seen.at is not None and seen.source != AGGREGATE)
 
-    def store(self, columns: Columns, rows: Ints, epoch: float, now: float, half_life: float) -> None:
-        """Write what was counted into `rows` of `columns`, in the order in which the patterns were added."""
-        counts = np.array(self._counts, np.int64).reshape(-1, 4)
-        columns.successes[rows], columns.failures[rows] = counts[:, 0], counts[:, 1]
-        columns.uses[rows], columns.injected_only[rows] = counts[:, 2], counts[:, 3]
-        columns.rate[rows] = self._rates
-        columns.last_used[rows] = self._last_used
-        places = np.array(self._rows, np.int64)
-        at = np.array(self._at, np.float64)
-        helpful, harmful = np.array(self._helpful), np.array(self._harmful)
-        given = np.array(self._given, np.float64)
+    def store(self, columns: Columns, rows: Ints, epoch: float, now: float, half_life: float) -> UseTimes:
+        """Write the sums into `rows` of `columns`, which are in the order of `add`.
 
-        def summed(weights: Floats) -> Floats:
-            return np.bincount(places, weights, minlength=len(rows)).astype(np.float64, copy=False)
+        Args:
+            epoch, now: Reference time of the sums, and the current time, in epoch seconds.
+            half_life: Seconds.
+        """
+        index, kinds = np.array(self._index, np.int64), np.array(self._kinds, np.int8)
+        at, counts = np.array(self._at, np.float64), np.array(self._counts, np.int64)
+        values = counts * np.array(self._weights, np.float64)
+        helpful, harmful = np.where(kinds == HELPFUL, values, 0.0), np.where(kinds == HARMFUL, values, 0.0)
 
-        columns.fresh[rows] = summed(helpful + harmful)
-        columns.ahead[rows] = summed(((at > now) & (helpful + harmful > 0)).astype(np.float64)) > 0
+        def total(amounts: NDArray[Any]) -> Floats:
+            return np.bincount(index, amounts, minlength=len(rows)).astype(np.float64, copy=False)
+
+        columns.successes[rows] = successes = total(np.where(kinds == HELPFUL, counts, 0)).astype(np.int64)
+        columns.failures[rows] = failures = total(np.where(kinds == HARMFUL, counts, 0)).astype(np.int64)
+        columns.uses[rows] = total(np.where(kinds == INJECTED_ONLY, 0, counts))
+        columns.injected_only[rows] = total(np.where(kinds == INJECTED_ONLY, counts, 0))
+        columns.rate[rows] = [
+            shown_rate(pattern.recorded_counts, good, bad, self._min_results)
+            for pattern, good, bad in zip(self._patterns, successes.tolist(), failures.tolist(), strict=True)
+        ]
+        last_used = np.array([one.last_used.timestamp() if one.last_used else math.nan for one in self._patterns])
+        np.fmax.at(last_used, index, np.where(kinds == INJECTED_ONLY, math.nan, at))
+        columns.last_used[rows] = last_used
+        columns.undecayed[rows] = total(helpful + harmful)
+        columns.has_future[rows] = total((at > now) & (helpful + harmful > 0)) > 0
         fixed = np.isnan(at)
-        columns.fixed_helpful[rows] = summed(np.where(fixed, helpful, 0.0))
-        columns.fixed_harmful[rows] = summed(np.where(fixed, harmful, 0.0))
-        worth = np.where(fixed, 0.0, np.exp2((np.minimum(np.where(fixed, epoch, at), now) - epoch) / half_life))
-        columns.helpful[rows] = summed(helpful * worth)
-        columns.harmful[rows] = summed(harmful * worth)
-        columns.given[rows] = summed(given * worth)
-        columns.fixed_given[rows] = summed(np.where(fixed, given, 0.0))
+        decay = np.where(fixed, 0.0, np.exp2((np.minimum(np.where(fixed, epoch, at), now) - epoch) / half_life))
+        for name, amounts in (("helpful", helpful), ("harmful", harmful), ("injections", counts)):
+            getattr(columns, name)[rows] = total(amounts * decay)
+            getattr(columns, f"fixed_{name}")[rows] = total(np.where(fixed, amounts, 0.0))
+        dated = np.array(self._is_dated, np.bool_)
+        return UseTimes(rows[index[dated]].astype(np.int32), at[dated], kinds[dated], counts[dated])
 
 
-def shown_rate(recorded_counts: RecordedCounts, successes: int, failures: int, enough: float) -> float:
-    """The rate to show and to rank by, 0..1; NaN for none (docs/scoring.md#claimed-rates).
+def shown_rate(recorded_counts: RecordedCounts, successes: int, failures: int, min_results: float) -> float:
+    """Return the rate to show and to rank by, 0..1; NaN if there is none (docs/scoring.md#claimed-rates).
 
-    The record's own rate where its counts are exactly the evidence's, since it has the digits that people know;
-    a claimed rate until there are `enough` results; else the counted one.
+    A claimed rate counts until there are `min_results` results. The recorded rate is used where its counts equal the
+    evidence, since it has the digits that people know. Otherwise it is the counted rate.
     """
     total = successes + failures
     claimed = claimed_rate(recorded_counts)
-    if claimed is not None and total < enough:
+    if claimed is not None and total < min_results:
         return claimed
     if not total:
         return math.nan
     rate = recorded_counts.rate
-    if (
-        claimed is None
-        and rate is not None
-        and recorded_counts.uses == total
-        and successes == successes_from_rate(rate, total)
-    ):
+    same_uses = claimed is None and rate is not None and recorded_counts.uses == total
+    if same_uses and rate is not None and successes == successes_from_rate(rate, total):
         return rate
     return successes / total

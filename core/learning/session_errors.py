@@ -1,4 +1,4 @@
-"""Debug sessions as errors of the loop or attempt that they belong to (semantics 2; formats C26)."""
+"""Which loop or attempt a debug session belongs to; docs/scoring.md#errors-of-a-loop."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from core.records.snapshot import Delta, Snapshot
 
 
 def sessions_by_work(snapshot: Snapshot, row_id: Callable[[str], str]) -> dict[str, tuple[DebugSession, ...]]:
-    """The sessions of each loop, and of each attempt at a task, by the ids of these; no session stands twice.
+    """Group debug sessions by the ID of their loop or attempt, each session once.
 
-    A loop that a session names counts before a task; what names neither is left out. Of a task's attempts it is the
-    one that was at work when the session began; where times do not tell, the only one there is.
+    A loop that the session names has priority over a task. A session of a task belongs to the attempt that was running
+    when it began, or to the only attempt if times are missing. Others are left out.
 
     Args:
-        snapshot: Its debug sessions, loops and attempts.
-        row_id: The id of the loop that goes by a name; the name itself if there is none.
+        row_id: Maps an ID or alias to the ID of the loop, else to itself.
     """
     attempts: Mapping[str, Sequence[Attempt]] | None = None
     found: dict[str, list[DebugSession]] = {}
@@ -35,8 +34,8 @@ def sessions_by_work(snapshot: Snapshot, row_id: Callable[[str], str]) -> dict[s
     return {work_id: tuple(sessions) for work_id, sessions in found.items()}
 
 
-def moves_sessions(before: Snapshot, after: Snapshot, delta: Delta) -> bool:
-    """Whether sessions may belong to others after a change; how far a loop or attempt has come makes no difference."""
+def changes_owners(before: Snapshot, after: Snapshot, delta: Delta) -> bool:
+    """Return whether a change may assign sessions to other work items; the progress of these does not matter."""
     if delta.debug_sessions or not after.debug_sessions:
         return bool(delta.debug_sessions)
     loops, attempts = (before.loops, after.loops), (before.attempts, after.attempts)
@@ -51,17 +50,17 @@ def _attempt(
     attempts: Mapping[str, Attempt],
     of_task: Mapping[str, Sequence[Attempt]],
 ) -> str:
-    """The id of the attempt that a session belongs to, "" if that is not known."""
+    """Return the ID of the attempt that a session belongs to; "" if unknown."""
     for name in names:
         if name in attempts:
             return name
         if name in of_task:
-            return _at_work(of_task[name], _began(session))
+            return _running_at(of_task[name], _began(session))
     return ""
 
 
-def _at_work(attempts: Sequence[Attempt], at: datetime | None) -> str:
-    """The id of the attempt that had begun last at a time."""
+def _running_at(attempts: Sequence[Attempt], at: datetime | None) -> str:
+    """Return the ID of the attempt that was running at a time."""
     started = [attempt for attempt in attempts if attempt.started_at is not None]
     if at is None or not started:
         return attempts[0].id if len(attempts) == 1 else ""

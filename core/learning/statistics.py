@@ -84,7 +84,7 @@ class Difference(Struct, frozen=True, kw_only=True):
     needed: int = 0
 
     @property
-    def tells(self) -> bool:
+    def is_conclusive(self) -> bool:
         """Whether the sample carries a claim."""
         return self.low is not None and self.needed == 0
 

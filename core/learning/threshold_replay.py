@@ -15,7 +15,7 @@ from msgspec import Struct
 from core.config.settings import AntiPatternSettings, MaturitySettings, Settings
 from core.learning.calendar import change_within
 from core.learning.decay import SECONDS_PER_DAY
-from core.learning.evidence_inputs import Inputs
+from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.inversion_rules import inversion_triggered
 from core.learning.states import state_of
 from core.records.events import Observation
@@ -77,7 +77,7 @@ class History:
         now: The moment that states are asked for.
     """
 
-    inputs: Inputs
+    inputs: EvidenceInputs
     now: datetime
     settings: Settings
 
@@ -112,7 +112,7 @@ def what_if(settings: Settings, history: History) -> Replay:
     )
 
 
-def _observations(inputs: Inputs) -> dict[str, tuple[Observation, ...]]:
+def _observations(inputs: EvidenceInputs) -> dict[str, tuple[Observation, ...]]:
     return {id: inputs.observations(pattern) for id, pattern in inputs.snapshot.patterns.items()}
 
 

@@ -1,34 +1,30 @@
-"""When patterns were used: every use and exposure with a time of its own, in flat arrays for the whole registry."""
+"""Times of all uses and injections in flat arrays, for counts by week."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.learning.aggregate_evidence import AGGREGATE
-from core.records.events import Observation
-
-GOOD, BAD, OPEN, SHOWN = KINDS = range(4)
-"""What an entry is: a use that worked, that failed, without a result; an exposure without use (semantics 1)."""
-GONE: Final = -1
-"""Where `moved` puts a row whose entries are to go."""
+HELPFUL, HARMFUL, NO_RESULT, INJECTED_ONLY = KINDS = range(4)
+"""Kinds of an entry: a use by its result, and an injection that was not applied."""
+REMOVED: Final = -1
+"""New row, in `UseTimes.renumbered`, of a row that no longer exists."""
 
 
 @dataclass(frozen=True, slots=True)
-class Dated:
-    """Arrays of equal length, one entry per observation, in no order.
+class UseTimes:
+    """One entry per dated observation, unsorted.
 
-    What only a sum tells of (source 5) is dated by a pattern's last use for want of better: it is left out.
+    Uses that only the counts of a record show are left out: their time is a guess.
 
     Attributes:
-        rows: The board's row of the pattern.
-        at: Epoch seconds; may lie ahead.
-        kinds: Of `KINDS`.
-        counts: How many uses the entry stands for.
+        rows: Row of the pattern in the scoreboard.
+        at: Epoch seconds; may be in the future.
+        kinds: One of `KINDS`.
+        counts: Number of uses.
     """
 
     rows: NDArray[np.int32]
@@ -36,58 +32,19 @@ class Dated:
     kinds: NDArray[np.int8]
     counts: NDArray[np.int64]
 
-    @classmethod
-    def none(cls) -> Dated:
-        """No entry."""
-        return DatedTally().made()
+    def renumbered(self, new_rows: NDArray[np.int64]) -> UseTimes:
+        """Replace each row by `new_rows[row]`; drop the entries of rows that map to `REMOVED`."""
+        rows = new_rows[self.rows]
+        remaining = rows != REMOVED
+        return UseTimes(
+            rows[remaining].astype(np.int32), self.at[remaining], self.kinds[remaining], self.counts[remaining]
+        )
 
-    def moved(self, places: NDArray[np.int64]) -> Dated:
-        """The same for another numbering of rows.
-
-        Args:
-            places: The new row of each old one, or `GONE`.
-        """
-        rows = places[self.rows]
-        kept = rows != GONE
-        return Dated(rows[kept].astype(np.int32), self.at[kept], self.kinds[kept], self.counts[kept])
-
-    def __add__(self, other: Dated) -> Dated:
-        """Both, of one numbering."""
-        return Dated(
+    def __add__(self, other: UseTimes) -> UseTimes:
+        """Join the entries of two disjoint sets of patterns."""
+        return UseTimes(
             np.concatenate([self.rows, other.rows]),
             np.concatenate([self.at, other.at]),
             np.concatenate([self.kinds, other.kinds]),
             np.concatenate([self.counts, other.counts]),
-        )
-
-
-class DatedTally:
-    """Collects entries in flat lists, to make arrays of them at once."""
-
-    def __init__(self) -> None:
-        self._rows: list[int] = []
-        self._at: list[float] = []
-        self._kinds: list[int] = []
-        self._counts: list[int] = []
-
-    def add(self, row: int, observations: Iterable[Observation]) -> None:
-        """The dated ones of a pattern's observations."""
-        for seen in observations:
-            if seen.at is None or seen.source == AGGREGATE:
-                continue
-            self._rows.append(row)
-            self._at.append(seen.at.timestamp())
-            if seen.kind == "injected":
-                self._kinds.append(SHOWN)
-            else:
-                self._kinds.append(OPEN if seen.success is None else GOOD if seen.success else BAD)
-            self._counts.append(seen.count)
-
-    def made(self) -> Dated:
-        """What was collected."""
-        return Dated(
-            np.array(self._rows, np.int32),
-            np.array(self._at, np.float64),
-            np.array(self._kinds, np.int8),
-            np.array(self._counts, np.int64),
         )

@@ -1,4 +1,4 @@
-"""Which loop a name in the event log stands for, and whose the uses of an attempt are."""
+"""IDs of work items: aliases of loops, and the loop that owns the uses of an attempt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core.records.snapshot import Delta, Snapshot
 
 
 class WorkNames:
-    """What loops, tasks and attempts of a snapshot are called."""
+    """The IDs and aliases of the loops, tasks and attempts of a snapshot."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -21,16 +21,16 @@ class WorkNames:
         return {alias: loop.id for loop in self._snapshot.loops.values() for alias in loop.aliases}
 
     def row_id(self, work_id: str) -> str:
-        """The id of the loop that goes by this one as well; else the id itself."""
+        """Return the ID of the loop with this ID or alias; else the ID itself."""
         return work_id if work_id in self._snapshot.loops else self._aliases.get(work_id, work_id)
 
     def of_row(self, row_id: str) -> list[str]:
-        """The ids by which this loop and no other goes."""
+        """Return all IDs that refer to this loop only."""
         loop = self._snapshot.loops.get(row_id)
         aliases = loop.aliases if loop else ()
         return [row_id, *(alias for alias in aliases if self.row_id(alias) == row_id)]
 
-    def user_id(self, work_id: str) -> str:
+    def owner_id(self, work_id: str) -> str:
         """See `core.learning.recorded_uses.WorkItems`."""
         snapshot = self._snapshot
         row = self.row_id(work_id)
@@ -41,7 +41,7 @@ class WorkNames:
         return named if named in snapshot.loops else work_id
 
     def differ(self, after: WorkNames, delta: Delta, work_ids: Iterable[str]) -> bool:
-        """Whether any of these stands for another loop, or is used by another one, after a change."""
+        """Return whether any of `work_ids` refers to another loop, or has another owner, after a change."""
         old, new = self._snapshot, after._snapshot
         may = (
             any(_ids(old.loops.get(id)) != _ids(new.loops.get(id)) for id in delta.loops)
@@ -49,7 +49,7 @@ class WorkNames:
             or any((id in old.attempts) is not (id in new.attempts) for id in delta.attempts)
         )
         return may and any(
-            self.row_id(work_id) != after.row_id(work_id) or self.user_id(work_id) != after.user_id(work_id)
+            self.row_id(work_id) != after.row_id(work_id) or self.owner_id(work_id) != after.owner_id(work_id)
             for work_id in set(work_ids)
         )
 
@@ -59,5 +59,4 @@ def _ids(loop: Loop | None) -> frozenset[str]:
 
 
 def _loop_of(task: Task | None) -> str:
-    """The loop that the metadata of a task name, "" for none."""
     return task.loop_id if task is not None else ""

@@ -13,7 +13,7 @@ from msgspec import Struct
 from core.learning.score_arrays import Flags
 from core.learning.scoreboard import Scoreboard
 from core.learning.states import STATES
-from core.learning.use_times import SHOWN
+from core.learning.use_times import INJECTED_ONLY
 from core.metrics.causes import Cause, top_causes
 from core.metrics.effectiveness import Comparison, injection_effect
 from core.metrics.review_coverage import CoverageWeek, OpenKind, compute_coverage, count_first_half, count_questions
@@ -106,6 +106,6 @@ def _by_type_and_state(board: Scoreboard, patterns: Mapping[str, Pattern]) -> di
 
 
 def _undated(board: Scoreboard, registry: Flags) -> int:
-    dated = board.dated
-    used = (dated.kinds != SHOWN) & registry[dated.rows]
-    return int(board.uses[registry].sum() - dated.counts[used].sum())
+    use_times = board.use_times
+    used = (use_times.kinds != INJECTED_ONLY) & registry[use_times.rows]
+    return int(board.uses[registry].sum() - use_times.counts[used].sum())

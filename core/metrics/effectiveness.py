@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.config.settings import Settings
-from core.learning.aggregate_evidence import rounded
+from core.learning.aggregate_evidence import round_half_up
 from core.learning.loop_patterns import loops_with_reflections
 from core.learning.scoreboard import Scoreboard
 from core.learning.states import STATES
@@ -99,7 +99,7 @@ class Comparison(Difference, frozen=True, kw_only=True):
     @property
     def verdict(self) -> str:
         """`-2.0 iterations`, or how many more loops the comparison needs."""
-        if self.tells and self.difference is not None:
+        if self.is_conclusive and self.difference is not None:
             return f"{self.difference:+.1f} iterations"
         return format_inconclusive(self.needed, "loop")
 
@@ -269,4 +269,4 @@ def _mean(counts: list[int]) -> float | None:
 def _to_places(value: float, places: int) -> float:
     """Round half up, as the pattern files do."""
     scale: float = 10.0**places
-    return rounded(value * scale) / scale
+    return round_half_up(value * scale) / scale

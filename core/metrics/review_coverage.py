@@ -86,11 +86,11 @@ def compute_coverage(
     """
     effective = [decision for decision in decisions if decision.id not in curation.undone]
     since = _reviewed_since(board, effective)
-    dated, week, first = board.dated, WEEK.total_seconds(), starts[0].timestamp()
+    use_times, week, first = board.use_times, WEEK.total_seconds(), starts[0].timestamp()
     places = find_weeks(board, starts)
-    counted = (places >= 0) & registry[dated.rows]
-    places, counts = places[counted], dated.counts[counted]
-    is_reviewed = since[dated.rows[counted]] < first + (places + 1) * week
+    counted = (places >= 0) & registry[use_times.rows]
+    places, counts = places[counted], use_times.counts[counted]
+    is_reviewed = since[use_times.rows[counted]] < first + (places + 1) * week
     injected = np.bincount(places, counts, minlength=len(starts)).astype(np.int64).tolist()
     reviewed = np.bincount(places, counts * is_reviewed, minlength=len(starts)).astype(np.int64).tolist()
     answers = [decision.at for decision in effective if decision.verb not in _NO_ANSWERS]

@@ -181,7 +181,7 @@ def _iterations(found: Dashboard) -> Figure:
     else:
         moved = f"{difference:+.1f} iterations" if abs(difference) >= 0.05 else "No difference in iterations"
         takeaway = f"{moved} with patterns ({found.level * 100:g} % interval {low:+.1f} to {high:+.1f}): "
-        takeaway += "significant" if comparison.tells else comparison.verdict
+        takeaway += "significant" if comparison.is_conclusive else comparison.verdict
     rows = tuple(row for group in comparison.groups for row in _group_rows(group))
     return Figure(
         id="iterations",

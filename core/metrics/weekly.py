@@ -12,7 +12,7 @@ from msgspec import Struct
 from core.learning.score_arrays import Flags, Ints
 from core.learning.scoreboard import Scoreboard
 from core.learning.statistics import jeffreys_interval, jeffreys_intervals
-from core.learning.use_times import BAD, GOOD, KINDS, OPEN, SHOWN
+from core.learning.use_times import HARMFUL, HELPFUL, INJECTED_ONLY, KINDS, NO_RESULT
 
 WEEK: Final = timedelta(weeks=1)
 
@@ -87,28 +87,28 @@ def week_starts(now: datetime, weeks: int) -> tuple[datetime, ...]:
 
 
 def count_weekly(board: Scoreboard, registry: Flags, starts: Sequence[datetime]) -> tuple[Week, ...]:
-    """Count the evidence of each week; evidence dated in the future counts as now.
+    """Count the evidence of each week; evidence use_times in the future counts as now.
 
     Args:
         registry: Rows of the board that count.
         starts: Mondays from `week_starts`.
     """
     places = find_weeks(board, starts)
-    dated = board.dated
-    counted = (places >= 0) & registry[dated.rows]
-    cells = places[counted] * len(KINDS) + dated.kinds[counted]
-    sums = np.bincount(cells, dated.counts[counted], minlength=len(starts) * len(KINDS))
+    use_times = board.use_times
+    counted = (places >= 0) & registry[use_times.rows]
+    cells = places[counted] * len(KINDS) + use_times.kinds[counted]
+    sums = np.bincount(cells, use_times.counts[counted], minlength=len(starts) * len(KINDS))
     counts = sums.astype(np.int64).reshape(-1, len(KINDS))
-    low, high = jeffreys_intervals(counts[:, GOOD], counts[:, BAD], board.settings.interval_level)
+    low, high = jeffreys_intervals(counts[:, HELPFUL], counts[:, HARMFUL], board.settings.interval_level)
     return tuple(
         Week(
             start=start,
-            good=row[GOOD],
-            bad=row[BAD],
-            open=row[OPEN],
-            shown=row[SHOWN],
-            low=float(low[n]) if row[GOOD] + row[BAD] else None,
-            high=float(high[n]) if row[GOOD] + row[BAD] else None,
+            good=row[HELPFUL],
+            bad=row[HARMFUL],
+            open=row[NO_RESULT],
+            shown=row[INJECTED_ONLY],
+            low=float(low[n]) if row[HELPFUL] + row[HARMFUL] else None,
+            high=float(high[n]) if row[HELPFUL] + row[HARMFUL] else None,
         )
         for n, (start, row) in enumerate(zip(starts, counts.tolist(), strict=True))
     )
@@ -117,17 +117,17 @@ def count_weekly(board: Scoreboard, registry: Flags, starts: Sequence[datetime])
 def list_used(board: Scoreboard, registry: Flags, start: datetime) -> tuple[str, ...]:
     """Patterns that were used or injected in the week from `start`, by number of uses."""
     places = find_weeks(board, (start,))
-    dated = board.dated
-    counted = (places == 0) & registry[dated.rows]
-    uses = np.where(dated.kinds[counted] == SHOWN, 0, dated.counts[counted])
-    rows, inverse = np.unique(dated.rows[counted], return_inverse=True)
+    use_times = board.use_times
+    counted = (places == 0) & registry[use_times.rows]
+    uses = np.where(use_times.kinds[counted] == INJECTED_ONLY, 0, use_times.counts[counted])
+    rows, inverse = np.unique(use_times.rows[counted], return_inverse=True)
     order = np.argsort(-np.bincount(inverse, uses, minlength=len(rows)), kind="stable")
     return tuple(board.ids[row] for row in rows[order].tolist())
 
 
 def find_weeks(board: Scoreboard, starts: Sequence[datetime]) -> Ints:
-    """Number of the week of each dated entry of the board; negative outside of the weeks."""
-    at = np.minimum(board.dated.at, board.now.timestamp())
+    """Number of the week of each use_times entry of the board; negative outside of the weeks."""
+    at = np.minimum(board.use_times.at, board.now.timestamp())
     places = np.floor((at - starts[0].timestamp()) / WEEK.total_seconds()).astype(np.int64)
     return np.where(places < len(starts), places, -1)
 

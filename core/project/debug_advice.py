@@ -20,7 +20,7 @@ from core.debug_memory.error_signatures import generalize_message
 from core.debug_memory.index import ANY_FILE
 from core.debug_memory.known_fixes import KnownFix, find_known_fixes, parse_error
 from core.debug_memory.reports import FixTemplate, report_fix_templates
-from core.learning.aggregate_evidence import rounded
+from core.learning.aggregate_evidence import round_half_up
 from core.learning.assessment import Assessment
 from core.records.debug_sessions import DebugSession, Failure
 from core.records.patterns import Pattern, PatternType
@@ -179,7 +179,7 @@ def _bold(text: str, limit: int) -> str:
 
 def _template_lines(template: FixTemplate, limit: int, orders: bool) -> list[str]:
     withhold = partial(render_if_safe, orders=orders)
-    works = template.fixes.text or f"recorded to work in {rounded(max(template.recorded) * 100)} %"
+    works = template.fixes.text or f"recorded to work in {round_half_up(max(template.recorded) * 100)} %"
     lines = [f"{withhold(template.pattern, partial(_bold, limit=limit))} ({works})"]
     if template.fix_template:
         lines.append(f"Template: {withhold(template.fix_template, partial(escape_inline, limit=limit))}")

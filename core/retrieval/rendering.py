@@ -11,7 +11,7 @@ from typing import Final
 from core.base.prompt_text import FENCE, escape_delimiters, escape_fences, escape_inline, escape_line, escape_quoted
 from core.base.text import plural, visible_line
 from core.config.settings import InjectionSettings
-from core.learning.aggregate_evidence import rounded
+from core.learning.aggregate_evidence import round_half_up
 from core.learning.assessment import Assessment
 from core.records.patterns import Pattern, PatternType
 from core.redaction.masking import mask_secrets
@@ -81,7 +81,7 @@ def _success_pattern(number: int, pattern: Pattern, assessment: Assessment, sett
     limit = settings.max_field_chars
     average = pattern.average_iterations
     if average is not None and math.isfinite(average) and 0 < average < 10_000:
-        detail = f"avg {rounded(average * 10) / 10:g} iterations"
+        detail = f"avg {round_half_up(average * 10) / 10:g} iterations"
     else:
         detail = plural(assessment.uses, "use")
     lines = [head(number, pattern.description or pattern.title, _success(assessment, detail), limit)]
@@ -139,7 +139,7 @@ def _success(assessment: Assessment, detail: str) -> str:
 
 
 def _percent(rate: float) -> str:
-    return f"{rounded(rate * 100)}%"
+    return f"{round_half_up(rate * 100)}%"
 
 
 def _source(pattern: Pattern, count: int, noun: str, limit: int) -> list[str]:

@@ -80,7 +80,7 @@ class Stakes:
         below, above, chance = beta_losses(helpful + good, harmful + bad, threshold)
         unjudged = beta_losses(np.array([good]), np.array([bad]), threshold)
         return cls(
-            uses=weekly(board.given + UNSEEN_USES * counted, settings.maturity.half_life_days),
+            uses=weekly(board.injections + UNSEEN_USES * counted, settings.maturity.half_life_days),
             below=below,
             above=above,
             chance=chance,

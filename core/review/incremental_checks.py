@@ -9,7 +9,7 @@ from core.base.errors import RalphdeckError
 from core.base.text import safe_matcher
 from core.config.settings import Settings
 from core.extraction.clustering import Cluster
-from core.learning.aggregate_evidence import Counts
+from core.learning.aggregate_evidence import UseCounts
 from core.learning.scoreboard import Scoreboard
 from core.records.extractions import Extraction
 from core.records.findings import Finding, Severity
@@ -199,7 +199,7 @@ def match_share(pattern: Pattern) -> float:
 
 def _may_disagree(counts: _Counts, pattern: Pattern) -> bool:
     """Whether a record counts less than the evidence shows; most do not, and are told apart for less."""
-    recorded_counts = Counts.claimed(pattern.recorded_counts)
+    recorded_counts = UseCounts.of_record(pattern.recorded_counts)
     return recorded_counts is not None and (
         recorded_counts.uses < counts.uses
         or recorded_counts.successes < counts.successes

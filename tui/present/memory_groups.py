@@ -81,7 +81,7 @@ def improvement_lines(found: Improvement, glyphs: Glyphs) -> list[Content]:
         ("first attempts", found.against_first),
     ):
         if comparison.having.attempts:
-            style = "" if comparison.tells else "$quiet"
+            style = "" if comparison.is_conclusive else "$quiet"
             lines.append(Content.assemble((f"  against {label}: ", "$quiet"), (comparison.verdict, style)))
     if found.open or found.unclear:
         left = f"{plural(len(found.open), 'open attempt')} and {len(found.unclear):,} without a clear outcome left out"

@@ -303,11 +303,11 @@ def evidence(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Conte
         )
     for seen in reversed(observations):
         lines += _observation_lines(view, seen, glyphs)
-    for aside in view.board.set_aside(pattern.id):
+    for aside in view.board.ignored_reports(pattern.id):
         why = "revoked by a decision" if aside.revoked else "held: part of a burst, see Review"
         lines.append(
             Content.assemble(
-                (f"{glyphs.failed} {moment_text(aside.mark.at, view.now):>13}  harmful mark", "$quiet"),
+                (f"{glyphs.failed} {moment_text(aside.report.at, view.now):>13}  harmful mark", "$quiet"),
                 (f"  {visible_line(aside.source, 80)}", "$secondary"),
                 (f"  does not count: {why}", "$warning"),
             )

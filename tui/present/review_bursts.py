@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.content import Content
 
 from core.base.text import plural, visible_line
-from core.learning.bursts import Burst, dated
+from core.learning.bursts import Burst, known_time
 from core.state.project_state import ProjectState
 from tui.present.glyphs import Glyphs, state_mark
 from tui.present.layout import labelled
@@ -37,7 +37,7 @@ def blamed(view: ProjectState, burst: Burst, glyphs: Glyphs) -> list[Content]:
 def suspicion(view: ProjectState, burst: Burst) -> list[Content]:
     """What is known of who gives the marks."""
     loop = view.snapshot.loops.get(burst.source)
-    first, last = dated(burst.first), dated(burst.last)
+    first, last = known_time(burst.first), known_time(burst.last)
     when = f"{moment_text(first, view.now)} to {moment_text(last, view.now)}" if first and last else "not dated"
     lines = [
         *([Content.styled(visible_line(loop.task, 400), "bold")] if loop and loop.task else []),

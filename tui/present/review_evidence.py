@@ -56,7 +56,7 @@ def uses(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
         lines.append(Content.styled(f"and {plural(len(ordered) - MOST_USES, 'further use')}: see Patterns", "$quiet"))
     if not seen:
         lines.append(Content.styled("No use of this pattern is recorded anywhere yet.", "$quiet"))
-    for aside in view.board.set_aside(pattern.id):
+    for aside in view.board.ignored_reports(pattern.id):
         why = "revoked by a decision" if aside.revoked else "held: part of a burst"
         lines.append(
             Content.assemble(

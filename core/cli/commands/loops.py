@@ -71,11 +71,11 @@ def list_loops(status: tuple[tuple[str, ...], ...], archived: bool | None, as_js
 def _print_json(snapshot: Snapshot, chosen: Iterable[Loop], settings: LearningSettings) -> None:
     """Import scoring for this listing alone: the table needs neither outcomes nor the event log."""
     from core.cli.json.learning import score_json
-    from core.learning.evidence_inputs import Inputs
+    from core.learning.evidence_inputs import EvidenceInputs
     from core.learning.outcomes import score_outcome
 
     present = now()
-    inputs = Inputs.of(snapshot, settings)
+    inputs = EvidenceInputs.of(snapshot, settings)
     found = []
     for loop in chosen:
         signals = inputs.signals(loop.id)

@@ -166,7 +166,7 @@ def _print_section(figure: Figure) -> None:
 def _comparison_json(told: Comparison, settings: Settings) -> Shape:
     having, lacking = told.loops
     return {
-        "tells": told.tells,
+        "tells": told.is_conclusive,
         "difference": number(told.difference),
         "interval": None if told.low is None or told.high is None else [number(told.low), number(told.high)],
         "level": settings.interval_level,

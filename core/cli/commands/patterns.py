@@ -210,7 +210,7 @@ def _document(view: ProjectState, pattern: Pattern) -> dict[str, object]:
         "steps": [step_json(step) for step in explanation.steps],
         "loops": [share_json(share) for share in explanation.loops],
         "calendar": [{"at": iso(at), "state": state.value} for at, state in explanation.calendar],
-        "set_aside": [set_aside_json(aside) for aside in view.board.set_aside(pattern.id)],
+        "set_aside": [set_aside_json(aside) for aside in view.board.ignored_reports(pattern.id)],
         "doubts": findings_json(view.doubts(pattern.id)),
         "findings": findings_json(view.findings),
     }

@@ -121,8 +121,8 @@ def _use(deck: Project, event: Event, warnings: list[str], as_json: bool) -> Non
     effect = before, view.assessment(event.pattern_id)
     asides = [
         aside
-        for aside in view.board.set_aside(event.pattern_id)
-        if aside.source == source_of(event) and aside.mark.at == event.at
+        for aside in view.board.ignored_reports(event.pattern_id)
+        if aside.source == source_of(event) and aside.report.at == event.at
     ]
     held = any(not aside.revoked for aside in asides)
     if asides and not held:

@@ -16,7 +16,7 @@ from core.cli.render.output import Column, end, findings_json, line, minute, pri
 from core.cli.support.id_completion import complete_work
 from core.cli.support.options import deciding_options, strict_option
 from core.cli.support.project import open_deck
-from core.learning.bursts import Burst, dated
+from core.learning.bursts import Burst, known_time
 
 
 @click.command(epilog=json_help("review suspicious"))
@@ -78,4 +78,4 @@ def _print(found: Sequence[Burst]) -> None:
 
 
 def _minute(at: datetime) -> str:
-    return minute(at) if dated(at) else ""
+    return minute(at) if known_time(at) else ""

@@ -170,7 +170,7 @@ def _difference(told: GroupComparison, settings: Settings) -> str:
     seen = f"{format_points(told.difference or 0.0)} percentage points ({rates})"
     if told.low is not None and told.high is not None:
         seen += f", {_level(settings)} {format_points(told.low)} to {format_points(told.high)}"
-    return seen if told.tells else f"{told.verdict}; so far {seen}"
+    return seen if told.is_conclusive else f"{told.verdict}; so far {seen}"
 
 
 def _level(settings: Settings) -> str:

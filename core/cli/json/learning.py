@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.cli.json.shapes import Shape, number
-from core.learning.bursts import dated
+from core.learning.bursts import known_time
 from core.learning.criteria import CriterionWeight, effective_weight, should_deprecate_criterion
 from core.learning.decay import moment
 from core.records.times import iso
@@ -143,8 +143,8 @@ def burst_json(burst: Burst) -> Shape:
         "source": burst.source,
         "patterns": list(burst.patterns),
         "never_applied": burst.never_applied,
-        "first": iso(dated(burst.first)),
-        "last": iso(dated(burst.last)),
+        "first": iso(known_time(burst.first)),
+        "last": iso(known_time(burst.last)),
     }
 
 
@@ -219,4 +219,4 @@ def share_json(share: LoopShare) -> Shape:
 
 def set_aside_json(aside: IgnoredReport) -> Shape:
     """A harmful mark that does not count."""
-    return {"source": aside.source, "at": iso(dated(aside.mark.at)), "revoked": aside.revoked}
+    return {"source": aside.source, "at": iso(known_time(aside.report.at)), "revoked": aside.revoked}

@@ -174,7 +174,7 @@ def _group_json(group: AttemptGroup) -> Shape:
 
 def _comparison_json(told: GroupComparison) -> Shape:
     return {
-        "tells": told.tells,
+        "tells": told.is_conclusive,
         "difference": number(told.difference),
         "interval": None if told.low is None or told.high is None else [number(told.low), number(told.high)],
         "relative": number(told.relative),

@@ -93,7 +93,7 @@ def print_evidence(view: ProjectState, pattern: Pattern) -> None:
         source = seen.loop_id or f"{seen.source}, {plural(seen.count, 'use')}"
         line(f"  {day}  {result} {weighed.raw:.2f} → {weighed.today:.2f}  {source} ({seen.kind}{by})")
     _print_more(len(explanation.events))
-    for aside in view.board.set_aside(pattern.id):
+    for aside in view.board.ignored_reports(pattern.id):
         word = "revoked" if aside.revoked else "held; see: ralphdeck bursts"
         line(f"  does not count: a failure told by {aside.source} ({word})")
 

@@ -111,21 +111,21 @@ def group(successes: int, failures: int) -> AttemptGroup:
 
 def test_a_large_difference_tells_and_a_small_one_says_what_it_would_take() -> None:
     clear = compare(group(45, 5), group(20, 30), SETTINGS)
-    assert clear.tells and clear.verdict == "+50 percentage points"
+    assert clear.is_conclusive and clear.verdict == "+50 percentage points"
     assert clear.relative == pytest.approx(1.25)
     assert clear.reaches(TARGET_IMPROVEMENT) is True
     small = compare(group(11, 9), group(9, 11), SETTINGS)
-    assert not small.tells and small.reaches(TARGET_IMPROVEMENT) is None
+    assert not small.is_conclusive and small.reaches(TARGET_IMPROVEMENT) is None
     # Each group needs about 2 * .25 * (1.645 + .842)² / .1² = 309; 20 are there.
     assert small.needed == pytest.approx(289, abs=3)
     assert small.verdict == f"not enough data: about {small.needed} more attempts per group"
     worse = compare(group(5, 45), group(45, 5), SETTINGS)
-    assert worse.tells and worse.reaches(TARGET_IMPROVEMENT) is False
+    assert worse.is_conclusive and worse.reaches(TARGET_IMPROVEMENT) is False
 
 
 def test_it_may_tell_that_there_is_an_improvement_and_not_whether_it_is_as_large() -> None:
     some = compare(group(160, 40), group(110, 90), SETTINGS)
-    assert some.tells and some.reaches(TARGET_IMPROVEMENT) is None
+    assert some.is_conclusive and some.reaches(TARGET_IMPROVEMENT) is None
 
 
 def test_equal_rates_would_take_more_than_anybody_waits_for() -> None:
@@ -155,11 +155,11 @@ def test_intervals_hold_what_was_seen(good: int, bad: int, other_good: int, othe
         assert each.rate is None or each.low <= each.rate <= each.high
     found, turned = compare(one, other, SETTINGS), compare(other, one, SETTINGS)
     if found.low is None or found.high is None or turned.high is None or found.difference is None:
-        assert min(one.attempts, other.attempts) < 3 and found.needed > 0 and not found.tells
+        assert min(one.attempts, other.attempts) < 3 and found.needed > 0 and not found.is_conclusive
         return
     assert -1 <= found.low <= found.difference <= found.high <= 1
     assert found.low == pytest.approx(-turned.high)
-    assert found.tells == (found.low > 0 or found.high < 0)
+    assert found.is_conclusive == (found.low > 0 or found.high < 0)
 
 
 outcomes = st.sampled_from(Outcome)

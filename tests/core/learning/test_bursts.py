@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import asdict, replace
 
 from core.config.settings import LearningSettings
-from core.learning.bursts import Burst, Mark, Stretch, held_and_revoked, within
+from core.learning.bursts import Burst, HarmfulReport, Period, held_and_revoked, within
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import BurstVerdict, CurationState
 from core.records.events import Event
@@ -21,28 +21,28 @@ LIMITS = LearningSettings()
 MANY = tuple(f"pat-error-p{number}-001" for number in range(8))
 
 
-def marks(*minutes: float) -> list[Mark]:
+def marks(*minutes: float) -> list[HarmfulReport]:
     """One mark on a pattern of its own at each of these times."""
-    return [Mark(NOW + timedelta(minutes=at), f"p{number}") for number, at in enumerate(minutes)]
+    return [HarmfulReport(NOW + timedelta(minutes=at), f"p{number}") for number, at in enumerate(minutes)]
 
 
-def held(given: list[Mark], *verdicts: BurstVerdict) -> tuple[Stretch, ...]:
+def held(given: list[HarmfulReport], *verdicts: BurstVerdict) -> tuple[Period, ...]:
     return held_and_revoked(given, verdicts, LIMITS)[0]
 
 
 def test_five_patterns_within_an_hour_are_no_burst_and_six_are() -> None:
     assert held(marks(0, 1, 2, 3, 4)) == ()
-    assert held(marks(0, 1, 2, 3, 4, 60)) == (Stretch(NOW, NOW + timedelta(hours=1)),)
+    assert held(marks(0, 1, 2, 3, 4, 60)) == (Period(NOW, NOW + timedelta(hours=1)),)
     assert held(marks(0, 1, 2, 3, 4, 60.01)) == ()
 
 
 def test_many_marks_on_one_pattern_are_no_burst() -> None:
-    assert held([Mark(NOW + timedelta(seconds=n), "p") for n in range(100)]) == ()
+    assert held([HarmfulReport(NOW + timedelta(seconds=n), "p") for n in range(100)]) == ()
 
 
 def test_bursts_that_run_into_each_other_are_one_and_others_are_not() -> None:
     (one,) = held(marks(*range(0, 120, 10)))
-    assert one == Stretch(NOW, NOW + timedelta(minutes=110))
+    assert one == Period(NOW, NOW + timedelta(minutes=110))
     assert len(held(marks(*range(6), *range(1000, 1006)))) == 2
 
 
@@ -62,13 +62,13 @@ def test_a_confirmation_is_on_the_marks_that_were_seen_alone() -> None:
     seen = marks(*range(6))
     confirmed = verdict("confirmed", seen[0].at, seen[-1].at, *(mark.pattern_id for mark in seen))
     assert held(seen, confirmed) == ()
-    more = [Mark(NOW + timedelta(minutes=n), f"new{n}") for n in range(6)]
-    assert held([*seen, *more], confirmed) == (Stretch(NOW, NOW + timedelta(minutes=5)),)
+    more = [HarmfulReport(NOW + timedelta(minutes=n), f"new{n}") for n in range(6)]
+    assert held([*seen, *more], confirmed) == (Period(NOW, NOW + timedelta(minutes=5)),)
 
 
 def test_marks_at_the_edges_of_time_do_no_harm() -> None:
     first, last = datetime.min.replace(tzinfo=NOW.tzinfo), datetime.max.replace(tzinfo=NOW.tzinfo)
-    given = [Mark(at, f"p{number}") for at in (first, last) for number in range(6)]
+    given = [HarmfulReport(at, f"p{number}") for at in (first, last) for number in range(6)]
     assert len(held(given)) == 2
     assert held(given, verdict("revoked", first, first), verdict("revoked", last, last)) == ()
 
@@ -76,10 +76,10 @@ def test_marks_at_the_edges_of_time_do_no_harm() -> None:
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 9)), max_size=40))
 def test_what_is_held_is_every_window_that_is_too_full(drawn: list[tuple[int, int]]) -> None:
-    given = [Mark(NOW + timedelta(minutes=at), str(pattern)) for at, pattern in drawn]
+    given = [HarmfulReport(NOW + timedelta(minutes=at), str(pattern)) for at, pattern in drawn]
     hour = timedelta(minutes=LIMITS.burst_minutes)
 
-    def crowded(mark: Mark) -> bool:
+    def crowded(mark: HarmfulReport) -> bool:
         windows = ([m for m in given if start.at <= m.at <= start.at + hour] for start in given)
         return any(mark in window and len({m.pattern_id for m in window}) > LIMITS.max_marks for window in windows)
 
@@ -111,7 +111,7 @@ def test_held_marks_do_not_count_and_say_so() -> None:
     board = board_of(*patterns(), events=blames("x", *MANY))
     assert found(board) == Burst(source="x", first=NOW, last=NOW, patterns=MANY, never_applied=8)
     assert {board.assessment(id).failures for id in MANY} == {0}
-    (aside,) = board.set_aside(MANY[0])
+    (aside,) = board.ignored_reports(MANY[0])
     assert (aside.source, aside.revoked) == ("x", False)
 
 
@@ -142,7 +142,7 @@ def test_the_verdict_on_a_failed_loop_is_a_mark_on_each_pattern_that_it_applied(
     board = board_of(*patterns(), loops={"x": loop})
     assert found(board).patterns == MANY
     assert {board.assessment(id).failures for id in MANY} == {0}
-    assert [aside.revoked for aside in board.set_aside(MANY[0])] == [False]
+    assert [aside.revoked for aside in board.ignored_reports(MANY[0])] == [False]
     curation = CurationState(bursts={"x": (verdict("confirmed", NOW, NOW, *MANY),)})
     counted = board_of(*patterns(), loops={"x": loop}, curation=curation)
     assert {counted.assessment(id).failures for id in MANY} == {1}
@@ -197,7 +197,7 @@ def test_a_revoked_burst_stays_out_and_a_confirmed_one_counts() -> None:
         board = board_of(*patterns(), events=blames("x", *MANY), curation=curation)
         assert board.bursts == ()
         assert {board.assessment(id).failures for id in MANY} == {failures}
-        assert [aside.revoked for aside in board.set_aside(MANY[0])] == [True] * (word == "revoked")
+        assert [aside.revoked for aside in board.ignored_reports(MANY[0])] == [True] * (word == "revoked")
 
 
 def test_feedback_that_does_not_count_leaves_the_claim_of_the_record_alone() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.learning.aggregate_evidence import MAX_COUNT
-from core.learning.evidence import collect_observations, discoverers, group_uses_by_pattern
+from core.learning.evidence import collect_observations, find_discoverers, group_uses_by_pattern
 from core.records.events import Event, Observation
 from core.records.loops import ExtractedPattern, InjectedUse, Loop
 from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLoop, TrendPoint
@@ -180,7 +180,7 @@ def test_first_discovered_says_which_source_loop_discovered() -> None:
 
 def test_a_loop_that_extracted_it_discovers_a_pattern_without_source_loops() -> None:
     loop = Loop(id="a", ended_at=days_ago(4), extracted=(ExtractedPattern(pattern_id=ID),))
-    (seen,) = collect_observations(make_pattern(), discoverer=discoverers([loop])[ID])
+    (seen,) = collect_observations(make_pattern(), discoverer=find_discoverers([loop])[ID])
     assert (seen.kind, seen.loop_id, seen.at, seen.success) == ("discovered", "a", days_ago(4), True)
 
 

@@ -336,7 +336,7 @@ def _curation(draw: st.DrawFn) -> CurationState:
 
 
 def entries(board: Scoreboard) -> list[tuple[object, ...]]:
-    dated = board.dated
+    dated = board.use_times
     columns = (dated.rows.tolist(), dated.at.tolist(), dated.kinds.tolist(), dated.counts.tolist())
     return sorted((board.ids[row], *rest) for row, *rest in zip(*columns, strict=True))
 

@@ -148,7 +148,7 @@ def test_loops_that_got_reflections_are_compared_with_the_others() -> None:
     snapshot = known(*loops, events=events)
     found = reflection_effect(snapshot, SETTINGS)
     assert found.loops == (6, 6)
-    assert found.tells and found.difference == pytest.approx(-5.0)
+    assert found.is_conclusive and found.difference == pytest.approx(-5.0)
     benefit = effectiveness(snapshot, board_of(snapshot), NOW).cross_loop_benefit
     assert benefit.loops_with_pattern_injection == 0
 
@@ -170,14 +170,14 @@ def test_loops_are_compared_with_those_of_like_tasks() -> None:
         ("documentation", 2, 9),
         ("migration", 8, 3),
     ]
-    assert found.tells and found.difference == pytest.approx(-1.9, abs=0.2)
+    assert found.is_conclusive and found.difference == pytest.approx(-1.9, abs=0.2)
     assert found.low is not None and found.difference is not None and found.high is not None
     assert found.low < found.difference < found.high < 0
 
 
 def test_scatter_that_hides_the_difference_is_said_with_what_it_would_take() -> None:
     found = compare([Group("debugging", (2, 6, 3, 7, 4), (3, 8, 4, 7, 5))], SETTINGS)
-    assert not found.tells
+    assert not found.is_conclusive
     # Two samples of so many loops show one iteration at a variance of 4.3 with 80 % at a level of 90 %.
     assert found.difference == pytest.approx(-1.0)
     assert found.verdict == "not enough data: about 49 more loops per group"
@@ -205,13 +205,13 @@ def test_the_interval_holds_the_difference_and_turns_with_the_kinds(
 ) -> None:
     found = compare([Group(*group) for group in groups], SETTINGS)
     turned = compare([Group(name, lacking, having) for name, having, lacking in groups], SETTINGS)
-    assert (found.needed, found.tells) == (turned.needed, turned.tells)
-    assert found.tells or found.needed > 0
+    assert (found.needed, found.is_conclusive) == (turned.needed, turned.is_conclusive)
+    assert found.is_conclusive or found.needed > 0
     if found.low is None or found.high is None:
         return
     assert found.difference is not None and turned.difference is not None
     assert found.low < found.difference < found.high
     assert math.isclose(found.difference, -turned.difference, abs_tol=1e-9)
-    assert found.tells == (found.low > 0 or found.high < 0)
+    assert found.is_conclusive == (found.low > 0 or found.high < 0)
     surer = compare([Group(*group) for group in groups], Settings(interval_level=0.99))
     assert surer.low is not None and surer.low < found.low

@@ -173,7 +173,7 @@ async def test_marks_in_a_burst_are_revoked_or_confirmed_as_one_decision(sample:
         await user.decides("a")
         (decision,) = [one for one in user.app.view.snapshot.decisions if one.subject == source]
         assert decision.verb is Verb.REVOKE
-        assert {aside.revoked for id in BLAMED for aside in user.app.view.board.set_aside(id)} == {True}
+        assert {aside.revoked for id in BLAMED for aside in user.app.view.board.ignored_reports(id)} == {True}
         await user.decides("u")
         assert front(user) == source
         await user.decides("x")

@@ -65,7 +65,7 @@ def test_all_findings_are_counted_and_the_last_line_is_a_verdict(sample: Path, c
 
 def test_held_bursts_are_told(sample: Path, call: Call) -> None:
     document = call("doctor", "--json", "--project", sample).document
-    told = "blames 8 patterns that it never applied; its marks are held"
+    told = "reports 8 patterns as harmful, none of which it applied; its reports are held"
     assert any(told in check["text"] for check in document["checks"])
     assert [found["severity"] for found in document["findings"] if told in found["message"]] == ["warning"]
 

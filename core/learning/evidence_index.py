@@ -1,0 +1,277 @@
+"""Indexes of loops, events and debug sessions from which evidence is collected; immutable, updated incrementally."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Final, Self
+
+from core.config.settings import LearningSettings
+from core.learning.bursts import UNDATED, report_of_event, source_of
+from core.learning.decay import moment
+from core.learning.evidence import find_discoverers, group_events_by_pattern, group_uses_by_pattern
+from core.learning.finished_work import (
+    Report,
+    attempt_signals,
+    collect_reports,
+    is_report,
+    loop_signals,
+    merge_reports,
+    report_signals,
+)
+from core.learning.loop_patterns import group_events_by_work
+from core.learning.outcomes import OutcomeSignals, Verdict, score_outcome
+from core.learning.session_errors import sessions_by_work
+from core.learning.work_names import WorkNames
+from core.records.debug_sessions import DebugSession
+from core.records.events import Event
+from core.records.loops import InjectedUse, Loop, Outcome
+from core.records.patterns import Pattern, PatternType
+from core.records.snapshot import Delta, Snapshot
+
+_SUCCESS: Final = {Verdict.HELPFUL: True, Verdict.HARMFUL: False}
+
+
+@dataclass(frozen=True)
+class EvidenceIndex:
+    """The records behind the evidence, by pattern and by work item.
+
+    Attributes:
+        uses, discoverers, events: Entries of loops, discovering loop and events, by pattern.
+        inverted: IDs of the anti-patterns that were made from a pattern.
+        heirs: IDs of the patterns that have another pattern's ID as an alias, because of a merge.
+        unresolved: Patterns that events report as applied without a result, by work item.
+        reports: Reports in the event log on work items as a whole.
+        harmful_events: Events that are harmful reports, by source.
+        events_by_work: Events about patterns, by the work ID in the event.
+        sessions: Debug sessions by work item.
+    """
+
+    snapshot: Snapshot
+    settings: LearningSettings
+    uses: Mapping[str, list[tuple[Loop, InjectedUse]]]
+    discoverers: Mapping[str, Loop]
+    events: Mapping[str, list[Event]]
+    inverted: Mapping[str, frozenset[str]]
+    heirs: Mapping[str, frozenset[str]]
+    unresolved: Mapping[str, frozenset[str]]
+    reports: Mapping[str, Report]
+    harmful_events: Mapping[str, tuple[Event, ...]]
+    events_by_work: Mapping[str, list[Event]]
+    sessions: Mapping[str, tuple[DebugSession, ...]] = field(default_factory=dict)
+    _verdicts: dict[str, tuple[bool | None, datetime]] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def index(cls, snapshot: Snapshot, settings: LearningSettings) -> Self:
+        """Build all indexes."""
+        loops, events = snapshot.loops, snapshot.events
+        made = cls(
+            snapshot,
+            settings,
+            group_uses_by_pattern(loops.values()),
+            find_discoverers(loops.values()),
+            group_events_by_pattern(events),
+            _reindexed({}, (), snapshot.patterns.values(), _inverted_ids),
+            _reindexed({}, (), snapshot.patterns.values(), _aliases),
+            _unresolved(events),
+            collect_reports(events),
+            _harmful_events(events),
+            group_events_by_work(events),
+        )
+        return replace(made, sessions=sessions_by_work(snapshot, made.row_id))
+
+    def _with_patterns(self, before: Iterable[Pattern], after: Iterable[Pattern]) -> Self:
+        """Replace patterns."""
+        return replace(
+            self,
+            inverted=_reindexed(self.inverted, before, after, _inverted_ids),
+            heirs=_reindexed(self.heirs, before, after, _aliases),
+        )
+
+    def _with_loops(self, before: Mapping[str, Loop], changed: frozenset[str]) -> tuple[Self, set[str]]:
+        """Replace the changed loops by those of the snapshot; also returns the affected patterns."""
+        loops = self.snapshot.loops
+        old = [before[id] for id in changed if id in before]
+        new = [loops[id] for id in changed if id in loops]
+        affected = {use.pattern_id for loop in (*old, *new) for use in loop.injected}
+        uses, added = dict(self.uses), group_uses_by_pattern(new)
+        for id in affected:
+            uses[id] = [pair for pair in uses.get(id, ()) if pair[0].id not in changed] + added.get(id, [])
+        extracted = {entry.pattern_id for loop in (*old, *new) for entry in loop.extracted}
+        discoverers = find_discoverers(loops.values()) if extracted else self.discoverers
+        for loop in (*old, *new):
+            for name in self._names_of(loop.id):
+                affected |= self.unresolved.get(name, frozenset())
+        return replace(self, uses=uses, discoverers=discoverers), affected | extracted
+
+    def _with_events(self, before: Sequence[Event]) -> tuple[Self, set[str], set[str]]:
+        """Add the new events of the snapshot; also returns the affected patterns and sources."""
+        events, known = self.snapshot.events, len(before)
+        if known and (len(events) < known or events[0] is not before[0] or events[known - 1] is not before[-1]):
+            fresh = replace(
+                self,
+                events=group_events_by_pattern(events),
+                unresolved=_unresolved(events),
+                reports=collect_reports(events),
+                harmful_events=_harmful_events(events),
+                events_by_work=group_events_by_work(events),
+            )
+            work_ids = self.reports.keys() | fresh.reports.keys()
+            affected = self.events.keys() | fresh.events.keys() | fresh._patterns_of(work_ids)
+            named = {event.loop_id for event in (*before, *events)}
+            named |= self.harmful_events.keys() | fresh.harmful_events.keys()
+            return fresh, set(affected), set(map(fresh.owner_id, named))
+        new = events[known:]
+        by_pattern, harmful, unresolved = group_events_by_pattern(new), _harmful_events(new), _unresolved(new)
+        reports = dict(self.reports)
+        for event in filter(is_report, new):
+            reports[event.loop_id] = reports.get(event.loop_id, Report()).with_event(event)
+        after = replace(
+            self,
+            events=dict(self.events) | {id: self.events.get(id, []) + more for id, more in by_pattern.items()},
+            unresolved=dict(self.unresolved)
+            | {id: self.unresolved.get(id, frozenset()) | more for id, more in unresolved.items()},
+            reports=reports,
+            harmful_events=dict(self.harmful_events)
+            | {id: self.harmful_events.get(id, ()) + more for id, more in harmful.items()},
+            events_by_work=dict(self.events_by_work)
+            | {id: self.events_by_work.get(id, []) + more for id, more in group_events_by_work(new).items()},
+        )
+        reported = {event.loop_id for event in filter(is_report, new)}
+        named = reported | harmful.keys() | {event.loop_id for event in new if event.pattern_id and event.loop_id}
+        return after, by_pattern.keys() | after._patterns_of(reported), set(map(after.owner_id, named))
+
+    def _with_sessions(self) -> tuple[Self, set[str]]:
+        """Use the debug sessions of the snapshot; also returns the work items whose sessions changed."""
+        sessions = sessions_by_work(self.snapshot, self.row_id)
+        work_ids = self.sessions.keys() | sessions.keys()
+        return replace(self, sessions=sessions), {id for id in work_ids if self.sessions.get(id) != sessions.get(id)}
+
+    def _patterns_of(self, work_ids: Iterable[str]) -> set[str]:
+        """Return the patterns whose results may come from these work items."""
+        found: set[str] = set()
+        for work_id in work_ids:
+            owner = self.owner_id(work_id)
+            loop = self.snapshot.loops.get(owner)
+            for name in (work_id, *self._names_of(owner)):
+                found |= self.unresolved.get(name, frozenset())
+            found |= {use.pattern_id for use in loop.injected} if loop else set()
+        return found
+
+    def renames(self, snapshot: Snapshot, delta: Delta) -> bool:
+        """Return whether IDs in events refer to other work items after a change; then index everything anew."""
+        return self._names.differ(WorkNames(snapshot), delta, (event.loop_id for event in snapshot.events))
+
+    @cached_property
+    def _names(self) -> WorkNames:
+        return WorkNames(self.snapshot)
+
+    @cached_property
+    def _other_names(self) -> Mapping[str, Sequence[str]]:
+        """By owner of uses, its other IDs in the event log and in decisions about bursts."""
+        found: dict[str, list[str]] = {}
+        for work_id in sorted({*self.unresolved, *self.harmful_events, *self.snapshot.curation.bursts}):
+            owner = self.owner_id(work_id)
+            if owner != work_id:
+                found.setdefault(owner, []).append(work_id)
+        return found
+
+    def _names_of(self, owner_id: str) -> list[str]:
+        return [owner_id, *self._other_names.get(owner_id, ())]
+
+    def _source(self, event: Event) -> str:
+        return self.owner_id(source_of(event))
+
+    def _sources_on(self, pattern_id: str) -> set[str]:
+        """Return the sources that may report a pattern as harmful."""
+        sources = {self._source(event) for event in self.events.get(pattern_id, ())}
+        return sources | {loop.id for loop, _ in self.uses.get(pattern_id, ())}
+
+    def row_id(self, work_id: str) -> str:
+        """See `WorkNames.row_id`."""
+        return self._names.row_id(work_id)
+
+    def owner_id(self, work_id: str) -> str:
+        """See `core.learning.recorded_uses.WorkItems`."""
+        return self._names.owner_id(work_id)
+
+    def signals(self, work_id: str) -> OutcomeSignals | None:
+        """Return the outcome signals of a loop, an attempt, or a work item that only the event log has.
+
+        None if it has not finished.
+        """
+        loop = self.snapshot.loops.get(work_id)
+        report = merge_reports(self.reports[name] for name in self._names.of_row(work_id) if name in self.reports)
+        sessions = self.sessions.get(work_id, ())
+        if loop is not None:
+            return loop_signals(loop, report, sessions)
+        attempt = self.snapshot.attempts.get(work_id)
+        return attempt_signals(attempt, report, sessions) if attempt else report_signals(work_id, report)
+
+    def finished(self) -> Iterator[str]:
+        """Yield the IDs of all work items that have finished."""
+        loops, attempts = self.snapshot.loops, self.snapshot.attempts
+        others = (id for id in self.reports if self.row_id(id) not in loops and id not in attempts)
+        return (id for id in (*loops, *attempts, *others) if self.signals(id) is not None)
+
+    def is_open(self, work_id: str) -> bool:
+        """Return whether a work item is open; one that only the event log has is open until it has an outcome."""
+        loop, attempt = self.snapshot.loops.get(work_id), self.snapshot.attempts.get(work_id)
+        ended = loop.status.ended if loop else attempt is not None and attempt.outcome is not Outcome.UNKNOWN
+        return not ended and self.signals(work_id) is None
+
+    def _verdict(self, work_id: str) -> tuple[bool | None, datetime]:
+        """Return the result of the patterns that a work item applied, by its outcome, and the time of the outcome."""
+        if work_id not in self._verdicts:
+            signals = self.signals(work_id)
+            self._verdicts[work_id] = (
+                (None, UNDATED) if signals is None else (self._success(signals), moment(signals.timestamp, "timestamp"))
+            )
+        return self._verdicts[work_id]
+
+    def _success(self, signals: OutcomeSignals) -> bool | None:
+        verdict = score_outcome(signals, signals.timestamp, self.settings).verdict
+        return _SUCCESS.get(verdict, False if self.settings.neutral_counts_as == "failure" else None)
+
+
+def _unresolved(events: Iterable[Event]) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for event in events:
+        if event.success is None and event.kind == "applied" and event.pattern_id and event.loop_id:
+            found.setdefault(event.loop_id, set()).add(event.pattern_id)
+    return {work_id: frozenset(patterns) for work_id, patterns in found.items()}
+
+
+def _harmful_events(events: Iterable[Event]) -> dict[str, tuple[Event, ...]]:
+    found: dict[str, list[Event]] = {}
+    for event in events:
+        if event.success is False and report_of_event(event) is not None:
+            found.setdefault(source_of(event), []).append(event)
+    return {source: tuple(reports) for source, reports in found.items()}
+
+
+def _reindexed(
+    index: Mapping[str, frozenset[str]],
+    before: Iterable[Pattern],
+    after: Iterable[Pattern],
+    keys: Callable[[Pattern], Iterable[str]],
+) -> Mapping[str, frozenset[str]]:
+    """Replace patterns in an index from `keys` to pattern IDs."""
+    changed: dict[str, frozenset[str]] | None = None
+    for patterns, add in ((before, False), (after, True)):
+        for pattern in patterns:
+            for key in keys(pattern):
+                changed = dict(index) if changed is None else changed
+                own = frozenset({pattern.id})
+                changed[key] = changed.get(key, frozenset()) | own if add else changed[key] - own
+    return index if changed is None else changed
+
+
+def _inverted_ids(pattern: Pattern) -> tuple[str, ...]:
+    return (pattern.inverted_from,) if pattern.inverted_from and pattern.type is PatternType.ANTI else ()
+
+
+def _aliases(pattern: Pattern) -> tuple[str, ...]:
+    return pattern.aliases

@@ -1,0 +1,169 @@
+"""The scores of all patterns at one moment as arrays; each is one expression over all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from core.config.settings import Settings
+from core.learning.decay import SECONDS_PER_DAY
+from core.learning.evidence_inputs import EvidenceInputs
+from core.learning.score_arrays import NO_PIN, Codes, Columns, Flags, Floats, Ints
+from core.learning.states import CODES, decayed_counts, multipliers, state_codes
+from core.learning.statistics import jeffreys_intervals
+from core.records.decisions import CurationState
+from core.records.patterns import Maturity, Pattern
+
+
+def _column(name: str, doc: str) -> Any:
+    """Make a property for a column that does not depend on the time."""
+    return property(lambda self: getattr(self._columns, name), doc=doc)
+
+
+class Scores:
+    """Arrays with one row per pattern, in the order of `ids`; times are epoch seconds, NaN if unknown."""
+
+    ids: tuple[str, ...]
+    now: datetime
+    settings: Settings
+    _inputs: EvidenceInputs
+    _columns: Columns
+    _epoch: float
+    """Reference time of the decayed sums in `_columns`."""
+
+    successes: Ints = _column("successes", "Raw counts.")
+    failures: Ints = _column("failures", "Raw counts.")
+    uses: Ints = _column("uses", "Raw counts, uses without a result included.")
+    injected_only: Ints = _column("injected_only", "Raw counts of injections that were not applied.")
+    rate: Floats = _column("rate", "Success rates as shown, 0..1; NaN without any result.")
+    last_used: Floats = _column("last_used", "Time of the newest use.")
+    pin_stale: Flags = _column("pin_stale", "Pins that a person set on a different text.")
+    quarantined: Flags = _column("quarantined", "Kept out of contexts until a person decides about the text.")
+    held: Flags = _column("held", "Quarantined only because the text gives orders that no person has approved.")
+    blocked: Flags = _column("blocked", "Blocked by the safety scan.")
+    inversion_pending: Flags = _column(
+        "inversion_pending", "Kept out of contexts until a person decides about the inversion; snoozed ones too."
+    )
+
+    @property
+    def _patterns(self) -> Mapping[str, Pattern]:
+        return self._inputs.snapshot.patterns
+
+    @property
+    def _curation(self) -> CurationState:
+        return self._inputs.snapshot.curation
+
+    @property
+    def _half_life(self) -> float:
+        """Seconds."""
+        return self.settings.maturity.half_life_days * SECONDS_PER_DAY
+
+    @property
+    def _decay(self) -> float:
+        """Factor from the reference time to now."""
+        return float(2.0 ** ((self._epoch - self.now.timestamp()) / self._half_life))
+
+    @cached_property
+    def interval(self) -> tuple[Floats, Floats]:
+        """Lower and upper ends of the intervals of the rates, 0..1."""
+        return jeffreys_intervals(self.successes, self.failures, self.settings.interval_level)
+
+    @cached_property
+    def _sums(self) -> tuple[Floats, Floats]:
+        columns = self._columns
+        helpful = columns.helpful * self._decay + columns.fixed_helpful
+        harmful = columns.harmful * self._decay + columns.fixed_harmful
+        for row in np.flatnonzero(columns.has_future).tolist():
+            observations = self._inputs.observations(self._patterns[self.ids[row]])
+            helpful[row], harmful[row] = decayed_counts(observations, self.now, self.settings.maturity)
+        return helpful, harmful
+
+    @property
+    def helpful(self) -> Floats:
+        """Decayed sums."""
+        return self._sums[0]
+
+    @property
+    def harmful(self) -> Floats:
+        """Decayed sums."""
+        return self._sums[1]
+
+    @cached_property
+    def injections(self) -> Floats:
+        """Decayed sums of uses and injections: how often loops got each pattern recently."""
+        injections: Floats = self._columns.injections * self._decay + self._columns.fixed_injections
+        return injections
+
+    @cached_property
+    def computed_codes(self) -> Codes:
+        """States by the rules alone; indices into `core.learning.states.STATES`."""
+        return state_codes(self.helpful, self.harmful, self.settings.maturity)
+
+    @cached_property
+    def state_codes(self) -> Codes:
+        """States in effect, pins and quarantine included; indices into `core.learning.states.STATES`."""
+        columns = self._columns
+        unread = columns.pin_stale | columns.quarantined
+        decided = np.where(unread, CODES[Maturity.CANDIDATE], columns.pin).astype(np.int8)
+        return np.where((columns.pin == NO_PIN) & ~columns.quarantined, self.computed_codes, decided)
+
+    @cached_property
+    def faded(self) -> Flags:
+        """Candidates only because their evidence is old."""
+        enough = self.settings.maturity.min_feedback - self.settings.maturity.total_tolerance
+        candidate: Flags = self.computed_codes == CODES[Maturity.CANDIDATE]
+        return candidate & (self._columns.undecayed >= enough)
+
+    @cached_property
+    def contradicted(self) -> Flags:
+        """Pins that later evidence contradicts; docs/scoring.md#contradicted-pins."""
+        columns, settings = self._columns, self.settings.maturity
+        later = columns.good_since_pin + columns.bad_since_pin
+        enough = later >= settings.min_feedback
+        bad = columns.bad_since_pin > (settings.deprecation_threshold + settings.ratio_tolerance) * later
+        computed = self.computed_codes
+        against_promotion = (enough & bad) | ((columns.bad_since_pin > 0) & (computed == CODES[Maturity.DEPRECATED]))
+        against_deprecation = enough & ~bad & (computed == CODES[Maturity.PROVEN])
+        against: Flags = np.where(
+            columns.pin == CODES[Maturity.DEPRECATED],
+            against_deprecation,
+            (columns.pin != NO_PIN) & against_promotion,
+        )
+        return against & ~columns.pin_stale
+
+    @property
+    def pinned(self) -> Flags:
+        """Patterns with a pin, stale or not."""
+        pinned: Flags = self._columns.pin != NO_PIN
+        return pinned
+
+    @cached_property
+    def multiplier(self) -> Floats:
+        """Multipliers of the states in effect."""
+        return multipliers(self.settings.maturity)[self.state_codes]
+
+    @cached_property
+    def effectiveness(self) -> Floats:
+        """Success rates, 0..1; without any result 1 for a pattern that a person promoted, else 0."""
+        promoted = (self._columns.pin == CODES[Maturity.PROVEN]) & ~self._columns.pin_stale
+        return np.where(np.isnan(self.rate), promoted.astype(np.float64), self.rate)
+
+    @cached_property
+    def score(self) -> Floats:
+        """effectiveness x multiplier."""
+        return self.effectiveness * self.multiplier
+
+    @cached_property
+    def inversion_due(self) -> Flags:
+        """Patterns with an open inversion proposal that is not snoozed."""
+        return self._columns.inversion_pending & (self._columns.snoozed_until <= self.now.timestamp())
+
+    @cached_property
+    def injectable(self) -> Flags:
+        """Patterns that may enter a context: not deprecated, quarantined, without ID, or with a pending inversion."""
+        allowed: Flags = (self.state_codes != CODES[Maturity.DEPRECATED]) & ~self._columns.unnamed
+        return allowed & ~self._columns.quarantined & ~self._columns.inversion_pending
