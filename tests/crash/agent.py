@@ -1,8 +1,8 @@
-"""An agent that writes a pattern file as agents do: `python agent.py FILE NAME KIND`, until stdin ends.
+"""An agent that writes a pattern file as other programs do: `python agent.py FILE NAME KIND`, until stdin ends.
 
-It takes no lock of ours, only the one that agents share, reads the file, adds a record of its own and writes the whole
-file again: KIND `rename` beside the file and renamed, KIND `truncate` into the file itself, half of it at a time.
-Prints the id of every record once it is written.
+It takes only the lock that agents share, reads the file, adds a record of its own and writes the whole file again. KIND
+`rename` writes a temporary file and renames it, KIND `truncate` writes the file itself, in two halves. Prints the ID of
+every record once it is written.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 
 def add_record(path: Path, identifier: str, kind: str) -> None:
-    """Read, add, write."""
+    """Read the file, add a record, write the file."""
     content = json.loads(path.read_bytes())
     content["pattern_registry"]["error_patterns"].append({"pattern_id": identifier, "usage_count": 1})
     data = json.dumps(content, indent=2).encode() + b"\n"

@@ -1,7 +1,7 @@
-"""Makes steps of the agent protocol that are meant to be killed: `python -m tests.crash.episode_worker`.
+"""Makes steps of the agent protocol and kills itself: `python -m tests.crash.episode_worker`.
 
-For each line on stdin, `PROJECT STEP CALLS`, it forks a child that makes one step of `STEPS`, in front of so many
-system calls that change something kills itself (0: never), and prints `done`, or `dead` for a child that was killed.
+For each line on stdin, `PROJECT STEP CALLS`, it forks a child that makes one step of `STEPS` and kills itself before
+that number of system calls that change the disk (0: never). Prints `done`, or `dead` for a child that was killed.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ STEPS: tuple[Callable[[Episodes], Any], ...] = (
     lambda memory: memory.complete_attempt(TASK, outcome=Outcome.SUCCESS, task_done=True),
     lambda memory: memory.start_attempt(TASK, reopen=True),
 )
-"""A task from its beginning to its end, and on."""
+"""A task from creation to completion, and its next attempt."""
 
 
 def die_before(calls: int) -> None:
-    """SIGKILL this process in front of the given number of calls that change something on the disk."""
+    """Kill this process with SIGKILL before the given number of calls that change the disk."""
     left = calls
 
     def dying(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,7 +60,7 @@ def die_before(calls: int) -> None:
 
 
 def make_step(project: Path, number: int, kill_before: int) -> None:
-    """One step at its own time, as far as it comes."""
+    """Make one step at a fixed time, until it ends or is killed."""
     now = START + timedelta(minutes=number)
     memory = make_episodes(project, lambda: now)
     if kill_before:
@@ -71,7 +71,7 @@ def make_step(project: Path, number: int, kill_before: int) -> None:
 def main() -> None:
     """Serve until stdin ends."""
     setattr(core.storage.atomic_write, "_LOOK_AGAIN_SECONDS", ())  # noqa: B010
-    setattr(os, "fsync", lambda handle: None)  # noqa: B010  # a kill is no power cut
+    setattr(os, "fsync", lambda handle: None)  # noqa: B010  # a kill is not a power failure
     for line in sys.stdin:
         project, step, calls = line.split()
         pid = os.fork()

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of the agent protocol: the same call again makes of the tree what it would have been."""
+"""SIGKILL in the middle of the agent protocol: repeating the call gives the tree that an undisturbed call gives."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMPLETE = 3
 
 
 class Worker:
-    """Makes steps in children of its own."""
+    """Makes steps in child processes."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -54,14 +54,12 @@ def check_reads(project: Path) -> None:
 
 
 def left_behind(project: Path) -> list[Path]:
-    """Half-written folders that no process owns."""
+    """Incomplete folders that no process owns."""
     return list((project / ".aiwg/ralph/index/.drafts").rglob("*"))
 
 
 @pytest.mark.parametrize("number", range(len(STEPS)))
-def test_there_is_no_system_call_in_front_of_which_a_kill_does_harm(
-    number: int, worker: Worker, tmp_path: Path
-) -> None:
+def test_a_kill_before_any_system_call_does_no_harm(number: int, worker: Worker, tmp_path: Path) -> None:
     before, whole, killed = tmp_path / "before", tmp_path / "whole", tmp_path / "killed"
     make_episodes(before)
     for earlier in range(number):
@@ -78,7 +76,7 @@ def test_there_is_no_system_call_in_front_of_which_a_kill_does_harm(
         if left != seen:
             check_reads(killed)
         seen = left
-        # An attempt that was begun, but for letting go of the lock, is not begun again.
+        # An attempt that was started, except for releasing the lock, is not started again.
         if not (number in STARTS and left == wanted):
             worker.step(killed, number)
         assert tree(killed) == wanted
@@ -87,7 +85,7 @@ def test_there_is_no_system_call_in_front_of_which_a_kill_does_harm(
     assert calls > 5
 
 
-def test_somebody_else_goes_on_from_any_place_where_an_end_was_killed(
+def test_another_agent_completes_an_attempt_killed_at_any_step(
     worker: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, killed = tmp_path / "before", tmp_path / "killed"

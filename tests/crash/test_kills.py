@@ -1,4 +1,4 @@
-"""kill -9 at any moment: what was acknowledged stays, and nothing is half there."""
+"""SIGKILL at any moment loses no acknowledged decision and leaves no incomplete file."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ IDS = [f"pat-error-{number}-001" for number in range(10)]
 
 
 class Workers:
-    """Children that decide until they are killed, one at a time."""
+    """Children that make decisions until they are killed, one at a time."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
     def run(self, *, acknowledged: int = 0, seconds: float = 0.0, kill_before_call: int | None = None) -> list[str]:
-        """Let one child live, and name the decisions that it said were made.
+        """Run one child; returns the IDs of the decisions that it acknowledged.
 
         Args:
-            acknowledged: Kill it after so many decisions,
-            seconds: and then so long.
-            kill_before_call: Instead, let it kill itself in front of this system call that changes something.
+            acknowledged: Kill it after this number of decisions
+            seconds: and this time.
+            kill_before_call: Instead, let it kill itself before this system call that changes the disk.
         """
         assert self._process.stdin and self._process.stdout
         print(kill_before_call or "", file=self._process.stdin, flush=True)
@@ -77,7 +77,7 @@ def paths(tmp_path: Path) -> ProjectPaths:
 
 
 def ledger_ids(paths: ProjectPaths) -> set[str]:
-    """The ids in the ledger, every whole line of which must be readable."""
+    """IDs in the decision log; every complete line must be readable."""
     data = paths.ledger.read_bytes() if paths.ledger.exists() else b""
     decisions, findings = read_decisions(data)
     assert findings == ()
@@ -85,7 +85,7 @@ def ledger_ids(paths: ProjectPaths) -> set[str]:
 
 
 def check_registry(paths: ProjectPaths) -> None:
-    """The pattern files are whole, and no record lost anything."""
+    """Check that the pattern files are complete and no record lost data."""
     for path in paths.patterns.glob("*.json"):
         content = json.loads(path.read_bytes())
         if path == paths.pattern_file("error"):
@@ -95,13 +95,13 @@ def check_registry(paths: ProjectPaths) -> None:
 
 
 def check_settled(paths: ProjectPaths) -> None:
-    """The next curator brings the pattern files to what the ledger says."""
+    """Check that the next curator brings the pattern files up to date with the decision log."""
     assert make_curator(paths).settle() == ()
     ledger = Ledger(paths)
     assert ledger.pending() == ()
     assert verify_ledger(paths).problems == ()
     noted = Counter(decision.group for decision in ledger.decisions() if decision.verb is Verb.NOTE)
-    assert set(noted.values()) <= {MANY}  # of one act every decision is there, or none
+    assert set(noted.values()) <= {MANY}  # all decisions of a group are there, or none
     pins = ledger.state().pins
     written = overrides(paths)
     if paths.pattern_file("anti").exists():
@@ -117,7 +117,7 @@ def check_settled(paths: ProjectPaths) -> None:
     assert made == accepted
 
 
-def test_no_acknowledged_decision_is_lost_by_killing_those_who_append(paths: ProjectPaths) -> None:
+def test_no_acknowledged_decision_is_lost_when_writers_are_killed(paths: ProjectPaths) -> None:
     chance = random.Random(1)
     acknowledged: set[str] = set()
     with workers(paths, "append") as children:
@@ -127,7 +127,7 @@ def test_no_acknowledged_decision_is_lost_by_killing_those_who_append(paths: Pro
     assert len(acknowledged) > 100
 
 
-def test_a_kill_while_curating_leaves_whole_files_that_the_next_curator_completes(
+def test_the_next_curator_completes_files_after_a_kill(
     paths: ProjectPaths,
 ) -> None:
     chance = random.Random(2)
@@ -143,7 +143,7 @@ def test_a_kill_while_curating_leaves_whole_files_that_the_next_curator_complete
     assert len(acknowledged) > 50
 
 
-def test_there_is_no_system_call_in_front_of_which_a_kill_does_harm(paths: ProjectPaths) -> None:
+def test_a_kill_before_any_system_call_does_no_harm(paths: ProjectPaths) -> None:
     acknowledged: set[str] = set()
     with workers(paths, "curate") as children:
         for calls in range(1, 101):
@@ -154,7 +154,7 @@ def test_there_is_no_system_call_in_front_of_which_a_kill_does_harm(paths: Proje
     assert acknowledged
 
 
-def test_two_who_append_at_once_and_are_killed_leave_one_chain(paths: ProjectPaths) -> None:
+def test_two_killed_writers_leave_one_hash_chain(paths: ProjectPaths) -> None:
     acknowledged: set[str] = set()
     with workers(paths, "append") as one, workers(paths, "append") as two, ThreadPoolExecutor() as pool:
         for _ in range(4):

@@ -1,4 +1,4 @@
-"""Ten agents and a curator on one pattern file: nobody's work is lost."""
+"""Ten agents and a curator write one pattern file: no write is lost."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ AGENT = Path(__file__).with_name("agent.py")
 IDS = [f"pat-error-{number}-001" for number in range(5)]
 SECONDS = 4.0
 PATIENCE = 60.0
-"""Seconds that a machine may take for as much as has to be written."""
+"""Seconds that a slow machine may need."""
 WRITTEN, DECIDED = 20, 5
-"""More records and decisions than this have to have met."""
+"""Minimum number of records and decisions that must have overlapped."""
 
 
 def recorded(path: Path) -> int:
-    """Records in a file, if it is whole right now."""
+    """Number of records in a file, if it is complete at the moment."""
     try:
         return len(json.loads(path.read_bytes())["pattern_registry"]["error_patterns"])
     except ValueError:
@@ -39,7 +39,7 @@ def recorded(path: Path) -> int:
 
 @contextmanager
 def agents(path: Path, kinds: list[str]) -> Iterator[set[str]]:
-    """Agents at work; afterwards the set holds the ids of all that they wrote."""
+    """Agents at work; afterwards the set holds the IDs of everything that they wrote."""
     processes = [
         subprocess.Popen(
             [sys.executable, "-S", "-E", str(AGENT), str(path), f"agent{number}", kind],
@@ -65,7 +65,7 @@ def agents(path: Path, kinds: list[str]) -> Iterator[set[str]]:
 
 @pytest.fixture(autouse=True)
 def _as_patient_as_the_machine_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A curator that gives up leaves a version beside the file: right, and not what is looked at here."""
+    """A curator that gives up writes a copy beside the file, which is right but not tested here."""
     monkeypatch.setattr("core.storage.atomic_write._PATIENCE_SECONDS", PATIENCE)
 
 
@@ -95,9 +95,9 @@ def race(paths: ProjectPaths, kinds: list[str]) -> None:
     assert curator.settle() == ()
 
 
-def test_agents_that_rename_lose_no_record_to_a_curator(tmp_path: Path) -> None:
+def test_agents_that_rename_files_lose_no_record(tmp_path: Path) -> None:
     race(make_project(tmp_path, *IDS), ["rename"] * 10)
 
 
-def test_agents_that_truncate_lose_no_record_to_a_curator(tmp_path: Path) -> None:
+def test_agents_that_truncate_files_lose_no_record(tmp_path: Path) -> None:
     race(make_project(tmp_path, *IDS), ["rename"] * 5 + ["truncate"] * 5)

@@ -1,8 +1,8 @@
-"""Starts curators that are meant to be killed: `python -m tests.crash.worker PROJECT KIND SEED`.
+"""Starts curators that are killed: `python -m tests.crash.worker PROJECT KIND SEED`.
 
-For each line on stdin it forks a child that decides on and on, prints the child's pid, then every decision that was
-acknowledged, and `dead` when the child is gone. A line with a number makes the child kill itself instead, in front
-of that many system calls that change something.
+For each line on stdin it forks a child that makes decisions without end, prints the child's PID, then every
+acknowledged decision, and `dead` when the child has ended. A line with a number makes the child kill itself instead, before that
+number of system calls that change the disk.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from tests.core.curation.making import failing, make_assessment, make_curator, m
 CHANGING_CALLS = ("write", "fsync", "link", "unlink", "rename", "replace", "ftruncate", "open")
 
 MANY = 4
-"""Patterns that are decided about in one act."""
+"""Patterns in one group of decisions."""
 
 
 def say(text: str) -> None:
-    """One whole line to stdout, past all buffers."""
+    """Write one complete line to stdout without buffering."""
     os.write(1, f"{text}\n".encode())
 
 
 def append_decisions(paths: ProjectPaths, chance: random.Random) -> None:
-    """Append to the ledger alone, lines of all lengths."""
+    """Append lines of all lengths to the decision log."""
     ledger = Ledger(paths)
     number = 0
     while True:
@@ -67,7 +67,7 @@ def curate(paths: ProjectPaths, chance: random.Random) -> None:
 
 
 def decide(curator: Curator, chance: random.Random, now: datetime) -> Decided:
-    """One decision of any kind on any pattern."""
+    """Make one random decision on a random pattern."""
     pattern = make_pattern(f"pat-error-{chance.randrange(10)}-001")
     actions: list[Callable[[], Decided]] = [
         lambda: curator.promote(pattern, make_assessment(), now=now),
@@ -83,13 +83,13 @@ def decide(curator: Curator, chance: random.Random, now: datetime) -> Decided:
 
 
 def decide_on_many(curator: Curator, verb: Verb, now: datetime) -> Decided:
-    """One act on `MANY` patterns."""
+    """Make one decision about `MANY` patterns."""
     asked = [Asked(make_pattern(f"pat-error-{number}-001"), make_assessment()) for number in range(MANY)]
     return curator.decide_many(verb, asked, now=now, known=curator.caught_up(), reason="it broke the build")
 
 
 def die_before(calls: int) -> None:
-    """SIGKILL this process in front of the given number of calls that change something on the disk."""
+    """Kill this process with SIGKILL before the given number of calls that change the disk."""
     left = calls
 
     def dying(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -112,7 +112,7 @@ def main() -> None:
     """Serve until stdin ends."""
     project, kind, seed = sys.argv[1:]
     paths = ProjectPaths(Path(project))
-    # Most of the time between two decisions is this pause; without it kills hit the writing.
+    # Most of the time between two decisions is this pause; without it, kills hit the writing.
     setattr(core.storage.atomic_write, "_LOOK_AGAIN_SECONDS", (0.0,))  # noqa: B010
     for round_number, line in enumerate(sys.stdin):
         pid = os.fork()

@@ -1,4 +1,4 @@
-"""A page in a headless Chromium, driven by the DevTools protocol; draws what the page's terminal was sent."""
+"""A page in headless Chromium, driven by the DevTools protocol; draws what the page's terminal was sent."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from tests.e2e.stream import Screen, feed
 
 CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 _CELLS: Final = (250, 80)
-"""More than fit into the window."""
+"""Larger than the window."""
 PATIENCE: Final = 60.0
-"""Seconds until a wait is given up."""
+"""Seconds until a wait fails."""
 _FLAGS: Final = (
     "--headless",
     "--no-sandbox",
@@ -38,10 +38,10 @@ _FLAGS: Final = (
 
 
 class Browser:
-    """Runs Chromium with one page until the block is left.
+    """Runs Chromium with one page until the block ends.
 
     Args:
-        profile: An empty folder for what it keeps.
+        profile: An empty folder for its data.
         env: Its whole environment.
         size: Width and height of the window in pixels.
     """
@@ -62,9 +62,9 @@ class Browser:
         self._drawn = 0
         self.screen = Screen(*_CELLS)
         self.asked: dict[str, str] = {}
-        """Every address that the page has asked for, by the number of the request."""
+        """Address of every request of the page, by request ID."""
         self.blocked: set[str] = set()
-        """Those of them that the page's policy forbade."""
+        """Requests that the page's policy blocked."""
 
     async def __aenter__(self) -> Self:
         port = self._profile / "DevToolsActivePort"
@@ -112,7 +112,7 @@ class Browser:
         return dict(said["result"])
 
     async def open(self, address: str) -> None:
-        """Go to an address; its terminal is empty yet."""
+        """Open an address with an empty terminal."""
         self.screen = Screen(*_CELLS)
         await self.call("Page.navigate", url=address)
 
@@ -129,17 +129,17 @@ class Browser:
             await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def draw(self) -> str:
-        """What the page's terminal shows."""
+        """The text of the page's terminal."""
         self._drawn += feed(self.screen, bytes(self._raw[self._drawn :]))
         return self.screen.text
 
     async def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait until something holds."""
+        """Wait until a condition is true."""
         start = time.monotonic()
         while not condition():
             assert time.monotonic() - start < PATIENCE, f"waited in vain for {what}:\n{self.draw()}"
             await asyncio.sleep(0.05)
 
     async def sees(self, *texts: str) -> None:
-        """Wait until all texts stand in the page's terminal."""
+        """Wait until the page's terminal shows all texts."""
         await self.until(lambda: all(text in self.draw() for text in texts), f"{texts}")

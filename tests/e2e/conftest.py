@@ -10,7 +10,7 @@ from core.demo.sample import copy_sample
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """The home of a person who has never used ralphdeck."""
+    """The home folder of a new user."""
     folder = tmp_path / "home"
     folder.mkdir()
     return folder

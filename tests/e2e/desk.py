@@ -1,4 +1,4 @@
-"""Many decisions at the review desk, one after the other, as a practised reviewer makes them."""
+"""Answers many review questions one after the other, as an experienced reviewer does."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from tests.e2e.terminal import PATIENCE, ROOT
 from tests.e2e.tmux import PROMPT, Tmux
 
 ANSWERS: Final = ("a", "x", "p", "r", "s")
-"""Keys that decide at once, in the order in which they are wanted; taken in turns."""
+"""Keys that decide at once, by preference; used in turn."""
 AFTER_JUMP: Final = 0.6
-"""Seconds after which a key that decides acts in another place."""
+"""Seconds after which a deciding key acts on another screen."""
 _OFFERED: Final = re.compile(r"^ (?:[▸>▌] ?)? ?([a-z])  \S", re.MULTILINE)
 _AT: Final = re.compile(r"([\d,]+) of [\d,]+")
 _LOOP: Final = "ralph-fix-user-validation-in-sign-up-c4c69b76"
 
 
 def at_question(screen: str) -> str:
-    """Which question is asked, by its number in the queue: what else stands beside it is worked out by and by."""
+    """Identifies the question by its number in the queue: the rest of the screen is computed later."""
     found = _AT.search(screen.splitlines()[1])
     return found[1] if found else ""
 
 
 def add_questions(project: Path, env: Mapping[str, str], count: int) -> None:
-    """So many more patterns that somebody has to decide about: half fail too often, half are imported."""
+    """Add patterns that need a decision: half fail too often, half are imported."""
     file = project / ".aiwg/ralph/shared/patterns/error-patterns.json"
     document = json.loads(file.read_text(encoding="utf-8"))
     document["pattern_registry"]["error_patterns"] += [_pattern(number, failing=True) for number in range(count // 2)]
@@ -45,7 +45,7 @@ def add_questions(project: Path, env: Mapping[str, str], count: int) -> None:
 
 
 def _pattern(number: int, *, failing: bool) -> dict[str, Any]:
-    """A pattern like no other."""
+    """A pattern that resembles no other."""
     words = hashlib.sha256(str(number).encode()).hexdigest()
     said = " ".join(words[at : at + 7] for at in range(0, 56, 7))
     used = datetime.now(UTC) - timedelta(days=1 + number / 50)
@@ -66,10 +66,10 @@ def _pattern(number: int, *, failing: bool) -> dict[str, Any]:
 
 
 def decide(tmux: Tmux, times: int) -> list[float]:
-    """Answer so many questions, each when what its keys change stands on the screen.
+    """Answer questions, each as soon as the forecast of its answers is on screen.
 
     Returns:
-        Seconds from each key to the next question with its consequences.
+        Seconds from each key to the next question with its forecasts.
     """
     text = _ready(tmux, "")
     time.sleep(AFTER_JUMP)
@@ -86,7 +86,7 @@ def decide(tmux: Tmux, times: int) -> list[float]:
 
 
 def leave(tmux: Tmux) -> float:
-    """End the dashboard; seconds until all that was decided is written and the prompt is back."""
+    """Quit the dashboard; returns the seconds until everything is written and the prompt is back."""
     start = time.perf_counter()
     tmux.keys("q")
     tmux.until(lambda: tmux.text().rstrip().endswith(PROMPT.strip()), "the prompt")
@@ -94,7 +94,7 @@ def leave(tmux: Tmux) -> float:
 
 
 def _ready(tmux: Tmux, after: str) -> str:
-    """The screen with a question behind the one numbered `after`, once what its answers change is shown."""
+    """The screen with the question after number `after`, once its forecasts are shown."""
     start = time.monotonic()
     while time.monotonic() - start < PATIENCE:
         text = tmux.text()

@@ -1,4 +1,4 @@
-"""The dashboard with one thing gone wrong: `python -m tests.e2e.runner WHERE PROJECT`."""
+"""The dashboard with a failure injected: `python -m tests.e2e.runner WHERE PROJECT`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _fail(*_args: object, **_more: object) -> NoReturn:
 
 
 class _Shown(Exception):
-    """Some exceptions say how rich shall show them."""
+    """Some exceptions define how rich shows them."""
 
     def __rich__(self) -> str:
         return f"[bold]{MESSAGE}"

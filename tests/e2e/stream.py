@@ -1,4 +1,4 @@
-"""What a program wrote to its terminal, taken apart by grammar, and the picture that it draws."""
+"""Parses what a program wrote to its terminal, and draws the resulting screen."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Token:
 
 
 def tokens(data: bytes) -> Iterator[Token]:
-    """The pieces of a stream, which has to be UTF-8 throughout."""
+    """Split a stream into tokens; it must be valid UTF-8."""
     text = data.decode()
     at = 0
     for found in _TOKEN.finditer(text):
@@ -64,11 +64,11 @@ _ALLOWED_CSI: Final = re.compile(
 )
 _ALLOWED_CONTROLS: Final = "\r\n"
 _ALLOWED_OSC: Final = re.compile(r"22;[a-z-]*")
-"""Shape of the mouse pointer."""
+"""Pointer shape."""
 
 
 def offences(data: bytes, *, allowed_osc: re.Pattern[str] = _ALLOWED_OSC) -> list[str]:
-    """Everything in a stream that Textual does not write by itself: it came from data."""
+    """Everything in a stream that Textual does not write itself, so it must come from data."""
     found = []
     for token in tokens(data):
         match token.kind:
@@ -87,14 +87,14 @@ def offences(data: bytes, *, allowed_osc: re.Pattern[str] = _ALLOWED_OSC) -> lis
 
 @cache
 def harmless(char: str) -> bool:
-    """Whether a character only draws itself: no control, no direction, nothing invisible, no half of a pair."""
+    """Whether a character only draws itself: not a control, direction mark, invisible character or lone surrogate."""
     if unicodedata.category(char) in {"Cc", "Cf", "Cs", "Zl", "Zp"}:
         return False
     return not 0xFE00 <= ord(char) <= 0xFE0F
 
 
 class Screen:
-    """The picture on a terminal: of the cursor's moves only those that Textual makes.
+    """The screen of a terminal; supports the cursor movements that Textual uses.
 
     Args:
         width, height: In cells.
@@ -106,7 +106,7 @@ class Screen:
         self._x = self._y = 0
 
     def feed(self, found: Token) -> None:
-        """Draw one piece."""
+        """Draw one token."""
         if found.kind == "text":
             for char in found.value:
                 self._put(char)
@@ -137,7 +137,7 @@ class Screen:
 
     @property
     def text(self) -> str:
-        """The whole picture."""
+        """The whole screen."""
         return "\n".join(self.lines)
 
     def find(self, text: str) -> tuple[int, int] | None:
@@ -151,7 +151,7 @@ class Screen:
 
 
 def feed(screen: Screen, data: bytes) -> int:
-    """Draw the bytes but for an unfinished sequence at the end; returns how many were drawn."""
+    """Draw the bytes except an incomplete sequence at the end; returns how many were drawn."""
     whole = max(data.rfind(b"\x1b"), 0)
     for token in tokens(data[:whole]):
         screen.feed(token)

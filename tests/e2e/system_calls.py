@@ -1,4 +1,4 @@
-"""What a program asks of the system: the files it writes and the addresses it talks to, by strace."""
+"""Files that a program writes and addresses that it contacts, by strace."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def traced(command: Sequence[str], log: Path) -> list[str]:
 
 
 def remote_addresses(log: Path) -> list[str]:
-    """Calls that reach another machine or look up a name, as strace prints them."""
+    """Calls that contact another machine or resolve a name, as strace prints them."""
     return [
         line
         for line in log.read_text("utf-8", "replace").splitlines()
@@ -36,7 +36,7 @@ def remote_addresses(log: Path) -> list[str]:
 
 
 def written_paths(log: Path) -> Iterator[Path]:
-    """The files and folders that were made or opened for writing, whether that succeeded or not."""
+    """Files and folders that were created or opened for writing, successfully or not."""
     for line in log.read_text("utf-8", "replace").splitlines():
         call = _CALL.match(line)
         if call is None or (call[1].startswith("open") and not any(flag in line for flag in _WRITING)):

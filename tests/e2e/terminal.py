@@ -1,4 +1,4 @@
-"""A program under a pseudo terminal of our own: keys in, raw bytes and picture out."""
+"""A program in a pseudo-terminal: send keys, read raw bytes and the screen."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tests.e2e.stream import Screen, feed
 
 ROOT: Final = Path(__file__).parents[2]
 PATIENCE: Final = 60.0
-"""Seconds until a wait is given up; a loaded machine takes its time."""
+"""Seconds until a wait fails, long enough for a loaded machine."""
 _ENVIRONMENT: Final = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT")
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    """An environment without anything of the person who runs the tests."""
+    """An environment without the variables of the user who runs the tests."""
     kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     return {
         **kept,
@@ -46,7 +46,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 
 class Terminal:
-    """Runs a program until it ends or the block is left.
+    """Runs a program until it ends or the block ends.
 
     Args:
         command: Its argument list.
@@ -80,18 +80,18 @@ class Terminal:
             os.waitpid(self.pid, 0)
         os.close(self.fd)
 
-    # Out
+    # Output
 
     def _modes(self) -> list[Any]:
         return termios.tcgetattr(self.fd)
 
     @property
     def is_cooked(self) -> bool:
-        """Whether the line discipline is as it was before the program started."""
+        """Whether the line discipline is as before the program started."""
         return self._modes() == self.modes
 
     def read(self, seconds: float) -> bool:
-        """Take in what the program writes within so many seconds; False if it wrote nothing."""
+        """Read output for `seconds`; False if there was none."""
         ready, _, _ = select.select([self.fd], [], [], seconds)
         if not ready:
             return False
@@ -103,12 +103,12 @@ class Terminal:
         return bool(data)
 
     def draw(self) -> str:
-        """The picture now. An unfinished sequence at the end waits for its rest."""
+        """The screen now. An incomplete sequence at the end is not drawn yet."""
         self._drawn += feed(self.screen, bytes(self.raw[self._drawn :]))
         return self.screen.text
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Read until something holds."""
+        """Read until a condition is true."""
         start = time.monotonic()
         while not condition():
             if time.monotonic() - start > PATIENCE:
@@ -116,27 +116,27 @@ class Terminal:
             self.read(0.05)
 
     def sees(self, *texts: str) -> None:
-        """Read until all texts stand on the screen."""
+        """Read until all texts are on screen."""
         self.until(lambda: all(text in self.draw() for text in texts), f"{texts}")
 
     def settles(self, seconds: float = 0.4) -> None:
-        """Read until nothing new has come for so long; clocks on the screen tick once a second."""
+        """Read until there was no output for `seconds`; clocks on screen tick once a second."""
         start = time.monotonic()
         while self.read(seconds):
             if time.monotonic() - start > PATIENCE:
                 raise AssertionError("the screen does not come to rest")
         self.draw()
 
-    # In
+    # Input
 
     def write(self, data: bytes) -> None:
-        """Send bytes as they are."""
+        """Send bytes unchanged."""
         while data:
             data = data[os.write(self.fd, data[:512]) :]
             self.read(0)
 
     def press(self, *keys: str) -> None:
-        """Send keys, one by one; names for those without a character."""
+        """Send keys one by one; keys without a character have names."""
         for key in keys:
             self.write(_KEYS.get(key, key).encode())
             self.settles(0.06)
@@ -146,13 +146,13 @@ class Terminal:
         self.write(b"\x1b[200~" + text.encode("utf-8", "replace") + b"\x1b[201~")
 
     def click(self, x: int, y: int) -> None:
-        """A click of the left button on a cell, from 0."""
+        """Click with the left button on a cell, from 0."""
         self.write(f"\x1b[<35;{x + 1};{y + 1}M\x1b[<0;{x + 1};{y + 1}M\x1b[<0;{x + 1};{y + 1}m".encode())
 
-    # End
+    # Ending
 
     def end(self) -> int:
-        """Read until the program has ended; its exit code, -N for a signal."""
+        """Read until the program has ended; returns its exit code, -N for a signal."""
         start = time.monotonic()
         while True:
             pid, status = os.waitpid(self.pid, os.WNOHANG)

@@ -1,4 +1,4 @@
-"""Which colours reach a terminal."""
+"""Colours that reach a terminal."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _COLOURS = {*range(30, 50), *range(90, 108)}
 
 
 def colour_sequences(data: bytes) -> list[str]:
-    """The sequences of a stream that set a colour, the default colours included."""
+    """The sequences of a stream that set a colour, including the default colours."""
     styles = [token.value for token in tokens(data) if token.kind == "csi" and token.value.endswith("m")]
     return [style for style in styles if _COLOURS & {int(code) for code in style[:-1].split(";") if code}]
 
 
 @pytest.mark.parametrize("theme", [[], ["--theme", "light"]], ids=["remembered", "named"])
-def test_no_color_sends_no_colour_at_all(sample: Path, home: Path, theme: list[str]) -> None:
+def test_no_color_sends_no_colour(sample: Path, home: Path, theme: list[str]) -> None:
     with Terminal([*dashboard(sample), *theme], environment(home, NO_COLOR="1")) as terminal:
         terminal.sees("Loops", "live")
         for key in "2345678":
@@ -36,7 +36,7 @@ def test_no_color_sends_no_colour_at_all(sample: Path, home: Path, theme: list[s
     assert b"\x1b[7m" in bytes(terminal.raw), "the cursor shows by reverse video"
 
 
-def test_the_theme_of_the_environment_is_the_one_that_is_drawn(sample: Path, home: Path) -> None:
+def test_the_theme_of_the_environment_is_drawn(sample: Path, home: Path) -> None:
     with Terminal(dashboard(sample), environment(home, RALPHDECK_THEME="light")) as terminal:
         terminal.sees("Loops", "live")
         terminal.press("ctrl+c")

@@ -1,4 +1,4 @@
-"""However the dashboard ends, the terminal is as it was, and the exit code says why."""
+"""The terminal is restored and the exit code gives the reason, however the dashboard ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.e2e.stream import offences
 from tests.e2e.terminal import PATIENCE, Terminal, dashboard, environment, python
 
 LEAVING = ("\x1b[?1049l", "\x1b[?25h", "\x1b[?1000l", "\x1b[?1003l", "\x1b[?1006l", "\x1b[?2004l", "\x1b[?1004l")
-"""What gives a terminal back: its own screen, the cursor, the mouse off, plain pasting, no reports of focus."""
+"""Sequences that restore a terminal: main screen, cursor, mouse off, plain pasting, no focus reports."""
 ENTERING = tuple(code[:-1] + ("l" if code.endswith("h") else "h") for code in LEAVING)
 
 
@@ -34,7 +34,7 @@ def assert_given_back(terminal: Terminal) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
-def test_a_signal_ends_it(sample: Path, home: Path, number: signal.Signals, code: int) -> None:
+def test_a_signal_ends_the_dashboard(sample: Path, home: Path, number: signal.Signals, code: int) -> None:
     with Terminal(dashboard(sample), environment(home)) as terminal:
         running(terminal)
         os.kill(terminal.pid, number)
@@ -43,7 +43,7 @@ def test_a_signal_ends_it(sample: Path, home: Path, number: signal.Signals, code
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_while_it_starts_ends_it(sample: Path, home: Path, number: signal.Signals) -> None:
+def test_a_signal_during_start_ends_the_dashboard(sample: Path, home: Path, number: signal.Signals) -> None:
     with Terminal(dashboard(sample), environment(home)) as terminal:
         terminal.until(lambda: b"\x1b[?1049h" in terminal.raw, "the alternate screen")
         os.kill(terminal.pid, number)
@@ -51,7 +51,7 @@ def test_a_signal_while_it_starts_ends_it(sample: Path, home: Path, number: sign
         assert_given_back(terminal)
 
 
-def test_ctrl_c_ends_it_in_a_list_in_a_dialog_and_in_a_text_field(sample: Path, home: Path) -> None:
+def test_ctrl_c_ends_the_dashboard_in_lists_dialogs_and_fields(sample: Path, home: Path) -> None:
     for keys in ("", "/abc", "?"):
         with Terminal(dashboard(sample), environment(home)) as terminal:
             running(terminal)
@@ -61,7 +61,7 @@ def test_ctrl_c_ends_it_in_a_list_in_a_dialog_and_in_a_text_field(sample: Path, 
             assert_given_back(terminal)
 
 
-def test_a_terminal_that_is_gone_ends_it_where_no_signal_tells(sample: Path, home: Path) -> None:
+def test_a_closed_terminal_without_signal_ends_the_dashboard(sample: Path, home: Path) -> None:
     main, side = pty.openpty()
     with subprocess.Popen(
         dashboard(sample), stdin=side, stdout=side, stderr=side, start_new_session=True, env=environment(home)
@@ -76,7 +76,7 @@ def test_a_terminal_that_is_gone_ends_it_where_no_signal_tells(sample: Path, hom
             process.kill()
 
 
-def test_a_terminal_that_is_gone_ends_it(sample: Path, home: Path) -> None:
+def test_a_closed_terminal_ends_the_dashboard(sample: Path, home: Path) -> None:
     terminal = Terminal(dashboard(sample), environment(home))
     running(terminal)
     os.close(terminal.fd)
@@ -92,9 +92,7 @@ def test_a_terminal_that_is_gone_ends_it(sample: Path, home: Path) -> None:
     pytest.fail("runs on without a terminal")
 
 
-def test_it_can_be_stopped_and_continued_and_continuing_what_was_not_stopped_changes_nothing(
-    sample: Path, home: Path
-) -> None:
+def test_stop_and_continue_signals_redraw_the_screen(sample: Path, home: Path) -> None:
     with Terminal(dashboard(sample), environment(home)) as terminal:
         running(terminal)
         for _ in range(3):
@@ -113,7 +111,7 @@ def test_it_can_be_stopped_and_continued_and_continuing_what_was_not_stopped_cha
 
 
 @pytest.mark.parametrize("where", ["key", "rich", "drawing", "mount", "start", "worker"])
-def test_a_bug_ends_it_and_says_what_happened(sample: Path, home: Path, where: str) -> None:
+def test_an_internal_error_ends_the_dashboard_with_a_message(sample: Path, home: Path, where: str) -> None:
     with Terminal(python("-m", "tests.e2e.runner", where, str(sample)), environment(home)) as terminal:
         if where in {"key", "rich", "worker"}:
             running(terminal)
@@ -137,7 +135,7 @@ def test_a_bug_ends_it_and_says_what_happened(sample: Path, home: Path, where: s
         assert "\x1b" not in log
 
 
-def test_a_job_that_fails_is_told_and_the_dashboard_runs_on(sample: Path, home: Path) -> None:
+def test_a_failed_job_is_reported_and_the_dashboard_continues(sample: Path, home: Path) -> None:
     with Terminal(python("-m", "tests.e2e.runner", "engine", str(sample)), environment(home)) as terminal:
         terminal.sees("internal error", "broken")
         terminal.press("q")

@@ -98,9 +98,9 @@ RUNS: dict[str, list[str]] = {
 }
 """Arguments by command, in an order in which each finds something to do in the sample project."""
 NOTHING_TO_DO = {"debug restore"}
-"""Commands that find nothing in the sample project: they exit with 1."""
+"""Commands that have nothing to do in the sample project: they exit with 1."""
 LONG_RUNNING = {"serve", "watch"}
-"""They end when they are interrupted; each has a test of its own."""
+"""Commands that run until interrupted; each has its own test."""
 
 
 def command_names(path: tuple[str, ...], command: click.Command) -> Iterator[str]:
@@ -117,7 +117,7 @@ def command_names(path: tuple[str, ...], command: click.Command) -> Iterator[str
 
 
 def private_environment(home: Path) -> dict[str, str]:
-    """An empty home without the XDG variables, so that the default folders are used, and the model switched on."""
+    """An empty home without XDG variables, so that the default folders are used, and the model switched on."""
     scratch = home.parent / "tmp"
     scratch.mkdir(exist_ok=True)
     kept = {name: value for name, value in environment(home).items() if not name.startswith("XDG_")}
@@ -125,7 +125,7 @@ def private_environment(home: Path) -> dict[str, str]:
 
 
 def check_private(log: Path, home: Path, *allowed: Path) -> None:
-    """Nothing was sent, and nothing was written outside these folders and ralphdeck's own."""
+    """Check that nothing was sent, and nothing was written outside these folders and ralphdeck's own."""
     assert remote_addresses(log) == []
     own = [home / place / "ralphdeck" for place in (".cache", ".config", ".local/state")]
     folders = [parent for folder in own for parent in folder.parents]
@@ -145,7 +145,7 @@ def test_the_list_of_commands_is_complete() -> None:
     assert found == RUNS.keys() | LONG_RUNNING
 
 
-def test_no_command_sends_anything_or_writes_elsewhere(sample: Path, home: Path, tmp_path: Path) -> None:
+def test_no_command_uses_the_network_or_writes_elsewhere(sample: Path, home: Path, tmp_path: Path) -> None:
     log, outside, env = tmp_path / "calls.log", tmp_path / "outside", private_environment(home)
     outside.mkdir()
     lines = [
@@ -166,7 +166,7 @@ def test_no_command_sends_anything_or_writes_elsewhere(sample: Path, home: Path,
     check_private(log, home, sample, outside)
 
 
-def test_the_dashboard_sends_nothing(sample: Path, home: Path, tmp_path: Path) -> None:
+def test_the_dashboard_does_not_use_the_network(sample: Path, home: Path, tmp_path: Path) -> None:
     log = tmp_path / "calls.log"
     with Terminal(traced(dashboard(sample), log), private_environment(home)) as terminal:
         terminal.sees("Loops", "live")
@@ -182,7 +182,7 @@ def test_the_dashboard_sends_nothing(sample: Path, home: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("command", [["watch"], ["serve", "--port", "0"]], ids=["watch", "serve"])
-async def test_what_runs_until_it_is_interrupted_sends_nothing(
+async def test_watch_and_serve_do_not_use_the_network(
     command: list[str], sample: Path, home: Path, tmp_path: Path
 ) -> None:
     log = tmp_path / "calls.log"

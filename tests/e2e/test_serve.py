@@ -22,7 +22,7 @@ if CHROMIUM is None and "CI" not in os.environ:
 
 @contextmanager
 def served(project: Path, home: Path, *options: str) -> Iterator[str]:
-    """Serve a project; the address to open."""
+    """Serve a project; yields the address to open."""
     command = [sys.executable, "-m", "tui", "serve", str(project), "--port", "0", *options]
     with subprocess.Popen(command, env=environment(home), cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
@@ -33,7 +33,7 @@ def served(project: Path, home: Path, *options: str) -> Iterator[str]:
             assert server.wait(PATIENCE) == 0
 
 
-async def test_a_browser_looks_and_decides_only_if_it_may(sample: Path, home: Path, tmp_path: Path) -> None:
+async def test_a_browser_can_decide_only_with_write_access(sample: Path, home: Path, tmp_path: Path) -> None:
     ledger = sample / ".aiwg/ralph/shared/curation/ledger.jsonl"
     before = ledger.read_bytes()
     async with Browser(tmp_path / "profile", environment(home)) as browser:

@@ -1,4 +1,4 @@
-"""A person's way through the dashboard, in a real terminal multiplexer."""
+"""A user's way through the dashboard in a real terminal multiplexer."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux
 
 PATTERN = "pat-error-null-check-015"
 SEEN_WITHIN = 3.0
-"""Seconds in which another dashboard shows a decision; one second is promised, on a machine that is not busy."""
+"""Seconds until another dashboard shows a decision; the budget is one second on an idle machine."""
 SLOWER = 10.0
-"""How many times as long it may take as the first one takes to show it itself, on a machine that is."""
+"""Factor by which a busy machine may be slower."""
 
 
 def active_rows(text: str) -> list[str]:
-    """The rows of loops at work: their clocks and bars move."""
+    """Rows of active loops; their clocks and bars change."""
     return [line for line in text.splitlines() if "● running" in line]
 
 
 def next_question(tmux: Tmux) -> None:
-    """Go on in Review."""
+    """Go to the next question in Review."""
     asked = at_question(tmux.text())
     tmux.keys("n")
     tmux.until(lambda: at_question(tmux.text()) not in ("", asked), "the next question")
 
 
 def leave(tmux: Tmux, window: str) -> None:
-    """Quit, and wait for the shell's own screen."""
+    """Quit, and wait for the shell's screen."""
     tmux.keys("q", window=window)
     tmux.until(lambda: tmux.flag("alternate_on", window) == "0", "the end", window)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
-def test_from_the_demo_to_the_prompt_again(home: Path, size: tuple[int, int]) -> None:
+def test_the_demo_can_be_used_and_quit(home: Path, size: tuple[int, int]) -> None:
     with Tmux(home, environment(home), size) as tmux:
         tmux.start(python("-m", "tui", "demo"))
         tmux.sees("● running", "⟳")
@@ -82,7 +82,7 @@ def test_from_the_demo_to_the_prompt_again(home: Path, size: tuple[int, int]) ->
         tmux.sees("code 0")
 
 
-def test_another_dashboard_sees_a_decision_at_once(sample: Path, home: Path) -> None:
+def test_another_dashboard_shows_a_decision_within_seconds(sample: Path, home: Path) -> None:
     with Tmux(home, environment(home), (100, 30)) as tmux:
         tmux.window("second")
         for window in ("first", "second"):

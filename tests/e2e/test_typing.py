@@ -1,4 +1,4 @@
-"""What is typed and pasted is untrusted, too."""
+"""Typed and pasted text is untrusted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PASTE = (
     "\x00\x07\x08\x0b\x0e\x7f\x9b31m\x9d0;\u202e\u2066\u200b\u2028\ufeff\U000e0041\u2764\ufe0f\U0001f44d\U0001f3fd"
     "[/] [/b] [@click=app.exit()]x[/] [$primary] \\"
 )
-"""Everything but escape characters: terminals leave them out of what they paste."""
+"""Everything except escape characters, which terminals remove from pasted text."""
 
 
 def moved(terminal: Terminal, before: str) -> bool:
@@ -21,7 +21,7 @@ def moved(terminal: Terminal, before: str) -> bool:
 
 
 def go_on_to_an_inversion(terminal: Terminal) -> None:
-    """Each key is pressed when the one before has led on: else the last ones would lead past it."""
+    """Press each key when the previous one has taken effect; otherwise the last ones would skip the question."""
     terminal.sees("if you press")
     while "Turn this into a warning?" not in terminal.draw():
         before = at_question(terminal.draw())
@@ -38,14 +38,14 @@ FIELDS = {
     "rewrite": "3ne",
     "task": "4/",
 }
-"""The keys that open them, one after the other."""
+"""Keys that open them, one after the other."""
 
 SHOWS = {"2": "by score", "3": "if you press", "4": "what the loop will read"}
-"""What stands on the screen of a place."""
+"""A text on each screen."""
 
 
 def open_field(terminal: Terminal, mark: str, *keys: str) -> None:
-    """Press keys that open a field, and wait until it takes what is pasted; `n` goes on to an inversion."""
+    """Press keys that open a field, and wait until it accepts a paste; `n` goes on to an inversion."""
     for key in keys:
         if key == "n":
             go_on_to_an_inversion(terminal)
@@ -62,7 +62,7 @@ def open_field(terminal: Terminal, mark: str, *keys: str) -> None:
     raise AssertionError(f"no field takes a paste:\n{terminal.draw()}")
 
 
-def test_a_paste_is_only_text_in_every_field(sample: Path, home: Path) -> None:
+def test_a_paste_is_plain_text_in_every_field(sample: Path, home: Path) -> None:
     with Terminal(dashboard(sample), environment(home)) as terminal:
         terminal.sees("live")
         for name, keys in FIELDS.items():
@@ -77,7 +77,7 @@ def test_a_paste_is_only_text_in_every_field(sample: Path, home: Path) -> None:
         assert offences(bytes(terminal.raw)) == []
 
 
-def test_a_hostile_reason_is_told_and_kept_harmlessly(sample: Path, home: Path) -> None:
+def test_a_hostile_reason_is_stored_and_shown_harmlessly(sample: Path, home: Path) -> None:
     with Terminal(dashboard(sample), environment(home)) as terminal:
         terminal.sees("live")
         open_field(terminal, "RDX", "2", "d")
@@ -91,7 +91,7 @@ def test_a_hostile_reason_is_told_and_kept_harmlessly(sample: Path, home: Path) 
         assert offences(bytes(terminal.raw)) == []
 
 
-def test_bytes_that_are_no_text_are_passed_over(sample: Path, home: Path) -> None:
+def test_bytes_that_are_not_text_are_ignored(sample: Path, home: Path) -> None:
     with Terminal(dashboard(sample), environment(home)) as terminal:
         terminal.sees("live")
         terminal.write(b"\x9b\xff")
@@ -102,13 +102,13 @@ def test_bytes_that_are_no_text_are_passed_over(sample: Path, home: Path) -> Non
         assert terminal.end() == 0
 
 
-def test_what_is_typed_ahead_is_typed_into_the_field(sample: Path, home: Path) -> None:
+def test_keys_typed_ahead_reach_the_opening_field(sample: Path, home: Path) -> None:
     with Terminal(dashboard(sample), environment(home)) as terminal:
         terminal.sees("live")
         for place in "284":
             terminal.press(place)
             terminal.settles()
-            keys = f"pdrUxaq1{place}"  # in one go, as over a slow line: every one of them is a key that acts
+            keys = f"pdrUxaq1{place}"  # all at once, as over a slow line: every one of them is a key that acts
             terminal.write(f"/{keys}".encode())
             terminal.sees(keys if place == "4" else f"❯  {keys}")
             terminal.press("escape", "escape")
@@ -118,7 +118,7 @@ def test_what_is_typed_ahead_is_typed_into_the_field(sample: Path, home: Path) -
     assert '"by":"ana"' not in decided
 
 
-def test_what_is_typed_behind_enter_is_for_where_that_leads(sample: Path, home: Path) -> None:
+def test_keys_typed_after_enter_act_on_the_opened_screen(sample: Path, home: Path) -> None:
     with Terminal(dashboard(sample), environment(home)) as terminal:
         terminal.sees("live")
         terminal.press("2")

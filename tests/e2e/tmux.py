@@ -1,4 +1,4 @@
-"""A tmux server of our own: panes with a shell, read as text."""
+"""A private tmux server: panes with a shell, read as text."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ PROMPT: Final = "ready$ "
 
 
 class Tmux:
-    """One server with one window of the wanted size; further ones by `window`.
+    """A server with one window of the given size; `window` adds more.
 
     Args:
-        folder: Where its socket may lie.
+        folder: Folder of its socket.
         env: The whole environment of the shells.
         size: Columns and rows.
     """
 
     def __init__(self, folder: Path, env: Mapping[str, str], size: tuple[int, int]) -> None:
         self._env = {**env, "TMUX_TMPDIR": str(folder), "PS1": PROMPT}
-        self._socket = "deck"  # in a folder of its own; the whole path may have 107 characters only
+        self._socket = "deck"  # in a separate folder: the whole path is limited to 107 characters
         columns, rows = size
         self._run("new-session", "-d", "-s", "main", "-n", "first", "-x", str(columns), "-y", str(rows), *self._shell())
         self._run("set-option", "-g", "default-size", f"{columns}x{rows}")
@@ -48,7 +48,7 @@ class Tmux:
         return done.stdout
 
     def window(self, name: str) -> None:
-        """One more window with a shell."""
+        """Open another window with a shell."""
         self._run("new-window", "-d", "-n", name, *self._shell())
 
     def start(self, command: list[str], window: str = "first") -> None:
@@ -57,21 +57,21 @@ class Tmux:
         self.keys(shlex.join(command), "Enter", window=window)
 
     def keys(self, *keys: str, window: str = "first") -> None:
-        """Press keys, as tmux names them; a longer word is typed."""
+        """Press keys by their tmux names; longer words are typed."""
         for key in keys:
             named = key in {"Enter", "Escape", "Down", "Up", "Tab", "Space"} or key.startswith("C-")
             self._run("send-keys", "-t", f"main:{window}", *([] if named else ["-l"]), "--", key)
 
     def text(self, window: str = "first") -> str:
-        """What stands in a window."""
+        """The text of a window."""
         return self._run("capture-pane", "-p", "-t", f"main:{window}")
 
     def flag(self, name: str, window: str = "first") -> str:
-        """What tmux knows of a pane, such as `alternate_on`."""
+        """A property of a pane, such as `alternate_on`."""
         return self._run("display-message", "-p", "-t", f"main:{window}", f"#{{{name}}}").strip()
 
     def until(self, condition: Callable[[], bool], what: str, window: str = "first") -> None:
-        """Wait until something holds."""
+        """Wait until a condition is true."""
         start = time.monotonic()
         while not condition():
             if time.monotonic() - start > PATIENCE:
@@ -79,5 +79,5 @@ class Tmux:
             time.sleep(0.05)
 
     def sees(self, *texts: str, window: str = "first") -> None:
-        """Wait until all texts stand in a window."""
+        """Wait until a window shows all texts."""
         self.until(lambda: all(text in self.text(window) for text in texts), f"{texts}", window)

@@ -37,7 +37,7 @@ class Faults:
         self._calls = 0
 
     def count(self, *, needs_space: bool) -> None:
-        """Note a call; dies or raises `OSError` (ENOSPC) where the fault lies."""
+        """Count a call; dies or raises `OSError` (ENOSPC) at the chosen one."""
         self._calls += 1
         if self._calls == self._kill_before:
             self._met()
@@ -47,7 +47,7 @@ class Faults:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def install(self) -> None:
-        """Put the counting in front of the functions of this process."""
+        """Replace the functions of this process by counting ones."""
 
         def counted(function: Callable[..., Any], *, needs_space: bool) -> Callable[..., Any]:
             def call(*arguments: Any, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A disk that fills up, at each write of each command in turn: a clear error, and nothing is lost or half there."""
+"""A disk that fills up at each write of each command: a clear error, and no data lost or incomplete."""
 
 from __future__ import annotations
 

@@ -15,11 +15,11 @@ from tests.bench.screen import Screen
 MINUTES = 60
 CHANGES_PER_SECOND = 20
 MOST_GROWTH = 0.5
-"""MB a minute; see docs/reliability.md for what was measured."""
+"""MB per minute; docs/reliability.md has the measured value."""
 pytestmark = pytest.mark.endurance
 
 
-def test_an_hour_of_changes_hardly_makes_the_dashboard_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_hour_of_changes_hardly_grows_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in ("CACHE", "CONFIG", "STATE", "DATA"):
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind.lower()))
     project = tmp_path / "project"

@@ -1,4 +1,4 @@
-"""A thousand rounds of kill -9 over all commands that write, two writers at once: nothing acknowledged is lost."""
+"""A thousand rounds of SIGKILL over all writing commands with two writers: no acknowledged write is lost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.endurance.writing import (
 
 ROUNDS = 1_000
 MOST_CALLS = 25
-"""Calls that change the disk, of the command that makes most of them."""
+"""Maximum number of calls that change the disk in one command."""
 pytestmark = pytest.mark.endurance
 
 
@@ -42,13 +42,13 @@ def prepare(folder: Path, with_commands: Commands) -> Path:
 
 
 def is_acknowledged(command: str, answer: Answer) -> bool:
-    """Whether a command that names its mark, or makes a decision, has reported that it is written."""
+    """Whether a command has reported that its mark or decision is written."""
     leaves_mark = "{mark}" in command or command.startswith(("undo", "redo"))
     repeated = "already" in answer.output or "had ended before" in answer.output
     return answer.code == 0 and leaves_mark and not repeated
 
 
-def test_no_acknowledged_write_is_lost_however_two_writers_are_killed(tmp_path: Path) -> None:
+def test_no_acknowledged_write_is_lost_when_two_writers_are_killed(tmp_path: Path) -> None:
     chance = random.Random(1)
     home = tmp_path / "home"
     acknowledged: list[str] = []

@@ -1,4 +1,4 @@
-"""All commands that write, and what must hold of a project whatever happened to them."""
+"""All commands that write, and invariants of a project after any of them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ DECIDING = (
     "undo --any-author",
     "redo",
 )
-"""Decisions: whoever makes one is named in the log."""
+"""Decisions; the author appears in the log."""
 LOGGING = (
     "task init {mark}",
     "task log task-002 --type bash --tool Bash --param command=ls --success --reasoning {mark}",
@@ -55,7 +55,7 @@ LOGGING = (
     f"record {LOOP} --criterion clarity --success --context {{mark}}",
     f"outcome {LOOP} --failure --failure-mode other --failure-details {{mark}}",
 )
-"""What agents record: each holds the mark that it was called with."""
+"""Commands of agents; each writes the mark that it was called with."""
 QUIET = (
     f"record {LOOP} {{pattern}} --success",
     f"inject {LOOP}",
@@ -70,16 +70,16 @@ QUIET = (
     "metrics --export {outside}.md --force",
     "history task-001 --export {outside}.json",
 )
-"""What leaves no mark of its own."""
+"""Commands that write no mark."""
 
 
 class Answer(NamedTuple):
-    """How a command ended.
+    """Result of a command.
 
     Attributes:
-        code: Its exit code; None if it was killed.
+        code: Exit code; None if it was killed.
         output: What it printed.
-        reached: Whether the fault was met.
+        reached: Whether the fault was reached.
     """
 
     code: int | None
@@ -94,7 +94,7 @@ class Commands:
         self._process = process
 
     def run(self, arguments: list[str], *, kill_before: int = 0, full_from: int = 0) -> Answer:
-        """Run one; see `faulty_commands` for the faults."""
+        """Run a command; see `faulty_commands` for the faults."""
         assert self._process.stdin and self._process.stdout
         asked = {"arguments": arguments, "kill_before": kill_before, "full_from": full_from}
         print(json.dumps(asked), file=self._process.stdin, flush=True)
@@ -103,7 +103,7 @@ class Commands:
 
 @contextmanager
 def commands(home: Path) -> Iterator[Commands]:
-    """A process that runs commands; nothing of the person who runs the tests is used."""
+    """A process that runs commands without the user's own environment."""
     command = [sys.executable, "-m", "tests.endurance.faulty_commands"]
     with subprocess.Popen(
         command, cwd=ROOT, env=environment(home), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -114,7 +114,7 @@ def commands(home: Path) -> Iterator[Commands]:
 
 
 def words(command: str, project: Path, mark: str, number: int = 0) -> list[str]:
-    """The arguments of a command of the tables above."""
+    """Arguments of a command of the tables above."""
     outside = project.parent / "out" / "exported.json"
     outside.parent.mkdir(exist_ok=True)
     fields = {
@@ -130,13 +130,13 @@ def words(command: str, project: Path, mark: str, number: int = 0) -> list[str]:
 
 
 def has_mark(project: Path, mark: str) -> bool:
-    """Whether any file of the project holds the mark."""
+    """Whether any file of the project contains the mark."""
     wanted = mark.encode()
     return any(wanted in file.read_bytes() for file in (project / ".aiwg").rglob("*") if file.is_file())
 
 
 def problems(project: Path) -> list[str]:
-    """What is broken: unreadable records, a broken log, half-written files that count."""
+    """Problems: unreadable records, a broken log, incomplete files."""
     paths = ProjectPaths(project)
     snapshot = Library(paths, Settings(), clock=lambda: datetime.now(UTC), cache=False).load()
     found = [f"{one.file}: {one.message}" for one in snapshot.findings if one.severity is Severity.ERROR]
@@ -144,7 +144,7 @@ def problems(project: Path) -> list[str]:
 
 
 def record_ids(project: Path) -> set[str]:
-    """All records that no command deletes: patterns with the archive and what was merged, loops, tasks, sessions."""
+    """IDs of all records that no command deletes: patterns with the archive and merged ones, loops, tasks, sessions."""
     paths = ProjectPaths(project)
     snapshot = Library(paths, Settings(), clock=lambda: datetime.now(UTC), cache=False).load()
     archived = {one.pattern.id for one in read_archives(paths)[0]}

@@ -18,7 +18,7 @@ from tui.present.glyphs import ASCII, DRAWN, Glyphs
 
 @pytest.fixture(scope="session")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project full of hostile texts; do not write to it."""
+    """The project with hostile texts; read-only."""
     project = tmp_path_factory.mktemp("hostile") / "texts"
     write_texts(project)
     return project
@@ -26,7 +26,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def types(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project full of wrong types; do not write to it."""
+    """The project with values of wrong types; read-only."""
     project = tmp_path_factory.mktemp("hostile") / "types"
     write_types(project)
     return project
@@ -34,7 +34,7 @@ def types(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def load(request: pytest.FixtureRequest, caches: Path) -> Callable[[str], Project]:
-    """Loads one of the projects, by the name of its fixture, once for all tests; fills the cache of the commands."""
+    """Load one of the projects by the name of its fixture, once for all tests; also fills the cache of the commands."""
 
     @cache
     def load_once(name: str) -> Project:
@@ -56,13 +56,13 @@ def deck(request: pytest.FixtureRequest, load: Callable[[str], Project]) -> Proj
 
 @pytest.fixture
 def view(deck: Project) -> ProjectState:
-    """What there is to show of each project."""
+    """The state of each project."""
     return deck.view
 
 
 @pytest.fixture(scope="session")
 def caches(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The cache folder of all commands: what one has read the next does not read again."""
+    """Cache folder shared by all commands."""
     return tmp_path_factory.mktemp("caches")
 
 
@@ -71,7 +71,7 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids=["east-ascii", "west-drawn"],
 )
 def glyphs(request: pytest.FixtureRequest) -> Iterator[Glyphs]:
-    """Marks, in zones at both ends of the day: times at the ends of the calendar are beyond it in one of them."""
+    """Glyphs, in time zones at both ends of the day: a minimal or maximal time is out of range in one of them."""
     zone, marks = request.param
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TZ", zone)

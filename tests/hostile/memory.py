@@ -1,4 +1,4 @@
-"""Hostile records of the episodic memory (1) and the debug memory (4): every text field holds a payload."""
+"""Hostile records of the task memory and the debug memory: every text field contains a payload."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from tests.hostile.sowing import Sower, loop_id, when
 
 ACTION_TYPES: Final = ("read", "write", "bash", "grep", "glob", "task", "edit")
 OVERLONG: Final = "A" * 66_000
-"""More than is kept of what an action gave, of which more is kept than of any other text."""
+"""Longer than what is stored of the result of an action, the longest text that is stored."""
 
 
 def task_metadata(n: int) -> dict[str, Any]:
-    """`metadata.json`."""
+    """Contents of `metadata.json`."""
     s = Sower(n)
     return {
         "id": s("task "),
@@ -32,7 +32,7 @@ def task_metadata(n: int) -> dict[str, Any]:
 
 
 def trajectory(n: int) -> dict[str, Any]:
-    """`trajectory.json`."""
+    """Contents of `trajectory.json`."""
     s = Sower(n)
     milestone = {"timestamp": when(2), "event": s("event "), "details": s("details ")}
     return {
@@ -57,7 +57,7 @@ def trajectory(n: int) -> dict[str, Any]:
 
 
 def attempt(n: int) -> dict[str, Any]:
-    """`attempt.json`."""
+    """Contents of `attempt.json`."""
     s = Sower(n)
     return {
         "id": 1,
@@ -82,7 +82,7 @@ def attempt(n: int) -> dict[str, Any]:
 
 
 def outcome(n: int) -> dict[str, Any]:
-    """`outcome.json`."""
+    """Contents of `outcome.json`."""
     s = Sower(n)
     return {
         "status": ("success", "failure", "timeout", s("outcome"))[n % 4],
@@ -96,7 +96,7 @@ def outcome(n: int) -> dict[str, Any]:
 
 
 def actions(n: int) -> list[dict[str, Any]]:
-    """The lines of `actions.jsonl`: two of them, of all types from n to n, and of one that nobody knows."""
+    """Lines of `actions.jsonl`: two actions; the records together use all types and an unknown one."""
     s = Sower(n)
     kinds = (*ACTION_TYPES, s("type "))
     return [
@@ -125,7 +125,7 @@ def actions(n: int) -> list[dict[str, Any]]:
 
 
 def debug_session(n: int) -> dict[str, Any]:
-    """One debug session with all fields of (4)."""
+    """A debug session with all fields."""
     s = Sower(n)
     return {
         "session_id": f"dm-{n}-{s()}",

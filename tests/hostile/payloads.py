@@ -1,4 +1,4 @@
-"""Texts that try to act: on the terminal, on Textual's markup, on file systems, on exports."""
+"""Texts that attack the terminal, Textual's markup, file systems and exports."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 MARK: Final = "RDX"
-"""Begins the word that makes every payload unique, so that it can be looked for in a stream."""
+"""First characters of the unique word in every payload, by which it is found in a stream."""
 
 _LONGER: Final = 22_000
-"""Characters, more than is drawn or kept of one text; what reads more of a text has tests of its own."""
+"""More characters than are drawn or stored of one text; readers of longer texts have their own tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +17,9 @@ class Payload:
     """One text.
 
     Attributes:
-        name: What it tries.
-        text: It; may hold lone surrogates, which only an escape in JSON can carry.
-        acts: Whether its very characters must never reach a terminal.
+        name: The attack.
+        text: The text; may contain lone surrogates, which only an escape in JSON can express.
+        acts: Whether its characters must never reach a terminal.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Every command on the hostile projects: harmless text, whole JSON, the documented exit codes, no traceback."""
+"""Every command on the hostile projects prints harmless text and complete JSON, and exits with a documented code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def call(
     monkeypatch: pytest.MonkeyPatch,
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> Call:
-    """Runs a command; returns its exit code, standard output and standard error, both looked through."""
+    """Run a command and check its output; returns exit code, standard output and standard error."""
     monkeypatch.setenv("RALPHDECK_USER", "ana")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(caches))
@@ -37,7 +37,7 @@ def call(
         out, err = (data.decode() for data in capfdbinary.readouterr())
         shown = " ".join(arguments)[:200]
         for text in (out, err):
-            # JSON is for programs: it keeps the selectors of a glyph's form, which do nothing but change its width.
+            # JSON is for programs; it keeps variation selectors, which only change the width of a character.
             kept = "\n\ufe0e\ufe0f" if "--json" in arguments else "\n"
             bad = {char for char in text if char not in kept and not harmless(char)}
             assert not bad, f"{bad!r} printed by {shown!r}: {text[:300]!r}"
@@ -78,7 +78,7 @@ def test_lists_are_harmless(call: Call, command: str, form: str) -> None:
 
 
 @pytest.mark.parametrize("deck", ["texts"], indirect=True)
-def test_what_is_extracted_is_harmless(call: Call) -> None:
+def test_extracted_patterns_are_harmless(call: Call) -> None:
     assert call("extract", "--all", "--dry-run")[0] == 0
 
 
@@ -99,7 +99,7 @@ def test_single_records_are_harmless(call: Call, deck: Project) -> None:
 
 
 @pytest.mark.parametrize("deck", ["texts"], indirect=True)
-def test_what_the_debug_memory_offers_and_archives_is_harmless(call: Call, deck: Project) -> None:
+def test_debug_memory_answers_and_archives_are_harmless(call: Call, deck: Project) -> None:
     for command in ("archived", "retain --dry-run", "templates null"):
         assert call("debug", *command.split())[0] == 0
     for session_id in spread(deck.view.snapshot.debug_sessions, 2):
@@ -107,7 +107,7 @@ def test_what_the_debug_memory_offers_and_archives_is_harmless(call: Call, deck:
 
 
 @pytest.mark.parametrize("deck", ["texts"], indirect=True)
-def test_hostile_arguments_are_refused_harmlessly(call: Call, tmp_path: Path) -> None:
+def test_hostile_arguments_give_harmless_errors(call: Call, tmp_path: Path) -> None:
     (tmp_path / ".aiwg/ralph").mkdir(parents=True)
     for payload in PAYLOADS:
         text = f"no-such-{payload.text[:200]}"
@@ -142,7 +142,7 @@ def test_decisions_are_harmless(deck: Project, call: Call, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("command", ["patterns list", "doctor"])
-def test_on_a_terminal_too(texts: Path, caches: Path, tmp_path: Path, command: str) -> None:
+def test_output_on_a_terminal_is_harmless(texts: Path, caches: Path, tmp_path: Path, command: str) -> None:
     words = python("-m", "core.cli", *command.split(), "--project", str(texts))
     with Terminal(words, environment(tmp_path, XDG_CACHE_HOME=str(caches))) as terminal:
         assert terminal.end() == 0

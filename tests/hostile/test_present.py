@@ -1,4 +1,4 @@
-"""Every function that turns a record into text, on every record of the hostile projects."""
+"""Every function that renders a record, on every record of the hostile projects."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ from tui.present.text_changes import words_changed
 T = TypeVar("T")
 WIDTH, TALL = 60, 40
 PATTERNS, STORIES, TASKS, FORECASTS = 300, 60, 40, 2
-"""How many records are looked at where looking takes time."""
+"""Number of records that are rendered where rendering is slow."""
 
 
 def check(contents: Iterable[Content], *, where: str) -> None:
-    """Every character draws only itself, and every style is one of ours. Line breaks and tabs are up to widgets."""
+    """Check that every character draws only itself and every style is known. Widgets handle line breaks and tabs."""
     for content in contents:
         bad = sorted({char for char in content.plain if char not in "\n\t" and not harmless(char)})
         assert not bad, f"{bad!r} in {where}: {content.plain[:200]!r}"
@@ -64,7 +64,7 @@ def check(contents: Iterable[Content], *, where: str) -> None:
 
 
 def spread(values: Iterable[T], most: int) -> Iterator[T]:
-    """At most so many of them, from all parts."""
+    """At most `most` of the values, evenly distributed."""
     known = list(values)
     return islice(known, 0, None, max(1, len(known) // most))
 
@@ -179,12 +179,12 @@ def test_questions_are_harmless(deck: Project) -> None:
             given = answers(item, view)[0]
             told = forecast(deck, item, given)
         except RalphdeckError:
-            continue  # the pane says so instead
+            continue  # the pane shows an error instead
         check(what_changes(given, Outlook(0, told), view, DRAWN), where="a forecast")
         check(answer_rows([given], [Outlook(0, told)], ["a"], item.subject, DRAWN, 118), where="an answer")
 
 
-def test_texts_that_nobody_has_read_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
+def test_unreviewed_texts_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     patterns_of = list(spread(view.snapshot.patterns.values(), 100))
     for pattern in patterns_of:
         check(incoming.origin(view, pattern, glyphs), where=f"the origin of {pattern.id[:80]!r}")
@@ -195,7 +195,7 @@ def test_texts_that_nobody_has_read_are_harmless(view: ProjectState, glyphs: Gly
         check(words_changed(one.description, other.description), where="changed words")
 
 
-def test_offers_are_harmless(glyphs: Glyphs) -> None:
+def test_extraction_offers_are_harmless(glyphs: Glyphs) -> None:
     proposals = [
         Proposal(
             type=kind,
@@ -232,7 +232,7 @@ def test_contexts_are_harmless(view: ProjectState) -> None:
             check(context.detail_lines(preview, view.pattern(id), view, DRAWN, short=False), where=where)
 
 
-def test_toasts_are_harmless(deck: Project, view: ProjectState) -> None:
+def test_notifications_are_harmless(deck: Project, view: ProjectState) -> None:
     empty = Project(deck.project, deck.settings, by="ana", clock=deck.now, cache=False).view
     snapshot = view.snapshot
     delta = Delta(frozenset(snapshot.patterns), frozenset(snapshot.loops), decisions=True)

@@ -1,4 +1,4 @@
-"""The dashboard on the hostile projects in a real terminal: every place, every tab, dialogs, toasts, mouse."""
+"""The dashboard on the hostile projects in a real terminal: every screen, tab, dialog and toast, and the mouse."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tests.hostile.payloads import MARK, PAYLOADS
 from tests.hostile.tree import write_texts, write_types
 
 OWN_COMMANDS: Final = re.compile(r"22;[a-z-]*|52;c;[A-Za-z0-9+/=]*")
-"""Operating system commands of our own: shape of the pointer, copying."""
+"""Operating system commands that the dashboard sends: pointer shape and copying."""
 ROWS: Final = ("jjjj", "G")
-"""Moves in a list, to rows in its parts."""
+"""Keys that move to rows in all parts of a list."""
 
 
 def assert_harmless(raw: bytes) -> None:
@@ -35,14 +35,14 @@ def assert_harmless(raw: bytes) -> None:
 
 
 def browse(terminal: Terminal, tabs: int) -> None:
-    """Look at rows in all parts of a list, all tabs of each, and one in full."""
+    """Open rows in all parts of a list, every tab of each, and one in full size."""
     for move in ROWS:
         terminal.press(move, *"]" * tabs)
     terminal.press("enter", "\x1b[6~", "G", "escape", "S", "S", "y")
 
 
 def patterns(terminal: Terminal) -> None:
-    """Filter, mark, decide with dialogs, take back."""
+    """Filter, select, decide with dialogs, undo."""
     browse(terminal, 5)
     for word in ("close", "boldred"):
         terminal.press("/", f"{MARK}{word}", "enter", "g", "escape", "escape")
@@ -53,13 +53,13 @@ def patterns(terminal: Terminal) -> None:
 
 
 def review(terminal: Terminal) -> None:
-    """Some questions, a text to rewrite, answers."""
+    """Open some questions, rewrite a text, give answers."""
     terminal.press("n", "n", "n", "N", "\t", "G", "e", "escape", "a", "x", "s", "u", "p", "r", "i")
     terminal.press("3", "w", "3", "o")
 
 
 def context(terminal: Terminal) -> None:
-    """Tasks of running loops, knobs."""
+    """Take the tasks of running loops and change values."""
     terminal.press("l", "+", "-", "f", "+", "enter", "escape", "o", "e", "s", "c", "l", "l", "\t", "G", "y", "l", "l")
     terminal.press("/", f" {MARK} fix name approach", "enter", "escape")
 
@@ -90,7 +90,7 @@ def test_nothing_hostile_reaches_the_terminal(tmp_path: Path, write: Callable[[P
             terminal.settles(0.3)
             walk(terminal)
             terminal.press("escape", "escape")
-            terminal.settles(0.3)  # a line that is still open would take the next key for text
+            terminal.settles(0.3)  # an open input line would take the next key as text
             terminal.press("?")
             terminal.sees("Keys in")
             terminal.press("escape")
@@ -107,7 +107,7 @@ def test_nothing_hostile_reaches_the_terminal(tmp_path: Path, write: Callable[[P
         assert f"[bold red]{MARK}boldred".encode() in raw, "markup is shown as it is written"
 
 
-def test_markup_that_asks_for_a_click_does_nothing(tmp_path: Path) -> None:
+def test_clicking_hostile_markup_does_nothing(tmp_path: Path) -> None:
     project, home = tmp_path / "project", tmp_path / "home"
     write_texts(project)
     home.mkdir()

@@ -1,6 +1,6 @@
-"""Whole projects in which everything is hostile: `write_texts` fills every text field, `write_types` breaks every type.
+"""Hostile projects: `write_texts` puts payloads into every text field, `write_types` breaks the type of every value.
 
-Times, enumerations and numbers of `write_texts` are right, so that nothing is refused and all of it is shown.
+Times, enumerations and numbers of `write_texts` are valid, so every record is accepted and shown.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _source_loops(n: int, s: Sower) -> list[Any]:
 
 
 def error_pattern(n: int) -> dict[str, Any]:
-    """An error pattern with all keys of (3) and (0)."""
+    """An error pattern with every known key."""
     s = Sower(n)
     return {
         "pattern_id": pattern_id("error", n),
@@ -64,7 +64,7 @@ def error_pattern(n: int) -> dict[str, Any]:
 
 
 def success_pattern(n: int) -> dict[str, Any]:
-    """A success pattern that fails so often that its inversion is proposed."""
+    """A success pattern that fails often enough for an inversion proposal."""
     s = Sower(n)
     return {
         "pattern_id": pattern_id("success", n),
@@ -128,7 +128,7 @@ def template(n: int) -> dict[str, Any]:
 
 
 def iteration(n: int, s: Sower) -> dict[str, Any]:
-    """An iteration, keys of all dialects."""
+    """An iteration with the keys of every spelling."""
     return {
         "number": n,
         "timestamp": when(1),
@@ -143,7 +143,7 @@ def iteration(n: int, s: Sower) -> dict[str, Any]:
 
 
 def loop_state(n: int) -> dict[str, Any]:
-    """A loop's state; each fourth one runs."""
+    """State of a loop; every fourth loop is running."""
     s = Sower(n)
     status = ("running", "completed", "failed", s("status"))[n % 4]
     uses = [
@@ -178,7 +178,7 @@ def loop_state(n: int) -> dict[str, Any]:
 
 
 def registry_entry(n: int) -> dict[str, Any]:
-    """An entry of a registry or of the launcher's."""
+    """An entry of the loop registry or of the launcher's registry."""
     s = Sower(n)
     return {
         "loop_id": loop_id(n),
@@ -196,7 +196,7 @@ def registry_entry(n: int) -> dict[str, Any]:
 
 
 def reflection(n: int, shape: str) -> dict[str, Any]:
-    """A reflection in the keys of one of the shapes of C9."""
+    """A reflection with the keys of one of the file shapes."""
     s = Sower(n)
     match shape:
         case "episodic":
@@ -241,7 +241,7 @@ def reflection(n: int, shape: str) -> dict[str, Any]:
 
 
 def memory_task(n: int) -> dict[str, Any]:
-    """A task of the cross-task memory with reflections inside."""
+    """A task of the cross-task memory with reflections."""
     s = Sower(n)
     return {
         "task_id": s(f"task-{n}-"),
@@ -283,8 +283,10 @@ def measured(n: int) -> dict[str, Any]:
 
 
 def decision(n: int) -> dict[str, Any]:
-    """A line of the ledger: promotions of a text that nobody has seen, a note, and an undo."""
-    s = Sower(n, [payload for payload in PAYLOADS if payload.name != "lone-surrogate"])  # refused in the ledger
+    """A line of the decision log: promotions of a changed text, a note, an undo."""
+    s = Sower(
+        n, [payload for payload in PAYLOADS if payload.name != "lone-surrogate"]
+    )  # rejected by the reader of the decision log
     verb = ("promote", "deprecate", "note", "undo")[n % 4]
     kind = ("error", "anti", "template", "error")[n % 4]
     document: dict[str, Any] = {
@@ -321,7 +323,7 @@ EVENT_KINDS: Final = ("applied", "injected", "feedback", "outcome", "feedback", 
 
 
 def event(n: int) -> dict[str, Any]:
-    """A line of the event log: on a pattern (feedback as one burst), on a criterion, on a loop, or an error."""
+    """A line of the event log: about a pattern (feedback as one burst), a criterion or a loop, or an error."""
     s = Sower(n)
     number = n // len(PAYLOADS) % len(EVENT_KINDS)
     kind = EVENT_KINDS[number]
@@ -362,35 +364,35 @@ class Tree:
     """Writes files below `.aiwg` of a project.
 
     Args:
-        project: The project's folder.
+        project: The project folder.
     """
 
     def __init__(self, project: Path) -> None:
         self.aiwg = project / ".aiwg"
 
     def text(self, name: str, text: str) -> None:
-        """A file; one with a name that the file system does not take is left out."""
+        """Write a file; skips names that the file system does not accept."""
         with contextlib.suppress(OSError, ValueError):
             path = self.aiwg / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text.encode("utf-8", "backslashreplace"))
 
     def json(self, name: str, value: Any) -> None:
-        """A JSON file."""
+        """Write a JSON file."""
         self.text(name, dump(value))
 
     def lines(self, name: str, values: list[Any]) -> None:
-        """A JSON lines file."""
+        """Write a JSON lines file."""
         self.text(name, "".join(json.dumps(value) + "\n" for value in values))
 
 
 def file_name(n: int) -> str:
-    """The n-th payload as one part of a path."""
+    """The n-th payload as one component of a path."""
     return f"{n:02d}{PAYLOADS[n].text[:MAX_NAME]}".replace("/", "\u2215").replace("\0", "").replace("\ud800", "")
 
 
 def write_texts(project: Path) -> None:
-    """The project in which every text field of every kind of record holds every payload."""
+    """Write the project in which every text field of every kind of record contains every payload."""
     tree = Tree(project)
     every = range(len(PAYLOADS))
     _write_patterns(tree)
@@ -420,7 +422,7 @@ def write_texts(project: Path) -> None:
 
 
 def _write_task(tree: Tree, n: int) -> None:
-    """A task, in its folder of (1), with an attempt that ended and an open one; and a debug session."""
+    """Write a task folder with a finished and an open attempt, and a debug session."""
     s, name = Sower(n), file_name(n)
     home = f"ralph/tasks/task-{name}"
     tree.json(f"{home}/metadata.json", memory.task_metadata(n))
@@ -441,7 +443,7 @@ def _write_task(tree: Tree, n: int) -> None:
 
 
 def _write_patterns(tree: Tree) -> None:
-    """The four types, and the shapes of C1."""
+    """Write pattern files of the four types in every shape."""
     every = range(len(PAYLOADS))
     errors, successes = [error_pattern(n) for n in every], [success_pattern(n) for n in every]
     antis, templates = [anti_pattern(n) for n in every], [template(n) for n in every]
@@ -508,7 +510,7 @@ WRONG: Final[tuple[Any, ...]] = (
     {"a": {"b": None}},
     {"": ""},
 )
-"""Values that take the place of every value in turn."""
+"""Values that replace every value in turn."""
 
 
 def _broken(value: Any, wrong: Any, path: tuple[str, ...] = ()) -> Iterator[Any]:
@@ -524,7 +526,7 @@ def _broken(value: Any, wrong: Any, path: tuple[str, ...] = ()) -> Iterator[Any]
 
 
 def write_types(project: Path) -> None:
-    """The project in which every value of every kind of record is of a wrong type, one at a time."""
+    """Write the project in which one value at a time has a wrong type, for every kind of record."""
     tree = Tree(project)
     makers = {"error": error_pattern, "success": success_pattern, "anti": anti_pattern, "template": template}
     for kind, make in makers.items():
@@ -558,7 +560,7 @@ def write_types(project: Path) -> None:
     for w, wrong in enumerate(WRONG):
         for form, document in files.items():
             for n, copy in enumerate(_broken(_tame(document), wrong)):
-                if (n + w) % 3 == 0:  # a third of all pairs of place and value: each place meets several values
+                if (n + w) % 3 == 0:  # a third of all pairs of field and value: each field meets several values
                     tree.json(form.replace("{}", f"w{w}-{n}"), copy)
     tree.lines("ralph/shared/curation/ledger.jsonl", [c for wrong in WRONG for c in _broken(_tame(decision(0)), wrong)])
     tree.lines("ralph/shared/curation/events.jsonl", [c for wrong in WRONG for c in _broken(_tame(event(0)), wrong)])
@@ -575,7 +577,7 @@ def write_types(project: Path) -> None:
 
 
 def _tame(value: Any) -> Any:
-    """A document with its texts cut to what is needed to tell them apart."""
+    """A document with its texts cut to a distinguishable length."""
     if isinstance(value, dict):
         return {_tame(key): _tame(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -584,7 +586,7 @@ def _tame(value: Any) -> Any:
 
 
 def _write_raw(tree: Tree) -> None:
-    """Documents that no JSON encoder writes."""
+    """Write documents that no JSON encoder writes."""
     deep = "[" * 3000 + "]" * 3000
     for n, text in enumerate(
         (

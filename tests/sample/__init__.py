@@ -1,6 +1,6 @@
-"""Makes `sample_data/`: the project acme-api, a shop's API in TypeScript with workers in Python.
+"""Generates `sample_data/`: the project acme-api, a shop's API in TypeScript with workers in Python.
 
-It is committed; after a change here make it again with `python -m tests.sample`.
+It is committed; after a change here, generate it again with `python -m tests.sample`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["write_sample"]
 
 
 def write_sample(target: Path, now: datetime) -> None:
-    """Write the project into the folder `target` as it stands at `now` (aware): same `now`, same bytes."""
+    """Write the project into the folder `target` as of `now` (aware): the same `now` gives the same bytes."""
     tree = Tree(target, now)
     write_loops(tree, extracted_by_loop())
     write_other_loops(tree)

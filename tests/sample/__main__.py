@@ -1,4 +1,4 @@
-"""`python -m tests.sample`: make `sample_data/` again, at the date that `sample_data/anchor.txt` names."""
+"""`python -m tests.sample`: generate `sample_data/` at the date in `sample_data/anchor.txt`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The debug memory of acme-api (4): written from `debugging.yaml`, which tells what failed and how it was mended."""
+"""The debug memory of acme-api, written from `debugging.yaml`: what failed and how it was fixed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _FILE: Final = Path(__file__).with_name("debugging.yaml")
 _NODE: Final = {"runtime": "node", "runtime_version": "20.11.0", "test_framework": "vitest", "os": "linux"}
 _PYTHON: Final = {"runtime": "python", "runtime_version": "3.12.4", "test_framework": "pytest", "os": "linux"}
 _MIRRORED: Final = "client_created_before_loop"
-"""The pattern that `patterns/learned-patterns.yaml` repeats (formats C4)."""
+"""The pattern that `patterns/learned-patterns.yaml` repeats."""
 
 
 def write_debug_sessions(tree: Tree) -> None:
-    """One file a session: most in `debug-memory/sessions`, one of them in YAML, one beside its loop (formats C26)."""
+    """Write one file per session: most in `debug-memory/sessions`, one of them in YAML, one beside its loop."""
     told = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
     for name, session in told.items():
         loop = BY_KEY[session["loop"]]

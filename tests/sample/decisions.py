@@ -1,4 +1,4 @@
-"""What people decided about acme-api's patterns, made by the real curator as if at that time."""
+"""Decisions about acme-api's patterns, made by the real curator at past times."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from tests.sample.tree import Tree
 REWRITTEN = "tmpl-frozen-clock-003"
 """Promoted, and reworded by an agent since."""
 SUSPECTED = "pat-success-openapi-first-007"
-"""In quarantine until somebody has read it."""
+"""In quarantine until it is reviewed."""
 CONTRADICTED = "pat-error-deadlock-retry-005"
 """Promoted when all of its three uses had worked; four of the six since then failed."""
 
 
 def write_decisions(tree: Tree) -> None:
-    """The ledger, and what it changed in the pattern files."""
+    """Write the decision log, and its changes in the pattern files."""
     numbers = count()
 
     def token(size: int) -> str:
@@ -102,7 +102,7 @@ def _ask_again(
     patterns: Mapping[str, Pattern],
     board: Callable[[datetime], Scoreboard],
 ) -> None:
-    """Decisions that leave a question open."""
+    """Make decisions that leave a question open."""
     now = tree.ago(days=11)
     reason = "no test waits for midnight any more"
     dana.promote(patterns[REWRITTEN], board(now).assessment(REWRITTEN), now=now, reason=reason)
@@ -117,7 +117,7 @@ def _ask_again(
 
 
 def _unread(tree: Tree) -> Extraction:
-    """What `watch --extract` took from a loop."""
+    """An unattended extraction from a loop."""
     (sample,) = (one for one in ERRORS if one.key == UNREAD)
     record = error_record(tree, sample)
     del record["pattern_id"]

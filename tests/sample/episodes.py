@@ -1,4 +1,4 @@
-"""The episodic memory of acme-api (1): written from `tasks/*.yaml`, which tell what was done at each task."""
+"""The task memory of acme-api, written from `tasks/*.yaml`: what was done on each task."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _PARAMS: Final = {
     "glob": "pattern",
     "task": "description",
 }
-"""What is said first of an action of each type."""
+"""First words of the description of an action, by type."""
 _MORE_PARAMS: Final = {"content": "content", "old": "old_string", "new": "new_string", "path": "path"}
 _REFLECTED_AFTER: Final = timedelta(minutes=1)
 
 
 def write_episodes(tree: Tree) -> None:
-    """The folders of all tasks, and the two indexes over them."""
+    """Write the folders of all tasks, and the two indexes."""
     tasks = {file.stem: yaml.safe_load(file.read_text(encoding="utf-8")) for file in sorted(_FOLDER.glob("*.yaml"))}
     for identity, task in tasks.items():
         _write_task(tree, f"ralph/tasks/{identity}", identity, task)
@@ -84,7 +84,7 @@ def _write_task(tree: Tree, folder: str, identity: str, task: dict[str, Any]) ->
 
 
 def _attempt(tree: Tree, identity: str, number: int, agent: str, told: dict[str, Any]) -> dict[str, Any]:
-    """`attempt.json`; without `ended` and `outcome` while nobody has said how it came out."""
+    """Contents of `attempt.json`; without `ended` and `outcome` while the attempt is open."""
     started = tree.ago(**told["ago"])
     quality = told["quality"]
     actions = _actions(tree, told)

@@ -1,4 +1,4 @@
-"""What hooks and people wrote into acme-api's event log."""
+"""Events of hooks and people in acme-api's event log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BLAMED = (
     "tmpl-async-error-handler-001",
     "tmpl-idempotency-key-002",
 )
-"""Patterns that one aborted session calls harmful within minutes, though it never had them."""
+"""Patterns that one aborted session reports as harmful within minutes, although it never got them."""
 BLAMING = "session-store"
 """The loop of that session."""
 MISCOUNTED = "pat-error-field-required-012"
@@ -43,7 +43,7 @@ _FEEDBACK = (
 
 
 def write_events(tree: Tree) -> None:
-    """The event log."""
+    """Write the event log."""
     events = sorted(
         (*_feedback(tree), *_errors(tree), *_outcomes(tree), *_burst(tree), *_uncounted(tree)),
         key=lambda event: event.at,
@@ -71,7 +71,7 @@ def _feedback(tree: Tree) -> Iterator[Event]:
 
 
 def _errors(tree: Tree) -> Iterator[Event]:
-    """What the loop at work on the invoice mailer ran into; the first one is fixed."""
+    """Errors of the running loop on the invoice mailer; the first one is fixed."""
     loop = BY_KEY["invoice-mailer"]
     found = (
         (24.0, ErrorType.VALIDATION, "Property 'customer' is possibly null in src/mailer/invoice.ts", "tsc", ""),
@@ -88,7 +88,7 @@ def _errors(tree: Tree) -> Iterator[Event]:
 
 
 def _outcomes(tree: Tree) -> Iterator[Event]:
-    """A subtask that only the event log knows."""
+    """A subtask that only the event log names."""
     at = tree.ago(days=2.5)
     signals = Signals(
         duration_ms=170_000,

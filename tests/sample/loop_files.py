@@ -1,4 +1,4 @@
-"""How the loops lie on disk: state in two dialects, iterations, analytics, registries, the legacy hook."""
+"""Files of the loops: state in two spellings, iterations, analytics, registries, the old hook."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ LEGACY_TASK: Final = "Clean up the lint warnings of the workers"
 
 
 def write_loops(tree: Tree, extracted: dict[str, list[str]]) -> None:
-    """All internal loops with what stands beside their state, and the registry that knows the active ones.
+    """Write all internal loops with the files beside their state, and the registry of active ones.
 
-    `extracted` gives the ids of the patterns that each loop (by key) discovered.
+    `extracted` gives the IDs of the patterns that each loop (by key) discovered.
     """
     for loop in LOOPS:
         state = _snake_state(tree, loop) if loop.snake else _camel_state(tree, loop)
@@ -49,7 +49,7 @@ def write_loops(tree: Tree, extracted: dict[str, list[str]]) -> None:
 
 
 def write_other_loops(tree: Tree) -> None:
-    """One external loop that hit its limit, and one of the old hook that keeps a single current loop."""
+    """Write an external loop that reached its limit, and one of the old hook, which stores a single current loop."""
     _write_external(tree)
     _write_legacy(tree)
 
@@ -156,7 +156,7 @@ def _learning(loop: SampleLoop, extracted: list[str]) -> dict[str, Any]:
 
 
 def _write_tracking(tree: Tree, loop: SampleLoop) -> None:
-    """Analytics, best output and the memory manager's reflections, in upstream's own shapes."""
+    """Write analytics, best output and the memory manager's reflections, in the shapes of the aiwg tools."""
     deltas = [0] + [now.quality - before.quality for before, now in zip(loop.steps, loop.steps[1:], strict=False)]
     best = max(range(len(loop.steps)), key=lambda index: loop.steps[index].quality) + 1
     folder = f"/srv/acme-api/.aiwg/{loop.directory}"
@@ -257,7 +257,7 @@ def _write_tracking(tree: Tree, loop: SampleLoop) -> None:
 
 
 def _write_registry(tree: Tree) -> None:
-    """Active loops as the shipped CLI keeps them: the aborted one keeps its slot."""
+    """Write the registry of active loops as the released CLI does: the aborted loop keeps its entry."""
     listed = [loop for loop in LOOPS if loop.status in ("running", "paused", "aborted") and loop.place == "loops"]
     tree.json(
         "ralph/registry.json",
@@ -289,7 +289,7 @@ def _write_registry(tree: Tree) -> None:
 
 
 def _write_external(tree: Tree) -> None:
-    """As the orchestrator leaves it: progress only in the top-level file, under a UUID."""
+    """Write files as the orchestrator does: progress only in the top-level file, under a UUID."""
     start = tree.ago(days=6, hours=4)
     identity = stable_uuid("express-5")
     steps = (
@@ -419,7 +419,7 @@ def _write_external(tree: Tree) -> None:
 
 
 def _write_legacy(tree: Tree) -> None:
-    """As the hook `ralph-loop.js` writes it: one current loop, its iterations, a report."""
+    """Write files as the hook `ralph-loop.js` does: one current loop, its iterations, a report."""
     start = tree.ago(days=16, hours=2)
     end = start + timedelta(minutes=26)
     iterations = [

@@ -1,4 +1,4 @@
-"""The loops of acme-api: what each of them did, iteration by iteration, and which patterns it was given."""
+"""The loops of acme-api: what each did, iteration by iteration, and which patterns it was given."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from msgspec import Struct
 from tests.sample.tree import Tree, loop_id
 
 DEAD_PID: Final = 4_194_303
-"""The last pid that Linux ever hands out (2**22 - 1): as good as never in use."""
+"""The highest PID on Linux (2**22 - 1), practically never in use."""
 
 
 class Step(Struct, frozen=True):
-    """One iteration: how long it took, what was done, what came of it."""
+    """One iteration: its duration, action and result."""
 
     minutes: float
     action: str
     result: str
     learnings: str | None
     quality: int
-    """0..100, as analytics and best output count it."""
+    """0..100, as in analytics and best output."""
 
 
 class Use(Struct, frozen=True):
-    """One entry of `injected_patterns`; `iteration` None = injected and never applied.
+    """An entry of `injected_patterns`; `iteration` None means injected and never applied.
 
-    `told` False: the entry does not say how the use went, which was as the whole loop went.
+    Without a recorded result, the use has the result of the whole loop.
     """
 
     pattern: str
@@ -41,14 +41,14 @@ class SampleLoop(Struct, frozen=True, kw_only=True):
 
     Attributes:
         key: Short name used inside the sample.
-        started: How long before `now` it started, in minutes.
+        started: Minutes before `now` at which it started.
         steps: Its finished iterations, oldest first.
-        status: The raw word in its state file.
+        status: The raw status of its state file.
         place: `loops` or `archive`.
-        snake: State file in the keys of the documents instead of upstream's camelCase.
+        snake: State file in snake_case keys instead of camelCase.
         uses: Patterns injected at its start.
-        pid: `currentPid`, only for the crashed one.
-        tracked: Analytics, best output and memory-manager reflections are kept beside the state.
+        pid: `currentPid`, only for the crashed loop.
+        tracked: Analytics, best output and memory-manager reflections exist beside the state.
     """
 
     key: str
@@ -69,7 +69,7 @@ class SampleLoop(Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """As upstream makes it of the task."""
+        """The ID that the aiwg tools make of the task."""
         return loop_id(self.task)
 
     @property
@@ -79,19 +79,19 @@ class SampleLoop(Struct, frozen=True, kw_only=True):
 
     @property
     def running(self) -> bool:
-        """Whether its state file says that it is at work."""
+        """Whether its state file says that it is running."""
         return self.status == "running"
 
     def start(self, tree: Tree) -> datetime:
-        """When it started."""
+        """Start time."""
         return tree.ago(minutes=self.started)
 
     def step_end(self, tree: Tree, number: int) -> datetime:
-        """When iteration `number` (from 1) ended."""
+        """End of iteration `number` (from 1)."""
         return self.start(tree) + timedelta(minutes=sum(step.minutes for step in self.steps[:number]))
 
     def end(self, tree: Tree) -> datetime:
-        """When its last iteration ended."""
+        """End of its last iteration."""
         return self.step_end(tree, len(self.steps))
 
 

@@ -1,4 +1,4 @@
-"""What acme-api's loops remember beside the patterns: attempts, reflections, debug sessions."""
+"""What acme-api's loops store beside the patterns: attempts, reflections, debug sessions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.sample.tree import Tree, iso, iso_seconds, stable_uuid
 
 
 def write_memory(tree: Tree) -> None:
-    """Everything that is remembered."""
+    """Write the whole memory."""
     write_episodes(tree)
     _write_cross_task(tree)
     _write_hook_reflections(tree)
@@ -34,11 +34,11 @@ _REMEMBERED: Final = (
     ("billing-docs", "documentation", 0.92, ("Document from recorded requests",)),
 )
 _UNINDEXED: Final = "query-cache"
-"""Lost from the index, as happens when two loops end at once (formats C19)."""
+"""Missing from the index, as happens when two loops end at once."""
 
 
 def _write_cross_task(tree: Tree) -> None:
-    """Cross-task memory: the index, and one file a task."""
+    """Write the cross-task memory: the index, and one file per task."""
     index = []
     for key, task_type, quality, learnings in _REMEMBERED:
         loop = BY_KEY[key]
@@ -78,7 +78,7 @@ def _write_cross_task(tree: Tree) -> None:
 
 
 def _write_hook_reflections(tree: Tree) -> None:
-    """The yaml that the reflection hook asks agents for."""
+    """Write the YAML that the reflection hook asks agents for."""
     for key, number, outcome, reflection, change, trajectory in (
         (
             "flaky-checkout",
@@ -110,7 +110,7 @@ def _write_hook_reflections(tree: Tree) -> None:
 
 
 def _write_reflexion(tree: Tree) -> None:
-    """The Reflexion json of the documents."""
+    """Write the Reflexion JSON."""
     loop = BY_KEY["strict-utils"]
     at = loop.step_end(tree, 2)
     tree.json(

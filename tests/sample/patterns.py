@@ -1,7 +1,7 @@
 """The forty shared patterns of acme-api, of all four types and in all four states.
 
-`successes` and `failures` are what the registry claims; the loops' `uses` say which of those uses a loop on
-disk still tells of. The state follows from both by (2): the tests hold `EXPECTED_STATES` against the scoring.
+`successes` and `failures` are the counts of the registry; the loops' `uses` are the uses that loops on disk record. The
+state follows from both: tests compare `EXPECTED_STATES` with the scoring.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ class Sample(Struct, frozen=True, kw_only=True):
     """One pattern of the sample.
 
     Attributes:
-        key: Its id.
-        body: What (3) asks for its type, without counts, times and lineage.
-        successes, failures: Counts that the registry claims, the discovery included.
+        key: Its ID.
+        body: The keys of its type, without counts, times and lineage.
+        successes, failures: Counts of the registry, including the discovery.
         discovered_by: Key of the loop that discovered it (`loops.LOOPS`).
-        last_used_days: How long ago it was last used; None = when the newest use on record was.
+        last_used_days: Age of the last use; None = the newest recorded use.
         trend: `effectiveness_trend`: (days ago, rate, sample size).
     """
 
@@ -124,7 +124,7 @@ def _template(
 
 
 UNREAD: Final = "pat-error-event-loop-001"
-"""Extracted while nobody looked; it says what `pat-error-loop-closed-011` says."""
+"""Extracted unattended; a duplicate of `pat-error-loop-closed-011`."""
 ERRORS: Final = (
     Sample(
         key="pat-error-type-mismatch-003",
@@ -880,4 +880,4 @@ EXPECTED_STATES: Final = {
     "proven": 10,
     "deprecated": 7,
 }
-"""How many patterns are in each state by (2) alone, before any human decision."""
+"""Number of patterns in each state, before any decision."""

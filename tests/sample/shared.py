@@ -1,4 +1,4 @@
-"""`shared/`: the pattern files with their lineage, the archive, the metrics; and a stale mirror."""
+"""The folder `shared/`: pattern files with lineage, archive, metrics, and an outdated copy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PATTERNS: Final = "ralph/shared/patterns"
 
 
 def extracted_by_loop() -> dict[str, list[str]]:
-    """Loop key -> ids of the patterns it discovered."""
+    """Loop key -> IDs of the patterns it discovered."""
     found: dict[str, list[str]] = {}
     for sample in ALL_PATTERNS:
         found.setdefault(sample.discovered_by, []).append(sample.key)
@@ -29,7 +29,7 @@ def recorded_uses(pattern: str) -> list[tuple[SampleLoop, Use]]:
 
 
 def write_shared(tree: Tree) -> None:
-    """Everything of this module."""
+    """Write everything of this module."""
     _write_patterns(tree)
     _write_archive(tree)
     _write_mirror(tree)
@@ -49,7 +49,7 @@ def _write_patterns(tree: Tree) -> None:
         f"{_PATTERNS}/success-patterns.json",
         {"version": "1.0.0", "pattern_registry": {"success_patterns": successes}},
     )
-    # An agent wrote this one without the `pattern_registry` level; readers meet both shapes (formats C1).
+    # An agent wrote this file without the `pattern_registry` level; readers support both shapes.
     tree.json(f"{_PATTERNS}/anti-patterns.json", {"version": "1.0.0", "anti_patterns": antis})
     tree.json(
         f"{_PATTERNS}/code-templates.json",
@@ -91,7 +91,7 @@ def _trend(tree: Tree, sample: Sample) -> dict[str, Any]:
 
 
 def error_record(tree: Tree, sample: Sample) -> dict[str, Any]:
-    """An error pattern as the registry holds it."""
+    """The record of an error pattern."""
     discoverer = BY_KEY[sample.discovered_by]
     sources = [(discoverer, _discovered(tree, sample))] + [
         (loop, _used_at(tree, loop, use)) for loop, use in recorded_uses(sample.key)
@@ -184,7 +184,7 @@ def _template_record(tree: Tree, sample: Sample) -> dict[str, Any]:
 
 
 def _write_archive(tree: Tree) -> None:
-    """A pattern that was pruned two months ago; it is history, not part of the registry."""
+    """Write a pattern that was pruned two months ago; it is not part of the registry."""
     archived = tree.ago(days=64)
     tree.json(
         f"ralph/shared/archive/{archived.strftime('%Y-%m')}-patterns.json",
@@ -219,7 +219,7 @@ def _write_archive(tree: Tree) -> None:
 
 
 def _write_mirror(tree: Tree) -> None:
-    """`memory/patterns` holds an older copy of two error patterns; one of them has changed since."""
+    """Write an older copy of two error patterns to `memory/patterns`; one of them has changed since."""
     same = error_record(tree, ERRORS[0])
     older = error_record(tree, ERRORS[1])
     older["usage_count"] = 2
@@ -234,7 +234,7 @@ def _write_mirror(tree: Tree) -> None:
 
 
 def _write_metrics(tree: Tree) -> None:
-    """(0) Effectiveness Measurement, as the last extraction left it."""
+    """Write the effectiveness metrics as of the last extraction."""
     successes = sum(sample.successes for sample in ALL_PATTERNS)
     failures = sum(sample.failures for sample in ALL_PATTERNS)
     ended = [loop for loop in LOOPS if loop.status in ("success", "completed", "failed")]
