@@ -1,8 +1,8 @@
 """Starts curators that are killed: `python -m tests.crash.worker PROJECT KIND SEED`.
 
 For each line on stdin it forks a child that makes decisions without end, prints the child's PID, then every
-acknowledged decision, and `dead` when the child has ended. A line with a number makes the child kill itself instead, before that
-number of system calls that change the disk.
+acknowledged decision, and `dead` when the child has ended. A line with a number makes the child kill itself instead,
+before that number of system calls that change the disk.
 """
 
 from __future__ import annotations
