@@ -26,7 +26,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
     Attributes:
         successes, failures: Raw counts of uses with a result.
         uses: Raw count of uses, those without a result included.
-        exposures: How often it was injected and not applied; no evidence.
+        injected_only: How often it was injected and not applied; no evidence.
         helpful, harmful: Decayed sums now.
         rate: Success rate as shown and ranked by, 0..1, see `core.learning.score_arrays.shown_rate`; None without any.
         claimed_rate: The rate that the record claims without the counts for it, 0..1; None if there is none.

@@ -42,7 +42,7 @@ def make_assessment(
         "successes": successes,
         "failures": failures,
         "uses": successes + failures,
-        "exposures": 0,
+        "injected_only": 0,
         "helpful": float(successes),
         "harmful": float(failures),
         "rate": None,
