@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
+from core.sources.loop_facts import LoopFact
 from core.sources.loop_paths import ANALYTICS, BEST_OUTPUT, DETAILS, EXTERNAL_STATE, HEARTBEAT, LAUNCHER
-from core.sources.loops import LoopFact
 
 SAME_START: Final = timedelta(seconds=5)
 """Two ids of one external loop name starts that differ by less than this (C14)."""

@@ -14,9 +14,9 @@ from core.records.findings import Finding
 from core.records.loops import Liveness, Loop
 from core.sources.external_loops import by_loop
 from core.sources.liveness import Processes
+from core.sources.loop_facts import LoopFact
 from core.sources.loop_merge import Context, rows
 from core.sources.loop_paths import ANALYTICS, BEST_OUTPUT, HEARTBEAT
-from core.sources.loops import LoopFact
 
 _ADDING: Final = frozenset({ANALYTICS, BEST_OUTPUT, HEARTBEAT})
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")

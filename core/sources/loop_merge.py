@@ -13,6 +13,7 @@ from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, Loop, LoopStatus
 from core.records.times import minute_of
 from core.sources.liveness import Processes, judge
+from core.sources.loop_facts import LoopFact, newest
 from core.sources.loop_paths import (
     ANALYTICS,
     ARCHIVE,
@@ -31,7 +32,6 @@ from core.sources.loop_paths import (
     REGISTRY,
     loop_home,
 )
-from core.sources.loops import LoopFact, newest
 
 _TRUST: Final = {
     source: rank

@@ -26,7 +26,8 @@ from core.sources.episodes import ActionTally, parse_attempts, parse_tasks
 from core.sources.escalations import read_escalation
 from core.sources.events import EventLog
 from core.sources.finding_groups import MAX_UNGROUPED, condense, kind_in_file
-from core.sources.loops import LoopFact, directory_fact, read_crash_log, read_loops
+from core.sources.loop_facts import LoopFact, directory_fact
+from core.sources.loops import read_crash_log, read_loops
 from core.sources.patterns import CachedPatterns, read_patterns
 from core.sources.record_checks import check_records, in_own_style, normalized
 from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, RecordKind

@@ -14,7 +14,8 @@ from core.records.loops import Outcome
 from core.records.reflections import NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL, Reflection
 from core.sources import normalize
 from core.sources.fields import Fields, document, shown
-from core.sources.loops import loop_of, newest
+from core.sources.loop_facts import newest
+from core.sources.loops import loop_of
 from core.sources.record_kinds import (
     CROSS_TASK,
     EPISODIC,

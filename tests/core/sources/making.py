@@ -8,8 +8,9 @@ from typing import Any
 
 from core.config.settings import WatchSettings
 from core.records.loops import Loop
+from core.sources.loop_facts import LoopFact
 from core.sources.loop_join import join_loops
-from core.sources.loops import LoopFact, read_loops
+from core.sources.loops import read_loops
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 UUID = "f314cacf-fe09-49ac-91ed-56d8d456ffcb"

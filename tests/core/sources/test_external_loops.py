@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from core.records.loops import Liveness, LoopStatus
-from core.sources.loops import directory_fact
+from core.sources.loop_facts import directory_fact
 from tests.core.sources.making import (
     EXTERNAL,
     INTERNAL,

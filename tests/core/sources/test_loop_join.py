@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from core.config.settings import WatchSettings
 from core.records.loops import Liveness, LoopStatus
+from core.sources.loop_facts import LoopFact
 from core.sources.loop_join import LoopCollection
-from core.sources.loops import LoopFact
 from tests.core.sources.making import (
     EXTERNAL,
     INTERNAL,

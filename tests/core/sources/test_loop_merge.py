@@ -7,8 +7,9 @@ import pytest
 
 from core.config.settings import WatchSettings
 from core.records.loops import Liveness, LoopStatus
+from core.sources.loop_facts import LoopFact, directory_fact
 from core.sources.loop_join import LoopCollection
-from core.sources.loops import LoopFact, directory_fact, read_crash_log
+from core.sources.loops import read_crash_log
 from tests.core.sources.making import (
     EXTERNAL,
     INTERNAL,

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from core.records.findings import Finding
 from core.records.loops import LoopStatus, Outcome
-from core.sources.loops import LoopFact, directory_fact, read_crash_log, read_loops
+from core.sources.loop_facts import LoopFact, directory_fact
+from core.sources.loops import read_crash_log, read_loops
 from tests.core.sources.test_loop_paths import FILES, STATE
 
 SEEN = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -15,7 +15,7 @@ from core.records.loops import Iteration, LoopStatus
 from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLoop
 from core.records.reflections import Reflection
 from core.sources import parse_cache as cache_module
-from core.sources.loops import LoopFact
+from core.sources.loop_facts import LoopFact
 from core.sources.parse_cache import Cache, Cached, cache_file, decoded
 from core.sources.parsed_file import ParsedFile
 from core.storage.file_reader import Stamp
