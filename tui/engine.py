@@ -5,8 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import traceback
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -16,22 +15,16 @@ from textual.message_pump import MessagePump
 
 from core.base.errors import RalphdeckError
 from core.curation.curator import Decided
-from core.project.auto_extraction import AutoExtraction, is_wanted
+from core.project.auto_extraction import is_wanted
 from core.project.project import Project
+from core.project.watch_loop import WatchLoop
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
-from core.storage.watcher import Changes, Watcher, WatchState
+from core.storage.watcher import WatchState
 from tui.present.frame import Records
 
-REFRESH_SECONDS: Final = 10.0
-"""How often loops are asked for signs of life when no file changes."""
 PAUSE_SECONDS: Final = 0.01
 """Between two pieces of what is worked out unasked, for the screen to have its turn."""
-BATCH_BURST: Final = 60
-"""Batches of file changes that are shown without delay after a quiet time."""
-BATCHES_PER_SECOND: Final = 3.0
-"""Batches a second under a steady stream of changes: each costs a repaint."""
-_ROUNDING: Final = 1e-6
 _OLDER_GENERATIONS: Final = (5, 2)
 """Collections of one generation before the next older one: drawn lines die old, in reference cycles, and with Python's
 own 10 and 10 their garbage grows for a quarter of an hour."""
@@ -41,36 +34,11 @@ TOLD_SECONDS: Final = 0.5
 """How long it is worked out until that is told; after most changes all is known before."""
 
 
-class BatchPacer:
-    """Limits how often file changes are applied: a burst at once, a steady stream at a steady rate.
-
-    Args:
-        clock: Monotonic seconds.
-    """
-
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        self._clock = clock
-        self._left = float(BATCH_BURST)
-        self._since = clock()
-
-    def delay(self) -> float:
-        """Seconds until the next batch may be applied; 0 if it may be applied now."""
-        now = self._clock()
-        self._left = min(self._left + (now - self._since) * BATCHES_PER_SECOND, BATCH_BURST)
-        self._since = now
-        missing = 1 - self._left
-        return missing / BATCHES_PER_SECOND if missing > _ROUNDING else 0.0
-
-    def count(self) -> None:
-        """Note that a batch was applied."""
-        self._left -= 1
-
-
-class Engine:
+class Engine(WatchLoop):
     """Runs in one thread worker; everything that touches a file goes through it, in order.
 
     Args:
-        deck: The open project.
+        project: The open project.
         target: Where messages go; posting is thread-safe and never waits.
         looks_further: Whether idle moments are used to work out what else Review could ask.
         extracts: Whether to extract from loops when they end, as far as the settings want that.
@@ -141,25 +109,17 @@ class Engine:
             self.decided = decided
 
     def __init__(
-        self, deck: Project, target: MessagePump, *, looks_further: bool = True, extracts: bool = False
+        self, project: Project, target: MessagePump, *, looks_further: bool = True, extracts: bool = False
     ) -> None:
-        self.project = deck
+        extracts = extracts and is_wanted(project.settings.extraction) and not project.is_readonly
+        super().__init__(project, extract=extracts)
         self._target = target
-        self._condition = threading.Condition()
-        self._jobs: deque[Callable[[], None]] = deque()
-        self._dirty: set[Path] = set()
-        self._pacer = BatchPacer()
-        self._sweep = False
-        self._stopped = False
         self._lock = threading.Lock()
         self._delta = Delta()
-        self._watch_state: WatchState | None = None
-        self._extraction: AutoExtraction | None = None
-        if extracts and is_wanted(deck.settings.extraction) and not deck.is_readonly:
-            self._extraction = AutoExtraction(deck)
         self._looks_further = looks_further
         self._something_left = looks_further
         self._looks_since: float | None = None
+        self._searches = False
         self.has_looked_once = not looks_further
         """Whether everything that Review can ask about the first load has been found."""
         self.is_looking = False
@@ -206,12 +166,6 @@ class Engine:
 
         self.submit(job)
 
-    def submit(self, job: Callable[[], None]) -> None:
-        """Run a job in the engine's thread, after those submitted before it."""
-        with self._condition:
-            self._jobs.append(job)
-            self._condition.notify()
-
     def take(self) -> tuple[ProjectState, Delta]:
         """The newest view, and all that changed since the last call."""
         with self._lock:
@@ -223,22 +177,11 @@ class Engine:
         """Whether nothing is left to be worked out unasked."""
         return not self._something_left
 
-    def stop(self) -> None:
-        """Let `run` return after the jobs that were submitted: what a person has decided is written."""
-        with self._condition:
-            self._stopped = True
-            self._condition.notify()
-
     # The worker.
 
-    def run(self) -> None:
-        """Load, then follow the disk and carry out jobs until `stop`. Runs in a thread worker."""
-        with Watcher(self.project.project, self.project.settings.watch, self._noticed) as watcher:
-            self._guarded(self._load)
-            while self._jobs or not self._stopped:
-                self._guarded(lambda: self._turn(watcher))
+    def prepare(self) -> None:
+        """Load the project, with messages of progress."""
 
-    def _load(self) -> None:
         def publish(_view: ProjectState) -> None:
             self._target.post_message(self.Changed())
 
@@ -277,66 +220,45 @@ class Engine:
         gc.set_threshold(gc.get_threshold()[0], *_OLDER_GENERATIONS)
         self._target.post_message(self.Changed())
 
-    def _noticed(self, changes: Changes) -> None:
-        with self._condition:
-            self._dirty |= changes.paths
-            self._sweep |= changes.sweep
-            self._condition.notify()
-
-    def _turn(self, watcher: Watcher) -> None:
-        with self._condition:
-            if not (self._stopped or self._jobs or self._dirty or self._sweep):
-                self._condition.wait(PAUSE_SECONDS if self._something_left else self._seconds_left())
-            if self._dirty or self._sweep:  # jobs do not wait, nor does the end
-                self._condition.wait_for(lambda: self._stopped or self._jobs, self._pacer.delay())
-            jobs = list(self._jobs)
-            self._jobs.clear()
-            dirty, sweep = set[Path](), False
-            if self._pacer.delay() == 0:
-                dirty, self._dirty = self._dirty, dirty
-                sweep, self._sweep = self._sweep, sweep
-        if self._stopped and not jobs:
-            return
-        looking = self._something_left and not (jobs or dirty or sweep)
+    def begin_turn(self, *, idle: bool) -> None:
+        """After jobs, changes and refreshes there may be more to find for Review."""
+        self._searches = idle and self._something_left
         self._something_left = self._looks_further
-        for job in jobs:
-            self._guarded(job)
-        if sweep or dirty:
-            self._pacer.count()
-            delta = self._apply(None if sweep else dirty)
-            if torn := self.project.library.retry_paths:
-                watcher.retry(torn)
-            self._publish(delta)
-        elif looking:
+
+    def changed(self, before: ProjectState, after: ProjectState, delta: Delta) -> None:
+        """Tell the app."""
+        self._publish(delta)
+
+    def idle(self) -> None:
+        """Search for one more question; once there is none, update times and scores."""
+        if self._searches:
             self._look_further()
-        elif not jobs:
-            view, delta = self.project.refresh()
-            self._publish(delta)
-            self._target.post_message(self.Changed())  # nothing new, but times and scores as of now
-            view.prepare()  # while nothing else is to be done: Context then has it at the first key
-        self._extract_next()
-        if watcher.state != self._watch_state:
-            self._watch_state = watcher.state
-            self._target.post_message(self.Watching(watcher.state))
+            return
+        super().idle()
+        self._target.post_message(self.Changed())  # even if nothing is new: times and scores are as of now
+        self.project.view.prepare()  # so that Context has it at the first key
 
-    def _apply(self, changed: Iterable[Path] | None) -> Delta:
-        """Read what changed on disk, and note the loops that ended."""
-        if self._extraction is None:
-            return self.project.apply(changed)[1]
-        before = self.project.view
-        after, delta = self.project.apply(changed)
-        self._extraction.add_ended(before, after, delta)
-        return delta
+    def seconds_left(self) -> float:
+        """Leave the screen its turn between two steps of the search."""
+        return PAUSE_SECONDS if self._something_left else super().seconds_left()
 
-    def _seconds_left(self) -> float:
-        return self._extraction.seconds_left(REFRESH_SECONDS) if self._extraction is not None else REFRESH_SECONDS
-
-    def _extract_next(self) -> None:
-        """Extract from one loop that has ended, if one is due; the next turn takes the next one."""
-        extracted = self._extraction.extract_next() if self._extraction is not None else None
-        if extracted is not None and (decided := extracted[1]) is not None:
+    def extracted(self, before: ProjectState, loop_id: str, decided: Decided | None) -> None:
+        """Tell the app, if anything new was extracted."""
+        if decided is not None:
             self._target.post_message(self.Extracted(decided))
-            self._publish(Delta(patterns=frozenset(_patterns_in(decided)), decisions=True))
+            patterns = {effect.pattern_id for decision in decided.decisions for effect in decision.effects}
+            self._publish(Delta(patterns=frozenset(patterns), decisions=True))
+
+    def watching(self, state: WatchState) -> None:
+        """Tell the app."""
+        self._target.post_message(self.Watching(state))
+
+    def failed(self, error: Exception) -> None:
+        """Tell the app; the loop goes on."""
+        known = isinstance(error, RalphdeckError)
+        text = str(error) if known else f"internal error: {type(error).__name__}: {error}"
+        detail = "" if known else "".join(traceback.format_exception(error))
+        self._target.post_message(self.Failed(text, detail))
 
     def _look_further(self) -> None:
         """One piece of what could be asked in Review; another one follows while there is any."""
@@ -363,21 +285,6 @@ class Engine:
             with self._lock:
                 self._delta |= delta
             self._target.post_message(self.Changed())
-
-    def _guarded(self, job: Callable[[], None]) -> None:
-        try:
-            job()
-        except RalphdeckError as error:
-            self._target.post_message(self.Failed(str(error), ""))
-        except Exception as error:
-            self._target.post_message(
-                self.Failed(f"internal error: {type(error).__name__}: {error}", traceback.format_exc())
-            )
-
-
-def _patterns_in(decided: Decided) -> Iterator[str]:
-    """The patterns whose records a decision changes."""
-    return (effect.pattern_id for decision in decided.decisions for effect in decision.effects)
 
 
 class _StoppedWhileLoading(Exception):

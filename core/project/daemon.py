@@ -1,34 +1,30 @@
-"""Following a project without a screen: tells what happens, and does what is to be done unattended."""
+"""Watch a project without a screen: report events, extract and archive unattended."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
+from core.curation.curator import Decided
 from core.curation.record_changes import PRUNE
-from core.project.auto_extraction import AutoExtraction
 from core.project.notifications import What, happenings
 from core.project.project import Project
+from core.project.watch_loop import WatchLoop
 from core.records.decisions import Verb
 from core.records.findings import Severity
 from core.records.snapshot import Delta
 from core.records.times import iso
 from core.state.project_state import ProjectState
-from core.storage.watcher import Changes, Watcher, WatchState
-
-REFRESH_SECONDS: Final = 10.0
-"""How often loops are asked for signs of life when no file changes."""
+from core.storage.watcher import WatchState
 
 
-class Line(Struct, frozen=True, kw_only=True):
-    """One line of what is told.
+class WatchEvent(Struct, frozen=True, kw_only=True):
+    """One event, as `watch` prints it.
 
     Attributes:
         what: A kind of `core.project.notifications.What`, or `watching`, `extracted`, `pruned`, `failed`.
@@ -53,122 +49,79 @@ class Line(Struct, frozen=True, kw_only=True):
         }
 
 
-class Follower:
-    """Follows one project until it is stopped; nothing that goes wrong with a file ends it.
+class Daemon(WatchLoop):
+    """Watches a project without a screen: reports events, and extracts and archives unattended.
 
     Args:
-        deck: The project, loaded.
-        tell: Gets each line, from the thread that `run` runs in. What it raises ends `run`.
-        extract: Extract what loops have learned when they end.
-        prune: Archive what the policy of (3) says when it is due.
+        project: The project, loaded.
+        report: Receives each event, in the thread of `run`. An exception that it raises ends `run`.
+        extract: Extract patterns from loops when they end.
+        prune: Archive weak patterns when the pruning policy is due.
     """
 
     def __init__(
-        self, deck: Project, tell: Callable[[Line], None], *, extract: bool = False, prune: bool = False
+        self, project: Project, report: Callable[[WatchEvent], None], *, extract: bool = False, prune: bool = False
     ) -> None:
-        self._deck = deck
-        self._tell = tell
-        self._extraction = AutoExtraction(deck) if extract else None
+        super().__init__(project, extract=extract)
+        self._report = report
         self._prune = prune
-        self._wake = threading.Condition()
-        self._dirty: set[Path] = set()
-        self._sweep = False
-        self._stopped = False
-        self._watch_state: WatchState | None = None
+        self._known: WatchState | None = None
 
-    def stop(self) -> None:
-        """Let `run` return soon; may be called from any thread and from a signal handler's."""
-        self._stopped = True
-        with self._wake:
-            self._wake.notify()
-
-    def run(self) -> None:
-        """Follow until stopped."""
+    def prepare(self) -> None:
+        """Catch up on the loops that ended while no process watched."""
         if self._extraction is not None:
             self._extraction.add_missed()
-        with Watcher(self._deck.project, self._deck.settings.watch, self._noticed) as watcher:
-            while not self._stopped:
-                try:
-                    self._turn(watcher)
-                except RalphdeckError as error:
-                    self._say("failed", "", visible_line(str(error), 400), Severity.ERROR)
 
-    def _noticed(self, changes: Changes) -> None:
-        with self._wake:
-            self._dirty |= changes.paths
-            self._sweep |= changes.sweep
-            self._wake.notify()
-
-    def _turn(self, watcher: Watcher) -> None:
-        with self._wake:
-            if not (self._stopped or self._dirty or self._sweep):
-                due = self._extraction
-                self._wake.wait(due.seconds_left(REFRESH_SECONDS) if due is not None else REFRESH_SECONDS)
-            dirty, self._dirty = self._dirty, set()
-            sweep, self._sweep = self._sweep, False
-        if self._stopped:
-            return
-        before = self._deck.view
-        if sweep or dirty:
-            after, delta = self._deck.apply(None if sweep else dirty)
-            if torn := self._deck.library.retry_paths:
-                watcher.retry(torn)
-        else:
-            after, delta = self._deck.refresh()
-        self._report(before, after, delta)
-        if watcher.state != self._watch_state:
-            self._tell_watch(watcher.state)
-        self._extract_due()
-        if self._prune:
-            self._prune_due()
-
-    def _report(self, before: ProjectState, after: ProjectState, delta: Delta) -> None:
+    def changed(self, before: ProjectState, after: ProjectState, delta: Delta) -> None:
+        """Report what happened; archive if that is due."""
         for one in happenings(before, after, delta):
-            self._say(one.what.value, one.subject, one.text, one.severity)
-        if self._extraction is not None:
-            self._extraction.add_ended(before, after, delta)
+            self._emit(one.what.value, one.subject, one.text, one.severity)
+        if self._prune:
+            self._guarded(self._prune_due)
 
-    def _tell_watch(self, state: WatchState) -> None:
-        """How the disk is followed has changed; the count of watches alone is no news."""
-        known, self._watch_state = self._watch_state, state
+    def watching(self, state: WatchState) -> None:
+        """Report another mode; a change in the number of watches alone is not reported."""
+        known, self._known = self._known, state
         if known is None or (known.mode, known.reason) != (state.mode, state.reason):
             text = f"watching by {state.mode.value}" + (f": {state.reason}" if state.reason else "")
             severity = Severity.WARNING if state.reason else Severity.INFO
-            self._say("watching", "", visible_line(text, 300), severity)
+            self._emit("watching", "", visible_line(text, 300), severity)
 
-    def _extract_due(self) -> None:
-        if self._extraction is None:
+    def extracted(self, before: ProjectState, loop_id: str, decided: Decided | None) -> None:
+        """Report an extraction, and what followed from it."""
+        if decided is None:
+            self._emit("extracted", loop_id, f"nothing new in {visible_line(loop_id, 80)}")
             return
-        before = self._deck.view
-        while (extracted := self._extraction.extract_next()) is not None:
-            loop_id, decided = extracted
-            if decided is None:
-                self._say("extracted", loop_id, f"nothing new in {visible_line(loop_id, 80)}")
-                continue
-            self._say("extracted", loop_id, decided.summary)
-            for warning in decided.warnings:
-                self._say("failed", loop_id, visible_line(warning, 300), Severity.WARNING)
-            self._tell_rest(before)
-            before = self._deck.view
+        self._emit("extracted", loop_id, decided.summary)
+        for warning in decided.warnings:
+            self._emit("failed", loop_id, visible_line(warning, 300), Severity.WARNING)
+        self._emit_effects(before)
 
-    def _tell_rest(self, before: ProjectState) -> None:
-        """What followed from our own decision, beside the decision itself."""
-        delta = Delta(patterns=frozenset(self._deck.view.snapshot.patterns) ^ frozenset(before.snapshot.patterns))
-        for one in happenings(before, self._deck.view, delta | Delta(decisions=True)):
+    def failed(self, error: Exception) -> None:
+        """Report a problem with a file; end at any other error."""
+        if not isinstance(error, RalphdeckError):
+            raise error
+        self._emit("failed", "", visible_line(str(error), 400), Severity.ERROR)
+
+    def _emit_effects(self, before: ProjectState) -> None:
+        """Report what followed from our own decision, but not the decision itself."""
+        after = self.project.view
+        changed = frozenset(after.snapshot.patterns) ^ frozenset(before.snapshot.patterns)
+        for one in happenings(before, after, Delta(patterns=changed, decisions=True)):
             if one.what is not What.DECIDED:
-                self._say(one.what.value, one.subject, one.text, one.severity)
+                self._emit(one.what.value, one.subject, one.text, one.severity)
 
     def _prune_due(self) -> None:
-        policy = self._deck.settings.pruning
-        decisions = self._deck.view.snapshot.decisions
+        policy = self.project.settings.pruning
+        decisions = self.project.view.snapshot.decisions
         last = max((d.at for d in decisions if d.verb is Verb.ARCHIVE and d.subject == PRUNE), default=None)
-        if last is not None and self._deck.now() - last < timedelta(days=policy.prune_interval_days):
+        if last is not None and self.project.now() - last < timedelta(days=policy.prune_interval_days):
             return
-        before = self._deck.view
-        if self._deck.pruning():
-            decided = self._deck.prune()
-            self._say("pruned", "", decided.summary)
-            self._tell_rest(before)
+        before = self.project.view
+        if self.project.pruning():
+            decided = self.project.prune()
+            self._emit("pruned", "", decided.summary)
+            self._emit_effects(before)
 
-    def _say(self, what: str, subject: str, text: str, severity: Severity = Severity.INFO) -> None:
-        self._tell(Line(at=self._deck.now(), what=what, subject=subject, text=text, severity=severity))
+    def _emit(self, what: str, subject: str, text: str, severity: Severity = Severity.INFO) -> None:
+        self._report(WatchEvent(at=self.project.now(), what=what, subject=subject, text=text, severity=severity))

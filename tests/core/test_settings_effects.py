@@ -31,7 +31,7 @@ from core.learning.reference.patterns import ObservedPattern, record_observation
 from core.metrics.effectiveness import Group, compare
 from core.metrics.pruning import select_prunable
 from core.project.auto_extraction import is_wanted
-from core.project.daemon import Follower
+from core.project.daemon import Daemon
 from core.project.project import Project
 from core.records.debug_sessions import DebugSession, Fix, Lesson
 from core.records.decisions import CurationState, Decision, InversionVerdict, Verb
@@ -298,7 +298,7 @@ def prunes_again(settings: Settings, world: World) -> Any:
             asked.append(True)
             return ()
 
-    Follower(Fake(), lambda _: None, prune=True)._prune_due()  # type: ignore[arg-type]
+    Daemon(Fake(), lambda _: None, prune=True)._prune_due()  # type: ignore[arg-type]
     return asked
 
 
@@ -492,7 +492,7 @@ def watch(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
         def run(self) -> None:
             pass
 
-    monkeypatch.setattr("core.project.daemon.Follower", Recorder)
+    monkeypatch.setattr("core.project.daemon.Daemon", Recorder)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
     def call(name: str, value: Any, *options: str) -> dict[str, bool]:

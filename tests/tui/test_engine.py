@@ -11,9 +11,10 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 
 from core.project.project import Project
+from core.project.watch_loop import BATCH_BURST, BatchPacer
 from core.records.snapshot import Delta
 from core.storage.watcher import Changes, Watcher
-from tui.engine import BATCH_BURST, BATCHES_PER_SECOND, BatchPacer, Engine
+from tui.engine import Engine
 
 CHANGED = Delta(decisions=True)
 
@@ -28,6 +29,7 @@ class Calls:
         self.library = self
         self.retry_paths: frozenset[Path] = frozenset()
         self.state = None
+        self.view = self
 
     def look_further(self) -> Delta | None:
         self.done.append("look")
@@ -58,7 +60,7 @@ class Calls:
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.engine.PAUSE_SECONDS", 0.0)
-    monkeypatch.setattr("tui.engine.REFRESH_SECONDS", 0.0)
+    monkeypatch.setattr("core.project.watch_loop.REFRESH_SECONDS", 0.0)
     monkeypatch.setattr("tui.engine.TOLD_SECONDS", 0.0)
 
 
@@ -133,24 +135,6 @@ def test_what_fails_is_told_once_and_not_tried_for_ever() -> None:
 def test_it_can_be_told_to_look_no_further() -> None:
     _engine, turns = turning(Calls(CHANGED), looks_further=False)
     assert turns(2) == ["refresh", "prepare"] * 2
-
-
-def test_a_burst_is_applied_at_once_and_a_steady_stream_at_a_steady_rate() -> None:
-    now = 0.0
-    pacer = BatchPacer(clock=lambda: now)
-    for _ in range(BATCH_BURST):
-        assert pacer.delay() == 0
-        pacer.count()
-    assert pacer.delay() == pytest.approx(1 / BATCHES_PER_SECOND)
-    applied = 0
-    for _tick in range(200):  # ten seconds in which something changes twenty times a second
-        now += 0.05
-        if pacer.delay() == 0:
-            pacer.count()
-            applied += 1
-    assert applied == 10 * BATCHES_PER_SECOND
-    now += 3600
-    assert pacer.delay() == 0, "after a quiet time nothing waits"
 
 
 def test_a_decision_does_not_wait_for_changes_that_are_held_back() -> None:

@@ -48,7 +48,7 @@ def watch(extracts: bool | None, prunes: bool | None, by: str | None, as_json: b
       ralphdeck watch --no-extract
     """
     from core.project.auto_extraction import is_wanted
-    from core.project.daemon import Follower, Line
+    from core.project.daemon import Daemon, WatchEvent
     from core.sources.configuration import DEFAULT
 
     configuration = read_configuration(registry=True)
@@ -66,13 +66,13 @@ def watch(extracts: bool | None, prunes: bool | None, by: str | None, as_json: b
             warn("read-only: nothing is extracted or archived; start without --readonly")
         allowed = prunes = False
 
-    def tell(told: Line) -> None:
+    def tell(told: WatchEvent) -> None:
         if as_json:
             print_json(told.to_json(), one_line=True)
         else:
             line((f"{told.at:%H:%M:%S}  ", ""), (told.text, _COLOURS[told.severity]))
 
-    follower = Follower(
+    follower = Daemon(
         deck, tell, extract=allowed and extracts is not False, prune=prunes and settings.pruning.auto_prune
     )
     caught: list[int] = []

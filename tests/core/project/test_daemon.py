@@ -15,7 +15,7 @@ import pytest
 from core.base.errors import Conflict, Refused
 from core.config.paths import ProjectPaths
 from core.config.settings import ExtractionSettings, PruningSettings, Settings, WatchSettings
-from core.project.daemon import Follower, Line
+from core.project.daemon import Daemon, WatchEvent
 from core.project.project import Project
 from core.records.decisions import Verb
 
@@ -63,10 +63,10 @@ class Told:
     """The lines of a follower, as they come."""
 
     def __init__(self) -> None:
-        self._lines: queue.Queue[Line] = queue.Queue()
+        self._lines: queue.Queue[WatchEvent] = queue.Queue()
         self.take = self._lines.put
 
-    def until(self, what: str, subject: str = "") -> Line:
+    def until(self, what: str, subject: str = "") -> WatchEvent:
         while True:
             line = self._lines.get(timeout=20)
             if line.what == what and subject in line.subject:
@@ -76,7 +76,7 @@ class Told:
 @contextmanager
 def following(deck: Project, **options: bool) -> Iterator[Told]:
     told = Told()
-    follower = Follower(deck, told.take, **options)
+    follower = Daemon(deck, told.take, **options)
     thread = threading.Thread(target=follower.run)
     thread.start()
     try:
