@@ -90,4 +90,4 @@ def test_what_lies_over_a_place_is_named_in_the_bar() -> None:
     items = places("a-project", "past", 0, FITS[0], under="metrics")
     texts = [content.plain.strip() for content, _ in items]
     assert texts[texts.index("7 Metrics") + 1] == "Compare"
-    assert [content.plain.strip() for content, _ in in_sight(items, 20)] == ["Compare"]
+    assert [content.plain.strip() for content, _ in in_sight(items, 12)] == ["Compare"]
