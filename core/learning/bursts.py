@@ -1,4 +1,4 @@
-"""Suspicious bursts: harmful reports of one source on many patterns within a short time; docs/scoring.md#bursts."""
+"""Suspicious bursts: harmful reports of one source on many patterns within a short time; docs/scoring.md#suspicious-reports."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def parse_state(value: str, field: str) -> Maturity:
 
 
 def state_of(helpful: float, harmful: float, settings: MaturitySettings) -> Maturity:
-    """Return the state for decayed sums; docs/scoring.md#states and #tolerances."""
+    """Return the state for decayed sums; docs/scoring.md#states and #thresholds."""
     total = helpful + harmful
     if total < settings.min_feedback - settings.total_tolerance:
         return Maturity.CANDIDATE
