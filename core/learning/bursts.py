@@ -1,4 +1,4 @@
-"""Suspicious bursts: harmful reports of one source on many patterns within a short time; docs/scoring.md#suspicious-reports."""
+"""Suspicious bursts of harmful reports from one source; docs/scoring.md#suspicious-reports."""
 
 from __future__ import annotations
 
