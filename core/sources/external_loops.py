@@ -1,4 +1,4 @@
-"""External facts put together by loop: one external loop goes by up to three ids (formats C14)."""
+"""Group the facts about external loops by loop (docs/file-formats.md#joining-loops)."""
 
 from __future__ import annotations
 
@@ -11,58 +11,57 @@ from core.sources.loop_facts import LoopFact
 from core.sources.loop_paths import ANALYTICS, BEST_OUTPUT, DETAILS, EXTERNAL_STATE, HEARTBEAT, LAUNCHER
 
 SAME_START: Final = timedelta(seconds=5)
-"""Two ids of one external loop name starts that differ by less than this (C14)."""
-_TASK_KEY: Final = 80
-"""Characters of a task that are compared: registries cut it."""
+"""Maximum difference between the starts of one loop under two IDs."""
+_TASK_CHARS: Final = 80
+"""Compared characters of a task; registries truncate it."""
 _ORDER: Final = {EXTERNAL_STATE: 0, LAUNCHER: 1, ANALYTICS: 2, BEST_OUTPUT: 3, HEARTBEAT: 4}
-"""A heartbeat has no task: it is placed by the id that session state or analytics gave away."""
+"""Order of facts with another ID; a heartbeat has no task, so it needs the IDs found by the others."""
 
 
-def by_loop(facts: Iterable[LoopFact]) -> dict[str, list[LoopFact]]:
-    """External facts by the id of the loop's directory or registry entry; where it has none, by the id that the
-    session state or the launcher gave it.
+def group_by_loop(facts: Iterable[LoopFact]) -> dict[str, list[LoopFact]]:
+    """Group external facts by the ID of the loop's directory or registry entry, else of its session or launcher.
 
-    Facts with the id of a directory or registry entry come first. The others find their loop by that id, by the pid
-    that launcher and registry share, or by the same task and nearly the same start. Facts that only add detail and
-    find no loop are left out.
+    An external loop has up to three IDs. Facts with the ID of a directory or registry entry come first. The others find
+    their loop by that ID, by the pid that launcher and registry share, or by the same task and nearly the same start.
+    Facts that only add details and match no loop are dropped.
     """
-    clusters = _Clusters()
-    late = []
+    groups = _LoopGroups()
+    others = []
     for fact in facts:
         if fact.directory or fact.source not in _ORDER:
-            clusters.add(fact.loop_id, fact)
+            groups.add(fact.loop_id, fact)
         else:
-            late.append(fact)
-    for fact in sorted(late, key=lambda fact: (_ORDER[fact.source], fact.file)):
-        clusters.place(fact)
-    return clusters.by_id
+            others.append(fact)
+    for fact in sorted(others, key=lambda fact: (_ORDER[fact.source], fact.file)):
+        groups.match(fact)
+    return groups.by_id
 
 
-class _Clusters:
-    """The loops found so far, and what others can find them by."""
+class _LoopGroups:
+    """The groups so far, with indexes of what other facts can match."""
 
     def __init__(self) -> None:
         self.by_id: dict[str, list[LoopFact]] = {}
-        self._same: dict[str, str] = {}
+        self._same_loop: dict[str, str] = {}
         self._starts: dict[str, list[tuple[datetime, str]]] = {}
         self._pids: dict[int, list[LoopFact]] = {}
 
-    def place(self, fact: LoopFact) -> None:
-        """Put a fact whose id is not the loop's own to the loop that it tells of."""
-        home = self._same.get(fact.loop_id, fact.loop_id)
-        known = self.by_id.get(home, ())
-        if all(other.source in DETAILS for other in known):  # nobody calls a loop so, at most a bare folder
+    def match(self, fact: LoopFact) -> None:
+        """Add a fact with another ID than the loop's own to its loop."""
+        loop_id = self._same_loop.get(fact.loop_id, fact.loop_id)
+        known = self.by_id.get(loop_id, ())
+        if all(other.source in DETAILS for other in known):  # not the ID of a loop
             found = self._by_pid(fact) if fact.source == LAUNCHER else ""
             found = found or self._by_start(fact)
             if found:
-                self.by_id[found].extend(self.by_id.pop(home, ()))
-                self._same[fact.loop_id] = home = found
+                self.by_id[found].extend(self.by_id.pop(loop_id, ()))
+                self._same_loop[fact.loop_id] = loop_id = found
             elif fact.source in DETAILS:
                 return
-        self.add(home, fact)
+        self.add(loop_id, fact)
 
     def add(self, loop_id: str, fact: LoopFact) -> None:
-        """Put a fact to the loop with this id."""
+        """Add a fact to the loop with this ID."""
         self.by_id.setdefault(loop_id, []).append(fact)
         if fact.source in DETAILS:
             return
@@ -73,22 +72,22 @@ class _Clusters:
                 self._pids.setdefault(pid, []).append(fact)
 
     def _by_pid(self, fact: LoopFact) -> str:
-        """The loop whose registry entry names the launcher's pid; pids come again, so the task must agree."""
+        """The loop whose registry entry has the launcher's pid and, since pids are reused, the same task."""
         for other in self._pids.get(fact.launcher_pid or 0, ()):
             if not fact.task or not other.task or _task_key(fact.task) == _task_key(other.task):
-                return self._same.get(other.loop_id, other.loop_id)
+                return self._same_loop.get(other.loop_id, other.loop_id)
         return ""
 
     def _by_start(self, fact: LoopFact) -> str:
-        """The loop with the same task that started at nearly the same time, the nearest of several."""
+        """The loop with the same task and the nearest start within `SAME_START`."""
         if fact.started_at is None or not fact.task:
             return ""
         starts = self._starts.get(_task_key(fact.task), [])
         after = bisect_left(starts, (fact.started_at, ""))
         near = [(abs(started - fact.started_at), loop_id) for started, loop_id in starts[max(after - 1, 0) : after + 1]]
         distance, loop_id = min(near, default=(SAME_START, ""))
-        return self._same.get(loop_id, loop_id) if distance < SAME_START else ""
+        return self._same_loop.get(loop_id, loop_id) if distance < SAME_START else ""
 
 
 def _task_key(task: str) -> str:
-    return " ".join(task.split())[:_TASK_KEY].casefold()
+    return " ".join(task.split())[:_TASK_CHARS].casefold()

@@ -1,4 +1,4 @@
-"""Whether the process behind a loop is still there (formats C18)."""
+"""Check whether the process of a loop is still running (docs/file-formats.md#liveness)."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from core.records.loops import Liveness, LoopStatus
 from core.records.times import minute_of
 
 ALWAYS: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""Start of a process on systems that tell only that it runs."""
+"""Start of a process on systems that only report that it runs."""
 MAX_PID: Final = 2**22
-"""Largest pid that Linux gives; others give smaller ones."""
+"""Largest pid on Linux; other systems use smaller ones."""
 _START_TOLERANCE: Final = timedelta(seconds=2)
-"""Boot time and clock ticks are rounded, and clocks are set."""
+"""Boot time and clock ticks are rounded, and clocks are adjusted."""
 
 
 class Processes(Protocol):
-    """What the system knows of its processes."""
+    """Running processes of a system."""
 
     def started_at(self, pid: int) -> datetime | None:
-        """Start of the running process `pid`, UTC; `ALWAYS` if it only is known to run; None: none runs."""
+        """Start of process `pid`, UTC; `ALWAYS` if only known to run; None if it does not run."""
 
 
 class ProcFiles:
-    """Processes as Linux shows them under `/proc`; a zombie counts as gone."""
+    """Processes in Linux' `/proc`; a zombie does not count as running."""
 
     def __init__(self, root: Path = Path("/proc")) -> None:
         self._root = root
@@ -38,15 +38,15 @@ class ProcFiles:
             line = (self._root / str(pid) / "stat").read_bytes()
         except OSError:
             return None
-        fields = line[line.rfind(b")") + 2 :].split()  # the name before it may hold spaces and parentheses
+        fields = line[line.rfind(b")") + 2 :].split()  # the process name may contain spaces and parentheses
         if len(fields) < 20 or fields[0] in (b"Z", b"X") or not fields[19].isdigit():
             return None
         booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
         return datetime.fromtimestamp(booted + int(fields[19]) / self._ticks, UTC)
 
 
-class Signals:
-    """Processes on systems without `/proc`: signal 0 tells whether one is there, nothing tells its start."""
+class ProcessSignals:
+    """Processes on systems without `/proc`: signal 0 shows whether one runs, but not since when."""
 
     def started_at(self, pid: int) -> datetime | None:
         try:
@@ -60,63 +60,55 @@ class Signals:
 
 def system_processes() -> Processes:
     """The processes of this machine."""
-    return ProcFiles() if Path("/proc/self/stat").exists() else Signals()
+    return ProcFiles() if Path("/proc/self/stat").exists() else ProcessSignals()
 
 
-def judge(
+def check_liveness(
     status: LoopStatus,
     pid: int | None,
-    newest: datetime | None,
+    last_activity: datetime | None,
     modified_at: datetime | None,
     now: datetime,
     stale_after: timedelta,
     processes: Processes,
 ) -> tuple[Liveness, str]:
-    """Liveness of a loop, and the reason in one line for a person.
+    """Liveness of a loop, and a one-line reason.
 
-    Pids are reused: a running process is the loop's own only if it ran already at the newest time that the
-    loop's files tell. A process that started later took over the number, so the loop's own is gone.
+    The system reuses pids: a process belongs to the loop only if it already ran at the loop's last activity. A process
+    that started later reuses the pid, so the loop's own process is gone.
 
     Args:
-        status: Normalised status of the files.
-        pid: A pid that belongs to the loop itself (its state's `currentPid`, or the external registry's).
-        newest: Newest time told inside the loop's files.
-        modified_at: Newest mtime of its files, for those that tell no time.
+        status: Status by its files.
+        pid: Process of the loop itself (`currentPid` of its state, or from the external registry).
+        last_activity: Newest time inside its files.
+        modified_at: Newest mtime of its files, used if they contain no time.
         now: The present, UTC.
-        stale_after: Silence that makes a loop without a pid stale.
-        processes: Whom to ask.
+        stale_after: Silence after which a loop without a pid is stale.
+        processes: Running processes.
     """
     if status is LoopStatus.UNKNOWN:
-        return Liveness.UNKNOWN, "no file tells a status that is known"
+        return Liveness.UNKNOWN, "no file contains a known status"
     if status.ended:
         return Liveness.ENDED, f"{status.value} by its files"
     if status is LoopStatus.PAUSED:
         return Liveness.IDLE, "paused by its files"
     if status.active and pid is not None and 0 < pid <= MAX_PID:
-        return _by_process(pid, newest, processes)
-    return _by_silence(newest, modified_at, now, stale_after)
+        return _by_process(pid, last_activity, processes)
+    activity = last_activity or modified_at
+    if activity is None:
+        return Liveness.UNKNOWN, "no known process and no time in its files"
+    since = f"{'last activity' if last_activity else 'files last written'} {minute_of(activity)} UTC"
+    if now - activity > stale_after:
+        return Liveness.STALE, f"{since}, no known process"
+    return Liveness.FRESH, since
 
 
-def _by_process(pid: int, newest: datetime | None, processes: Processes) -> tuple[Liveness, str]:
+def _by_process(pid: int, last_activity: datetime | None, processes: Processes) -> tuple[Liveness, str]:
     started = processes.started_at(pid)
     if started is None:
         return Liveness.DEAD, f"process {pid} is gone"
-    if newest is None:
-        return Liveness.UNKNOWN, f"process {pid} runs, but no file tells a time to know it by"
-    if started > newest + _START_TOLERANCE:
-        since = f"{started:%Y-%m-%d %H:%M:%S}"
-        return Liveness.DEAD, f"process {pid} is gone; its number went to one that started {since} UTC"
+    if last_activity is None:
+        return Liveness.UNKNOWN, f"process {pid} runs, but no time in the files shows that it is the loop's"
+    if started > last_activity + _START_TOLERANCE:
+        return Liveness.DEAD, f"process {pid} is gone; its pid was reused at {started:%Y-%m-%d %H:%M:%S} UTC"
     return Liveness.ALIVE, f"process {pid} runs"
-
-
-def _by_silence(
-    newest: datetime | None, modified_at: datetime | None, now: datetime, stale_after: timedelta
-) -> tuple[Liveness, str]:
-    sign = newest or modified_at
-    if sign is None:
-        return Liveness.UNKNOWN, "no process to ask and no time to judge by"
-    since = f"{minute_of(sign)} UTC"
-    told = f"last sign {since}" if newest else f"files last written {since}"
-    if now - sign > stale_after:
-        return Liveness.STALE, f"{told}, no process to ask"
-    return Liveness.FRESH, told

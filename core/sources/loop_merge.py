@@ -1,4 +1,4 @@
-"""The facts about one loop to its row: whom to believe, when it ended, whether it lives (formats C14-C18)."""
+"""Merge all facts about one loop into a `Loop` (docs/file-formats.md#joining-loops)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from core.base.text import visible_line
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, Loop, LoopStatus
 from core.records.times import minute_of
-from core.sources.liveness import Processes, judge
+from core.sources.liveness import Processes, check_liveness
 from core.sources.loop_facts import LoopFact, newest
 from core.sources.loop_paths import (
     ANALYTICS,
     ARCHIVE,
+    ARCHIVES,
     BEST_OUTPUT,
     CRASH_LOG,
     CURRENT,
@@ -29,11 +30,12 @@ from core.sources.loop_paths import (
     HEARTBEAT,
     LAUNCHER,
     LOOPS,
+    REGISTRIES,
     REGISTRY,
     loop_home,
 )
 
-_TRUST: Final = {
+_PRECEDENCE: Final = {
     source: rank
     for rank, source in enumerate(
         (
@@ -43,112 +45,32 @@ _TRUST: Final = {
         )
     )
 }
-"""Which file is asked first about a loop."""
-_REGISTRIES: Final = frozenset({REGISTRY, EXTERNAL_REGISTRY})
-_OF_EXTERNAL: Final = frozenset({EXTERNAL_STATE, EXTERNAL, LAUNCHER})
-_ARCHIVES: Final = frozenset({ARCHIVE, EXTERNAL_ARCHIVE})
-_SEEN: Final = _TRUST.keys() - {ANALYTICS, BEST_OUTPUT, CRASH_LOG, DIRECTORY}
+"""Order in which sources are believed."""
+_EXTERNAL_STATES: Final = frozenset({EXTERNAL_STATE, EXTERNAL, LAUNCHER})
+_WITH_ACTIVITY: Final = _PRECEDENCE.keys() - {ANALYTICS, BEST_OUTPUT, CRASH_LOG, DIRECTORY}
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
-_FUTURE: Final = timedelta(seconds=60)
-"""Clocks of different machines differ; a time later than this is no sign of life but a mistake."""
+_CLOCK_TOLERANCE: Final = timedelta(seconds=60)
+"""Clocks of machines differ; a time further in the future is a mistake, not an activity."""
 
 
 class Context(Struct, frozen=True):
-    """What a row is judged by, besides its facts.
+    """What a loop is judged by, besides its facts.
 
     Attributes:
         now: The present, UTC.
-        stale_after: Silence that makes a loop without a process to ask stale.
-        processes: Whom to ask about a pid.
-        registered: Whether there is a registry that could know the loop.
+        stale_after: Silence after which a loop without a known process is stale.
+        processes: Running processes.
+        has_registry: Whether a registry exists that could list the loop.
     """
 
     now: datetime
     stale_after: timedelta
     processes: Processes
-    registered: bool
-
-
-def rows(loop_id: str, facts: Sequence[LoopFact], context: Context, findings: list[Finding]) -> Iterator[Loop]:
-    """The rows of all facts that go by one id: none, one, or two where an archived run used the same id.
-
-    Facts that only add detail (a heartbeat, analytics) make no row.
-    """
-    homes = {home for fact in facts if (home := loop_home(fact.directory))}
-    archives = homes & _ARCHIVES
-    if len(homes) < 2 or not archives:
-        if homes or any(fact.source not in DETAILS and fact.loop_id for fact in facts):
-            yield row(loop_id, facts, context, findings)
-        return
-    archived = [fact for fact in facts if loop_home(fact.directory) in archives]
-    live = [fact for fact in facts if loop_home(fact.directory) not in archives]
-    if _same_run(live, archived):
-        yield row(loop_id, facts, context, findings)
-        return
-    yield row(loop_id, live, context, findings)
-    yield row(f"{loop_id}@archive", archived, context, findings)
-
-
-def _same_run(live: Sequence[LoopFact], archived: Sequence[LoopFact]) -> bool:
-    """Whether the archive holds a copy of the loop that is still in its place."""
-    starts = {fact.started_at for fact in live if fact.directory} - {None}
-    return not starts.isdisjoint(fact.started_at for fact in archived)
-
-
-def row(loop_id: str, facts: Sequence[LoopFact], context: Context, findings: list[Finding]) -> Loop:
-    """One row of everything that is told about one loop; what contradicts itself is added to `findings`."""
-    facts = sorted(facts, key=_trust)
-    told = [fact for fact in facts if fact.source not in DETAILS]
-    details = [fact for fact in facts if fact.source in DETAILS]
-    directory = next((fact.directory for fact in facts if fact.directory), "")
-    home = loop_home(directory)
-    state = _judged(facts, told, home, context)
-    ended_at, approximate = _end(told, state, context.now) if state.over else (None, False)
-    if directory and not told:
-        findings.append(_no_state(directory))
-    _check_times(told, context.now, findings)
-    names = {name for fact in facts for name in (fact.loop_id, fact.inner_id)}
-    iterations = _first(told, "iterations") or ()
-    return Loop(
-        id=loop_id,
-        aliases=tuple(sorted(names - {loop_id, ""})),
-        task=_first(facts, "task") or "",
-        criteria=_first(told, "criteria") or (),
-        status=LoopStatus.CRASHED if state.liveness is Liveness.DEAD else state.status,
-        raw_status=state.raw_status,
-        sources=tuple(sorted({fact.source for fact in told} | ({home} if home else set()))),
-        badges=tuple(sorted(_badges(facts, home, state, context.registered))),
-        archived=home in _ARCHIVES,
-        owner=_first(told, "owner") or "",
-        priority=_first(told, "priority") or "",
-        tags=_first(told, "tags") or (),
-        iteration=_iteration(facts, told),
-        max_iterations=next((fact.max_iterations for fact in told if fact.max_iterations is not None), None),
-        started_at=state.started_at,
-        ended_at=ended_at,
-        ended_approximate=approximate,
-        updated_at=newest(*[fact.updated_at for fact in told]),
-        last_activity=state.last_activity,
-        modified_at=state.modified_at,
-        pid=state.pid,
-        liveness=state.liveness,
-        liveness_reason=state.reason,
-        iterations=iterations,
-        quality=_first(details, "quality") or _first(told, "quality") or (),
-        last_result=_first(told, "last_result") or (iterations[-1].result if iterations else ""),
-        learnings=_first(told, "learnings") or (),
-        injected=_first(told, "injected") or (),
-        extracted=_first(told, "extracted") or (),
-        improvement=_first(told, "improvement"),
-        crashes=sum(fact.crashes for fact in details),
-        duration_ms=_first(details, "duration_ms") or _first(told, "duration_ms"),
-        files=tuple(dict.fromkeys(fact.file for fact in facts if fact.source != DIRECTORY)),
-        directory=directory,
-    )
+    has_registry: bool
 
 
 class _State(Struct, frozen=True, gc=False):
-    """What a loop does by its files (`status`, `raw_status`), and what was found out about it."""
+    """Status of a loop by its files (`status`, `raw_status`), and the result of checking it."""
 
     status: LoopStatus
     raw_status: str
@@ -161,30 +83,104 @@ class _State(Struct, frozen=True, gc=False):
     archived: bool
 
     @property
-    def over(self) -> bool:
-        """Whether the loop does nothing more: it ended, its process is gone, or it lies in an archive."""
+    def is_over(self) -> bool:
+        """Whether the loop has ended, its process is gone, or it is archived."""
         return self.status.ended or self.liveness is Liveness.DEAD or self.archived
 
 
-def _judged(facts: Sequence[LoopFact], told: Sequence[LoopFact], home: str, context: Context) -> _State:
-    speaker = _speaker(told)
-    status = speaker.status if speaker else LoopStatus.UNKNOWN
-    last_activity = _last_sign(facts, context.now)
-    modified_at = newest(*[fact.modified_at for fact in facts if fact.source in _SEEN]) or _first(facts, "modified_at")
-    pid = _first(told, "pid")
-    archived = home in _ARCHIVES
+def merge_facts(loop_id: str, facts: Sequence[LoopFact], context: Context, findings: list[Finding]) -> Iterator[Loop]:
+    """Merge all facts with one ID: no loop, one, or two if an archived run used the same ID.
+
+    Facts that only add details (a heartbeat, analytics) do not make a loop.
+    """
+    homes = {home for fact in facts if (home := loop_home(fact.directory))}
+    archives = homes & ARCHIVES
+    if len(homes) < 2 or not archives:
+        if homes or any(fact.source not in DETAILS and fact.loop_id for fact in facts):
+            yield merge_loop(loop_id, facts, context, findings)
+        return
+    archived = [fact for fact in facts if loop_home(fact.directory) in archives]
+    live = [fact for fact in facts if loop_home(fact.directory) not in archives]
+    starts = {fact.started_at for fact in live if fact.directory} - {None}
+    if not starts.isdisjoint(fact.started_at for fact in archived):  # the archive holds a copy of the same run
+        yield merge_loop(loop_id, facts, context, findings)
+        return
+    yield merge_loop(loop_id, live, context, findings)
+    yield merge_loop(f"{loop_id}@archive", archived, context, findings)
+
+
+def merge_loop(loop_id: str, facts: Sequence[LoopFact], context: Context, findings: list[Finding]) -> Loop:
+    """Merge all facts into one loop; adds a finding for each contradiction."""
+    facts = sorted(facts, key=_precedence)
+    main = [fact for fact in facts if fact.source not in DETAILS]
+    details = [fact for fact in facts if fact.source in DETAILS]
+    directory = next((fact.directory for fact in facts if fact.directory), "")
+    home = loop_home(directory)
+    state = _check_state(facts, main, home, context)
+    ended_at, is_approximate = _end(main, state, context.now) if state.is_over else (None, False)
+    if directory and not main:
+        findings.append(_no_state(directory))
+    _check_times(main, context.now, findings)
+    names = {name for fact in facts for name in (fact.loop_id, fact.inner_id)}
+    iterations = _first(main, "iterations") or ()
+    return Loop(
+        id=loop_id,
+        aliases=tuple(sorted(names - {loop_id, ""})),
+        task=_first(facts, "task") or "",
+        criteria=_first(main, "criteria") or (),
+        status=LoopStatus.CRASHED if state.liveness is Liveness.DEAD else state.status,
+        raw_status=state.raw_status,
+        sources=tuple(sorted({fact.source for fact in main} | ({home} if home else set()))),
+        badges=tuple(sorted(_badges(facts, home, state, context.has_registry))),
+        archived=home in ARCHIVES,
+        owner=_first(main, "owner") or "",
+        priority=_first(main, "priority") or "",
+        tags=_first(main, "tags") or (),
+        iteration=_iteration(facts, main),
+        max_iterations=next((fact.max_iterations for fact in main if fact.max_iterations is not None), None),
+        started_at=state.started_at,
+        ended_at=ended_at,
+        ended_approximate=is_approximate,
+        updated_at=newest(*[fact.updated_at for fact in main]),
+        last_activity=state.last_activity,
+        modified_at=state.modified_at,
+        pid=state.pid,
+        liveness=state.liveness,
+        liveness_reason=state.reason,
+        iterations=iterations,
+        quality=_first(details, "quality") or _first(main, "quality") or (),
+        last_result=_first(main, "last_result") or (iterations[-1].result if iterations else ""),
+        learnings=_first(main, "learnings") or (),
+        injected=_first(main, "injected") or (),
+        extracted=_first(main, "extracted") or (),
+        improvement=_first(main, "improvement"),
+        crashes=sum(fact.crashes for fact in details),
+        duration_ms=_first(details, "duration_ms") or _first(main, "duration_ms"),
+        files=tuple(dict.fromkeys(fact.file for fact in facts if fact.source != DIRECTORY)),
+        directory=directory,
+    )
+
+
+def _check_state(facts: Sequence[LoopFact], main: Sequence[LoopFact], home: str, context: Context) -> _State:
+    source = _status_source(main)
+    status = source.status if source else LoopStatus.UNKNOWN
+    last_activity = _last_activity(facts, context.now)
+    modified = newest(*[fact.modified_at for fact in facts if fact.source in _WITH_ACTIVITY])
+    modified_at = modified or _first(facts, "modified_at")
+    pid = _first(main, "pid")
+    archived = home in ARCHIVES
     if archived and not status.ended:
         liveness, reason = Liveness.ENDED, "archived"
     else:
-        liveness, reason = judge(
+        liveness, reason = check_liveness(
             status, pid, last_activity, modified_at, context.now, context.stale_after, context.processes
         )
         crashed_at = newest(*[fact.crashed_at for fact in facts])
         if status.active and crashed_at and (last_activity is None or crashed_at > last_activity):
-            reason = f"{reason}; crash.log tells of a crash at {minute_of(crashed_at)} UTC"
+            reason = f"{reason}; crash.log reports a crash at {minute_of(crashed_at)} UTC"
     return _State(
         status=status,
-        raw_status=speaker.raw_status if speaker else "",
+        raw_status=source.raw_status if source else "",
         started_at=_first(facts, "started_at"),
         last_activity=last_activity,
         modified_at=modified_at,
@@ -195,79 +191,71 @@ def _judged(facts: Sequence[LoopFact], told: Sequence[LoopFact], home: str, cont
     )
 
 
-def _trust(fact: LoopFact) -> tuple[int, bool, str]:
-    """Order of belief: by kind; of one kind, what lies in the loop's own directory first."""
-    return _TRUST[fact.source], not fact.directory, fact.file
+def _precedence(fact: LoopFact) -> tuple[int, bool, str]:
+    """Sort key: by source; of one source, facts in the loop's own directory first."""
+    return _PRECEDENCE[fact.source], not fact.directory, fact.file
 
 
 def _first(facts: Sequence[LoopFact], name: str) -> Any:
-    """The first value of a field that is not empty; None if all are."""
-    for fact in facts:
-        value = getattr(fact, name)
-        if value:
-            return value
-    return None
+    """The first non-empty value of a field; None if all are empty."""
+    return next((value for fact in facts if (value := getattr(fact, name))), None)
 
 
-def _speaker(told: Sequence[LoopFact]) -> LoopFact | None:
-    """Whose status counts: the state's; of an external loop at work, of whoever wrote last."""
-    speaking = [fact for fact in told if fact.raw_status or fact.status is not LoopStatus.UNKNOWN]
-    if speaking and speaking[0].source in _OF_EXTERNAL:
-        dated = [fact for fact in speaking if fact.source in _OF_EXTERNAL and fact.last_activity_at]
-        return max(dated, key=_told_at, default=speaking[0])
-    return speaking[0] if speaking else None
+def _status_source(main: Sequence[LoopFact]) -> LoopFact | None:
+    """The fact whose status counts: the first; for a running external loop, the one written last."""
+    with_status = [fact for fact in main if fact.raw_status or fact.status is not LoopStatus.UNKNOWN]
+    if with_status and with_status[0].source in _EXTERNAL_STATES:
+        dated = [fact for fact in with_status if fact.source in _EXTERNAL_STATES and fact.last_activity_at]
+        return max(dated, key=lambda fact: fact.last_activity_at or _LONG_AGO, default=with_status[0])
+    return with_status[0] if with_status else None
 
 
-def _told_at(fact: LoopFact) -> float:
-    return fact.last_activity_at.timestamp() if fact.last_activity_at else 0.0
-
-
-def _iteration(facts: Sequence[LoopFact], told: Sequence[LoopFact]) -> int | None:
-    """Of an external loop the highest that any file tells: its registered twin never advances (3.12)."""
-    if any(fact.source.startswith("external") or fact.source == LAUNCHER for fact in told):
+def _iteration(facts: Sequence[LoopFact], main: Sequence[LoopFact]) -> int | None:
+    """The current iteration; for an external loop the highest, because its registry entry never advances."""
+    if any(fact.source.startswith("external") or fact.source == LAUNCHER for fact in main):
         return max((fact.iteration for fact in facts if fact.iteration is not None), default=None)
-    return next((fact.iteration for fact in told if fact.iteration is not None), None)
+    return next((fact.iteration for fact in main if fact.iteration is not None), None)
 
 
-def _last_sign(facts: Sequence[LoopFact], now: datetime) -> datetime | None:
-    """Newest time told by the loop's own files, else by a registry; times to come are none."""
-    horizon = now + _FUTURE
-    signs = [fact for fact in facts if fact.last_activity_at is not None and fact.last_activity_at <= horizon]
-    own = newest(*[fact.last_activity_at for fact in signs if fact.source not in _REGISTRIES])
-    return own or newest(*[fact.last_activity_at for fact in signs])
+def _last_activity(facts: Sequence[LoopFact], now: datetime) -> datetime | None:
+    """Newest time in the loop's own files, else in a registry; future times are ignored."""
+    horizon = now + _CLOCK_TOLERANCE
+    dated = [fact for fact in facts if fact.last_activity_at is not None and fact.last_activity_at <= horizon]
+    own = newest(*[fact.last_activity_at for fact in dated if fact.source not in REGISTRIES])
+    return own or newest(*[fact.last_activity_at for fact in dated])
 
 
-def _end(told: Sequence[LoopFact], state: _State, now: datetime) -> tuple[datetime | None, bool]:
-    """When a loop ended, and whether that was inferred: of one whose process is gone from its last sign."""
-    earliest, latest = state.started_at or _LONG_AGO, now + _FUTURE
+def _end(main: Sequence[LoopFact], state: _State, now: datetime) -> tuple[datetime | None, bool]:
+    """End of a loop, and whether it was inferred; for a dead process, from its last activity."""
+    earliest, latest = state.started_at or _LONG_AGO, now + _CLOCK_TOLERANCE
     last_activity = state.last_activity or state.modified_at
-    inferred = [last_activity]
+    candidates = [last_activity]
     if state.liveness is not Liveness.DEAD:
-        for fact in told:
+        for fact in main:
             if fact.ended_at and earliest <= fact.ended_at <= latest:
                 return fact.ended_at, False
         if state.status is not LoopStatus.CRASHED:
-            iterations = [item.at for fact in told for item in fact.iterations]
-            inferred = [newest(*iterations), newest(*[fact.updated_at for fact in told]), last_activity]
-    for moment in inferred:
-        if moment and earliest <= moment <= latest:
-            return moment, True
+            iterations = [item.at for fact in main for item in fact.iterations]
+            candidates = [newest(*iterations), newest(*[fact.updated_at for fact in main]), last_activity]
+    for time in candidates:
+        if time and earliest <= time <= latest:
+            return time, True
     return state.started_at, True
 
 
-def _badges(facts: Sequence[LoopFact], home: str, state: _State, registered: bool) -> set[str]:
-    """What the files say about each other, and what was found out."""
+def _badges(facts: Sequence[LoopFact], home: str, state: _State, has_registry: bool) -> set[str]:
+    """Badges of a loop, see `Loop.badges`."""
     badges = set()
-    known = any(fact.source in _REGISTRIES for fact in facts)
-    if home in (LOOPS, EXTERNAL) and registered and not known:
-        at_work = not state.status.ended and state.status is not LoopStatus.UNKNOWN
-        badges.add("orphan" if at_work else "unregistered")
-    if state.archived and known:
+    is_registered = any(fact.source in REGISTRIES for fact in facts)
+    if home in (LOOPS, EXTERNAL) and has_registry and not is_registered:
+        is_running = not state.status.ended and state.status is not LoopStatus.UNKNOWN
+        badges.add("orphan" if is_running else "unregistered")
+    if state.archived and is_registered:
         badges.add("archived-but-registered")
-    if known and not home and all(fact.source != CURRENT for fact in facts):
+    if is_registered and not home and all(fact.source != CURRENT for fact in facts):
         badges.add("registered-only")
-    words = {fact.status for fact in facts if fact.source not in DETAILS} - {LoopStatus.UNKNOWN}
-    if len(words) > 1:
+    statuses = {fact.status for fact in facts if fact.source not in DETAILS} - {LoopStatus.UNKNOWN}
+    if len(statuses) > 1:
         badges.add("status-disagrees")
     if any(fact.directory and fact.inner_id for fact in facts):
         badges.add("id-disagrees")
@@ -284,16 +272,15 @@ def _no_state(directory: str) -> Finding:
     return Finding(directory, "", Severity.WARNING, "no-state", message)
 
 
-def _check_times(told: Sequence[LoopFact], now: datetime, findings: list[Finding]) -> None:
-    """Findings for times that can't be."""
-    latest = now + _FUTURE
-    for fact in told:
-        for name, moment in (("start", fact.started_at), ("end", fact.ended_at), ("update", fact.updated_at)):
-            if moment and moment > latest:
-                message = (
-                    f"the {name} of loop {visible_line(fact.loop_id, 80)} is in the future: {minute_of(moment)} UTC"
-                )
+def _check_times(main: Sequence[LoopFact], now: datetime, findings: list[Finding]) -> None:
+    """Add findings for impossible times."""
+    latest = now + _CLOCK_TOLERANCE
+    for fact in main:
+        loop_id = visible_line(fact.loop_id, 80)
+        for name, time in (("start", fact.started_at), ("end", fact.ended_at), ("update", fact.updated_at)):
+            if time and time > latest:
+                message = f"the {name} of loop {loop_id} is in the future: {minute_of(time)} UTC"
                 findings.append(Finding(fact.file, "", Severity.WARNING, "future-time", message))
         if fact.started_at and fact.ended_at and fact.ended_at < fact.started_at:
-            message = f"loop {visible_line(fact.loop_id, 80)} ends before it starts; the end was inferred"
+            message = f"loop {loop_id} ends before it starts; the end was inferred"
             findings.append(Finding(fact.file, "", Severity.WARNING, "end-before-start", message))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.records.loops import Liveness, LoopStatus
-from core.sources.liveness import ALWAYS, Processes, ProcFiles, Signals, judge, system_processes
+from core.sources.liveness import ALWAYS, Processes, ProcessSignals, ProcFiles, check_liveness, system_processes
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 STALE_AFTER = timedelta(minutes=30)
@@ -33,7 +33,7 @@ def judged(
     modified_at: datetime | None = None,
     processes: Processes | None = None,
 ) -> tuple[Liveness, str]:
-    return judge(status, pid, newest, modified_at, NOW, STALE_AFTER, processes or Running())
+    return check_liveness(status, pid, newest, modified_at, NOW, STALE_AFTER, processes or Running())
 
 
 def ago(**span: float) -> datetime:
@@ -130,7 +130,7 @@ def test_odd_process_files_are_no_process(tmp_path: Path, stat: bytes) -> None:
 
 
 def test_signals_tell_only_that_a_process_runs(child: subprocess.Popen[bytes]) -> None:
-    assert Signals().started_at(child.pid) == ALWAYS
+    assert ProcessSignals().started_at(child.pid) == ALWAYS
     child.kill()
     child.communicate()
-    assert Signals().started_at(child.pid) is None
+    assert ProcessSignals().started_at(child.pid) is None

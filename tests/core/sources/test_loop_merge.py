@@ -103,7 +103,7 @@ def test_a_crash_log_entry_after_the_last_sign_is_a_hint_only() -> None:
     log, _ = read_crash_log(f"{INTERNAL}/loops/a/crash.log", b"[2026-05-01T11:55:00Z] boom", NOW)
     loop = joined(internal("a"), log)["a"]
     assert loop.status is LoopStatus.RUNNING
-    assert "crash.log tells of a crash" in loop.liveness_reason
+    assert "crash.log reports a crash" in loop.liveness_reason
 
 
 @pytest.mark.parametrize(
