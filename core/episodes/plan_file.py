@@ -81,9 +81,9 @@ def _learnt(
         )
         parts.append(f"## Learnings from similar tasks\n\n{told}")
     if parts:
-        from core.scanning.context_scan import without_put_together  # only a start of an attempt needs the scan
+        from core.scanning.context_scan import withhold_combined_harm  # only a start of an attempt needs the scan
 
-        yield without_put_together("\n\n".join(parts), before, orders=orders)
+        yield withhold_combined_harm("\n\n".join(parts), before, orders=orders)
 
 
 def _task(description: str, criteria: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 from core.retrieval.embedding import task_text
-from core.retrieval.embeddings import Embeddings, PastTask, Work
+from core.retrieval.embeddings import ComparableWork, Embeddings, PastTask
 from core.retrieval.vectors import SAME, UNRELATED
 from core.retrieval.words import content_words
 
@@ -63,7 +63,7 @@ def collect_past_tasks(snapshot: Snapshot) -> Mapping[str, PastTask]:
     return {**snapshot.memory_tasks, **snapshot.tasks}
 
 
-def embeddable_work(snapshot: Snapshot) -> Mapping[str, Work]:
+def embeddable_work(snapshot: Snapshot) -> Mapping[str, ComparableWork]:
     """All that gets a vector to be compared by meaning: the past tasks, and the loops that learned something."""
     learned = {reflection.loop_id for reflection in snapshot.reflections.values()}
     loops = {id: loop for id, loop in snapshot.loops.items() if id in learned}
@@ -73,7 +73,7 @@ def embeddable_work(snapshot: Snapshot) -> Mapping[str, Work]:
 def find_similar_tasks(
     asked: str | PastTask,
     snapshot: Snapshot,
-    embeddings: Embeddings[Work] | None = None,
+    embeddings: Embeddings[ComparableWork] | None = None,
     limit: int = MAX_TASKS,
 ) -> tuple[SimilarTask, ...]:
     """The past tasks that are most like a task or a text, best first; never the task itself.
@@ -97,7 +97,7 @@ def find_similar_tasks(
 
 
 def _by_meaning(
-    text: str, tasks: Mapping[str, PastTask], embeddings: Embeddings[Work] | None
+    text: str, tasks: Mapping[str, PastTask], embeddings: Embeddings[ComparableWork] | None
 ) -> dict[str, tuple[float, str]]:
     ids = tuple(tasks)
     close = embeddings.closeness(text, ids, tasks) if embeddings is not None and text else None

@@ -16,7 +16,7 @@ from core.episodes.similar_tasks import collect_past_tasks
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 from core.retrieval.contradiction import MIN_SIMILARITY, Statement
-from core.retrieval.similarity import ManyTexts
+from core.retrieval.similarity import TextPool
 
 CLUSTER_ID: Final = "recurring-"
 """Prefix of cluster IDs."""
@@ -130,7 +130,7 @@ def _group(counts: Mapping[Statement, int]) -> Steps[list[list[Statement]]]:
     """
     ordered = sorted(counts, key=lambda statement: (-counts[statement], statement.key))
     repeats = [counts[statement] for statement in ordered]
-    everything = ManyTexts()
+    everything = TextPool()
     for statement in ordered:
         everything.add(statement.words)
         yield
@@ -139,7 +139,7 @@ def _group(counts: Mapping[Statement, int]) -> Steps[list[list[Statement]]]:
         weights.append(math.fsum(ratio * repeats[row] for row, ratio in _similar(statement, everything, ordered)))
         yield
     centres: list[Statement] = []
-    texts = ManyTexts()
+    texts = TextPool()
     groups: list[list[Statement]] = []
     for index in sorted(range(len(ordered)), key=lambda index: (-weights[index], ordered[index].key)):
         statement = ordered[index]
@@ -153,7 +153,7 @@ def _group(counts: Mapping[Statement, int]) -> Steps[list[list[Statement]]]:
     return groups
 
 
-def _similar(statement: Statement, texts: ManyTexts, statements: Sequence[Statement]) -> Iterator[tuple[int, float]]:
+def _similar(statement: Statement, texts: TextPool, statements: Sequence[Statement]) -> Iterator[tuple[int, float]]:
     """Yield row and similarity of those `statements`, whose words are in `texts`, that are nearly the same."""
     for row, ratio in texts.alike(statement.words, MIN_SIMILARITY):
         if not statement.demand.differs(statements[row].demand):

@@ -19,7 +19,7 @@ from core.learning.states import STATES
 from core.project.project import Project
 from core.records.patterns import Pattern
 from core.retrieval.embeddings import Coverage
-from core.retrieval.ranking import Given
+from core.retrieval.ranking import InjectedContext
 from core.retrieval.rendering import count_tokens, render_context
 from core.review.answers import Answer
 from core.review.context_recipients import LOOP, PAUSED, TASK, TOPIC, Contexts, Reader, audience, same_texts
@@ -197,14 +197,14 @@ class Forecaster:
         self, view: ProjectState, decide: Decide, about: tuple[str, ...], readers: tuple[Reader, ...], stop: Stop
     ) -> tuple[Forecast, ProjectState] | None:
         by_words = view.coverage
-        given: dict[str, Given] = {}
+        given: dict[str, InjectedContext] = {}
         for reader in readers:
             if stop():
                 return None
             given[reader.task] = self._contexts.given(view, reader.task)
         after = self._deck.rehearsed(decide, view)
         same = same_texts(view, after)
-        supposed: dict[str, Given] = {}
+        supposed: dict[str, InjectedContext] = {}
         for reader in readers:
             if stop():
                 return None
@@ -242,7 +242,7 @@ def _readers(view: ProjectState, about: tuple[str, ...]) -> tuple[Reader, ...]:
     return audience(view.snapshot) or tuple(_topic(view, about[:1]))
 
 
-def _change(reader: Reader, one: Given, two: Given) -> ContextChange:
+def _change(reader: Reader, one: InjectedContext, two: InjectedContext) -> ContextChange:
     return ContextChange(reader.kind, reader.id, reader.task, one.context, two.context, (one.tokens, two.tokens))
 
 

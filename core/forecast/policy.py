@@ -19,10 +19,10 @@ from core.ledger.decision_log import FILE as LEDGER
 from core.ledger.verify import verify_ledger
 from core.records.findings import Finding, Severity
 from core.records.patterns import Maturity
-from core.retrieval.ranking import Given
+from core.retrieval.ranking import InjectedContext
 from core.review.context_recipients import Contexts, Reader, audience
-from core.scanning.context_scan import put_together, when_cut
-from core.scanning.verdict import gravest, stops
+from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
+from core.scanning.verdict import highest_severity, stops
 from core.sources import normalize
 from core.sources.record_kinds import ACTIONS, ESCALATION, FOLDER, METRICS, PATTERN_COPIES, kind_of
 from core.sources.sweep import can_contain_records
@@ -189,7 +189,7 @@ class _Checker:
         return list(found.values())
 
     @cached_property
-    def _contexts(self) -> list[tuple[Reader, Given]]:
+    def _contexts(self) -> list[tuple[Reader, InjectedContext]]:
         contexts = Contexts()
         return [(reader, contexts.given(self._view, reader.task)) for reader in audience(self._view.snapshot)]
 
@@ -213,7 +213,7 @@ class _Checker:
         view = self._view
         patterns, curation = view.snapshot.patterns, view.snapshot.curation
         scan, board = view.settings.scan, view.board
-        given = {id: gravest(patterns[id], curation, scan) for id in self._given()}
+        given = {id: highest_severity(patterns[id], curation, scan) for id in self._given()}
         dangerous = [id for id, severity in given.items() if severity is not None and severity.stops]
         broken = [
             id
@@ -223,13 +223,13 @@ class _Checker:
         together = [
             reader.id
             for reader, given in self._contexts
-            if put_together(
+            if find_combined_harm(
                 given.context,
                 (patterns[id] for id in given.pattern_ids),
                 orders=all(map(board.stops_orders, given.pattern_ids)),
             )
             or any(
-                when_cut(patterns[id], view.settings.injection.max_field_chars, orders=board.stops_orders(id))
+                find_harm_when_cut(patterns[id], view.settings.injection.max_field_chars, orders=board.stops_orders(id))
                 for id in given.pattern_ids
             )
         ]

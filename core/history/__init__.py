@@ -1,1 +1,1 @@
-"""A project at a past moment, and what changed between two moments."""
+"""Project states of the past, and comparison of two states."""

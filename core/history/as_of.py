@@ -1,4 +1,4 @@
-"""A project as it was: what was known at a past moment, scored by the same rules as the present."""
+"""State of a project at a past time, computed by the same rules as the present."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msgspec.structs import replace as with_fields
 from core.base.text import plural
 from core.debug_memory.escalation_status import find_escalation
 from core.debug_memory.index import LazyDebugIndex
-from core.history.registry_rewind import Rewound, rewound
+from core.history.registry_rewind import RewoundPatterns, rewind_patterns
 from core.learning.aggregate_evidence import AGGREGATE, TREND
 from core.learning.evidence import DISCOVERY
 from core.learning.evidence_inputs import EvidenceInputs
@@ -32,28 +32,27 @@ from core.review.queue import review_queue
 from core.state.project_state import ProjectState
 
 UNDATED: Final = "undated"
-"""Code of the finding that tells what a past view cannot date."""
+"""Code of findings about records without a date."""
 _PATTERNS: Final = ".aiwg/ralph/shared/patterns"
 _BY_RECORD: Final = frozenset({DISCOVERY, TREND, AGGREGATE})
-"""Sources of evidence that the pattern's own record tells of."""
+"""Sources of evidence in the pattern's own record."""
 _START: Final = datetime.min.replace(tzinfo=UTC)
 
 _Record = TypeVar("_Record")
 
 
-def view_at(view: ProjectState, when: datetime) -> ProjectState:
-    """What a reader would have seen at `when`, under the thresholds of today.
+def build_past_state(view: ProjectState, when: datetime) -> ProjectState:
+    """Compute the project state at `when`, with the settings of today.
 
-    Evidence, loops, tasks and decisions up to then count, by the same code as now; patterns are as the ledger and
-    their dated evidence tell. What has no time of its own is told in a finding of code `undated`: it counts at any
-    time, and counts that only a record's sum tells of count from the last use on, which dates them.
+    Evidence, loops, tasks and decisions up to `when` count. Patterns are rewound by the decision log and their dated
+    evidence. Records without a date count at any time, and recorded counts count since the last use; findings with
+    the code `undated` report both.
 
-    Takes up to twice as long as to score everything from scratch, the less the nearer the moment is: call it from a
-    worker.
+    Takes up to twice as long as scoring from scratch, less for recent times; call it from a worker.
 
     Args:
-        view: The present.
-        when: Aware UTC; from the present on nothing is left out, and only time passes.
+        view: The present state.
+        when: Aware UTC. Not before the present, only the clock is moved.
     """
     if when >= view.now:
         return replace(view, board=view.board.rescored(when), now=when)
@@ -91,20 +90,22 @@ def _snapshot_at(view: ProjectState, when: datetime) -> Snapshot:
     events = _merged(now.events, now.withdrawn)
     if absent and any(event.decision in absent for event in events):
         events = tuple(event for event in events if event.decision not in absent)
-    patterns, counted, findings = _patterns_at(replace(now, events=events), rewound(now.patterns, later), view, when)
+    patterns, counted, findings = _patterns_at(
+        replace(now, events=events), rewind_patterns(now.patterns, later), view, when
+    )
     lost = len([id for id in curation.pins if id not in patterns and id not in now.patterns])
     if lost:
-        findings = (*findings, _told(f"{plural(lost, 'pattern')} that had a verdict by then left no record"))
+        findings = (*findings, _finding(f"{plural(lost, 'pattern')} with a pinned state at that time left no record"))
     return replace(
         now,
         patterns=MappingProxyType(patterns),
-        loops=_kept(now.loops, when, _loop_at),
-        reflections=_kept(now.reflections, when, lambda one, when: one if _known(one.at, when) else None),
-        memory_tasks=_kept(now.memory_tasks, when, lambda one, when: one if _known(one.at, when) else None),
-        tasks=_kept(now.tasks, when, _task_at),
-        attempts=_kept(now.attempts, when, _attempt_at),
-        debug_sessions=_kept(now.debug_sessions, when, _session_at),
-        escalations=_kept(now.escalations, when, _escalation_at),
+        loops=_filter_records(now.loops, when, _loop_at),
+        reflections=_filter_records(now.reflections, when, lambda one, when: one if _known(one.at, when) else None),
+        memory_tasks=_filter_records(now.memory_tasks, when, lambda one, when: one if _known(one.at, when) else None),
+        tasks=_filter_records(now.tasks, when, _task_at),
+        attempts=_filter_records(now.attempts, when, _attempt_at),
+        debug_sessions=_filter_records(now.debug_sessions, when, _session_at),
+        escalations=_filter_records(now.escalations, when, _escalation_at),
         events=(*(event for event in events if event.at <= when), *counted),
         withdrawn=(),
         decisions=decisions,
@@ -118,12 +119,12 @@ def _merged(events: tuple[Event, ...], withdrawn: tuple[Event, ...]) -> tuple[Ev
 
 
 def _known(at: datetime | None, when: datetime) -> bool:
-    """Whether something of this time was known; what has none always was."""
+    """Whether a record with this time existed; a record without a time always did."""
     return at is None or at <= when
 
 
-def _kept(records: Mapping[str, _Record], when: datetime, at: Any) -> Mapping[str, _Record]:
-    """Each record as `at(record, when)` has it, without those that it has none of."""
+def _filter_records(records: Mapping[str, _Record], when: datetime, at: Any) -> Mapping[str, _Record]:
+    """Apply `at(record, when)` to each record; None removes the record."""
     found = {id: past for id, record in records.items() if (past := at(record, when)) is not None}
     return MappingProxyType(found)
 
@@ -132,15 +133,15 @@ def _kept(records: Mapping[str, _Record], when: datetime, at: Any) -> Mapping[st
 
 
 def _patterns_at(
-    snapshot: Snapshot, then: Rewound, view: ProjectState, when: datetime
+    snapshot: Snapshot, then: RewoundPatterns, view: ProjectState, when: datetime
 ) -> tuple[dict[str, Pattern], list[Event], tuple[Finding, ...]]:
-    """The patterns that existed, each with the counts that its record told of by then.
+    """Compute the patterns that existed, with the recorded counts of that time.
 
-    A record that went on since counted fewer uses then. Which of the present ones it counted is what the evidence
-    made of it says, use by use; it is put into an event of kind `counted`, as where ralphdeck keeps the counts.
+    A record that was updated since had lower counts. The dated evidence of the record tells which uses it counted;
+    they are put into an event of kind `counted`.
 
     Returns:
-        The patterns by id, these events, and what could not be dated.
+        Patterns by ID, these events, and findings about missing dates.
     """
     changed = {event.pattern_id for event in snapshot.events if event.at > when and event.kind == "counted"}
     changed |= then.counted_until.keys()
@@ -158,24 +159,28 @@ def _patterns_at(
             continue
         if observe is None:
             observe = _observer(snapshot, then, view)
-        seen = observe(pattern)
-        told = tuple(one for one in seen if one.source in _BY_RECORD and _known(one.at, when))
-        summed += sum(one.count for one in seen if one.source == AGGREGATE and (one.at is None or one.at > when))
-        found[id] = _pattern_at(pattern, seen, told, when)
-        counted.append(Event(id="", at=when, kind="counted", pattern_id=id, unrecorded=told))
-    findings = [_told(f"{plural(undated, 'pattern')} without a date: shown at every time")]
+        observations = observe(pattern)
+        recorded = tuple(one for one in observations if one.source in _BY_RECORD and _known(one.at, when))
+        summed += sum(
+            one.count for one in observations if one.source == AGGREGATE and (one.at is None or one.at > when)
+        )
+        found[id] = _pattern_at(pattern, observations, recorded, when)
+        counted.append(Event(id="", at=when, kind="counted", pattern_id=id, unrecorded=recorded))
+    findings = [_finding(f"{plural(undated, 'pattern')} without a date: shown at every time")]
     if summed:
         count = plural(summed, "use")
-        findings.append(_told(f"{count} that only the sum of a record tells of count from its last use on, or always"))
+        findings.append(_finding(f"{count} known only from recorded totals: counted since the last use, or always"))
     return found, counted, tuple(findings[0 if undated else 1 :])
 
 
-def _told(message: str) -> Finding:
+def _finding(message: str) -> Finding:
     return Finding(_PATTERNS, "", Severity.INFO, UNDATED, message)
 
 
-def _observer(snapshot: Snapshot, then: Rewound, view: ProjectState) -> Callable[[Pattern], tuple[Observation, ...]]:
-    """What gives the evidence on patterns as the ledger tells them; made anew only where it brought something back."""
+def _observer(
+    snapshot: Snapshot, then: RewoundPatterns, view: ProjectState
+) -> Callable[[Pattern], tuple[Observation, ...]]:
+    """Function that returns the evidence of a rewound pattern; the present evidence where nothing was rewound."""
     if snapshot.events is view.snapshot.events and not then.counted_until and then.patterns == view.snapshot.patterns:
         return view.board.observations_of_record
     events = tuple(event for event in snapshot.events if not _counts_more(event, then))
@@ -183,8 +188,8 @@ def _observer(snapshot: Snapshot, then: Rewound, view: ProjectState) -> Callable
     return EvidenceInputs.of(past, view.settings.learning).observations
 
 
-def _counts_more(event: Event, then: Rewound) -> bool:
-    """Whether an event says what a record counted after the counts that are brought back."""
+def _counts_more(event: Event, then: RewoundPatterns) -> bool:
+    """Whether an event records counts that are newer than the restored ones."""
     return event.kind == "counted" and event.at > then.counted_until.get(event.pattern_id, event.at)
 
 
@@ -194,10 +199,7 @@ def _times(pattern: Pattern) -> Iterable[datetime]:
 
 
 def _created(pattern: Pattern) -> datetime | None:
-    """When the pattern came to be, as far as its record tells; None if it does not.
-
-    The time of its last use alone dates no beginning.
-    """
+    """Time at which the pattern was created; None if the record has no such time. The last use does not date it."""
     return pattern.first_discovered or min(_times(pattern), default=None)
 
 
@@ -205,8 +207,10 @@ def _newest(pattern: Pattern) -> datetime:
     return max((pattern.last_used or _START, *_times(pattern)))
 
 
-def _pattern_at(pattern: Pattern, seen: Iterable[Observation], told: Sequence[Observation], when: datetime) -> Pattern:
-    sums = [one for one in told if one.source != DISCOVERY]
+def _pattern_at(
+    pattern: Pattern, observations: Iterable[Observation], recorded: Sequence[Observation], when: datetime
+) -> Pattern:
+    sums = [one for one in recorded if one.source != DISCOVERY]
     return with_fields(
         pattern,
         recorded_counts=RecordedCounts(
@@ -217,12 +221,13 @@ def _pattern_at(pattern: Pattern, seen: Iterable[Observation], told: Sequence[Ob
         source_loops=tuple(source for source in pattern.source_loops if _known(source.at, when)),
         trend=tuple(point for point in pattern.trend if _known(point.at, when)),
         last_used=max(
-            (one.at for one in seen if one.at is not None and one.at <= when and one.kind != "injected"), default=None
+            (one.at for one in observations if one.at is not None and one.at <= when and one.kind != "injected"),
+            default=None,
         ),
     )
 
 
-# Loops, tasks, sessions: what had not come out yet is open again
+# Loops, tasks and sessions that had not ended are open again
 
 
 def _loop_at(loop: Loop, when: datetime) -> Loop | None:
@@ -234,7 +239,7 @@ def _loop_at(loop: Loop, when: datetime) -> Loop | None:
     if _known(end, when):
         return loop
     iterations = tuple(step for step in loop.iterations if step.at is not None and step.at <= when)
-    signs = [step.at for step in iterations if step.at is not None]
+    activity = [step.at for step in iterations if step.at is not None]
     return with_fields(
         loop,
         status=LoopStatus.RUNNING,
@@ -246,7 +251,7 @@ def _loop_at(loop: Loop, when: datetime) -> Loop | None:
         ended_at=None,
         ended_approximate=False,
         updated_at=None,
-        last_activity=max(signs, default=loop.started_at),
+        last_activity=max(activity, default=loop.started_at),
         iterations=iterations,
         quality=loop.quality[: len(iterations)],
         last_result=iterations[-1].result if iterations else "",
@@ -261,7 +266,7 @@ def _progress(iterations: Sequence[Iteration]) -> int | None:
 
 
 def _use_at(use: InjectedUse, loop: Loop, when: datetime) -> InjectedUse:
-    """A loop gets its patterns when it begins; what it did with them later nobody knew."""
+    """Patterns are injected when a loop starts; their result was not known yet."""
     if use.at is not None and use.at <= when:
         return use
     return InjectedUse(pattern_id=use.pattern_id, at=loop.started_at)

@@ -1,4 +1,4 @@
-"""What changed between two moments: patterns, decisions, loops and questions, what matters most to loops first."""
+"""Comparison of two project states: changed patterns, decisions, loops and questions, by effect on loops."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from core.records.patterns import Maturity
 from core.state.project_state import ProjectState
 from core.state.review_items import BROAD, DUPLICATE, OFFER, RECURRING, UNRECONCILED, ReviewItem
 
-RATE_MOVED: Final = 0.1
-"""How far a success rate must move to be told of a pattern whose state stayed."""
+MIN_RATE_CHANGE: Final = 0.1
+"""Change of a success rate that is listed for a pattern with the same state."""
 NEW: Final = "new"
-GONE: Final = "gone"
+REMOVED: Final = "gone"
 STATE: Final = "state"
 CONTEXT: Final = "context"
 RATE: Final = "rate"
-BEGUN: Final = "begun"
+STARTED: Final = "begun"
 ENDED: Final = "ended"
 
 _UNDATED: Final = frozenset({BROAD, DUPLICATE, OFFER, RECURRING, UNRECONCILED})
-"""Kinds of questions that are found by looking around at the present, so that nobody knows since when they stand."""
-_TURNING: Final = frozenset(
+"""Kinds of questions without a known beginning, since a search over the present state finds them."""
+_CHANGING_VERBS: Final = frozenset(
     {
         *(Verb.PROMOTE, Verb.DEPRECATE, Verb.RESET, Verb.ACCEPT_INVERSION, Verb.REJECT_INVERSION, Verb.QUARANTINE),
         *(Verb.RELEASE, Verb.EDIT, Verb.MERGE, Verb.IMPORT, Verb.EXTRACT, Verb.ARCHIVE, Verb.RESTORE),
     }
 )
-"""Decisions that may turn a pattern, bring it or take it away."""
+"""Decisions that may add, remove or change a pattern."""
 
 
-class Standing(Struct, frozen=True, kw_only=True):
-    """How a pattern stood at one moment.
+class PatternStatus(Struct, frozen=True, kw_only=True):
+    """State of a pattern at one time.
 
     Attributes:
-        rate: Success rate as shown, 0..1; None without any result.
+        rate: Success rate as shown, 0..1; None without results.
         score: effectiveness x multiplier.
-        injectable: Whether loops could get it.
+        injectable: Whether it could be injected.
     """
 
     state: Maturity
@@ -59,38 +59,39 @@ class Standing(Struct, frozen=True, kw_only=True):
     injectable: bool
 
     @property
-    def worth(self) -> float:
-        """The score that loops saw: none of what they could not get."""
+    def effective_score(self) -> float:
+        """The score; 0 for a pattern that could not be injected."""
         return self.score if self.injectable else 0.0
 
 
 class PatternChange(Struct, frozen=True, kw_only=True):
-    """What became of one pattern.
+    """Change of one pattern.
 
     Attributes:
-        kind: `new`, `gone`, `state`, `context` (loops get it now, or no more) or `rate`.
+        kind: `new`, `gone`, `state`, `context` (injectable or not) or `rate`.
         title: Untrusted.
-        before, after: None where it did not exist.
-        because: The decision, the results or the time that did it, in one line.
-        by: Who decided so, "" if nobody did.
+        before, after: None where the pattern did not exist.
+        because: Cause in one line: a decision, results, or time.
+        by: Author of the decision, "" without one.
     """
 
     pattern_id: str
     title: str
     kind: str
-    before: Standing | None
-    after: Standing | None
+    before: PatternStatus | None
+    after: PatternStatus | None
     because: str
     by: str = ""
 
     @property
     def weight(self) -> float:
-        """How much loops notice: how far the score moved that they saw, 0 up."""
-        return abs((self.after.worth if self.after else 0.0) - (self.before.worth if self.before else 0.0))
+        """Effect on loops: absolute change of the effective score."""
+        before, after = (one.effective_score if one else 0.0 for one in (self.before, self.after))
+        return abs(after - before)
 
 
 class LoopChange(Struct, frozen=True, kw_only=True):
-    """A loop that began or came to its end; one that did both is told once, as ended."""
+    """A loop that started or ended; one that did both is listed once, as ended."""
 
     loop_id: str
     kind: str
@@ -99,8 +100,8 @@ class LoopChange(Struct, frozen=True, kw_only=True):
     at: datetime | None
 
 
-class Question(Struct, frozen=True, kw_only=True):
-    """A question of Review that came up, or that was answered or has settled itself."""
+class QuestionChange(Struct, frozen=True, kw_only=True):
+    """A question of Review that is new, or was answered or resolved."""
 
     kind: str
     subject: str
@@ -108,17 +109,16 @@ class Question(Struct, frozen=True, kw_only=True):
     new: bool
 
 
-class Changes(Struct, frozen=True, kw_only=True):
-    """What changed between two moments.
+class StateComparison(Struct, frozen=True, kw_only=True):
+    """Differences between two times.
 
     Attributes:
-        patterns: Those that loops notice most first.
-        decisions: Newest first, undo and redo among them.
+        patterns: By effect on loops, largest first.
+        decisions: Newest first, with undo and redo.
         loops: Newest first.
-        questions: Most worth first, the new ones before the others. Those that are found by looking around, such as
-            near-duplicates, have no beginning and are left out.
-        helped, failed, other: Results that came in, and uses without one.
-        states_before, states_after: How many patterns each state has.
+        questions: New ones first, then by priority; without kinds that have no known beginning.
+        helped, failed, other: New results, and uses without one.
+        states_before, states_after: Number of patterns per state.
     """
 
     since: datetime
@@ -126,7 +126,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     patterns: tuple[PatternChange, ...]
     decisions: tuple[Decision, ...]
     loops: tuple[LoopChange, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[QuestionChange, ...]
     helped: int
     failed: int
     other: int
@@ -135,29 +135,29 @@ class Changes(Struct, frozen=True, kw_only=True):
 
     @property
     def deciders(self) -> dict[str, int]:
-        """How many decisions each person made, the busiest first."""
+        """Number of decisions per person, highest first."""
         return dict(Counter(decision.by for decision in self.decisions).most_common())
 
     def count(self, kind: str) -> int:
-        """How many patterns or loops changed so."""
+        """Number of changes of a kind."""
         kinds = (*(change.kind for change in self.patterns), *(change.kind for change in self.loops))
         return kinds.count(kind)
 
 
-def changes_between(before: ProjectState, after: ProjectState) -> Changes:
-    """Compare two views of one project; of the past make them with `core.history.as_of.view_at`.
+def compare_states(before: ProjectState, after: ProjectState) -> StateComparison:
+    """Compare two states of one project; `core.history.as_of.build_past_state` computes past ones.
 
-    Takes some ms for 100,000 patterns, and as long again for each 10,000 that changed.
+    Takes a few ms for 100,000 patterns, and as long again for each 10,000 changed ones.
     """
     decisions = tuple(
         decision for decision in reversed(after.snapshot.decisions) if before.now < decision.at <= after.now
     )
     pairs = _Pairs(before.board, after.board)
-    helped, failed, uses = pairs.more()
+    helped, failed, uses = pairs.count_new()
     changes = sorted(
         _patterns(before, after, pairs, decisions), key=lambda one: (-one.weight, one.kind, one.pattern_id)
     )
-    return Changes(
+    return StateComparison(
         since=before.now,
         until=after.now,
         patterns=tuple(changes),
@@ -167,39 +167,39 @@ def changes_between(before: ProjectState, after: ProjectState) -> Changes:
         helped=helped,
         failed=failed,
         other=max(uses - helped - failed, 0),
-        states_before=_counted(before.board),
-        states_after=_counted(after.board),
+        states_before=_count_states(before.board),
+        states_after=_count_states(after.board),
     )
 
 
 class _Pairs:
-    """The patterns of two boards: which rows are those of the same pattern."""
+    """Rows of the same patterns on two boards."""
 
     def __init__(self, before: Scoreboard, after: Scoreboard) -> None:
         self.before, self.after = before, after
         self.both = [id for id in after.ids if id in before]
         self.new = [id for id in after.ids if id not in before]
-        self.gone = [id for id in before.ids if id not in after]
+        self.removed = [id for id in before.ids if id not in after]
         self._rows = before.rows_of(self.both), after.rows_of(self.both)
 
-    def more(self) -> tuple[int, int, int]:
-        """(successes, failures, uses) that came in: counts that a pattern lost, as by a merge, are no uses."""
+    def count_new(self) -> tuple[int, int, int]:
+        """New (successes, failures, uses); counts that a pattern lost, as by a merge, are ignored."""
         fresh = self.after.rows_of(self.new)
 
-        def grown(name: str) -> int:
+        def increase(name: str) -> int:
             then: Ints = getattr(self.before, name)[self._rows[0]]
             now: Ints = getattr(self.after, name)
             return int(np.maximum(now[self._rows[1]] - then, 0).sum() + now[fresh].sum())
 
-        return grown("successes"), grown("failures"), grown("uses")
+        return increase("successes"), increase("failures"), increase("uses")
 
-    def turned(self) -> Iterator[tuple[str, str]]:
-        """(id, kind) of the patterns that stand otherwise now."""
+    def find_changed(self) -> Iterator[tuple[str, str]]:
+        """(ID, kind of change) of the patterns that exist at both times and changed."""
         (old, new), (then, now) = self._rows, (self.before, self.after)
         state: Flags = then.state_codes[old] != now.state_codes[new]
         context: Flags = then.injectable[old] != now.injectable[new]
         with np.errstate(invalid="ignore"):
-            rate: Flags = np.abs(then.rate[old] - now.rate[new]) >= RATE_MOVED
+            rate: Flags = np.abs(then.rate[old] - now.rate[new]) >= MIN_RATE_CHANGE
         for place in np.flatnonzero(state | context | rate).tolist():
             yield self.both[place], STATE if state[place] else CONTEXT if context[place] else RATE
 
@@ -207,28 +207,31 @@ class _Pairs:
 def _patterns(
     before: ProjectState, after: ProjectState, pairs: _Pairs, decisions: Iterable[Decision]
 ) -> Iterator[PatternChange]:
-    decided = _deciding(decisions, after.snapshot.decisions)
-    gone = before.snapshot.patterns
-    for id in pairs.gone:
-        because, by = _decision(_moved(decided.get(id), id)) or ("its record is there no more", "")
-        title, then = gone[id].title, _standing(before, id)
-        yield PatternChange(pattern_id=id, title=title, kind=GONE, before=then, after=None, because=because, by=by)
+    decided = _find_decisions(decisions, after.snapshot.decisions)
+    old = before.snapshot.patterns
+    for id in pairs.removed:
+        because, by = _describe_decision(_if_moved(decided.get(id), id)) or ("its record was removed", "")
+        title, then = old[id].title, _status_of(before, id)
+        yield PatternChange(pattern_id=id, title=title, kind=REMOVED, before=then, after=None, because=because, by=by)
     for id in pairs.new:
-        because, by = _decision(_moved(decided.get(id), id)) or ("discovered", "")
-        title, now = after.snapshot.patterns[id].title, _standing(after, id)
+        because, by = _describe_decision(_if_moved(decided.get(id), id)) or ("discovered", "")
+        title, now = after.snapshot.patterns[id].title, _status_of(after, id)
         yield PatternChange(pattern_id=id, title=title, kind=NEW, before=None, after=now, because=because, by=by)
-    for id, kind in pairs.turned():
-        then, now = _standing(before, id), _standing(after, id)
-        because, by = (_decision(decided.get(id)) if kind != RATE else None) or (_evidence(then, now), "")
+    for id, kind in pairs.find_changed():
+        then, now = _status_of(before, id), _status_of(after, id)
+        because, by = (_describe_decision(decided.get(id)) if kind != RATE else None) or (
+            _describe_evidence(then, now),
+            "",
+        )
         title = after.snapshot.patterns[id].title
         yield PatternChange(pattern_id=id, title=title, kind=kind, before=then, after=now, because=because, by=by)
 
 
-def _standing(view: ProjectState, pattern_id: str) -> Standing:
+def _status_of(view: ProjectState, pattern_id: str) -> PatternStatus:
     board = view.board
     row = board.row(pattern_id)
     rate = float(board.rate[row])
-    return Standing(
+    return PatternStatus(
         state=STATES[board.state_codes[row]],
         rate=None if np.isnan(rate) else rate,
         successes=int(board.successes[row]),
@@ -239,12 +242,14 @@ def _standing(view: ProjectState, pattern_id: str) -> Standing:
     )
 
 
-def _deciding(decisions: Iterable[Decision], known: Iterable[Decision]) -> Mapping[str, tuple[Decision, Decision]]:
-    """The newest decision that may have turned each pattern, with the one that it took back, repeated, or is.
+def _find_decisions(
+    decisions: Iterable[Decision], known: Iterable[Decision]
+) -> Mapping[str, tuple[Decision, Decision]]:
+    """Newest decision about each pattern, with the decision that it undoes or redoes, or itself.
 
     Args:
         decisions: Newest first.
-        known: All of them.
+        known: All decisions.
     """
     by_id: dict[str, Decision] | None = None
     found: dict[str, tuple[Decision, Decision]] = {}
@@ -253,7 +258,7 @@ def _deciding(decisions: Iterable[Decision], known: Iterable[Decision]) -> Mappi
         if decision.verb in TURNS:
             by_id = {one.id: one for one in known} if by_id is None else by_id
             about = by_id.get(decision.subject, decision)
-        if about.verb in _TURNING:
+        if about.verb in _CHANGING_VERBS:
             for id in _subjects(about):
                 found.setdefault(id, (decision, about))
     return found
@@ -269,14 +274,14 @@ def _subjects(decision: Decision) -> Iterator[str]:
         yield from (one for one in many if isinstance(one, str)) if isinstance(many, list | tuple) else ()
 
 
-def _moved(found: tuple[Decision, Decision] | None, pattern_id: str) -> tuple[Decision, Decision] | None:
-    """The same, if it put the pattern's record in or took it out."""
+def _if_moved(found: tuple[Decision, Decision] | None, pattern_id: str) -> tuple[Decision, Decision] | None:
+    """`found`, if the decision inserted or removed the record of the pattern."""
     effects = found[0].effects if found is not None else ()
     moves = (one.pattern_id == pattern_id and (one.remove or one.insert is not None) for one in effects)
     return found if any(moves) else None
 
 
-def _decision(found: tuple[Decision, Decision] | None) -> tuple[str, str] | None:
+def _describe_decision(found: tuple[Decision, Decision] | None) -> tuple[str, str] | None:
     if found is None:
         return None
     decision, about = found
@@ -286,13 +291,13 @@ def _decision(found: tuple[Decision, Decision] | None) -> tuple[str, str] | None
     return f"{what} by {visible_line(decision.by, 40)}{reason}", decision.by
 
 
-def _evidence(before: Standing, after: Standing) -> str:
-    """The results that did it; time alone where there are none."""
+def _describe_evidence(before: PatternStatus, after: PatternStatus) -> str:
+    """Describe the results that caused a change, or decay."""
     good, bad = after.successes - before.successes, after.failures - before.failures
-    told = [f"{good} more helped"] * (good > 0) + [f"{bad} more failed"] * (bad > 0)
-    told += [f"{plural(-good, 'success', 'successes')} no longer counted"] * (good < 0)
-    told += [f"{plural(-bad, 'failure')} no longer counted"] * (bad < 0)
-    return ", ".join(told) or "time: older evidence counts less"
+    parts = [f"{good} more helped"] * (good > 0) + [f"{bad} more failed"] * (bad > 0)
+    parts += [f"{plural(-good, 'success', 'successes')} no longer counted"] * (good < 0)
+    parts += [f"{plural(-bad, 'failure')} no longer counted"] * (bad < 0)
+    return ", ".join(parts) or "decay: older evidence counts less"
 
 
 def _loops(before: Mapping[str, Loop], after: Mapping[str, Loop]) -> Iterator[LoopChange]:
@@ -300,17 +305,17 @@ def _loops(before: Mapping[str, Loop], after: Mapping[str, Loop]) -> Iterator[Lo
         then = before.get(loop.id)
         ended = loop.status.ended and (then is None or not then.status.ended)
         if ended or then is None:
-            kind, at = (ENDED, loop.ended_at) if ended else (BEGUN, loop.started_at)
+            kind, at = (ENDED, loop.ended_at) if ended else (STARTED, loop.started_at)
             yield LoopChange(loop_id=loop.id, kind=kind, task=loop.task, status=loop.status, at=at)
 
 
-def _questions(here: Iterable[ReviewItem], there: Iterable[ReviewItem], *, new: bool) -> Iterator[Question]:
+def _questions(here: Iterable[ReviewItem], there: Iterable[ReviewItem], *, new: bool) -> Iterator[QuestionChange]:
     known = {(item.kind, item.question_key) for item in there}
     for item in here:
         if item.kind not in _UNDATED and (item.kind, item.question_key) not in known:
-            yield Question(kind=item.kind, subject=item.subject, text=item.question, new=new)
+            yield QuestionChange(kind=item.kind, subject=item.subject, text=item.question, new=new)
 
 
-def _counted(board: Scoreboard) -> dict[Maturity, int]:
+def _count_states(board: Scoreboard) -> dict[Maturity, int]:
     counts = np.bincount(board.state_codes, minlength=len(STATES)).tolist()
     return {state: counts[code] for code, state in enumerate(STATES)}

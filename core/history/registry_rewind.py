@@ -1,4 +1,4 @@
-"""The registry as it was: what decisions did to pattern files since then, taken back one by one."""
+"""Past patterns: reverts the effects of later decisions on the pattern files one by one."""
 
 from __future__ import annotations
 
@@ -22,46 +22,45 @@ _TEXT: Final = (
     *("template_language", "placeholders", "diff_pattern", "steps", "tools", "preconditions", "benefits"),
     *("limitations", "symptoms", "why_it_fails", "better_alternative", "better_pattern_id", "use_case"),
 )
-"""What `content_hash` covers, of every type, beside the title."""
+"""Fields that `content_hash` covers, of all types, beside the title."""
 _OWN: Final = frozenset({"id", "type", "file", "pointer", "copy_folder", "copies", "content_hash"})
-"""What a part of a record does not tell."""
+"""Fields that a part of a record does not contain."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rewound:
-    """The patterns before some decisions.
+class RewoundPatterns:
+    """Patterns before some decisions.
 
     Attributes:
-        patterns: By id.
-        counted_until: Of a pattern whose counts were brought back, until when these count: what came later is not
-            among them.
+        patterns: Patterns by ID.
+        counted_until: For patterns with restored counts, the time up to which these counts include uses.
     """
 
     patterns: dict[str, Pattern]
     counted_until: dict[str, datetime]
 
 
-def rewound(patterns: Mapping[str, Pattern], later: Iterable[Decision]) -> Rewound:
-    """The patterns before some decisions, as far as the ledger tells.
+def rewind_patterns(patterns: Mapping[str, Pattern], later: Iterable[Decision]) -> RewoundPatterns:
+    """Revert decisions, as far as the decision log allows.
 
-    What a decision put in goes, what it took out comes back whole, what it set is what it was. A text that was
-    changed without the ledger is the one that the next decision on it saw; where that did not keep it, only its hash
-    is known, so that a verdict given to it binds as it did.
+    Inserted records are removed, removed records restored, and changed keys set back. A text that was edited without
+    a decision is the text that the next decision saw. If that decision did not store the text, only its hash is
+    restored, so that a pinned state of that time applies to it.
 
     Args:
-        patterns: By id, as they are.
-        later: The decisions since then, oldest first.
+        patterns: Present patterns by ID.
+        later: Decisions to revert, oldest first.
     """
-    found = Rewound(dict(patterns), {})
+    found = RewoundPatterns(dict(patterns), {})
     for decision in reversed(tuple(later)):
         for effect in decision.inverse:
             if not effect.file.startswith(_ARCHIVE):
-                _take_back(found, effect, decision)
-        _see(found.patterns, decision)
+                _revert(found, effect, decision)
+        _restore_text(found.patterns, decision)
     return found
 
 
-def _take_back(found: Rewound, effect: Effect, decision: Decision) -> None:
+def _revert(found: RewoundPatterns, effect: Effect, decision: Decision) -> None:
     patterns, id = found.patterns, effect.pattern_id
     present = patterns.get(id)
     if effect.remove:
@@ -79,7 +78,7 @@ def _take_back(found: Rewound, effect: Effect, decision: Decision) -> None:
 
 
 def _reset(pattern: Pattern, before: Effect, after: Effect | None) -> Pattern:
-    """The pattern with what the keys of `before` say where they say something else than those of `after`."""
+    """Pattern with the values of the keys in `before` that differ from those in `after`."""
     was, became = _read(_keys(before), before), _read(_keys(after) if after else {}, before)
     if was is None or became is None:
         return pattern
@@ -92,15 +91,15 @@ def _reset(pattern: Pattern, before: Effect, after: Effect | None) -> Pattern:
         return pattern
     known = pattern.content_hash == _hash(pattern)
     if "recorded_counts" in changed and "last_used" not in changed:
-        # Counts that went on since moved the time on; the decision dated those that it made by the last use it saw.
-        seen = max((point.at for point in became.trend if point.at), default=None)
-        changed["last_used"] = min(filter(None, (seen, pattern.last_used)), default=None)
+        # Later uses moved the time; the decision dated its counts by the last use in the trend.
+        last = max((point.at for point in became.trend if point.at), default=None)
+        changed["last_used"] = min(filter(None, (last, pattern.last_used)), default=None)
     pattern = replace(pattern, **changed)
     return replace(pattern, content_hash=_hash(pattern)) if known else pattern
 
 
 def _until(pattern: Pattern, at: datetime) -> Pattern:
-    """The pattern without what its record came to name since a time."""
+    """Pattern without source loops and trend points after a time."""
     return replace(
         pattern,
         source_loops=tuple(one for one in pattern.source_loops if one.at is None or one.at <= at),
@@ -117,7 +116,7 @@ def _keys(effect: Effect) -> dict[str, Any]:
 
 
 def _read(record: Mapping[str, Any], effect: Effect) -> Pattern | None:
-    """What a record, or a part of one, says; None where it says nothing that can be used."""
+    """Parse a record or a part of one; None if it is not valid."""
     try:
         found = as_read({**record, "id": effect.pattern_id}, PatternType(effect.type))
     except ValueError:
@@ -125,16 +124,16 @@ def _read(record: Mapping[str, Any], effect: Effect) -> Pattern | None:
     return found if found.id else None
 
 
-def _see(patterns: dict[str, Pattern], decision: Decision) -> None:
-    """A person decided on this text; some decisions keep it."""
+def _restore_text(patterns: dict[str, Pattern], decision: Decision) -> None:
+    """Set the text that a person saw when deciding, or its hash if the decision did not store the text."""
     pattern = patterns.get(decision.subject)
     if pattern is None or decision.verb in TURNS:
         return
     after = None if decision.verb is Verb.EDIT else decision.after.get("content_hash")
-    seen = decision.before.get("content_hash") or after
-    if not isinstance(seen, str) or seen in ("", pattern.content_hash):
+    digest = decision.before.get("content_hash") or after
+    if not isinstance(digest, str) or digest in ("", pattern.content_hash):
         return
-    kept = decision.after.get(SEEN_TEXT)
-    told = as_read({**kept, "id": pattern.id}, pattern.type) if isinstance(kept, dict) else None
-    text = {name: getattr(told, name) for name in ("title", *_TEXT)} if told and told.content_hash == seen else {}
-    patterns[pattern.id] = replace(pattern, **text, content_hash=seen)
+    stored = decision.after.get(SEEN_TEXT)
+    past = as_read({**stored, "id": pattern.id}, pattern.type) if isinstance(stored, dict) else None
+    text = {name: getattr(past, name) for name in ("title", *_TEXT)} if past and past.content_hash == digest else {}
+    patterns[pattern.id] = replace(pattern, **text, content_hash=digest)

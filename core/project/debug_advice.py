@@ -24,10 +24,15 @@ from core.learning.aggregate_evidence import round_half_up
 from core.learning.assessment import Assessment
 from core.records.debug_sessions import DebugSession, Failure
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.relevance import WEIGHTS, relevance
+from core.retrieval.relevance import WEIGHTS, measure_relevance
 from core.retrieval.rendering import render_context
 from core.retrieval.task import analyse_task
-from core.scanning.context_scan import completed_by, put_together, when_cut, without_put_together
+from core.scanning.context_scan import (
+    find_combined_harm,
+    find_completed_harm,
+    find_harm_when_cut,
+    withhold_combined_harm,
+)
 from core.scanning.messages import render_if_safe
 from core.state.project_state import ProjectState
 
@@ -106,7 +111,7 @@ def _match(state: ProjectState, error: Failure) -> list[tuple[Pattern, Assessmen
     text = f"{error.error_type}: {error.message}" if error.error_type else error.message
     if not error.message or not (settings.enabled and settings.include_error_patterns):
         return []
-    found = relevance(analyse_task(text), state.index, patterns)
+    found = measure_relevance(analyse_task(text), state.index, patterns)
     full_weight = WEIGHTS[PatternType.ERROR]["error"]
     items = []
     for n, row in enumerate(found.rows.tolist()):
@@ -129,17 +134,17 @@ def _render(advice: Advice, state: ProjectState) -> str:
     if advice.templates:
         blocks.append(_section("### Fix Templates", [_template_lines(one, limit, orders) for one in advice.templates]))
     text = "\n\n".join([TITLE, INTRODUCTION, *blocks]) + "\n"
-    fixes_text = without_put_together(text, orders=orders) if blocks else ""
+    fixes_text = withhold_combined_harm(text, orders=orders) if blocks else ""
     items: list[tuple[Pattern, Assessment]] = []
     context = ""
     for item in advice.patterns:
         more = [*items, item]
         longer = render_context(more, state.settings.injection)
         stops = state.board.stops_orders(item[0].id)
-        is_harmful = when_cut(item[0], limit, orders=stops) or put_together(
+        is_harmful = find_harm_when_cut(item[0], limit, orders=stops) or find_combined_harm(
             longer, (one for one, _ in more), orders=stops
         )
-        if not (is_harmful or completed_by(longer, fixes_text, orders=stops)):
+        if not (is_harmful or find_completed_harm(longer, fixes_text, orders=stops)):
             items, context = more, longer
     return "\n".join(part for part in (fixes_text, context) if part)
 

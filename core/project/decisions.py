@@ -240,15 +240,15 @@ class Decider(Reader):
             UnknownRecord: No learning has this ID.
             Refused: It gives no orders, or the scan blocks it.
         """
-        from core.retrieval.reflections import HELD, why_stopped
+        from core.retrieval.reflections import HELD_PREFIX, find_stop_reason
 
         name = visible_line(reflection_id, 80)
         learned = (one for one in self._view.learnings.learnings if one is not None and one.id == reflection_id)
         learning = next(learned, None)
         if learning is None:
             raise UnknownRecord(f"no pattern and no reflection {name!r}; see: ralphdeck reflections")
-        stopped = why_stopped(learning.text, self.settings.injection.max_field_chars, True)
-        if not stopped.startswith(HELD):
+        stopped = find_stop_reason(learning.text, self.settings.injection.max_field_chars, True)
+        if not stopped.startswith(HELD_PREFIX):
             raise Refused(f"{name} cannot be approved: {stopped or 'it gives no orders'}")
         question = held_text_question_id(reflection_id, learning.text)
         return self.approve_text(question, learning.text, about=f"the reflection {name}", reason=reason)

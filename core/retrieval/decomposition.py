@@ -23,7 +23,7 @@ from core.learning.scoreboard import Scoreboard
 from core.records.patterns import DECOMPOSITION_TAG, Pattern, PatternType
 from core.retrieval.index import PatternIndex
 from core.retrieval.rendering import count_tokens
-from core.scanning.context_scan import put_together, when_cut
+from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
 
 STRATEGY_PART: Final = "decomposition"
 """Name of the only part of their relevance."""
@@ -50,7 +50,7 @@ class Strategies(Struct, frozen=True, kw_only=True):
         return count_tokens(f"\n{self.text}") if self.text else 0
 
 
-def strategy_rows(index: PatternIndex) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+def find_strategy_rows(index: PatternIndex) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
     """Rows of the patterns that are decomposition strategies or warn of one."""
     rows = index.tags.get(DECOMPOSITION_TAG, np.empty(0, np.int32))
     kinds = [code for code, kind in enumerate(PatternType) if kind in (PatternType.SUCCESS, PatternType.ANTI)]
@@ -68,7 +68,7 @@ def choose_strategies(
     """
     if not settings.enabled or not settings.include_decomposition:
         return Strategies()
-    ids = [index.ids[row] for row in strategy_rows(index).tolist() if index.ids[row] in board]
+    ids = [index.ids[row] for row in find_strategy_rows(index).tolist() if index.ids[row] in board]
     most = max(min(settings.top_k_patterns, settings.max_patterns_injected), 0)
     budget = int(settings.max_tokens * settings.decomposition_share)
     limit = min(settings.max_field_chars, MAX_CHARS)
@@ -90,9 +90,9 @@ def choose_strategies(
             orders = board.stops_orders(pattern.id)
             if not reason and count_tokens(longer) > budget:
                 reason = "over the token budget of decomposition strategies"
-            if not reason and (does := when_cut(pattern, limit, orders=orders)):
+            if not reason and (does := find_harm_when_cut(pattern, limit, orders=orders)):
                 reason = f"cut to {limit} characters it {does}"
-            if not reason and (does := put_together(longer, [*chosen, pattern], orders=orders)):
+            if not reason and (does := find_combined_harm(longer, [*chosen, pattern], orders=orders)):
                 reason = f"with the strategies before it the context {does}"
             if reason:
                 left_out[pattern.id] = reason

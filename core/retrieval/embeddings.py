@@ -30,12 +30,12 @@ from core.retrieval.embedding import (
     shared_embedder,
     task_text,
 )
-from core.retrieval.vectors import Closeness, Vectors, encoded
+from core.retrieval.vectors import Closeness, Vectors, encode_vectors
 from core.storage.vector_file import VectorFile
 
 _BATCH: Final = 64
 """Vectors that are made between two writes: a quarter of a second."""
-FEW: Final = 64
+MAX_ON_DEMAND: Final = 64
 """So many vectors are made on the way, in a second at most; more are a command of their own."""
 _TEXTS_KEPT: Final = 64
 """Tasks whose vectors are remembered: more than a forecast looks at."""
@@ -43,12 +43,12 @@ _TEXTS_KEPT: Final = 64
 Record = TypeVar("Record")
 PastTask = Task | MemoryTask
 """A task of the episodic memory (1) or of the cross-task memory."""
-Work = PastTask | Loop
+ComparableWork = PastTask | Loop
 """What has a description to be compared by: a past task, or a loop."""
 
 
 @dataclass(frozen=True, slots=True)
-class Subject(Generic[Record]):
+class VectorSubject(Generic[Record]):
     """What vectors stand for.
 
     Attributes:
@@ -64,16 +64,18 @@ class Subject(Generic[Record]):
     key: Callable[[Record], str]
 
 
-def _task_key(task: Work) -> str:
+def _task_key(task: ComparableWork) -> str:
     text = task_text(task)
     return sha256(text.encode("utf-8", "replace")).hexdigest() if text else ""
 
 
-PATTERNS: Final[Subject[Pattern]] = Subject(
+PATTERNS: Final[VectorSubject[Pattern]] = VectorSubject(
     "memory/embeddings/patterns.vec", "meaning_text-1", pattern_embedding_text, lambda pattern: pattern.content_hash
 )
 """(0) Storage Structure `memory/embeddings/`."""
-TASKS: Final[Subject[Work]] = Subject("index/embeddings/tasks.vec", "task_text-1", task_text, _task_key)
+TASKS: Final[VectorSubject[ComparableWork]] = VectorSubject(
+    "index/embeddings/tasks.vec", "task_text-1", task_text, _task_key
+)
 """(1) storage `index/embeddings/`."""
 
 
@@ -99,7 +101,7 @@ class Coverage(NamedTuple):
         return f"by words yet: {self.made:,} of {plural(self.needed, 'text')} have a vector"
 
 
-def vector_file(paths: ProjectPaths, subject: Subject[Record]) -> VectorFile:
+def vector_file(paths: ProjectPaths, subject: VectorSubject[Record]) -> VectorFile:
     """Where the vectors of a project are kept."""
     return VectorFile(paths, subject.file, f"{MODEL} {subject.form}", DIMENSIONS)
 
@@ -119,7 +121,7 @@ class Embeddings(Generic[Record]):
         problem: Why texts are compared by words although there are vectors; "" if they are not.
     """
 
-    def __init__(self, paths: ProjectPaths, subject: Subject[Record], embedder: Embedder | None = None) -> None:
+    def __init__(self, paths: ProjectPaths, subject: VectorSubject[Record], embedder: Embedder | None = None) -> None:
         self.problem = ""
         self._subject = subject
         self._file = vector_file(paths, subject)
@@ -159,15 +161,15 @@ class Embeddings(Generic[Record]):
         return Coverage(made, made + missing)
 
     def supposing(self, records: Mapping[str, Record]) -> Embeddings[Record]:
-        """These, with the vectors that up to `FEW` of the records lack, in memory alone: nothing is written.
+        """These, with the vectors that up to `MAX_ON_DEMAND` of the records lack, in memory alone: nothing is written.
 
         Where that cannot be, for want of a model that works or because more are missing, these themselves.
         """
         missing = self.missing(records)
-        if not 0 < len(missing) <= FEW:
+        if not 0 < len(missing) <= MAX_ON_DEMAND:
             return self
         try:
-            codes = encoded(self._embedder.embed(list(missing.values())))
+            codes = encode_vectors(self._embedder.embed(list(missing.values())))
         except ModelUnusable as error:
             self.problem = str(error)
             return self
@@ -176,9 +178,9 @@ class Embeddings(Generic[Record]):
         return supposed
 
     def make_few(self, records: Mapping[str, Record]) -> int:
-        """Make the vectors that are missing if they are at most `FEW`, see `make`; returns how many still are."""
+        """Compute the missing vectors if they are at most `MAX_ON_DEMAND`; return the number still missing."""
         missing = len(self.missing(records))
-        if missing > FEW:
+        if missing > MAX_ON_DEMAND:
             return missing
         self.make(records)
         return 0
@@ -214,7 +216,7 @@ class Embeddings(Generic[Record]):
                 if progress:
                     progress(made, len(missing))
                 hashes, texts = zip(*missing[made : made + _BATCH], strict=True)
-                codes = encoded(self._embedder.embed(texts))
+                codes = encode_vectors(self._embedder.embed(texts))
                 append(hashes, codes)
                 with self._lock:
                     self._read = self._read.extended(hashes, codes)

@@ -13,7 +13,7 @@ from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.reflections import MemoryTask
 from core.records.snapshot import Snapshot
 from core.retrieval.embedding import task_text
-from core.retrieval.embeddings import Work
+from core.retrieval.embeddings import ComparableWork
 
 _NUMBER: Final = "#"
 """Precedes the number of a key learning in its ID; IDs of reflections contain none."""
@@ -61,7 +61,7 @@ def memory_source(task_id: str) -> str:
     return f"{_MEMORY}{task_id}"
 
 
-def learnings_of(source: str, snapshot: Snapshot) -> Iterator[tuple[Learning, str]]:
+def iterate_learnings(source: str, snapshot: Snapshot) -> Iterator[tuple[Learning, str]]:
     """The learnings of one source, each with the key of its task or loop; none of a source that is gone."""
     if source.startswith(_MEMORY):
         memory = snapshot.memory_tasks.get(source.removeprefix(_MEMORY))
@@ -75,14 +75,14 @@ def learnings_of(source: str, snapshot: Snapshot) -> Iterator[tuple[Learning, st
     task_id, loop_id = reflection.task_id, reflection.loop_id
     known = task_id in snapshot.tasks or task_id in snapshot.memory_tasks
     key = f"task/{task_id}" if known or not loop_id else f"loop/{loop_id}"
-    work = work_of(key, snapshot)
+    work = find_work(key, snapshot)
     attempt = snapshot.attempts.get(f"{task_id}.{reflection.attempt}")
-    outcomes = (attempt.outcome if attempt is not None else Outcome.UNKNOWN, outcome_of(work), reflection.outcome)
+    outcomes = (attempt.outcome if attempt is not None else Outcome.UNKNOWN, work_outcome(work), reflection.outcome)
     learning = Learning(
         id=reflection.id,
         text=reflection.text,
         source=loop_id or task_id or reflection.file,
-        title=title_of(work),
+        title=work_title(work),
         outcome=next((one for one in outcomes if one is not Outcome.UNKNOWN), Outcome.UNKNOWN),
         effectiveness=reflection.effectiveness,
         at=reflection.at,
@@ -102,22 +102,22 @@ def _of_memory(task: MemoryTask, number: int, text: str) -> Learning:
     )
 
 
-def work_of(key: str, snapshot: Snapshot) -> Work | None:
+def find_work(key: str, snapshot: Snapshot) -> ComparableWork | None:
     """The task or loop with this key, None if it is unknown or has no description."""
     kind, _, id = key.partition("/")
-    work: Work | None = snapshot.loops.get(id)
+    work: ComparableWork | None = snapshot.loops.get(id)
     if kind == "task":
         work = snapshot.tasks.get(id) or snapshot.memory_tasks.get(id)
-    return work if work is not None and title_of(work).strip() else None
+    return work if work is not None and work_title(work).strip() else None
 
 
-def title_of(work: Work | None) -> str:
+def work_title(work: ComparableWork | None) -> str:
     if work is None:
         return ""
     return work.task if isinstance(work, Loop) else work.description
 
 
-def outcome_of(work: Work | None) -> Outcome:
+def work_outcome(work: ComparableWork | None) -> Outcome:
     if isinstance(work, Loop):
         return _BY_LOOP_STATUS.get(work.status, Outcome.UNKNOWN)
     if isinstance(work, Task):
@@ -125,6 +125,6 @@ def outcome_of(work: Work | None) -> Outcome:
     return work.outcome if work is not None else Outcome.UNKNOWN
 
 
-def description_of(work: Work | None) -> tuple[str, Outcome]:
+def describe_work(work: ComparableWork | None) -> tuple[str, Outcome]:
     """All of a task or loop that its learnings depend on."""
-    return ("", Outcome.UNKNOWN) if work is None else (task_text(work), outcome_of(work))
+    return ("", Outcome.UNKNOWN) if work is None else (task_text(work), work_outcome(work))

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from core.records.snapshot import Snapshot
 from core.retrieval.embedding import task_text
-from core.retrieval.embeddings import Work
-from core.retrieval.learning_records import Learning, description_of, learnings_of, memory_source, work_of
+from core.retrieval.embeddings import ComparableWork
+from core.retrieval.learning_records import Learning, describe_work, find_work, iterate_learnings, memory_source
 from core.retrieval.task import TaskProfile
 from core.retrieval.vectors import SAME, UNRELATED, Closeness, Floats
 from core.retrieval.words import content_words
@@ -44,7 +44,7 @@ _OUTDATED_SHARE: Final = 2
 Rows = NDArray[np.int32]
 
 
-class Match(Struct, frozen=True, kw_only=True, gc=False):
+class LearningMatch(Struct, frozen=True, kw_only=True, gc=False):
     """A learning that fits a task.
 
     Attributes:
@@ -106,7 +106,7 @@ class LearningIndex:
     """
 
     snapshot: Snapshot = field(default_factory=Snapshot)
-    works: Mapping[str, Work] = field(default_factory=dict)
+    works: Mapping[str, ComparableWork] = field(default_factory=dict)
     work_keys: tuple[str, ...] = ()
     learnings: tuple[Learning | None, ...] = ()
     _work_words: _Words = field(default_factory=_Words)
@@ -131,7 +131,9 @@ class LearningIndex:
         works = [f"task/{id}" for id in _changed(before.tasks, snapshot.tasks)]
         works += [f"task/{id}" for id in _changed(before.memory_tasks, snapshot.memory_tasks)]
         works += [f"loop/{id}" for id in _changed(before.loops, snapshot.loops)]
-        works = [key for key in works if description_of(work_of(key, before)) != description_of(work_of(key, snapshot))]
+        works = [
+            key for key in works if describe_work(find_work(key, before)) != describe_work(find_work(key, snapshot))
+        ]
         works += [f"task/{id.rpartition('.')[0]}" for id in _changed(before.attempts, snapshot.attempts)]
         for key in works:
             sources |= self._sources_of.get(key, frozenset())
@@ -152,9 +154,9 @@ class LearningIndex:
         for source in sources:
             for row in rows_of.pop(source, ()):
                 learnings[row] = None
-            for learning, key in learnings_of(source, snapshot):
-                work = work_of(key, snapshot)
-                if key not in work_rows or description_of(works.get(key)) != description_of(work):
+            for learning, key in iterate_learnings(source, snapshot):
+                work = find_work(key, snapshot)
+                if key not in work_rows or describe_work(works.get(key)) != describe_work(work):
                     if key in work_rows:
                         work_keys[work_rows[key]] = ""
                     work_rows[key] = len(work_keys)
@@ -181,7 +183,7 @@ class LearningIndex:
             {**self._sources_of, **{key: frozenset(found) for key, found in sources_of.items()}},
         )
 
-    def matches(self, profile: TaskProfile, closeness: Closeness | None = None) -> tuple[Match, ...]:
+    def matches(self, profile: TaskProfile, closeness: Closeness | None = None) -> tuple[LearningMatch, ...]:
         """The learnings that fit a task, the most relevant first; at most `MAX_MATCHES`.
 
         Args:
@@ -209,7 +211,7 @@ class LearningIndex:
             least = np.partition(relevance[rows], -MAX_MATCHES)[-MAX_MATCHES]
             rows = rows[relevance[rows] >= least][:_MAX_TIED]
         found = [
-            Match(
+            LearningMatch(
                 learning=learning,
                 relevance=float(relevance[row]),
                 task=float(task[row]) if titled[row] else 0.0,

@@ -18,14 +18,14 @@ from core.learning.assessment import INVERSION, Assessment
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import DECOMPOSITION_TAG, Maturity, Pattern, PatternType
 from core.records.times import day_of
-from core.retrieval.decomposition import RELEVANCE, STRATEGY_PART, Strategies, strategy_rows
+from core.retrieval.decomposition import RELEVANCE, STRATEGY_PART, Strategies, find_strategy_rows
 from core.retrieval.index import TYPES, PatternIndex
-from core.retrieval.reflections import ReflectionChoice, Section
-from core.retrieval.relevance import Relevance, relevance
+from core.retrieval.reflections import ReflectionChoice, ReflectionSection
+from core.retrieval.relevance import Relevance, measure_relevance
 from core.retrieval.rendering import REFLECTIONS_ONLY, Item, count_tokens, render_context
 from core.retrieval.task import TaskProfile
 from core.retrieval.vectors import Closeness
-from core.scanning.context_scan import put_together, when_cut
+from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
 from core.scanning.messages import describe_suspicions
 
 LIST_ALL_UP_TO: Final = 1000
@@ -43,7 +43,7 @@ _NOT_A_WORD: Final = re.compile(r"\W+")
 MatchedBy = Literal["meaning", "words"]
 
 
-class Chosen(Struct, frozen=True, kw_only=True):
+class ChosenPattern(Struct, frozen=True, kw_only=True):
     """One injected pattern and where its place comes from.
 
     Attributes:
@@ -66,7 +66,7 @@ class Chosen(Struct, frozen=True, kw_only=True):
     lower_bound: float
 
 
-class LeftOut(Struct, frozen=True, kw_only=True):
+class OmittedPattern(Struct, frozen=True, kw_only=True):
     """One pattern that is not injected, why not, and the score that it would have had."""
 
     pattern_id: str
@@ -90,13 +90,13 @@ class Injection(Struct, frozen=True, kw_only=True):
     context: str
     tokens: int
     bytes: int
-    chosen: tuple[Chosen, ...]
-    left_out: tuple[LeftOut, ...]
+    chosen: tuple[ChosenPattern, ...]
+    left_out: tuple[OmittedPattern, ...]
     matched_by: MatchedBy
-    reflections: Section = Section()
+    reflections: ReflectionSection = ReflectionSection()
 
 
-class Given(NamedTuple):
+class InjectedContext(NamedTuple):
     """What a loop gets, and no more.
 
     Attributes:
@@ -128,20 +128,20 @@ def prepare_injection(
     reflections in `learned` keep their share of the budget, see docs/scoring.md#reflections. `strategies` come last;
     `settings` and `learned` have the budget without them.
     """
-    found = relevance(profile, index, patterns, closeness)
+    found = measure_relevance(profile, index, patterns, closeness)
     ranking = _Ranking(found, index, patterns, board, settings)
     selection = _Selection(patterns, board, settings, learned, strategies)
-    chosen: list[Chosen] = []
-    left_out: list[LeftOut] = []
+    chosen: list[ChosenPattern] = []
+    left_out: list[OmittedPattern] = []
     for candidate in ranking.candidates():
         reason = selection.why_not(candidate)
         if reason:
-            left_out.append(LeftOut(pattern_id=candidate.pattern_id, reason=reason, score=candidate.score))
+            left_out.append(OmittedPattern(pattern_id=candidate.pattern_id, reason=reason, score=candidate.score))
         else:
             chosen.append(candidate)
     added = selection.strategies
     chosen += (ranking.chosen_strategy(id) for id in added.pattern_ids)
-    left_out += (LeftOut(pattern_id=id, reason=why, score=0.0) for id, why in added.left_out.items())
+    left_out += (OmittedPattern(pattern_id=id, reason=why, score=0.0) for id, why in added.left_out.items())
     left_out += ranking.refused({*(one.pattern_id for one in chosen), *(one.pattern_id for one in left_out)})
     if len(patterns) > LIST_ALL_UP_TO:
         del left_out[MAX_LEFT_OUT:]
@@ -166,10 +166,10 @@ def prepare_context(
     settings: InjectionSettings,
     learned: ReflectionChoice | None = None,
     strategies: Strategies | None = None,
-) -> Given:
+) -> InjectedContext:
     """The context alone that `prepare_injection` gives, without a word on what is left out: many times as fast.
 
-    `found` is what `relevance` says of the task.
+    `found` is what `measure_relevance` says of the task.
     """
     selection = _Selection(patterns, board, settings, learned, strategies)
     for candidate in _Ranking(found, index, patterns, board, settings).candidates():
@@ -178,7 +178,7 @@ def prepare_context(
         selection.why_not(candidate)
     ids = (*(pattern.id for pattern, _ in selection.items), *selection.strategies.pattern_ids)
     context, _ = selection.finished()
-    return Given(context, count_tokens(context), ids)
+    return InjectedContext(context, count_tokens(context), ids)
 
 
 class _Selection:
@@ -213,7 +213,7 @@ class _Selection:
         """Whether no candidate can come into it any more."""
         return len(self.items) >= self._top or self._too_long >= _MAX_TRIED
 
-    def why_not(self, candidate: Chosen) -> str:
+    def why_not(self, candidate: ChosenPattern) -> str:
         """Put the next candidate in, or say why it stays out."""
         pattern = self._patterns[candidate.pattern_id]
         original = self._originals.setdefault(_content(pattern), pattern.id)
@@ -227,9 +227,9 @@ class _Selection:
             self._too_long += 1
             return "over the token budget"
         orders = self._board.stops_orders(pattern.id)
-        if does := when_cut(pattern, self._settings.max_field_chars, orders=orders):
+        if does := find_harm_when_cut(pattern, self._settings.max_field_chars, orders=orders):
             return f"cut to {self._settings.max_field_chars} characters it {does}"
-        if does := put_together(longer, (item[0] for item in more), orders=orders):
+        if does := find_combined_harm(longer, (item[0] for item in more), orders=orders):
             return f"with the patterns before it the context {does}"
         self.items, self.context = more, longer
         return ""
@@ -242,15 +242,15 @@ class _Selection:
             return added
         patterns = [*(item[0] for item in self.items), *(self._patterns[id] for id in added.pattern_ids)]
         orders = any(self._board.stops_orders(pattern.id) for pattern in patterns)
-        does = put_together(f"{self.context}\n{added.text}", patterns, orders=orders)
+        does = find_combined_harm(f"{self.context}\n{added.text}", patterns, orders=orders)
         if not does:
             return added
         reason = f"with the patterns before it the context {does}"
         return Strategies(left_out=added.left_out | dict.fromkeys(added.pattern_ids, reason))
 
-    def finished(self) -> tuple[str, Section]:
+    def finished(self) -> tuple[str, ReflectionSection]:
         """The whole context: patterns, reflections, decomposition strategies."""
-        context, reflections = self.context, Section()
+        context, reflections = self.context, ReflectionSection()
         if self._learned is not None:
             context, reflections = self._learned.finish(self.context, REFLECTIONS_ONLY, self.strategies.text)
         return "\n".join(filter(None, (context, self.strategies.text))), reflections
@@ -293,7 +293,7 @@ class _Ranking:
             allowed[kinds]
             & board.injectable[known]
             & (self._effectiveness >= settings.min_success_rate)
-            & ~np.isin(self._relevance.rows, strategy_rows(index))
+            & ~np.isin(self._relevance.rows, find_strategy_rows(index))
             & settings.enabled
         )
 
@@ -308,7 +308,7 @@ class _Ranking:
             PatternType.TEMPLATE: self._settings.include_code_templates,
         }[kind]
 
-    def candidates(self) -> Iterator[Chosen]:
+    def candidates(self) -> Iterator[ChosenPattern]:
         """The patterns that may be injected, best first."""
         order = self._score
         if self._settings.order == "lower-bound":
@@ -329,11 +329,11 @@ class _Ranking:
         known = average is not None and math.isfinite(average) and average > 0
         return average if known and average is not None else math.inf, -int(self._uses[place]), pattern.id
 
-    def _chosen(self, place: int) -> Chosen:
+    def _chosen(self, place: int) -> ChosenPattern:
         pattern = self._patterns[self._id(place)]
         value, multiplier = float(self._values[place]), float(self._multiplier[place])
         low = float(self._board.interval[0][self._rows[place]])
-        return Chosen(
+        return ChosenPattern(
             pattern_id=pattern.id,
             type=pattern.type,
             score=float(self._score[place]),
@@ -344,11 +344,11 @@ class _Ranking:
             lower_bound=value * low * multiplier,
         )
 
-    def chosen_strategy(self, pattern_id: str) -> Chosen:
+    def chosen_strategy(self, pattern_id: str) -> ChosenPattern:
         """A decomposition strategy as it counts for a task that is a decomposition."""
         board, row = self._board, self._board.row(pattern_id)
         effectiveness, multiplier = float(board.effectiveness[row]), float(board.multiplier[row])
-        return Chosen(
+        return ChosenPattern(
             pattern_id=pattern_id,
             type=self._patterns[pattern_id].type,
             score=RELEVANCE * effectiveness * multiplier,
@@ -359,13 +359,13 @@ class _Ranking:
             lower_bound=RELEVANCE * float(board.interval[0][row]) * multiplier,
         )
 
-    def refused(self, named: set[str]) -> Iterable[LeftOut]:
+    def refused(self, named: set[str]) -> Iterable[OmittedPattern]:
         """The patterns that are not in `named` and may not be injected, the most relevant first."""
         places = np.flatnonzero(~self._eligible)
         if len(self._patterns) > LIST_ALL_UP_TO:
             places = places[np.argsort(-self._values[places], kind="stable")[:MAX_LEFT_OUT]]
         found = [
-            LeftOut(
+            OmittedPattern(
                 pattern_id=self._id(place),
                 reason=self._reason(self._id(place)) or "nothing in common with the task",
                 score=float(self._score[place]),
@@ -376,7 +376,7 @@ class _Ranking:
         if len(self._patterns) <= LIST_ALL_UP_TO:
             named |= {one.pattern_id for one in found}
             found += (
-                LeftOut(pattern_id=id, reason=self._reason(id) or "nothing in common with the task", score=0.0)
+                OmittedPattern(pattern_id=id, reason=self._reason(id) or "nothing in common with the task", score=0.0)
                 for id in sorted(self._patterns.keys() - named)
             )
         return found

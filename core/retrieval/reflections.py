@@ -23,13 +23,13 @@ from core.records.loops import Outcome
 from core.records.snapshot import Snapshot
 from core.retrieval.contradiction import MIN_SIMILARITY, Statement
 from core.retrieval.embedding import task_text
-from core.retrieval.embeddings import Embeddings, PastTask, Work
+from core.retrieval.embeddings import ComparableWork, Embeddings, PastTask
 from core.retrieval.learning_records import Learning, is_key_learning
-from core.retrieval.learnings import LearningIndex, Match
-from core.retrieval.rendering import REFLECTIONS_ONLY, count_tokens, head
-from core.retrieval.similarity import ManyTexts
+from core.retrieval.learnings import LearningIndex, LearningMatch
+from core.retrieval.rendering import REFLECTIONS_ONLY, count_tokens, escape_heading
+from core.retrieval.similarity import TextPool
 from core.retrieval.task import analyse_task
-from core.scanning.context_scan import completed_by
+from core.scanning.context_scan import find_completed_harm
 from core.scanning.messages import find_withhold_reason
 
 HEADING: Final = "### Reflections"
@@ -46,7 +46,7 @@ EFFECT_FACTORS: Final[Mapping[str, float]] = {"helpful": 1.0, "neutral": 0.75, "
 """Factor where the reflection itself records its effect; it replaces that of the outcome."""
 DRAFT_FACTOR: Final = 0.5
 """Factor for a learning that was only drafted from a log."""
-HELD: Final = "held:"
+HELD_PREFIX: Final = "held:"
 """How the reason begins for a learning that gives orders and that no person has approved."""
 MAX_LEFT_OUT: Final = 50
 """Learnings listed with the reason why they are left out."""
@@ -97,7 +97,7 @@ class ReflectionLeftOut(Struct, frozen=True, kw_only=True):
     score: float
 
 
-class Section(Struct, frozen=True, kw_only=True):
+class ReflectionSection(Struct, frozen=True, kw_only=True):
     """The Reflections section of one context.
 
     Attributes:
@@ -123,7 +123,7 @@ class ReflectionChoice:
 
     def __init__(
         self,
-        matches: Sequence[Match],
+        matches: Sequence[LearningMatch],
         settings: InjectionSettings,
         now: datetime,
         half_life_days: float,
@@ -148,7 +148,7 @@ class ReflectionChoice:
         for place, one in enumerate(_grouped(_scored(near, now, half_life_days)[:MAX_GROUPED])):
             if reason := self._why_unfit(one, scanned=place < MAX_SCANNED):
                 self._leave_out(one, reason)
-                if reason.startswith(HELD):
+                if reason.startswith(HELD_PREFIX):
                     self._held.append(one)
             elif place < MAX_SCANNED:
                 self._waiting.append(one)
@@ -170,7 +170,7 @@ class ReflectionChoice:
         """Tokens that the patterns have to leave free."""
         return count_tokens("\n" + render_reflections(self._chosen, self._settings)) if self._chosen else 0
 
-    def finish(self, patterns: str, introduction: str, behind: str = "") -> tuple[str, Section]:
+    def finish(self, patterns: str, introduction: str, behind: str = "") -> tuple[str, ReflectionSection]:
         """The context with its Reflections section, and that section.
 
         Args:
@@ -185,7 +185,7 @@ class ReflectionChoice:
             text = f"{before}\n{render_reflections(kept, settings)}" if kept else before
             if count_tokens(f"{before}\n{render_reflections([*kept, one], settings)}") > settings.max_tokens:
                 self._waiting.append(one)
-            elif does := completed_by(_block_text(len(kept) + 1, one, settings), text):
+            elif does := find_completed_harm(_block_text(len(kept) + 1, one, settings), text):
                 self._leave_out(one, f"with the text before it the context {does}")
             else:
                 kept.append(one)
@@ -193,13 +193,13 @@ class ReflectionChoice:
         for one in self._waiting:
             self._leave_out(one, self._below(one) if full else "over the token budget")
         section = render_reflections(kept, settings)
-        if behind and section and (does := completed_by(behind, section)):
+        if behind and section and (does := find_completed_harm(behind, section)):
             for one in kept:
                 self._leave_out(one, f"with the text behind it the context {does}")
             kept, section = [], ""
         left_out = tuple(sorted(self._left_out, key=_by_score)[:MAX_LEFT_OUT])
         context = f"{before}\n{section}" if section else patterns
-        return context, Section(chosen=tuple(kept), left_out=left_out)
+        return context, ReflectionSection(chosen=tuple(kept), left_out=left_out)
 
     def _fill(self, before: str, budget: int) -> None:
         """Choose the next ones, best first, as long as the context stays within a budget of tokens."""
@@ -225,14 +225,18 @@ class ReflectionChoice:
             return "reflections are switched off"
         if not scanned:
             return ""
-        return why_stopped(one.text, settings.max_field_chars, self._orders and not self._approved(one.text))
+        return find_stop_reason(one.text, settings.max_field_chars, self._orders and not self._approved(one.text))
 
     def _leave_out(self, one: ChosenReflection, reason: str) -> None:
         self._left_out.append(ReflectionLeftOut(id=one.id, text=one.text, reason=reason, score=one.score))
 
 
 def similar_reflections(
-    task: PastTask, snapshot: Snapshot, settings: Settings, now: datetime, embeddings: Embeddings[Work] | None = None
+    task: PastTask,
+    snapshot: Snapshot,
+    settings: Settings,
+    now: datetime,
+    embeddings: Embeddings[ComparableWork] | None = None,
 ) -> tuple[ChosenReflection, ...]:
     """What other tasks and loops learned that fits a task: the reflections that its context would contain.
 
@@ -257,7 +261,7 @@ def similar_reflections(
 
 
 @lru_cache(4096)
-def why_stopped(text: str, limit: int, orders: bool) -> str:
+def find_stop_reason(text: str, limit: int, orders: bool) -> str:
     """Why a text may not be injected as it is or cut to `limit` characters, "" if it may.
 
     Args:
@@ -272,7 +276,7 @@ def why_stopped(text: str, limit: int, orders: bool) -> str:
     if does := find_withhold_reason(text, shown, orders=False):
         return f"blocked: its text {does}"
     does = find_withhold_reason(text, shown, orders=orders)
-    return f"{HELD} its text {does}" if does else ""
+    return f"{HELD_PREFIX} its text {does}" if does else ""
 
 
 def render_reflections(chosen: Sequence[ChosenReflection], settings: InjectionSettings) -> str:
@@ -288,19 +292,19 @@ def _block_text(number: int, one: ChosenReflection, settings: InjectionSettings)
     details = [one.outcome.told or "no outcome yet", *["drafted from the log"] * one.draft]
     if len(one.sources) > 1:
         details.append(f"learned {len(one.sources):,} times")
-    title = "" if why_stopped(one.title, limit, True) else one.title.strip()
+    title = "" if find_stop_reason(one.title, limit, True) else one.title.strip()
     lines = [
-        head(number, title or "A similar task", ", ".join(details), min(limit, _MAX_TITLE)),
+        escape_heading(number, title or "A similar task", ", ".join(details), min(limit, _MAX_TITLE)),
         f"   - Learning: {escape_inline(one.text, limit)}",
     ]
     if len(one.sources) > 1:
         lines.append(f"   - Source: {plural(len(one.sources), 'loop or task', 'loops and tasks')}")
-    elif not why_stopped(one.sources[0], limit, True):
+    elif not find_stop_reason(one.sources[0], limit, True):
         lines.append(f"   - Source: {escape_inline(one.sources[0], limit)}")
     return "\n".join(lines) + "\n"
 
 
-def _scored(matches: Iterable[Match], now: datetime, half_life_days: float) -> list[ChosenReflection]:
+def _scored(matches: Iterable[LearningMatch], now: datetime, half_life_days: float) -> list[ChosenReflection]:
     found = []
     for match in matches:
         learning = match.learning
@@ -341,7 +345,7 @@ def _grouped(scored: Iterable[ChosenReflection]) -> Iterator[ChosenReflection]:
 
     A task of the cross-task memory that repeats a loop or task of the same description is not counted beside it.
     """
-    texts = ManyTexts()
+    texts = TextPool()
     groups: list[list[ChosenReflection]] = []
     statements: list[Statement] = []
     group_of: dict[tuple[str, bool, str], int] = {}

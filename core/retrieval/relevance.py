@@ -17,7 +17,7 @@ from core.retrieval.task import TaskProfile
 from core.retrieval.vectors import SAME, UNRELATED, Closeness, Floats
 
 if TYPE_CHECKING:
-    from core.retrieval.learnings import Match
+    from core.retrieval.learnings import LearningMatch
 
 WEIGHTS: Final[Mapping[PatternType, Mapping[str, float]]] = {
     PatternType.ERROR: {"words": 0.30, "error": 0.40, "category": 0.10, "tags": 0.10, "language": 0.10},
@@ -34,7 +34,7 @@ error pattern fits debugging, an anti-pattern the tasks that fail in its way, a 
 `tags`: 1 if two tags (or the only one) occur in the task, 0.5 for one of several. `language`: 1 if they share
 a language.
 """
-MEANING_WEIGHTS: Final[Mapping[PatternType, Mapping[str, float]]] = {
+SEMANTIC_WEIGHTS: Final[Mapping[PatternType, Mapping[str, float]]] = {
     kind: {"meaning": 0.60, "words": 0.10} | rest
     for kind, rest in {
         PatternType.ERROR: {"error": 0.19, "category": 0.03, "tags": 0.04, "language": 0.04},
@@ -45,7 +45,7 @@ MEANING_WEIGHTS: Final[Mapping[PatternType, Mapping[str, float]]] = {
 }
 """The same for patterns that have a vector. `meaning`: the cosine of pattern and task, from `UNRELATED` as 0 to
 `SAME` as 1."""
-PARTS: Final = ("meaning", "words", "error", "task", "category", "tags", "language")
+RELEVANCE_PARTS: Final = ("meaning", "words", "error", "task", "category", "tags", "language")
 
 FAINT: Final = 0.1
 """A meaning part, 0..1 before its weight, from which on a pattern has something in common with a task by it alone."""
@@ -90,16 +90,16 @@ class Relevance:
     values: Floats
     parts: Mapping[str, Floats]
     by_meaning: NDArray[np.bool_]
-    learnings: tuple[Match, ...] = ()
+    learnings: tuple[LearningMatch, ...] = ()
     decomposition: bool = False
 
     def parts_of(self, place: int, kind: PatternType) -> dict[str, float]:
         """What each part adds to the relevance of the pattern at `place`; they sum to it."""
-        weights = (MEANING_WEIGHTS if self.by_meaning[place] else WEIGHTS)[kind]
+        weights = (SEMANTIC_WEIGHTS if self.by_meaning[place] else WEIGHTS)[kind]
         return {name: float(self.parts[name][place] * weight) for name, weight in weights.items()}
 
 
-def relevance(
+def measure_relevance(
     profile: TaskProfile,
     index: PatternIndex,
     patterns: Mapping[str, Pattern],
@@ -116,7 +116,7 @@ def relevance(
         closeness: None if no pattern has a vector.
     """
     size = len(index.ids)
-    parts = {name: np.zeros(size) for name in PARTS}
+    parts = {name: np.zeros(size) for name in RELEVANCE_PARTS}
     by_meaning = np.zeros(size, np.bool_)
     if closeness is not None:
         by_meaning = ~np.isnan(closeness)
@@ -143,8 +143,8 @@ def relevance(
 
 def _mixed(parts: Mapping[str, Floats], kinds: NDArray[np.int8], by_meaning: NDArray[np.bool_]) -> Floats:
     mixed = np.zeros(len(kinds))
-    tables = (WEIGHTS, MEANING_WEIGHTS)
-    for name in PARTS:
+    tables = (WEIGHTS, SEMANTIC_WEIGHTS)
+    for name in RELEVANCE_PARTS:
         weights = np.array([[table[kind].get(name, 0.0) for kind in TYPES] for table in tables])
         mixed += weights[by_meaning.astype(np.int8), kinds] * parts[name]
     return np.minimum(mixed, 1.0)

@@ -69,7 +69,7 @@ def count_tokens(text: str) -> int:
 
 def _error(number: int, pattern: Pattern, assessment: Assessment, settings: InjectionSettings) -> list[str]:
     limit = settings.max_field_chars
-    lines = [head(number, pattern.title, _success(assessment, plural(assessment.uses, "use")), limit)]
+    lines = [escape_heading(number, pattern.title, _success(assessment, plural(assessment.uses, "use")), limit)]
     if pattern.error_pattern:
         lines.append(f"   - Error: {escape_quoted(pattern.error_pattern, limit)}")
     if pattern.description:
@@ -84,7 +84,7 @@ def _success_pattern(number: int, pattern: Pattern, assessment: Assessment, sett
         detail = f"avg {round_half_up(average * 10) / 10:g} iterations"
     else:
         detail = plural(assessment.uses, "use")
-    lines = [head(number, pattern.description or pattern.title, _success(assessment, detail), limit)]
+    lines = [escape_heading(number, pattern.description or pattern.title, _success(assessment, detail), limit)]
     if pattern.steps:
         lines.append("   - Steps:")
         lines += (
@@ -96,7 +96,7 @@ def _success_pattern(number: int, pattern: Pattern, assessment: Assessment, sett
 def _anti(number: int, pattern: Pattern, assessment: Assessment, settings: InjectionSettings) -> list[str]:
     limit = settings.max_field_chars
     rate = "no result yet" if assessment.rate is None else f"{_percent(assessment.rate)} failure rate"
-    lines = [head(number, pattern.title, rate, limit)]
+    lines = [escape_heading(number, pattern.title, rate, limit)]
     if pattern.description and pattern.description != pattern.title:
         lines.append(f"   - {escape_line(pattern.description, limit)}")
     if pattern.better_alternative:
@@ -108,7 +108,7 @@ def _anti(number: int, pattern: Pattern, assessment: Assessment, settings: Injec
 
 def _code(number: int, pattern: Pattern, assessment: Assessment, settings: InjectionSettings) -> list[str]:
     limit = settings.max_field_chars
-    lines = [head(number, pattern.title, _success(assessment, plural(assessment.uses, "use")), limit)]
+    lines = [escape_heading(number, pattern.title, _success(assessment, plural(assessment.uses, "use")), limit)]
     use = pattern.use_case or pattern.description
     if pattern.description and pattern.description not in (pattern.title, use):
         lines.append(f"   - {escape_line(pattern.description, limit)}")
@@ -125,7 +125,7 @@ _BLOCKS: Final[dict[PatternType, Callable[[int, Pattern, Assessment, InjectionSe
 }
 
 
-def head(number: int, name: str, detail: str, limit: int) -> str:
+def escape_heading(number: int, name: str, detail: str, limit: int) -> str:
     """The first line of one entry: its number, its name in bold, and a detail in brackets."""
     # Inside the bold a single asterisk or backslash at either end would already break it.
     escaped = name.replace("\\", "\\\\").replace("*", "\\*")

@@ -210,7 +210,7 @@ class TextBlock:
         return rows.astype(np.int32), counts[rows]
 
 
-class ManyTexts:
+class TextPool:
     """Texts by their `sorted_words`, to which more are added, each compared with a bounded number of them.
 
     So thousands that are all alike cost no more than thousands that are not. Up to some dozens that share words,

@@ -26,7 +26,7 @@ _ROWS_AT_ONCE: Final = 4096
 """Rows that are widened to float32 at a time: 6 MB, which stay in the processor's cache."""
 
 
-def encoded(vectors: Floats32) -> Codes:
+def encode_vectors(vectors: Floats32) -> Codes:
     """Vectors in a quarter of their size; only their direction is kept, to some 0.3 degrees."""
     most = np.maximum(np.abs(vectors).max(axis=1, keepdims=True, initial=0.0), 1e-12)
     codes: Codes = np.rint(vectors / most * _STEPS).astype(np.int8)
@@ -38,7 +38,7 @@ class Vectors:
     """Vectors by the hash of what they stand for. Never changed, only replaced.
 
     Attributes:
-        codes: See `encoded`, shape (vectors, 384).
+        codes: See `encode_vectors`, shape (vectors, 384).
         places: Row in `codes` by hash.
     """
 

@@ -13,7 +13,7 @@ from core.records.loops import LoopStatus
 from core.records.patterns import Pattern
 from core.records.snapshot import Snapshot
 from core.retrieval.embedding import available
-from core.retrieval.ranking import Given
+from core.retrieval.ranking import InjectedContext
 from core.retrieval.relevance import Relevance
 from core.state.project_state import ProjectState
 
@@ -76,9 +76,9 @@ class Contexts:
         self._learnings: object = None
         self._relevant: dict[str, Relevance] = {}
         self._view: ProjectState | None = None
-        self._given: dict[str, Given] = {}
+        self._given: dict[str, InjectedContext] = {}
 
-    def given(self, view: ProjectState, task: str) -> Given:
+    def given(self, view: ProjectState, task: str) -> InjectedContext:
         """What `view.injection(task)` gives; kept for this view until another one comes, or vectors are made."""
         self._base_on(view)
         found = self._given.get(task)
@@ -88,7 +88,7 @@ class Contexts:
             found = self._given[task] = view.given(self._relevant[task])
         return found
 
-    def supposed(self, view: ProjectState, task: str, *, same: bool) -> Given:
+    def supposed(self, view: ProjectState, task: str, *, same: bool) -> InjectedContext:
         """The same of a view that is only supposed; `same` says whether its texts are those of the last real one."""
         return view.given(self._relevant[task] if same and task in self._relevant else view.relevance(task))
 

@@ -13,11 +13,11 @@ from core.base.text import visible_line
 from core.records.patterns import Pattern, PatternType
 from core.records.suspicions import Severity, Suspicion
 from core.redaction.masking import mask_secrets
-from core.scanning.engine import engine
+from core.scanning.engine import get_engine
 from core.scanning.messages import describe_rule, withheld_note
-from core.scanning.normalization import readings
+from core.scanning.normalization import list_readings
 from core.scanning.rule import Rule
-from core.scanning.scan import is_clean, matches, scan_text
+from core.scanning.scan import find_matches, is_clean, scan_text
 
 _LABEL: Final = (
     r"(?:Error|Fix|Template|Steps|Use|Better alternative|Cause|Strategy|Session|Reason|Approach|Action item|Worked"
@@ -36,7 +36,7 @@ _SPAN: Final = 2_000
 _LAYOUT_RULE: Final = "fake-layout"
 
 
-def put_together(context: str, patterns: Iterable[Pattern], *, orders: bool = True) -> str:
+def find_combined_harm(context: str, patterns: Iterable[Pattern], *, orders: bool = True) -> str:
     """What a finished context does that none of its patterns does by itself, in words; "" if there is nothing.
 
     What a single pattern says has been judged already, by the scan of its text or by a person.
@@ -47,14 +47,14 @@ def put_together(context: str, patterns: Iterable[Pattern], *, orders: bool = Tr
         orders: Whether rules of the tier held count, as the project's policy for these texts says.
     """
     plain = _without_layout(context)
-    legible = "\n".join(readings(plain))
+    legible = "\n".join(list_readings(plain))
     if is_clean(legible):
         return ""
     own: Counter[Rule] = Counter()
     for pattern in patterns:
         # What a pattern says where the context has left it out allows nothing.
         own.update(rule for rule, words in _own(_told(pattern)) if words in legible)
-    for rule, count in Counter(rule for rule, _ in matches(plain)).items():
+    for rule, count in Counter(rule for rule, _ in find_matches(plain)).items():
         if count > own[rule] and rule.id != _LAYOUT_RULE and _counts(rule.severity, orders):
             return rule.meaning
     return ""
@@ -64,7 +64,7 @@ def _counts(severity: Severity, orders: bool) -> bool:
     return severity is Severity.BLOCKED or (orders and severity is Severity.HELD)
 
 
-def when_cut(pattern: Pattern, limit: int, *, orders: bool = True) -> str:
+def find_harm_when_cut(pattern: Pattern, limit: int, *, orders: bool = True) -> str:
     """What a pattern does once its fields are cut to `limit` characters, and does not as a whole, in words.
 
     A warning behind the cut is lost; what the whole text does has been judged, by a person if it is here.
@@ -72,7 +72,7 @@ def when_cut(pattern: Pattern, limit: int, *, orders: bool = True) -> str:
     Args:
         pattern: As it would be injected.
         limit: In characters.
-        orders: See `put_together`.
+        orders: See `find_combined_harm`.
     """
     judged = min((one.severity.rank for one in pattern.suspicions), default=Severity.FLAGGED.rank)
     anti = pattern.type is PatternType.ANTI
@@ -91,7 +91,7 @@ def _cut_to(text: str, limit: int, avoided: bool) -> tuple[Suspicion, ...]:
     return scan_text(visible_line(text.strip(), limit), avoided=avoided)
 
 
-def without_put_together(text: str, before: str = "", *, orders: bool = True) -> str:
+def withhold_combined_harm(text: str, before: str = "", *, orders: bool = True) -> str:
     """A finished text without the lines that do with those before them what none does by itself.
 
     What a single line says has been judged already. Only lines that are items of a list are left out, under the number
@@ -100,10 +100,10 @@ def without_put_together(text: str, before: str = "", *, orders: bool = True) ->
     Args:
         text: Finished, of lines.
         before: What precedes it and stays as it is.
-        orders: See `put_together`.
+        orders: See `find_combined_harm`.
     """
     read = _without_layout(before)[-_SPAN:]
-    if all(map(is_clean, readings(f"{read} {_without_layout(text)}"))):
+    if all(map(is_clean, list_readings(f"{read} {_without_layout(text)}"))):
         return text
     kept: list[str] = []
     for line in text.split("\n"):
@@ -117,7 +117,7 @@ def without_put_together(text: str, before: str = "", *, orders: bool = True) ->
     return "\n".join(kept)
 
 
-def completed_by(context: str, before: str, *, orders: bool = True) -> str:
+def find_completed_harm(context: str, before: str, *, orders: bool = True) -> str:
     """What a finished context does with the text before it and neither does by itself, in words; "" for nothing."""
     return _completed(_without_layout(before)[-_SPAN:], _without_layout(context)[:_SPAN], orders)
 
@@ -128,8 +128,8 @@ def _without_layout(text: str) -> str:
 
 def _completed(before: str, line: str, orders: bool) -> str:
     """What a line does with the text before it that neither does by itself."""
-    made = engine()
-    for begun, more in product(readings(before), readings(line)):
+    made = get_engine()
+    for begun, more in product(list_readings(before), list_readings(line)):
         text, edge = f"{begun} {more}", len(begun)
         for rule, pattern in made.finds(text):
             if not _counts(rule.severity, orders) or rule.id == _LAYOUT_RULE:
@@ -144,7 +144,7 @@ def _completed(before: str, line: str, orders: bool) -> str:
 
 @lru_cache(1024)
 def _own(text: str) -> tuple[tuple[Rule, str], ...]:
-    return matches(mask_secrets(text))
+    return find_matches(mask_secrets(text))
 
 
 def _told(pattern: Pattern) -> str:

@@ -89,7 +89,7 @@ class Engine:
 
 
 @cache
-def engine() -> Engine:
+def get_engine() -> Engine:
     """The engine of `RULES`."""
     return Engine(RULES)
 
@@ -107,7 +107,7 @@ class _Sieve:
 
     def add(self, number: int, pattern: bytes) -> None:
         """Search for a pattern, too; `finds` calls it by its number."""
-        loose = unbounded(pattern.decode("latin-1")).encode("latin-1")
+        loose = remove_bounds(pattern.decode("latin-1")).encode("latin-1")
         place = self._filter.Add(loose, self._options)
         self._patterns.append((number, pattern == loose))
         if pattern == loose:
@@ -181,7 +181,7 @@ def _options(narrow: bool) -> Any:
     return options
 
 
-def unbounded(pattern: str) -> str:
+def remove_bounds(pattern: str) -> str:
     """A pattern in RE2 syntax with `*` or `+` in the place of the bounds of repeats; it matches all that it did."""
     return _TOKEN.sub(
         lambda token: token[0] if token["least"] is None else "+" if int(token["least"]) else "*", pattern

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from core.scanning.normalization import normal
+from core.scanning.normalization import normalize_text
 
 _LETTERS: Final = {
     "Spanish": (
@@ -133,7 +133,7 @@ def _patterns(verbs: str, all_or_previous: str, instructions: str) -> tuple[str,
 
 OVERRIDES: Final = tuple(
     # The verb may be at the end in the languages of other alphabets.
-    _patterns(*map(normal, words))[: 2 if name in _VERB_LAST or not words[0].isascii() else 1]
+    _patterns(*map(normalize_text, words))[: 2 if name in _VERB_LAST or not words[0].isascii() else 1]
     for name, words in _LETTERS.items()
 )
 """The patterns of each language."""
@@ -173,7 +173,7 @@ def _request(verbs: str, secrets: str) -> str:
     return rf"{start}(?:{verbs}){near}(?:{secrets})" + ("" if start else rf"|(?:{secrets}){near}(?:{verbs})")
 
 
-SECRET_REQUESTS: Final = tuple(_request(*map(normal, words)) for words in _SECRETS.values())
+SECRET_REQUESTS: Final = tuple(_request(*map(normalize_text, words)) for words in _SECRETS.values())
 """Requests to show secrets."""
 
 _ROLES: Final = (
@@ -212,7 +212,7 @@ _HIDINGS: Final = (
     "知らせずに|伝えずに|ユーザーに言わ|こっそり|密かに",
     "알리지 말|알리지 않고|몰래|말하지 마",
 )
-HIDINGS: Final = tuple(map(normal, _HIDINGS))
+HIDINGS: Final = tuple(map(normalize_text, _HIDINGS))
 """Phrases for what a person is not to notice."""
-ROLE_CHANGES: Final = tuple(map(normal, _ROLES))
+ROLE_CHANGES: Final = tuple(map(normalize_text, _ROLES))
 """Phrases that give the agent another role."""

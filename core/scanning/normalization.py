@@ -49,7 +49,7 @@ _MAX_CODED: Final = 8
 _MIN_PRINTABLE: Final = 0.95
 
 
-def normal(text: str, gap: str = "") -> str:
+def normalize_text(text: str, gap: str = "") -> str:
     """Normalize `text`: NFKC, legible, Latin letters for their look-alikes, no accents.
 
     Args:
@@ -63,12 +63,12 @@ def normal(text: str, gap: str = "") -> str:
     return unicodedata.normalize("NFC", bare).translate(_LATIN)
 
 
-def readings(text: str) -> tuple[str, ...]:
-    """`normal(text)`; where something may be passed over, also with a space for it: it parts words or hides in one."""
-    return (text,) if is_plain_ascii(text) else tuple(dict.fromkeys((normal(text), normal(text, " "))))
+def list_readings(text: str) -> tuple[str, ...]:
+    """Normalized `text`; with hidden characters also with spaces for them, since they may separate words."""
+    return (text,) if is_plain_ascii(text) else tuple(dict.fromkeys((normalize_text(text), normalize_text(text, " "))))
 
 
-def odd_characters(text: str) -> Iterator[tuple[str, str]]:
+def find_odd_characters(text: str) -> Iterator[tuple[str, str]]:
     """What kind of character should not be there, and where: `bidi`, `hidden-text`, `invisible`, `lookalike`."""
     if text.isascii():
         return
@@ -82,7 +82,7 @@ def odd_characters(text: str) -> Iterator[tuple[str, str]]:
             yield kind, text[max(found.start() - 20, 0) : found.end() + 20]
 
 
-def despaced(text: str) -> str:
+def join_spaced_words(text: str) -> str:
     """`text` with words that are s p a c e d out written as words; the same text if there are none."""
     return _SPACED.sub(_closed, text)
 
@@ -93,12 +93,12 @@ def _closed(found: re.Match[str]) -> str:
     return _GAP.sub(lambda gap: " " if len(gap[0]) > shortest else "", found[0])
 
 
-def unescaped(text: str) -> str:
+def decode_escapes(text: str) -> str:
     """`text` with escapes such as `&#105;`, `\\u0069` and `%69` written as the characters that they encode."""
     return _ESCAPES.sub(lambda found: _from_escapes(found[0]).decode("utf-8", "replace"), text)
 
 
-def decoded(text: str) -> Iterator[str]:
+def decode_hidden(text: str) -> Iterator[str]:
     """What stretches in base64 or in escapes of characters say, where that is text."""
     for count, found in enumerate(_CODED.finditer(text)):
         if count >= _MAX_CODED:
@@ -124,6 +124,6 @@ def _from_escapes(text: str) -> bytes:
     return bytes.fromhex("".join(_HEX_PAIR.findall(text)))
 
 
-def deleeted(text: str) -> str:
+def replace_leetspeak(text: str) -> str:
     """`text` with digits in words replaced by the letters that they resemble: "1gn0r3"."""
     return _LEET.sub(lambda found: found[0].translate(_LEET_TO_LATIN), text)

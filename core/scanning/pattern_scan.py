@@ -10,10 +10,10 @@ from typing import Any, Final
 from core.records.patterns import PatternType
 from core.records.suspicions import Severity, Suspicion
 from core.redaction.masking import mask_secrets
-from core.scanning.engine import engine
-from core.scanning.normalization import readings
+from core.scanning.engine import get_engine
+from core.scanning.normalization import list_readings
 from core.scanning.rules import BROAD, SECRET
-from core.scanning.scan import MAX_SCANNED, is_clean, ordered, scan_text
+from core.scanning.scan import MAX_SCANNED, is_clean, scan_text, sort_suspicions
 
 TRIGGERS: Final = ("error_pattern", "task_pattern")
 _AVOIDED: Final = frozenset({"title", "description", "category"})
@@ -38,7 +38,7 @@ def scan_pattern(kind: PatternType, title: str, text: Mapping[str, Any]) -> tupl
     fields = [("title", title), *_fields(text)]
     joined = "\n".join(part for _, part in fields)
     found: list[Suspicion] = []
-    if len(joined) > MAX_SCANNED or not joined.isascii() or not all(map(is_clean, readings(joined))):
+    if len(joined) > MAX_SCANNED or not joined.isascii() or not all(map(is_clean, list_readings(joined))):
         across = {one.rule: one for one in _across(kind, joined)}
         by_field = _by_field(kind, fields)
         grave = {one.rule for one in by_field if one.severity.stops or one.rule not in across}
@@ -51,7 +51,7 @@ def scan_pattern(kind: PatternType, title: str, text: Mapping[str, Any]) -> tupl
         trigger = text.get(name)
         if trigger and is_broad(trigger):
             found.append(Suspicion(rule=BROAD.id, severity=Severity.FLAGGED, field=name, excerpt=trigger[:60]))
-    return ordered(found)
+    return sort_suspicions(found)
 
 
 def is_broad(trigger: str) -> bool:
@@ -89,8 +89,8 @@ def _by_field(kind: PatternType, fields: list[tuple[str, str]]) -> list[Suspicio
 
 def _across(kind: PatternType, joined: str) -> Iterator[Suspicion]:
     """What only the fields together say."""
-    made = engine()
-    for plain in readings(joined[:MAX_SCANNED]):
+    made = get_engine()
+    for plain in list_readings(joined[:MAX_SCANNED]):
         for rule, pattern in made.finds(plain):
             if rule.advice and kind is PatternType.ANTI:
                 continue

@@ -7,8 +7,16 @@ from typing import Final
 
 from core.records.suspicions import Severity, Suspicion
 from core.redaction.masking import mask_secrets
-from core.scanning.engine import engine
-from core.scanning.normalization import decoded, deleeted, despaced, normal, odd_characters, readings, unescaped
+from core.scanning.engine import get_engine
+from core.scanning.normalization import (
+    decode_escapes,
+    decode_hidden,
+    find_odd_characters,
+    join_spaced_words,
+    list_readings,
+    normalize_text,
+    replace_leetspeak,
+)
 from core.scanning.polarity import Polarity, polarity
 from core.scanning.rule import Rule
 from core.scanning.rules import BIDI, INVISIBLE, LONG, LOOKALIKE, SECRET, TAGS
@@ -47,15 +55,15 @@ def scan_text(text: str, field: str = "", *, avoided: bool = False, happened: bo
     if len(text) > MAX_SCANNED:
         text = text[:MAX_SCANNED]
         add(LONG.id, LONG.severity, "")
-    for kind, excerpt in odd_characters(text):
+    for kind, excerpt in find_odd_characters(text):
         add(kind, _ODD[kind], excerpt)
     for said, finds in _readings(text):
         for rule, severity, excerpt in _judged(said, finds, avoided, happened):
             add(rule.id, severity, excerpt)
-    return ordered(found.values())
+    return sort_suspicions(found.values())
 
 
-def scan_whole(text: str) -> tuple[tuple[Suspicion, ...], str]:
+def scan_whole_text(text: str) -> tuple[tuple[Suspicion, ...], str]:
     """What a text of any length might do to an agent, and the text with its secrets masked.
 
     The gravest suspicions come first, each rule once; secrets are a suspicion, too.
@@ -69,34 +77,36 @@ def scan_whole(text: str) -> tuple[tuple[Suspicion, ...], str]:
     shown = mask_secrets(text)
     if shown != text:
         found[SECRET.id] = Suspicion(rule=SECRET.id, severity=SECRET.severity, field="", excerpt="")
-    return ordered(found.values()), shown
+    return sort_suspicions(found.values()), shown
 
 
-def ordered(suspicions: Iterable[Suspicion]) -> tuple[Suspicion, ...]:
+def sort_suspicions(suspicions: Iterable[Suspicion]) -> tuple[Suspicion, ...]:
     """The gravest first, else as they come."""
     return tuple(sorted(suspicions, key=lambda one: one.severity.rank))
 
 
 def is_clean(text: str) -> bool:
     """Whether no rule finds anything in a normalised text, and it cannot say more than it shows."""
-    return not engine().finds_any(text) and not _may_hide_more(text)
+    return not get_engine().finds_any(text) and not _may_hide_more(text)
 
 
 def _may_hide_more(text: str) -> bool:
-    return engine().first(_TRICK, text) is not None
+    return get_engine().first(_TRICK, text) is not None
 
 
 def _readings(text: str) -> Iterator[tuple[str, list[tuple[Rule, str]]]]:
     """The text as it may be read, each with what is found in it: plain, with spaced words closed up, and decoded."""
-    made = engine()
-    for plain in readings(text):
+    made = get_engine()
+    for plain in list_readings(text):
         finds = made.finds(plain)
         if not finds and not _may_hide_more(plain):
             continue
         yield plain, finds
-        others = [despaced(plain)]
-        others += [normal(spelled) for spelled in (deleeted(plain), unescaped(plain)) if spelled != plain]
-        others += map(normal, decoded(plain))
+        others = [join_spaced_words(plain)]
+        others += [
+            normalize_text(spelled) for spelled in (replace_leetspeak(plain), decode_escapes(plain)) if spelled != plain
+        ]
+        others += map(normalize_text, decode_hidden(plain))
         for other in dict.fromkeys(others):
             if other != plain:
                 yield other, made.finds(other)
@@ -106,7 +116,7 @@ def _judged(
     text: str, finds: Iterable[tuple[Rule, str]], avoided: bool, happened: bool
 ) -> Iterator[tuple[Rule, Severity, str]]:
     """The rules that apply to this text, how severely, and by which words."""
-    made = engine()
+    made = get_engine()
     for rule, pattern in finds:
         for count, (start, end) in enumerate(made.places(rule, pattern, text)):
             says = Polarity.TELLS
@@ -122,12 +132,12 @@ def _judged(
                 break
 
 
-def matches(text: str) -> tuple[tuple[Rule, str], ...]:
+def find_matches(text: str) -> tuple[tuple[Rule, str], ...]:
     """What each rule that stops texts finds in one, even where the text warns of it: (rule, the words)."""
-    made = engine()
+    made = get_engine()
     return tuple(
         (rule, plain[start:end])
-        for plain in readings(text[:MAX_SCANNED])
+        for plain in list_readings(text[:MAX_SCANNED])
         for rule, pattern in made.finds(plain)
         if rule.severity.stops
         for start, end in made.places(rule, pattern, plain)

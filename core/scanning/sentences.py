@@ -14,7 +14,7 @@ _LABEL: Final = re.compile(r"\s*(?:- )?(?:\d{1,2}\. )?(?:[A-Z][a-z]{2,11}: )?")
 """What the layout puts before a text."""
 
 
-def stopped_sentences(text: str, rules: Collection[str]) -> tuple[tuple[int, int], ...]:
+def find_stopped_sentences(text: str, rules: Collection[str]) -> tuple[tuple[int, int], ...]:
     """Start and end of each sentence in which one of these rules blocks or holds the text.
 
     Where a rule finds something only across sentences, the whole text.

@@ -23,7 +23,7 @@ def stops(pattern: Pattern, curation: CurationState, settings: ScanSettings) -> 
 
     A person who released or promoted this very text has approved a held one; a blocked one needs a reason as well.
     """
-    severity = gravest(pattern, curation, settings)
+    severity = highest_severity(pattern, curation, settings)
     if severity is Severity.BLOCKED and not curation.clears(pattern.id, pattern.content_hash):
         return severity
     if severity is Severity.HELD and not curation.approves(pattern.id, pattern.content_hash):
@@ -31,9 +31,9 @@ def stops(pattern: Pattern, curation: CurationState, settings: ScanSettings) -> 
     return None
 
 
-def gravest(pattern: Pattern, curation: CurationState, settings: ScanSettings) -> Severity | None:
+def highest_severity(pattern: Pattern, curation: CurationState, settings: ScanSettings) -> Severity | None:
     """The gravest severity of the pattern's suspicions under the policy, whatever people decided; None without any."""
-    found = [applied(one, pattern, curation, settings) for one in pattern.suspicions]
+    found = [apply_policy(one, pattern, curation, settings) for one in pattern.suspicions]
     return min(found, key=lambda severity: severity.rank, default=None)
 
 
@@ -42,7 +42,7 @@ def stops_orders(pattern: Pattern, curation: CurationState, settings: ScanSettin
     return _order_severity(pattern, curation, settings).stops
 
 
-def applied(one: Suspicion, pattern: Pattern, curation: CurationState, settings: ScanSettings) -> Severity:
+def apply_policy(one: Suspicion, pattern: Pattern, curation: CurationState, settings: ScanSettings) -> Severity:
     """The severity of one suspicion of a pattern: the policy decides about those of the tier held."""
     return _order_severity(pattern, curation, settings) if one.severity is Severity.HELD else one.severity
 

@@ -35,12 +35,12 @@ from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Snapshot
 from core.records.suspicions import Suspicion
 from core.retrieval.decomposition import Strategies, choose_strategies
-from core.retrieval.embeddings import Coverage, Embeddings, Work
+from core.retrieval.embeddings import ComparableWork, Coverage, Embeddings
 from core.retrieval.index import LazyPatternIndex, PatternIndex
-from core.retrieval.learnings import LazyLearnings, LearningIndex, Match
-from core.retrieval.ranking import Given, Injection, prepare_context, prepare_injection
+from core.retrieval.learnings import LazyLearnings, LearningIndex, LearningMatch
+from core.retrieval.ranking import InjectedContext, Injection, prepare_context, prepare_injection
 from core.retrieval.reflections import ChosenReflection, ReflectionChoice
-from core.retrieval.relevance import Relevance, relevance
+from core.retrieval.relevance import Relevance, measure_relevance
 from core.retrieval.similarity import LazySimilarity, SimilarityIndex
 from core.retrieval.task import TaskProfile, analyse_task
 from core.retrieval.vectors import Closeness
@@ -79,7 +79,7 @@ class ProjectState:
     embeddings: Embeddings[Pattern] | None = None
     lazy_debug: LazyDebugIndex = field(default_factory=lambda: LazyDebugIndex({}))
     lazy_learnings: LazyLearnings = field(default_factory=lambda: LazyLearnings(Snapshot()))
-    task_embeddings: Embeddings[Work] | None = None
+    task_embeddings: Embeddings[ComparableWork] | None = None
 
     @property
     def index(self) -> PatternIndex:
@@ -290,11 +290,11 @@ class ProjectState:
     def relevance(self, task: str) -> Relevance:
         """How relevant patterns and learnings are to a task: the part of `given` that no state and no count changes."""
         profile = analyse_task(task)
-        found = relevance(profile, self.index, self.snapshot.patterns, self._closeness(task))
+        found = measure_relevance(profile, self.index, self.snapshot.patterns, self._closeness(task))
         return replace(found, learnings=self._learned(profile), decomposition=profile.decomposition)
 
-    def given(self, found: Relevance) -> Given:
-        """The context of `injection` alone, many times as fast; `found` is what `relevance` says of the task."""
+    def given(self, found: Relevance) -> InjectedContext:
+        """The context of `injection` alone, many times as fast; `found` is the relevance for the task."""
         settings, strategies = self._with_strategies(self._injecting(None), found.decomposition)
         learned = self._reflections(found.learnings, settings)
         return prepare_context(found, self.index, self.snapshot.patterns, self.board, settings, learned, strategies)
@@ -309,13 +309,13 @@ class ProjectState:
         left = max(settings.max_tokens - strategies.tokens, 0)
         return msgspec.structs.replace(settings, max_tokens=left), strategies
 
-    def _learned(self, profile: TaskProfile) -> tuple[Match, ...]:
+    def _learned(self, profile: TaskProfile) -> tuple[LearningMatch, ...]:
         index = self.learnings
         embeddings = self.task_embeddings
         close = embeddings.closeness(profile.text, index.work_keys, index.works) if embeddings is not None else None
         return index.matches(profile, close)
 
-    def _reflections(self, matches: tuple[Match, ...], settings: InjectionSettings) -> ReflectionChoice:
+    def _reflections(self, matches: tuple[LearningMatch, ...], settings: InjectionSettings) -> ReflectionChoice:
         half_life, orders = self.settings.learning.half_life_days, self.settings.scan.holds_other_texts
         approved = self.snapshot.curation.approves_text
         return ReflectionChoice(matches, settings, self.now, half_life, orders=orders, approved=approved)

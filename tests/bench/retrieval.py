@@ -22,9 +22,9 @@ from core.retrieval.embedding import DIMENSIONS, Embedder, available, pattern_em
 from core.retrieval.embeddings import PATTERNS, Embeddings, vector_file
 from core.retrieval.index import PatternIndex
 from core.retrieval.learnings import LazyLearnings
-from core.retrieval.relevance import relevance
+from core.retrieval.relevance import measure_relevance
 from core.retrieval.task import analyse_task
-from core.retrieval.vectors import Vectors, encoded
+from core.retrieval.vectors import Vectors, encode_vectors
 from core.state.project_state import ProjectState
 from tests.bench.measures import milliseconds, resident_mb, spread
 from tests.bench.trees import NOW, text
@@ -73,12 +73,12 @@ def _scored(tasks: str, embedder: Embedder | None) -> str:
     vectors = None
     if embedder:
         vectors = Vectors.of(
-            list(patterns), encoded(embedder.embed(list(map(pattern_embedding_text, patterns.values()))))
+            list(patterns), encode_vectors(embedder.embed(list(map(pattern_embedding_text, patterns.values()))))
         )
     recalls, ranks = [], []
     for task, helpful in _SET[tasks].items():
         closeness = vectors.closeness(embedder.embed([task])[0]) if embedder and vectors else None
-        found = relevance(analyse_task(task), index, patterns, closeness)
+        found = measure_relevance(analyse_task(task), index, patterns, closeness)
         best = [index.ids[row] for row in found.rows[np.argsort(-found.values, kind="stable")]]
         places = [best.index(slug) for slug in helpful if slug in best]
         recalls.append(sum(place < _TOP for place in places) / min(len(helpful), _TOP))
@@ -111,7 +111,7 @@ def injection_by_meaning(project: Project, task: str) -> str:
     made[::4] += 0.4 * Embedder().embed([task])[0]
     hashes = [pattern.content_hash for pattern in patterns.values()]
     with vector_file(project.project, PATTERNS).writing(set(hashes)) as append:
-        append(hashes, encoded(made))
+        append(hashes, encode_vectors(made))
     del made
     view = replace(project.view, embeddings=Embeddings(project.project, PATTERNS))
     (first,) = milliseconds(lambda: view.injection("warm up"))

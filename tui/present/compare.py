@@ -10,17 +10,17 @@ from textual.content import Content
 from core.base.text import plural, visible_line
 from core.curation.rules import verb_text
 from core.history.changes import (
-    BEGUN,
     CONTEXT,
     ENDED,
-    GONE,
     NEW,
     RATE,
+    REMOVED,
+    STARTED,
     STATE,
-    Changes,
     LoopChange,
     PatternChange,
-    Question,
+    QuestionChange,
+    StateComparison,
 )
 from core.records.decisions import Decision
 from core.state.project_state import ProjectState
@@ -28,7 +28,7 @@ from tui.present.decisions import about, words
 from tui.present.glyphs import Cells, Glyphs, state_mark, status_mark
 from tui.present.numbers import moment_text, percent
 
-Change = PatternChange | LoopChange | Question | Decision
+Change = PatternChange | LoopChange | QuestionChange | Decision
 _STATE_CELLS: Final = 7
 
 
@@ -38,37 +38,37 @@ def key_of(change: Change) -> str:
         return f"pattern {change.pattern_id}"
     if isinstance(change, LoopChange):
         return f"loop {change.loop_id}"
-    if isinstance(change, Question):
+    if isinstance(change, QuestionChange):
         return f"question {change.kind} {change.subject} {change.new}"
     return f"decision {change.id}"
 
 
-def rows(changes: Changes) -> dict[str, Change]:
+def rows(changes: StateComparison) -> dict[str, Change]:
     """All that changed, by key: what patterns came to, the questions that came up or settled, decisions, loops."""
     listed: tuple[Change, ...] = (*changes.patterns, *changes.questions, *changes.decisions, *changes.loops)
     return {key_of(change): change for change in listed}
 
 
-def headline(changes: Changes | None) -> Content:
+def headline(changes: StateComparison | None) -> Content:
     """What became of patterns, in a sentence."""
     if changes is None:
         return Content.styled("working out what was known then…", "$quiet")
     turned = changes.count(STATE)
     parts = [f"{plural(turned, 'pattern')} {'turns' if turned == 1 else 'turn'}"] * bool(turned)
-    parts += [f"{changes.count(kind)} {kind}" for kind in (NEW, GONE) if changes.count(kind)]
+    parts += [f"{changes.count(kind)} {kind}" for kind in (NEW, REMOVED) if changes.count(kind)]
     moved = changes.count(CONTEXT) + changes.count(RATE)
     parts += [f"{moved} moved otherwise"] * bool(moved)
     return Content.styled(", ".join(parts) or "No pattern changed", "bold" if parts else "")
 
 
-def beside(changes: Changes) -> Content:
+def beside(changes: StateComparison) -> Content:
     """The results that came in."""
     return Content.styled(f"{plural(changes.helped, 'use')} helped, {changes.failed} failed", "$quiet")
 
 
-def sums(changes: Changes) -> Content:
+def sums(changes: StateComparison) -> Content:
     """Who decided, what loops did, and what is asked."""
-    begun, ended = changes.count(BEGUN), changes.count(ENDED)
+    begun, ended = changes.count(STARTED), changes.count(ENDED)
     asked = sum(question.new for question in changes.questions)
     settled = len(changes.questions) - asked
     parts = [f"{count} decided by {visible_line(by, 20)}" for by, count in changes.deciders.items()]
@@ -88,10 +88,10 @@ def cells(change: Change, view: ProjectState, glyphs: Glyphs) -> Cells:
         return _pattern_cells(change, glyphs)
     if isinstance(change, LoopChange):
         what = Content.assemble(
-            ("began " if change.kind == BEGUN else "ended ", "$quiet"), status_mark(change.status, glyphs)
+            ("began " if change.kind == STARTED else "ended ", "$quiet"), status_mark(change.status, glyphs)
         )
         return _row(change.loop_id, what, change.task)
-    if isinstance(change, Question):
+    if isinstance(change, QuestionChange):
         word = Content.styled("asked" if change.new else "settled", "$warning" if change.new else "$quiet")
         return _row(change.subject, word, change.text)
     said = f": {words(change)}" if words(change) else ""

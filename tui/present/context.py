@@ -18,9 +18,9 @@ from core.project.project import Injected
 from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.retrieval.decomposition import STRATEGY_PART
-from core.retrieval.ranking import Chosen, Injection, LeftOut
+from core.retrieval.ranking import ChosenPattern, Injection, OmittedPattern
 from core.retrieval.reflections import ChosenReflection, ReflectionLeftOut
-from core.retrieval.relevance import MEANING_WEIGHTS, WEIGHTS
+from core.retrieval.relevance import SEMANTIC_WEIGHTS, WEIGHTS
 from core.review.context_recipients import LOOP, Reader
 from core.state.project_state import ProjectState
 from tui.present.context_reflections import chosen_by_key, chosen_cells, left_out_by_key, left_out_cells
@@ -62,12 +62,12 @@ class Preview:
         return self.settings.order == "lower-bound"
 
     @cached_property
-    def chosen(self) -> dict[str, Chosen]:
+    def chosen(self) -> dict[str, ChosenPattern]:
         """The patterns that are injected, best first."""
         return {one.pattern_id: one for one in self.injection.chosen}
 
     @cached_property
-    def left_out(self) -> dict[str, LeftOut]:
+    def left_out(self) -> dict[str, OmittedPattern]:
         """The others, most deserving first."""
         return {one.pattern_id: one for one in self.injection.left_out}
 
@@ -239,7 +239,7 @@ def choice_cells(choice: Reader) -> Cells:
     }
 
 
-def _parts_in_short(chosen: Chosen) -> Content:
+def _parts_in_short(chosen: ChosenPattern) -> Content:
     parts = sorted(((value, name) for name, value in chosen.parts.items() if value), reverse=True)
     pieces: list[Content | str | tuple[str, str]] = []
     for value, name in parts:
@@ -274,7 +274,7 @@ def detail_lines(
     return [*body, *head] if short else [*head, *body]
 
 
-def _product(chosen: Chosen, state: Content, *, short: bool) -> Content:
+def _product(chosen: ChosenPattern, state: Content, *, short: bool) -> Content:
     """How the score comes about (semantics 6.3)."""
     relevance, success = ("", "") if short else (" relevance", " success")
     return Content.assemble(
@@ -289,9 +289,9 @@ def _product(chosen: Chosen, state: Content, *, short: bool) -> Content:
     )
 
 
-def _part_lines(chosen: Chosen, glyphs: Glyphs) -> list[Content]:
+def _part_lines(chosen: ChosenPattern, glyphs: Glyphs) -> list[Content]:
     """Each part of the relevance: how much of what it may add it adds."""
-    weights = (MEANING_WEIGHTS if "meaning" in chosen.parts else WEIGHTS)[chosen.type]
+    weights = (SEMANTIC_WEIGHTS if "meaning" in chosen.parts else WEIGHTS)[chosen.type]
     if STRATEGY_PART in chosen.parts:
         weights = {STRATEGY_PART: 1.0}
     widest = max(map(len, weights))
@@ -309,7 +309,7 @@ def _part_lines(chosen: Chosen, glyphs: Glyphs) -> list[Content]:
     return lines
 
 
-def _other_rank(preview: Preview, chosen: Chosen) -> Content:
+def _other_rank(preview: Preview, chosen: ChosenPattern) -> Content:
     """Its rank, and what counts in the other order with the rank there."""
     rank, other = preview.rank[chosen.pattern_id], preview.ranks.get(chosen.pattern_id)
     by, value = ("score", chosen.score) if preview.by_lower_bound else ("lower bound", chosen.lower_bound)

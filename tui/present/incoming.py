@@ -12,7 +12,7 @@ from core.records.patterns import Pattern
 from core.records.suspicions import Severity
 from core.retrieval.rendering import INTRODUCTION, TITLE, render_context
 from core.scanning.scan import scan_text
-from core.scanning.sentences import stopped_sentences
+from core.scanning.sentences import find_stopped_sentences
 from core.state.project_state import ProjectState
 from core.state.review_items import HeldText
 from tui.present.glyphs import Glyphs, standing_mark, state_mark
@@ -106,7 +106,7 @@ def _marked(line: str, rules: Mapping[str, Severity]) -> Content:
     content = Content(line)
     if rules:
         colour = "$error" if Severity.BLOCKED in rules.values() else "$warning"
-        for start, end in stopped_sentences(line, rules):
+        for start, end in find_stopped_sentences(line, rules):
             content = content.stylize(f"bold underline {colour}", start, end)
     return content
 

@@ -16,8 +16,8 @@ from textual.widgets import Static
 
 from core.base.errors import BadInput
 from core.base.time_parsing import parse_past_time
-from core.history.as_of import view_at
-from core.history.changes import Changes, LoopChange, PatternChange, Question, changes_between
+from core.history.as_of import build_past_state
+from core.history.changes import LoopChange, PatternChange, QuestionChange, StateComparison, compare_states
 from core.records.snapshot import Delta
 from core.records.times import day_of
 from core.state.project_state import ProjectState
@@ -61,7 +61,7 @@ class CompareScreen(HistoryQueryScreen):
     class Answered(Message):
         """A worker has compared two moments."""
 
-        def __init__(self, number: int, found: Changes) -> None:
+        def __init__(self, number: int, found: StateComparison) -> None:
             super().__init__()
             self.number = number
             self.found = found
@@ -76,7 +76,7 @@ class CompareScreen(HistoryQueryScreen):
         """None: now."""
         self._known: tuple[int, datetime, ProjectState] | None = None
         """The view as of a past moment that was worked out last, and of which snapshot it was made."""
-        self._found: Changes | None = None
+        self._found: StateComparison | None = None
         self._rows: dict[str, present.Change] = {}
 
     def compose_content(self) -> ComposeResult:
@@ -162,9 +162,9 @@ class CompareScreen(HistoryQueryScreen):
         if known is not None and known[:2] == (view.snapshot.number, since):
             before = known[2]
         else:
-            before = view_at(view, since)
+            before = build_past_state(view, since)
             self._known = view.snapshot.number, since, before
-        return self.Answered(number, changes_between(before, view if until is None else view_at(view, until)))
+        return self.Answered(number, compare_states(before, view if until is None else build_past_state(view, until)))
 
     @on(Answered)
     def _show_answer(self, message: Answered) -> None:
@@ -296,7 +296,7 @@ class CompareScreen(HistoryQueryScreen):
                 self.services.say("it is not in the registry any more; see: ralphdeck patterns archived")
         elif isinstance(change, LoopChange):
             self.services.open_record("loops", change.loop_id)
-        elif isinstance(change, Question):
+        elif isinstance(change, QuestionChange):
             self.services.open_record("review", change.subject)
         elif change is not None:
             self.services.open_record("log", change.id)

@@ -17,17 +17,17 @@ from core.cli.support.project import chosen_project, open_deck
 from core.cli.support.user_files import last_visit
 from core.curation.rules import subject_text
 from core.history.changes import (
-    BEGUN,
     ENDED,
-    GONE,
     NEW,
+    REMOVED,
+    STARTED,
     STATE,
-    Changes,
     LoopChange,
     PatternChange,
-    Question,
-    Standing,
-    changes_between,
+    PatternStatus,
+    QuestionChange,
+    StateComparison,
+    compare_states,
 )
 from core.records.decisions import TURNS, Decision
 from core.records.times import iso
@@ -72,7 +72,7 @@ def changes(since: datetime | str | None, until: datetime | None, whole: bool, a
       ralphdeck changes --since 2026-11-01 --until 2026-11-15
       ralphdeck changes --since 36h --json | jq -r '.patterns[].id'
     """
-    from core.history.as_of import view_at
+    from core.history.as_of import build_past_state
 
     view = open_deck().view
     begin = since if isinstance(since, datetime) else last_visit(chosen_project().project)
@@ -82,8 +82,8 @@ def changes(since: datetime | str | None, until: datetime | None, whole: bool, a
     until = min(until or view.now, view.now)
     if begin >= until:
         raise click.UsageError(f"{minute(begin)} is not before {minute(until)}")
-    before, after = view_at(view, begin), view_at(view, until)
-    found = changes_between(before, after)
+    before, after = build_past_state(view, begin), build_past_state(view, until)
+    found = compare_states(before, after)
     findings = before.findings
     if as_json:
         print_json({**changes_json(found), "findings": findings_json(findings)})
@@ -93,7 +93,7 @@ def changes(since: datetime | str | None, until: datetime | None, whole: bool, a
     end(findings, strict=strict)
 
 
-def changes_json(found: Changes) -> dict[str, Any]:
+def changes_json(found: StateComparison) -> dict[str, Any]:
     """The stable shape of what changed."""
     return {
         "since": iso(found.since),
@@ -128,7 +128,7 @@ def _pattern_json(change: PatternChange) -> dict[str, Any]:
     }
 
 
-def _standing_json(standing: Standing | None) -> dict[str, Any] | None:
+def _standing_json(standing: PatternStatus | None) -> dict[str, Any] | None:
     if standing is None:
         return None
     return {
@@ -142,7 +142,7 @@ def _standing_json(standing: Standing | None) -> dict[str, Any] | None:
     }
 
 
-def _print(found: Changes, known: Mapping[str, Decision], most: int | None) -> None:
+def _print(found: StateComparison, known: Mapping[str, Decision], most: int | None) -> None:
     line(f"{minute(found.since)} to {minute(found.until)} UTC: {summary(found)}")
     counts = (f"{state} {count} → {found.states_after[state]}" for state, count in found.states_before.items())
     line(", ".join(counts))
@@ -152,14 +152,14 @@ def _print(found: Changes, known: Mapping[str, Decision], most: int | None) -> N
     _table("questions", _QUESTION_COLUMNS, found.questions, _question_row, most)
 
 
-def summary(found: Changes) -> str:
+def summary(found: StateComparison) -> str:
     """All that changed, in numbers."""
     states = found.count(STATE)
     told = [f"{plural(states, 'pattern')} {'turns' if states == 1 else 'turn'}"] * bool(states)
-    told += [f"{found.count(kind)} {kind}" for kind in (NEW, GONE) if found.count(kind)]
+    told += [f"{found.count(kind)} {kind}" for kind in (NEW, REMOVED) if found.count(kind)]
     told += [f"{plural(found.helped, 'use')} helped, {found.failed} failed"] * bool(found.helped or found.failed)
     told += [", ".join(f"{count} decided by {by}" for by, count in found.deciders.items())] * bool(found.decisions)
-    told += [f"{plural(found.count(kind), 'loop')} {kind}" for kind in (BEGUN, ENDED) if found.count(kind)]
+    told += [f"{plural(found.count(kind), 'loop')} {kind}" for kind in (STARTED, ENDED) if found.count(kind)]
     return "; ".join(told) or "nothing changed"
 
 
@@ -209,5 +209,5 @@ def _loop_row(change: LoopChange) -> tuple[str, ...]:
     return change.loop_id, change.kind, change.status.value, minute(change.at), change.task
 
 
-def _question_row(question: Question) -> tuple[str, ...]:
+def _question_row(question: QuestionChange) -> tuple[str, ...]:
     return question.kind, "new" if question.new else "settled", question.subject, question.text

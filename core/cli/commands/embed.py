@@ -15,7 +15,7 @@ from core.cli.support.options import json_option, project_option
 from core.cli.support.project import chosen_project, read_snapshot
 from core.episodes.similar_tasks import embeddable_work
 from core.retrieval.embedding import EXTRA, MODEL, available
-from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings, Record, Subject
+from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings, Record, VectorSubject
 
 
 @click.command(epilog=json_help("embed"))
@@ -54,7 +54,7 @@ def embed(as_json: bool) -> None:
             line(f"vectors are up to date: {plural(total, noun)}")
 
 
-def _make(subject: Subject[Record], records: Mapping[str, Record], label: str) -> int:
+def _make(subject: VectorSubject[Record], records: Mapping[str, Record], label: str) -> int:
     """Make what is missing, with a bar on a terminal; returns how many were made."""
     embeddings = Embeddings(chosen_project(), subject)
     missing = len(embeddings.missing(records))

@@ -71,9 +71,9 @@ def scan(files: tuple[Path, ...], lines: Path | None, as_json: bool) -> None:
 
 
 def _scan_files(files: Sequence[Path], as_json: bool) -> bool:
-    from core.scanning.scan import scan_whole
+    from core.scanning.scan import scan_whole_text
 
-    results = [(str(file), *scan_whole(_read(file))) for file in files]
+    results = [(str(file), *scan_whole_text(_read(file))) for file in files]
     if as_json:
         print_bytes(
             json_bytes({"files": [{"file": name, **scan_json(found, masked)} for name, found, masked in results]})
@@ -85,7 +85,7 @@ def _scan_files(files: Sequence[Path], as_json: bool) -> bool:
 
 
 def _scan_lines(file: Path) -> bool:
-    from core.scanning.scan import scan_whole
+    from core.scanning.scan import scan_whole_text
 
     decoder = msgspec.json.Decoder(str)
     blocked = False
@@ -99,7 +99,7 @@ def _scan_lines(file: Path) -> bool:
             text = _with_surrogates(raw)
         if text is None:
             raise BadInput(f"Line {number} of {_name(file)} is not a JSON string.")
-        found, masked = scan_whole(text)
+        found, masked = scan_whole_text(text)
         blocked = blocked or _verdict(found) == Severity.BLOCKED
         print_bytes(json_bytes(scan_json(found, masked)))
     return blocked

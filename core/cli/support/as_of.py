@@ -62,9 +62,9 @@ def view_as_of(when: datetime | None) -> ProjectState:
     view = open_deck().view
     if when is None:
         return view
-    from core.history.as_of import view_at  # most commands look at the present
+    from core.history.as_of import build_past_state  # most commands look at the present
 
-    return view_at(view, when)
+    return build_past_state(view, when)
 
 
 def tell_undated(findings: Iterable[Finding]) -> None:

@@ -16,7 +16,7 @@ from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import NOTHING_LEARNED, MemoryTask, Reflection
 from core.records.snapshot import Snapshot
-from core.retrieval.embeddings import Embeddings, Work
+from core.retrieval.embeddings import ComparableWork, Embeddings
 from core.retrieval.vectors import Closeness
 
 
@@ -47,13 +47,13 @@ def ids(found: Sequence[SimilarTask]) -> list[str]:
 OTHERS = (task("other-1", "Paginate the invoices endpoint"), task("other-2", "Document how to install the tool"))
 
 
-class Meaning(Embeddings[Work]):
+class Meaning(Embeddings[ComparableWork]):
     """Tells made-up cosines; NaN for a task that it does not know."""
 
     def __init__(self, cosines: Mapping[str, float]) -> None:
         self._cosines = cosines
 
-    def closeness(self, text: str, ids: Sequence[str], records: Mapping[str, Work]) -> Closeness | None:
+    def closeness(self, text: str, ids: Sequence[str], records: Mapping[str, ComparableWork]) -> Closeness | None:
         return np.array([self._cosines.get(id, np.nan) for id in ids], np.float32)
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from core.base.errors import Refused, UnknownRecord
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.history.as_of import UNDATED, view_at
+from core.history.as_of import UNDATED, build_past_state
 from core.learning.scoreboard import Scoreboard
 from core.project.project import Project
 from core.records.decisions import Verb
@@ -107,7 +107,7 @@ def test_every_day_looks_afterwards_as_it_looked_then(steps: list[tuple[str, str
             clock.now += timedelta(days=20)
         final, _ = deck.refresh()
         for when, then, board in days:
-            past = view_at(final, when)
+            past = build_past_state(final, when)
             assert standing(past.board) == then
             for id in board.ids:
                 assert past.assessment(id).score == pytest.approx(board.rescored(when).assessment(id).score)
@@ -127,12 +127,12 @@ def test_a_text_is_the_one_that_the_next_decision_saw(tmp_path: Path) -> None:
     edited = clock()
     deck.restore_text(IDS[0])
     view, _ = deck.refresh()
-    then, between = view_at(view, start).pattern(IDS[0]), view_at(view, edited)
+    then, between = build_past_state(view, start).pattern(IDS[0]), build_past_state(view, edited)
     assert (then.description, then.content_hash) == (text.description, text.content_hash)
     assert between.pattern(IDS[0]).description == "drop the table"
     assert between.assessment(IDS[0]).pin_stale
     # When it was changed nobody knows: as of then it is the text that the next decision saw.
-    assert view_at(view, promoted).pattern(IDS[0]).description == "drop the table"
+    assert build_past_state(view, promoted).pattern(IDS[0]).description == "drop the table"
 
 
 def view_of(*patterns: Any, now: datetime = NOW, **known: Any) -> ProjectState:
@@ -145,9 +145,9 @@ def view_of(*patterns: Any, now: datetime = NOW, **known: Any) -> ProjectState:
 def test_the_present_is_scored_as_it_is() -> None:
     events = tuple(event(number, "applied", days_ago(number), success=number > 1) for number in range(5))
     view = view_of(make_pattern(first_discovered=days_ago(9), recorded_counts=recorded_counts(3, 1)), events=events)
-    assert standing(view_at(view, NOW).board) == standing(view.board)
+    assert standing(build_past_state(view, NOW).board) == standing(view.board)
     later = replace(view, board=view.board.rescored(NOW + timedelta(days=30)), now=NOW + timedelta(days=30))
-    assert standing(view_at(later, NOW).board) == standing(view.board)
+    assert standing(build_past_state(later, NOW).board) == standing(view.board)
 
 
 def test_a_loop_that_ran_then_has_used_what_it_had_used_by_then() -> None:
@@ -160,12 +160,12 @@ def test_a_loop_that_ran_then_has_used_what_it_had_used_by_then() -> None:
     )
     patterns = (make_pattern(id, first_discovered=days_ago(20)) for id in ("p", "q"))
     view = view_of(*patterns, loops={"a": loop})
-    past = view_at(view, days_ago(3))
+    past = build_past_state(view, days_ago(3))
     assert past.snapshot.loops["a"].status is LoopStatus.RUNNING
     assert (past.assessment("p").successes, past.assessment("q").uses) == (1, 0)
     assert past.assessment("q").injected_only == 1
     assert view.assessment("q").uses == 1
-    assert "a" not in view_at(view, days_ago(6)).snapshot.loops
+    assert "a" not in build_past_state(view, days_ago(6)).snapshot.loops
 
 
 def test_a_pattern_is_there_from_its_discovery_on() -> None:
@@ -174,7 +174,7 @@ def test_a_pattern_is_there_from_its_discovery_on() -> None:
         make_pattern("listed", source_loops=(source("a", days_ago(6)), source("b", days_ago(1)))),
         make_pattern("ever"),
     )
-    past = view_at(view, days_ago(3))
+    past = build_past_state(view, days_ago(3))
     assert set(past.snapshot.patterns) == {"listed", "ever"}
     assert [one.loop_id for one in past.snapshot.patterns["listed"].source_loops] == ["a"]
     told = [finding.message for finding in past.findings if finding.code == UNDATED]
@@ -184,7 +184,7 @@ def test_a_pattern_is_there_from_its_discovery_on() -> None:
 def test_what_only_a_sum_tells_of_counts_from_its_last_use_on_and_that_is_told() -> None:
     pattern = make_pattern(first_discovered=days_ago(30), recorded_counts=recorded_counts(5, 1), last_used=days_ago(2))
     view = view_of(pattern)
-    past = view_at(view, days_ago(3))
+    past = build_past_state(view, days_ago(3))
     assert past.assessment(pattern.id).uses == 0
     assert any("6 uses" in finding.message for finding in past.findings)
-    assert view_at(view, days_ago(1)).assessment(pattern.id).uses == 6
+    assert build_past_state(view, days_ago(1)).assessment(pattern.id).uses == 6

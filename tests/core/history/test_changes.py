@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from core.history.as_of import view_at
-from core.history.changes import BEGUN, CONTEXT, ENDED, GONE, NEW, RATE, STATE, PatternChange, changes_between
+from core.history.as_of import build_past_state
+from core.history.changes import CONTEXT, ENDED, NEW, RATE, REMOVED, STARTED, STATE, PatternChange, compare_states
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity
 from core.state.project_state import ProjectState
@@ -15,12 +15,12 @@ from tests.core.learning.making import NOW, days_ago, event, make_pattern
 
 
 def by_id(before: ProjectState, after: ProjectState) -> dict[str, PatternChange]:
-    return {change.pattern_id: change for change in changes_between(before, after).patterns}
+    return {change.pattern_id: change for change in compare_states(before, after).patterns}
 
 
 def test_nothing_changed_between_a_moment_and_itself(tmp_path: Path) -> None:
     view = open_project(tmp_path, Clock()).view
-    found = changes_between(view, view)
+    found = compare_states(view, view)
     assert (found.patterns, found.decisions, found.loops, found.questions) == ((), (), (), ())
     assert (found.helped, found.failed, found.other) == (0, 0, 0)
 
@@ -34,9 +34,9 @@ def test_what_turned_is_told_with_the_decision_or_the_evidence_that_did_it(tmp_p
         report(deck, clock, IDS[1], False)
     deck.archive(IDS[2], reason="old")
     view, _ = deck.refresh()
-    found = changes_between(view_at(view, start), view)
+    found = compare_states(build_past_state(view, start), view)
     changed = {change.pattern_id: change for change in found.patterns}
-    assert {id: change.kind for id, change in changed.items()} == {IDS[0]: STATE, IDS[1]: STATE, IDS[2]: GONE}
+    assert {id: change.kind for id, change in changed.items()} == {IDS[0]: STATE, IDS[1]: STATE, IDS[2]: REMOVED}
     assert changed[IDS[0]].because == "deprecate by ana: too slow"
     assert (changed[IDS[1]].because, changed[IDS[1]].by) == ("3 more failed", "")
     assert changed[IDS[2]].because == "archive by ana: old"
@@ -44,7 +44,7 @@ def test_what_turned_is_told_with_the_decision_or_the_evidence_that_did_it(tmp_p
     assert [decision.verb for decision in found.decisions] == ["archive", "deprecate"]
     assert found.states_before[Maturity.ESTABLISHED] == 3
     assert found.states_after[Maturity.DEPRECATED] == 2
-    back = changes_between(view, view_at(view, start))
+    back = compare_states(view, build_past_state(view, start))
     assert {change.pattern_id: change.kind for change in back.patterns}[IDS[2]] == NEW
 
 
@@ -55,7 +55,7 @@ def test_taking_back_is_told_as_such(tmp_path: Path) -> None:
     middle = clock()
     deck.undo()
     view, _ = deck.refresh()
-    changed = by_id(view_at(view, middle), view)
+    changed = by_id(build_past_state(view, middle), view)
     assert (changed[IDS[0]].kind, changed[IDS[0]].because) == (NEW, "undo of archive by ana")
 
 
@@ -69,10 +69,10 @@ def test_loops_notice_most_what_comes_first() -> None:
     )
     patterns = [make_pattern(id, first_discovered=days_ago(90)) for id in ("moves", "rises")]
     view = view_of(*patterns, events=events)
-    found = changes_between(view_at(view, days_ago(9)), view).patterns
+    found = compare_states(build_past_state(view, days_ago(9)), view).patterns
     assert [change.pattern_id for change in found] == ["rises", "moves"]
     assert found[0].weight > found[1].weight > 0
-    only_rate = changes_between(view_at(view, days_ago(1)), view).patterns
+    only_rate = compare_states(build_past_state(view, days_ago(1)), view).patterns
     assert [(change.pattern_id, change.kind) for change in only_rate] == [("moves", RATE)]
 
 
@@ -85,8 +85,8 @@ def test_what_loops_no_longer_get_is_told_though_its_state_stays(tmp_path: Path)
     middle = clock()
     deck.quarantine(IDS[1], reason="odd")
     view, _ = deck.refresh()
-    assert not changes_between(view_at(view, start), view_at(view, middle)).patterns
-    change = by_id(view_at(view, middle), view)[IDS[1]]
+    assert not compare_states(build_past_state(view, start), build_past_state(view, middle)).patterns
+    change = by_id(build_past_state(view, middle), view)[IDS[1]]
     assert change.kind in {STATE, CONTEXT}
     assert (change.after is not None and not change.after.injectable, change.by) == (True, "ana")
 
@@ -95,7 +95,7 @@ def test_what_loops_no_longer_get_is_told_though_its_state_stays(tmp_path: Path)
 def test_loops_that_begin_and_end(days: float, kinds: list[str]) -> None:
     loop = Loop(id="a", status=LoopStatus.COMPLETED, started_at=days_ago(5), ended_at=days_ago(1))
     view = view_of(loops={"a": loop})
-    assert [change.kind for change in changes_between(view_at(view, days_ago(days)), view).loops] == kinds
-    begun = changes_between(view_at(view, days_ago(6)), view_at(view, days_ago(2)))
-    assert [(change.kind, change.at) for change in begun.loops] == [(BEGUN, days_ago(5))]
+    assert [change.kind for change in compare_states(build_past_state(view, days_ago(days)), view).loops] == kinds
+    begun = compare_states(build_past_state(view, days_ago(6)), build_past_state(view, days_ago(2)))
+    assert [(change.kind, change.at) for change in begun.loops] == [(STARTED, days_ago(5))]
     assert begun.until < NOW

@@ -15,7 +15,7 @@ from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.reflections import NOTHING_LEARNED, MemoryTask, Reflection
 from core.records.snapshot import Snapshot
 from core.retrieval.learnings import LazyLearnings, LearningIndex
-from core.retrieval.reflections import ReflectionChoice, Section
+from core.retrieval.reflections import ReflectionChoice, ReflectionSection
 from core.retrieval.rendering import INTRODUCTION, REFLECTIONS_ONLY, TITLE, count_tokens
 from core.retrieval.task import analyse_task
 from tests.hostile.payloads import PAYLOADS
@@ -48,16 +48,16 @@ def snapshot(*records: Task | Loop | MemoryTask | Reflection | Attempt) -> Snaps
     )
 
 
-def section(known: Snapshot, text: str = TASK, patterns: str = "", **limits: Any) -> tuple[str, Section]:
+def section(known: Snapshot, text: str = TASK, patterns: str = "", **limits: Any) -> tuple[str, ReflectionSection]:
     matches = LearningIndex.build(known).matches(analyse_task(text))
     return ReflectionChoice(matches, InjectionSettings(**limits), NOW, 90.0).finish(patterns, REFLECTIONS_ONLY)
 
 
-def texts(found: Section) -> list[str]:
+def texts(found: ReflectionSection) -> list[str]:
     return [one.text for one in found.chosen]
 
 
-def reasons(found: Section) -> dict[str, str]:
+def reasons(found: ReflectionSection) -> dict[str, str]:
     return {one.text: one.reason for one in found.left_out}
 
 
@@ -73,7 +73,7 @@ def test_learnings_of_similar_tasks_and_loops_are_found_without_naming_them() ->
     context, found = section(known)
     assert sorted(texts(found)) == ["Register the redirect address", "Update the interface first"]
     assert context.startswith(f"{TITLE}\n\nReflections from previous loops")
-    assert section(known, "Bake bread") == ("", Section())
+    assert section(known, "Bake bread") == ("", ReflectionSection())
 
 
 def test_the_section_follows_the_patterns_in_the_layout_of_the_document() -> None:

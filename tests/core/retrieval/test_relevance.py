@@ -10,7 +10,7 @@ import pytest
 
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.index import PatternIndex
-from core.retrieval.relevance import MEANING_WEIGHTS, PARTS, WEIGHTS, relevance
+from core.retrieval.relevance import RELEVANCE_PARTS, SEMANTIC_WEIGHTS, WEIGHTS, measure_relevance
 from core.retrieval.task import analyse_task
 from core.retrieval.vectors import SAME, UNRELATED
 from tests.core.learning.making import make_pattern
@@ -20,7 +20,7 @@ def parts_for(task: str, *patterns: Pattern, closeness: Sequence[float] | None =
     found = {pattern.id: pattern for pattern in patterns}
     index = PatternIndex.build(found)
     close = None if closeness is None else np.array(closeness, np.float32)
-    relevant = relevance(analyse_task(task), index, found, close)
+    relevant = measure_relevance(analyse_task(task), index, found, close)
     return {
         index.ids[row]: relevant.parts_of(place, found[index.ids[row]].type)
         for place, row in enumerate(relevant.rows.tolist())
@@ -34,9 +34,9 @@ def parts(task: str, **fields: object) -> dict[str, float]:
 
 
 def test_weights_sum_to_one() -> None:
-    rows = (*WEIGHTS.values(), *MEANING_WEIGHTS.values())
+    rows = (*WEIGHTS.values(), *SEMANTIC_WEIGHTS.values())
     assert [sum(weights.values()) for weights in rows] == pytest.approx([1.0] * 8)
-    assert {name for weights in rows for name in weights} == set(PARTS)
+    assert {name for weights in rows for name in weights} == set(RELEVANCE_PARTS)
 
 
 def test_meaning_finds_a_pattern_that_shares_no_word() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.retrieval.embedding import Floats32
-from core.retrieval.vectors import Vectors, encoded
+from core.retrieval.vectors import Vectors, encode_vectors
 
 
 def directions(seed: int, count: int) -> Floats32:
@@ -21,13 +21,13 @@ def directions(seed: int, count: int) -> Floats32:
 @given(st.integers(0, 10**6), st.integers(1, 40), st.floats(1e-3, 1e3))
 def test_the_cosine_survives_the_encoding(seed: int, count: int, length: float) -> None:
     made = directions(seed, count)
-    stored = Vectors.of([str(number) for number in range(count)], encoded(made * np.float32(length)))
+    stored = Vectors.of([str(number) for number in range(count)], encode_vectors(made * np.float32(length)))
     assert stored.closeness(made[0]) == pytest.approx(made @ made[0], abs=0.01)
 
 
 def test_more_rows_than_are_looked_at_at_once() -> None:
     made = directions(1, 9000)
-    closeness = Vectors.of([str(number) for number in range(9000)], encoded(made)).closeness(made[8999])
+    closeness = Vectors.of([str(number) for number in range(9000)], encode_vectors(made)).closeness(made[8999])
     assert int(closeness.argmax()) == 8999 and closeness[8999] == pytest.approx(1, abs=0.001)
 
 
@@ -38,6 +38,6 @@ def test_a_vector_without_a_direction_is_close_to_nothing() -> None:
 
 def test_the_last_vector_of_a_hash_counts() -> None:
     made = directions(2, 3)
-    stored = Vectors.of(["a", "b"], encoded(made[:2])).extended(["a"], encoded(made[2:]))
+    stored = Vectors.of(["a", "b"], encode_vectors(made[:2])).extended(["a"], encode_vectors(made[2:]))
     assert stored.places == {"a": 2, "b": 1}
-    assert len(Vectors.of([], encoded(made[:0])).closeness(made[0])) == 0
+    assert len(Vectors.of([], encode_vectors(made[:0])).closeness(made[0])) == 0

@@ -6,8 +6,8 @@ import pytest
 import re2
 
 from core.records.suspicions import Severity
-from core.scanning.engine import Engine, engine, unbounded
-from core.scanning.normalization import normal
+from core.scanning.engine import Engine, get_engine, remove_bounds
+from core.scanning.normalization import normalize_text
 from core.scanning.rule import Rule
 from core.scanning.rules import RULES
 from tests.core.scanning.samples import sample
@@ -29,7 +29,7 @@ TEXTS = (
     ],
 )
 def test_only_the_bounds_of_repeats_are_taken_away(pattern: str, loose: str) -> None:
-    assert unbounded(pattern) == loose
+    assert remove_bounds(pattern) == loose
 
 
 def test_it_finds_what_each_pattern_finds_by_itself() -> None:
@@ -37,13 +37,13 @@ def test_it_finds_what_each_pattern_finds_by_itself() -> None:
     options.case_sensitive = False
     options.max_mem = 64 << 20
     alone = [(rule, pattern, re2.compile(pattern, options)) for rule in RULES for pattern in rule.patterns]
-    for text in map(normal, TEXTS):
+    for text in map(normalize_text, TEXTS):
         expected = [(rule, pattern, compiled.search(text)) for rule, pattern, compiled in alone]
-        found = engine().finds(text)
+        found = get_engine().finds(text)
         assert found == [(rule, pattern) for rule, pattern, match in expected if match]
         for rule, pattern, match in expected:
             if match and not rule.unless:
-                assert next(engine().places(rule, pattern, text)) == match.span()
+                assert next(get_engine().places(rule, pattern, text)) == match.span()
 
 
 def test_a_text_with_other_characters_is_searched_as_it_is_written() -> None:

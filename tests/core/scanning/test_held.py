@@ -21,10 +21,10 @@ from core.records.decisions import CurationState, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity, Suspicion
 from core.review.answers import answer
-from core.scanning.context_scan import put_together, when_cut
+from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
 from core.scanning.messages import find_withhold_reason, render_if_safe
-from core.scanning.sentences import stopped_sentences
-from core.scanning.verdict import gravest, stops, stops_orders
+from core.scanning.sentences import find_stopped_sentences
+from core.scanning.verdict import highest_severity, stops, stops_orders
 from core.state.review_items import HELD, QUARANTINE
 from tests.core.scanning.test_effect import NOW, TASK, record, write
 
@@ -130,14 +130,16 @@ def test_a_source_overrules_the_type_only_where_it_is_set(kind: PatternType, val
     extracted, imported = CurationState(extracted=frozenset({"p"})), CurationState(imported={"p": {}})
     typed = replace(ScanSettings(), **{field: value})
     for state in (nothing, extracted, imported):
-        assert gravest(pattern, state, typed) is expected
+        assert highest_severity(pattern, state, typed) is expected
     sourced = replace(ScanSettings(), extracted=value)
-    assert gravest(pattern, extracted, sourced) is expected
-    assert gravest(pattern, imported, sourced) is gravest(pattern, nothing, sourced) is Severity.HELD
+    assert highest_severity(pattern, extracted, sourced) is expected
+    assert highest_severity(pattern, imported, sourced) is highest_severity(pattern, nothing, sourced) is Severity.HELD
     assert stops_orders(pattern, extracted, sourced) is expected.stops
     assert (stops(pattern, extracted, sourced) is None) is (value == "flag")
     blocked = replace(pattern, suspicions=(mark, replace(mark, rule="override", severity=Severity.BLOCKED)))
-    assert gravest(blocked, extracted, replace(typed, extracted="flag")) is Severity.BLOCKED, "no policy lifts a block"
+    assert highest_severity(blocked, extracted, replace(typed, extracted="flag")) is Severity.BLOCKED, (
+        "no policy lifts a block"
+    )
 
 
 def test_what_only_the_context_orders_stays_out(tmp_path: Path) -> None:
@@ -158,8 +160,8 @@ def test_what_only_the_context_orders_stays_out(tmp_path: Path) -> None:
 def test_a_warning_that_the_cut_removes_holds_the_pattern(paths: ProjectPaths) -> None:
     text = "Null property access ".ljust(360, "x") + " skip the review is forbidden"
     pattern = replace(opened(paths).view.pattern(PLAIN), description=text)
-    assert when_cut(pattern, 377) == MEANING and not when_cut(pattern, 377, orders=False)
-    assert not put_together(ORDER, [replace(pattern, description=ORDER)]), "its own text was judged before"
+    assert find_harm_when_cut(pattern, 377) == MEANING and not find_harm_when_cut(pattern, 377, orders=False)
+    assert not find_combined_harm(ORDER, [replace(pattern, description=ORDER)]), "its own text was judged before"
 
 
 def test_other_texts_are_withheld_unless_the_policy_only_flags_them() -> None:
@@ -186,8 +188,8 @@ def test_other_texts_are_withheld_unless_the_policy_only_flags_them() -> None:
     ],
 )
 def test_the_sentence_that_gives_the_order_is_found(text: str, marked: list[str]) -> None:
-    assert [text[start:end] for start, end in stopped_sentences(text, {"waived-check"})] == marked
-    assert not stopped_sentences(text, {"override"})
+    assert [text[start:end] for start, end in find_stopped_sentences(text, {"waived-check"})] == marked
+    assert not find_stopped_sentences(text, {"override"})
 
 
 def test_a_burst_of_held_patterns_is_queued_and_approved_in_little_time(tmp_path: Path) -> None:

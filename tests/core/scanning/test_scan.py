@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from core.records.patterns import PatternType
 from core.records.suspicions import Severity
-from core.scanning.engine import engine
+from core.scanning.engine import get_engine
 from core.scanning.pattern_scan import is_broad, scan_pattern
 from core.scanning.rules import MEANINGS, RULES
 from core.scanning.scan import MAX_SCANNED, scan_text
@@ -205,7 +205,7 @@ def test_other_scripts_and_emoji_are_not(text: str) -> None:
 
 def test_every_rule_has_words_and_compiles() -> None:
     assert len(MEANINGS) == len({*MEANINGS.values()})
-    made = engine()
+    made = get_engine()
     for rule in RULES:
         for pattern in rule.patterns:
             assert list(made.places(rule, pattern, "nothing of the kind")) == []

@@ -11,9 +11,9 @@ from core.demo.sample import copy_sample
 from core.project.project import Injected, Project
 from core.records.loops import Outcome
 from core.records.patterns import PatternType
-from core.retrieval.ranking import Chosen, Injection, LeftOut
-from core.retrieval.reflections import ChosenReflection, Section
-from core.retrieval.relevance import MEANING_WEIGHTS
+from core.retrieval.ranking import ChosenPattern, Injection, OmittedPattern
+from core.retrieval.reflections import ChosenReflection, ReflectionSection
+from core.retrieval.relevance import SEMANTIC_WEIGHTS
 from core.retrieval.task import analyse_task
 from core.state.project_state import ProjectState
 from tests.tui.user import NOW
@@ -33,8 +33,8 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> ProjectState:
     return Project(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False).load()
 
 
-def chosen(pattern_id: str, **parts: float) -> Chosen:
-    return Chosen(
+def chosen(pattern_id: str, **parts: float) -> ChosenPattern:
+    return ChosenPattern(
         pattern_id=pattern_id,
         type=PatternType.ERROR,
         score=0.9,
@@ -53,7 +53,7 @@ def injection(context: str, *ids: str, left_out: tuple[str, ...] = ()) -> Inject
         tokens=1,
         bytes=len(context),
         chosen=tuple(chosen(id, words=0.1) for id in ids),
-        left_out=tuple(LeftOut(pattern_id=id, reason="below the top 1 (0.30)", score=0.3) for id in left_out),
+        left_out=tuple(OmittedPattern(pattern_id=id, reason="below the top 1 (0.30)", score=0.3) for id in left_out),
         matched_by="words",
     )
 
@@ -178,7 +178,7 @@ def test_a_row_shows_what_it_is_ranked_by_and_the_details_the_rank_in_the_other_
 
 def test_the_parts_of_a_score_are_drawn_against_what_each_may_add(view: ProjectState) -> None:
     pattern = view.pattern("pat-error-type-mismatch-003")
-    parts = dict.fromkeys(MEANING_WEIGHTS[PatternType.ERROR], 0.0) | {"meaning": 0.3, "error": 0.19}
+    parts = dict.fromkeys(SEMANTIC_WEIGHTS[PatternType.ERROR], 0.0) | {"meaning": 0.3, "error": 0.19}
     found = preview(replace(injection("x"), chosen=(chosen(pattern.id, **parts),)), injection("x"), "z", pattern.id)
     text = plain(present.detail_lines(found, pattern, view, ASCII, short=False))
     assert text.splitlines() == [
@@ -240,6 +240,6 @@ def test_a_record_of_an_injection_names_what_is_new(patterns: int, reflections: 
         parts={"task": 0.5, "learning": 0.0},
         by_meaning=False,
     )
-    injected = replace(injection("x", "pat-a", "pat-b"), reflections=Section(chosen=(learned,)))
+    injected = replace(injection("x", "pat-a", "pat-b"), reflections=ReflectionSection(chosen=(learned,)))
     new = Injected(("x",) * patterns, ("y",) * reflections)
     assert present.recorded(new, injected, "loop-1") == expected

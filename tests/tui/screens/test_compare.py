@@ -5,8 +5,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from core.base.time_parsing import LAST_VISIT
-from core.history.as_of import view_at
-from core.history.changes import changes_between
+from core.history.as_of import build_past_state
+from core.history.changes import compare_states
 from core.records.times import iso
 from tests.tui.user import NOW, User, open_dashboard
 from tui.app import RalphdeckApp
@@ -35,7 +35,7 @@ async def test_since_the_last_visit_what_changed_stands_there_and_leads_on(sampl
         user.app.last_visit = VISITED
         await user.go("patterns")
         await at_past(user)
-        expected = changes_between(view_at(user.app.view, VISITED), user.app.view)
+        expected = compare_states(build_past_state(user.app.view, VISITED), user.app.view)
         first = expected.patterns[0]
         assert (field(user, "since").text, field(user, "until").text) == ("last visit", "now")
         assert user.table.keys[0] == f"pattern {first.pattern_id}"

@@ -213,7 +213,7 @@ def test_a_dry_run_finds_by_meaning_as_inject_does_and_keeps_no_vector(
         told = call(*words)
         assert told.err == "" and told.document["tokens"] != by_words["tokens"]
         assert not (sample / ".aiwg/ralph/memory/embeddings").exists()
-        monkeypatch.setattr("core.retrieval.embeddings.FEW", 10)
+        monkeypatch.setattr("core.retrieval.embeddings.MAX_ON_DEMAND", 10)
         told = call(*words)
         assert told.document["tokens"] == by_words["tokens"]
         assert told.err.startswith("40 patterns can be found by word match only")

@@ -217,7 +217,7 @@ def test_the_dashboard_previews_the_same_by_meaning(sample: Path, call: Call, mo
 
 def test_many_missing_vectors_are_a_hint_and_no_wait(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RALPHDECK_MEANING")
-    monkeypatch.setattr("core.retrieval.embeddings.FEW", 10)
+    monkeypatch.setattr("core.retrieval.embeddings.MAX_ON_DEMAND", 10)
     result = call("inject", "--task", TASK, "--json", "--project", sample)
     assert result.document["matched_by"] == "words"
     assert result.err == "40 patterns can be found by word match only; for meaning, run once: ralphdeck embed\n"
