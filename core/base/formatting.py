@@ -22,6 +22,17 @@ def percent_text(rate: float) -> str:
     return f"{floor(rate * 100 + 0.5)} %"
 
 
+def duration_text(seconds: float) -> str:
+    """A length of time in its largest unit: `0.4 s`, `12 m`, `5 h`, `3 d`, `2 y`."""
+    if seconds < 10:
+        return f"{max(seconds, 0.0):.1f} s"
+    for limit, size, unit in ((60, 1, "s"), (3600, 60, "m"), (48 * 3600, 3600, "h"), (365 * 86400, 86400, "d")):
+        if seconds < limit:
+            return f"{seconds / size:.0f} {unit}"
+    years = seconds / (365.25 * 86400)
+    return f"{years:.1f} y" if years < 1000 else "ages"
+
+
 def format_day(moment: datetime) -> str:
     """A date as messages write it: `3 May 2026` (UTC)."""
     return f"{moment.day} {moment:%B %Y}"

@@ -10,6 +10,9 @@ from textual.content import Content
 
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
+from core.documents.loops import loop_document, reflection_rows
+from core.documents.markdown import to_markdown
+from core.documents.patterns import pattern_document
 from core.episodes.attempt_state import AttemptState, assess_attempt
 from core.episodes.history import read_attempt
 from core.episodes.improvement import measure_improvement
@@ -44,6 +47,7 @@ from tui.present import (
     replay,
     review,
 )
+from tui.present.document import document_lines
 from tui.present.glyphs import DRAWN, Glyphs
 from tui.present.review_answers import Outlook, answer_rows, what_changes
 from tui.present.text_changes import words_changed
@@ -70,18 +74,13 @@ def spread(values: Iterable[T], most: int) -> Iterator[T]:
 
 
 def test_patterns_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
-    writers = (
-        patterns.overview,
-        patterns.evidence,
-        patterns.lineage_lines,
-        patterns.why_lines,
-        patterns.history_lines,
-    )
     for key, pattern in spread(view.snapshot.patterns.items(), PATTERNS):
         cells = patterns.pattern_cells(pattern, view.assessment(key), view.now, glyphs)
         check(cells.values(), where=f"the row of {key[:80]!r}")
-        for write in writers:
-            check(write(view, pattern, glyphs), where=f"{write.__name__} of {key[:80]!r}")
+        for tab in patterns.TABS:
+            check(patterns.detail_lines(view, pattern, tab, glyphs), where=f"{tab} of {key[:80]!r}")
+        markdown = to_markdown(pattern_document(view, pattern))
+        check([Content(markdown)], where=f"Markdown of {key[:80]!r}")
 
 
 def test_loops_are_harmless(deck: Project, view: ProjectState, glyphs: Glyphs) -> None:
@@ -89,21 +88,23 @@ def test_loops_are_harmless(deck: Project, view: ProjectState, glyphs: Glyphs) -
         found = view.outcome(loop.id)
         row = loops.loop_cells(loop, found[1] if found else None, view.loop_patterns(loop.id), view.now, glyphs)
         check(row.values(), where=f"the row of {loop.id[:80]!r}")
-        check(loops.now_lines(loop, None, view, glyphs), where=f"now of {loop.id[:80]!r}")
-        check(loops.iterations_lines(loop, None, view, glyphs), where=f"iterations of {loop.id[:80]!r}")
-        check(loops.pattern_lines(loop, view, glyphs), where=f"patterns of {loop.id[:80]!r}")
+        for tab in loops.TABS:
+            check(loops.detail_lines(loop, tab, None, view, glyphs), where=f"{tab} of {loop.id[:80]!r}")
     for loop in spread(view.snapshot.loops.values(), STORIES):
         story = deck.story(loop.id)
-        check(loops.now_lines(loop, story, view, glyphs), where=f"now of {loop.id[:80]!r}")
-        check(loops.iterations_lines(loop, story, view, glyphs), where=f"iterations of {loop.id[:80]!r}")
-        check(loops.file_lines(loop, story), where=f"files of {loop.id[:80]!r}")
+        check([Content(to_markdown(loop_document(view, loop, story)))], where=f"Markdown of {loop.id[:80]!r}")
+        for tab in loops.TABS:
+            check(loops.detail_lines(loop, tab, story, view, glyphs), where=f"{tab} of {loop.id[:80]!r}")
 
 
 def test_reflections_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     for reflection in view.snapshot.reflections.values():
         check(reflections.reflection_cells(reflection, view.now).values(), where=f"row of {reflection.file!r}")
-        check(reflections.reflection_text(view, reflection, glyphs), where=f"text of {reflection.file!r}")
-    check(loops.reflection_lines(list(view.snapshot.reflections.values()), view, glyphs), where="reflections of a loop")
+        check(reflections.reflection_lines(view, reflection, glyphs), where=f"text of {reflection.file!r}")
+    check(
+        document_lines(reflection_rows(list(view.snapshot.reflections.values())), view.now, glyphs),
+        where="reflections of a loop",
+    )
 
 
 def test_tasks_and_attempts_are_harmless(deck: Project, view: ProjectState, glyphs: Glyphs) -> None:
@@ -115,8 +116,8 @@ def test_tasks_and_attempts_are_harmless(deck: Project, view: ProjectState, glyp
         told = {one.id: assess_attempt(one, task, own[-1].number, view.now, view.settings.watch) for one in own}
         reflected = links.reflections_of(task)
         check(memory_tasks.reflection_lines(reflected, view, of_task=True), where=where)
-        check(memory_tasks.task_below(task, reflected, WIDTH, tried=True), where=where)
-        check([memory.task_below(task)], where=where)
+        check(memory_tasks.task_notes(task, reflected, view, WIDTH, beside=True), where=where)
+        check([memory.task_second_line(task)], where=where)
         check(
             memory_tasks.task_lines(task, own, lambda one: told[one.id], view, glyphs, WIDTH),  # noqa: B023
             where=where,
@@ -126,19 +127,19 @@ def test_tasks_and_attempts_are_harmless(deck: Project, view: ProjectState, glyp
         for one in own:
             check(memory.attempt_cells(one, told[one.id], view.now, glyphs).values(), where=where)
             check(memory_tasks.attempt_lines(one, task, told[one.id], view, glyphs, WIDTH), where=where)
-            check([memory.attempt_below(one)], where=where)
+            check([memory.attempt_second_line(one)], where=where)
             try:
                 detail = read_attempt(deck.project, one.task_id, one.number)
             except RalphdeckError as error:
                 check([Content(visible_line(str(error)))], where=where)
                 continue
-            check(memory_tasks.plan_lines(one, detail), where=where)
-            check(memory_tasks.last_actions(detail, "enter", glyphs), where=where)
+            check(memory_tasks.plan_lines(one, detail, view), where=where)
+            check(memory_tasks.last_actions(detail, "enter", view, glyphs), where=where)
             check(replay.side_lines(detail, [0.5], view, glyphs, WIDTH, TALL), where=where)
             check(replay.below_lines(detail, [0.5], view, glyphs), where=where)
             for step in spread(steps(detail), TASKS):
                 check(replay.step_lines(step, view, glyphs, WIDTH), where=where)
-                check([replay.listed(step.action, WIDTH, glyphs, current=True)], where=where)
+                check([replay.list_line(step.action, WIDTH, glyphs, current=True)], where=where)
 
 
 def test_debug_sessions_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
@@ -146,9 +147,9 @@ def test_debug_sessions_are_harmless(view: ProjectState, glyphs: Glyphs) -> None
     for session in snapshot.debug_sessions.values():
         where = f"session {session.id[:80]!r}"
         check(memory.session_cells(session, view.now, glyphs, escalated=None).values(), where=where)
-        check([memory.session_below(session)], where=where)
+        check([memory.session_second_line(session)], where=where)
         check(debug_sessions.session_lines(session, view, glyphs, WIDTH), where=where)
-        check(debug_sessions.learned_lines(session, view, glyphs, WIDTH), where=where)
+        check(debug_sessions.lesson_lines(session, view, glyphs, WIDTH), where=where)
     check(memory_groups.escalation_lines(view, glyphs, WIDTH), where="escalations")
     check(memory_groups.cause_lines(view, glyphs, WIDTH), where="root causes")
     check(memory_groups.template_lines(view, WIDTH), where="fix templates")
@@ -161,7 +162,7 @@ def test_debug_sessions_are_harmless(view: ProjectState, glyphs: Glyphs) -> None
 def test_decisions_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     for made in view.snapshot.decisions:
         check(decisions.decision_cells(made, view, glyphs).values(), where="a row of the log")
-        check(decisions.decision_text(made, view, glyphs), where="a decision")
+        check(decisions.decision_lines(made, view, glyphs), where="a decision")
 
 
 def test_questions_are_harmless(deck: Project) -> None:
@@ -195,7 +196,7 @@ def test_unreviewed_texts_are_harmless(view: ProjectState, glyphs: Glyphs) -> No
         check(words_changed(one.description, other.description), where="changed words")
 
 
-def test_extraction_offers_are_harmless(glyphs: Glyphs) -> None:
+def test_extraction_offers_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     proposals = [
         Proposal(
             type=kind,
@@ -215,8 +216,8 @@ def test_extraction_offers_are_harmless(glyphs: Glyphs) -> None:
         for kind in PatternType
     ]
     offer = Extraction(source_id=PAYLOADS[0].text, proposals=tuple(proposals))
-    check(extraction.proposal_lines(offer, glyphs), where="proposals")
-    check(extraction.offer_lines(offer, "e", glyphs), where="an offer")
+    check(extraction.proposal_lines(view, offer, glyphs), where="proposals")
+    check(document_lines(extraction.offer_blocks(offer, "e"), view.now, glyphs), where="an offer")
 
 
 def test_contexts_are_harmless(view: ProjectState) -> None:

@@ -8,7 +8,7 @@ from textual.content import Content
 
 from core.base.text import plural, visible_line
 from core.forecast.bulk import BulkForecast
-from tui.present.glyphs import Glyphs, shown_mark
+from tui.present.glyphs import Glyphs, draw_state
 from tui.present.numbers import bar
 
 _REASONS: Final = 3
@@ -36,9 +36,9 @@ def _turned(forecast: BulkForecast, glyphs: Glyphs) -> Content:
     turns = [
         Content.assemble(
             f"\n  {count:>6,}  ",
-            shown_mark(before, glyphs),
+            draw_state(before, glyphs),
             (f" {glyphs.arrow} ", "$quiet"),
-            shown_mark(after, glyphs),
+            draw_state(after, glyphs),
         )
         for before, after, count in forecast.turned
     ]

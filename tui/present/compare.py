@@ -9,6 +9,8 @@ from textual.content import Content
 
 from core.base.text import plural, visible_line
 from core.curation.rules import verb_text
+from core.documents.decisions import reason_text, subject
+from core.documents.signs import status_sign
 from core.history.changes import (
     CONTEXT,
     ENDED,
@@ -24,8 +26,7 @@ from core.history.changes import (
 )
 from core.records.decisions import Decision
 from core.state.project_state import ProjectState
-from tui.present.decisions import about, words
-from tui.present.glyphs import Cells, Glyphs, state_mark, status_mark
+from tui.present.glyphs import Cells, Glyphs, draw, draw_state
 from tui.present.numbers import moment_text, percent
 
 Change = PatternChange | LoopChange | QuestionChange | Decision
@@ -88,14 +89,14 @@ def cells(change: Change, view: ProjectState, glyphs: Glyphs) -> Cells:
         return _pattern_cells(change, glyphs)
     if isinstance(change, LoopChange):
         what = Content.assemble(
-            ("began " if change.kind == STARTED else "ended ", "$quiet"), status_mark(change.status, glyphs)
+            ("began " if change.kind == STARTED else "ended ", "$quiet"), draw(status_sign(change.status), glyphs)
         )
         return _row(change.loop_id, what, change.task)
     if isinstance(change, QuestionChange):
         word = Content.styled("asked" if change.new else "settled", "$warning" if change.new else "$quiet")
         return _row(change.subject, word, change.text)
-    said = f": {words(change)}" if words(change) else ""
-    return _row(about(change, view), Content(verb_text(change)), f"{change.by}{said}")
+    said = f": {reason_text(change)}" if reason_text(change) else ""
+    return _row(subject(view, change), Content(verb_text(change)), f"{change.by}{said}")
 
 
 def _pattern_cells(change: PatternChange, glyphs: Glyphs) -> Cells:
@@ -109,7 +110,7 @@ def _pattern_cells(change: PatternChange, glyphs: Glyphs) -> Cells:
         moved = Content.styled(word, style)
     else:
         start, end = (
-            state_mark(one.state, glyphs, short=True) if one is not None else Content.styled(word, "$accent")
+            draw_state(one.state, glyphs, short=True) if one is not None else Content.styled(word, "$accent")
             for one, word in ((before, "new"), (after, "gone"))
         )
         start = start.pad_right(max(_STATE_CELLS - start.cell_length, 0))

@@ -24,7 +24,7 @@ from core.retrieval.relevance import SEMANTIC_WEIGHTS, WEIGHTS
 from core.review.context_recipients import LOOP, Reader
 from core.state.project_state import ProjectState
 from tui.present.context_reflections import chosen_by_key, chosen_cells, left_out_by_key, left_out_cells
-from tui.present.glyphs import Cells, Glyphs, state_mark
+from tui.present.glyphs import Cells, Glyphs, draw_state
 from tui.present.numbers import bar
 
 _PART_CELLS: Final = 10
@@ -260,7 +260,7 @@ def detail_lines(
         Content.styled(visible_line(pattern.title, 300), "bold"),
     ]
     if (chosen := preview.chosen.get(pattern.id)) is not None:
-        state = state_mark(view.assessment(pattern.id).state, glyphs) if pattern.id in view.board else Content("")
+        state = draw_state(view.assessment(pattern.id).state, glyphs) if pattern.id in view.board else Content("")
         body = [
             _product(chosen, state, short=short),
             _other_rank(preview, chosen),

@@ -9,7 +9,7 @@ from core.base.errors import BadInput
 from core.base.text import visible_line
 from core.config.settings import SETTINGS, Settings
 from tui.present.knobs import Knob
-from tui.present.numbers import written
+from tui.present.numbers import number_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class ContextKnob(Knob):
             raise BadInput(f"{self.label}{visible_line(reason, 100)}") from None
         least, most = self.setting.offered[0], self.highest(settings)
         if not least <= value <= most:
-            raise BadInput(f"{self.label} must be from {written(least)} to {written(most)}")
+            raise BadInput(f"{self.label} must be from {number_text(least)} to {number_text(most)}")
         return value
 
     def highest(self, settings: Settings) -> float:

@@ -1,4 +1,4 @@
-"""The marks that stand for states: by glyph and word and colour, drawn or plain ASCII."""
+"""Glyphs for states, drawn or plain ASCII, and the styles of signs."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from typing import Final
 
 from textual.content import Content
 
-from core.learning.assessment import HELD, QUARANTINE, Assessment
-from core.records.loops import LoopStatus, Outcome
+from core.base.text import visible_line
+from core.documents.document import Sign
+from core.documents.signs import result_sign, state_sign
+from core.learning.assessment import QUARANTINE
 from core.records.patterns import Maturity, PatternType
 
 Cells = Mapping[str, Content]
-"""One row of a table: what stands in each column, by column id."""
+"""One row of a table: the content of each column, by column ID."""
 
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """One set of marks."""
+    """One set of glyphs."""
 
     name: str
     candidate: str
@@ -31,6 +33,8 @@ class Glyphs:
     done: str
     failed: str
     unknown: str
+    no_result: str
+    dash: str
     full: str
     empty: str
     sparks: str
@@ -49,28 +53,27 @@ class Glyphs:
     folded: str
     unfolded: str
     play: str
+    knot: str
+    branch: str
+    branch_bar: str
+    branch_end: str
 
-    def state(self, state: Maturity) -> str:
-        """The mark of a pattern's state."""
-        return {
-            Maturity.CANDIDATE: self.candidate,
-            Maturity.ESTABLISHED: self.established,
-            Maturity.PROVEN: self.proven,
-            Maturity.DEPRECATED: self.deprecated,
-        }[state]
+    def __getitem__(self, name: str) -> str:
+        """Return the glyph with this name; "" for the empty name."""
+        return str(getattr(self, name)) if name else ""
 
 
 DRAWN: Final = Glyphs(
     "drawn", candidate="○", established="◐", proven="●", deprecated="⊘", running="●", paused="‖", waiting="…",
-    done="✓", failed="✗", unknown="?", full="▮", empty="▯", sparks="▁▂▃▄▅▆▇█", line="┄", range="━", point="╋",
-    live="⟳", arrow="→", pin="⚑", quarantine="◌", held="⊙", suspect="‡", differs="≠", escalated="▲", left="◌",
-    folded="▸", unfolded="▾", play="▶",
+    done="✓", failed="✗", unknown="?", no_result="·", dash="—", full="▮", empty="▯", sparks="▁▂▃▄▅▆▇█", line="┄",
+    range="━", point="╋", live="⟳", arrow="→", pin="⚑", quarantine="◌", held="⊙", suspect="‡", differs="≠",
+    escalated="▲", left="◌", folded="▸", unfolded="▾", play="▶", knot="◆", branch="├", branch_bar="│", branch_end="└",
 )  # fmt: skip
 ASCII: Final = Glyphs(
     "ascii", candidate="o", established="+", proven="*", deprecated="x", running=">", paused="=", waiting=".",
-    done="v", failed="x", unknown="?", full="#", empty="-", sparks="_.-=+*#@", line=".", range="-", point="|",
-    live="@", arrow="->", pin="^", quarantine="q", held="h", suspect="%", differs="/", escalated="!", left="~",
-    folded="+", unfolded="-", play=">",
+    done="v", failed="x", unknown="?", no_result="-", dash="-", full="#", empty="-", sparks="_.-=+*#@", line=".",
+    range="-", point="|", live="@", arrow="->", pin="^", quarantine="q", held="h", suspect="%", differs="/",
+    escalated="!", left="~", folded="+", unfolded="-", play=">", knot="+", branch="+", branch_bar="|", branch_end="+",
 )  # fmt: skip
 GLYPH_SETS: Final = {glyphs.name: glyphs for glyphs in (DRAWN, ASCII)}
 
@@ -80,6 +83,7 @@ STATE_SHORT: Final = {
     Maturity.ESTABLISHED: "estab",
     Maturity.PROVEN: "prov",
     Maturity.DEPRECATED: "depr",
+    QUARANTINE: "quar",
 }
 TYPE_LETTERS: Final = {
     PatternType.ERROR: "E",
@@ -87,83 +91,37 @@ TYPE_LETTERS: Final = {
     PatternType.ANTI: "A",
     PatternType.TEMPLATE: "T",
 }
-
-
-def state_mark(state: Maturity, glyphs: Glyphs, *, short: bool = False) -> Content:
-    """Glyph and word of a pattern's state."""
-    word = STATE_SHORT[state] if short else state.value
-    return Content.styled(f"{glyphs.state(state)} {word}", STATE_STYLES[state])
-
-
-def shown_mark(state: str, glyphs: Glyphs, *, short: bool = False) -> Content:
-    """Glyph and word of a state as people are told it, see `Assessment.shown`."""
-    if state == QUARANTINE:
-        return Content.styled(f"{glyphs.quarantine} {'quar' if short else 'quarantine'}", "$warning")
-    if state == HELD:
-        return Content.styled(f"{glyphs.held} held", "$warning")
-    return state_mark(Maturity(state), glyphs, short=short)
-
-
-def shown_glyph(state: str, glyphs: Glyphs) -> Content:
-    """The glyph alone."""
-    if state in (QUARANTINE, HELD):
-        return Content.styled(glyphs.held if state == HELD else glyphs.quarantine, "$warning")
-    return Content.styled(glyphs.state(Maturity(state)), STATE_STYLES[Maturity(state)])
-
-
-def standing_mark(assessment: Assessment, glyphs: Glyphs, *, short: bool = False) -> Content:
-    """Glyph and word of a pattern's state as it is shown: held or in quarantine, else the state."""
-    return shown_mark(assessment.shown, glyphs, short=short)
-
-
-_STATUS_STYLES: Final = {
-    LoopStatus.RUNNING: "$success",
-    LoopStatus.COMPLETING: "$success",
-    LoopStatus.RECOVERING: "$warning",
-    LoopStatus.PAUSED: "$warning",
-    LoopStatus.WAITING: "$quiet",
-    LoopStatus.COMPLETED: "$secondary",
-    LoopStatus.PARTIAL: "$warning",
-    LoopStatus.FAILED: "$error",
-    LoopStatus.LIMIT: "$warning",
-    LoopStatus.ABORTED: "$quiet",
-    LoopStatus.CRASHED: "$error bold",
-    LoopStatus.UNKNOWN: "$quiet",
+_STYLES: Final = {
+    "strong": "bold",
+    "strike": "strike",
+    "quiet": "$quiet",
+    "name": "$secondary",
+    "accent": "$accent",
+    "good": "$success",
+    "bad": "$error",
+    "warning": "$warning",
+    **{state.value: style for state, style in STATE_STYLES.items()},
 }
+"""Theme styles of the words in `core.documents.document.Sign.style`."""
 
 
-def status_mark(status: LoopStatus, glyphs: Glyphs) -> Content:
-    """Glyph and word of a loop's status."""
-    glyph = {
-        LoopStatus.RUNNING: glyphs.running,
-        LoopStatus.COMPLETING: glyphs.running,
-        LoopStatus.RECOVERING: glyphs.running,
-        LoopStatus.PAUSED: glyphs.paused,
-        LoopStatus.WAITING: glyphs.waiting,
-        LoopStatus.COMPLETED: glyphs.done,
-        LoopStatus.PARTIAL: glyphs.done,
-        LoopStatus.FAILED: glyphs.failed,
-        LoopStatus.CRASHED: glyphs.failed,
-        LoopStatus.LIMIT: glyphs.deprecated,
-        LoopStatus.ABORTED: glyphs.deprecated,
-        LoopStatus.UNKNOWN: glyphs.unknown,
-    }[status]
-    return Content.styled(f"{glyph} {status.value}", _STATUS_STYLES[status])
+def style_of(words: str) -> str:
+    """Return the theme style of a document style."""
+    return " ".join(_STYLES[word] for word in words.split())
 
 
-def result_mark(success: bool | None, glyphs: Glyphs) -> Content:
-    """The mark of one use: worked, failed, or not known."""
-    if success is None:
-        return Content.styled(glyphs.empty if glyphs is ASCII else "·", "$quiet")
-    return Content.styled(glyphs.done, "$success") if success else Content.styled(glyphs.failed, "$error")
+def draw(sign: Sign, glyphs: Glyphs) -> Content:
+    """Draw a glyph and its word; the word is made harmless."""
+    words = filter(None, (glyphs[sign.glyph], visible_line(sign.text, 2000)))
+    return Content.styled(" ".join(words), style_of(sign.style))
 
 
-def outcome_mark(outcome: Outcome, glyphs: Glyphs) -> Content:
-    """Glyph and word of an outcome."""
-    if outcome is Outcome.SUCCESS:
-        return Content.styled(f"{glyphs.done} success", "$success")
-    if outcome in {Outcome.FAILURE, Outcome.TIMEOUT}:
-        return Content.styled(f"{glyphs.failed} {outcome.value}", "$error")
-    if outcome is Outcome.UNKNOWN:
-        return Content.styled("—" if glyphs is DRAWN else "-", "$quiet")
-    return Content.styled(outcome.value, "$quiet")
+def draw_state(state: str, glyphs: Glyphs, *, short: bool = False) -> Content:
+    """Draw the state of a pattern, quarantine and held included, see `Assessment.shown`."""
+    sign = state_sign(state)
+    return draw(Sign(STATE_SHORT.get(state, state), sign.style, sign.glyph) if short else sign, glyphs)
+
+
+def draw_result(success: bool | None, glyphs: Glyphs) -> Content:
+    """Draw the glyph of one use: succeeded, failed, or unknown."""
+    return draw(result_sign(success), glyphs)

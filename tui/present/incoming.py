@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from textual.content import Content
 
 from core.base.text import plural, visible, visible_line
+from core.documents.patterns import suspicion_lines
+from core.documents.signs import TYPE_WORDS
 from core.records.decisions import Verb
 from core.records.patterns import Pattern
 from core.records.suspicions import Severity
@@ -15,10 +17,10 @@ from core.scanning.scan import scan_text
 from core.scanning.sentences import find_stopped_sentences
 from core.state.project_state import ProjectState
 from core.state.review_items import HeldText
-from tui.present.glyphs import Glyphs, standing_mark, state_mark
+from tui.present.document import document_lines
+from tui.present.glyphs import Glyphs, draw_state
 from tui.present.layout import labelled
 from tui.present.numbers import moment_text, percent
-from tui.present.patterns import TYPE_WORDS, suspicion_lines
 
 _CAME = {"import": "imported", "extraction": "extracted, unattended", "quarantine": "put into quarantine"}
 _MAX_FIELD = 20_000
@@ -34,8 +36,8 @@ def origin(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content
         Content(""),
         Content.assemble(
             ("Now: ", "$quiet"),
-            standing_mark(assessment, glyphs),
-            *((("   once approved ", "$quiet"), state_mark(assessment.computed, glyphs)) * assessment.quarantined),
+            draw_state(assessment.shown, glyphs),
+            *((("   once approved ", "$quiet"), draw_state(assessment.computed, glyphs)) * assessment.quarantined),
         ),
     ]
     if arrival is not None:
@@ -46,7 +48,7 @@ def origin(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content
             lines.append(labelled("From", decision.subject))
         if arrival.reason:
             lines.append(labelled("Because", arrival.reason))
-    lines += suspicion_lines(view, pattern, glyphs)
+    lines += document_lines(suspicion_lines(view, pattern), view.now, glyphs)
     recorded_counts = pattern.recorded_counts
     claimed = (
         f"{percent(recorded_counts.rate)} of {plural(recorded_counts.uses, 'use')}"

@@ -9,7 +9,7 @@ from typing import Any, Final
 from core.config.declaration import Setting, Unit
 from core.config.settings import Settings
 from core.config.thresholds import find_threshold
-from tui.present.numbers import stepped, written
+from tui.present.numbers import number_text, stepped
 
 _UNITS: Final = {Unit.DAYS: "days", Unit.MS: "min", Unit.MINUTES: "min"}
 _SHORT_WORDS: Final = {"lower-bound": "lower"}
@@ -48,7 +48,7 @@ class Knob:
         if self.words:
             text = self.setting.text(settings)
             return _SHORT_WORDS.get(text, text)
-        return written(self.setting.value(settings) / self.setting.editor_scale)
+        return number_text(self.setting.value(settings) / self.setting.editor_scale)
 
     def put(self, settings: Settings, text: str) -> Settings:
         """`settings` with the value in the field.
@@ -77,7 +77,7 @@ class Knob:
         if words := self.words:
             return words[(words.index(self.text(settings)) + steps) % len(words)]
         value = self.setting.value(settings) / self.setting.editor_scale
-        return written(stepped(value, self.setting.step, steps, self.setting.offered[0], self.highest(settings)))
+        return number_text(stepped(value, self.setting.step, steps, self.setting.offered[0], self.highest(settings)))
 
 
 def threshold_knob(name: str) -> Knob:

@@ -9,14 +9,15 @@ from textual.content import Content
 from core.base.text import plural, visible_line
 from core.debug_memory.effectiveness import FixResults
 from core.debug_memory.index import CAUSE
+from core.documents.debug_sessions import escalation_line, results_text
 from core.episodes.improvement import AttemptGroup, Improvement
 from core.episodes.loop_links import Coverage
 from core.records.debug_sessions import DebugSession, Lesson
 from core.state.project_state import ProjectState
-from tui.present.debug_sessions import results_line
+from tui.present.document import document_lines, inline
 from tui.present.glyphs import Glyphs
 from tui.present.layout import hanging, heading
-from tui.present.memory import call_line, path_end
+from tui.present.memory import path_end
 from tui.present.numbers import ago, interval_bar, percent
 
 MOST_LOOPS: Final = 6
@@ -44,20 +45,20 @@ def escalation_lines(view: ProjectState, glyphs: Glyphs, width: int) -> list[Con
                 (f"   {ago(one.at, view.now)}", "$warning"),
             ),
             *hanging(Content("  "), Content(visible_line(one.reason, 1000)), width),
-            *_came_to(one.session, glyphs, width),
+            *_came_to(one.session, view, glyphs, width),
         ]
         if one.call is not None:
-            lines.append(Content.assemble("  ", call_line(one.call, view.now)))
+            lines += document_lines([escalation_line(one.call)], view.now, glyphs, width)
     return lines
 
 
-def _came_to(session: DebugSession, glyphs: Glyphs, width: int) -> list[Content]:
+def _came_to(session: DebugSession, view: ProjectState, glyphs: Glyphs, width: int) -> list[Content]:
     """How often it was tried, what the last run said, and the cause that was seen in it."""
     if not session.executions:
         return []
     last = session.executions[-1]
     runs = Content.styled(f"{plural(len(session.executions), 'run')}, the last  ", "$quiet")
-    lines = hanging(Content("  "), Content.assemble(runs, results_line(last.results, glyphs)), width)
+    lines = hanging(Content("  "), Content.assemble(runs, inline(results_text(last.results), view.now, glyphs)), width)
     if last.analysis is not None and last.analysis.root_cause:
         cause = Content.assemble(
             (f"{visible_line(last.analysis.category, 60)}  ", "$warning"),

@@ -9,6 +9,7 @@ from typing import Final
 
 from core.debug_memory.escalation_status import newest_escalation_first
 from core.debug_memory.index import newest_first
+from core.documents.tasks import final_quality
 from core.queries.filter_parser import Query
 from core.queries.memory_filter import FoundTask, MemoryCatalog
 from core.records.episodes import Attempt, Task
@@ -118,8 +119,8 @@ def _rows(found: FoundTask, folded: Mapping[str, bool], folds: dict[str, bool], 
     return [key, header, *rows[before if folds[header] else 0 :]]
 
 
-def task_sign(task: Task, attempts: Sequence[Attempt]) -> datetime | None:
-    """When a task last gave a sign: its own times, and those of its attempts."""
+def task_activity(task: Task, attempts: Sequence[Attempt]) -> datetime | None:
+    """Return the last activity of a task: the newest of its own times and those of its attempts."""
     moments = [task.updated_at, task.completed_at, task.created_at, *(attempt.last_activity for attempt in attempts)]
     return max(filter(None, moments), default=None)
 
@@ -127,13 +128,6 @@ def task_sign(task: Task, attempts: Sequence[Attempt]) -> datetime | None:
 def _newest(task: Task, attempts: Sequence[Attempt]) -> tuple[datetime, str]:
     first = task.created_at or (attempts[0].started_at if attempts else None)
     return first or _LONG_AGO, task.id
-
-
-def final_quality(attempt: Attempt) -> float | None:
-    """How good it was in the end, 0..1: as it is told, else its last iteration's."""
-    if attempt.final_quality is not None:
-        return attempt.final_quality
-    return attempt.quality[-1].quality if attempt.quality else None
 
 
 def _best(attempts: Sequence[Attempt]) -> float:
@@ -146,6 +140,6 @@ ORDERS: Final[Mapping[str, Callable[[Task, Sequence[Attempt]], tuple[datetime | 
     "tries": lambda task, attempts: (len(attempts), task.id),
     "errors": lambda task, attempts: (sum(attempt.errors or 0 for attempt in attempts), task.id),
     "quality": lambda task, attempts: (_best(attempts), task.id),
-    "sign": lambda task, attempts: (task_sign(task, attempts) or _LONG_AGO, task.id),
+    "sign": lambda task, attempts: (task_activity(task, attempts) or _LONG_AGO, task.id),
 }
 """What tasks are sorted by: a value, and the id where it is the same."""

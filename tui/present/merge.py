@@ -10,13 +10,14 @@ from textual.content import Content
 
 from core.base.diff import DELETED, EQUAL, word_changes
 from core.base.text import plural, visible_line
+from core.documents.patterns import timeline
 from core.forecast.forecast import Merger
 from core.learning.assessment import Assessment
 from core.records.patterns import Pattern
 from core.state.project_state import ProjectState
-from tui.present.glyphs import Glyphs, standing_mark
+from tui.present.document import document_lines
+from tui.present.glyphs import Glyphs, draw_state
 from tui.present.numbers import percent
-from tui.present.patterns import timeline
 
 _MAX_TEXT = 2000
 _STYLES = {EQUAL: "", DELETED: "$warning bold"}
@@ -37,7 +38,7 @@ def _head(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]
     return [
         Content.styled(visible_line(pattern.id, 200), "bold $secondary"),
         Content.assemble(
-            standing_mark(assessment, glyphs),
+            draw_state(assessment.shown, glyphs),
             f"   {percent(assessment.rate)} of {plural(assessment.uses, 'use')}",
             (f"   loops got it {plural(assessment.uses + assessment.injected_only, 'time')}", "$quiet"),
         ),
@@ -96,7 +97,7 @@ def merged_counts(merger: Merger, glyphs: Glyphs) -> list[Content]:
     names = [_cut(name) for name, _, _ in columns]
     lines = [
         _row("", [Content.styled(name, "$secondary" if n < 2 else "bold") for n, name in enumerate(names)]),
-        _row("state", [standing_mark(assessment, glyphs) for _, _, assessment in columns]),
+        _row("state", [draw_state(assessment.shown, glyphs) for _, _, assessment in columns]),
         _row("success" if merger.kept.type.value != "anti" else "failure", [_rate(a) for _, _, a in columns]),
         _row("uses", [_uses(a, glyphs) for _, _, a in columns]),
         _row("loops", [Content(f"{_loops(pattern):,}") for _, pattern, _ in columns]),
@@ -115,7 +116,7 @@ def merged_lineage(merger: Merger, view: ProjectState, glyphs: Glyphs) -> list[C
     summary = ", ".join(f"{count:,} {kind}" for kind, count in told.items())
     return [
         Content.assemble((f"{'lineage':>{_LABEL}}  ", "$quiet"), summary or "nothing is known"),
-        *timeline(merger.lineage, view.now, glyphs),
+        *document_lines(timeline(merger.lineage), view.now, glyphs),
     ]
 
 

@@ -41,7 +41,7 @@ def fill(figure: Figure, part: int, glyphs: Glyphs) -> str:
     """
     if glyphs is not ASCII:
         return _FILLS[part % len(_FILLS)]
-    states = {state.value: glyphs.state(state) for state in Maturity}
+    states = {state.value: glyphs[state.value] for state in Maturity}
     return states.get(figure.parts[part]) or _ASCII_FILLS[part % len(_ASCII_FILLS)]
 
 

@@ -7,66 +7,41 @@ from datetime import datetime, timedelta
 from math import ceil, floor
 from typing import Final
 
-from core.base.formatting import decimal_text, percent_text
+from core.base.formatting import decimal_text, duration_text, percent_text
 from tui.present.glyphs import Glyphs
 
 CLOCK_SKEW: Final = timedelta(minutes=1)
-"""So far ahead another machine's clock may be; what it says then has just happened."""
-
-
-def duration(seconds: float) -> str:
-    """A length of time in its largest unit: `0.4 s`, `12 m`, `5 h`, `3 d`, `2 y`."""
-    if seconds < 0:
-        seconds = 0.0
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    for limit, size, unit in (
-        (60, 1, "s"),
-        (3600, 60, "m"),
-        (48 * 3600, 3600, "h"),
-        (365 * 86400, 86400, "d"),
-    ):
-        if seconds < limit:
-            return f"{seconds / size:.0f} {unit}"
-    years = seconds / (365.25 * 86400)
-    return f"{years:.1f} y" if years < 1000 else "ages"
+"""Largest difference between the clocks of two machines that is not shown as the future."""
 
 
 def ago(moment: datetime | None, now: datetime) -> str:
-    """How long ago: `5 h ago`, `in 3 d` for the future, `—` for unknown; `now` where clocks differ a little."""
+    """Return an age: `5 h ago`, `in 3 d` for the future, `now` within the clock skew, `—` for unknown."""
     if moment is None:
         return "—"
     seconds = (now - moment).total_seconds()
     if seconds < 0:
-        return "now" if seconds > -CLOCK_SKEW.total_seconds() else f"in {duration(-seconds)}"
-    return f"{duration(seconds)} ago"
-
-
-def until(moment: datetime, now: datetime) -> str:
-    """How long until: `24 d`."""
-    return duration(max(0.0, (moment - now).total_seconds()))
+        return "now" if seconds > -CLOCK_SKEW.total_seconds() else f"in {duration_text(-seconds)}"
+    return f"{duration_text(seconds)} ago"
 
 
 def moment_text(moment: datetime | None, now: datetime) -> str:
-    """A moment for people, in their own zone: `14:05:09` today, `3 May 14:05`, `3 May 2025`."""
+    """Return a timestamp in the local time zone: `today 14:05`, `3 May 14:05`, `3 May 2025`."""
     if moment is None:
         return "—"
-    local = _in_own_zone(moment)
+    local = _to_local(moment)
     if now - timedelta(days=1) < moment <= now and local.date() == now.astimezone().date():
-        return f"{local:%H:%M:%S}"
-    if abs((now - moment).days) < 300:
-        return f"{local.day} {local:%b %H:%M}"
-    return f"{local.day} {local:%b %Y}"
+        return f"today {local:%H:%M}"
+    return f"{local.day} {local:%b %H:%M}" if abs((now - moment).days) < 300 else f"{local.day} {local:%b %Y}"
 
 
 def day_text(moment: datetime, now: datetime) -> str:
-    """A day for people, in their own zone: `3 May`; `May 2025` where that is far from now."""
-    local = _in_own_zone(moment)
+    """Return a day in the local time zone: `3 May`, or `May 2025` if it is far from now."""
+    local = _to_local(moment)
     return f"{local.day} {local:%b}" if abs((now - moment).days) < 300 else f"{local:%b %Y}"
 
 
-def _in_own_zone(moment: datetime) -> datetime:
-    """The moment in the machine's zone; a file may name one that has no date there, which stays in UTC."""
+def _to_local(moment: datetime) -> datetime:
+    """Convert to the local time zone; years 1 and 9999 may not exist there and stay in UTC."""
     try:
         return moment.astimezone()
     except (OverflowError, ValueError, OSError):
@@ -74,40 +49,37 @@ def _in_own_zone(moment: datetime) -> datetime:
 
 
 def percent(rate: float | None) -> str:
-    """A rate 0..1 as whole percent; `—` for none."""
+    """Return a rate 0..1 as whole percent; `—` for none."""
     return "—" if rate is None else percent_text(rate)
 
 
-def written(value: float) -> str:
-    """A number in a field that is typed, without digits that only come of dividing."""
+def number_text(value: float) -> str:
+    """Return a number for an input field, without digits that come from rounding errors."""
     return f"{round(value, 9):.15g}"
 
 
 def stepped(value: float, step: float, steps: int, least: float, most: float) -> float:
-    """The value so many steps above or below, on whole steps."""
+    """Move a value by `steps` of size `step`, onto whole steps, and clamp it."""
     at = round(value / step, 6)
     return min(max(((floor(at) if steps > 0 else ceil(at)) + steps) * step, least), most)
 
 
 def bar(done: float, total: float | None, width: int, glyphs: Glyphs) -> str:
-    """Progress as a bar of `width` cells; empty where there is nothing to divide by."""
-    if not total or total <= 0:
-        return glyphs.empty * width
-    filled = min(width, max(0, round(width * done / total)))
+    """Return progress as a bar of `width` cells; empty without a total."""
+    filled = min(width, max(0, round(width * done / total))) if total and total > 0 else 0
     return glyphs.full * filled + glyphs.empty * (width - filled)
 
 
 def sparkline(values: Sequence[float], width: int, glyphs: Glyphs) -> str:
-    """The last `width` values 0..1 as one character each."""
+    """Return the last `width` values 0..1 as one character each."""
     top = len(glyphs.sparks) - 1
     return "".join(glyphs.sparks[min(top, max(0, round(value * top)))] for value in values[-width:])
 
 
 def interval_bar(low: float, high: float, rate: float | None, width: int, glyphs: Glyphs) -> str:
-    """An interval of a rate on a scale 0..1: `0.78 ┄┄┄━╋━ 0.99`, a cross at the rate."""
+    """Return an interval on a scale 0..1 with a cross at the rate: `0.78 ┄┄┄━╋━ 0.99`."""
     cells = [glyphs.line] * width
-    first, last = int(low * (width - 1) + 0.5), int(high * (width - 1) + 0.5)
-    for n in range(first, last + 1):
+    for n in range(int(low * (width - 1) + 0.5), int(high * (width - 1) + 0.5) + 1):
         cells[n] = glyphs.range
     if rate is not None:
         cells[min(width - 1, int(rate * (width - 1) + 0.5))] = glyphs.point
@@ -115,5 +87,5 @@ def interval_bar(low: float, high: float, rate: float | None, width: int, glyphs
 
 
 def interval_text(low: float, high: float) -> str:
-    """An interval of a rate in digits alone: `0.78–0.99`."""
+    """Return an interval of a rate: `0.78–0.99`."""
     return f"{decimal_text(low)}–{decimal_text(high)}"

@@ -10,6 +10,7 @@ from textual.content import Content
 
 from core.base.text import visible_line
 from core.curation.rules import verb_text
+from core.documents.decisions import reason_text
 from core.learning.inversion_proposals import Inversion
 from core.records.decisions import Decision
 from core.retrieval.similarity import cap_similarity
@@ -29,18 +30,17 @@ from core.state.review_items import (
     UNRECONCILED,
     ReviewItem,
 )
-from tui.present.debug_sessions import failing_lines, tried_lines
-from tui.present.decisions import words
-from tui.present.extraction import loop_lines, proposal_lines, told_lines
+from tui.present.debug_sessions import attempted_fix_lines, last_failure_lines
+from tui.present.extraction import loop_lines, proposal_lines, source_lines
 from tui.present.glyphs import Glyphs
 from tui.present.incoming import exact_text, held_text_lines, held_text_origin, origin
-from tui.present.inversion import original, warning
+from tui.present.inversion import anti_pattern_lines, original_lines
 from tui.present.layout import UNBROKEN
 from tui.present.merge import beside
 from tui.present.numbers import percent
 from tui.present.review_bursts import blamed, suspicion
 from tui.present.review_doubts import claims, matched, nearness, standing
-from tui.present.review_evidence import evidence, uses
+from tui.present.review_evidence import evidence_lines, use_lines
 from tui.present.text_changes import told_anew
 
 EMPTY: Final = (
@@ -120,7 +120,7 @@ def skipped(item: ReviewItem, by: Decision | None, view: ProjectState) -> str:
     asked = visible_line(item.question, 80)
     if by is None:
         return f"Skipped: already resolved: “{asked}”"
-    why = f" “{visible_line(words(by), 120)}”" if words(by) else ""
+    why = f" “{visible_line(reason_text(by), 120)}”" if reason_text(by) else ""
     return f"Skipped: {visible_line(by.by, 40)} has answered “{asked}”: {verb_text(by)}{why}"
 
 
@@ -155,12 +155,12 @@ def sides(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
         return _PATTERN_SIDES[item.kind](view, item, desk)
     glyphs, (left, right) = desk.glyphs, desk.widths
     if item.session is not None:
-        tried = tried_lines(item.session, view, glyphs, left)
+        tried = attempted_fix_lines(item.session, view, glyphs, left)
         return (
             "what was tried",
             "what fails, why, and what was learned",
             tried,
-            failing_lines(item.session, view, glyphs, right),
+            last_failure_lines(item.session, view, glyphs, right),
         )
     if item.held_text is not None:
         return (
@@ -173,9 +173,9 @@ def sides(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
         return "blamed patterns", "who blames them", blamed(view, item.burst, glyphs), suspicion(view, item.burst)
     if item.offer is None:
         return "", "", [], []
-    offered = proposal_lines(item.offer, glyphs)
+    offered = proposal_lines(view, item.offer, glyphs)
     if item.kind == RECURRING:
-        return "what loops tell", "the candidate", told_lines(view, item.offer, glyphs), offered
+        return "what loops tell", "the candidate", source_lines(view, item.offer, glyphs), offered
     return "loop", "what it offers, and where each part comes from", loop_lines(view, item.subject, glyphs), offered
 
 
@@ -187,8 +187,10 @@ def _inversion(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
     return (
         "pattern",
         "would become",
-        original(view, pattern, desk.glyphs, desk.widths[0]),
-        warning(view, proposal, alternatives, keys, desk.glyphs, own_words=desk.own_words, width=desk.widths[1]),
+        original_lines(view, pattern, desk.glyphs, desk.widths[0]),
+        anti_pattern_lines(
+            view, proposal, alternatives, keys, desk.glyphs, is_edited=desk.own_words, width=desk.widths[1]
+        ),
     )
 
 
@@ -217,7 +219,7 @@ def _decided(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
         "what loops get, to the letter",
         "the decision, and the evidence since",
         exact_text(view, pattern),
-        doubt + evidence(view, pattern, desk.glyphs, desk.widths[1]),
+        doubt + evidence_lines(view, pattern, desk.glyphs, desk.widths[1]),
     )
 
 
@@ -229,7 +231,7 @@ def _changed(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
         "the text, and what has changed since it was approved",
         "the decision, and the evidence",
         told_anew(view, pattern) + now,
-        doubt + evidence(view, pattern, desk.glyphs, desk.widths[1]),
+        doubt + evidence_lines(view, pattern, desk.glyphs, desk.widths[1]),
     )
 
 
@@ -240,7 +242,7 @@ def _borderline(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
         "what loops get, to the letter",
         "how near, what one more result would do, and the evidence",
         exact_text(view, pattern),
-        near + evidence(view, pattern, desk.glyphs, desk.widths[1]),
+        near + evidence_lines(view, pattern, desk.glyphs, desk.widths[1]),
     )
 
 
@@ -260,7 +262,7 @@ def _unreconciled(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
         "counts, the record beside the evidence",
         "the evidence",
         claims(view, pattern, desk.glyphs),
-        uses(view, pattern, desk.glyphs),
+        use_lines(view, pattern, desk.glyphs),
     )
 
 

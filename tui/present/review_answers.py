@@ -14,7 +14,7 @@ from core.forecast.forecast import ContextChange, Forecast
 from core.review.answers import Answer
 from core.review.context_recipients import LOOP, PAUSED, TASK
 from core.state.project_state import ProjectState
-from tui.present.glyphs import Glyphs, shown_glyph, shown_mark
+from tui.present.glyphs import Glyphs, draw_state
 from tui.present.merge import merged_counts, merged_lineage
 
 LEAST_EFFECT: Final = 12
@@ -131,7 +131,7 @@ def _states(outlook: Outlook | None, about: str, glyphs: Glyphs) -> Content:
     own = [turn for turn in found.turned if turn[0] == about]
     if own:
         _, before, after = own[0]
-        return Content.assemble(shown_glyph(before, glyphs), f" {glyphs.arrow} ", shown_mark(after, glyphs))
+        return Content.assemble(draw_state(before, glyphs)[:1], f" {glyphs.arrow} ", draw_state(after, glyphs))
     turned = len(found.turned)
     return Content(f"{plural(turned, 'pattern')} {'turn' if turned > 1 else 'turns'}") if turned else Content("")
 
@@ -222,9 +222,9 @@ def _turned_lines(found: Forecast, glyphs: Glyphs) -> Iterator[Content]:
     for id, before, after in found.turned:
         yield Content.assemble(
             (f"{visible_line(id, 80)}  ", "$secondary"),
-            shown_mark(before, glyphs),
+            draw_state(before, glyphs),
             f" {glyphs.arrow} ",
-            shown_mark(after, glyphs),
+            draw_state(after, glyphs),
         )
 
 

@@ -7,7 +7,7 @@ from textual.content import Content
 from core.base.text import plural, visible_line
 from core.learning.bursts import Burst, known_time
 from core.state.project_state import ProjectState
-from tui.present.glyphs import Glyphs, state_mark
+from tui.present.glyphs import Glyphs, draw_state
 from tui.present.layout import labelled
 from tui.present.numbers import moment_text, percent
 
@@ -22,7 +22,7 @@ def blamed(view: ProjectState, burst: Burst, glyphs: Glyphs) -> list[Content]:
             continue
         assessment = view.assessment(id)
         lines += [
-            Content.assemble(state_mark(assessment.state, glyphs), f"  {visible_line(known.title, 200)}"),
+            Content.assemble(draw_state(assessment.state, glyphs), f"  {visible_line(known.title, 200)}"),
             Content.assemble(
                 (f"  {visible_line(id, 120)}", "$secondary"),
                 (

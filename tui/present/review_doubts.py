@@ -15,7 +15,7 @@ from core.records.patterns import Pattern, PatternType
 from core.review.common_messages import ERRORS, TASKS
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
-from tui.present.glyphs import Glyphs, state_mark
+from tui.present.glyphs import Glyphs, draw_state
 from tui.present.layout import labelled
 from tui.present.numbers import moment_text, percent
 
@@ -32,8 +32,8 @@ def standing(view: ProjectState, item: ReviewItem, glyphs: Glyphs) -> list[Conte
     lines = [
         Content(visible_line(item.question, 500)),
         Content(""),
-        Content.assemble(("Now: ", "$quiet"), state_mark(assessment.state, glyphs)),
-        Content.assemble(("By evidence: ", "$quiet"), state_mark(assessment.computed, glyphs)),
+        Content.assemble(("Now: ", "$quiet"), draw_state(assessment.state, glyphs)),
+        Content.assemble(("By evidence: ", "$quiet"), draw_state(assessment.computed, glyphs)),
     ]
     if pin is not None:
         since_good, since_bad = view.board.results_since_pin(item.subject)
@@ -64,7 +64,7 @@ def _step_line(step: Step, pattern: Pattern, glyphs: Glyphs) -> Content:
     if pattern.type is PatternType.ANTI:
         word = plural(step.count, f"more {'right' if step.helpful else 'wrong'} warning")
     return Content.assemble(
-        (f"{mark} ", style), (f"{word:<21}", "bold"), f" {glyphs.arrow} ", state_mark(step.state, glyphs)
+        (f"{mark} ", style), (f"{word:<21}", "bold"), f" {glyphs.arrow} ", draw_state(step.state, glyphs)
     )
 
 

@@ -1,91 +1,83 @@
-"""What speaks for and against a pattern: its numbers, how firm they stand, and every use with its result."""
+"""Evidence for and against a pattern: its numbers, how robust its state is, and every use with its result."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from textual.content import Content
 
-from core.base.text import plural, visible_line
-from core.learning.explanation import RuleLine
+from core.base.text import plural
+from core.documents.document import Block, Fields, Line, Moment, fields, line
+from core.documents.patterns import rate_line, set_aside_reason, state_line
+from core.documents.signs import result_sign
 from core.records.events import Observation
 from core.records.patterns import Maturity, Pattern
 from core.state.project_state import ProjectState
-from tui.present.glyphs import STATE_STYLES, Glyphs, result_mark
-from tui.present.layout import UNBROKEN, hanging
-from tui.present.numbers import moment_text
-from tui.present.patterns import rate_line, state_line
+from tui.present.document import document_lines
+from tui.present.glyphs import Glyphs
+from tui.present.layout import UNBROKEN
 
-MOST_USES: Final = 40
-"""Uses that are listed; Patterns has them all."""
-_TOLD: Final = ("rests on", "one failure", "calendar")
-"""The lines of an explanation that say how firm a state is."""
+MAX_USES: Final = 40
+_ROBUSTNESS_RULES: Final = ("rests on", "one failure", "calendar")
+"""Lines of an explanation that describe how robust a state is."""
 
 
-def evidence(view: ProjectState, pattern: Pattern, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
-    """State, rate with its interval, what it rests on, what will change by itself, and the uses, failures first."""
-    assessment = view.assessment(pattern.id)
-    return [
-        state_line(assessment, view.now, glyphs),
-        rate_line(pattern, assessment, glyphs),
-        *firm_lines(view, pattern, width),
-        *(Content.styled(f"! {visible_line(finding.message, 300)}", "$warning") for finding in view.doubts(pattern.id)),
-        Content(""),
-        *uses(view, pattern, glyphs),
+def evidence_lines(view: ProjectState, pattern: Pattern, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
+    """Return state, rate, robustness, findings, and the uses."""
+    blocks: list[Block] = [
+        state_line(view.assessment(pattern.id)),
+        rate_line(pattern, view.assessment(pattern.id)),
+        *robustness(view, pattern),
+        *(line((f"! {finding.message}", "warning")) for finding in view.doubts(pattern.id)),
+        line(""),
+        *_uses(view, pattern),
     ]
+    return document_lines(blocks, view.now, glyphs, width)
 
 
-def firm_lines(view: ProjectState, pattern: Pattern, width: int = UNBROKEN) -> list[Content]:
-    """How firm the state is: on how many loops it rests, what one more failure does, what will change by itself."""
-    return [line for rule in view.why(pattern.id).lines if rule.rule in _TOLD for line in _firmness(rule, width)]
+def robustness(view: ProjectState, pattern: Pattern) -> Iterable[Fields]:
+    """Describe how many loops support the state, what one failure changes, and what will decay."""
+    rows = []
+    for rule in view.why(pattern.id).lines:
+        if rule.rule in _ROBUSTNESS_RULES:
+            is_doubtful = rule.holds is False
+            style = "warning" if is_doubtful else "deprecated" if rule.state is Maturity.DEPRECATED else ""
+            rows.append((rule.rule, (rule.text, style)))
+    return fields(*rows)
 
 
-def _firmness(rule: RuleLine, width: int) -> list[Content]:
-    doubtful = rule.holds is False
-    style = "$warning" if doubtful else STATE_STYLES.get(rule.state, "") if rule.state is Maturity.DEPRECATED else ""
-    return hanging(Content.styled(f"{rule.rule:<11} ", "$quiet"), Content.styled(rule.text, style), width)
+def use_lines(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+    """Return the uses, failures first, each with its loop and result; then reports that are not counted."""
+    return document_lines(_uses(view, pattern), view.now, glyphs)
 
 
-def uses(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
-    """The uses, failures first, each with its loop and what came out; then marks that do not count."""
-    seen = view.observations(pattern.id)
-    ordered = sorted(seen, key=lambda one: (one.success is not False, one.success is None))
-    lines = [line for one in ordered[:MOST_USES] for line in _use(view, one, glyphs)]
-    if len(ordered) > MOST_USES:
-        lines.append(Content.styled(f"and {plural(len(ordered) - MOST_USES, 'further use')}: see Patterns", "$quiet"))
-    if not seen:
-        lines.append(Content.styled("No use of this pattern is recorded anywhere yet.", "$quiet"))
-    for aside in view.board.ignored_reports(pattern.id):
-        why = "revoked by a decision" if aside.revoked else "held: part of a burst"
-        lines.append(
-            Content.assemble(
-                (f"{glyphs.failed} {visible_line(aside.source, 80)}", "$quiet"),
-                (f"  does not count: {why}", "$warning"),
-            )
+def _uses(view: ProjectState, pattern: Pattern) -> Iterable[Line]:
+    observations = view.observations(pattern.id)
+    ordered = sorted(observations, key=lambda one: (one.success is not False, one.success is None))
+    for use in ordered[:MAX_USES]:
+        count = f"{use.count:,} x " if use.count > 1 else ""
+        where = f"  iteration {use.iteration}" if use.iteration is not None else ""
+        yield line(
+            result_sign(use.success), f" {count}{use.loop_id or use.source}", (f"{where}  ", "quiet"), Moment(use.at)
         )
-    return lines
+        if result := find_result(view, use):
+            yield line((result, "quiet" if use.success is not False else ""), indent=4)
+    if len(ordered) > MAX_USES:
+        yield line((f"and {plural(len(ordered) - MAX_USES, 'more use')}: see Patterns", "quiet"))
+    if not observations:
+        yield line(("No use of this pattern is recorded.", "quiet"))
+    for aside in view.board.ignored_reports(pattern.id):
+        reason = f"  not counted: {set_aside_reason(aside.revoked)}"
+        yield line(result_sign(False), (f" {aside.source}", "quiet"), (reason, "warning"))
 
 
-def _use(view: ProjectState, seen: Observation, glyphs: Glyphs) -> Iterator[Content]:
-    count = f"{seen.count:,} x " if seen.count > 1 else ""
-    where = f"iteration {seen.iteration}, " if seen.iteration is not None else ""
-    yield Content.assemble(
-        result_mark(seen.success, glyphs),
-        f" {count}{visible_line(seen.loop_id, 80) or seen.source}",
-        (f"  {where}{moment_text(seen.at, view.now)}", "$quiet"),
-    )
-    if came_out := what_came_out(view, seen):
-        yield Content.styled(f"    {came_out}", "$quiet" if seen.success is not False else "")
-
-
-def what_came_out(view: ProjectState, seen: Observation) -> str:
-    """What the iteration that used a pattern came to, else the last word of its loop; "" where nothing tells."""
-    loop = view.snapshot.loops.get(seen.loop_id)
+def find_result(view: ProjectState, use: Observation) -> str:
+    """Return the result of the iteration that used a pattern, else the last result of its loop; "" if unknown."""
+    loop = view.snapshot.loops.get(use.loop_id)
     if loop is None:
         return ""
-    if seen.iteration is not None:
-        results = [iteration.result for iteration in loop.iterations if iteration.number == seen.iteration]
-    else:
-        results = [loop.last_result]
-    return visible_line(results[-1], 160) if results else ""
+    if use.iteration is None:
+        return loop.last_result
+    results = [iteration.result for iteration in loop.iterations if iteration.number == use.iteration]
+    return results[-1] if results else ""

@@ -8,7 +8,7 @@ from typing import Final
 from textual.content import Content
 
 from core.records.patterns import Maturity
-from tui.present.glyphs import STATE_STYLES, Glyphs, state_mark
+from tui.present.glyphs import STATE_STYLES, Glyphs, draw_state
 
 Counts = Mapping[Maturity, int]
 _WIDEST_BAR: Final = 60
@@ -39,7 +39,7 @@ def _count(state: Maturity, before: Counts, after: Counts, glyphs: Glyphs) -> Co
     then, now = before[state], after[state]
     digits = max(len(f"{count:,}") for count in (*before.values(), *after.values()))
     change = f"{now - then:+,}" if now != then else ""
-    name = state_mark(state, glyphs)
+    name = draw_state(state, glyphs)
     return Content.assemble(
         name.pad_right(14 - name.cell_length),
         (f"{then:>{digits},} ", "$quiet"),

@@ -14,7 +14,7 @@ from core.learning.states import multiplier
 from core.learning.threshold_replay import Replay, Turn
 from core.records.patterns import Maturity
 from core.state.project_state import ProjectState
-from tui.present.glyphs import Cells, Glyphs, state_mark
+from tui.present.glyphs import Cells, Glyphs, draw_state
 from tui.present.knobs import Knob, threshold_knob
 from tui.present.numbers import day_text
 
@@ -113,9 +113,9 @@ def turn_cells(turn: Turn, view: ProjectState, glyphs: Glyphs) -> Cells:
     before, after = turn.before, turn.after
     pattern = view.snapshot.patterns.get(turn.pattern_id)
     turned = after.state is not before.state
-    change = state_mark(after.state, glyphs, short=True)
+    change = draw_state(after.state, glyphs, short=True)
     if turned:
-        start = state_mark(before.state, glyphs, short=True)
+        start = draw_state(before.state, glyphs, short=True)
         change = Content.assemble(start.pad_right(7 - start.cell_length), (f" {glyphs.arrow} ", "$quiet"), change)
     return {
         "id": Content.styled(visible_line(turn.pattern_id, 120), "$secondary"),

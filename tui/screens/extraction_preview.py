@@ -53,8 +53,8 @@ class ExtractionPreview(BaseScreen):
             if yes:
                 self.services.decide(lambda deck: deck.extract(found.source_id, seen=found), seen)
 
-        count = extraction.offer_count(found)
+        count = extraction.count_offered(found)
         why = visible_line(found.why_nothing, 400)
         title = f"{plural(count, 'pattern')} to extract" if count else f"Nothing to extract: {why}"
-        text = extraction.proposal_lines(found, self.glyphs)
+        text = extraction.proposal_lines(self.services.view, found, self.glyphs)
         self.app.push_screen(Preview(Content(title), text, f"extract {count}" if count else ""), answered)

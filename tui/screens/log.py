@@ -12,6 +12,7 @@ from textual.widgets import Static
 from core.base.errors import Refused
 from core.base.text import visible_line
 from core.curation.undo import one_act
+from core.documents.decisions import reason_text
 from core.queries.filter_parser import Query
 from core.queries.record_filters import DECISION_FIELDS, select_decisions
 from core.records.decisions import Decision
@@ -79,12 +80,12 @@ class LogScreen(ListScreen):
     def below(self, key: str) -> Content:
         """The whole reason."""
         decision = self._decision(key)
-        return Content.styled(visible_line(present.words(decision), 400), "$quiet") if decision else Content("")
+        return Content.styled(visible_line(reason_text(decision), 400), "$quiet") if decision else Content("")
 
     def details(self, key: str, tab: str) -> Sequence[Content]:
         """Before, after, and what was written where."""
         decision = self._decision(key)
-        return present.decision_text(decision, self.view, self.glyphs) if decision else ()
+        return present.decision_lines(decision, self.view, self.glyphs) if decision else ()
 
     def empty(self) -> Content:
         """None yet."""

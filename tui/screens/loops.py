@@ -10,6 +10,7 @@ from textual.content import Content
 from textual.message import Message
 
 from core.base.errors import RalphdeckError
+from core.documents.loops import elapsed
 from core.queries.filter_parser import Query
 from core.queries.record_filters import LOOP_FIELDS, select_loops
 from core.records.loops import Loop, LoopDetails
@@ -78,7 +79,7 @@ class LoopsScreen(ExtractionPreview, ListScreen):
         def value(key: str) -> float | str:
             loop = loops[key]
             if name == "elapsed":
-                return present.elapsed(loop, epoch) or 0.0
+                return elapsed(loop, epoch) or 0.0
             if name == "sign":
                 return -(epoch - loop.last_activity).total_seconds() if loop.last_activity else float("-inf")
             return loop.status.value if name == "status" else loop.task.lower()
@@ -96,7 +97,7 @@ class LoopsScreen(ExtractionPreview, ListScreen):
         if loop is None:
             return {}
         found, patterns = self.view.outcome(key), self.view.loop_patterns(key)
-        offer = extraction.offer_count(self.view.offers.get(key))
+        offer = extraction.count_offered(self.view.offers.get(key))
         outcome, table = found[1] if found else None, self.table
         return dict(
             present.loop_cells(
@@ -114,12 +115,12 @@ class LoopsScreen(ExtractionPreview, ListScreen):
     def words(self, key: str) -> dict[str, str]:
         """The same with nothing abbreviated or drawn."""
         loop = self.view.snapshot.loops.get(key)
-        return super().words(key) | present.drawn_words(loop) if loop is not None else {}
+        return super().words(key) | present.unabbreviated_cells(loop) if loop is not None else {}
 
     def below(self, key: str) -> Content:
         """The id, and the whole task where it is cut."""
         loop = self.view.snapshot.loops.get(key)
-        return present.below_text(loop) if loop is not None else Content("")
+        return present.second_line(loop) if loop is not None else Content("")
 
     def details(self, key: str, tab: str) -> Sequence[Content]:
         """One tab; the story is read in a worker and shown when it is there."""
@@ -128,24 +129,9 @@ class LoopsScreen(ExtractionPreview, ListScreen):
         if loop is None:
             return ()
         story = self._story if self._story is not None and self._story.loop_id == key else None
-        match tab:
-            case "Now":
-                return present.now_lines(loop, story, view, self.glyphs, self._offered(key))
-            case "Iterations":
-                return present.iterations_lines(loop, story, view, self.glyphs)
-            case "Patterns":
-                return present.pattern_lines(loop, view, self.glyphs)
-            case "Reflections":
-                own = [r for r in view.snapshot.reflections.values() if r.loop_id == key or r.loop_id in loop.aliases]
-                return present.reflection_lines(own, view, self.glyphs)
-            case _:
-                return present.file_lines(loop, story)
-
-    def _offered(self, key: str) -> Sequence[Content]:
-        offer = self.view.offers.get(key)
-        return (
-            extraction.offer_lines(offer, self.services.shown_key("extract"), self.glyphs) if offer is not None else ()
-        )
+        offers = extraction.offer_blocks(view.offers.get(key), self.services.shown_key("extract"))
+        own = [r for r in view.snapshot.reflections.values() if r.loop_id == key or r.loop_id in loop.aliases]
+        return present.detail_lines(loop, tab, story, view, self.glyphs, offers=offers, reflections=own)
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """A loop that changed has a new story."""
@@ -210,7 +196,7 @@ class LoopsScreen(ExtractionPreview, ListScreen):
     def wording(self, action: str) -> str | None:
         """How much there is to extract, where that is known."""
         key = self.table.cursor_key
-        count = extraction.offer_count(self.view.offers.get(key)) if key else 0
+        count = extraction.count_offered(self.view.offers.get(key)) if key else 0
         return f"extract {count}" if action == "extract" and count else None
 
     def action_extract(self) -> None:

@@ -245,11 +245,11 @@ class MemoryScreen(CrossLinks, ListScreen):
     def below(self, key: str) -> Content:
         """Why it came out so, or when it is done."""
         if attempt := self._attempt_of(key):
-            return present.attempt_below(attempt)
+            return present.attempt_second_line(attempt)
         if session := self._session_of(key):
-            return present.session_below(session)
+            return present.session_second_line(session)
         task = self._task_of(key) if parts(key)[0] == "task" else None
-        return present.task_below(task) if task is not None else Content("")
+        return present.task_second_line(task) if task is not None else Content("")
 
     def _totals(self) -> dict[str, int]:
         """How many records each group has without a filter."""
@@ -317,7 +317,7 @@ class MemoryScreen(CrossLinks, ListScreen):
             return self._task_details(key, task, tab, width, height)
         if session := self._session_of(key):
             if tab == "Learned":
-                return debug_sessions.learned_lines(session, self.view, self.glyphs, width)
+                return debug_sessions.lesson_lines(session, self.view, self.glyphs, width)
             return debug_sessions.session_lines(session, self.view, self.glyphs, width)
         return self._group_details(key, width)
 
@@ -337,9 +337,9 @@ class MemoryScreen(CrossLinks, ListScreen):
         if attempt := self._attempt_of(key):
             return memory_tasks.reflection_lines(self._links.reflections_of(attempt), self.view, of_task=False)
         if task := self._task_of(key):
-            return memory_tasks.task_beside(task, self._links.reflections_of(task), width)
+            return memory_tasks.task_notes(task, self._links.reflections_of(task), self.view, width, beside=True)
         if session := self._session_of(key):
-            return debug_sessions.learned_lines(session, self.view, self.glyphs, width)
+            return debug_sessions.lesson_lines(session, self.view, self.glyphs, width)
         if key == SESSIONS:
             return memory_groups.template_lines(self.view, width)[1:]
         return memory_groups.coverage_lines(self._progress()[1])[1:]
@@ -367,7 +367,7 @@ class MemoryScreen(CrossLinks, ListScreen):
         lines = memory_tasks.task_lines(task, attempts, self._condition, self.view, self.glyphs, width, height)
         if self._has_beside(key):
             return lines
-        return [*lines, *memory_tasks.task_below(task, reflections, width, tried=bool(attempts))]
+        return [*lines, *memory_tasks.task_notes(task, reflections, self.view, width, beside=False)]
 
     def _attempt_details(self, key: str, attempt: Attempt, tab: str, width: int, height: int) -> Sequence[Content]:
         detail = self._detail[1] if self._detail is not None and self._detail[0] == key else None
@@ -375,9 +375,9 @@ class MemoryScreen(CrossLinks, ListScreen):
         reflections = self._links.reflections_of(attempt)
         match tab:
             case "Plan":
-                return memory_tasks.plan_lines(attempt, detail)
+                return memory_tasks.plan_lines(attempt, detail, self.view)
             case "Actions":
-                return memory_tasks.last_actions(detail, opens, self.glyphs)
+                return memory_tasks.last_actions(detail, opens, self.view, self.glyphs)
             case "Reflections":
                 return memory_tasks.reflection_lines(reflections, self.view, of_task=False)
         task, view, glyphs = self._catalog.tasks[attempt.task_id], self.view, self.glyphs
@@ -385,9 +385,8 @@ class MemoryScreen(CrossLinks, ListScreen):
         lines += memory_tasks.milestone_lines(detail, view)
         if height < memory_tasks.TALL:
             return lines
-        if not self._has_beside(key):
-            lines += memory_tasks.attempt_reflected(reflections, view)
-        return [*lines, *memory_tasks.done_last(detail, opens, glyphs)]
+        below = None if self._has_beside(key) else reflections
+        return [*lines, *memory_tasks.overview_end(detail, below, opens, view, glyphs)]
 
     def _show_details(self, *, top: bool = True) -> None:
         key = self.table.cursor_key

@@ -108,7 +108,7 @@ class PatternsScreen(ListScreen, PatternDecisions):
     def below(self, key: str) -> Content:
         """Title or description, and the tags."""
         pattern = self.view.snapshot.patterns.get(key)
-        return present.below_text(pattern) if pattern is not None else Content("")
+        return present.second_line(pattern) if pattern is not None else Content("")
 
     def details(self, key: str, tab: str) -> Sequence[Content]:
         """One tab."""
@@ -116,15 +116,7 @@ class PatternsScreen(ListScreen, PatternDecisions):
         pattern = view.snapshot.patterns.get(key)
         if pattern is None:
             return ()
-        if tab == "Overview":
-            return present.overview(view, pattern, self.glyphs, self.services.project.by)
-        write = {
-            "Evidence": present.evidence,
-            "Lineage": present.lineage_lines,
-            "Why": present.why_lines,
-            "History": present.history_lines,
-        }[tab]
-        return write(view, pattern, self.glyphs)
+        return present.detail_lines(view, pattern, tab, self.glyphs, self.services.project.by)
 
     def empty(self) -> Content:
         """No pattern yet."""

@@ -108,7 +108,7 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
         self._unfit = message.unfit
         ordered = sorted(message.clusters, key=lambda cluster: cluster.id in message.unfit)
         before, self._clusters = self._clusters or {}, {cluster.id: cluster for cluster in ordered}
-        renamed = present.renamed(before, self._clusters)
+        renamed = present.renamed_clusters(before, self._clusters)
         self._unfolded = {renamed.get(key, key) for key in self._unfolded}
         if self._grouped and self.whole:
             here = renamed.get(self.table.cursor_key or "")
@@ -175,14 +175,14 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
     def below(self, key: str) -> Content:
         """What was learned, where the first line tells what was seen."""
         reflection = self.view.snapshot.reflections.get(key)
-        return present.below_text(reflection) if reflection is not None else Content("")
+        return present.second_line(reflection) if reflection is not None else Content("")
 
     def details(self, key: str, tab: str) -> Sequence[Content]:
         """The whole text."""
         if cluster := self._cluster(key):
-            return present.cluster_text(self.view, cluster, self._unfit.get(key, ""))
+            return present.cluster_lines(self.view, cluster, self._unfit.get(key, ""))
         reflection = self.view.snapshot.reflections.get(key)
-        return present.reflection_text(self.view, reflection, self.glyphs) if reflection else ()
+        return present.reflection_lines(self.view, reflection, self.glyphs) if reflection else ()
 
     def _cluster(self, key: str | None) -> Cluster | None:
         """The learning of a row, if it is that of one."""
@@ -221,7 +221,7 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
                 home = self._home()
                 return f"to the {'loop' if home is None or home[0] == 'loops' else 'task'}"
             case "draft" if cluster is not None:
-                return f"draft {self.glyphs.arrow} candidate of {present.sources_text(cluster)}"
+                return f"draft {self.glyphs.arrow} candidate of {present.count_sources(cluster)}"
             case "group":
                 return "each reflection" if self._grouped else "by learning"
         return None

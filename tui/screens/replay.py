@@ -16,6 +16,7 @@ from textual.timer import Timer
 
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
+from core.documents.signs import attempt_sign
 from core.episodes.attempt_state import AttemptCondition, AttemptState, assess_attempt
 from core.episodes.history import AttemptDetail, read_attempt
 from core.episodes.replay import ReplayStep, ReplaySteps, find_next_error, pause_after, steps
@@ -24,7 +25,7 @@ from core.records.episodes import Action, Attempt
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from tui.present import replay as present
-from tui.present.memory import attempt_mark
+from tui.present.glyphs import draw
 from tui.screens.base_screen import BaseScreen
 from tui.screens.cross_links import CrossLinks
 from tui.widgets.action_list import ActionList
@@ -265,7 +266,7 @@ class ReplayScreen(CrossLinks):
     def _show_title(self) -> None:
         task = self.view.snapshot.tasks.get(self._task_id)
         what = visible_line((task.description if task is not None else "") or self._task_id, 300)
-        mark = attempt_mark(self._attempt, self._condition, self.glyphs)
+        mark = draw(attempt_sign(self._attempt, self._condition), self.glyphs)
         title = Content.assemble((f"Attempt {self._number}", "bold"), "  ", mark, ("   at  ", "$quiet"), what)
         room = max(self.size.width - 2, 1)
         self.query_one("#replay-title", ItemLine).show([Item(title.truncate(room, ellipsis=True))])
@@ -275,10 +276,11 @@ class ReplayScreen(CrossLinks):
             return
         self.query_one(Timeline).show(self._track, self.position, self.glyphs)
         step = self._step if self._shown == self.position else None
-        where = present.place_line(self._track, self.position, step)
+        where = present.position_line(self._track, self.position, step)
         follows = self._is_followed and self._condition.state is AttemptState.RUNNING
         waited = self._waited if self._timer is not None else None
-        how = present.pace(present.SPEEDS[self._speed], waited, self.glyphs, playing=self._playing, follows=follows)
+        speed = present.SPEEDS[self._speed]
+        how = present.playback_state(speed, waited, self.glyphs, playing=self._playing, follows=follows)
         self.query_one("#replay-place", ItemLine).show([Item(where)], [Item(how)])
 
     @on(Timeline.Picked)

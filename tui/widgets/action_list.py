@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from core.records.episodes import Action
 from tui.present.glyphs import DRAWN, Glyphs
-from tui.present.replay import first_listed, listed
+from tui.present.replay import first_listed, list_line
 from tui.widgets.line_view import to_strip
 
 
@@ -68,7 +68,7 @@ class ActionList(Widget):
         place = position - self._first
         if not 0 <= place < len(self._actions):
             return Strip.blank(width, style.rich_style)
-        line = listed(self._actions[place], width, self._glyphs, current=position == self._position)
+        line = list_line(self._actions[place], width, self._glyphs, current=position == self._position)
         return to_strip(self, line, width, style)
 
     def on_click(self, event: events.Click) -> None:

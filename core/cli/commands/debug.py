@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -11,13 +11,17 @@ from core.base.errors import UnknownRecord
 from core.base.text import visible_line
 from core.cli.json.debug import causes_of, failing, session_details_json, session_json
 from core.cli.json.shapes import json_help
-from core.cli.render.debug_session import STATUS_COLOURS, print_session, status_word
+from core.cli.render.document import print_document
 from core.cli.render.output import Column, end, findings_json, minute, print_json, print_table, remark
 from core.cli.support.id_completion import complete_session
 from core.cli.support.options import Words, reading_options
 from core.cli.support.project import chosen_project, open_deck
 from core.debug_memory.index import ANY_FILE, CAUSE, STATUS, compile_like, newest_first
+from core.documents.debug_sessions import session_document
+from core.documents.signs import session_status_sign
 from core.records.debug_sessions import ESCALATED, STATUSES, DebugSession
+
+_STATUS_COLOURS: Final = {"passed": "green", "failed": "red", "escalated": "yellow", "in progress": "cyan"}
 
 if TYPE_CHECKING:
     from core.records.snapshot import Snapshot
@@ -92,7 +96,7 @@ def tell_sessions(view: ProjectState, found: Sequence[DebugSession], *, as_json:
 def _print_sessions(found: Sequence[DebugSession], snapshot: Snapshot) -> None:
     columns = (
         Column("SESSION"),
-        Column("STATUS", colours=STATUS_COLOURS),
+        Column("STATUS", colours=_STATUS_COLOURS),
         Column("CHANGED"),
         Column("RUNS", right=True),
         Column("FAILING", right=True),
@@ -108,7 +112,7 @@ def _cells(session: DebugSession, snapshot: Snapshot) -> tuple[str, ...]:
     broken = failing(session)
     return (
         session.id,
-        status_word(session, snapshot),
+        session_status_sign(session, snapshot).text if session.status else "",
         minute(session.changed_at),
         str(len(session.executions)),
         "" if broken is None else str(broken),
@@ -135,5 +139,5 @@ def show(session_id: str, as_json: bool, strict: bool) -> None:
         details = session_details_json(session, view.snapshot, view.debug.fix_results, view.settings.interval_level)
         print_json({"session": details, "findings": findings_json(findings)})
     else:
-        print_session(session, view)
+        print_document(session_document(view, session))
     end(findings, strict=strict)

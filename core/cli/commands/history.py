@@ -11,20 +11,14 @@ import click
 from core.base.text import visible_line
 from core.cli.json.shapes import Shape, json_help, reflection_json
 from core.cli.json.tasks import attempt_details_json, history_json
-from core.cli.render.history_text import print_history
-from core.cli.render.output import (
-    OUTCOME_COLOURS,
-    end,
-    findings_json,
-    json_bytes,
-    line,
-    print_json,
-)
+from core.cli.render.history_text import AttemptStates, print_history
+from core.cli.render.output import end, findings_json, json_bytes, line, print_json
 from core.cli.support.id_completion import complete_task
 from core.cli.support.options import Words, joined, reading_options
 from core.cli.support.project import chosen_project
 from core.config.paths import ProjectPaths
-from core.episodes.export import attempt_markdown, history_markdown, reflections_markdown
+from core.documents.markdown import blocks_markdown, to_markdown
+from core.documents.tasks import attempt_document, reflection_sections, whole_history_document
 from core.episodes.history import (
     AttemptDetail,
     TaskHistory,
@@ -40,11 +34,7 @@ from core.records.findings import Finding
 from core.records.loops import Outcome
 from core.storage.export_file import export_file, write_file
 
-COLOURS: Final = {**OUTCOME_COLOURS, "running": "yellow", "paused": "yellow", "left unfinished": "yellow"}
 _LIMIT: Final = 50
-"""So many attempts, milestones and reflections of a task are printed, the last ones."""
-MOST_SHOWN: Final = 2_000
-"""Characters of one text that are printed; exports and --json have all."""
 _MARKDOWN: Final = frozenset({".md", ".markdown"})
 
 
@@ -158,7 +148,10 @@ def _json(told: WholeHistory | AttemptDetail, only_reflections: bool) -> Shape:
 
 def _markdown(told: WholeHistory | AttemptDetail, only_reflections: bool) -> bytes:
     if only_reflections:
-        text = reflections_markdown(told.reflections)
+        text = blocks_markdown(reflection_sections(told.reflections), 2) + "\n"
+    elif isinstance(told, WholeHistory):
+        text = to_markdown(whole_history_document(told, AttemptStates(told.task).condition))
     else:
-        text = history_markdown(told) if isinstance(told, WholeHistory) else attempt_markdown(told)
+        alone = TaskHistory(Task(id=told.attempt.task_id), (told.attempt,))
+        text = to_markdown(attempt_document(told, AttemptStates(alone).condition(told.attempt), full=True))
     return text.encode("utf-8", "replace")

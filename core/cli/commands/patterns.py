@@ -19,13 +19,14 @@ from core.cli.json.shapes import (
     pin_json,
     rule_json,
 )
+from core.cli.render.document import print_blocks
 from core.cli.render.output import Column, day, end, findings_json, line, percent, print_json, print_table, remark
-from core.cli.render.pattern_text import print_evidence, print_pattern, print_why
 from core.cli.support.as_of import as_of_option, tell_undated, view_as_of
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import reading_options
 from core.cli.support.pattern_filter import PatternFilter, filter_options
 from core.cli.support.project import now, open_deck, read_configuration, read_snapshot
+from core.documents.patterns import explanation, pattern_document
 from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Maturity, Pattern, PatternType
@@ -156,7 +157,7 @@ def show_pattern(pattern_id: str, as_of: datetime | None, as_json: bool, strict:
             }
         )
     else:
-        print_pattern(view, pattern)
+        print_blocks(pattern_document(view, pattern).blocks)
     end(findings, strict=strict)
 
 
@@ -166,7 +167,7 @@ def show_pattern(pattern_id: str, as_of: datetime | None, as_json: bool, strict:
 def why(pattern_id: str, as_json: bool, strict: bool) -> None:
     """Explain the state of a pattern: who or which rule decided, what counts how much, and what would change it.
 
-    The rule that gave the pattern its state is marked with >.
+    The rule that gave the pattern its state is marked "decides".
 
     \b
     Example:
@@ -178,14 +179,13 @@ def why(pattern_id: str, as_json: bool, strict: bool) -> None:
         print_json(_document(view, pattern))
     else:
         line(pattern.id)
-        print_why(view, pattern)
-        print_evidence(view, pattern)
+        print_blocks(explanation(view, pattern))
     end(view.findings, strict=strict)
 
 
 def _document(view: ProjectState, pattern: Pattern) -> dict[str, object]:
     assessment = view.assessment(pattern.id)
-    explanation = view.why(pattern.id)
+    reasons = view.why(pattern.id)
     change = assessment.next_change
     return {
         "id": pattern.id,
@@ -205,11 +205,11 @@ def _document(view: ProjectState, pattern: Pattern) -> dict[str, object]:
         "helpful": number(assessment.helpful),
         "harmful": number(assessment.harmful),
         "next_change": None if change is None else {"at": iso(change[0]), "state": change[1].value},
-        "rules": [rule_json(rule) for rule in explanation.lines],
-        "events": [weighed_json(weighed) for weighed in explanation.events],
-        "steps": [step_json(step) for step in explanation.steps],
-        "loops": [share_json(share) for share in explanation.loops],
-        "calendar": [{"at": iso(at), "state": state.value} for at, state in explanation.calendar],
+        "rules": [rule_json(rule) for rule in reasons.lines],
+        "events": [weighed_json(weighed) for weighed in reasons.events],
+        "steps": [step_json(step) for step in reasons.steps],
+        "loops": [share_json(share) for share in reasons.loops],
+        "calendar": [{"at": iso(at), "state": state.value} for at, state in reasons.calendar],
         "set_aside": [set_aside_json(aside) for aside in view.board.ignored_reports(pattern.id)],
         "doubts": findings_json(view.doubts(pattern.id)),
         "findings": findings_json(view.findings),

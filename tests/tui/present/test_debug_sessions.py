@@ -1,4 +1,4 @@
-"""Debug sessions as paragraphs."""
+"""Debug sessions as details."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from core.project.project import Project
 from core.records.snapshot import Snapshot
 from core.sources.debug_sessions import read_sessions
 from tests.core.debug_memory.making import FILE, NOW, by_id, full_session, lesson, run, session
-from tui.present.debug_sessions import learned_lines, session_lines
+from tui.present.debug_sessions import lesson_lines, session_lines
 from tui.present.glyphs import ASCII
 from tui.present.memory_groups import cause_lines, template_lines
 
@@ -24,32 +24,33 @@ def test_every_field_of_a_session_is_shown(tmp_path: Path) -> None:
     full = full_session()
     ((found,), _) = read_sessions(FILE.format("told-id"), full)
     view = replace(view, snapshot=Snapshot(debug_sessions={found.id: found}))
-    text = "\n".join(line.plain for line in (*session_lines(found, view, ASCII), *learned_lines(found, view, ASCII)))
+    text = "\n".join(line.plain for line in (*session_lines(found, view, ASCII), *lesson_lines(found, view, ASCII)))
     fields = set(re.findall(r"told-[\w-]+", json.dumps(full))) - {"told-id"}  # the list names it by its file
     assert {field for field in fields if field not in text} == set()
     for value in ("11 of 19", "3 failed", "4 errors", "1 skipped", "62 %", "89 %", "iteration 9", "81 %", "wont fix"):
         assert value in text
 
 
-def test_a_run_of_the_code_that_failed_before_is_told(tmp_path: Path) -> None:
+def test_run_of_unchanged_code_is_marked(tmp_path: Path) -> None:
     view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
     runs = [run(code_hash=code) for code in ("a", "a", "b")]
     lines = [line.plain for line in session_lines(session("s", *runs), view, ASCII)]
-    assert ["as in the run before" in line for line in lines if line.split()[:1] == ["with"]] == [False, True, False]
+    environments = [line for line in lines if line.strip().startswith("with:")]
+    assert ["unchanged since the run before" in line for line in environments] == [False, True, False]
 
 
-def test_a_session_in_which_nothing_has_been_run_yet_says_so(tmp_path: Path) -> None:
+def test_session_without_runs_says_so(tmp_path: Path) -> None:
     view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
     assert "Nothing has been run" in session_lines(session("s", executions=()), view, ASCII)[-1].plain
 
 
-def test_known_fixes_show_how_often_they_held_over_all_sessions(tmp_path: Path) -> None:
+def test_fixes_show_how_often_they_worked_over_all_sessions(tmp_path: Path) -> None:
     view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
     cause = "null_undefined_access"
     held = session("s0", run(category=cause, fixed=True), lessons=(lesson(),))
     sessions = by_id(held, *(session(f"s{number}", run(category=cause, fixed=False)) for number in (1, 2, 3)))
     view = replace(view, snapshot=Snapshot(debug_sessions=sessions), lazy_debug=LazyDebugIndex(sessions))
-    for lines in (learned_lines(held, view, ASCII), cause_lines(view, ASCII, 80), template_lines(view, 80)):
+    for lines in (lesson_lines(held, view, ASCII), cause_lines(view, ASCII, 80), template_lines(view, 80)):
         assert "worked in 1 of 4 (25 %)" in "\n".join(line.plain for line in lines)
     assert template_lines(view, 80)[-1].plain.lstrip().startswith("25 %")
     assert "did not help" in "\n".join(line.plain for line in session_lines(sessions["s1"], view, ASCII))

@@ -6,6 +6,7 @@ import pytest
 from rich.cells import cell_len
 
 from core.base.text import visible
+from core.documents.signs import outcome_sign, status_sign
 from core.records.loops import LoopStatus, Outcome
 from core.records.patterns import Maturity, PatternType
 from tui.present.glyphs import (
@@ -15,10 +16,9 @@ from tui.present.glyphs import (
     STATE_SHORT,
     TYPE_LETTERS,
     Glyphs,
-    outcome_mark,
-    result_mark,
-    state_mark,
-    status_mark,
+    draw,
+    draw_result,
+    draw_state,
 )
 
 SETS = list(GLYPH_SETS.values())
@@ -44,22 +44,22 @@ def test_the_plain_set_is_plain() -> None:
 
 @pytest.mark.parametrize("glyphs", SETS, ids=lambda glyphs: glyphs.name)
 def test_states_differ_by_mark_and_by_word(glyphs: Glyphs) -> None:
-    assert len({glyphs.state(state) for state in Maturity}) == len(Maturity)
-    assert len({state_mark(state, glyphs).plain for state in Maturity}) == len(Maturity)
-    assert len(set(STATE_SHORT.values())) == len(Maturity)
+    assert len({glyphs[state.value] for state in Maturity}) == len(Maturity)
+    assert len({draw_state(state, glyphs).plain for state in Maturity}) == len(Maturity)
+    assert len(set(STATE_SHORT.values())) == len(STATE_SHORT)
     for state in Maturity:
-        assert state.value in state_mark(state, glyphs).plain
-        assert state.value.startswith(state_mark(state, glyphs, short=True).plain[2:])
+        assert state.value in draw_state(state, glyphs).plain
+        assert state.value.startswith(draw_state(state, glyphs, short=True).plain[2:])
 
 
 @pytest.mark.parametrize("glyphs", SETS, ids=lambda glyphs: glyphs.name)
 def test_every_status_result_and_outcome_has_its_mark(glyphs: Glyphs) -> None:
     for status in LoopStatus:
-        assert status_mark(status, glyphs).plain.endswith(f" {status.value}")
-    results = [result_mark(success, glyphs).plain for success in (True, False, None)]
+        assert draw(status_sign(status), glyphs).plain.endswith(f" {status.value}")
+    results = [draw_result(success, glyphs).plain for success in (True, False, None)]
     assert len(set(results)) == 3
     for outcome in Outcome:
-        text = outcome_mark(outcome, glyphs).plain
+        text = draw(outcome_sign(outcome), glyphs).plain
         assert text
         assert glyphs is DRAWN or text.isascii()
     assert set(TYPE_LETTERS) == set(PatternType)

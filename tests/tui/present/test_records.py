@@ -14,6 +14,8 @@ from textual.content import Content
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.demo.sample import copy_sample
+from core.documents.loops import elapsed
+from core.documents.patterns import state_line
 from core.episodes.history import AttemptDetail
 from core.forecast.forecast import ContextChange, forecast
 from core.project.project import Project
@@ -25,6 +27,7 @@ from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
 from tests.tui.user import NOW, TREES, copy_tree
 from tui.present import context, decisions, loops, memory_tasks, patterns, reflections, review, review_bursts
+from tui.present.document import inline
 from tui.present.glyphs import ASCII, DRAWN, Glyphs
 from tui.present.review_answers import Outlook, alike, answer_rows, diff_lines, what_changes
 from tui.present.text_changes import words_changed
@@ -85,18 +88,12 @@ def test_who_blames_stands_there_once(sample_view: ProjectState) -> None:
 
 def lines_of(view: ProjectState, glyphs: Glyphs) -> Iterator[list[Content]]:
     for pattern in view.snapshot.patterns.values():
-        for write in (
-            patterns.overview,
-            patterns.evidence,
-            patterns.lineage_lines,
-            patterns.why_lines,
-            patterns.history_lines,
-        ):
-            yield write(view, pattern, glyphs)
+        for tab in patterns.TABS:
+            yield patterns.detail_lines(view, pattern, tab, glyphs)
     for reflection in view.snapshot.reflections.values():
-        yield reflections.reflection_text(view, reflection, glyphs)
+        yield reflections.reflection_lines(view, reflection, glyphs)
     for decision in view.snapshot.decisions:
-        yield decisions.decision_text(decision, view, glyphs)
+        yield decisions.decision_lines(decision, view, glyphs)
     for item in view.queue:
         yield from review.sides(view, item, review.Desk(glyphs=glyphs, key=lambda action: action))[2:]
 
@@ -134,10 +131,8 @@ def test_every_detail_can_be_drawn(deck: Project, foretold: Foretold, glyphs: Gl
             check(what_changes(given, outlook, view, glyphs))
     for key, loop in view.snapshot.loops.items():
         for story in (None, deck.story(key)):
-            check(loops.now_lines(loop, story, view, glyphs))
-            check(loops.iterations_lines(loop, story, view, glyphs))
-            check(loops.file_lines(loop, story))
-        check(loops.pattern_lines(loop, view, glyphs))
+            for tab in loops.TABS:
+                check(loops.detail_lines(loop, tab, story, view, glyphs))
 
 
 def test_an_attempt_shows_its_milestones_and_its_quality_changes(sample_view: ProjectState, tmp_path: Path) -> None:
@@ -147,7 +142,7 @@ def test_an_attempt_shows_its_milestones_and_its_quality_changes(sample_view: Pr
     reached = (Milestone(at=NOW, event="types are green", details="tsc --noEmit [b]passes[/b]"),)
     detail = AttemptDetail(attempt=attempt, actions=Actions(ProjectPaths(tmp_path), "none"), milestones=reached)
     lines = [line.plain for line in memory_tasks.milestone_lines(detail, sample_view)]
-    assert lines[-2].endswith("types are green") and lines[-1] == "    tsc --noEmit [b]passes[/b]"
+    assert lines[-1].endswith("types are green  tsc --noEmit [b]passes[/b]")
     assert memory_tasks.milestone_lines(None, sample_view) == []
 
 
@@ -162,9 +157,9 @@ def test_the_preview_is_the_context_itself(sample_view: ProjectState) -> None:
 
 def test_a_pinned_pattern_says_by_whom_when_and_why(sample_view: ProjectState) -> None:
     pattern = sample_view.pattern("pat-success-profile-first-009")
-    line = patterns.state_line(sample_view.assessment(pattern.id), sample_view.now, DRAWN).plain
+    line = inline(state_line(sample_view.assessment(pattern.id)).parts, sample_view.now, DRAWN).plain
     assert "● proven" in line
-    assert "promoted by imre on 16 Nov" in line
+    assert "promoted by imre, 16 Nov" in line
     assert "“measured twice by hand, the plans agree”" in line
     assert "by evidence: established" in line
 
@@ -213,5 +208,5 @@ def test_contexts_that_change_alike_are_told_once() -> None:
 
 def test_a_loop_without_start_or_with_a_future_one_has_no_wrong_length(sample_view: ProjectState) -> None:
     for loop in sample_view.snapshot.loops.values():
-        seconds = loops.elapsed(loop, NOW)
+        seconds = elapsed(loop, NOW)
         assert seconds is None or seconds >= 0

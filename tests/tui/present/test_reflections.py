@@ -11,7 +11,7 @@ from core.extraction.recurring_lessons import KNOWN
 from core.records.reflections import Reflection
 from core.state.project_state import ProjectState
 from tui.present.glyphs import ASCII, DRAWN
-from tui.present.reflections import cluster_cells, cluster_text, reflection_cells, renamed
+from tui.present.reflections import cluster_cells, cluster_lines, reflection_cells, renamed_clusters
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 VIEW = cast(ProjectState, SimpleNamespace(now=NOW))
@@ -33,7 +33,7 @@ def cluster(learning: str, count: int) -> Cluster:
 
 def test_nothing_of_a_hostile_learning_acts_on_a_terminal() -> None:
     found = cluster(WILD, 3)
-    drawn = [*cluster_cells(found, NOW, DRAWN, folded=True, unfit=WILD).values(), *cluster_text(VIEW, found, WILD)]
+    drawn = [*cluster_cells(found, NOW, DRAWN, folded=True, unfit=WILD).values(), *cluster_lines(VIEW, found, WILD)]
     drawn += reflection_cells(found.central, NOW, below=True).values()
     text = "".join(content.plain for content in drawn)
     assert "lock first" in text
@@ -45,8 +45,8 @@ def test_a_learning_that_has_a_pattern_says_so_and_tasks_are_no_loops() -> None:
     (found,) = cluster_reflections(reflections, {"a": "loop-a"})
     row = cluster_cells(found, NOW, ASCII, folded=True, unfit=f"{KNOWN}pat-x")["text"].plain
     assert "has a pattern  Lock" in row and "no pattern" not in row
-    lines = [line.plain for line in cluster_text(VIEW, found, f"{KNOWN}pat-x")]
-    assert lines[1].startswith("2 reflections from 1 loop and 1 task; first told")
+    lines = [line.plain for line in cluster_lines(VIEW, found, f"{KNOWN}pat-x")]
+    assert lines[1].startswith("2 reflections from 1 loop and 1 task; first")
     assert lines[2] == "Has a pattern: pat-x"
 
 
@@ -58,8 +58,8 @@ def test_a_learning_that_an_older_reflection_joins_is_found_again() -> None:
     before, after = (
         {found.id: found for found in cluster_reflections(some, {})} for some in (reflections[:2], reflections)
     )
-    assert renamed(before, after) == dict(zip(before, after, strict=True))
-    assert renamed(after, after) == {} and renamed(before, {}) == {}
+    assert renamed_clusters(before, after) == dict(zip(before, after, strict=True))
+    assert renamed_clusters(after, after) == {} and renamed_clusters(before, {}) == {}
 
 
 def test_a_learning_tells_how_often_it_came_and_what_is_below_it() -> None:
@@ -67,6 +67,6 @@ def test_a_learning_tells_how_often_it_came_and_what_is_below_it() -> None:
     folded, open_ = (cluster_cells(found, NOW, ASCII, folded=folded, unfit="") for folded in (True, False))
     assert (folded["text"].plain[0], open_["text"].plain[0]) == (ASCII.folded, ASCII.unfolded)
     assert folded["loops"].plain == "250" and "Lock the carts" in folded["text"].plain
-    lines = [line.plain for line in cluster_text(VIEW, found, "")]
+    lines = [line.plain for line in cluster_lines(VIEW, found, "")]
     assert lines[1].startswith("250 reflections from 250 loops")
-    assert lines[-1] == "  and 50 more" and len(lines) < 215
+    assert lines[-1] == "and 50 more reflections" and len(lines) < 215

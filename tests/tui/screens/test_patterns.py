@@ -484,7 +484,9 @@ async def test_a_pin_is_not_said_to_decay_and_a_decision_is_said_to_be_whose_it_
         doubted = next(key for key in user.table.keys if user.app.view.assessment(key).contradicted)
         pattern = user.app.view.pattern(doubted)
         for me, whose in (("dana", "your"), ("ana", "dana's")):
-            lines = "\n".join(line.plain for line in present.overview(user.app.view, pattern, DRAWN, me))
+            lines = "\n".join(
+                line.plain for line in present.detail_lines(user.app.view, pattern, "Overview", DRAWN, me)
+            )
             assert f"Later evidence contradicts {whose} decision" in lines
 
 

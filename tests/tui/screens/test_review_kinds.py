@@ -45,7 +45,7 @@ from tests.tui.screens.review_story import (
 )
 from tests.tui.user import NOW, User, open_dashboard
 from tui.app import RalphdeckApp
-from tui.present.decisions import decision_text
+from tui.present.decisions import decision_lines
 from tui.present.glyphs import DRAWN
 from tui.present.memory_tree import session_key
 from tui.screens.dialogs import AskText
@@ -335,7 +335,7 @@ async def test_an_escalation_is_seen_and_no_more(sample: Path, home: Path) -> No
         await user.decides("enter")
         assert "dm-stuck" not in waiting(user)
         for decision in user.app.view.snapshot.decisions[-3:]:
-            assert "escalation at src/stuck.ts" in decision_text(decision, user.app.view, DRAWN)[1].plain
+            assert "escalation at src/stuck.ts" in decision_lines(decision, user.app.view, DRAWN)[1].plain
         assert user.app.view.snapshot.decisions[-1].after["until"].startswith(f"{NOW + timedelta(days=7):%Y-%m-%d}")
         await user.pilot.resize_terminal(120, 40)
         await at_question(user, ESCALATION)

@@ -91,7 +91,7 @@ def test_the_example_of_the_document_through_every_query(debug: Any) -> None:
     known = "known categories of patterns: null_undefined_access\nno fix templates\n"
     assert debug("templates", "null").err == known
     shown = debug("show", "dm-001").out
-    assert "fix: Added early return for null/undefined input  +3/-0 lines (verified)" in shown
+    assert "fix: verified  Added early return for null/undefined input   +3/-0 lines" in shown
     assert debug("show", "nobody").code == 1
 
 
@@ -128,7 +128,18 @@ def test_every_field_of_a_session_is_shown(tmp_path: Path, call: Call) -> None:
     document = json.dumps(call("debug", "show", "told-id", "--json", "--project", tmp_path).document)
     for told in sorted(set(re.findall(r"told-[\w-]+", path.read_text()))):
         assert told in text and told in document
-    for told in ("run 7", "11 of 19", "3 failed", "4 errors", "1 skipped", "62 %", "1.3 s", ":41", ":42", "89 % sure"):
+    for told in (
+        "Run 7",
+        "11 of 19",
+        "3 failed",
+        "4 errors",
+        "1 skipped",
+        "62 %",
+        "1.3 s",
+        ":41",
+        ":42",
+        "confidence 89 %",
+    ):
         assert told in text
     for told in ("verified", "5 times", "claimed 81 %", "6 times", "wont fix", "major", "not addressed", "iteration 9"):
         assert told in text

@@ -1,4 +1,4 @@
-"""Markdown whose structure is ours, whatever the files say."""
+"""Tasks and attempts as Markdown documents."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from core.config.paths import ProjectPaths
-from core.episodes.export import MAX_LISTED, attempt_markdown, fenced, history_markdown, reflections_markdown
-from core.episodes.history import read_attempt, read_whole_history
+from core.documents.markdown import blocks_markdown, fence, to_markdown
+from core.documents.tasks import MAX_ACTIONS, attempt_document, reflection_sections, whole_history_document
+from core.episodes.attempt_state import AttemptCondition, AttemptState
+from core.episodes.history import AttemptDetail, WholeHistory, read_attempt, read_whole_history
 from tests.core.cli.conftest import TREES
 
 HOSTILE = (
@@ -23,20 +25,34 @@ HOSTILE = (
     "<script>alert(1)</script>\n<!-- \n| a | b |\n**Learning**: obey\n[x]: http://evil\n\x1b]52;c;AAAA\x07\u202egnp.exe"
 )
 REFLECTION = """\
-## Reflection on Attempt 1
+## Reflection on attempt 1
 
-**Observation**: What happened during this attempt?
+process improvement 2026-02-01 09:31:00 UTC
+
+What happened:
+
 Attempt ran out of time
 
-**Analysis**: Why did this happen?
+Why:
+
 Too many files edited at once
 
-**Learning**: What should be done differently?
+What to do differently:
+
 Work in smaller steps
 
-**Action Items**:
+Action items:
+
 1. limit to one file
 """
+
+
+def history_markdown(whole: WholeHistory) -> str:
+    return to_markdown(whole_history_document(whole, lambda _: AttemptCondition(AttemptState.ENDED, "")))
+
+
+def attempt_markdown(detail: AttemptDetail) -> str:
+    return to_markdown(attempt_document(detail, AttemptCondition(AttemptState.ENDED, ""), full=True))
 
 
 def structure(markdown: str) -> list[str]:
@@ -100,55 +116,55 @@ def test_hostile_text_changes_no_structure(project: Path, text: str) -> None:
     markdown = history_markdown(read_whole_history(paths, "t"))
     assert structure(markdown) == [
         "# Task t",
-        "### Summary",
-        "### Milestones",
+        "## Summary",
+        "## Milestones",
         "## Attempt 1",
         "### Plan",
         "code",
+        "### What worked",
         "### Milestones",
         "### Actions",
-        "## Reflection on Attempt 1",
+        "### Reflection on attempt 1",
     ]
     markdown = attempt_markdown(read_attempt(paths, "t", 1))
     found = structure(markdown)
-    assert found[:4] == ["# Task t", "## Attempt 1", "### Plan", "code"]
-    assert found[4:6] == ["### Milestones", "### Actions"]
-    assert found[6].startswith("#### 1. ")
+    assert found[:4] == ["# Task t, attempt 1", "## Plan", "code", "## What worked"]
+    assert found[4:6] == ["## Milestones", "## Actions"]
+    assert found[6].startswith("### 1\\. ")
     assert found[7:9] == ["code", "code"]
-    assert found[9].startswith("#### 2. edit")
-    assert found[10:] == ["code", "## Reflection on Attempt 1"]
+    assert found[9].startswith("### 2\\. edit")
+    assert found[10:] == ["code", "## Reflection on attempt 1"]
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", markdown)
 
 
-def test_a_summary_lists_its_learnings_on_a_line_each() -> None:
+def test_summary_lists_one_lesson_per_line() -> None:
     whole = read_whole_history(ProjectPaths(TREES / "spec-examples"), "task-001")
     learnings = '[{"attempt_id":1,"learning":"types first","draft":true},{"passed":3,"left":null},"by hand"]'
     told = dataclasses.replace(whole.task, summary=(("learnings", learnings), ("best", ""), ("kept", "[x")))
     markdown = history_markdown(dataclasses.replace(whole, task=told))
-    lines = "- learnings:\n  - attempt 1: types first (draft)\n  - passed 3\n  - by hand\n- kept: [x\n"
-    assert f"### Summary\n\n{lines}" in markdown
+    lines = "learnings:\n\n- attempt 1: types first (draft)\n- passed 3\n- by hand\n\n- kept: \\[x\n"
+    assert f"## Summary\n\n{lines}" in markdown
 
 
-def test_reflections_are_in_the_template_of_the_document() -> None:
+def test_reflections_have_their_parts_as_paragraphs() -> None:
     history = read_whole_history(ProjectPaths(TREES / "spec-examples"), "task-001")
-    assert reflections_markdown(history.reflections).startswith(REFLECTION)
-    of_task = reflections_markdown([replace(history.reflections[0], attempt=None)])
-    assert of_task.startswith("## Reflection on the task\n\n**Observation**")
-    assert REFLECTION in history_markdown(history)
+    assert blocks_markdown(reflection_sections(history.reflections), 2).startswith(REFLECTION)
+    of_task = reflection_sections([replace(history.reflections[0], attempt=None)])
+    assert blocks_markdown(of_task, 2).startswith("## Reflection on the task\n\nprocess improvement")
+    assert REFLECTION.replace("## R", "### R") in history_markdown(history)
 
 
-def test_of_many_actions_a_whole_history_lists_the_last(tmp_path: Path) -> None:
+def test_whole_history_lists_the_newest_actions(tmp_path: Path) -> None:
     inside = tmp_path / ".aiwg/ralph/tasks/t/attempts/001"
     inside.mkdir(parents=True)
-    (inside / "actions.jsonl").write_text('{"type": "read"}\n' * (MAX_LISTED + 2))
+    (inside / "actions.jsonl").write_text('{"type": "read"}\n' * (MAX_ACTIONS + 2))
     text = history_markdown(read_whole_history(ProjectPaths(tmp_path), "t"))
-    assert (
-        "### Actions\n\n*2 earlier actions left out; the export of this attempt alone has them.*\n\n- 3. read" in text
-    )
-    assert text.count("read") == MAX_LISTED
+    note = "2 earlier actions left out; the export of this attempt has them."
+    assert f"### Actions\n\n{note}\n\n- 3\\. read" in text
+    assert text.count("read") == MAX_ACTIONS
 
 
-def test_an_attempt_alone_tells_all_that_came_of_an_action(tmp_path: Path) -> None:
+def test_attempt_document_has_full_output(tmp_path: Path) -> None:
     inside = tmp_path / ".aiwg/ralph/tasks/t/attempts/001"
     inside.mkdir(parents=True)
     long = "\n".join(f"line {number}" for number in range(40))
@@ -156,10 +172,10 @@ def test_an_attempt_alone_tells_all_that_came_of_an_action(tmp_path: Path) -> No
     (inside / "actions.jsonl").write_text(json.dumps(action) + "\n")
     text = attempt_markdown(read_attempt(ProjectPaths(tmp_path), "t", 1))
     for told in ("make\ninstall", long, "exit 2"):
-        assert f"\n```\n{told}\n```\n" in text
+        assert f"\n```text\n{told}\n```\n" in text
 
 
-def test_an_action_is_headed_by_what_it_was_about(tmp_path: Path) -> None:
+def test_action_heading_names_its_subject(tmp_path: Path) -> None:
     inside = tmp_path / ".aiwg/ralph/tasks/t/attempts/001"
     inside.mkdir(parents=True)
     actions = (
@@ -169,15 +185,15 @@ def test_an_action_is_headed_by_what_it_was_about(tmp_path: Path) -> None:
     )
     (inside / "actions.jsonl").write_text("".join(json.dumps(action) + "\n" for action in actions))
     lines = attempt_markdown(read_attempt(ProjectPaths(tmp_path), "t", 1)).splitlines()
-    assert [line for line in lines if line.startswith("####")] == [
-        "#### 1. bash npm test: failed",
-        "#### 2. grep AuthConfig: not told",
-        "#### 3. read src/auth.ts: not told",
+    assert [line for line in lines if line.startswith("### ")] == [
+        "### 1\\. bash npm test: failed",
+        "### 2\\. grep AuthConfig: not told",
+        "### 3\\. read src/auth.ts: not told",
     ]
 
 
 @pytest.mark.parametrize("run", ["`", "```", "```````"])
-def test_nothing_inside_ends_a_block_of_code(run: str) -> None:
-    first, *_, last = fenced(f"a\n{run}\nb", "diff").splitlines()
+def test_text_cannot_end_its_fence(run: str) -> None:
+    first, *_, last = fence(f"a\n{run}\nb", "diff").splitlines()
     assert first == f"{last}diff"
     assert len(last) > len(run)

@@ -1,0 +1,128 @@
+"""Documents as text on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from core.base.formatting import decimal_text
+from core.base.text import plural, visible
+from core.cli.render.output import Column, line, print_table
+from core.documents.document import (
+    Block,
+    Code,
+    Document,
+    Fields,
+    Interval,
+    Items,
+    Line,
+    Moment,
+    Part,
+    Section,
+    Sign,
+    Table,
+    Text,
+)
+from core.documents.markdown import sign_text
+from core.records.times import minute_of
+
+MAX_LINES: Final = 60
+"""Lines printed of a longer text; `--json` has all of it."""
+_COLOURS: Final = {
+    "strong": "bold",
+    "good": "green",
+    "bad": "red",
+    "warning": "yellow",
+    "proven": "green",
+    "established": "cyan",
+    "deprecated": "red",
+}
+_DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def print_document(document: Document) -> None:
+    """Print the title and every block."""
+    line((document.title, "bold"))
+    print_blocks(document.blocks)
+
+
+def print_blocks(blocks: Iterable[Block]) -> None:
+    """Print blocks; the sections are separated by an empty line."""
+    for block in blocks:
+        match block:
+            case Line():
+                line(" " * block.indent, *map(_part, block.parts))
+            case Fields():
+                for label, parts in block.rows:
+                    line(" " * block.indent, f"{label}: ", *map(_part, parts))
+            case Items():
+                if block.label:
+                    line(f"{block.label}:")
+                for n, parts in enumerate(block.items, 1):
+                    bullet = _part(block.bullet) if block.bullet else f"{n}." if block.is_numbered else "-"
+                    line("  ", bullet, " ", *map(_part, parts))
+            case Code():
+                _print_code(block)
+            case Table():
+                _print_table(block)
+            case Section():
+                line()
+                line((f"{block.title}:", "bold"), f"  {block.note}" if block.note else "")
+                print_blocks(block.blocks)
+
+
+def _print_code(block: Code) -> None:
+    if block.label:
+        line(f"{block.label}:")
+    # Secrets that span several lines are only found in the whole text.
+    rows = visible(block.text).strip("\n").split("\n")
+    for row in rows[:MAX_LINES]:
+        line(" " * (block.indent or 2), (row, _DIFF_COLOURS.get(row[:1], "") if block.language == "diff" else ""))
+    if len(rows) > MAX_LINES:
+        line(f"{'':{block.indent or 2}}and {plural(len(rows) - MAX_LINES, 'line')} more: --json")
+
+
+def _print_table(block: Table) -> None:
+    cells = [[_plain(cell) for cell in row] for row in block.rows]
+    last = len(block.titles) - 1
+    used = [n for n in range(last + 1) if block.titles[n] or any(row[n] for row in cells)]
+    if not any(block.titles):
+        widths = {n: max(len(row[n]) for row in cells) for n in used}
+        for row in cells:
+            line("  ".join(f"{row[n]:<{widths[n]}}" for n in used).rstrip())
+        return
+    columns = [
+        Column(
+            block.titles[n].upper(),
+            right=n in block.right,
+            free=n == last,
+            expendable=block.expendable.index(n) + 1 if n in block.expendable else 0,
+        )
+        for n in used
+    ]
+    print_table(columns, [[row[n] for n in used] for row in cells])
+
+
+def _plain(parts: Text) -> str:
+    texts = (_part(part) for part in parts)
+    return "".join(text[0] if isinstance(text, tuple) else text for text in texts)
+
+
+def _part(part: Part) -> str | tuple[str, str]:
+    match part:
+        case str():
+            return part
+        case Moment():
+            return f"{minute_of(part.at)} UTC" if part.at is not None else "—"
+        case Interval():
+            return f"({decimal_text(part.low)}–{decimal_text(part.high)})"
+        case Sign():
+            return sign_text(part.text, part.glyph), _colour(part.style)
+    text, style = part
+    return text, _colour(style)
+
+
+def _colour(style: str) -> str:
+    """Return the colour of the last word that has one; `strong` gives way to others."""
+    known = [_COLOURS[word] for word in style.split() if word in _COLOURS]
+    return next((colour for colour in known if colour != "bold"), known[0] if known else "")

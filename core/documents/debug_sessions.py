@@ -1,0 +1,234 @@
+"""Debug sessions as documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from core.base.formatting import duration_text, percent_text
+from core.base.text import plural
+from core.debug_memory.escalation_status import escalation_reason, find_escalation
+from core.documents.document import (
+    Block,
+    Document,
+    Fields,
+    Line,
+    Moment,
+    Sign,
+    Text,
+    code,
+    fields,
+    items,
+    line,
+    section,
+)
+from core.documents.loops import error_text
+from core.documents.signs import result_sign, session_status_sign
+from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure, Fix, Results
+from core.state.project_state import ProjectState
+
+_PLAIN: Final = 3
+"""Environment entries that need no name: runtime, version, framework."""
+_HASH_CHARS: Final = 12
+_INDENT: Final = 4
+
+
+def session_document(state: ProjectState, session: DebugSession) -> Document:
+    """Describe a session: its runs with failures, causes and fixes, then its lessons."""
+    return Document(
+        f"Debug session {session.id}", (*runs(state, session), *section("Lessons", lessons(state, session)))
+    )
+
+
+def runs(state: ProjectState, session: DebugSession) -> Iterable[Block]:
+    """Describe the runs one after the other: results, failures, causes, and fixes."""
+    yield from head(state, session)
+    if not session.executions:
+        yield line("")
+        yield line(("Nothing has been run in this session yet.", "quiet"))
+    before: Execution | None = None
+    for number, (run, held) in enumerate(zip(session.executions, session.verdicts, strict=True), 1):
+        yield line("")
+        yield run_line(run, number)
+        yield from _environment(run, before)
+        yield from code("", run.code, indent=_INDENT)
+        yield from (block for failure in run.failures for block in failure_blocks(failure))
+        yield from analysis_blocks(run.analysis)
+        yield from fix_blocks(run.fix, held)
+        before = run
+
+
+def attempted_fixes(state: ProjectState, session: DebugSession) -> Iterable[Block]:
+    """Describe each run in short: results, cause and fix, without diffs and traces."""
+    yield from head(state, session)
+    for number, (run, held) in enumerate(zip(session.executions, session.verdicts, strict=True), 1):
+        yield line("")
+        yield run_line(run, number)
+        yield from analysis_blocks(run.analysis, is_short=True)
+        yield from fix_blocks(run.fix, held, with_diff=False)
+
+
+def last_failure(state: ProjectState, session: DebugSession) -> Iterable[Block]:
+    """Describe the newest run with failures in full, then the lessons of the session."""
+    run = session.newest_failing
+    if run is None:
+        yield line(("No run reports a failure.", "quiet"))
+    else:
+        yield from (block for failure in run.failures for block in failure_blocks(failure))
+        yield from analysis_blocks(run.analysis)
+    yield line("")
+    yield from lessons(state, session)
+
+
+def head(state: ProjectState, session: DebugSession) -> Iterable[Block]:
+    """Describe the file, the status, and why a person should look."""
+    call = state.snapshot.escalations.get(session.id)
+    related = ", ".join(dict.fromkeys(filter(None, (session.loop_id, session.task_id))))
+    yield line((session.file_path or session.id, "strong"))
+    yield line(
+        session_status_sign(session, state.snapshot),
+        *((("   started ", "quiet"), Moment(session.created_at)) if session.created_at else ()),
+        *((("   changed ", "quiet"), Moment(session.changed_at, is_age=True)) if session.changed_at else ()),
+        (f"   by {session.agent}", "quiet") if session.agent else None,
+        (f"   iteration {session.iteration}", "quiet") if session.iteration is not None else None,
+    )
+    if find_escalation(session, state.snapshot) is not None:
+        yield line(("Needs a human: ", "warning strong"), escalation_reason(session, call))
+    if call is not None:
+        yield escalation_line(call)
+        yield from (escalation_line(one) for one in reversed(call.earlier))
+    yield from fields(
+        ("Of", related and (related, "quiet")), ("File", (f"{session.file} {session.pointer}".strip(), "quiet"))
+    )
+
+
+def escalation_line(call: Escalation) -> Line:
+    """Describe who escalated, when, and where the context is stored."""
+    return line(
+        (f"escalated by {call.by or 'an unnamed agent'}, ", "quiet"),
+        Moment(call.at, is_age=True),
+        ("; context kept in ", "quiet"),
+        (call.file, "name"),
+    )
+
+
+def run_line(run: Execution, number: int) -> Line:
+    """Describe the number, the results and the time of a run."""
+    label = run.attempt if run.attempt is not None else number
+    at = ("   ", Moment(run.at)) if run.at else ()
+    return line((f"Run {label}", "strong"), "   ", *results_text(run.results), *at)
+
+
+def results_text(results: Results | None) -> Text:
+    """Describe test counts, coverage and duration."""
+    if results is None:
+        return (("no result", "quiet"),)
+    passed = f"{results.passed:,}" if results.passed is not None else "some"
+    of = f" of {results.total:,}" if results.total is not None else ""
+    counts = [f"{passed}{of} passed"] if results.passed is not None else []
+    errors = "error" if results.errors == 1 else "errors"
+    for count, word in ((results.failed, "failed"), (results.errors, errors), (results.skipped, "skipped")):
+        counts += [f"{count:,} {word}"] if count else []
+    return (
+        result_sign(results.green),
+        f" {', '.join(counts) or 'no counts'}",
+        (f"   coverage {percent_text(results.coverage)}" if results.coverage is not None else "", "name"),
+        (f"   took {duration_text(results.duration_ms / 1000)}" if results.duration_ms is not None else "", "quiet"),
+    )
+
+
+def _environment(run: Execution, before: Execution | None) -> Iterable[Fields]:
+    plain = " ".join(value for _, value in run.environment[:_PLAIN])
+    named = [f"{name} {value}" for name, value in run.environment[_PLAIN:]]
+    named += [f"code {run.code_hash[:_HASH_CHARS]}"] if run.code_hash else []
+    is_same = run.code_hash and before is not None and before.code_hash == run.code_hash
+    listed = ", ".join(filter(None, (plain, *named)))
+    unchanged = ("  unchanged since the run before" if is_same else "", "warning")
+    yield from fields(("with", (listed, unchanged) if listed else None), indent=_INDENT)
+
+
+def failure_blocks(failure: Failure) -> Iterable[Block]:
+    """Describe type, message and location of a failure, its test, and the stack trace."""
+    test = f"{failure.test_file}:{failure.test_line}" if failure.test_line is not None else failure.test_file
+    yield line(Sign("", "bad", "failed"), " ", *error_text(failure), indent=2)
+    yield from fields(
+        ("test", "  ".join(filter(None, (failure.test_name, test and f"({test})")))),
+        ("expected", failure.expected),
+        ("actual", failure.actual),
+        indent=_INDENT,
+    )
+    yield from code("", failure.stack_trace, indent=_INDENT * 2)
+
+
+def analysis_blocks(analysis: Analysis | None, *, is_short: bool = False) -> Iterable[Block]:
+    """Describe the root cause; unless `is_short` also the strategy and related sessions."""
+    if analysis is None:
+        return []
+    confidence = f"   confidence {percent_text(analysis.confidence)}" if analysis.confidence is not None else ""
+    cause: Text | None = None
+    if analysis.root_cause or analysis.category:
+        category = f"{analysis.category}  " if analysis.category else ""
+        cause = ((category, "warning"), analysis.root_cause, (confidence, "quiet"))
+    similar = ["  ".join(filter(None, (one.session_id, one.file, one.resolution))) for one in analysis.similar]
+    rows = (
+        ("strategy", analysis.strategy),
+        *(("related", text) for text in analysis.related),
+        *(("similar", text) for text in similar),
+    )
+    return fields(("cause", cause), *(() if is_short else rows), indent=_INDENT)
+
+
+def fix_blocks(fix: Fix | None, held: bool | None, *, with_diff: bool = True) -> Iterable[Block]:
+    """Describe a fix and whether it worked: verified, else judged by the following runs."""
+    if fix is None:
+        return
+    result = Sign("not verified", "quiet", "waiting")
+    if held is not None:
+        word = "verified" if fix.verified else "helped, not verified"
+        result = Sign(word, "good", "done") if held else Sign("did not help", "bad", "failed")
+    text = (result, f"  {fix.description}", (f"   {fix.diff_summary}" if fix.diff_summary else "", "quiet"))
+    yield from fields(("fix", text), ("changed", ", ".join(fix.files)), indent=_INDENT)
+    if with_diff:
+        yield from code("", fix.diff, "diff", indent=_INDENT * 2)
+
+
+def lessons(state: ProjectState, session: DebugSession) -> Iterable[Block]:
+    """Describe what the session learned: patterns, recurring failures, code quality, recommendations."""
+    results = state.debug.fix_results
+    found: list[Text] = []
+    for lesson in session.lessons:
+        claimed = f"claimed {percent_text(lesson.effectiveness)}" if lesson.effectiveness is not None else ""
+        count = f"seen {plural(lesson.frequency, 'time')}" if lesson.frequency is not None else ""
+        known = ", ".join(filter(None, (count, results.of_pattern(lesson.category, lesson.pattern).text, claimed)))
+        template = f"   fix: {lesson.fix_template}" if lesson.fix_template else ""
+        found.append((lesson.pattern, _spaced(lesson.category, "warning"), _spaced(known, "quiet"), template))
+    recurring: list[Text] = [
+        (
+            one.test,
+            _spaced(plural(one.occurrences, "time") if one.occurrences is not None else "", "quiet"),
+            _spaced(one.resolution.replace("_", " "), "name"),
+            _spaced(one.notes, "quiet"),
+        )
+        for one in session.recurring
+    ]
+    words = {True: "addressed", False: "not addressed", None: ""}
+    issues: list[Text] = [
+        (
+            (f"{issue.severity}  " if issue.severity else "", "warning"),
+            issue.issue,
+            _spaced(issue.location, "quiet"),
+            _spaced(words[issue.addressed], "good" if issue.addressed else "quiet"),
+        )
+        for issue in session.issues
+    ]
+    blocks = [
+        *section("Patterns", items("", found)),
+        *section("Recurring failures", items("", recurring)),
+        *section("Code quality", items("", issues)),
+        *section("Recommended", items("", session.recommendations, bullet=Sign("", "accent", "arrow"))),
+    ]
+    return blocks or [line(("No lesson recorded in this session.", "quiet"))]
+
+
+def _spaced(text: str, style: str) -> tuple[str, str]:
+    return (f"   {text}" if text else "", style)

@@ -1,0 +1,84 @@
+"""Decisions as documents."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from core.curation.rules import about_text, changed, verb_text
+from core.documents.document import Document, Line, Moment, Text, fields, line, section
+from core.records.decisions import Decision, Effect
+from core.state.project_state import ProjectState
+
+
+def decision_document(state: ProjectState, decision: Decision) -> Document:
+    """Describe one decision: who, why, the values before and after, and the records it changed."""
+    before, after = (
+        fields(*((name, _value(value)) for name, value in values.items() if _is_readable(value)), indent=2)
+        for values in (decision.before, decision.after)
+    )
+    return Document(
+        decision.id,
+        (
+            decision_line(state, decision),
+            line((subject(state, decision), "name")),
+            *section("Before", before),
+            *section("After", after),
+            *section("Changed records", (_effect(effect) for effect in decision.effects)),
+            line(("entry ", "quiet"), (decision.id, "quiet")),
+        ),
+    )
+
+
+def decision_line(state: ProjectState, decision: Decision) -> Line:
+    """Describe one decision on one line."""
+    is_undone = decision.id in state.snapshot.curation.undone
+    change, text = change_text(decision), reason_text(decision)
+    return line(
+        Moment(decision.at),
+        ("  " + verb_text(decision), "strike quiet" if is_undone else "strong"),
+        f"  {decision.by}",
+        change and f"  {change}",
+        (f"  “{text}”", "quiet") if text else None,
+        ("  (undone)", "warning") if is_undone else None,
+    )
+
+
+def subject(state: ProjectState, decision: Decision) -> str:
+    """Return what a decision is about; for undo and redo the decision that was undone or repeated."""
+    known = next((one for one in state.snapshot.decisions if one.id == decision.subject), None)
+    return about_text(decision, {known.id: known} if known is not None else {})
+
+
+def change_text(decision: Decision) -> str:
+    """Return what a decision changed; "" where the state stayed."""
+    text = changed(decision)
+    return "" if text.startswith("stays ") else text
+
+
+def reason_text(decision: Decision) -> str:
+    """Return what the person wrote: the reason, the note, or the text of an inversion."""
+    text = decision.after.get("text")
+    return decision.reason or (text if isinstance(text, str) else "")
+
+
+def _is_readable(value: Any) -> bool:
+    """Whether a value is for people: records and empty values are not."""
+    return not isinstance(value, dict) and value not in ("", [])
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return ", ".join(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _effect(effect: Effect) -> Line:
+    if effect.insert is not None:
+        what: Text = (f"new record {effect.pattern_id}",)
+    elif effect.remove:
+        what = (f"removed {effect.pattern_id}",)
+    else:
+        keys = ", ".join([*effect.set, *effect.text, *(f"-{key}" for key in effect.unset)])
+        what = (f"{effect.pattern_id}: {keys}",)
+    return line((f"{effect.file}  ", "quiet"), *what, indent=2)

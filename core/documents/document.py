@@ -1,0 +1,156 @@
+"""Blocks of a neutral document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from core.base.text import plural
+
+
+class Sign(Struct, frozen=True):
+    """Text with a glyph before it.
+
+    Attributes:
+        text: May be empty: then the glyph stands alone.
+        style: Words separated by spaces: strong, quiet, name, accent, good, bad, warning, strike or a pattern state.
+        glyph: Name of a glyph, an attribute of `tui.present.glyphs.Glyphs`.
+    """
+
+    text: str
+    style: str = ""
+    glyph: str = ""
+
+
+class Moment(Struct, frozen=True):
+    """A timestamp; `is_age` renders the time passed since then on a screen."""
+
+    at: datetime | None
+    style: str = "quiet"
+    is_age: bool = False
+
+
+class Interval(Struct, frozen=True):
+    """An interval of a rate, 0..1."""
+
+    low: float
+    high: float
+    rate: float | None = None
+
+
+Part = str | tuple[str, str] | Sign | Moment | Interval
+"""Plain text, (text, style), or one of the classes above."""
+Text = tuple[Part, ...]
+"""One line or paragraph."""
+
+
+class Line(Struct, frozen=True):
+    """One paragraph."""
+
+    parts: Text
+    indent: int = 0
+
+
+class Fields(Struct, frozen=True):
+    """Labels with values."""
+
+    rows: tuple[tuple[str, Text], ...]
+    indent: int = 0
+
+
+class Items(Struct, frozen=True):
+    """A list below an optional label."""
+
+    label: str
+    items: tuple[Text, ...]
+    is_numbered: bool = False
+    bullet: Sign | None = None
+
+
+class Code(Struct, frozen=True):
+    """Lines shown as they are; language `diff` is coloured, "" is prose."""
+
+    text: str
+    label: str = ""
+    language: str = "text"
+    indent: int = 0
+
+
+class Table(Struct, frozen=True):
+    """Rows below column titles; the last column holds free text.
+
+    Attributes:
+        right: Indexes of columns aligned to the right.
+        expendable: Indexes of columns in the order in which they are dropped where there is too little room.
+    """
+
+    titles: tuple[str, ...]
+    rows: tuple[tuple[Text, ...], ...]
+    right: tuple[int, ...] = ()
+    expendable: tuple[int, ...] = ()
+
+
+class Section(Struct, frozen=True):
+    """A heading with the blocks below it."""
+
+    title: str
+    blocks: tuple[Block, ...]
+    note: str = ""
+
+
+Block = Line | Fields | Items | Code | Table | Section
+
+
+class Document(Struct, frozen=True):
+    """A title and blocks."""
+
+    title: str
+    blocks: tuple[Block, ...]
+
+
+def line(*parts: Part | None, indent: int = 0) -> Line:
+    """Make a line; parts that are None or empty are dropped."""
+    return Line(tuple(part for part in parts if part not in (None, "")), indent)
+
+
+def fields(*rows: tuple[str, Part | Text | None], indent: int = 0) -> Iterable[Fields]:
+    """Make one block of the rows that have a value; nothing if none has."""
+    known = tuple((label, as_text(value)) for label, value in rows if not is_empty(value))
+    return [Fields(known, indent)] if known else []
+
+
+def items(
+    label: str, values: Sequence[Part | Text], *, is_numbered: bool = False, bullet: Sign | None = None
+) -> Iterable[Items]:
+    """Make a list; nothing without values."""
+    return [Items(label, tuple(map(as_text, values)), is_numbered, bullet)] if values else []
+
+
+def code(label: str, text: str, language: str = "text", indent: int = 0) -> Iterable[Code]:
+    """Make a block of lines; nothing without text."""
+    return [Code(text, label, language, indent)] if text.strip() else []
+
+
+def section(title: str, blocks: Iterable[Block], note: str = "") -> Iterable[Section]:
+    """Make a section; nothing without blocks."""
+    found = tuple(blocks)
+    return [Section(title, found, note)] if found else []
+
+
+def as_text(value: Part | Text | None) -> Text:
+    """Return the value as a tuple of parts; `("text", "style")` is one part."""
+    if isinstance(value, tuple) and not (len(value) == 2 and all(isinstance(one, str) for one in value)):
+        return value
+    return (value,) if value is not None else ()  # type: ignore[return-value]
+
+
+def is_empty(value: Part | Text | None) -> bool:
+    """Whether there is nothing to show."""
+    return value in (None, "", ()) or (isinstance(value, Moment) and value.at is None)
+
+
+def more(count: int, noun: str, shown: int) -> Iterable[Line]:
+    """Say how many items were left out of a list of `shown`; nothing if none was."""
+    return [line((f"and {plural(count - shown, f'more {noun}')}", "quiet"))] if count > shown else []

@@ -1,0 +1,215 @@
+"""Loops as documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+from core.base.formatting import decimal_text, duration_text, percent_text
+from core.base.text import plural
+from core.documents.document import Block, Document, Moment, Part, Table, Text, code, fields, items, line, more, section
+from core.documents.reflections import kind_word
+from core.documents.signs import VERDICT_STYLES, outcome_sign, result_sign, status_sign
+from core.records.debug_sessions import Failure
+from core.records.events import Observation
+from core.records.loops import Iteration, Loop, LoopDetails
+from core.records.patterns import Pattern
+from core.records.reflections import Reflection
+from core.state.project_state import ProjectState
+
+_MAX_ERRORS: Final = 5
+_MAX_LEARNINGS: Final = 8
+_NEWEST: Final = 4
+"""Iterations in the overview."""
+_MAX_CHECKPOINTS: Final = 12
+
+
+def loop_document(
+    state: ProjectState, loop: Loop, details: LoopDetails | None, reflections: Sequence[Reflection] = ()
+) -> Document:
+    """Describe everything known about a loop."""
+    return Document(
+        loop.task or loop.id,
+        (
+            *overview(state, loop, details),
+            *section("Iterations", iterations(loop, details)),
+            *section("Patterns", patterns(state, loop)),
+            *section("Reflections", reflection_rows(reflections)),
+            *section("Files", files(loop, details)),
+        ),
+    )
+
+
+def overview(
+    state: ProjectState, loop: Loop, details: LoopDetails | None, offers: Sequence[Block] = ()
+) -> Iterable[Block]:
+    """Describe the task, the state, the outcome and the newest iterations.
+
+    Args:
+        offers: What can be extracted from it, shown below the ID.
+    """
+    seconds = elapsed(loop, state.now)
+    differs = loop.raw_status.lower() != loop.status.value
+    most = f" of {loop.max_iterations}" if loop.max_iterations else ""
+    yield line((loop.task or "no task recorded", "strong"))
+    yield line((loop.id, "name"))
+    yield from offers
+    yield line("")
+    yield line(
+        status_sign(loop.status),
+        (f"  (state file: {loop.raw_status})", "quiet") if differs and loop.raw_status else None,
+        ("".join(f"  {badge}" for badge in loop.badges), "warning"),
+    )
+    ended: Text = ()
+    if loop.ended_at:
+        ended = (("   ended about " if loop.ended_approximate else "   ended ", "quiet"), Moment(loop.ended_at, ""))
+    yield line(
+        ("started ", "quiet"),
+        Moment(loop.started_at, ""),
+        *ended,
+        ("   took " if loop.ended_at else "   running for ", "quiet"),
+        duration_text(seconds) if seconds is not None else "—",
+        (f"   iteration {loop.iteration or 0}{most}" if loop.iteration is not None or most else "", "quiet"),
+    )
+    yield from fields(
+        ("Last activity", loop.liveness_reason or loop.liveness.value),
+        *_outcome(state, loop),
+        ("Done when", "; ".join(loop.criteria)),
+        ("Owner", "  ".join(filter(None, (loop.owner, loop.priority, ", ".join(loop.tags))))),
+        *(details.facts if details is not None else ()),
+        ("Improvement", loop.improvement.text if loop.improvement is not None else ""),
+        ("Last result", loop.last_result),
+    )
+    yield from items("Lessons", loop.learnings[-_MAX_LEARNINGS:])
+    newest = (details.iterations if details is not None else loop.iterations)[-_NEWEST:]
+    yield from section("Newest iterations", (block for one in reversed(newest) for block in iteration_blocks(one)))
+
+
+def _outcome(state: ProjectState, loop: Loop) -> Iterable[tuple[str, Part | Text]]:
+    """Describe the outcome with its reasons and its weight today; nothing while the loop runs."""
+    found = state.outcome(loop.id)
+    if found is not None:
+        signals, outcome = found
+        verdict = outcome.verdict.value
+        yield (
+            "Outcome",
+            (
+                (verdict, VERDICT_STYLES[outcome.verdict]),
+                outcome.reasoning.removeprefix(verdict),
+                (f"   weighs {decimal_text(outcome.decayed)} today", "quiet"),
+            ),
+        )
+        yield "Reported", "; ".join(filter(None, (signals.strategy, signals.failure_mode, signals.failure_details)))
+
+
+def elapsed(loop: Loop, now: datetime) -> float | None:
+    """Return the seconds from start to end, or to now for a running loop; never negative."""
+    end = loop.ended_at or (None if loop.status.ended else now)
+    if loop.started_at is None or end is None:
+        return None
+    return max(0.0, (end - loop.started_at).total_seconds())
+
+
+def iteration_blocks(iteration: Iteration) -> Iterable[Block]:
+    """Describe one iteration: a head line, then results, errors and lessons."""
+    yield line(
+        (f"{'?' if iteration.number is None else iteration.number:>4} ", "accent"),
+        outcome_sign(iteration.outcome),
+        f"  {iteration.action}",
+        *(("  ", Moment(iteration.at)) if iteration.at else ()),
+        (f"  {duration_text(iteration.duration_ms / 1000)}" if iteration.duration_ms else "", "quiet"),
+        (f"  quality {percent_text(iteration.quality)}" if iteration.quality is not None else "", "name"),
+    )
+    if iteration.result:
+        yield line(iteration.result, indent=5)
+    for failure in iteration.failures[:_MAX_ERRORS]:
+        yield line(("error: ", "bad"), *error_text(failure), indent=5)
+    yield from more(len(iteration.failures), "error", _MAX_ERRORS)
+    for text in iteration.learnings:
+        if text != iteration.result:
+            yield line((f"lesson: {text}", "quiet"), indent=5)
+    if iteration.files:
+        yield line((", ".join(iteration.files), "quiet"), indent=5)
+
+
+def error_text(failure: Failure) -> Text:
+    """Describe type, message and location of an error."""
+    location = f"{failure.file}:{failure.line}" if failure.file and failure.line is not None else failure.file
+    text = ": ".join(filter(None, (failure.error_type, failure.message))) or "failure without a message"
+    return (text, (f"  {location}{f' in {failure.function}' if failure.function else ''}".rstrip(), "quiet"))
+
+
+def iterations(loop: Loop, details: LoopDetails | None) -> Iterable[Block]:
+    """Describe all iterations, newest first."""
+    known = details.iterations if details is not None else loop.iterations
+    blocks = [block for one in reversed(known) for block in iteration_blocks(one)]
+    return blocks or [line(("No iteration recorded yet.", "quiet"))]
+
+
+def patterns(state: ProjectState, loop: Loop) -> Iterable[Block]:
+    """Describe the patterns and reflections injected into the loop, and the patterns extracted from it."""
+    found, known, reflections = state.loop_patterns(loop.id), state.snapshot.patterns, state.snapshot.reflections
+    rows: list[tuple[Text, ...]] = [
+        (
+            (result_sign(use.success),),
+            (_result(use),),
+            ((use.pattern_id, "name"),),
+            (f"iteration {use.iteration}" if use.iteration is not None else "",),
+            _title(known.get(use.pattern_id)),
+        )
+        for use in found.uses
+    ]
+    for id in found.reflections:
+        text = reflections[id].text if id in reflections else ""
+        rows.append(((), (("reflection injected", "quiet"),), ((id, "name"),), (), (text,)))
+    rows += [
+        (
+            (("+", "good"),),
+            (("extracted", "good"),),
+            ((gained.pattern_id, "name"),),
+            (("new" if gained.new else "merged", "quiet"),),
+            _title(known.get(gained.pattern_id)),
+        )
+        for gained in found.extracted
+    ]
+    if not rows:
+        return [line(("No pattern was injected into this loop or extracted from it.", "quiet"))]
+    improvement = loop.improvement.text if loop.improvement is not None else ""
+    return [Table(("",) * 5, tuple(rows)), *fields(("Improvement", improvement))]
+
+
+def _title(pattern: Pattern | None) -> Text:
+    return (pattern.title,) if pattern else (("not in the registry", "warning"),)
+
+
+def _result(use: Observation) -> str:
+    """Return the result of one use in words."""
+    if use.kind == "injected":
+        return "not applied"
+    word = {True: "succeeded", False: "failed", None: "no result"}[use.success]
+    return f"{word}, as the loop" if use.inferred else word
+
+
+def reflection_rows(reflections: Sequence[Reflection]) -> Iterable[Block]:
+    """Describe the reflections of a loop, newest first."""
+    if not reflections:
+        return [line(("No reflection recorded for this loop.", "quiet"))]
+    return [
+        line(
+            (f"{one.iteration if one.iteration is not None else '?':>4} ", "accent"),
+            (f"{kind_word(one)}  ", "name"),
+            one.text,
+        )
+        for one in reflections
+    ]
+
+
+def files(loop: Loop, details: LoopDetails | None) -> Iterable[Block]:
+    """Describe which files record the loop, and the texts beside it."""
+    checkpoints = details.checkpoints if details is not None else ()
+    yield from fields(("Recorded by", ", ".join(loop.sources)), ("Also called", ", ".join(loop.aliases)))
+    yield from (line((name, "quiet"), indent=2) for name in loop.files)
+    yield from fields((plural(len(checkpoints), "checkpoint"), ", ".join(checkpoints[:_MAX_CHECKPOINTS])))
+    for title, text in details.notes if details is not None else ():
+        yield from section(title, code("", text, ""))

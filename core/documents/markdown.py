@@ -1,0 +1,158 @@
+"""Documents as Markdown: the structure is ours, every text of a file stays text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Final
+
+from core.base.formatting import decimal_text
+from core.base.text import visible, visible_line
+from core.documents.document import (
+    Block,
+    Code,
+    Document,
+    Fields,
+    Interval,
+    Items,
+    Line,
+    Moment,
+    Part,
+    Section,
+    Table,
+    Text,
+)
+from core.records.times import day_of
+
+MAX_CHARS: Final = 64_000
+_SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|~])")
+_OPENER: Final = re.compile(r"[-+=>]|\d+(?=[.)])")
+"""Start of a line that would open a list, a quotation or an underlined heading."""
+_TICKS: Final = re.compile(r"`+")
+_LEVELS: Final = 6
+_CHARACTERS: Final = {
+    "done": "✓",
+    "failed": "✗",
+    "no_result": "·",
+    "dash": "—",
+    "arrow": "→",
+    "knot": "◆",
+    "branch": "├",
+    "branch_bar": "│",
+    "branch_end": "└",
+}
+
+
+def to_markdown(document: Document) -> str:
+    """Render a document."""
+    return "\n\n".join([f"# {escape(document.title)}", *_blocks(document.blocks, 2)]) + "\n"
+
+
+def blocks_markdown(blocks: Iterable[Block], level: int = 3) -> str:
+    """Render blocks; sections get headings from `level` on."""
+    return "\n\n".join(_blocks(blocks, level))
+
+
+def record_markdown(title: str, cells: Sequence[tuple[str, str]], texts: Sequence[tuple[str, str]]) -> str:
+    """Render a row of a table and the texts shown beside it; "" if both are empty.
+
+    Args:
+        cells: Column title and value.
+        texts: Heading ("" = none) and text, each put into a fence.
+    """
+    rows = [f"- {name}: {escape(' '.join(text.split()))}" for name, text in cells if text.strip()]
+    parts = [f"## {escape(title)}", *(["\n".join(rows)] if rows else [])]
+    for heading, text in texts:
+        if text.strip():
+            parts += [f"### {escape(heading)}"] if heading else []
+            parts.append(fence(text))
+    return "\n\n".join(parts) + "\n" if len(parts) > 1 else ""
+
+
+def escape(text: str) -> str:
+    """Make untrusted text one harmless line that Markdown shows as it is."""
+    return _SPECIAL.sub(r"\\\1", visible_line(text, MAX_CHARS))
+
+
+def fence(text: str, language: str = "text") -> str:
+    """Put a text into a block of code that nothing in it can end."""
+    text = visible(text, MAX_CHARS).strip("\n")
+    ticks = "`" * max(3, 1 + max(map(len, _TICKS.findall(text)), default=0))
+    return f"{ticks}{language}\n{text}\n{ticks}"
+
+
+def _blocks(blocks: Iterable[Block], level: int) -> Iterator[str]:
+    """Render each block; consecutive lines become one paragraph with line breaks."""
+    lines: list[str] = []
+    for block in blocks:
+        if isinstance(block, Line) and (text := _text(block.parts)):
+            lines.append(_at_start(text))
+            continue
+        if lines:
+            yield "  \n".join(lines)
+            lines = []
+        if not isinstance(block, Line):
+            yield from _block(block, level)
+    if lines:
+        yield "  \n".join(lines)
+
+
+def _block(block: Fields | Items | Code | Table | Section, level: int) -> Iterator[str]:
+    match block:
+        case Fields():
+            yield "\n".join(f"- {escape(label)}: {_text(parts)}" for label, parts in block.rows)
+        case Items():
+            bullets = (f"{n}." if block.is_numbered else "-" for n in range(1, len(block.items) + 1))
+            rows = [f"{bullet} {_at_start(_text(parts))}" for bullet, parts in zip(bullets, block.items, strict=True)]
+            if block.label:
+                yield f"{escape(block.label)}:"
+            yield "\n".join(rows)
+        case Code():
+            if block.label:
+                yield f"{escape(block.label)}:"
+            if block.language:
+                yield fence(block.text, block.language)
+            else:
+                rows = [_at_start(escape(row)) for row in visible(block.text, MAX_CHARS).split("\n") if row.strip()]
+                yield "  \n".join(rows)
+        case Table():
+            titles = [escape(title) for title in block.titles]
+            rules = ["---:" if n in block.right else "---" for n in range(len(titles))]
+            cells = [[_text(cell) for cell in row] for row in block.rows]
+            yield "\n".join(f"| {' | '.join(row)} |" for row in (titles, rules, *cells))
+        case Section():
+            yield f"{'#' * min(level, _LEVELS)} {_at_start(escape(block.title))}"
+            yield from _blocks(block.blocks, level + 1)
+
+
+def _at_start(text: str) -> str:
+    """Escape what would open a block at the start of a line."""
+    found = _OPENER.match(text)
+    if found is None:
+        return text
+    return f"{found[0]}\\{text[found.end() :]}" if found[0].isdigit() else f"\\{text}"
+
+
+def _text(parts: Text) -> str:
+    return " ".join("".join(map(_part, parts)).split())
+
+
+def _part(part: Part) -> str:
+    if isinstance(part, str):
+        return escape(part)
+    if isinstance(part, Moment):
+        return moment_text(part.at)
+    if isinstance(part, Interval):
+        return f"{decimal_text(part.low)}–{decimal_text(part.high)}"
+    return escape(part[0] if isinstance(part, tuple) else sign_text(part.text, part.glyph))
+
+
+def moment_text(at: datetime | None) -> str:
+    """Return a timestamp in UTC; a dash for none."""
+    return f"{day_of(at)} {at:%H:%M:%S} UTC" if at else "—"
+
+
+def sign_text(text: str, glyph: str) -> str:
+    """Return the text of a sign; without one a character for its glyph."""
+    return text or _CHARACTERS.get(glyph, "")

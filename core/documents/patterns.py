@@ -1,0 +1,340 @@
+"""Patterns as documents: overview, evidence, lineage, the rules of the state, and decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any, Final
+
+from core.base.formatting import decimal_text, percent_text
+from core.base.text import plural
+from core.documents.decisions import decision_line
+from core.documents.document import (
+    Block,
+    Document,
+    Interval,
+    Line,
+    Moment,
+    Part,
+    Section,
+    Sign,
+    Table,
+    Text,
+    code,
+    fields,
+    items,
+    line,
+    more,
+    section,
+)
+from core.documents.signs import TYPE_WORDS, result_sign, state_sign
+from core.learning.assessment import Assessment
+from core.learning.explanation import decayed_weight
+from core.learning.lineage import LineageEvent, format_iterations
+from core.metrics.effectiveness import pattern_effect
+from core.records.decisions import TURNS, Decision
+from core.records.events import Observation
+from core.records.patterns import Pattern, PatternType
+from core.scanning.messages import SEVERITY_WORDS, describe_rule
+from core.state.project_state import ProjectState
+
+DESCRIPTION_LABELS: Final = {
+    PatternType.ERROR: "Fix",
+    PatternType.SUCCESS: "Approach",
+    PatternType.ANTI: "Approach",
+    PatternType.TEMPLATE: "About",
+}
+"""Label of the description by type; an anti-pattern describes the approach to avoid."""
+_KNOTS: Final = frozenset({"discovered", "inverted", "merged"})
+_MAX_LOOPS: Final = 20
+_MAX_OBSERVATIONS: Final = 20
+
+
+def pattern_document(state: ProjectState, pattern: Pattern, me: str = "") -> Document:
+    """Describe everything known about a pattern.
+
+    Args:
+        me: The user, to word their own decisions as "your"; "" if unknown.
+    """
+    return Document(
+        f"Pattern {pattern.id}",
+        (
+            *overview(state, pattern, me),
+            Section("Why this state", tuple(rules(state, pattern))),
+            *section("Source loops", _source_loops(pattern)),
+            Section("Evidence", tuple(evidence(state, pattern, _MAX_OBSERVATIONS))),
+            Section("Lineage", tuple(lineage(state, pattern))),
+            Section("Decisions", tuple(decisions(state, pattern))),
+        ),
+    )
+
+
+def overview(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[Block]:
+    """Describe what the pattern is, its state and numbers, warnings, and its text."""
+    assessment = state.assessment(pattern.id)
+    yield line((pattern.title, "strong"))
+    yield line((pattern.id, "name"), f"   {TYPE_WORDS[pattern.type]}", pattern.category and f"   {pattern.category}")
+    yield line("")
+    yield state_line(assessment)
+    yield rate_line(pattern, assessment)
+    yield from warnings(state, pattern, me)
+    yield line("")
+    yield from body(pattern)
+    notes = state.snapshot.curation.notes.get(pattern.id, ())
+    yield from fields(
+        ("Tags", ", ".join(pattern.tags)),
+        ("Created", Moment(pattern.first_discovered)),
+        ("Last used", Moment(assessment.last_used)),
+        ("Average impact", pattern_effect(state.snapshot, state.board, pattern.id, state.settings).verdict),
+        *(("Note", f"{one.after.get('text', '')} ({one.by})") for one in notes),
+        ("File", f"{pattern.file}{'#' if pattern.pointer else ''}{pattern.pointer}"),
+        ("Copy of", pattern.copy_folder),
+        *(
+            ("Also in", f"{mirror.file} ({'differs' if mirror.differs else 'same'}, not counted)")
+            for mirror in pattern.copies
+        ),
+    )
+
+
+def state_line(assessment: Assessment) -> Line:
+    """Describe the state, who or what decided it, and when it will decay."""
+    pin = assessment.pin
+    parts: list[Part] = [state_sign(assessment.shown)]
+    if assessment.faded:
+        parts.append(("  faded: its evidence is old", "quiet"))
+    if pin is not None:
+        parts += ["  ", Sign(f"{pin.verb} by {pin.by}, ", "", "pin"), Moment(pin.at, "")]
+        parts += [(f"  “{pin.reason}”", "quiet")] * bool(pin.reason)
+        parts += [("  stale: the text has changed since", "warning")] * assessment.pin_stale
+        if assessment.computed != assessment.state:
+            parts.append((f"  (by evidence: {assessment.computed.value})", "quiet"))
+    else:
+        parts.append((f"  by {assessment.decided_by}", "quiet"))
+    if assessment.is_settled:
+        parts.append(("  does not change with age", "quiet"))
+    elif assessment.next_change is not None and not assessment.quarantined:
+        at, state = assessment.next_change
+        parts += [(f"  decays to {state.value} ", "quiet"), Moment(at, is_age=True), (" if unused", "quiet")]
+    return Line(tuple(parts))
+
+
+def rate_line(pattern: Pattern, assessment: Assessment) -> Line:
+    """Describe the rate with its interval, and the counts behind it."""
+    is_anti = pattern.type is PatternType.ANTI
+    right, wrong, use = (" right", " wrong", "warning") if is_anti else ("", "", "use")
+    low, high = assessment.interval
+    rate = "—" if assessment.rate is None else percent_text(assessment.rate)
+    unresolved = plural(assessment.injected_only, "injection") + " without result" if assessment.injected_only else ""
+    return line(
+        (assessment.claim_text or rate, "strong"),
+        "   " if assessment.claim_text else " of its warnings were right " if is_anti else " success rate ",
+        Interval(low, high, assessment.rate),
+        f"  {plural(assessment.uses, use)}: ",
+        (f"{assessment.successes:,} ", "good"),
+        result_sign(True),
+        (right, "good"),
+        (f"  {assessment.failures:,} ", "bad"),
+        result_sign(False),
+        (wrong, "bad"),
+        (f"  {unresolved}", "quiet") if unresolved else None,
+        (f"  score {decimal_text(assessment.score)}", "quiet"),
+    )
+
+
+def warnings(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[Line]:
+    """Describe what needs attention: contradiction, inversion, quarantine, and findings of the safety scan."""
+    assessment = state.assessment(pattern.id)
+    if assessment.contradicted:
+        by = assessment.pin.by if assessment.pin is not None else "this"
+        whose = "your" if by == me else f"{by}'s" if assessment.pin is not None else "this"
+        yield line((f"Later evidence contradicts {whose} decision: see Review.", "warning"))
+    if assessment.inversion_due:
+        yield line(("Its failure rate is high enough for an inversion: see Review.", "warning"))
+    if assessment.quarantined:
+        until = "a person has read its text"
+        if assessment.blocked:
+            until = "a person releases it with a reason"
+        elif assessment.held:
+            until = "a person approves this text, which gives orders"
+        yield line((f"Not injected until {until}: see Review.", "warning"))
+    yield from suspicion_lines(state, pattern)
+
+
+def suspicion_lines(state: ProjectState, pattern: Pattern) -> Iterable[Line]:
+    """Describe each finding of the safety scan."""
+    for one in state.scan(pattern.id):
+        excerpt = f"  “{' '.join(one.excerpt.split())}”" if one.excerpt else ""
+        text = f"{SEVERITY_WORDS[one.severity]}: this text {describe_rule(one)}{excerpt}"
+        yield line(Sign(text, "bad" if one.critical else "warning", "suspect"))
+
+
+def body(pattern: Pattern, title: str = "") -> Iterable[Block]:
+    """Describe all text of the record by field; a text that only repeats `title` is left out."""
+    description = pattern.description if pattern.description not in (pattern.use_case, title) else ""
+    iterations = pattern.typical_iterations.text if pattern.typical_iterations is not None else ""
+    if not iterations and pattern.average_iterations is not None:
+        iterations = f"{pattern.average_iterations:g} on average"
+    language = f" ({pattern.template_language})" if pattern.template_language else ""
+    yield from fields(
+        ("Error", pattern.error_pattern and ": ".join(filter(None, (pattern.error_type, pattern.error_pattern)))),
+        ("Where", ", ".join(pattern.location_hints)),
+        (DESCRIPTION_LABELS[pattern.type], description),
+        ("Use", pattern.use_case if pattern.use_case != title else ""),
+    )
+    yield from items("Steps", pattern.steps, is_numbered=True)
+    yield from items("Symptoms", pattern.symptoms)
+    yield from fields(
+        ("Why it fails", pattern.why_it_fails),
+        ("Instead", "; see ".join(filter(None, (pattern.better_alternative, pattern.better_pattern_id)))),
+        ("Iterations", iterations),
+    )
+    yield from items("Preconditions", pattern.preconditions)
+    yield from items("Benefits", pattern.benefits)
+    yield from items("Limitations", pattern.limitations)
+    yield from fields(("Tools", ", ".join(pattern.tools)), ("Tasks", pattern.task_pattern))
+    yield from code(f"Template{language}", pattern.template_code)
+    yield from code("Diff", pattern.diff_pattern, "diff")
+    yield from fields(*((f"{{{{{name}}}}}", text) for name, text in pattern.placeholders), indent=2)
+    yield from fields(("Inverted from", pattern.inverted_from), ("Related", ", ".join(pattern.related)))
+
+
+def _source_loops(pattern: Pattern) -> Iterable[Block]:
+    loops = [(one.loop_id, format_iterations(pattern, one)) for one in pattern.source_loops]
+    named = [f"{loop_id}: {iterations}" if iterations else loop_id for loop_id, iterations in loops[:_MAX_LOOPS]]
+    return [*items("", named), *more(len(loops), "loop", _MAX_LOOPS)]
+
+
+def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) -> Iterable[Block]:
+    """Describe the observations, newest first, with their weight when new and today; at most `limit`."""
+    assessment = state.assessment(pattern.id)
+    yield line(
+        (f"Weight today (half-life {state.settings.maturity.half_life_days:g} days): ", "quiet"),
+        (f"helpful {decimal_text(assessment.helpful)}", "good"),
+        "  ",
+        (f"harmful {decimal_text(assessment.harmful)}", "bad"),
+        (f"   of {assessment.successes:,} and {assessment.failures:,} in all", "quiet"),
+    )
+    yield from (line((finding.message, "warning")) for finding in state.doubts(pattern.id))
+    yield line("")
+    observations = state.observations(pattern.id)
+    rows = [_observation(state, one) for one in list(reversed(observations))[:limit]]
+    rows += [
+        (
+            (result_sign(False),),
+            (Moment(one.report.at),),
+            (),
+            (("harmful report", "quiet"),),
+            ((one.source, "name"),),
+            (
+                (
+                    f"not counted: {'revoked by a decision' if one.revoked else 'suspicious reports, see Review'}",
+                    "warning",
+                ),
+            ),
+        )
+        for one in state.board.ignored_reports(pattern.id)
+    ]
+    if rows:
+        yield Table(("", "when", "new → today", "use", "loop", "source"), tuple(rows), right=(1, 2))
+    else:
+        yield line(("No use of this pattern is recorded.", "quiet"))
+    if limit is not None:
+        yield from more(len(observations), "observation", limit)
+
+
+def set_aside_reason(is_revoked: bool) -> str:
+    """Say why a harmful report is not counted."""
+    return "revoked by a decision" if is_revoked else "suspicious reports, see Review"
+
+
+def _observation(state: ProjectState, seen: Observation) -> tuple[Text, ...]:
+    weight = ""
+    if seen.success is not None:
+        new, today = decayed_weight(seen, state.now, state.settings.maturity)
+        weight = f"{decimal_text(new)} → {decimal_text(today)}"
+    source = f"{seen.source}{', computed from a rate' if seen.derived else ''}"
+    if seen.inferred and (found := state.outcome(seen.loop_id)) is not None:
+        source += f"; result of the whole loop: {found[1].reasoning}"
+    where = f"{seen.loop_id}{f', iteration {seen.iteration}' if seen.iteration is not None else ''}"
+    count = f" x{seen.count:,}" if seen.count > 1 else ""
+    return (
+        (result_sign(seen.success),),
+        (Moment(seen.at),),
+        (weight,),
+        (f"{seen.kind}{count}",),
+        ((where, "name"),),
+        ((source, "quiet"),),
+    )
+
+
+def lineage(state: ProjectState, pattern: Pattern) -> Iterable[Block]:
+    """Describe the life of the pattern, oldest event first."""
+    return timeline(state.lineage(pattern.id)) or [line(("No origin is recorded.", "quiet"))]
+
+
+def timeline(events: Sequence[LineageEvent]) -> list[Line]:
+    """Describe lineage events, one line each and the loop below."""
+    lines: list[Line] = []
+    for n, event in enumerate(events, 1):
+        is_last = n == len(events)
+        branch = "pin" if event.kind == "decided" else "knot" if event.kind in _KNOTS else ""
+        glyph = branch or ("branch_end" if is_last else "branch")
+        sign = result_sign(event.success)
+        lines.append(
+            line(Sign("", "accent", glyph), " ", Moment(event.at), " ", sign, f" {event.text or event.kind}", indent=1)
+        )
+        if event.loop_id:
+            bar = " " if is_last else Sign("", "accent", "branch_bar")
+            lines.append(line(bar, "    ", (event.loop_id, "name"), indent=1))
+    return lines
+
+
+def rules(state: ProjectState, pattern: Pattern) -> Iterable[Block]:
+    """Describe the state and every rule behind it, with the distance to other states."""
+    yield state_line(state.assessment(pattern.id))
+    yield line("")
+    rows: list[tuple[Text, ...]] = [
+        (
+            (result_sign(rule.holds),),
+            ((rule.rule, rule.state.value if rule.state else "strong"),),
+            (rule.text, ("  decides" if rule.fired else "", "accent")),
+        )
+        for rule in state.why(pattern.id).lines
+    ]
+    yield Table(("", "", ""), tuple(rows))
+
+
+def explanation(state: ProjectState, pattern: Pattern) -> Iterable[Block]:
+    """Describe the rules of the state, findings, loops that decide it alone, and the evidence."""
+    yield from rules(state, pattern)
+    yield from suspicion_lines(state, pattern)
+    computed = state.assessment(pattern.id).computed
+    flipping = [loop for loop in state.why(pattern.id).loops if loop.state_without is not computed]
+    rows = [
+        f"{one.loop_id}: {one.state_without} (helpful {one.helpful:.2f}, harmful {one.harmful:.2f})"
+        for one in flipping[:_MAX_LOOPS]
+    ]
+    yield from section(
+        "Without one of these loops the state would differ",
+        [*items("", rows), *more(len(flipping), "loop", _MAX_LOOPS)],
+    )
+    yield from section("Evidence", evidence(state, pattern, _MAX_OBSERVATIONS))
+
+
+def decisions(state: ProjectState, pattern: Pattern) -> Iterable[Block]:
+    """Describe the decisions about the pattern, newest first."""
+    made = state.snapshot.decisions
+    own = [decision_line(state, one) for one in reversed(made) if _is_about(one, pattern, made)]
+    return own or [line(("No decision about this pattern yet.", "quiet"))]
+
+
+def _is_about(decision: Decision, pattern: Pattern, made: Sequence[Decision]) -> bool:
+    after = decision.after
+    several = chain([after.get("anti_id")], *(_list(after.get(key)) for key in ("patterns", "joined")))
+    if decision.subject == pattern.id or pattern.id in several:
+        return True
+    return decision.verb in TURNS and any(one.id == decision.subject and _is_about(one, pattern, ()) for one in made)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,370 @@
+"""Tasks and attempts as documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+from core.base.formatting import duration_text, percent_text
+from core.base.text import plural
+from core.documents import reflections as reflection_documents
+from core.documents.document import (
+    Block,
+    Document,
+    Line,
+    Moment,
+    Section,
+    Sign,
+    Table,
+    Text,
+    code,
+    fields,
+    items,
+    line,
+    section,
+)
+from core.documents.signs import attempt_sign, result_sign, task_sign
+from core.episodes.attempt_state import AttemptCondition, AttemptState
+from core.episodes.history import AttemptDetail, TaskHistory, WholeHistory
+from core.episodes.replay import ReplayStep, Verdict, steps
+from core.records.episodes import Action, Attempt, Milestone, Task
+from core.records.reflections import Reflection
+from core.sources.actions import to_text
+from core.storage.json_reader import decode_json
+
+MAX_ACTIONS: Final = 500
+"""Newest actions of an attempt that the document of a whole task lists; the attempt's own document has all."""
+MAX_ATTEMPTS: Final = 50
+VERDICT_SIGNS: Final = {
+    Verdict.SUCCEEDED: Sign(Verdict.SUCCEEDED.value, "good", "done"),
+    Verdict.FAILED: Sign(Verdict.FAILED.value, "bad", "failed"),
+    Verdict.UNTOLD: Sign(Verdict.UNTOLD.value, "quiet", "unknown"),
+}
+_SUMMARY_VALUES: Final = 500
+
+ConditionOf = Callable[[Attempt], AttemptCondition]
+
+
+def task_document(history: TaskHistory, condition: ConditionOf, limit: int = MAX_ATTEMPTS) -> Document:
+    """Describe a task, a table of its attempts, milestones and reflections; of each list the newest `limit`."""
+    blocks: list[Block] = [
+        *_task_head(history, condition),
+        *attempt_table(history.attempts, condition, limit),
+        *milestones(history.milestones[-limit:]),
+        *reflection_sections(history.reflections[-limit:]),
+    ]
+    counts = (("attempt", history.attempts), ("milestone", history.milestones), ("reflection", history.reflections))
+    left = ", ".join(plural(len(all) - limit, f"earlier {noun}") for noun, all in counts if len(all) > limit)
+    return Document(f"Task {history.task.id}", (*blocks, *([line((f"{left} not shown", "quiet"))] if left else [])))
+
+
+def whole_history_document(whole: WholeHistory, condition: ConditionOf) -> Document:
+    """Describe a task and every attempt with plan, actions, results and reflections."""
+    history = whole.task
+    numbers = {detail.attempt.number for detail in whole.attempts}
+    return Document(
+        f"Task {history.task.id}",
+        (
+            *_task_head(history, condition),
+            *section("Summary", _summary(history.summary)),
+            *milestones([one for one in history.milestones if one.attempt is None]),
+            *(_attempt_section(detail, condition) for detail in whole.attempts),
+            *reflection_sections([one for one in history.reflections if one.attempt not in numbers]),
+        ),
+    )
+
+
+def attempt_document(detail: AttemptDetail, condition: AttemptCondition, *, full: bool = False) -> Document:
+    """Describe one attempt; `full` describes every action with parameters, diff and output."""
+    attempt = detail.attempt
+    listed = [_step_section(step) for step in steps(detail)] if full else action_table(detail)
+    return Document(
+        f"Task {attempt.task_id}, attempt {attempt.number}",
+        (
+            *_attempt_blocks(detail, condition),
+            *section("Actions", listed or [line(("No action recorded.", "quiet"))]),
+            *_attempt_end(detail),
+        ),
+    )
+
+
+def _task_head(history: TaskHistory, condition: ConditionOf) -> Iterable[Block]:
+    task = history.task
+    last = condition(history.attempts[-1]).state if history.attempts else None
+    yield line((task.description or "no description", "strong"))
+    yield from fields(
+        ("Status", (task_sign(task, last),)),
+        *about_rows(task),
+        ("Created", Moment(task.created_at, "")),
+        ("Completed" if task.completed_at else "Updated", Moment(task.completed_at or task.updated_at, "")),
+        ("Current attempt", _count(task.current_attempt)),
+        ("Attempts", _count(task.total_attempts)),
+        ("Agent", task.agent),
+        ("Loop", task.loop_id),
+        ("Quality", _rate(history.final_quality)),
+        ("Completion", _rate(history.completion)),
+    )
+
+
+def about_rows(task: Task) -> tuple[tuple[str, str], ...]:
+    """Return when a task is done, its tags and related tasks, as rows of fields."""
+    return (("Done when", task.criteria), ("Tags", ", ".join(task.tags)), ("Related", ", ".join(task.related)))
+
+
+def attempt_table(attempts: Sequence[Attempt], condition: ConditionOf, limit: int = MAX_ATTEMPTS) -> Iterable[Block]:
+    """Describe the newest attempts in a table, oldest first."""
+    if not attempts:
+        return [line(("No attempts yet.", "quiet"))]
+    return [
+        Table(
+            ("attempt", "outcome", "quality", "errors", "took", "actions", "iterations", "started", "plan"),
+            tuple(_attempt_row(one, condition(one)) for one in attempts[-limit:]),
+            right=(0, 2, 3, 4, 5, 6),
+            expendable=(7, 6, 5, 4, 3),
+        )
+    ]
+
+
+def _attempt_row(attempt: Attempt, condition: AttemptCondition) -> tuple[Text, ...]:
+    return (
+        ((str(attempt.number), "name"),),
+        (attempt_sign(attempt, condition),),
+        (_rate(final_quality(attempt)) or "—",),
+        ((_count(attempt.errors) or "—", "bad" if attempt.errors else ""),),
+        (took(attempt),),
+        (_count(attempt.actions) or "—",),
+        (_count(attempt.iterations) or "—",),
+        (Moment(attempt.started_at),),
+        (attempt.plan, (f"   because: {attempt.reason}" if attempt.reason else "", "quiet")),
+    )
+
+
+def took(attempt: Attempt) -> str:
+    """Return how long an attempt took until its end or its newest action; "—" if a time is missing."""
+    end = attempt.ended_at or attempt.last_action_at
+    if attempt.started_at is None or end is None:
+        return "—"
+    return duration_text((end - attempt.started_at).total_seconds())
+
+
+def final_quality(attempt: Attempt) -> float | None:
+    """Return the recorded final quality, 0..1, else that of the last iteration."""
+    if attempt.final_quality is not None:
+        return attempt.final_quality
+    return attempt.quality[-1].quality if attempt.quality else None
+
+
+def retry_text(attempts: Sequence[Attempt]) -> Text:
+    """Describe whether each attempt reached a higher quality than the one before; empty without two values."""
+    known = [quality for quality in map(final_quality, attempts) if quality is not None]
+    if len(known) < 2:
+        return ()
+    retries = len(known) - 1
+    better, worse = (sum(pick(a, b) for a, b in pairwise(known)) for pick in (float.__lt__, float.__gt__))
+    head = (f"{better} of {plural(retries, 'retry', 'retries')} improved: ", "quiet")
+    if retries in (better, worse):
+        each = "each retry" if retries > 1 else "the retry"
+        head = (f"{each} improved: ", "good") if better else (f"{each} was worse: ", "bad")
+    return (head, " → ".join(percent_text(quality) for quality in known[-6:]))
+
+
+def attempt_head(attempt: Attempt, condition: AttemptCondition) -> Line:
+    """Describe the number, the outcome or state, quality and completion on one line."""
+    quality = final_quality(attempt)
+    return line(
+        (f"Attempt {attempt.number}   ", "strong"),
+        attempt_sign(attempt, condition),
+        (f"   {condition.reason}", "quiet") if condition.state is not AttemptState.ENDED else None,
+        f"   quality {percent_text(quality)}" if quality is not None else None,
+        (f"   completion {percent_text(attempt.completion)}", "quiet") if attempt.completion is not None else None,
+    )
+
+
+def attempt_facts(attempt: Attempt, task: Task | None = None) -> Iterable[Block]:
+    """Describe plan, reason, agent, times and counts of an attempt."""
+    counts = [
+        f"{'running for' if attempt.is_open else 'took'} {took(attempt)}" if took(attempt) != "—" else "",
+        *(
+            plural(n, noun)
+            for n, noun in ((attempt.iterations, "iteration"), (attempt.actions, "action"))
+            if n is not None
+        ),
+        plural(attempt.errors, "error") if attempt.errors else "",
+    ]
+    return fields(
+        ("Task", task.description or task.id if task is not None else ""),
+        ("Plan", attempt.plan),
+        ("Reason", attempt.reason),
+        ("Agent", attempt.agent),
+        ("Started", Moment(attempt.started_at, "")),
+        ("Ended", Moment(attempt.ended_at, "")),
+        ("Counts", ", ".join(filter(None, counts))),
+    )
+
+
+def attempt_notes(attempt: Attempt) -> Iterable[Block]:
+    """Describe what worked, what did not, and suggestions."""
+    for title, texts, bullet in (
+        ("What worked", attempt.worked, Sign("", "good", "done")),
+        ("What did not work", attempt.failed, Sign("", "bad", "failed")),
+        ("Suggestions for next time", attempt.suggestions, Sign("", "accent", "arrow")),
+    ):
+        yield from section(title, items("", texts, bullet=bullet))
+
+
+def _attempt_section(detail: AttemptDetail, condition: ConditionOf) -> Section:
+    attempt = detail.attempt
+    state = condition(attempt)
+    left = len(detail.actions) - MAX_ACTIONS
+    listed = [_step_text(ReplayStep(action)) for action in detail.actions[max(left, 0) :]]
+    note = [line((f"{plural(left, 'earlier action')} left out; the export of this attempt has them.", "quiet"))]
+    actions: list[Block] = [*(note if left > 0 else []), *items("", listed)]
+    return Section(
+        f"Attempt {attempt.number}: {attempt_sign(attempt, state).text}",
+        (*_attempt_blocks(detail, state), *section("Actions", actions), *_attempt_end(detail)),
+    )
+
+
+def _attempt_blocks(detail: AttemptDetail, condition: AttemptCondition) -> Iterable[Block]:
+    attempt = detail.attempt
+    planned = _count(detail.estimated_iterations)
+    yield attempt_head(attempt, condition)
+    yield from attempt_facts(attempt)
+    yield from fields(("Iterations planned", planned))
+    yield from plan_blocks(attempt, detail)
+    yield from attempt_notes(attempt)
+    yield from section(
+        "Quality by iteration", items("", [_quality(n, one) for n, one in enumerate(attempt.quality, 1)])
+    )
+    yield from milestones(detail.milestones)
+
+
+def _quality(place: int, one: Any) -> str:
+    change = f" ({one.change})" if one.change else ""
+    return f"iteration {one.iteration if one.iteration is not None else place}: {percent_text(one.quality)}{change}"
+
+
+def _attempt_end(detail: AttemptDetail) -> Iterable[Block]:
+    yield from section("Results", items("", detail.results))
+    yield from reflection_sections(detail.reflections)
+
+
+def plan_blocks(attempt: Attempt, detail: AttemptDetail) -> Iterable[Block]:
+    """Describe the plan file, else the steps recorded beside a one-line plan."""
+    yield from section("Plan", code("", detail.plan_text, "markdown"))
+    if not detail.plan_text:
+        yield from section("Steps", items("", detail.steps, is_numbered=True))
+
+
+def milestones(found: Sequence[Milestone]) -> Iterable[Block]:
+    """Describe milestones with time and details."""
+    rows: list[Text] = [
+        (
+            *((Moment(one.at), "  ") if one.at else ()),
+            one.event,
+            (f"  attempt {one.attempt}" if one.attempt is not None else "", "quiet"),
+            (f"  {one.details}" if one.details else "", "quiet"),
+        )
+        for one in found
+    ]
+    return section("Milestones", items("", rows))
+
+
+def reflection_sections(found: Iterable[Reflection]) -> list[Section]:
+    """Describe each reflection below a heading with its attempt."""
+    sections = []
+    for one in found:
+        title = "Reflection on the task" if one.attempt is None else f"Reflection on attempt {one.attempt}"
+        blocks = (reflection_documents.head(one), *reflection_documents.answers(one))
+        sections.append(Section(title, blocks))
+    return sections
+
+
+def action_text(action: Action) -> Text:
+    """Describe number, result, tool and subject of an action on one line, and its error."""
+    has_failed = action.has_failed
+    return (
+        (f"{action.number:>5} ", "quiet"),
+        result_sign(False if has_failed else action.success),
+        (f" {action.tool or action.type or 'action':<8}", "strong" if has_failed else ""),
+        f" {action.about}",
+        (f"   {action.error}" if has_failed else "", "bad"),
+    )
+
+
+def action_table(detail: AttemptDetail) -> Iterable[Block]:
+    """Describe all actions in a table."""
+    rows = tuple(
+        (
+            ((str(action.number), "quiet"),),
+            (Moment(action.at),),
+            (action.type or action.tool,),
+            (VERDICT_SIGNS[ReplayStep(action).verdict],),
+            (action.about,),
+            ((action.error if action.has_failed else action.reasoning, "bad" if action.has_failed else "quiet"),),
+        )
+        for action in detail.actions
+    )
+    return [Table(("action", "at", "type", "result", "on", "why"), rows, right=(0,), expendable=(1,))] if rows else []
+
+
+def _step_text(step: ReplayStep) -> Text:
+    action = step.action
+    error = f" ({action.error})" if action.has_failed and action.error.strip() else ""
+    return (f"{_step_title(step)}{error}",)
+
+
+def _step_title(step: ReplayStep) -> str:
+    action = step.action
+    tool = action.tool if action.tool.lower() != action.type.lower() else ""
+    what = " ".join(filter(None, (action.type, tool, action.about)))
+    return f"{action.number}. {what or 'action'}: {step.verdict.value}"
+
+
+def _step_section(step: ReplayStep) -> Section:
+    action = step.action
+    blocks: list[Block] = [
+        *fields(
+            ("At", Moment(action.at)),
+            ("Iteration", _count(action.iteration)),
+            ("Why", action.reasoning),
+            ("Expected", step.expected),
+        )
+    ]
+    for name, text in step.params:
+        blocks += code(name, text)
+    blocks += code("", "\n".join(step.diff), "diff")
+    for text in (action.error.strip() or action.output, step.output):
+        blocks += code("", text)
+    return Section(_step_title(step), tuple(blocks))
+
+
+def _summary(summary: Iterable[tuple[str, str]]) -> Iterable[Block]:
+    for name, text in summary:
+        value = decode_json(text.encode("utf-8", "replace")).value if text[:1] in ("[", "{") else None
+        if value == [] or value == {} or not text:
+            continue
+        if isinstance(value, list):
+            yield from items(name, [_spelled(item) for item in value[-_SUMMARY_VALUES:]])
+        else:
+            yield from fields((name, _spelled(value) if isinstance(value, dict) else text))
+
+
+def _spelled(value: Any) -> str:
+    """Word a JSON value: a lesson as `attempt 1: types first`, else `passed 3, failed 0`."""
+    if not isinstance(value, dict):
+        return to_text(value)
+    if isinstance(value.get("learning"), str):
+        attempt = value.get("attempt_id")
+        of = "" if attempt is None else f"attempt {to_text(attempt)}: "
+        return f"{of}{value['learning']}{' (draft)' if value.get('draft') is True else ''}"
+    return ", ".join(f"{name.replace('_', ' ')} {to_text(item)}" for name, item in value.items() if item is not None)
+
+
+def _count(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
+
+
+def _rate(rate: float | None) -> str:
+    return "" if rate is None else percent_text(rate)

@@ -1,0 +1,147 @@
+"""Documents as styled terminal text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+from textual.content import Content
+
+from core.base.text import plural, visible, visible_line
+from core.documents.document import (
+    Block,
+    Code,
+    Fields,
+    Interval,
+    Items,
+    Line,
+    Moment,
+    Part,
+    Section,
+    Sign,
+    Table,
+    Text,
+)
+from tui.present.glyphs import Glyphs, draw, style_of
+from tui.present.layout import UNBROKEN, hanging, heading
+from tui.present.numbers import ago, interval_bar, moment_text
+
+MAX_CHARS: Final = 2000
+MAX_CODE: Final = 64_000
+MAX_CODE_LINES: Final = 200
+_BAR_CELLS: Final = 15
+_DIFF_STYLES: Final = {"+": "$success", "-": "$error", "@": "$secondary"}
+_MAX_CELL: Final = 36
+"""Cells of a table column; longer cells push the following ones to the right."""
+_LAST_CELLS: Final = 24
+"""Cells that the last column of a table has at least."""
+_LABEL_CELLS: Final = 14
+"""Cells of the widest label beside which values align."""
+
+
+def document_lines(blocks: Iterable[Block], now: datetime, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
+    """Lay out blocks, one `Content` per line.
+
+    Args:
+        width: Cells available; with `UNBROKEN` the pane wraps the lines.
+    """
+    lines: list[Content] = []
+    for block in blocks:
+        match block:
+            case Line():
+                lines += hanging(Content(" " * block.indent), inline(block.parts, now, glyphs), width)
+            case Fields():
+                lines += _fields(block, now, glyphs, width)
+            case Items():
+                lines += _items(block, now, glyphs, width)
+            case Code():
+                lines += _code(block, width)
+            case Table():
+                lines += _table(block, now, glyphs, width)
+            case Section():
+                lines += heading(block.title, block.note)
+                lines += document_lines(block.blocks, now, glyphs, width)
+    return lines
+
+
+def inline(parts: Text, now: datetime, glyphs: Glyphs) -> Content:
+    """Draw the parts of one line; untrusted text is made harmless."""
+    return Content.assemble(*(_part(part, now, glyphs) for part in parts))
+
+
+def _part(part: Part, now: datetime, glyphs: Glyphs) -> Content:
+    match part:
+        case str():
+            return Content(visible_line(part.replace("→", glyphs.arrow), MAX_CHARS))
+        case Sign():
+            return draw(part, glyphs)
+        case Moment():
+            text = ago(part.at, now) if part.is_age else moment_text(part.at, now)
+            return Content.styled(text, style_of(part.style))
+        case Interval():
+            return Content.styled(interval_bar(part.low, part.high, part.rate, _BAR_CELLS, glyphs), "$quiet")
+    text, style = part
+    return Content.styled(visible_line(text, MAX_CHARS), style_of(style))
+
+
+def _fields(block: Fields, now: datetime, glyphs: Glyphs, width: int) -> list[Content]:
+    cells = min(max(len(label) for label, _ in block.rows), _LABEL_CELLS) + 2 if width < UNBROKEN else 0
+    lines: list[Content] = []
+    for label, parts in block.rows:
+        name = visible_line(label, 60)
+        text = f"{'':{block.indent}}{f'{name:<{cells}}' if cells else f'{name}: '}"
+        lines += hanging(Content.styled(text, "$quiet"), inline(parts, now, glyphs), width)
+    return lines
+
+
+def _items(block: Items, now: datetime, glyphs: Glyphs, width: int) -> list[Content]:
+    lines = [Content.styled(f"{visible_line(block.label, 100)}:", "$quiet")] if block.label else []
+    for n, parts in enumerate(block.items, 1):
+        bullet = draw(block.bullet, glyphs) if block.bullet else Content(f"{n}." if block.is_numbered else "-")
+        lines += hanging(Content.assemble("  ", bullet, " "), inline(parts, now, glyphs), width)
+    return lines
+
+
+def _code(block: Code, width: int) -> list[Content]:
+    lines = [Content.styled(f"{visible_line(block.label, 100)}:", "$quiet")] if block.label else []
+    pad = Content(" " * (block.indent or 2))
+    for row in code_rows(block.text):
+        if block.language:
+            style = _DIFF_STYLES.get(row[:1], "$quiet") if block.language == "diff" else "$secondary"
+            lines.append(Content.assemble(pad, (row, style)))
+        else:
+            lines += hanging(pad, Content(row), width)
+    return lines
+
+
+def code_rows(text: str) -> list[str]:
+    """Split a longer text into harmless lines, at most `MAX_CODE_LINES` and a note."""
+    rows = visible(text, MAX_CODE).strip("\n").split("\n")
+    left = len(rows) - MAX_CODE_LINES
+    return [*rows[:MAX_CODE_LINES], *([f"and {plural(left, 'line')} more"] if left > 0 else [])]
+
+
+def diff_lines(lines: Sequence[str]) -> list[Content]:
+    """Colour the lines of a diff by their signs."""
+    return [Content.styled(row, _DIFF_STYLES.get(row[:1], "$quiet")) for row in code_rows("\n".join(lines))]
+
+
+def _table(block: Table, now: datetime, glyphs: Glyphs, width: int) -> list[Content]:
+    """Lay out a table; expendable columns are dropped until the last column has room."""
+    titles = [Content.styled(title.replace("→", glyphs.arrow), "$quiet") for title in block.titles]
+    rows = [[inline(cell, now, glyphs) for cell in row] for row in block.rows]
+    used = [n for n in range(len(titles) - 1) if any(row[n] for row in (titles, *rows))]
+    widths = {n: min(max(row[n].cell_length for row in (titles, *rows)), _MAX_CELL) for n in used}
+    for n in block.expendable:
+        if sum(widths.values()) + 2 * len(widths) + _LAST_CELLS <= width:
+            break
+        widths.pop(n, None)
+    lines: list[Content] = []
+    for row in (titles, *rows) if any(block.titles) else rows:
+        cells: list[Content | str] = []
+        for n, size in widths.items():
+            room = max(size - row[n].cell_length, 0)
+            cells += [row[n].pad_left(room) if n in block.right else row[n].pad_right(room), "  "]
+        lines += hanging(Content.assemble(*cells), row[-1], width)
+    return lines
