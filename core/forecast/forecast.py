@@ -19,7 +19,7 @@ from core.learning.states import STATES
 from core.project.project import Project
 from core.records.patterns import Pattern
 from core.retrieval.embeddings import Coverage
-from core.retrieval.ranking import InjectedContext
+from core.retrieval.injection import InjectedContext
 from core.retrieval.rendering import count_tokens, render_context
 from core.review.answers import Answer
 from core.review.context_recipients import LOOP, PAUSED, TASK, TOPIC, Contexts, Reader, audience, same_texts

@@ -19,7 +19,7 @@ from core.ledger.decision_log import FILE as LEDGER
 from core.ledger.verify import verify_ledger
 from core.records.findings import Finding, Severity
 from core.records.patterns import Maturity
-from core.retrieval.ranking import InjectedContext
+from core.retrieval.injection import InjectedContext
 from core.review.context_recipients import Contexts, Reader, audience
 from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
 from core.scanning.verdict import highest_severity, stops

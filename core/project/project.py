@@ -26,7 +26,7 @@ from core.records.extractions import ALL_TYPES, Extraction
 from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Snapshot
 from core.records.times import parse_time
-from core.retrieval.ranking import Injection
+from core.retrieval.injection import Injection
 from core.sources.archives import read_archives
 from core.sources.event_log import append_events
 from core.state.project_state import ProjectState

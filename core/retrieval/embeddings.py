@@ -1,4 +1,4 @@
-"""The vectors of a project's patterns and tasks: read when a text first asks for them, made in the background."""
+"""Vectors of a project's patterns and tasks: loaded on first use, computed in the background."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ from core.retrieval.vectors import Closeness, Vectors, encode_vectors
 from core.storage.vector_file import VectorFile
 
 _BATCH: Final = 64
-"""Vectors that are made between two writes: a quarter of a second."""
+"""Vectors computed between two writes: a quarter of a second."""
 MAX_ON_DEMAND: Final = 64
-"""So many vectors are made on the way, in a second at most; more are a command of their own."""
+"""Vectors computed on demand, in at most a second; more need `ralphdeck embed`."""
 _TEXTS_KEPT: Final = 64
-"""Tasks whose vectors are remembered: more than a forecast looks at."""
+"""Cached vectors of tasks: more than a forecast needs."""
 
 Record = TypeVar("Record")
 PastTask = Task | MemoryTask
-"""A task of the episodic memory (1) or of the cross-task memory."""
+"""A task of the episodic memory or of the cross-task memory."""
 ComparableWork = PastTask | Loop
-"""What has a description to be compared by: a past task, or a loop."""
+"""A record with a description to compare: a past task or a loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorSubject(Generic[Record]):
-    """What vectors stand for.
+    """Kind of records that vectors are computed of.
 
     Attributes:
-        file: Where they are kept, below `.aiwg/ralph`.
-        form: Names how `text` puts a record; vectors of another form are made anew.
-        text: What the model reads of a record.
-        key: The sha256 of all that `text` is made of, as 64 hex digits; "" for a record that gets no vector.
+        file: File of the vectors, below `.aiwg/ralph`.
+        form: Version of `text`; vectors of another version are computed again.
+        text: Text of a record for the model.
+        key: SHA-256 of all fields that `text` uses, as 64 hex digits; "" for a record without a vector.
     """
 
     file: str
@@ -72,19 +72,18 @@ def _task_key(task: ComparableWork) -> str:
 PATTERNS: Final[VectorSubject[Pattern]] = VectorSubject(
     "memory/embeddings/patterns.vec", "meaning_text-1", pattern_embedding_text, lambda pattern: pattern.content_hash
 )
-"""(0) Storage Structure `memory/embeddings/`."""
+
 TASKS: Final[VectorSubject[ComparableWork]] = VectorSubject(
     "index/embeddings/tasks.vec", "task_text-1", task_text, _task_key
 )
-"""(1) storage `index/embeddings/`."""
 
 
 class Coverage(NamedTuple):
-    """How far vectors are made while some are missing; what has none is found by its words.
+    """Number of records with vectors while some are missing; those without are compared by words.
 
     Attributes:
-        made: Records that have a vector.
-        needed: Records that have one or should.
+        made: Records with a vector.
+        needed: Records that should have one.
     """
 
     made: int
@@ -92,33 +91,32 @@ class Coverage(NamedTuple):
 
     @property
     def missing(self) -> int:
-        """Records that lack one."""
+        """Records without a vector."""
         return self.needed - self.made
 
     @property
     def text(self) -> str:
-        """The same in words."""
-        return f"by words yet: {self.made:,} of {plural(self.needed, 'text')} have a vector"
+        """The coverage in words."""
+        return f"compared by words: {self.made:,} of {plural(self.needed, 'text')} have a vector"
 
 
 def vector_file(paths: ProjectPaths, subject: VectorSubject[Record]) -> VectorFile:
-    """Where the vectors of a project are kept."""
+    """File of the vectors of a project."""
     return VectorFile(paths, subject.file, f"{MODEL} {subject.form}", DIMENSIONS)
 
 
 class Embeddings(Generic[Record]):
-    """What is close in meaning to a text, as far as vectors have been made. From any thread.
+    """Semantic similarity of records to a text, by their vectors; safe to use from any thread.
 
-    A vector is kept by what its record says: a record that changes needs a new one, and until it is made the record
-    is found by its words.
+    A vector belongs to a text: an edited record needs a new one, and is compared by its words until then.
 
     Args:
         paths: The project.
         subject: `PATTERNS` or `TASKS`.
-        embedder: The model; the shared one if None.
+        embedder: The model; None: the shared one.
 
     Attributes:
-        problem: Why texts are compared by words although there are vectors; "" if they are not.
+        problem: Reason why words are compared although there are vectors; "" without one.
     """
 
     def __init__(self, paths: ProjectPaths, subject: VectorSubject[Record], embedder: Embedder | None = None) -> None:
@@ -133,19 +131,19 @@ class Embeddings(Generic[Record]):
 
     @property
     def vectors(self) -> Vectors:
-        """Those that there are now; the first to ask waits until they are read (0.2 s for 100,000)."""
+        """All vectors; the first call reads the file (0.2 s for 100,000)."""
         with self._lock:
             if self._read is None:
                 self._read = Vectors.of(*self._file.read())
             return self._read
 
     def count(self, records: Mapping[str, Record]) -> int:
-        """How many of the records have a vector."""
+        """Number of records with a vector."""
         known = self.vectors.places
         return sum(self._subject.key(record) in known for record in records.values())
 
     def missing(self, records: Mapping[str, Record]) -> dict[str, str]:
-        """The texts that have no vector yet, by key; none without the packages of the model."""
+        """Texts without a vector, by key; none without the packages of the model."""
         if not available():
             return {}
         known = self.vectors.places
@@ -153,7 +151,7 @@ class Embeddings(Generic[Record]):
         return {key: self._subject.text(record) for key, record in keyed if key and key not in known}
 
     def coverage(self, records: Mapping[str, Record]) -> Coverage | None:
-        """How far vectors are made for the records; None if none is missing, or without the packages of the model."""
+        """Coverage of the records; None if no vector is missing, or without the packages of the model."""
         missing = len(self.missing(records))
         if not missing:
             return None
@@ -161,9 +159,9 @@ class Embeddings(Generic[Record]):
         return Coverage(made, made + missing)
 
     def supposing(self, records: Mapping[str, Record]) -> Embeddings[Record]:
-        """These, with the vectors that up to `MAX_ON_DEMAND` of the records lack, in memory alone: nothing is written.
+        """Copy with the missing vectors of up to `MAX_ON_DEMAND` records, in memory only.
 
-        Where that cannot be, for want of a model that works or because more are missing, these themselves.
+        Returns `self` if more are missing or the model cannot be loaded.
         """
         missing = self.missing(records)
         if not 0 < len(missing) <= MAX_ON_DEMAND:
@@ -173,9 +171,9 @@ class Embeddings(Generic[Record]):
         except ModelUnusable as error:
             self.problem = str(error)
             return self
-        supposed = copy(self)
-        supposed._read = self.vectors.extended(list(missing), codes)
-        return supposed
+        completed = copy(self)
+        completed._read = self.vectors.extended(list(missing), codes)
+        return completed
 
     def make_few(self, records: Mapping[str, Record]) -> int:
         """Compute the missing vectors if they are at most `MAX_ON_DEMAND`; return the number still missing."""
@@ -191,19 +189,19 @@ class Embeddings(Generic[Record]):
         progress: Callable[[int, int], None] | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> int:
-        """Make the vectors that are missing, 2-15 ms each; what is made is kept whenever this ends.
+        """Compute and write the missing vectors, 2-15 ms each; written batches remain if this is stopped.
 
         Args:
-            records: All of the project; vectors of others may be forgotten.
-            progress: Told (vectors made, vectors to make), first with 0 made.
-            stop: Asked between batches whether to end here.
+            records: All records of the project; vectors of other texts may be removed.
+            progress: Called with (vectors computed, vectors to compute), first with 0.
+            stop: Called between batches; True stops.
 
         Returns:
-            How many were made.
+            Number of computed vectors.
 
         Raises:
             ModelUnusable: The model cannot be loaded.
-            Unwritable: They cannot be kept, or another process is making them.
+            Unwritable: The file cannot be written, or another process is writing it.
         """
         if not self.missing(records):
             return 0
@@ -226,15 +224,15 @@ class Embeddings(Generic[Record]):
             return made
 
     def closeness(self, text: str, ids: Sequence[str], records: Mapping[str, Record]) -> Closeness | None:
-        """How close in meaning to a text each record is, in the order of `ids`; an id of no record is nothing.
+        """Cosine of a text and each record, in the order of `ids`; NaN for an ID without a vector.
 
-        None if not one of them has a vector, or without a model that works.
+        None if no record has a vector, or the model cannot be loaded.
         """
         if not available():
             return None
         vectors = self.vectors
         if not vectors.places:
-            return None  # nothing is made yet: no need to work out the key of every record
+            return None  # saves computing the keys of all records
         rows = self._rows_of(vectors, ids, records)
         if not (rows >= 0).any():
             return None
@@ -246,7 +244,7 @@ class Embeddings(Generic[Record]):
         return np.append(vectors.closeness(vector), np.float32(np.nan))[rows]
 
     def _rows_of(self, vectors: Vectors, ids: Sequence[str], records: Mapping[str, Record]) -> NDArray[np.int64]:
-        """The row in `vectors` of each of the ids, -1 where there is none."""
+        """Row in `vectors` of each ID, -1 without one."""
         memo = self._rows
         if memo is None or memo[0] is not ids or memo[1] is not vectors:
             keys = (self._subject.key(records[id]) if id in records else "" for id in ids)

@@ -26,7 +26,7 @@ from core.retrieval.embedding import task_text
 from core.retrieval.embeddings import ComparableWork, Embeddings, PastTask
 from core.retrieval.learning_records import Learning, is_key_learning
 from core.retrieval.learnings import LearningIndex, LearningMatch
-from core.retrieval.rendering import REFLECTIONS_ONLY, count_tokens, escape_heading
+from core.retrieval.rendering import REFLECTIONS_ONLY, count_tokens, format_heading
 from core.retrieval.similarity import TextPool
 from core.retrieval.task import analyse_task
 from core.scanning.context_scan import find_completed_harm
@@ -294,7 +294,7 @@ def _block_text(number: int, one: ChosenReflection, settings: InjectionSettings)
         details.append(f"learned {len(one.sources):,} times")
     title = "" if find_stop_reason(one.title, limit, True) else one.title.strip()
     lines = [
-        escape_heading(number, title or "A similar task", ", ".join(details), min(limit, _MAX_TITLE)),
+        format_heading(number, title or "A similar task", ", ".join(details), min(limit, _MAX_TITLE)),
         f"   - Learning: {escape_inline(one.text, limit)}",
     ]
     if len(one.sources) > 1:

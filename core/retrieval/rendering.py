@@ -1,4 +1,4 @@
-"""The injected context in the layout of (0) Injected Context; text from a file is data, never layout."""
+"""Rendering of the injected context (docs/retrieval.md#rendering); text from files is escaped."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from core.scanning.messages import find_withhold_reason
 TITLE: Final = "## Cross-Loop Learning Context"
 INTRODUCTION: Final = "Patterns from previous loops that may help with this task:"
 REFLECTIONS_ONLY: Final = f"{TITLE}\n\nReflections from previous loops that may help with this task:\n"
-"""What precedes the Reflections section in a context without patterns."""
+"""Text before the Reflections section in a context without patterns."""
 SECTIONS: Final = {
     PatternType.ERROR: "### Error Patterns",
     PatternType.SUCCESS: "### Success Patterns",
     PatternType.ANTI: "### Anti-Patterns to Avoid",
     PatternType.TEMPLATE: "### Code Templates",
 }
-"""Headings in the order of the sections; the document shows no templates, which come last."""
+"""Headings in the order of the sections."""
 
 MAX_STEPS: Final = 12
 MAX_TEMPLATE_LINES: Final = 40
@@ -37,12 +37,11 @@ Item = tuple[Pattern, Assessment]
 
 
 def render_context(items: Sequence[Item], settings: InjectionSettings) -> str:
-    r"""The context for these patterns, best first inside each section; "" if there are none.
+    r"""Render the context of these patterns, best first in each section; "" without patterns.
 
-    Every field is one line, cut to `settings.max_field_chars`; control and invisible characters are shown as
-    marks. What could pass for our own layout or for the frame of a conversation is escaped by a backslash, as in
-    Markdown: `\# heading`, `Fix\: label`, `<\system>`, `<\/system>`, `<\|im_end|>`, `[\INST]`. In the code of a
-    template only code fences and the marks of a conversation are, so that other code stays as it is.
+    Every field is one line, cut to `settings.max_field_chars`. A backslash escapes text that could pass for layout or
+    for the frame of a conversation: `\# heading`, `Fix\: label`, `<\system>`, `<\/system>`, `<\|im_end|>`, `[\INST]`.
+    In the code of a template only code fences and frames are escaped.
     """
     if not items:
         return ""
@@ -57,11 +56,10 @@ def render_context(items: Sequence[Item], settings: InjectionSettings) -> str:
 
 
 def count_tokens(text: str) -> int:
-    """An estimate of the tokens that a language model reads `text` as, without its tokenizer.
+    """Estimate the number of tokens of `text` for a language model.
 
-    Four thirds of the words or a quarter of the UTF-8 bytes, whichever is more, rounded up: English prose has
-    some 3 words per 4 tokens, code and other scripts some 4 bytes per token. So a budget of tokens is one of
-    bytes, too.
+    The larger of 4/3 of the words and 1/4 of the UTF-8 bytes, rounded up: prose has about 3 words per 4 tokens, code
+    and other scripts about 4 bytes per token.
     """
     words, size = len(text.split()), len(text.encode("utf-8", "replace"))
     return max(-(-4 * words // 3), -(-size // 4))
@@ -69,7 +67,7 @@ def count_tokens(text: str) -> int:
 
 def _error(number: int, pattern: Pattern, assessment: Assessment, settings: InjectionSettings) -> list[str]:
     limit = settings.max_field_chars
-    lines = [escape_heading(number, pattern.title, _success(assessment, plural(assessment.uses, "use")), limit)]
+    lines = [format_heading(number, pattern.title, _success(assessment, plural(assessment.uses, "use")), limit)]
     if pattern.error_pattern:
         lines.append(f"   - Error: {escape_quoted(pattern.error_pattern, limit)}")
     if pattern.description:
@@ -84,7 +82,7 @@ def _success_pattern(number: int, pattern: Pattern, assessment: Assessment, sett
         detail = f"avg {round_half_up(average * 10) / 10:g} iterations"
     else:
         detail = plural(assessment.uses, "use")
-    lines = [escape_heading(number, pattern.description or pattern.title, _success(assessment, detail), limit)]
+    lines = [format_heading(number, pattern.description or pattern.title, _success(assessment, detail), limit)]
     if pattern.steps:
         lines.append("   - Steps:")
         lines += (
@@ -96,7 +94,7 @@ def _success_pattern(number: int, pattern: Pattern, assessment: Assessment, sett
 def _anti(number: int, pattern: Pattern, assessment: Assessment, settings: InjectionSettings) -> list[str]:
     limit = settings.max_field_chars
     rate = "no result yet" if assessment.rate is None else f"{_percent(assessment.rate)} failure rate"
-    lines = [escape_heading(number, pattern.title, rate, limit)]
+    lines = [format_heading(number, pattern.title, rate, limit)]
     if pattern.description and pattern.description != pattern.title:
         lines.append(f"   - {escape_line(pattern.description, limit)}")
     if pattern.better_alternative:
@@ -108,7 +106,7 @@ def _anti(number: int, pattern: Pattern, assessment: Assessment, settings: Injec
 
 def _code(number: int, pattern: Pattern, assessment: Assessment, settings: InjectionSettings) -> list[str]:
     limit = settings.max_field_chars
-    lines = [escape_heading(number, pattern.title, _success(assessment, plural(assessment.uses, "use")), limit)]
+    lines = [format_heading(number, pattern.title, _success(assessment, plural(assessment.uses, "use")), limit)]
     use = pattern.use_case or pattern.description
     if pattern.description and pattern.description not in (pattern.title, use):
         lines.append(f"   - {escape_line(pattern.description, limit)}")
@@ -125,9 +123,9 @@ _BLOCKS: Final[dict[PatternType, Callable[[int, Pattern, Assessment, InjectionSe
 }
 
 
-def escape_heading(number: int, name: str, detail: str, limit: int) -> str:
-    """The first line of one entry: its number, its name in bold, and a detail in brackets."""
-    # Inside the bold a single asterisk or backslash at either end would already break it.
+def format_heading(number: int, name: str, detail: str, limit: int) -> str:
+    """First line of an entry: number, name in bold, detail in parentheses."""
+    # A single asterisk or backslash at either end would break the bold text.
     escaped = name.replace("\\", "\\\\").replace("*", "\\*")
     return f"{number}. **{escape_inline(escaped, limit)}** ({detail})"
 
@@ -143,9 +141,9 @@ def _percent(rate: float) -> str:
 
 
 def _source(pattern: Pattern, count: int, noun: str, limit: int) -> list[str]:
-    """One loop by its ID, more as the number of uses, which is how the document counts loops.
+    """One source loop by its ID, more as the number of uses.
 
-    The scan of a pattern does not read the IDs of its loops, and no approval covers them: a harmful one is left out.
+    The scan of a pattern does not cover the IDs of its loops, so a harmful ID is left out here.
     """
     if count <= 1 and len(pattern.source_loops) == 1:
         loop_id = pattern.source_loops[0].loop_id
@@ -155,7 +153,7 @@ def _source(pattern: Pattern, count: int, noun: str, limit: int) -> list[str]:
 
 @lru_cache(4096)
 def _is_harmful(text: str, limit: int) -> bool:
-    return bool(find_withhold_reason(text, lambda said: escape_inline(said, limit)))
+    return bool(find_withhold_reason(text, lambda part: escape_inline(part, limit)))
 
 
 def _template(pattern: Pattern, limit: int) -> list[str]:

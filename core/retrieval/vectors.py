@@ -1,4 +1,4 @@
-"""Vectors of many texts in one small block, and how close they are to another one."""
+"""Vectors of many texts in one compact array, and their cosine with another vector."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ SAME: Final = 0.75
 
 _STEPS: Final = 127
 _ROWS_AT_ONCE: Final = 4096
-"""Rows that are widened to float32 at a time: 6 MB, which stay in the processor's cache."""
+"""Rows converted to float32 at a time: 6 MB, which fit into the cache of the CPU."""
 
 
 def encode_vectors(vectors: Floats32) -> Codes:
-    """Vectors in a quarter of their size; only their direction is kept, to some 0.3 degrees."""
+    """Encode vectors as int8, a quarter of the size; keeps only the direction, within about 0.3 degrees."""
     most = np.maximum(np.abs(vectors).max(axis=1, keepdims=True, initial=0.0), 1e-12)
     codes: Codes = np.rint(vectors / most * _STEPS).astype(np.int8)
     return codes
@@ -35,10 +35,10 @@ def encode_vectors(vectors: Floats32) -> Codes:
 
 @dataclass(frozen=True)
 class Vectors:
-    """Vectors by the hash of what they stand for. Never changed, only replaced.
+    """Immutable vectors by the hash of their text.
 
     Attributes:
-        codes: See `encode_vectors`, shape (vectors, 384).
+        codes: Encoded vectors (`encode_vectors`), shape (vectors, 384).
         places: Row in `codes` by hash.
     """
 
@@ -47,11 +47,11 @@ class Vectors:
 
     @classmethod
     def of(cls, hashes: Sequence[str], codes: Codes) -> Vectors:
-        """The last one of a hash counts."""
+        """Create from parallel hashes and codes; the last vector of a hash counts."""
         return cls(codes, {hash: place for place, hash in enumerate(hashes)})
 
     def extended(self, hashes: Sequence[str], codes: Codes) -> Vectors:
-        """These and more."""
+        """Copy with more vectors."""
         more = {hash: place for place, hash in enumerate(hashes, len(self.codes))}
         return Vectors(np.concatenate((self.codes, codes)), {**self.places, **more})
 
@@ -64,7 +64,7 @@ class Vectors:
         return np.sqrt(squares)
 
     def closeness(self, vector: Floats32) -> Floats32:
-        """The cosine, -1..1, of every stored vector and `vector` (length 1); NaN for one of length 0."""
+        """Cosine, -1..1, of each vector and `vector` (length 1); NaN for a vector of length 0."""
         dots = np.empty(len(self.codes), np.float32)
         for start in range(0, len(self.codes), _ROWS_AT_ONCE):
             end = start + _ROWS_AT_ONCE

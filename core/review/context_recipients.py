@@ -13,7 +13,7 @@ from core.records.loops import LoopStatus
 from core.records.patterns import Pattern
 from core.records.snapshot import Snapshot
 from core.retrieval.embedding import available
-from core.retrieval.ranking import InjectedContext
+from core.retrieval.injection import InjectedContext
 from core.retrieval.relevance import Relevance
 from core.state.project_state import ProjectState
 

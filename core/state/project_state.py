@@ -37,8 +37,8 @@ from core.records.suspicions import Suspicion
 from core.retrieval.decomposition import Strategies, choose_strategies
 from core.retrieval.embeddings import ComparableWork, Coverage, Embeddings
 from core.retrieval.index import LazyPatternIndex, PatternIndex
+from core.retrieval.injection import InjectedContext, Injection, prepare_context, prepare_injection
 from core.retrieval.learnings import LazyLearnings, LearningIndex, LearningMatch
-from core.retrieval.ranking import InjectedContext, Injection, prepare_context, prepare_injection
 from core.retrieval.reflections import ChosenReflection, ReflectionChoice
 from core.retrieval.relevance import Relevance, measure_relevance
 from core.retrieval.similarity import LazySimilarity, SimilarityIndex

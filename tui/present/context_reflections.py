@@ -10,8 +10,8 @@ from textual.content import Content
 
 from core.base.formatting import decimal_text
 from core.base.text import plural, visible_line
+from core.retrieval.injection import Injection
 from core.retrieval.learnings import UNTITLED_WEIGHTS, WEIGHTS
-from core.retrieval.ranking import Injection
 from core.retrieval.reflections import ChosenReflection, ReflectionLeftOut
 from tui.present.glyphs import Cells, Glyphs
 from tui.present.numbers import ago, bar

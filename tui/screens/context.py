@@ -19,7 +19,7 @@ from core.config.settings import InjectionSettings
 from core.project.project import Project
 from core.records.loops import Loop
 from core.records.snapshot import Delta
-from core.retrieval.ranking import Injection
+from core.retrieval.injection import Injection
 from core.review.context_recipients import Reader, audience
 from core.state.project_state import ProjectState
 from tui.present import context as present

@@ -24,7 +24,7 @@ from core.project.project import Project
 from core.records.findings import Finding
 from core.records.loops import Liveness, Loop
 from core.records.patterns import PatternType
-from core.retrieval.ranking import Injection
+from core.retrieval.injection import Injection
 from core.retrieval.task import CATEGORIES
 from core.state.project_state import ProjectState
 from core.storage.export_file import export_file, write_file

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from core.records.loops import Loop
     from core.records.patterns import Pattern, SourceLoop
     from core.records.reflections import Reflection
-    from core.retrieval.ranking import Injection
+    from core.retrieval.injection import Injection
     from core.retrieval.reflections import ChosenReflection
 
 Shape = dict[str, Any]

@@ -236,7 +236,7 @@ def test_while_vectors_are_missing_it_says_so_and_is_worked_out_anew_when_they_a
         accept = answer_of(deck, item, "accept")
         early = forecaster.forecast(view, item, accept)
         assert early is not None and early.by_words is not None
-        assert early.by_words.text == "by words yet: 0 of 40 texts have a vector"
+        assert early.by_words.text == "compared by words: 0 of 40 texts have a vector"
         make_vectors(deck)
         late = forecaster.forecast(view, item, accept)
         assert late is not None and late.by_words is None

@@ -11,7 +11,7 @@ from core.records.decisions import CurationState
 from core.records.patterns import DECOMPOSITION_TAG, Maturity, Pattern, PatternType
 from core.retrieval.decomposition import Strategies, choose_strategies
 from core.retrieval.index import PatternIndex
-from core.retrieval.ranking import Injection, prepare_injection
+from core.retrieval.injection import Injection, prepare_injection
 from core.retrieval.rendering import count_tokens
 from core.retrieval.task import analyse_task, is_decomposition
 from tests.core.learning.making import NOW, board_of, make_pattern, pin, recorded_counts
@@ -110,7 +110,7 @@ def test_only_a_decomposition_gets_strategies_and_they_are_recorded_as_injected(
     other = inject("Fix the OAuth migration by feature", FIX, BY_TYPE, BY_FEATURE)
     assert "Split by" not in other.context and [one.pattern_id for one in other.chosen] == [FIX.id]
     reasons = {one.pattern_id: one.reason for one in other.left_out}
-    assert reasons[BY_FEATURE.id] == "a decomposition strategy: only for tasks that are a decomposition"
+    assert reasons[BY_FEATURE.id] == "a decomposition strategy: only for decomposition tasks"
 
 
 def test_what_failed_is_left_out_with_the_reason() -> None:

@@ -202,7 +202,7 @@ def test_vectors_that_are_only_supposed_are_found_by_and_not_kept(
     assert real.coverage(more) == (2, 3) and supposed.coverage(more) is None
     assert Embeddings(project, PATTERNS, Counting()).coverage(more) == (2, 3)
     assert supposed.supposing(more) is supposed
-    monkeypatch.setattr(embeddings, "FEW", 0)
+    monkeypatch.setattr(embeddings, "MAX_ON_DEMAND", 0)
     assert real.supposing(more) is real and real.make_few(more) == 1
 
 

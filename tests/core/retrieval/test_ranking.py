@@ -14,7 +14,8 @@ from core.records.decisions import CurationState, InversionVerdict
 from core.records.patterns import Maturity, Pattern, PatternType, RecordedCounts
 from core.records.snapshot import Snapshot
 from core.retrieval.index import PatternIndex
-from core.retrieval.ranking import LIST_ALL_UP_TO, MAX_LEFT_OUT, Injection, prepare_injection
+from core.retrieval.injection import Injection, prepare_injection
+from core.retrieval.ranking import LIST_ALL_UP_TO, MAX_LEFT_OUT
 from core.retrieval.rendering import count_tokens
 from core.retrieval.task import analyse_task
 from tests.core.learning.making import (
@@ -145,7 +146,9 @@ def test_reasons_for_leaving_out() -> None:
 
 def test_a_pattern_that_waits_for_its_inversion_is_held_back() -> None:
     old = null(1, 1, 3, last_used=days_ago(200))
-    assert reasons(inject(TASK, old, min_success_rate=0.0)) == {old.id: "waits for your verdict on its inversion"}
+    assert reasons(inject(TASK, old, min_success_rate=0.0)) == {
+        old.id: "an inversion is proposed: accept or reject it first"
+    }
     verdict = InversionVerdict(verdict="rejected", at=NOW, failures=3)
     curation = CurationState(inversions={old.id: verdict})
     assert ids(inject(TASK, old, curation=curation, min_success_rate=0.0)) == ["001"]

@@ -20,7 +20,7 @@ from core.episodes.history import AttemptDetail
 from core.forecast.forecast import ContextChange, forecast
 from core.project.project import Project
 from core.records.episodes import Attempt, Milestone, Quality
-from core.retrieval.ranking import Injection
+from core.retrieval.injection import Injection
 from core.review.answers import Answer, answers
 from core.sources.actions import Actions
 from core.state.project_state import ProjectState

@@ -298,7 +298,7 @@ async def test_what_is_foretold_by_words_says_so_until_vectors_are_there(
         async with open_dashboard(sample, home, size=(80, 24)) as user:
             await at_question(user, INVERSION)
             assert "~ 1/4 loops" in row(user, "a")
-            assert pane(user, "consequence").startswith("~ by words yet: 0 of 40 texts have a vector\n")
+            assert pane(user, "consequence").startswith("~ compared by words: 0 of 40 texts have a vector\n")
             await asyncio.to_thread(user.app.project.embed_missing, user.app._vectors._tell)
             await user.until(lambda: "~" not in row(user, "a"), "the forecast by meaning")
             await user.settled()
