@@ -77,6 +77,6 @@ def test_every_alias_is_a_program_that_runs_its_command() -> None:
     assert "Usage: ralphdeck history" in done.stdout
 
 
-def test_the_readme_maps_every_alias() -> None:
-    readme = (ROOT / "README.md").read_text()
-    assert [name for name in PROGRAM_ALIASES if f"`{name}" not in readme] == []
+def test_the_docs_list_every_program_alias() -> None:
+    page = (ROOT / "docs/agents.md").read_text()
+    assert [name for name in PROGRAM_ALIASES if f"`{name}`" not in page] == []
