@@ -20,7 +20,7 @@ from core.curation.apply import ID_PREFIXES, FreeIds, pattern_path
 from core.curation.merge import as_read, check_pair, merged
 from core.curation.pattern_registry import Registry, Stored, check_keepable
 from core.curation.rules import Draft, as_pattern
-from core.extraction.alternatives import linked
+from core.extraction.alternatives import link_alternatives
 from core.records.decisions import CurationState, Effect, Verb
 from core.records.extractions import Extraction
 from core.records.patterns import Pattern, PatternType
@@ -160,7 +160,7 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
             found[proposal.duplicate_of] = _discovery(proposal.record, kind, extraction.source_id, batch.at)
     proposed = {batch.ids.next(ID_PREFIXES[one.type], one.slug): one for one in extraction.new}
     kinds = {identifier: one.type for identifier, one in proposed.items()}
-    for identifier, told in linked({id: one.record for id, one in proposed.items()}, kinds).items():
+    for identifier, told in link_alternatives({id: one.record for id, one in proposed.items()}, kinds).items():
         kind = kinds[identifier]
         record = with_id(kind, identifier, told)
         changes.insert(batch.file_of(kind), kind, identifier, record)

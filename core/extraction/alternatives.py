@@ -18,8 +18,8 @@ _STEPS: Final = 3
 """Number of steps, the last ones, that describe the alternative."""
 
 
-def with_alternatives(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:
-    """The proposals of a loop, its anti-patterns with the approach that reached the goal as their alternative."""
+def add_alternatives(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:
+    """Add the approach that reached the goal to the anti-patterns of the same loop, as their alternative."""
     success = next((one for one in proposals if one.type is PatternType.SUCCESS), None)
     if success is None or (success.refused and not success.known_as):
         return tuple(proposals)
@@ -34,8 +34,10 @@ def with_alternatives(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:
     return tuple(found)
 
 
-def linked(records: Mapping[str, dict[str, Any]], types: Mapping[str, PatternType]) -> dict[str, dict[str, Any]]:
-    """New records of one loop by ID, with links between its anti-patterns and its new success pattern."""
+def link_alternatives(
+    records: Mapping[str, dict[str, Any]], types: Mapping[str, PatternType]
+) -> dict[str, dict[str, Any]]:
+    """Link the anti-patterns and the success pattern among new records of one loop, by ID."""
     success = next((id for id in records if types[id] is PatternType.SUCCESS), None)
     if success is None:
         return dict(records)

@@ -1,4 +1,4 @@
-"""Success patterns: how a loop that reached its goal went about it (0) 3_identify_successful_approaches."""
+"""Success patterns: the approach of a loop or attempt that reached its goal; docs/extraction.md#success-patterns."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Final, NamedTuple
 
 from core.base.record_text import make_slug, one_line, strip_label
 from core.base.text import plural, safe_matcher
-from core.extraction.attempts import files_of, place_of, tools_of
-from core.extraction.errors import failing, in_iteration
-from core.extraction.fix_kinds import MIN_DESCRIPTION, domain, languages_of
-from core.extraction.fixes import action, passes
-from core.extraction.own_reflections import reflected_steps
-from core.extraction.record_parts import ended, first_use, source
+from core.extraction.attempts import describe_attempt, list_files, list_tools
+from core.extraction.errors import count_failing, find_errors
+from core.extraction.fix_kinds import MIN_DESCRIPTION, detect_domain, mentioned_language
+from core.extraction.fixes import describe_action, has_passed
+from core.extraction.own_reflections import find_reflected_steps
+from core.extraction.record_parts import find_end, make_source, make_use_dates
 from core.records.extractions import Proposal
 from core.records.loops import Iteration, Loop, LoopStatus, Outcome
 from core.records.material import Material
@@ -25,9 +25,9 @@ from core.retrieval.words import content_words
 _MAX_STEPS: Final = 20
 _MAX_BENEFITS: Final = 3
 _TASK_WORDS: Final = 3
-"""Words of a task, its verb included, that a task which benefits must have in the same order."""
-_REPEATEDLY: Final = 2
-"""A step that failed so often, and never helped, is not one of the approach."""
+"""Number of words, the verb included, that similar tasks must contain in the same order."""
+_MAX_FAILED: Final = 2
+"""A step that failed this often and never helped is not part of the approach."""
 _NUMBER: Final = re.compile(r"\d+")
 _WORD: Final = re.compile(r"[^\W_][\w-]*")
 _COMMAND: Final = re.compile(
@@ -38,34 +38,30 @@ _ALONE: Final = frozenset({"pytest", "tsc", "vitest", "jest", "mypy", "eslint"})
 _VERB: Final = re.compile(r"(?:passes|pass|succeeds|succeed|exits|reports|is)$")
 
 
-def approaches(material: Material) -> Iterator[Proposal]:
-    """The approach of a loop that completed, else that of the last attempt at its task that succeeded; else none."""
-    found = _found(material)
-    if found is not None and material.goal.strip() and _is_telling(found):
+def find_approaches(material: Material) -> Iterator[Proposal]:
+    """Yield the approach of a completed loop, else that of the last successful attempt at its task."""
+    found = _of_loop(material) or _of_attempt(material)
+    if found is not None and material.goal.strip() and _is_detailed(found):
         yield _proposal(material, found)
 
 
-def why_no_approach(material: Material) -> str:
-    """Why `approaches` gives none."""
-    found = _found(material)
+def explain_no_approach(material: Material) -> str:
+    """Explain why `find_approaches` yields none."""
+    found = _of_loop(material) or _of_attempt(material)
     if found is None:
         status = material.loop.status if material.loop is not None else None
         if status is LoopStatus.COMPLETED:
             return "no iteration was recorded"
         return f"the goal was not reached (the loop is {status})" if status is not None else "no attempt succeeded"
-    return "no task is known" if _is_telling(found) else "no step was recorded that says enough"
+    return "no task is known" if _is_detailed(found) else "the recorded steps are too short"
 
 
-def _found(material: Material) -> _Approach | None:
-    return _of_loop(material) or _of_attempt(material)
-
-
-def _is_telling(found: _Approach) -> bool:
+def _is_detailed(found: _Approach) -> bool:
     return sum(map(len, found.steps)) >= MIN_DESCRIPTION
 
 
 class _Approach(NamedTuple):
-    """How something was reached, and where that is told."""
+    """The steps that reached a goal; `where` names the records."""
 
     description: str
     steps: list[str]
@@ -81,7 +77,7 @@ def _of_loop(material: Material) -> _Approach | None:
     if loop is None or loop.status is not LoopStatus.COMPLETED or not material.iterations:
         return None
     steps, where = _steps(material.iterations)
-    if sum(map(len, steps)) < MIN_DESCRIPTION and (reflected := reflected_steps(material)[-_MAX_STEPS:]):
+    if sum(map(len, steps)) < MIN_DESCRIPTION and (reflected := find_reflected_steps(material)[-_MAX_STEPS:]):
         steps, where = reflected, f"{plural(len(reflected), 'step')} of its reflections"
     count = max(len(material.iterations), loop.iteration or 0)
     return _Approach(
@@ -96,7 +92,7 @@ def _of_loop(material: Material) -> _Approach | None:
 
 
 def _of_attempt(material: Material) -> _Approach | None:
-    """The steps that the attempt had planned; (1) has no other account of them than its actions."""
+    """Return the planned steps of the last successful attempt."""
     succeeded = (one for one in reversed(material.attempts) if one.attempt.outcome is Outcome.SUCCESS)
     logged = next(succeeded, None)
     if logged is None:
@@ -108,16 +104,16 @@ def _of_attempt(material: Material) -> _Approach | None:
     return _Approach(
         description=strip_label(attempt.plan) or one_line(material.goal),
         steps=steps or [strip_label(attempt.plan)],
-        tools=list(tools_of(logged.actions))[:_MAX_STEPS],
+        tools=list(list_tools(logged.actions))[:_MAX_STEPS],
         iterations=count,
         benefits=benefits or _benefits(material, count),
-        files=files_of(logged.actions),
-        where=f"{place_of(attempt)}: {plural(len(steps), 'step')} of its plan",
+        files=list_files(logged.actions),
+        where=f"{describe_attempt(attempt)}: {plural(len(steps), 'step')} of its plan",
     )
 
 
 def _proposal(material: Material, found: _Approach) -> Proposal:
-    goal, at, count = material.goal, ended(material), found.iterations
+    goal, at, count = material.goal, find_end(material), found.iterations
     category = analyse_task(one_line(goal)).category or "implementation"
     approach: dict[str, object] = {"description": found.description, "steps": found.steps}
     if found.tools:
@@ -126,17 +122,17 @@ def _proposal(material: Material, found: _Approach) -> Proposal:
     record: dict[str, object] = {"type": "success_pattern", "task_category": category}
     if pattern := task_pattern(goal):
         record["task_description_pattern"] = pattern
-    language = languages_of(goal, " ".join(material.criteria), " ".join(found.files))
+    language = mentioned_language(goal, " ".join(material.criteria), " ".join(found.files))
     record |= {
         "approach": approach,
-        "source_loops": [source(material, at, outcome="success", iterations_required=count)],
+        "source_loops": [make_source(material, at, outcome="success", iterations_required=count)],
         "success_rate": 1.0,
         "usage_count": 1,
         "average_iterations": float(count),
         "preconditions": [f"What decides: {one_line(criterion)}" for criterion in material.criteria[:_MAX_STEPS]],
         "benefits": found.benefits,
-        **first_use(at),
-        "tags": list(dict.fromkeys(filter(None, (category, language, domain((goal,)))))),
+        **make_use_dates(at),
+        "tags": list(dict.fromkeys(filter(None, (category, language, detect_domain((goal,)))))),
     }
     if not record["preconditions"]:
         del record["preconditions"]
@@ -144,62 +140,66 @@ def _proposal(material: Material, found: _Approach) -> Proposal:
 
 
 def task_pattern(task: str) -> str:
-    """A regex that finds tasks worded like this one, for RE2; "" where its words are too few to say anything."""
+    """Return an RE2 pattern that finds similar tasks; "" if the task has too few words."""
     words = [found[0] for found in _WORD.finditer(one_line(task))]
-    telling = [word for word in words[1:] if content_words(word)][: _TASK_WORDS - 1]
-    if len(telling) < _TASK_WORDS - 1:
+    content = [word for word in words[1:] if content_words(word)][: _TASK_WORDS - 1]
+    if len(content) < _TASK_WORDS - 1:
         return ""
-    pattern = f"(?i){'.*'.join(map(_bounded, (words[0], *telling)))}"
+    pattern = f"(?i){'.*'.join(map(_bounded, (words[0], *content)))}"
     return pattern if safe_matcher(pattern).problem is None and safe_matcher(pattern).matches(task) else ""
 
 
 def _bounded(word: str) -> str:
-    """RE2 knows the bounds of ASCII words only; a word has letters, digits, `_` and `-`, none of them special."""
+    """Add word boundaries, which RE2 supports for ASCII words only; a word has no special characters."""
     return rf"\b{word}\b" if word.isascii() and word[-1] != "-" else re.escape(word)
 
 
 def _steps(iterations: Sequence[Iteration]) -> tuple[list[str], str]:
-    """What was done, in order, without what made it worse or failed repeatedly; and where that is told.
+    """Return the steps in order, without those that made things worse or failed repeatedly, and their iterations.
 
-    External loops tell no action: what they say of their progress, or what they learned, stands for it.
+    External loops record no actions; the result or the learnings of an iteration take their place.
     """
     steps: dict[str, str] = {}
     failed = _failed_steps(iterations)
     for place, iteration in enumerate(iterations):
-        step = action(iteration) or strip_label(iteration.result) or strip_label("; ".join(iteration.learnings[:2]))
-        if step and _plain(step) not in failed and not (place and _worse(iterations[place - 1], iteration)):
+        step = (
+            describe_action(iteration)
+            or strip_label(iteration.result)
+            or strip_label("; ".join(iteration.learnings[:2]))
+        )
+        if step and _plain(step) not in failed and not (place and _is_worse(iterations[place - 1], iteration)):
             steps.setdefault(step, str(iteration.number if iteration.number is not None else "?"))
-    kept = dict(list(steps.items())[-_MAX_STEPS:])
-    return list(kept), f"{plural(len(kept), 'step')} of iterations {', '.join(kept.values())}"
+    last = dict(list(steps.items())[-_MAX_STEPS:])
+    return list(last), f"{plural(len(last), 'step')} of iterations {', '.join(last.values())}"
 
 
 def _failed_steps(iterations: Sequence[Iteration]) -> set[str]:
-    """Steps that failed several times and never helped, but for numbers in the same words."""
+    """Return the steps, without their numbers, that failed several times and never helped."""
     missed: Counter[str] = Counter()
     helped: set[str] = set()
     before: int | None = None
     for iteration in iterations:
-        step, fails = _plain(action(iteration)), failing(iteration)
-        if passes(iteration) or (before is not None and fails is not None and fails < before):
+        step, fails = _plain(describe_action(iteration)), count_failing(iteration)
+        if has_passed(iteration) or (before is not None and fails is not None and fails < before):
             helped.add(step)
-        elif iteration.failed or fails or any(in_iteration(iteration)):
+        elif iteration.failed or fails or any(find_errors(iteration)):
             missed[step] += 1
         before = fails
-    return {step for step, count in missed.items() if count >= _REPEATEDLY} - helped - {""}
+    return {step for step, count in missed.items() if count >= _MAX_FAILED} - helped - {""}
 
 
 def _plain(step: str) -> str:
-    """A step without its numbers: `Raise the timeout to 20 s` and `to 30 s` are one."""
+    """Remove numbers: `Raise the timeout to 20 s` and `to 30 s` are the same step."""
     return _NUMBER.sub("#", step.casefold())
 
 
-def _worse(before: Iteration, after: Iteration) -> bool:
-    """Whether an iteration left fewer tests passing, or a lower quality, than the one before it."""
-    if passes(after):
+def _is_worse(before: Iteration, after: Iteration) -> bool:
+    """Return whether an iteration left more tests failing, or a lower quality, than the previous one."""
+    if has_passed(after):
         return False
     if before.quality is not None and after.quality is not None:
         return after.quality < before.quality
-    failed, fails = failing(before), failing(after)
+    failed, fails = count_failing(before), count_failing(after)
     return failed is not None and fails is not None and fails > failed
 
 
@@ -214,9 +214,14 @@ def _tools(iterations: Sequence[Iteration], loop: Loop) -> list[str]:
 
 
 def _benefits(material: Material, count: int) -> list[str]:
-    """What the loop found out on its way to success, else how quickly it got there."""
+    """Return the learnings of successful iterations and reflections, else the number of iterations."""
     learned = [
-        *(strip_label(text) for iteration in material.iterations if passes(iteration) for text in iteration.learnings),
+        *(
+            strip_label(text)
+            for iteration in material.iterations
+            if has_passed(iteration)
+            for text in iteration.learnings
+        ),
         *(strip_label(reflection.text) for reflection in material.reflections if reflection.kind == "success_pattern"),
     ]
     return list(dict.fromkeys(filter(None, learned)))[:_MAX_BENEFITS] or [f"Completed in {plural(count, 'iteration')}"]

@@ -1,4 +1,4 @@
-"""Code of a fix as a template: what belongs to this one place becomes a placeholder (0) 5_extract_code_templates."""
+"""Code templates: the added code of a fix with placeholders for local names; docs/extraction.md#code-templates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from core.base.record_text import replace_surrogates
 _MAX_DIFF: Final = 20_000
 _MAX_LINES: Final = 30
 _MAX_CODE: Final = 2_000
-"""Longest piece of code, in characters, that still is a template."""
+"""Maximum number of characters of a template."""
 _MAX_IDENTIFIERS: Final = 8
 
 LANGUAGES: Final = {
@@ -34,7 +34,7 @@ LANGUAGES: Final = {
     "rs": "rust",
     "java": "java",
 }
-"""(3) `language` by the ending of a file; anything else is `other`."""
+"""Languages of the pattern file format by file name suffix; others are `other`."""
 PURPOSES: Final = {
     "variable": "The value that is checked before it is used",
     "message": "What is said to whoever made the mistake",
@@ -43,7 +43,7 @@ PURPOSES: Final = {
     "module": "What is imported from",
     "name": "The name that the error is about",
 }
-"""What each kind of placeholder stands for."""
+"""Meaning of each kind of placeholder."""
 
 _IDENTIFIER: Final = r"[A-Za-z_$][\w$]{0,80}"
 _TESTED: Final = re.compile(
@@ -68,7 +68,7 @@ _KEYWORDS: Final = frozenset(
         *("function", "class", "new", "this", "self", "await", "async"),
     }
 )
-"""Names that mean the same in any code."""
+"""Names that are not specific to one place."""
 
 
 class Template(Struct, frozen=True, kw_only=True):
@@ -78,12 +78,12 @@ class Template(Struct, frozen=True, kw_only=True):
     placeholders: tuple[str, ...] = ()
 
 
-def template(diff: str, message: str) -> Template | None:
-    """The added code of a diff, generalised; None if it adds none, or more than anybody would reuse.
+def make_template(diff: str, message: str) -> Template | None:
+    """Generalise the added code of a diff; None if it adds no code or too much.
 
     Args:
-        diff: Untrusted: a unified diff, or only its lines with `+` in front.
-        message: Of the error that it settled; the names it quotes become placeholders.
+        diff: A unified diff, or only its lines with `+` in front; untrusted.
+        message: Message of the fixed error; the names that it quotes become placeholders.
     """
     code = replace_surrogates(_added(diff))
     if not code:
@@ -96,12 +96,12 @@ def template(diff: str, message: str) -> Template | None:
 
 
 def added_lines(diff: str) -> str:
-    """All lines that a diff adds, for looking at what kind of change it is."""
+    """Return all lines that a diff adds."""
     return "\n".join(line[1:] for line in diff[:_MAX_DIFF].splitlines() if _is_added(line))
 
 
-def language(files: Iterable[str], diff: str = "") -> str:
-    """(3) `language` of the first file whose ending tells it, those of a diff's header included; "" if none does."""
+def file_language(files: Iterable[str], diff: str = "") -> str:
+    """Return the language of the first file with a known suffix, those of the diff header included; else ""."""
     headers = re.findall(r"^\+\+\+ (?:b/)?(\S{1,300})", diff[:_MAX_DIFF], re.MULTILINE)
     for file in (*files, *headers):
         ending = PurePosixPath(file[-300:].replace("\\", "/")).suffix.removeprefix(".").lower()
@@ -110,8 +110,8 @@ def language(files: Iterable[str], diff: str = "") -> str:
     return ""
 
 
-def purpose(placeholder: str) -> str:
-    """What a placeholder stands for, for a person."""
+def describe_placeholder(placeholder: str) -> str:
+    """Describe a placeholder for people."""
     return PURPOSES.get(placeholder.rstrip("0123456789"), PURPOSES["name"])
 
 
@@ -120,7 +120,7 @@ def _is_added(line: str) -> bool:
 
 
 def _added(diff: str) -> str:
-    """The longest run of added lines, without their common indentation; "" if it is too long for a template."""
+    """Return the longest run of added lines, dedented; "" if it is too long for a template."""
     lines = diff[:_MAX_DIFF].splitlines()
     runs = [[line[1:] for line in run] for added, run in groupby(lines, _is_added) if added]
     longest = max(runs, key=len, default=[])
@@ -129,14 +129,14 @@ def _added(diff: str) -> str:
 
 
 def _line(line: str) -> str:
-    """A line with its sentences, or what it imports from, as placeholders."""
+    """Replace sentences and imported modules of a line by placeholders."""
     if _IMPORT.match(line):
         return _TEXT.sub(lambda found: f"{found[0][0]}{{{{module}}}}{found[0][-1]}", line)
     return _TEXT.sub(lambda found: f"{found[0][0]}{{{{message}}}}{found[0][-1]}" if " " in found[0] else found[0], line)
 
 
 def _names(code: str, message: str) -> list[tuple[str, str]]:
-    """Names in the code that belong to this one error, with what stands for each; the longest first."""
+    """Return the names in the code that are specific to this error, with their placeholders, longest first."""
     roles: dict[str, str] = {}
     for found in _TESTED.finditer(code):
         roles.setdefault(found[1] or found[2], "variable")

@@ -1,4 +1,4 @@
-"""Errors that a loop met, wherever it tells of them: in fields, in the text of a result, in the error log."""
+"""Errors of a loop, from fields, result texts and the error log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ERROR_TYPES: Final = (
     "ValidationError",
     "Other",
 )
-"""(3) `error_type`."""
+"""Error types of the pattern file format."""
 _MAX_TEXT: Final = 2_000
 _NAMES: Final = {
     "AttributeError": "TypeError",
@@ -60,13 +60,13 @@ _COUNT: Final = re.compile(
 
 
 class Sighting(Struct, frozen=True, kw_only=True):
-    """One error, met once.
+    """One occurrence of an error.
 
     Attributes:
         error_type: One of `ERROR_TYPES`.
-        signature: Its message generalised; two sightings with the same one are the same error.
-        where: For a person: `iteration 2`.
-        iteration: As a label, None where it was in none.
+        signature: The generalised message; occurrences with the same signature are the same error.
+        where: Place for people: `iteration 2`.
+        iteration: Number of the iteration; None outside of one.
     """
 
     error_type: str
@@ -79,8 +79,8 @@ class Sighting(Struct, frozen=True, kw_only=True):
     at: datetime | None = None
 
 
-def error_type(name: str, message: str) -> str:
-    """(3) `error_type` by the name of an error, else by what its message says."""
+def classify_error_type(name: str, message: str) -> str:
+    """Return the error type by the name of an error, else by its message."""
     if name in ERROR_TYPES and name != "Other":
         return name
     if name in _NAMES:
@@ -92,8 +92,8 @@ def error_type(name: str, message: str) -> str:
     return next((likely for likely in analyse_task(message).error_types if likely in ERROR_TYPES), "Other")
 
 
-def sighting(failure: Failure, where: str, iteration: int | None, at: datetime | None) -> Sighting | None:
-    """The error that a failure tells of; None if its message has nothing of its own."""
+def parse_error(failure: Failure, where: str, iteration: int | None, at: datetime | None) -> Sighting | None:
+    """Parse a failure; None if its message has no specific content."""
     text = failure.message.strip()[:_MAX_TEXT]
     name, message, location = split_error(text)
     signature = generalize_message(message)
@@ -101,7 +101,9 @@ def sighting(failure: Failure, where: str, iteration: int | None, at: datetime |
         return None
     file = failure.file or split_location(location)[0]
     return Sighting(
-        error_type=error_type(failure.error_type if failure.error_type not in ("", "Other") else name, message),
+        error_type=classify_error_type(
+            failure.error_type if failure.error_type not in ("", "Other") else name, message
+        ),
         message=message,
         signature=signature,
         where=where,
@@ -112,21 +114,21 @@ def sighting(failure: Failure, where: str, iteration: int | None, at: datetime |
     )
 
 
-def in_iteration(iteration: Iteration) -> Iterator[Sighting]:
-    """The errors that an iteration ran into: its fields, else the message in the text of its result."""
+def find_errors(iteration: Iteration) -> Iterator[Sighting]:
+    """Yield the errors of an iteration, from its fields, else from its result text."""
     where = f"iteration {iteration.number}" if iteration.number is not None else "an iteration without a number"
     failures: Iterable[Failure] = iteration.failures
     if not failures and iteration.outcome is not Outcome.SUCCESS:
-        message = message_in(iteration.result)
+        message = extract_message(iteration.result)
         failures = (Failure(message=message),) if message else ()
     for failure in failures:
-        if found := sighting(failure, where, iteration.number, iteration.at):
+        if found := parse_error(failure, where, iteration.number, iteration.at):
             yield found
 
 
 @lru_cache(maxsize=65_536)
-def message_in(result: str) -> str:
-    """The error message in a result such as `2 failing: TypeError: x is null at a.ts:7`; "" if it has none."""
+def extract_message(result: str) -> str:
+    """Return the error message in a result such as `2 failing: TypeError: x is null at a.ts:7`, or ""."""
     text = result.strip()[:_MAX_TEXT].split("\n", 1)[0]
     preamble = _PREAMBLE.search(text)
     if preamble:
@@ -136,8 +138,8 @@ def message_in(result: str) -> str:
     return _REMARK.sub("", text.strip())
 
 
-def failing(iteration: Iteration) -> int | None:
-    """How many tests or checks failed in an iteration; None where it does not say."""
+def count_failing(iteration: Iteration) -> int | None:
+    """Return the number of failed tests or checks of an iteration; None if unknown."""
     if iteration.results is not None and iteration.results.failed is not None:
         return iteration.results.failed
     if iteration.outcome is Outcome.SUCCESS:

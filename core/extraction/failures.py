@@ -1,4 +1,4 @@
-"""Anti-patterns: what a loop tried that did not work, and how that showed (0) 4_identify_failure_patterns."""
+"""Anti-patterns: approaches of a loop that failed, and their symptoms; docs/extraction.md#anti-patterns."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any, Final
 from core.base.record_text import make_slug, one_line, strip_label
 from core.base.text import plural
 from core.config.settings import ExtractionSettings
-from core.extraction.attempts import repeated_errors
-from core.extraction.errors import Sighting, in_iteration, sighting
-from core.extraction.fix_kinds import domain, languages_of
-from core.extraction.fixes import Repair, action
-from core.extraction.own_reflections import place_of_reflection, reason_for, warnings_in
-from core.extraction.record_parts import ended, first_use, source
+from core.extraction.attempts import find_repeated_errors
+from core.extraction.errors import Sighting, find_errors, parse_error
+from core.extraction.fix_kinds import detect_domain, mentioned_language
+from core.extraction.fixes import Repair, describe_action
+from core.extraction.own_reflections import describe_reflection, find_reason, find_warnings
+from core.extraction.record_parts import find_end, make_source, make_use_dates
 from core.records.debug_sessions import Failure
 from core.records.extractions import Proposal
 from core.records.loops import Iteration, LoopStatus
@@ -34,32 +34,34 @@ _SCOPE: Final = re.compile(
     re.IGNORECASE,
 )
 _PERFORMANCE: Final = re.compile(r"\bp9\d\b|\blatency\b|\bms\b|\bslower\b|\bbench\b", re.IGNORECASE)
-_LOST: Final = frozenset({LoopStatus.FAILED, LoopStatus.LIMIT})
-"""How a loop ends that had its chance; one that a person stopped or that crashed says nothing of its approach."""
+_FAILED: Final = frozenset({LoopStatus.FAILED, LoopStatus.LIMIT})
+"""Statuses of loops whose approach failed; an aborted or crashed loop shows nothing about its approach."""
 
 
-def anti_patterns(material: Material, repairs: Sequence[Repair], settings: ExtractionSettings) -> Iterator[Proposal]:
-    """What to avoid, by how it failed; a loop that is lost for no other reason gives its whole approach."""
+def find_anti_patterns(
+    material: Material, repairs: Sequence[Repair], settings: ExtractionSettings
+) -> Iterator[Proposal]:
+    """Yield what to avoid; a loop that failed without a specific reason gives its whole approach."""
     found = [
-        *_repeated(material, repairs, settings.repeated_error_count),
-        *_refuted(material),
-        *_grown(material, settings),
-        *_fallen(material, settings),
-        *_warned(material),
+        *_repeated_errors(material, repairs, settings.repeated_error_count),
+        *_refuted_fixes(material),
+        *_scope_creep(material, settings),
+        *_falling_quality(material, settings),
+        *_warnings(material),
     ]
-    yield from found or _lost(material)
+    yield from found or _whole_approach(material)
 
 
-def failure_mode(text: str) -> str:
-    """(3) `failure_mode` that a description of what went wrong speaks of; a wrong fix where it says no more."""
+def detect_failure_mode(text: str) -> str:
+    """Return the failure mode that a description suggests; `incorrect_fix` by default."""
     text = text[:_MAX_TEXT]
     if _SCOPE.search(text):
         return "scope_creep"
     return "performance_regression" if _PERFORMANCE.search(text) else "incorrect_fix"
 
 
-def _repeated(material: Material, repairs: Sequence[Repair], least: int) -> Iterator[Proposal]:
-    """The same error so many times: in different iterations or runs of a loop, or in one attempt at its task."""
+def _repeated_errors(material: Material, repairs: Sequence[Repair], least: int) -> Iterator[Proposal]:
+    """Yield errors that occurred at least `least` times in iterations or runs, or in one attempt."""
     fixed = {repair.error.signature: repair for repair in repairs}
     for times, steps in _series(material, least):
         *_, last = times
@@ -71,7 +73,7 @@ def _repeated(material: Material, repairs: Sequence[Repair], least: int) -> Iter
             mode="repeated_same_error",
             symptoms=[f"{error.where}: {one_line(error.message, 120)}" for error in times],
             why=_cause(material, last.signature)
-            or reason_for(material, last.iteration)
+            or find_reason(material, last.iteration)
             or f"The error came {len(times)} times: what was changed is not its cause",
             better=repair.description if repair else "",
             iteration=last.iteration,
@@ -81,26 +83,26 @@ def _repeated(material: Material, repairs: Sequence[Repair], least: int) -> Iter
 
 
 def _series(material: Material, least: int) -> Iterator[tuple[Sequence[Sighting], Iterable[str]]]:
-    """Every error that came so often, each time it was met, and what was done about it; each error once."""
+    """Yield each error that occurred at least `least` times, with all occurrences and the actions against it."""
     met: dict[str, dict[str, Sighting]] = defaultdict(dict)
     for error in _sightings(material):
         met[error.signature].setdefault(error.where, error)
-    tried = {iteration.number: action(iteration) for iteration in material.iterations}
-    told_of: set[str] = set()
+    tried = {iteration.number: describe_action(iteration) for iteration in material.iterations}
+    reported: set[str] = set()
     for signature, times in met.items():
         if len(times) >= least:
-            told_of.add(signature)
+            reported.add(signature)
             steps = (tried.get(error.iteration) for error in times.values())
             yield tuple(times.values()), dict.fromkeys(filter(None, steps))
     for logged in reversed(material.attempts):
-        for errors, steps_told in repeated_errors(logged, least):
-            if errors[0].signature not in told_of:
-                told_of.add(errors[0].signature)
-                yield errors, steps_told
+        for errors, changes in find_repeated_errors(logged, least):
+            if errors[0].signature not in reported:
+                reported.add(errors[0].signature)
+                yield errors, changes
 
 
-def _refuted(material: Material) -> Iterator[Proposal]:
-    """(4) A fix that was verified and found wrong."""
+def _refuted_fixes(material: Material) -> Iterator[Proposal]:
+    """Yield fixes of debug sessions whose verification failed."""
     for session in material.sessions:
         worked = [run.fix.description for run in session.executions if run.fix and run.fix.verified and run.failures]
         for run in session.executions:
@@ -119,9 +121,9 @@ def _refuted(material: Material) -> Iterator[Proposal]:
             )
 
 
-def _grown(material: Material, settings: ExtractionSettings) -> Iterator[Proposal]:
-    """Scope creep: more and more files, or the loop says so itself."""
-    told_of = [
+def _scope_creep(material: Material, settings: ExtractionSettings) -> Iterator[Proposal]:
+    """Yield scope creep: the number of changed files grew, or a text of the loop mentions it."""
+    mentioned = [
         (iteration, text)
         for iteration in material.iterations
         for text in (iteration.result, *iteration.learnings)
@@ -131,13 +133,13 @@ def _grown(material: Material, settings: ExtractionSettings) -> Iterator[Proposa
     first, most = (counts[0][1], max(counts, key=lambda pair: pair[1])) if counts else (0, None)
     if most is not None and most[1] >= settings.scope_growth * first and most[1] - first >= settings.scope_files:
         iteration, symptom = most[0], f"{first} files at first, {most[1]} in iteration {most[0].number}"
-    elif told_of:
-        iteration, symptom = told_of[0][0], one_line(told_of[0][1])
+    elif mentioned:
+        iteration, symptom = mentioned[0][0], one_line(mentioned[0][1])
     else:
         return
     yield _proposal(
         material,
-        approach=action(iteration) or one_line(material.goal),
+        approach=describe_action(iteration) or one_line(material.goal),
         mode="scope_creep",
         symptoms=[symptom],
         why="The change reached further than the task asked for",
@@ -148,8 +150,8 @@ def _grown(material: Material, settings: ExtractionSettings) -> Iterator[Proposa
     )
 
 
-def _fallen(material: Material, settings: ExtractionSettings) -> Iterator[Proposal]:
-    """Quality that falls from one iteration to the next and does not come back while it does."""
+def _falling_quality(material: Material, settings: ExtractionSettings) -> Iterator[Proposal]:
+    """Yield runs of iterations with falling quality."""
     measured = [iteration for iteration in material.iterations if iteration.quality is not None]
     run: list[Iteration] = []
     for iteration in (*measured, None):
@@ -163,7 +165,7 @@ def _fallen(material: Material, settings: ExtractionSettings) -> Iterator[Propos
 
 def _degraded(material: Material, run: Sequence[Iteration], recovery: Iteration | None) -> Proposal:
     falling = run[1:]
-    steps = dict.fromkeys(filter(None, map(action, falling)))
+    steps = dict.fromkeys(filter(None, map(describe_action, falling)))
     series = " → ".join(f"{_quality(iteration):.0%}" for iteration in run)
     return _proposal(
         material,
@@ -171,36 +173,36 @@ def _degraded(material: Material, run: Sequence[Iteration], recovery: Iteration 
         mode="quality_degradation",
         symptoms=[f"Quality fell: {series}"],
         why=_learned(falling[-1]),
-        better=action(recovery) if recovery is not None else "",
+        better=describe_action(recovery) if recovery is not None else "",
         iteration=falling[-1].number,
         at=falling[-1].at,
         trace=f"iterations {', '.join(str(iteration.number) for iteration in run)}",
     )
 
 
-def _warned(material: Material) -> Iterator[Proposal]:
-    """What the loop's own reflections warn of."""
-    for warned in warnings_in(material):
+def _warnings(material: Material) -> Iterator[Proposal]:
+    """Yield the warnings in the loop's reflections."""
+    for warned in find_warnings(material):
         one = warned.reflection
         yield _proposal(
             material,
             approach=warned.approach,
-            mode=failure_mode(" ".join((warned.approach, one.analysis, one.observation))),
+            mode=detect_failure_mode(" ".join((warned.approach, one.analysis, one.observation))),
             symptoms=[one_line(one.observation, 120)] if one.observation else [],
             why=warned.why,
             better=warned.better,
             iteration=one.iteration,
             at=one.at,
-            trace=place_of_reflection(one),
+            trace=describe_reflection(one),
         )
 
 
-def _lost(material: Material) -> Iterator[Proposal]:
-    """The whole approach of a loop that failed or ran out of iterations."""
+def _whole_approach(material: Material) -> Iterator[Proposal]:
+    """Yield the whole approach of a loop that failed or reached its iteration limit."""
     loop = material.loop
-    if loop is None or loop.status not in _LOST or not material.iterations:
+    if loop is None or loop.status not in _FAILED or not material.iterations:
         return
-    steps = dict.fromkeys(filter(None, map(action, material.iterations)))
+    steps = dict.fromkeys(filter(None, map(describe_action, material.iterations)))
     if not steps:
         return
     last = material.iterations[-1]
@@ -230,8 +232,8 @@ def _proposal(
     at: datetime | None,
     trace: str,
 ) -> Proposal:
-    task, why = material.goal, why or reason_for(material, iteration)
-    at = at or ended(material)
+    task, why = material.goal, why or find_reason(material, iteration)
+    at = at or find_end(material)
     record: dict[str, Any] = {
         "type": "anti_pattern",
         "approach_description": one_line(approach),
@@ -242,13 +244,14 @@ def _proposal(
         record["why_it_fails"] = one_line(why)
     if better:
         record["better_alternative"] = {"description": one_line(better)}
-    told_of: dict[str, Any] = {} if iteration is None else {"failure_iteration": iteration}
-    tags = (languages_of(task), mode.replace("_", "-"), analyse_task(one_line(task)).category, domain((task,)))
+    place: dict[str, Any] = {} if iteration is None else {"failure_iteration": iteration}
+    category = analyse_task(one_line(task)).category
+    tags = (mentioned_language(task), mode.replace("_", "-"), category, detect_domain((task,)))
     record |= {
-        "source_loops": [source(material, at, **told_of)],
+        "source_loops": [make_source(material, at, **place)],
         "failure_rate": 1.0,
         "occurrence_count": 1,
-        **first_use(at),
+        **make_use_dates(at),
         "tags": list(dict.fromkeys(filter(None, tags))),
     }
     return Proposal(
@@ -257,33 +260,33 @@ def _proposal(
 
 
 def _sightings(material: Material) -> Iterator[Sighting]:
-    """Every error of the loop: of its iterations, else of its sessions, else of the error log.
+    """Yield the errors of the iterations, else of the debug sessions, else of the error log.
 
-    The same error stands in more than one of these; counted together, one time would count twice.
+    These contain the same errors; together they would count twice.
     """
-    found = [error for iteration in material.iterations for error in in_iteration(iteration)]
+    found = [error for iteration in material.iterations for error in find_errors(iteration)]
     if not found:
         found = [
             error
             for session in material.sessions
             for run in session.executions
             for failure in run.failures
-            if (error := sighting(failure, f"attempt {run.attempt} of {session.id}", session.iteration, run.at))
+            if (error := parse_error(failure, f"attempt {run.attempt} of {session.id}", session.iteration, run.at))
         ]
     if not found:
         found = [
             error
             for event in material.errors
-            if event.error and (error := sighting(Failure(message=event.error.message), event.id, None, event.at))
+            if event.error and (error := parse_error(Failure(message=event.error.message), event.id, None, event.at))
         ]
     yield from found
 
 
 def _cause(material: Material, signature: str) -> str:
-    """What a session found to be the root of an error."""
+    """Return the root cause of an error in a debug session, or ""."""
     for session in material.sessions:
         for run in session.executions:
-            errors = (sighting(failure, "", None, None) for failure in run.failures)
+            errors = (parse_error(failure, "", None, None) for failure in run.failures)
             if run.analysis and any(error and error.signature == signature for error in errors):
                 return one_line(run.analysis.root_cause)
     return ""

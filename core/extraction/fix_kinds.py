@@ -1,4 +1,4 @@
-"""What kind of fix it was, how it is said in general, and which tags go with it (3)."""
+"""Category, description and tags of a fix; docs/extraction.md#error-patterns."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from core.extraction.code import added_lines
 from core.retrieval.task import analyse_task
 
 MIN_DESCRIPTION: Final = 20
-"""(3) `fix_approach.description`: its least length, in characters."""
+"""Minimum length of a description in the pattern file format, in characters."""
 
 
 def _any(words: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
 
 
-# The code says what a fix is before the words of a person do.
+# Code has priority over words.
 _IN_CODE: Final = (
     (
         "add_null_check",
@@ -43,7 +43,7 @@ _CAUSES: Final = {
     "race_condition": "fix_logic_error",
     "dependency_issue": "update_dependency",
 }
-"""(4) `root_cause_category` -> (3) `fix_category`."""
+"""Fix category by root cause category of a debug session."""
 _IN_WORDS: Final = (
     (
         "add_null_check",
@@ -83,7 +83,7 @@ _LEADS: Final = {
     "refactor_code_structure": "Restructure the code",
     "other": "Settle the error",
 }
-# A fix that says no more than that a well-known thing was added is said as everybody says it.
+# A fix whose words only name its category gets a general description.
 _GENERAL: Final = (
     (
         "add_null_check",
@@ -117,7 +117,7 @@ _DOMAINS: Final = {
 
 
 def fix_category(description: str, diff: str, cause: str, message: str) -> str:
-    """(3) `fix_category`: by the code that was added, the cause that was found, the words of the fix, in this order."""
+    """Return the fix category by the added code, the root cause, or the words of the fix, in this order."""
     code = added_lines(diff)
     for category, signs in _IN_CODE:
         if code and signs.search(code):
@@ -130,27 +130,27 @@ def fix_category(description: str, diff: str, cause: str, message: str) -> str:
 
 
 def fix_description(description: str, category: str, message: str) -> str:
-    """What to do, in general where the words say no more than the category does; else in the loop's own words."""
-    told = one_line(description)
+    """Describe a fix in its own words; in general words if these only name the category."""
+    text = one_line(description)
     words = dict(_IN_WORDS)[category] if category in ("add_null_check", "add_import") else None
-    if not told or (words and words.search(told)):
-        for general, about, text in _GENERAL:
+    if not text or (words and words.search(text)):
+        for general, about, sentence in _GENERAL:
             if general == category and about.search(message):
-                return text
-    if len(told) >= MIN_DESCRIPTION:
-        return told
-    text = f"{_LEADS[category]}: {told}" if told else _LEADS[category]
+                return sentence
+    if len(text) >= MIN_DESCRIPTION:
+        return text
+    text = f"{_LEADS[category]}: {text}" if text else _LEADS[category]
     return text if len(text) >= MIN_DESCRIPTION else f"{text}, as the loop did"
 
 
-def tags(language: str, category: str, error_type: str, places: Iterable[str]) -> list[str]:
-    """(0) Tag Patterns Consistently: language, type, domain, as far as each is known."""
+def make_tags(language: str, category: str, error_type: str, places: Iterable[str]) -> list[str]:
+    """Return the known tags among language, kind of fix and domain."""
     kind = _OF_CATEGORY.get(category) or _OF_TYPE.get(error_type, "")
-    return list(dict.fromkeys(filter(None, (language, kind, domain(places)))))
+    return list(dict.fromkeys(filter(None, (language, kind, detect_domain(places)))))
 
 
-def domain(places: Iterable[str]) -> str:
-    """What part of a program some paths and texts are about; the innermost name of a path decides."""
+def detect_domain(places: Iterable[str]) -> str:
+    """Return the domain tag of paths and texts; the last part of a path has priority."""
     for place in places:
         for name in _names(place):
             for tag, words in _DOMAINS.items():
@@ -160,12 +160,12 @@ def domain(places: Iterable[str]) -> str:
 
 
 def _names(place: str) -> Iterator[str]:
-    """A text as it is, a path from its file name outward, with `camelCase` and `_` taken apart."""
+    """Yield a text, or the parts of a path from its end, with `camelCase` and `_` split."""
     parts = PurePosixPath(place[-300:]).parts if "/" in place and " " not in place else (place[:300],)
     for part in reversed(parts):
         yield re.sub(r"(?<=[a-z])(?=[A-Z])|_|\.", " ", part)
 
 
-def languages_of(*texts: str) -> str:
-    """(3) `language` that a text mentions first, "" if none."""
+def mentioned_language(*texts: str) -> str:
+    """Return the first language that the texts mention, or ""."""
     return next((name for text in texts for name in analyse_task(one_line(text)).languages), "")

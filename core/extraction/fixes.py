@@ -1,4 +1,4 @@
-"""Errors and what settled them: the pairs that error patterns are made of (0) 2_identify_error_fix_pairs."""
+"""Repairs: errors and the changes that fixed them; docs/extraction.md#error-patterns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from core.base.record_text import strip_label
-from core.extraction.errors import Sighting, failing, in_iteration, sighting
+from core.extraction.errors import Sighting, count_failing, find_errors, parse_error
 from core.records.debug_sessions import DebugSession, Execution, Failure, Fix
 from core.records.events import Event
 from core.records.loops import Iteration, Outcome
@@ -20,12 +20,12 @@ class Repair(Struct, frozen=True, kw_only=True):
     """One error, and the change after which it was gone and the tests passed.
 
     Attributes:
-        description: What was done, in the words of the loop.
-        files: Changed, as they were told.
-        cause: (4) `root_cause_category`, "" if nobody looked.
-        trace: Where the two are told, for a person.
-        at: When it was settled.
-        agent: Who did it, "" if that is not told.
+        description: The change in the words of the loop.
+        files: Changed files.
+        cause: Root cause category of a debug session, or "".
+        trace: The records of both, for people.
+        at: When it was fixed.
+        agent: Who fixed it, or "".
     """
 
     error: Sighting
@@ -38,8 +38,8 @@ class Repair(Struct, frozen=True, kw_only=True):
     agent: str = ""
 
 
-def repairs(material: Material) -> tuple[Repair, ...]:
-    """All repairs that the material shows, those that say most of the change first."""
+def find_repairs(material: Material) -> tuple[Repair, ...]:
+    """Return all repairs, those with code first."""
     found = [
         *(repair for session in material.sessions for repair in _of_session(session)),
         *_of_iterations(material.iterations),
@@ -48,21 +48,21 @@ def repairs(material: Material) -> tuple[Repair, ...]:
     return tuple(sorted(found, key=lambda repair: not repair.diff))
 
 
-def passes(iteration: Iteration) -> bool:
-    """Whether the tests pass at the end of an iteration."""
+def has_passed(iteration: Iteration) -> bool:
+    """Return whether the tests pass at the end of an iteration."""
     green = iteration.results.green if iteration.results is not None else None
     return iteration.outcome is Outcome.SUCCESS if green is None else green
 
 
-def action(iteration: Iteration) -> str:
-    """What an iteration did, in its own words; "" if it does not say."""
+def describe_action(iteration: Iteration) -> str:
+    """Return what an iteration did in its own words, or ""."""
     return strip_label(iteration.fix.description if iteration.fix and iteration.fix.description else iteration.action)
 
 
 def _of_iterations(iterations: Sequence[Iteration]) -> Iterator[Repair]:
-    """An error of an iteration that the next one settled and that never came again."""
-    seen = [tuple(in_iteration(iteration)) for iteration in iterations]
-    last_pass = max((index for index, iteration in enumerate(iterations) if passes(iteration)), default=-1)
+    """Yield errors of an iteration that the next one fixed and that never occurred again."""
+    seen = [tuple(find_errors(iteration)) for iteration in iterations]
+    last_pass = max((index for index, iteration in enumerate(iterations) if has_passed(iteration)), default=-1)
     last = {error.signature: index for index, errors in enumerate(seen) for error in errors}
     for index, errors in enumerate(seen):
         after = next((later for later in _fixing(iterations, index) if later <= last_pass), None)
@@ -74,17 +74,17 @@ def _of_iterations(iterations: Sequence[Iteration]) -> Iterator[Repair]:
 
 
 def _fixing(iterations: Sequence[Iteration], index: int) -> Iterator[int]:
-    """The place of the iteration whose change settled what failed at `index`: that one itself, or the next."""
+    """Yield the index of the iteration that fixed the errors of `index`: itself or the next one."""
     here = iterations[index]
-    if here.fix is not None and here.fix.verified is not False and passes(here):
+    if here.fix is not None and here.fix.verified is not False and has_passed(here):
         yield index
     if index + 1 == len(iterations):
         return
     following = iterations[index + 1]
-    before, after = failing(here), failing(following)
+    before, after = count_failing(here), count_failing(following)
     better = before is not None and after is not None and after < before
     verified = following.fix.verified if following.fix is not None else None
-    if action(following) and verified is not False and (passes(following) or verified or better):
+    if describe_action(following) and verified is not False and (has_passed(following) or verified or better):
         yield index + 1
 
 
@@ -93,7 +93,7 @@ def _repair(error: Sighting, iteration: Iteration) -> Repair:
     same = error.iteration == iteration.number
     return Repair(
         error=error,
-        description=action(iteration),
+        description=describe_action(iteration),
         diff=fix.diff,
         files=fix.files or iteration.files,
         trace=error.where if same else f"{error.where} → {iteration.number}",
@@ -102,7 +102,7 @@ def _repair(error: Sighting, iteration: Iteration) -> Repair:
 
 
 def _of_session(session: DebugSession) -> Iterator[Repair]:
-    """(4) A failure whose fix was verified, or was followed by a run without it that passed."""
+    """Yield failures of a debug session whose fix was verified or followed by a run without the failure."""
     runs = session.executions
     followings = (*runs[1:], None)  # longer than the runs where there are none
     for execution, following, held in zip(runs, followings, session.verdicts, strict=False):
@@ -112,7 +112,7 @@ def _of_session(session: DebugSession) -> Iterator[Repair]:
         analysis = execution.analysis
         where = f"debug session {session.id}, attempt {execution.attempt}"
         for failure in execution.failures:
-            error = sighting(failure, where, session.iteration, execution.at)
+            error = parse_error(failure, where, session.iteration, execution.at)
             if error is not None and not (following and _fails_with(following, error.signature)):
                 yield Repair(
                     error=error,
@@ -127,29 +127,29 @@ def _of_session(session: DebugSession) -> Iterator[Repair]:
 
 
 def _fails_with(execution: Execution, signature: str) -> bool:
-    errors = (sighting(failure, "", None, None) for failure in execution.failures)
+    errors = (parse_error(failure, "", None, None) for failure in execution.failures)
     return any(error is not None and error.signature == signature for error in errors)
 
 
 def _of_log(errors: Sequence[Event], resolved: Sequence[Event], iterations: Sequence[Iteration]) -> Iterator[Repair]:
-    """(2) An error that was marked as resolved while an iteration was at work: what that one did settled it."""
-    settled = {event.resolves: event.at for event in resolved}
+    """Yield logged errors that were resolved during an iteration; the action of that iteration is the fix."""
+    fixed_at = {event.resolves: event.at for event in resolved}
     timed = [iteration for iteration in iterations if iteration.at is not None]
     ends = [iteration.at for iteration in timed if iteration.at is not None]
     if ends != sorted(ends):
         return
     for event in errors:
-        at = settled.get(event.id)
+        at = fixed_at.get(event.id)
         place = bisect_left(ends, at) if at is not None else len(timed)
-        if event.error is None or place == len(timed) or not action(timed[place]):
+        if event.error is None or place == len(timed) or not describe_action(timed[place]):
             continue
         iteration = timed[place]
         where = f"error log {event.id}, resolved"
-        error = sighting(Failure(message=event.error.message), where, iteration.number, event.at)
+        error = parse_error(Failure(message=event.error.message), where, iteration.number, event.at)
         if error is not None:
             yield Repair(
                 error=error,
-                description=action(iteration),
+                description=describe_action(iteration),
                 diff=iteration.fix.diff if iteration.fix else "",
                 files=iteration.files,
                 trace=f"{where}; iteration {iteration.number}",

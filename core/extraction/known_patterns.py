@@ -1,4 +1,4 @@
-"""What a project knows already, for new patterns to be compared with (0) 6_check_for_duplicates."""
+"""The registry, error messages and tasks of a project, to compare new patterns with."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from functools import cached_property
 from typing import Final
 
 from core.base.text import safe_matcher
-from core.extraction.errors import message_in
+from core.extraction.errors import extract_message
 from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Snapshot
 from core.retrieval.similarity import SimilarityIndex
 
 _MAX_MESSAGES: Final = 1_000
-"""Most messages that a trigger is tried on, evenly taken from all."""
+"""Maximum number of messages that a trigger is tested on, evenly sampled."""
 _MAX_MESSAGE: Final = 1_000
 
 
-class Known:
-    """The patterns of a project, and the errors and tasks that its loops have met; gathered when first asked for.
+class KnownPatterns:
+    """The patterns of a project, and the errors and tasks of its loops, collected on first use.
 
     Attributes:
-        patterns: By id.
-        similar: The index of these patterns.
-        results: Successes and failures of a pattern, by its evidence.
+        patterns: By ID.
+        similar: Similarity index of these patterns.
+        results: Returns successes and failures of a pattern.
     """
 
     def __init__(
@@ -37,8 +37,8 @@ class Known:
     ) -> None:
         self.patterns = patterns
         self.similar = similar
-        self._told_messages = messages
-        self._told_tasks = tasks
+        self._all_messages = messages
+        self._all_tasks = tasks
         self.results = results
         self._shares: dict[str, float] = {}
 
@@ -48,38 +48,32 @@ class Known:
         snapshot: Snapshot,
         similar: SimilarityIndex,
         results: Callable[[str], tuple[int, int]] = lambda _id: (0, 0),
-    ) -> Known:
-        """What a snapshot knows.
-
-        Args:
-            snapshot: The project.
-            similar: The index of the snapshot's patterns.
-            results: Successes and failures of a pattern, by its evidence.
-        """
+    ) -> KnownPatterns:
+        """Use the records of a snapshot."""
         return cls(snapshot.patterns, similar, _messages(snapshot), _tasks(snapshot), results)
 
     @cached_property
     def messages(self) -> tuple[str, ...]:
         """Known error messages, each once."""
-        return _distinct(self._told_messages)
+        return _distinct(self._all_messages)
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
-        """What loops and tasks were to bring, each once."""
-        return _distinct(self._told_tasks)
+        """Descriptions of loops and tasks, each once."""
+        return _distinct(self._all_tasks)
 
     def from_loop(self, loop_id: str, kind: PatternType) -> tuple[Pattern, ...]:
-        """The patterns of a type that name a loop among their sources."""
+        """Return the patterns of a type with this source loop."""
         return tuple(pattern for pattern in self._of_loop.get(loop_id, ()) if pattern.type is kind)
 
     def share(self, regex: str) -> float:
-        """The share 0..1 of all known error messages that a regex finds."""
+        """Return the share, 0..1, of all known error messages that a regex matches."""
         if regex not in self._shares:
             self._shares[regex] = _share(regex, self.messages)
         return self._shares[regex]
 
     def share_of_tasks(self, regex: str) -> float:
-        """The share 0..1 of all known tasks that a regex finds."""
+        """Return the share, 0..1, of all known tasks that a regex matches."""
         return _share(regex, self.tasks)
 
     @cached_property
@@ -119,4 +113,4 @@ def _messages(snapshot: Snapshot) -> Iterator[str]:
     for loop in snapshot.loops.values():
         for iteration in loop.iterations:
             yield from (failure.message.strip() for failure in iteration.failures)
-            yield message_in(iteration.result)
+            yield extract_message(iteration.result)

@@ -1,4 +1,4 @@
-"""What a loop, a task or a debug session left behind, put together for extraction (0) 1_analyze_loop_history."""
+"""Collects the records of a loop, task or debug session for extraction; docs/extraction.md#material."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ from core.sources.loop_details import read_loop_details
 
 _Record = TypeVar("_Record", Event, Reflection, DebugSession)
 MAX_RECORDS: Final = 500
-"""Most iterations, reflections and errors of one loop that are looked at, the newest ones; loops have tens of them."""
+"""Maximum number of iterations, reflections and errors of one loop, the newest ones."""
 MAX_ATTEMPTS: Final = 20
-"""Most attempts at the tasks of one loop, the newest ones."""
+"""Maximum number of attempts at the tasks of one loop, the newest ones."""
 MAX_ACTIONS: Final = 2_000
-"""Most actions of these together, the newest ones."""
+"""Maximum number of actions of these attempts together, the newest ones."""
 MAX_SESSIONS: Final = 20
 MAX_RUNS: Final = 50
-"""Most executions of one session, the last ones."""
+"""Maximum number of executions of one session, the last ones."""
 MAX_FAILURES: Final = 20
-"""Most failures of one iteration or execution."""
+"""Maximum number of failures of one iteration or execution."""
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class Materials:
-    """The material of every loop, task and session of one snapshot; their own files are read, and late."""
+    """Collects material from one snapshot; reads the files of a loop or task on demand."""
 
     def __init__(self, paths: ProjectPaths, snapshot: Snapshot) -> None:
         self._paths = paths
         self._snapshot = snapshot
 
     def read(self, source_id: str) -> Material:
-        """The material of a loop (by any of its ids), task or debug session.
+        """Return the material of a loop (by any of its IDs), task or debug session.
 
         Raises:
-            UnknownRecord: There is nothing of this id.
+            UnknownRecord: There is none with this ID.
         """
         snapshot = self._snapshot
         if source_id in snapshot.loops:
@@ -70,7 +70,7 @@ class Materials:
         raise UnknownRecord(f"no loop, no task and no debug session {asked!r} in {self._paths.project}")
 
     def _of_loop(self, loop: Loop) -> Material:
-        return self._told(
+        return self._with_records(
             Material(
                 source_id=loop.id,
                 loop=loop,
@@ -80,13 +80,13 @@ class Materials:
         )
 
     def _of_task(self, task: Task) -> Material:
-        """What is told of a loop that the task records is offered by the loop; of the task there are its attempts."""
+        """Return the attempts only if the task records a loop, which gives the rest; else all material."""
         loop = self._snapshot.loops.get(self._links.get(task.id, ""))
         material = Material(source_id=task.id, loop=loop, task=task, attempts=self._logged([task.id]))
-        return material if loop is not None else self._told(material)
+        return material if loop is not None else self._with_records(material)
 
-    def _told(self, material: Material) -> Material:
-        """The material with what is told of it elsewhere."""
+    def _with_records(self, material: Material) -> Material:
+        """Add sessions, reflections and errors."""
         id = material.loop_id
         return replace(
             material,
@@ -97,14 +97,14 @@ class Materials:
         )
 
     def _logged(self, task_ids: Iterable[str]) -> tuple[LoggedAttempt, ...]:
-        """The newest attempts at some tasks, oldest first, with no more than `MAX_ACTIONS` actions together."""
+        """Return the newest attempts at some tasks, oldest first, with at most `MAX_ACTIONS` actions together."""
         attempts = sorted((one for id in task_ids for one in self._attempts.get(id, ())), key=_begun)[-MAX_ATTEMPTS:]
         found: list[LoggedAttempt] = []
         left = MAX_ACTIONS
         for attempt in reversed(attempts):
             try:
                 detail = read_attempt(self._paths, attempt.task_id, attempt.number)
-            except UnknownRecord:  # its folder is gone since the lists were read
+            except UnknownRecord:  # its folder was removed since the lists were read
                 continue
             actions = detail.actions[max(len(detail.actions) - left, 0) :]
             left -= len(actions)
@@ -113,7 +113,7 @@ class Materials:
 
     @cached_property
     def _ids(self) -> Mapping[str, str]:
-        """The loop that each id of one means."""
+        """Loop ID by ID or alias."""
         return {alias: loop.id for loop in self._snapshot.loops.values() for alias in (*loop.aliases, loop.id)}
 
     @cached_property
@@ -133,20 +133,20 @@ class Materials:
         return self._by_source(event for event in self._snapshot.events if event.kind == "resolved")
 
     @cached_property
-    def asked(self) -> Mapping[str, str]:
-        """What loops and tasks were to do, by id."""
-        asked = {id: task.description for id, task in collect_past_tasks(self._snapshot).items()}
-        return asked | {id: loop.task for id, loop in self._snapshot.loops.items()}
+    def descriptions(self) -> Mapping[str, str]:
+        """Descriptions of loops and tasks by ID."""
+        tasks = {id: task.description for id, task in collect_past_tasks(self._snapshot).items()}
+        return tasks | {id: loop.task for id, loop in self._snapshot.loops.items()}
 
     @cached_property
     def _links(self) -> Mapping[str, str]:
-        """The loop that each task records."""
+        """Loop ID by task ID."""
         links = link_tasks(self._snapshot.tasks, self._snapshot.loops)
         return {task_id: link.loop_id for task_id, link in links.items()}
 
     @cached_property
     def _tasks(self) -> Mapping[str, list[str]]:
-        """The tasks that record each loop."""
+        """Task IDs by loop ID."""
         found: dict[str, list[str]] = defaultdict(list)
         for task_id, loop_id in self._links.items():
             found[loop_id].append(task_id)
@@ -154,7 +154,7 @@ class Materials:
 
     @cached_property
     def _attempts(self) -> Mapping[str, Sequence[Attempt]]:
-        """The attempts at each task."""
+        """Attempts by task ID."""
         return by_task(self._snapshot.attempts.values())
 
     def _by_source(self, records: Iterable[_Record]) -> Mapping[str, list[_Record]]:
@@ -165,9 +165,9 @@ class Materials:
         return grouped
 
     def _source(self, record: _Record) -> str:
-        """The loop that a record belongs to, also through the task that records it; else the task, else ""."""
-        told = (record.loop_id, "" if isinstance(record, Event) else record.task_id)
-        names = [name for name in told if name]
+        """Return the loop that a record belongs to, directly or through its task; else the task, else ""."""
+        own = (record.loop_id, "" if isinstance(record, Event) else record.task_id)
+        names = [name for name in own if name]
         found = next((self._ids[name] for name in names if name in self._ids), "")
         if found:
             return found
@@ -197,9 +197,9 @@ def _cut_session(session: DebugSession) -> DebugSession:
 
 
 def read_material(paths: ProjectPaths, snapshot: Snapshot, source_id: str) -> Material:
-    """The material of one loop, task or debug session; see `Materials` for many.
+    """Return the material of one loop, task or debug session; use `Materials` for many.
 
     Raises:
-        UnknownRecord: There is nothing of this id.
+        UnknownRecord: There is none with this ID.
     """
     return Materials(paths, snapshot).read(source_id)

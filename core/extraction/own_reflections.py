@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from core.base.record_text import one_line, strip_label
-from core.extraction.errors import message_in, sighting
+from core.extraction.errors import extract_message, parse_error
 from core.extraction.fixes import Repair
 from core.learning.inversion_rules import polarity_lint
 from core.records.debug_sessions import Failure
@@ -20,8 +20,8 @@ _MAX_WARNINGS: Final = 5
 _UNHELPFUL: Final = "unhelpful"
 
 
-class Warned(NamedTuple):
-    """What a reflection warns of."""
+class WarnedApproach(NamedTuple):
+    """A warning in a reflection."""
 
     approach: str
     why: str
@@ -29,64 +29,64 @@ class Warned(NamedTuple):
     reflection: Reflection
 
 
-def warned_of(learning: str) -> str:
-    """What a learning that opens with a warning warns of; "" for any other, or if a negation would be left in it."""
+def parse_warning(learning: str) -> str:
+    """Return what a learning that begins with a warning warns of; "" for others, and if a negation remains in it."""
     found = _WARNING.match(learning)
     rest = learning[found.end() :] if found else ""
     return "" if not rest or polarity_lint(rest) else rest[0].upper() + rest[1:]
 
 
-def place_of_reflection(one: Reflection) -> str:
-    """A reflection as a trace names it: `reflection on iteration 2`."""
+def describe_reflection(one: Reflection) -> str:
+    """Return `reflection on iteration 2`."""
     for label, number in (("attempt", one.attempt), ("iteration", one.iteration)):
         if number is not None:
             return f"reflection on {label} {number}"
     return "reflection"
 
 
-def reflected_repairs(material: Material) -> Iterator[Repair]:
-    """An error that a reflection names, with what it says to do; only where the goal was reached in the end."""
-    if not _reached(material):
+def find_reflected_repairs(material: Material) -> Iterator[Repair]:
+    """Yield errors in reflections with the recommended action, if the goal was reached."""
+    if not _has_reached_goal(material):
         return
-    for one in _telling(material):
-        message = next(filter(None, (message_in(text) for text in (one.observation, one.analysis))), "")
+    for one in _usable(material):
+        message = next(filter(None, (extract_message(text) for text in (one.observation, one.analysis))), "")
         what = strip_label(one.learning) or _actions(one)
-        if not message or not what or message_in(what) or warned_of(what):
+        if not message or not what or extract_message(what) or parse_warning(what):
             continue
-        if error := sighting(Failure(message=message), place_of_reflection(one), one.iteration, one.at):
-            yield Repair(error=error, description=what, trace=place_of_reflection(one), at=one.at)
+        if error := parse_error(Failure(message=message), describe_reflection(one), one.iteration, one.at):
+            yield Repair(error=error, description=what, trace=describe_reflection(one), at=one.at)
 
 
-def warnings_in(material: Material) -> list[Warned]:
-    """What reflections warn of, each once, the newest ones."""
-    found: dict[str, Warned] = {}
-    for one in _telling(material):
+def find_warnings(material: Material) -> list[WarnedApproach]:
+    """Return the warnings in reflections, each once, newest first."""
+    found: dict[str, WarnedApproach] = {}
+    for one in _usable(material):
         learning = strip_label(one.learning)
-        if approach := warned_of(learning):
-            found.setdefault(approach.casefold(), Warned(approach, one_line(one.analysis), _actions(one), one))
+        if approach := parse_warning(learning):
+            found.setdefault(approach.casefold(), WarnedApproach(approach, one_line(one.analysis), _actions(one), one))
     return list(found.values())[:_MAX_WARNINGS]
 
 
-def reflected_steps(material: Material) -> list[str]:
-    """What reflections on success say was done, oldest first."""
+def find_reflected_steps(material: Material) -> list[str]:
+    """Return the steps in reflections on success, oldest first."""
     steps: dict[str, None] = {}
-    for one in reversed(tuple(_telling(material))):
+    for one in reversed(tuple(_usable(material))):
         if one.kind == "success_pattern" or one.trigger == "success":
             texts = (*one.actions, "" if one.actions else one.learning)
             steps |= dict.fromkeys(filter(None, map(strip_label, texts)))
     return list(steps)
 
 
-def reason_for(material: Material, iteration: int | None) -> str:
-    """Why it failed, by the reflection on an iteration; "" if there is none."""
+def find_reason(material: Material, iteration: int | None) -> str:
+    """Return the reason of a failure from the reflection on an iteration, or ""."""
     if iteration is None:
         return ""
-    own = (one for one in _telling(material) if one.iteration == iteration)
+    own = (one for one in _usable(material) if one.iteration == iteration)
     return next((text for one in own if (text := one_line(one.analysis) or strip_label(one.learning))), "")
 
 
-def _telling(material: Material) -> Iterator[Reflection]:
-    """The reflections to learn from, newest first."""
+def _usable(material: Material) -> Iterator[Reflection]:
+    """Yield the reflections to learn from, newest first."""
     return (one for one in material.reflections if one.teaches and one.effectiveness != _UNHELPFUL)
 
 
@@ -94,7 +94,7 @@ def _actions(one: Reflection) -> str:
     return one_line("; ".join(filter(None, map(strip_label, one.actions))))
 
 
-def _reached(material: Material) -> bool:
+def _has_reached_goal(material: Material) -> bool:
     if material.loop is not None and material.loop.status is LoopStatus.COMPLETED:
         return True
     return any(logged.attempt.outcome is Outcome.SUCCESS for logged in material.attempts)

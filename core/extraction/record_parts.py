@@ -1,4 +1,4 @@
-"""Parts that the records of all four types of (3) have in common."""
+"""Parts of pattern records that all pattern types share."""
 
 from __future__ import annotations
 
@@ -22,22 +22,18 @@ _PREFIXES: Final = {
 }
 
 
-def source(material: Material, at: datetime | None, *, by: str = "", **told: Any) -> dict[str, Any]:
-    """An entry of `source_loops`: the loop, what it told, when, and who contributed it."""
-    entry: dict[str, Any] = {"loop_id": material.loop_id, **told}
+def make_source(material: Material, at: datetime | None, *, by: str = "", **fields: Any) -> dict[str, Any]:
+    """Make an entry of `source_loops`."""
+    entry: dict[str, Any] = {"loop_id": material.loop_id, **fields}
     if at is not None:
-        entry["timestamp"] = stamp(at)
+        entry["timestamp"] = format_timestamp(at)
     if by:
         entry["contributed_by"] = one_line(by)
     return entry
 
 
-def contributor(material: Material, agent: str = "") -> str:
-    """The agent that contributed a pattern: the one that reports, the loop's owner, or who did the work.
-
-    Args:
-        agent: Who did this part of the work, as far as that is known.
-    """
+def find_contributor(material: Material, agent: str = "") -> str:
+    """Return the contributor of a pattern: the reporting agent, the loop's agent, or `agent`, who did the work."""
     names = (
         material.agent,
         material.loop.agent if material.loop else "",
@@ -48,31 +44,31 @@ def contributor(material: Material, agent: str = "") -> str:
     return next(filter(None, names), "")
 
 
-def first_use(at: datetime | None) -> dict[str, Any]:
-    """When a pattern was discovered and used last, where that is known."""
-    return {} if at is None else {"first_discovered": stamp(at), "last_used": stamp(at)}
+def make_use_dates(at: datetime | None) -> dict[str, Any]:
+    """Make the dates of discovery and last use, if known."""
+    return {} if at is None else {"first_discovered": format_timestamp(at), "last_used": format_timestamp(at)}
 
 
-def stamp(at: datetime) -> str:
-    """A time as the examples of (0) and (3) write it; to the second."""
+def format_timestamp(at: datetime) -> str:
+    """Format a time for pattern files, to the second."""
     return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def ended(material: Material) -> datetime | None:
-    """When what is told was over, as far as that is known."""
+def find_end(material: Material) -> datetime | None:
+    """Return when the work ended, if known."""
     loop, task = material.loop, material.task
-    if over := (loop.ended_at if loop else None) or (task.completed_at if task else None):
-        return over
+    if end := (loop.ended_at if loop else None) or (task.completed_at if task else None):
+        return end
     times = [iteration.at for iteration in material.iterations] + [session.updated_at for session in material.sessions]
     times += [logged.attempt.ended_at for logged in material.attempts]
     return max(filter(None, times), default=loop.last_activity if loop else None)
 
 
-def pattern_of(kind: PatternType, slug: str, record: dict[str, Any]) -> Pattern:
-    """The pattern that a record without id would be; its id is "", which no pattern of a registry has."""
+def parse_pattern(kind: PatternType, slug: str, record: dict[str, Any]) -> Pattern:
+    """Parse a record without ID to a pattern with the ID ""."""
     key = "template_id" if kind is PatternType.TEMPLATE else "pattern_id"
     data = msgspec.json.encode({"patterns": [{key: f"{_PREFIXES[kind]}-{slug}-000", **record}]})
     found = read_patterns("", data).patterns
     if not found:
-        raise BadInput(f"a record of {slug!r} that no pattern can be read from")
+        raise BadInput(f"the record of {slug!r} is not a valid pattern")
     return replace(found[0], id="")

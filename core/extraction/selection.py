@@ -1,4 +1,4 @@
-"""Which proposals are taken: not too broad, not known already, each once (0) 6_check_for_duplicates."""
+"""Selection of proposals: triggers that are not too broad, no duplicates; docs/extraction.md#duplicates."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from core.base.text import safe_matcher
 from core.config.settings import ExtractionSettings
 from core.debug_memory.error_signatures import generalize_message
 from core.extraction.errors import Sighting
-from core.extraction.known_patterns import Known
-from core.extraction.record_parts import pattern_of
+from core.extraction.known_patterns import KnownPatterns
+from core.extraction.record_parts import parse_pattern
 from core.records.extractions import Proposal
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.similarity import similarity
 
 
-def narrowed(proposal: Proposal, error: Sighting, known: Known, settings: ExtractionSettings) -> Proposal:
-    """An error pattern whose trigger finds few enough of the known messages: as it is, with names, or refused."""
+def narrow_trigger(proposal: Proposal, error: Sighting, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
+    """Narrow a trigger that matches too many known messages by keeping names, or refuse the proposal."""
     if len(known.messages) < settings.min_known_messages:
         return proposal
     signature = proposal.record["error_signature"]
@@ -35,8 +35,8 @@ def narrowed(proposal: Proposal, error: Sighting, known: Known, settings: Extrac
     return replace(proposal, refused=f"too broad: {broad}")
 
 
-def without_broad_task(proposal: Proposal, known: Known, settings: ExtractionSettings) -> Proposal:
-    """A success pattern without its `task_description_pattern` where that finds too many of the known tasks."""
+def drop_broad_task(proposal: Proposal, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
+    """Remove a `task_description_pattern` that matches too many known tasks."""
     pattern = proposal.record.get("task_description_pattern")
     if not pattern or len(known.tasks) < settings.min_known_messages:
         return proposal
@@ -45,40 +45,42 @@ def without_broad_task(proposal: Proposal, known: Known, settings: ExtractionSet
     return replace(proposal, record=_without(proposal.record, "task_description_pattern"))
 
 
-def each_once(proposals: Iterable[Proposal], settings: ExtractionSettings) -> tuple[Proposal, ...]:
-    """The proposals of one extraction without those that say the same as an earlier one; its trace takes them in."""
-    kept: list[tuple[Proposal, Pattern]] = []
+def remove_duplicates(proposals: Iterable[Proposal], settings: ExtractionSettings) -> tuple[Proposal, ...]:
+    """Remove proposals that repeat an earlier one, whose trace gets theirs."""
+    unique: list[tuple[Proposal, Pattern]] = []
     for proposal in proposals:
-        pattern = pattern_of(proposal.type, proposal.slug, proposal.record)
-        for place, (other, like) in enumerate(kept):
+        pattern = parse_pattern(proposal.type, proposal.slug, proposal.record)
+        for place, (other, like) in enumerate(unique):
             if _same(pattern, like) or similarity(pattern, like) > settings.similarity_threshold:
                 trace = tuple(dict.fromkeys((*other.trace, *proposal.trace)))
-                kept[place] = (replace(other, trace=trace), like)
+                unique[place] = (replace(other, trace=trace), like)
                 break
         else:
-            kept.append((proposal, pattern))
-    return tuple(proposal for proposal, _ in kept)
+            unique.append((proposal, pattern))
+    return tuple(proposal for proposal, _ in unique)
 
 
-def compared(proposal: Proposal, loop_id: str, known: Known, settings: ExtractionSettings) -> Proposal:
-    """A proposal with what the registry knows of it: new, a further use of a pattern, or nothing new at all."""
+def compare_with_registry(
+    proposal: Proposal, loop_id: str, known: KnownPatterns, settings: ExtractionSettings
+) -> Proposal:
+    """Compare with the registry: a new pattern, a further use of one, or already known."""
     if proposal.refused:
         return proposal
-    pattern = pattern_of(proposal.type, proposal.slug, proposal.record)
-    alike = known.similar.nearest(pattern, settings.similarity_threshold)
-    told = [known.patterns[identifier] for identifier, _ in alike if identifier in known.patterns]
-    from_here = [other for other in told if any(source.loop_id == loop_id for source in other.source_loops)]
-    from_here += [other for other in known.from_loop(loop_id, pattern.type) if _told_before(pattern, other, loop_id)]
+    pattern = parse_pattern(proposal.type, proposal.slug, proposal.record)
+    similar = known.similar.nearest(pattern, settings.similarity_threshold)
+    candidates = [known.patterns[identifier] for identifier, _ in similar if identifier in known.patterns]
+    from_here = [other for other in candidates if any(source.loop_id == loop_id for source in other.source_loops)]
+    from_here += [other for other in known.from_loop(loop_id, pattern.type) if _is_same_lesson(pattern, other, loop_id)]
     if from_here:
         known_as = from_here[0].id
         return replace(proposal, refused=f"already known from this loop as {known_as}", known_as=known_as)
-    return rated(standing(proposal, alike, settings), known, settings)
+    return refuse_ineffective(mark_duplicate(proposal, similar, settings), known, settings)
 
 
-def rated(proposal: Proposal, known: Known, settings: ExtractionSettings) -> Proposal:
-    """A proposal, refused if it seldom worked: here, and where the registry knows it already.
+def refuse_ineffective(proposal: Proposal, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
+    """Refuse a proposal with a low success rate, together with the pattern that it repeats.
 
-    Anti-patterns are about failure, so no rate is too low for them.
+    See docs/extraction.md#threshold. Anti-patterns are about failures, so no rate is too low for them.
     """
     if proposal.type is PatternType.ANTI:
         return proposal
@@ -95,18 +97,18 @@ def rated(proposal: Proposal, known: Known, settings: ExtractionSettings) -> Pro
     )
 
 
-def standing(proposal: Proposal, alike: Sequence[tuple[str, float]], settings: ExtractionSettings) -> Proposal:
-    """A proposal as what it is beside the patterns that it is like, best first: new, or a further use of one."""
-    if not alike:
+def mark_duplicate(proposal: Proposal, similar: Sequence[tuple[str, float]], settings: ExtractionSettings) -> Proposal:
+    """Mark a proposal as a further use of the most similar pattern, or relate it if duplicates are not merged."""
+    if not similar:
         return proposal
-    identifier, share = alike[0]
+    identifier, share = similar[0]
     if settings.merge_similar_patterns:
         return replace(proposal, duplicate_of=identifier, similarity=share)
     return replace(proposal, record={**proposal.record, "related_patterns": [identifier]}, similarity=share)
 
 
 def _same(one: Pattern, other: Pattern) -> bool:
-    """Whether two patterns of one loop are about the same thing, however they put it."""
+    """Return whether two patterns of one loop have the same trigger or code."""
     if one.type is not other.type:
         return False
     if one.type is PatternType.ERROR:
@@ -114,17 +116,17 @@ def _same(one: Pattern, other: Pattern) -> bool:
     return one.type is PatternType.TEMPLATE and one.template_code == other.template_code
 
 
-def _told_before(new: Pattern, known: Pattern, loop_id: str) -> bool:
-    """Whether a pattern that names this loop among its sources is what the loop offers now, in other words."""
+def _is_same_lesson(new: Pattern, known: Pattern, loop_id: str) -> bool:
+    """Return whether a pattern with this source loop is the same lesson in other words."""
     if new.type is PatternType.ERROR:
-        # The message itself is not at hand; without escapes its signature reads as one of its kind.
+        # Without escapes a signature reads like a message.
         text = new.error_pattern.replace("\\", "")
         return known.error_pattern == new.error_pattern or (
             known.category == new.category
             and bool(known.error_pattern)
             and safe_matcher(known.error_pattern).matches(text)
         )
-    if new.type is PatternType.SUCCESS:  # one approach a loop; as a later source it may have used another's
+    if new.type is PatternType.SUCCESS:  # a loop has one approach; as a later source it may have used another one
         return known.source_loops[0].loop_id == loop_id and known.category == new.category
     if new.type is PatternType.ANTI:
         return known.category == new.category and known.source_loops[0].loop_id == loop_id

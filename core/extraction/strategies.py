@@ -1,7 +1,4 @@
-"""Decomposition strategies that loops and attempts used: their patterns, and the uses that count for them.
-
-The rules are in docs/scoring.md#decomposition-strategies.
-"""
+"""Patterns and uses of decomposition strategies; docs/scoring.md#decomposition-strategies."""
 
 from __future__ import annotations
 
@@ -21,27 +18,27 @@ from core.records.snapshot import Snapshot
 from core.retrieval.task import is_decomposition
 
 CATEGORY: Final = "architecture"
-"""The task category of a strategy: the schema has none for planning."""
+"""Task category of a strategy; the pattern file format has none for planning."""
 _MAX_CONTENT: Final = 120
-"""Longest text, in characters, that is taken as the name of a strategy of its own."""
+"""Maximum number of characters of a text that names a new strategy."""
 _NOT_SLUG: Final = re.compile(r"[^a-z0-9]+")
 _MAX_SLUG: Final = 60
 _SPACES: Final = re.compile(r"\s+")
 
 
-def strategy_names(text: str) -> tuple[str, ...]:
-    """The strategies that a report names: the known ones in it, else the text itself if it is a short line."""
+def parse_strategies(text: str) -> tuple[str, ...]:
+    """Return the common strategies in a report, else the text itself if it is a short line."""
     if found := extract_strategies(text):
         return tuple(found)
     name = _SPACES.sub(" ", text).strip()
     return (name,) if name and len(name) <= _MAX_CONTENT and visible_line(name) == name else ()
 
 
-def strategies_of(work_id: str, snapshot: Snapshot, board: Scoreboard) -> tuple[str, ...]:
-    """The strategies that a loop or attempt used: as reported with its outcome, else as its description has them."""
+def find_used_strategies(work_id: str, snapshot: Snapshot, board: Scoreboard) -> tuple[str, ...]:
+    """Return the strategies of a loop or attempt, from its reported outcome, else from its description."""
     found = board.outcome(work_id)
     if found is not None and found[0].strategy.strip():
-        return strategy_names(found[0].strategy)
+        return parse_strategies(found[0].strategy)
     attempt, loop = snapshot.attempts.get(work_id), snapshot.loops.get(work_id)
     if attempt is not None:
         return tuple(extract_strategies(attempt.plan))
@@ -50,20 +47,20 @@ def strategies_of(work_id: str, snapshot: Snapshot, board: Scoreboard) -> tuple[
     return ()
 
 
-def work_ids_of(source_id: str, snapshot: Snapshot) -> tuple[str, ...]:
-    """The loop of this ID, and the attempts at the task of this ID or at the tasks that record this loop."""
+def list_work_ids(source_id: str, snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the loop with this ID, and the attempts at the task with this ID or at tasks of this loop."""
     tasks = {source_id, *(task.id for task in snapshot.tasks.values() if task.loop_id == source_id)}
     attempts = sorted(id for id, attempt in snapshot.attempts.items() if attempt.task_id in tasks)
     return (*([source_id] if source_id in snapshot.loops else []), *attempts)
 
 
 def is_common(name: str) -> bool:
-    """Whether a strategy is one of the document's, whose text is known to be harmless."""
+    """Return whether a strategy is a common one, whose text is known to be harmless."""
     return name in STRATEGY_TITLES
 
 
 def known_strategies(patterns: Iterable[Pattern]) -> dict[str, Pattern]:
-    """The patterns of strategies by their name in lower case; an anti-pattern counts no further uses."""
+    """Return the strategy patterns by name in lower case; anti-patterns count no further uses."""
     return {
         _key(pattern.description or pattern.title): pattern
         for pattern in patterns
@@ -72,14 +69,14 @@ def known_strategies(patterns: Iterable[Pattern]) -> dict[str, Pattern]:
 
 
 def find_strategies(names: Iterable[str], patterns: Mapping[str, Pattern]) -> tuple[dict[str, Pattern], list[str]]:
-    """The patterns of these strategies by name, and the names without a pattern."""
+    """Return the patterns of these strategies by name, and the names without a pattern."""
     known = known_strategies(patterns.values())
     found = {name: known[_key(name)] for name in names if _key(name) in known}
     return found, [name for name in dict.fromkeys(names) if name not in found]
 
 
 def propose_strategies(work_id: str, names: Sequence[str]) -> Extraction:
-    """The patterns of new strategies, without any count: their uses are events."""
+    """Propose patterns for new strategies, without counts: their uses are events."""
     return Extraction(
         source_id=f"strategies of {work_id}",
         proposals=tuple(
@@ -89,13 +86,12 @@ def propose_strategies(work_id: str, names: Sequence[str]) -> Extraction:
     )
 
 
-def use_events(
+def make_use_events(
     work_id: str, patterns: Iterable[Pattern], snapshot: Snapshot, board: Scoreboard, now: datetime, by: str
 ) -> Iterator[Event]:
-    """One use of each strategy by a loop or attempt, unless it is recorded already.
+    """Yield one use of each strategy by a loop or attempt, unless it is recorded already.
 
-    The result of a use is the outcome of the work item. A neutral outcome without success is a failure
-    of the strategy.
+    Its result is the outcome of the work item; a neutral outcome without success is a failure of the strategy.
     """
     outcome = board.outcome(work_id)
     if outcome is None:

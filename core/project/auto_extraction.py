@@ -10,7 +10,7 @@ from typing import Final
 from core.base.errors import Conflict, Refused, UnknownRecord
 from core.config.settings import ExtractionSettings
 from core.curation.curator import Decided
-from core.extraction.strategies import work_ids_of
+from core.extraction.strategies import list_work_ids
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.loops import FINISHED, Loop
@@ -81,7 +81,7 @@ class AutoExtraction:
         loop = self._deck.view.snapshot.loops.get(loop_id)
         if loop is None or loop.status not in FINISHED or self._is_done(loop):
             return loop_id, None
-        for work_id in work_ids_of(loop_id, self._deck.view.snapshot):
+        for work_id in list_work_ids(loop_id, self._deck.view.snapshot):
             self._deck.learn_strategies(work_id)
         try:
             offer = self._deck.extraction(loop_id)

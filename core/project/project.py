@@ -290,7 +290,7 @@ class Project(Decider):
 
         with self._lock:
             view = self._view
-            names = strategies.strategies_of(work_id, view.snapshot, view.board)
+            names = strategies.find_used_strategies(work_id, view.snapshot, view.board)
             _, missing = strategies.find_strategies(names, view.snapshot.patterns)
             for common in (True, False):
                 if own := [name for name in missing if strategies.is_common(name) is common]:
@@ -298,7 +298,7 @@ class Project(Decider):
             view = self._view
             found, _ = strategies.find_strategies(names, view.snapshot.patterns)
             events = tuple(
-                strategies.use_events(work_id, found.values(), view.snapshot, view.board, self._clock(), self.by)
+                strategies.make_use_events(work_id, found.values(), view.snapshot, view.board, self._clock(), self.by)
             )
             if events:
                 self.record(*events, counted=counted, warnings=warnings)

@@ -190,10 +190,10 @@ class Reader:
 
     def unfit_learnings(self) -> Mapping[str, str]:
         """The recurring learnings, of the first `MOST_JUDGED`, that give no candidate, by id, and why."""
-        from core.extraction.offers import MOST_JUDGED
+        from core.extraction.offers import MAX_JUDGED
 
         found = {}
-        for cluster in self.recurring()[:MOST_JUDGED]:
+        for cluster in self.recurring()[:MAX_JUDGED]:
             with self._lock:
                 found[cluster.id] = self._offers.why_unfit(cluster, self._view)
         return {id: why for id, why in found.items() if why}

@@ -15,7 +15,7 @@ from core.cli.support.id_completion import complete_source
 from core.cli.support.options import Words, deciding_options, joined, strict_option
 from core.cli.support.project import open_deck
 from core.episodes.loop_links import link_tasks
-from core.extraction.strategies import work_ids_of
+from core.extraction.strategies import list_work_ids
 from core.records.patterns import PatternType
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _learn_strategies(deck: Project, source_id: str) -> dict[str, list[str]]:
     loops = deck.view.snapshot.loops
     meant = [] if source_id in loops else find_matching_ids(source_id, loops)
     known = meant[0] if len(meant) == 1 else source_id
-    found = {work_id: list(deck.learn_strategies(work_id)) for work_id in work_ids_of(known, deck.view.snapshot)}
+    found = {work_id: list(deck.learn_strategies(work_id)) for work_id in list_work_ids(known, deck.view.snapshot)}
     return {work_id: names for work_id, names in found.items() if names}
 
 

@@ -19,7 +19,7 @@ from core.cli.support.options import Count, Duration, deciding_options
 from core.cli.support.project import open_deck
 from core.cli.support.work_options import at_option, find_work, print_effects, result_of, result_options, time_of
 from core.curation.use_counts import Counted
-from core.extraction.strategies import strategies_of
+from core.extraction.strategies import find_used_strategies
 from core.project.scoring import applied, kind_of
 from core.records.events import Event, Signals, event_id
 from core.records.snapshot import Delta
@@ -134,7 +134,7 @@ def _print(
     found = after.outcome(work_id)
     assert found is not None
     signals, scored = found
-    strategies = strategies_of(work_id, after.snapshot, after.board)
+    strategies = find_used_strategies(work_id, after.snapshot, after.board)
     uses = dict.fromkeys(seen.pattern_id for seen in applied(after, [work_id])[work_id])
     effects = [(before.assessment(id), after.assessment(id)) for id in uses if id in before.board]
     for warning in warnings:

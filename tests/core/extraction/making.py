@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from core.extraction.known_patterns import Known
-from core.extraction.record_parts import pattern_of
+from core.extraction.known_patterns import KnownPatterns
+from core.extraction.record_parts import parse_pattern
 from core.records.loops import Iteration, Loop, LoopStatus, Outcome
 from core.records.material import Material
 from core.records.patterns import Pattern, PatternType
@@ -44,12 +44,12 @@ def material(*iterations: Iteration, task: str = "Fix the login", **told: Any) -
     return Material(source_id=LOOP, loop=Loop(**loop), iterations=iterations, **told)
 
 
-def known(*patterns: Pattern, messages: tuple[str, ...] = (), tasks: tuple[str, ...] = ()) -> Known:
+def known(*patterns: Pattern, messages: tuple[str, ...] = (), tasks: tuple[str, ...] = ()) -> KnownPatterns:
     """What a project knows: these patterns and texts."""
     by_id = {pattern.id: pattern for pattern in patterns}
-    return Known(by_id, SimilarityIndex.build(by_id), messages, tasks)
+    return KnownPatterns(by_id, SimilarityIndex.build(by_id), messages, tasks)
 
 
 def pattern(kind: PatternType, slug: str, record: dict[str, Any]) -> Pattern:
     """A pattern of the registry, `…-000`."""
-    return replace(pattern_of(kind, slug, record), id=f"pat-{kind}-{slug}-000")
+    return replace(parse_pattern(kind, slug, record), id=f"pat-{kind}-{slug}-000")

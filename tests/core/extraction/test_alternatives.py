@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from core.config.settings import ExtractionSettings
-from core.extraction.alternatives import linked
+from core.extraction.alternatives import link_alternatives
 from core.extraction.engine import extract
 from core.records.extractions import Extraction
 from core.records.patterns import Pattern, PatternType
@@ -31,7 +31,7 @@ def test_new_patterns_of_one_loop_are_linked_both_ways() -> None:
     success, anti = offered().proposals
     records = {"pat-success-a-001": success.record, "pat-anti-b-001": anti.record}
     types = {"pat-success-a-001": PatternType.SUCCESS, "pat-anti-b-001": PatternType.ANTI}
-    found = linked(records, types)
+    found = link_alternatives(records, types)
     assert found["pat-anti-b-001"]["better_alternative"]["success_pattern_id"] == "pat-success-a-001"
     assert found["pat-success-a-001"]["related_patterns"] == ["pat-anti-b-001"]
     assert "success_pattern_id" not in anti.record["better_alternative"], "the proposal itself is left alone"
@@ -46,6 +46,6 @@ def test_an_anti_pattern_is_linked_to_a_success_pattern_that_the_registry_has() 
 
 def test_without_a_success_pattern_nothing_is_linked() -> None:
     _, anti = offered().proposals
-    assert linked({"pat-anti-b-001": anti.record}, {"pat-anti-b-001": PatternType.ANTI}) == {
+    assert link_alternatives({"pat-anti-b-001": anti.record}, {"pat-anti-b-001": PatternType.ANTI}) == {
         "pat-anti-b-001": anti.record
     }

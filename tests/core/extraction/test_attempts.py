@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.config.settings import ExtractionSettings
-from core.extraction.attempts import attempt_repairs, repeated_errors, tools_of
+from core.extraction.attempts import find_attempt_repairs, find_repeated_errors, list_tools
 from core.extraction.engine import extract
 from core.extraction.fixes import Repair
 from core.records.episodes import Action, Attempt, Task, TaskStatus
@@ -45,7 +45,7 @@ def logged(*done: dict[str, Any], number: int = 2, outcome: Outcome = Outcome.SU
 
 
 def repairs(*done: dict[str, Any]) -> list[Repair]:
-    return list(attempt_repairs(logged(*done)))
+    return list(find_attempt_repairs(logged(*done)))
 
 
 def test_an_error_a_change_and_the_same_command_without_it_is_a_fix() -> None:
@@ -118,10 +118,10 @@ def test_the_message_may_stand_in_the_output() -> None:
 
 def test_the_same_error_three_times_in_one_attempt() -> None:
     three = logged(ran("npm test", NULL), edited(why="Try one"), ran("npm test", NULL), ran("npm run e2e", NULL))
-    ((times, steps),) = repeated_errors(three, 3)
+    ((times, steps),) = find_repeated_errors(three, 3)
     assert [error.where for error in times] == [f"task-001, attempt 2, action {number}" for number in (1, 3, 4)]
     assert steps == ["Try one"]
-    assert list(repeated_errors(three, 4)) == []
+    assert list(find_repeated_errors(three, 4)) == []
 
 
 def offered(*attempts: LoggedAttempt, **told: Any) -> list[Proposal]:
@@ -174,7 +174,7 @@ def test_an_error_that_stayed_is_to_be_avoided_and_one_that_was_settled_says_how
 
 
 def test_tools_that_only_failed_were_of_no_use() -> None:
-    assert tools_of(logged(ran("make lint", "x"), ran("ls"), edited()).actions) == ("Bash", "Edit")
+    assert list_tools(logged(ran("make lint", "x"), ran("ls"), edited()).actions) == ("Bash", "Edit")
 
 
 ERRORS = st.sampled_from(["", "", NULL, OTHER, "exit 1", "\x1b]52;c;x\x07 (a|a)* broke: \ud800 'x'"])
@@ -188,7 +188,7 @@ ACTIONS = st.one_of(
 @given(st.lists(ACTIONS, max_size=12))
 def test_a_fix_lies_between_a_failure_and_a_success(done: list[dict[str, Any]]) -> None:
     log = logged(*done)
-    for repair in attempt_repairs(log):
+    for repair in find_attempt_repairs(log):
         first, last = (int(number) for number in repair.trace.rpartition("actions ")[2].split(" → "))
         assert log.actions[first - 1].has_failed and not log.actions[last - 1].has_failed
         assert any(action.type == "edit" for action in log.actions[first : last - 1])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.extraction.code import language, template
+from core.extraction.code import file_language, make_template
 
 UNIFIED = """\
 --- a/src/cart.py
@@ -21,7 +21,7 @@ UNIFIED = """\
 
 
 def test_the_tested_value_and_what_is_said_become_placeholders() -> None:
-    found = template(UNIFIED, "'NoneType' object has no attribute 'sum'")
+    found = make_template(UNIFIED, "'NoneType' object has no attribute 'sum'")
     assert found is not None
     assert found.code == (
         'if {{variable}} is None:\n    raise ValueError("{{message}}")\nreturn {{variable}}.{{property}} or "0"\n'
@@ -30,27 +30,27 @@ def test_the_tested_value_and_what_is_said_become_placeholders() -> None:
 
 
 def test_names_that_are_quoted_in_the_error_become_placeholders() -> None:
-    found = template("+export interface User {\n+  email: string | undefined;\n+}", "Property 'email' is missing")
+    found = make_template("+export interface User {\n+  email: string | undefined;\n+}", "Property 'email' is missing")
     assert found and "{{property}}: string | undefined;" in found.code
-    assert template("+import { chunk } from 'lodash';\n", "chunk is not defined") is not None
-    imported = template("+import { chunk } from 'lodash';\n", "chunk is not defined")
+    assert make_template("+import { chunk } from 'lodash';\n", "chunk is not defined") is not None
+    imported = make_template("+import { chunk } from 'lodash';\n", "chunk is not defined")
     assert imported and imported.code == "import { {{name}} } from '{{module}}';\n"
 
 
 @pytest.mark.parametrize("diff", ["", "- gone\n", "+++ b/a.ts\n", "+\n+  \n", "+x\n" * 31, "+" + "x" * 3000])
 def test_nothing_to_reuse(diff: str) -> None:
-    assert template(diff, "Cannot read 'a'") is None
+    assert make_template(diff, "Cannot read 'a'") is None
 
 
 def test_the_language_is_that_of_the_file() -> None:
-    assert language(("src/a.tsx",)) == "typescript"
-    assert language((), UNIFIED) == "python"
-    assert language(("Makefile", "a.rs")) == "rust"
-    assert language(("a.exe",), "+++ \x1b]0;x") == ""
+    assert file_language(("src/a.tsx",)) == "typescript"
+    assert file_language((), UNIFIED) == "python"
+    assert file_language(("Makefile", "a.rs")) == "rust"
+    assert file_language(("a.exe",), "+++ \x1b]0;x") == ""
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.text(max_size=200), st.text(max_size=80))
 def test_any_text_is_a_template_or_none(code: str, message: str) -> None:
-    found = template("\n".join(f"+{line}" for line in code.splitlines()), message)
+    found = make_template("\n".join(f"+{line}" for line in code.splitlines()), message)
     assert found is None or len(found.code) <= 20_000

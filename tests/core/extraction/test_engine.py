@@ -346,7 +346,7 @@ class TestNothing:
         assert (first, goal) == ("no error was fixed", "the goal was not reached (the loop is partial)")
 
     def test_a_loop_that_names_no_step(self) -> None:
-        assert self.missing(material(passed(1, "", "")))[1] == "no step was recorded that says enough"
+        assert self.missing(material(passed(1, "", "")))[1] == "the recorded steps are too short"
 
     def test_what_is_known_is_the_reason_where_all_is(self) -> None:
         first = extract(material(*FIXED), known(), DEFAULTS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.extraction.errors import error_type, failing, in_iteration, message_in, sighting
+from core.extraction.errors import classify_error_type, count_failing, extract_message, find_errors, parse_error
 from core.records.debug_sessions import Failure, Results
 from tests.core.extraction.making import failed, passed
 
@@ -24,19 +24,19 @@ from tests.core.extraction.making import failed, passed
     ],
 )
 def test_messages_in_results(result: str, message: str) -> None:
-    assert message_in(result) == message
+    assert extract_message(result) == message
 
 
 def test_error_text_is_split_into_name_message_and_location() -> None:
-    (error,) = in_iteration(failed(2, result="1 failing: TypeError: x is null at src/auth/validate.ts:42"))
+    (error,) = find_errors(failed(2, result="1 failing: TypeError: x is null at src/auth/validate.ts:42"))
     assert (error.error_type, error.message, error.file) == ("TypeError", "x is null", "src/auth/validate.ts")
     assert (error.where, error.iteration) == ("iteration 2", 2)
 
 
 def test_fields_count_more_than_the_text_of_the_result() -> None:
     iteration = failed(2, result="1 failing: something else", failures=(Failure(message="deadlock detected"),))
-    assert [error.message for error in in_iteration(iteration)] == ["deadlock detected"]
-    assert not list(in_iteration(passed(3, result="1 failing: not really")))
+    assert [error.message for error in find_errors(iteration)] == ["deadlock detected"]
+    assert not list(find_errors(passed(3, result="1 failing: not really")))
 
 
 @pytest.mark.parametrize(
@@ -53,17 +53,17 @@ def test_fields_count_more_than_the_text_of_the_result() -> None:
     ],
 )
 def test_error_types_of_the_schema(name: str, message: str, expected: str) -> None:
-    assert error_type(name, message) == expected
+    assert classify_error_type(name, message) == expected
 
 
 def test_how_many_fail() -> None:
-    assert failing(failed(1, result="38 failing")) == 38
-    assert failing(failed(1, result="9 of 200 failed: x")) == 9
-    assert failing(failed(1, result="214 errors in 38 files")) == 214
-    assert failing(failed(1, results=Results(failed=3), result="5 failing")) == 3
-    assert failing(failed(1, result="slow")) is None
-    assert failing(passed(1)) == 0
+    assert count_failing(failed(1, result="38 failing")) == 38
+    assert count_failing(failed(1, result="9 of 200 failed: x")) == 9
+    assert count_failing(failed(1, result="214 errors in 38 files")) == 214
+    assert count_failing(failed(1, results=Results(failed=3), result="5 failing")) == 3
+    assert count_failing(failed(1, result="slow")) is None
+    assert count_failing(passed(1)) == 0
 
 
 def test_a_failure_without_words_is_no_error() -> None:
-    assert sighting(Failure(error_type="TypeError"), "", None, None) is None
+    assert parse_error(Failure(error_type="TypeError"), "", None, None) is None

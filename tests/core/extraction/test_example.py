@@ -10,7 +10,7 @@ from typing import Any
 from core.config.paths import ProjectPaths
 from core.config.settings import ExtractionSettings, Settings
 from core.extraction.engine import extract
-from core.extraction.known_patterns import Known
+from core.extraction.known_patterns import KnownPatterns
 from core.extraction.material import read_material
 from core.project.index import Library
 from core.records.patterns import PatternType
@@ -71,7 +71,7 @@ def test_the_example_of_the_document(tmp_path: Path) -> None:
     write(tmp_path, "iterations/iteration-3.json", ITERATION_3)
     paths = ProjectPaths(tmp_path)
     snapshot = Library(paths, Settings(), clock=lambda: datetime(2026, 2, 3, tzinfo=UTC), cache=False).load()
-    known = Known.of(snapshot, SimilarityIndex.build({}))
+    known = KnownPatterns.of(snapshot, SimilarityIndex.build({}))
     extraction = extract(read_material(paths, snapshot, LOOP), known, ExtractionSettings())
     errors = [proposal for proposal in extraction.proposals if proposal.type is PatternType.ERROR]
     assert [(proposal.slug, proposal.record) for proposal in errors] == [("null-check", ERROR_PATTERN)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from core.extraction.fix_kinds import fix_category, fix_description, tags
-from core.extraction.fixes import repairs
+from core.extraction.fix_kinds import fix_category, fix_description, make_tags
+from core.extraction.fixes import find_repairs
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Results
 from core.records.events import ErrorNote, ErrorType, Event
 from core.records.loops import Iteration, Outcome
@@ -17,7 +17,7 @@ TYPES = "Type 'a' is not assignable to type 'b'"
 
 
 def found(given: Material) -> list[tuple[str, str, str]]:
-    return [(repair.error.message, repair.description, repair.trace) for repair in repairs(given)]
+    return [(repair.error.message, repair.description, repair.trace) for repair in find_repairs(given)]
 
 
 def test_errors_that_went_away_one_after_the_other() -> None:
@@ -88,7 +88,7 @@ def run(attempt: int, *messages: str, fix: Fix | None = None, failed: int = 1) -
 def test_debug_sessions_give_verified_fixes() -> None:
     verified = session(run(1, "deadlock detected", fix=Fix(verified=True)))
     given = Material(source_id="dm-1", sessions=(session(), verified))  # nothing has been run in the first one
-    (repair,) = repairs(given)
+    (repair,) = find_repairs(given)
     assert (repair.description, repair.cause) == ("Take the locks in one order", "race_condition")
     assert (repair.trace, repair.agent) == ("debug session dm-1, attempt 1", "debugger")
 
@@ -96,11 +96,11 @@ def test_debug_sessions_give_verified_fixes() -> None:
 def test_a_later_run_decides_where_nobody_verified() -> None:
     fix = Fix(description="Sorted the locks")
     green = session(run(1, "deadlock detected", TYPES, fix=fix), run(2, failed=0))
-    assert len(repairs(Material(source_id="dm-1", sessions=(green,)))) == 2
+    assert len(find_repairs(Material(source_id="dm-1", sessions=(green,)))) == 2
     still = session(run(1, "deadlock detected", fix=Fix(verified=True)), run(2, "deadlock detected"))
-    assert not repairs(Material(source_id="dm-1", sessions=(still,)))
+    assert not find_repairs(Material(source_id="dm-1", sessions=(still,)))
     last = session(run(1, "deadlock detected", fix=fix))
-    assert not repairs(Material(source_id="dm-1", sessions=(last,)))
+    assert not find_repairs(Material(source_id="dm-1", sessions=(last,)))
 
 
 def test_an_error_of_the_log_is_settled_by_the_iteration_in_which_it_was_resolved() -> None:
@@ -138,14 +138,14 @@ def test_descriptions_are_long_enough_and_general_where_the_words_are() -> None:
 
 
 def test_tags_are_language_type_and_domain() -> None:
-    assert tags("typescript", "add_null_check", "TypeError", ("src/auth/validate.ts",)) == [
+    assert make_tags("typescript", "add_null_check", "TypeError", ("src/auth/validate.ts",)) == [
         "typescript",
         "null-safety",
         "validation",
     ]
-    assert tags("", "other", "TimeoutError", ("src/x.ts", "Fix the login")) == ["timeouts", "auth"]
+    assert make_tags("", "other", "TimeoutError", ("src/x.ts", "Fix the login")) == ["timeouts", "auth"]
 
 
 def test_iterations_without_numbers_or_times() -> None:
     bare = Iteration(result=f"1 failing: {NULL}", outcome=Outcome.FAILURE)
-    assert len(repairs(material(bare, Iteration(action="Added a null check", outcome=Outcome.SUCCESS)))) == 1
+    assert len(find_repairs(material(bare, Iteration(action="Added a null check", outcome=Outcome.SUCCESS)))) == 1

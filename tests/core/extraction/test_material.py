@@ -13,7 +13,7 @@ from core.base.errors import UnknownRecord
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.extraction.engine import MAX_PROPOSALS, extract
-from core.extraction.known_patterns import Known
+from core.extraction.known_patterns import KnownPatterns
 from core.extraction.material import MAX_FAILURES, Materials, read_material
 from core.project.index import Library
 from core.records.extractions import Extraction
@@ -39,7 +39,7 @@ def sample() -> Snapshot:
 
 def everything(paths: ProjectPaths, snapshot: Snapshot) -> Iterator[Extraction]:
     materials = Materials(paths, snapshot)
-    known = Known.of(snapshot, SimilarityIndex.build(snapshot.patterns))
+    known = KnownPatterns.of(snapshot, SimilarityIndex.build(snapshot.patterns))
     for loop_id in snapshot.loops:
         yield extract(materials.read(loop_id), known, Settings().extraction)
 
@@ -106,5 +106,5 @@ def test_a_loop_of_any_size_is_read_in_part(tmp_path: Path) -> None:
     material = read_material(paths, load(paths), "ralph-huge-00000001")
     assert [step.number for step in material.iterations] == list(range(500, 1000))
     assert {len(step.failures) for step in material.iterations} == {MAX_FAILURES}
-    known = Known({}, SimilarityIndex.build({}))
+    known = KnownPatterns({}, SimilarityIndex.build({}))
     assert len(extract(material, known, Settings().extraction, {PatternType.ERROR}).proposals) <= MAX_PROPOSALS

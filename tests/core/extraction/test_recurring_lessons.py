@@ -9,8 +9,8 @@ import pytest
 
 from core.config.settings import ExtractionSettings
 from core.extraction.clustering import Cluster, cluster_reflections
-from core.extraction.known_patterns import Known
-from core.extraction.recurring_lessons import draft
+from core.extraction.known_patterns import KnownPatterns
+from core.extraction.recurring_lessons import extract_recurring_lesson
 from core.records.extractions import Proposal
 from core.records.patterns import PatternType
 from core.records.reflections import Reflection
@@ -32,8 +32,8 @@ def cluster(learning: str = LOCK, count: int = 2, **more: Any) -> Cluster:
     return found
 
 
-def drafted(of: Cluster, knows: Known | None = None, **settings: Any) -> Proposal:
-    extraction = draft(of, ASKED, knows or known(), ExtractionSettings(**settings))
+def drafted(of: Cluster, knows: KnownPatterns | None = None, **settings: Any) -> Proposal:
+    extraction = extract_recurring_lesson(of, ASKED, knows or known(), ExtractionSettings(**settings))
     assert extraction.source_id == of.id
     (proposal,) = extraction.proposals
     return proposal
