@@ -1,4 +1,4 @@
-"""The app: modes, themes and wiring. Places show; the engine reads and writes."""
+"""The dashboard app: screens, messages of the engine, decisions and navigation."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ from tui.widgets.record_table import RecordTable
 log = logging.getLogger("ralphdeck")
 
 MOST_TYPED: Final = 40_000
-"""Bytes of a text that an editor has left which are read."""
+"""Bytes of an edited text that are read back."""
 LEAVE: Final = "ctrl+c"
 SEEN_SECONDS: Final = 60.0
-"""How often it is kept that this dashboard is open."""
+"""How often the time of this session is saved."""
 SWITCH_SECONDS: Final = 0.001
-"""How soon the engine, busy reading, lets the screen have its turn."""
+"""Longest time that the busy engine thread keeps the screen waiting."""
 WRITING_RECORDS: Final = frozenset({Verb.EXTRACT, Verb.MERGE, Verb.ARCHIVE, Verb.IMPORT})
-"""Decisions that put whole records in or out: their toast says how to take them back."""
+"""Decisions that add or remove whole records: their toast names the undo key."""
 
 
 class RalphdeckApp(BaseApp, inherit_bindings=False):
@@ -94,12 +94,12 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
 
     Args:
         deck: The project; not loaded yet.
-        kept: What was remembered, already loaded.
-        keymap_file: Where other keys may be written.
-        looks_further: Whether idle moments are used to work out what else Review could ask.
-        extracts: Whether to extract from loops when they end, as far as the settings want that.
-        clock: Monotonic seconds, for the guard against keys that were typed for the screen before.
-        theme: Name of the theme to start with; by default the one that was chosen last.
+        user_state: Settings of this user, already loaded.
+        keymap_file: The user's key bindings.
+        looks_further: Whether idle time is used to find more questions for Review.
+        extracts: Whether to extract from loops when they end, if the settings allow it.
+        clock: Monotonic seconds, for the jump guard and the key queue.
+        theme: Name of the first theme; by default the last one used.
     """
 
     TITLE = "ralphdeck"
@@ -125,35 +125,35 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         self.project = deck
         visits = (parse_time(user_state.get_here(name)) for name in (LAST_VISIT, LAST_SEEN))
         self.last_visit = max((visit for visit in visits if visit is not None), default=None)
-        """When a dashboard was open on this project last, before this one; None if that is not known."""
+        """Time of the previous dashboard session on this project; None if unknown."""
         self.engine = Engine(deck, self, looks_further=looks_further, extracts=extracts)
         self._vectors = EmbeddingWorker(deck, self)
         self.view: ProjectState = deck.view
         self.progress: tuple[int, int] | None = (0, 0)
         self.records: frame.Records | None = None
-        """How far one big file is read, while one is."""
+        """Progress within one large file, while one is read."""
         self.watch_state: WatchState | None = None
         self.jumps: JumpIndex | None = None
-        """What the palette finds, as of the snapshot at which it was last used."""
+        """Index of the palette, for the snapshot at its last use."""
         self._trail: list[FollowedLink] = []
-        """The links that were followed to the place in front, the last one at the end."""
+        """The links that led to the screen in front, the newest last."""
         self._keymap_file = keymap_file
         self._keymap_problems: tuple[str, ...] = ()
         self._mine: set[str] = set()
         self.jump_guard = JumpGuard(clock)
         self.key_queue = KeyQueue(self, lambda: bool(self._undos) or self._undoing, clock)
         self._in_hand = 0
-        """Decisions that the engine has not answered yet."""
+        """Number of decisions that the engine has not answered yet."""
         self._undos: deque[Callable[[Decision], None]] = deque()
-        """What is to be taken back once these are answered: it is one of them that is meant."""
+        """Undo requests that wait for these decisions, since they may be meant for one of them."""
         self._undoing = False
-        """Whether one of these takes something back: what is typed behind that is about what it leaves."""
+        """Whether an undo is on its way; keys typed after it act on its result."""
         self._keys = {action.id: action.keys for action in ACTIONS}
 
     # Start and end
 
     async def run_async(self, **how: Any) -> None:
-        """Run; a signal ends it in order, even one that comes before the first frame."""
+        """Run; a signal ends the app in order, even before the first frame."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
@@ -161,14 +161,12 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         await super().run_async(**how)
 
     def get_driver_class(self) -> type[Driver]:
-        """The driver of the platform; a terminal gets one that survives odd bytes."""
+        """Use a terminal driver that survives invalid bytes and a closed terminal."""
         found = super().get_driver_class()
         return ResilientDriver if found is LinuxDriver else found
 
     async def on_event(self, event: events.Event) -> None:
-        """Keys and pasted texts take turns, but for ctrl+c. Control characters of pasted texts are shown, in every
-        field alike.
-        """
+        """Queue keys and pasted texts, except ctrl+c; make control characters of pasted texts visible."""
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             if isinstance(event, events.Key) and event.key == LEAVE:
                 self.key_queue.forget()
@@ -181,7 +179,6 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         await super().on_event(event)
 
     def on_mount(self) -> None:
-        """Show the first frame, then start to read."""
         keymap, problems = load_keymap(self._keymap_file)
         self._keys |= keymap
         self.set_keymap(keymap)
@@ -196,13 +193,13 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         self.call_after_refresh(self._start_engine)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Values for ralphdeck's own variables until a theme sets them."""
+        """Default values of ralphdeck's own variables until a theme sets them."""
         return self._own_variables
 
     def _keep_seen(self) -> None:
-        """For a dashboard that is opened while this one is open, or after this one was killed.
+        """Save the time of this session for other dashboards, and in case this one is killed.
 
-        What the last visit of this one was stays: the command line tells what changed since then.
+        The time of the previous visit stays: the command line reports changes since then.
         """
         if self.last_visit is not None:
             self.user_state.set_here(LAST_VISIT, iso(self.last_visit) or "")
@@ -217,7 +214,6 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         self.run_worker(self._vectors.run, thread=True, group="vectors", exit_on_error=True)
 
     def on_unmount(self) -> None:
-        """Stop the engine and keep what is to be remembered."""
         self.engine.stop()
         self._vectors.stop()
         self.user_state.set_here(LAST_VISIT, iso(self.project.now()) or "")
@@ -233,10 +229,10 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         self.panic()
 
     def panic(self, *renderables: RenderableType) -> None:
-        """A bug: end with what happened, made harmless to print; the log file has it too.
+        """End after a bug with its text, made safe to print; the log file has it too.
 
         Args:
-            renderables: How Textual would print it; used only where there is no exception to print.
+            renderables: What Textual would print; used only without an exception.
         """
         if sys.exc_info()[0] is None:
             plain = Console(file=io.StringIO(), width=100, color_system=None)
@@ -347,13 +343,13 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
 
         Args:
             decide: Makes it.
-            seen: What the person looked at, where that is not the newest view: of a dialog, when it was opened.
+            seen: The state that the user saw, if not the newest: for a dialog, the state when it opened.
         """
         self._in_hand += 1
         self.engine.decide(decide, seen or self.view)
 
     def open_record(self, place: str, key: str, *, tab: str = "") -> None:
-        """Go to a place, with the cursor on a record, and to one tab of its details."""
+        """Go to a screen, with the cursor on a record and one tab of its details."""
 
         def show(screen: BaseScreen) -> None:
             screen.go_to(key)
@@ -363,7 +359,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         self._lead(place, show)
 
     def open_filtered(self, place: str, text: str, key: str) -> None:
-        """Go to a place, with a filter on its list while one stays there, and the cursor on a record."""
+        """Go to a list with a temporary filter, and the cursor on a record."""
 
         def show(screen: BaseScreen) -> None:
             if isinstance(screen, ListScreen):
@@ -392,11 +388,11 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
 
     @property
     def link(self) -> FollowedLink | None:
-        """What has led to the place in front; None if somebody went there."""
+        """The link that led to the screen in front; None if the user went there by key."""
         return self._trail[-1] if self._trail else None
 
     def go_back(self) -> None:
-        """To where the last link led away from, as it was; so is the place that it led to from now on."""
+        """Return along the last link, and restore both screens."""
         link = self._trail.pop()
         self._leave(link, back=True)
         self._show(link.start)
@@ -416,7 +412,6 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
             self.call_after_refresh(screen.show_view, view)
 
     def now(self) -> datetime:
-        """The present moment, aware UTC."""
         return self.project.now()
 
     def preview_loop(self, loop_id: str) -> None:
@@ -447,8 +442,9 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
             self._edit(path, relative)
 
     def edit_text(self, text: str) -> str | None:
-        """A text as a person leaves it in $EDITOR; None where that can't be. Its file lies outside the project, for
-        this user alone, and is removed.
+        """Let the user edit a text in $EDITOR; None if that failed.
+
+        The temporary file lies outside the project, is private to the user, and is removed.
         """
         try:
             with TemporaryDirectory(prefix="ralphdeck-") as folder:
@@ -463,7 +459,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
             return None
 
     def _edit(self, path: Path, name: str) -> bool:
-        """Hand the terminal over to $EDITOR; whether that went well."""
+        """Suspend the dashboard for $EDITOR; returns whether the editor succeeded."""
         command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
         if not command:
             self.say("set $EDITOR to open files", severity="warning")
@@ -477,36 +473,36 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         return done.returncode == 0
 
     def keys_of(self, action: str) -> str:
-        """The keys of an action, as the keymap file has them; comma-separated Textual names."""
+        """The keys of an action with the keymap applied; comma-separated Textual names."""
         return self._keys[action]
 
     def shown_key(self, action: str) -> str:
-        """The first key of an action, for people."""
+        """The first key of an action, as people write it."""
         return key_name(self._keys[action].split(",")[0])
 
     def _last_decision(self) -> Decision | None:
-        """The decision that `u` would take back."""
+        """The decision that the undo key would undo."""
         undoable = self.view.snapshot.curation.undoable
         decisions = reversed(self.view.snapshot.decisions)
         return next((decision for decision in decisions if decision.id == undoable[-1]), None) if undoable else None
 
     @property
     def may_undo(self) -> bool:
-        """Whether there is a decision to take back, or one is being made."""
+        """Whether there is a decision to undo, or one is being written."""
         return bool(self._in_hand or self.view.snapshot.curation.undoable)
 
     @property
     def is_deciding(self) -> bool:
-        """Whether the engine has decisions left to make."""
+        """Whether the engine has decisions left to write."""
         return self._in_hand > 0
 
     def undo_hint(self) -> str:
-        """What `u` would undo; empty if nothing, or if another person decided it, which is asked about first."""
+        """The label of the undo key; "" if the newest decision is another person's, which needs a question first."""
         last = self._last_decision()
         return f"undo {verb_text(last)}" if last is not None and last.by == self.project.by else ""
 
     def top_items(self, place: str) -> tuple[list[Item], list[Item]]:
-        """The items of the top bar."""
+        """The items of the top bar, left and right."""
         name = self.project.project.project.name
         left, right = list[Item](), list[Item]()
         for fit in frame.FITS:
@@ -559,7 +555,6 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         return True
 
     def action_go(self, place: str) -> None:
-        """Go to a screen."""
         self.go(place)
 
     def action_undo(self) -> None:
@@ -596,17 +591,14 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         self.push_screen(Confirm(Content(title), Content(what.removesuffix(": "))), answered)
 
     def action_redo(self) -> None:
-        """Repeat what was taken back."""
         self.decide(lambda deck: deck.redo())
 
     def action_screenshot(self, filename: str | None = None, path: str | None = None) -> None:
-        """Write the screen into a file as a picture."""
         screen = self.screen
         if isinstance(screen, BaseScreen):
             export_picture(screen)
 
     def action_views(self) -> None:
-        """List the saved views."""
         screen = self.screen
         if not isinstance(screen, BaseScreen):
             return
@@ -618,22 +610,19 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         self.push_screen(ViewList(self.user_state, screen.present_view()), chosen)
 
     def action_palette(self) -> None:
-        """Open the command palette."""
         self.action_command_palette()
 
     def action_command_palette(self) -> None:
-        """Open the command palette, once."""
+        """Open the command palette, unless it is open."""
         if not any(isinstance(screen, Palette) for screen in self.screen_stack):
             self.push_screen(Palette(id="--command-palette"))
 
     def action_help(self) -> None:
-        """Show the keys, those first that act on what has focus."""
         screen = self.screen
         if isinstance(screen, BaseScreen):
             self.push_screen(Help(topic_of(screen)))
 
     def action_past(self) -> None:
-        """Show what changed since a past moment."""
         from tui.screens.compare import CompareScreen
 
         if isinstance(self.screen, CompareScreen):
@@ -642,13 +631,11 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
             self.push_screen(CompareScreen())
 
     def action_what_if(self) -> None:
-        """Try other thresholds."""
         from tui.screens.what_if import WhatIfScreen
 
         self.push_screen(WhatIfScreen())
 
     def action_findings(self) -> None:
-        """Show what is wrong in the files."""
         keymap = [Content.styled(visible_line(problem, 300), "$error") for problem in self._keymap_problems]
         self.push_screen(Findings([*keymap, *findings_lines(self.view)]))
 
@@ -660,11 +647,11 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
             self.exit()
 
     def get_system_commands(self, screen: Screen[Any]) -> list[SystemCommand]:
-        """None of Textual's own: the registry has them all."""
+        """No commands of Textual's own: the registry has them all."""
         return []
 
     def go(self, place: str) -> None:
-        """Switch to a place and remember it; what lies over the one in front is left, and what links have led to."""
+        """Switch to a screen and remember it; close overlays and forget the links that were followed."""
         while self._trail:
             self._leave(self._trail.pop(), back=False)
         self._show(place)
@@ -682,7 +669,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
     # Plumbing
 
     def _front(self) -> BaseScreen | None:
-        """The place in front, once it is whole; None while a dialog is, or while the app comes or goes."""
+        """The screen in front, once it is composed; None while a dialog is open or the app starts or ends."""
         try:
             screen = self.screen
         except ScreenStackError:
@@ -732,11 +719,11 @@ def run(
 
     Args:
         deck: The project; not loaded yet.
-        state_file: Where comfort is kept between runs.
-        keymap_file: Where other keys may be written.
-        remembered_as: The name under which this project's filters and place are kept.
-        is_fresh: Forget them first: what was kept under that name was of another project.
-        theme: Name of the theme to start with; by default the one that was chosen last.
+        state_file: The user state.
+        keymap_file: The user's key bindings.
+        remembered_as: The name under which this project's state is stored.
+        is_fresh: Discard that state first: it belongs to another project of the same name.
+        theme: Name of the first theme; by default the last one used.
     """
     user_state = UserState(state_file, remembered_as)
     user_state.load()
@@ -750,7 +737,7 @@ def run(
 
 
 def _let_go_of_a_lost_terminal() -> None:
-    """What can't be written to a terminal that is gone must not change the exit code when Python ends."""
+    """Keep the exit code when Python cannot flush to a terminal that is gone."""
     for stream in (sys.__stdout__, sys.__stderr__):
         if stream is None:
             continue

@@ -1,4 +1,4 @@
-"""What a person sets for themselves and keeps between runs, toasts, and copying: comforts of every place."""
+"""Base of the app: themes, glyphs, row height, notifications, toasts and clipboard."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from tui.themes import DEFAULT_THEME, PLAIN_THEME
 from tui.widgets.record_table import COMFORTABLE
 
 MOST_TOASTS: Final = 2
-"""Toasts that are up at once."""
+"""Toasts on the screen at once."""
 TOAST_LINES: Final = 2
 """Lines of one toast."""
 MOST_TOAST_LINES: Final = 3
-"""Lines that toasts may cover, all together: what was decided in one, and a warning."""
+"""Lines of all toasts together: one decision and one warning."""
 TOAST_FRAME: Final = 3
-"""Cells of a toast that are no text."""
+"""Cells of a toast around its text."""
 WORD_CELLS: Final = 10
-"""Cells that a line may lose where it is broken between two words."""
+"""Cells that a line may lose by a break between two words."""
 TOAST_SECONDS: Final = 3.0
-"""How long a toast is up; a warning twice as long."""
+"""Seconds that a toast stays; a warning stays twice as long."""
 
 
 class BaseApp(App[None], inherit_bindings=False):
-    """An app with themes, marks, density, calls, toasts and a clipboard.
+    """An app with themes, glyphs, row height, notifications, toasts and a clipboard.
 
     Args:
         styles: The style sheets.
-        kept: What was remembered, already loaded.
+        user_state: Settings of this user, already loaded.
         themes: Label and theme, by name.
-        theme: Name of the theme to start with; by default the remembered one.
+        theme: Name of the first theme; by default the last one used.
     """
 
     def __init__(
@@ -71,25 +71,25 @@ class BaseApp(App[None], inherit_bindings=False):
             self.register_theme(known)
 
     def on_load(self) -> None:
-        """Take the theme on before there is anything to draw: nothing is parsed for another one first."""
+        """Set the theme before anything is drawn, so that no other theme is parsed."""
         name = self._chosen_theme or self.user_state.get("theme", DEFAULT_THEME)
         name = PLAIN_THEME if self.no_color else name
         self.theme = name if name in self.themes else DEFAULT_THEME
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """What every line passes through on its way to the terminal: without colours, in ASCII, or as it is."""
+        """Filters of every drawn line: without colours, in ASCII, or unchanged."""
         own = [self._no_colour_filter] if self.no_color else super().get_line_filters()
         filters = [one for one in own if not isinstance(one, Monochrome)]  # Textual's, which sends greys
         return [*filters, self._ascii_filter] if self.glyphs is ASCII else filters
 
     @property
     def glyphs(self) -> Glyphs:
-        """The marks in use."""
+        """The glyphs in use."""
         return GLYPH_SETS.get(self.user_state.get("glyphs"), DRAWN)
 
     @property
     def row_lines(self) -> int:
-        """Lines of a row in every list."""
+        """Lines of a row in every list: 1 or 2."""
         return COMFORTABLE if self.user_state.get("density") == "comfortable" else 1
 
     def use_theme(self, name: str) -> None:
@@ -100,15 +100,13 @@ class BaseApp(App[None], inherit_bindings=False):
             place.catch_up(anew=True)
 
     def say(self, text: str, *, severity: SeverityLevel = "information") -> None:
-        """A toast; the text may be untrusted, and is cut at what two lines hold. A new one takes the place of older
-        ones, lest they bury the screen.
-        """
+        """Show a toast; the text may be untrusted, and is cut to two lines. Older toasts are replaced."""
         seconds = TOAST_SECONDS if severity == "information" else 2 * TOAST_SECONDS
         most = TOAST_LINES * max(self.size.width - TOAST_FRAME - WORD_CELLS, 1)
         self.notify(visible_line(text, most), severity=severity, timeout=seconds, markup=False)
 
     def on_notify(self, event: Notify) -> None:
-        """Make room for a toast before it is put up: older ones stay as long as all are no more than some lines."""
+        """Remove older toasts where all together would cover too many lines."""
         room = max(self.size.width - TOAST_FRAME, 1)
         lines = -(-len(event.notification.message) // room)
         for number, old in enumerate(reversed(list(self._notifications)), 2):
@@ -117,11 +115,11 @@ class BaseApp(App[None], inherit_bindings=False):
                 self._unnotify(old, refresh=False)
 
     def copy(self, text: str) -> None:
-        """Copy an untrusted text to the clipboard, and say how."""
+        """Copy an untrusted text to the clipboard, and report how."""
         self._copier.copy(text)
 
     def action_copy_or_quit(self) -> None:
-        """Copy what is selected; leave, where nothing is, or that was copied a moment ago."""
+        """Copy the selection; quit if there is none, or if it was just copied."""
         if (text := self._copier.selected()) and not self._has_copied:
             self._has_copied = True
             self.copy(text)
@@ -129,7 +127,6 @@ class BaseApp(App[None], inherit_bindings=False):
             self.exit()
 
     def action_theme(self) -> None:
-        """The next theme."""
         if self.no_color:
             self.say("NO_COLOR is set: no theme is used", severity="warning")
             return
@@ -139,7 +136,6 @@ class BaseApp(App[None], inherit_bindings=False):
         self.say(f"theme: {self.themes[name][0]}")
 
     def action_density(self) -> None:
-        """Rows of one line, or of two."""
         name = "compact" if self.row_lines > 1 else "comfortable"
         self.user_state.set("density", name)
         for place in self._places():
@@ -147,7 +143,6 @@ class BaseApp(App[None], inherit_bindings=False):
         self.say(f"density: {name}")
 
     def action_glyphs(self) -> None:
-        """Drawn marks or plain ASCII."""
         names = list(GLYPH_SETS)
         self.user_state.set("glyphs", names[(names.index(self.glyphs.name) + 1) % len(names)])
         self.say(f"marks: {self.glyphs.name}")
@@ -157,7 +152,7 @@ class BaseApp(App[None], inherit_bindings=False):
             widget.refresh()
 
     def action_calls(self) -> None:
-        """The next way of calling; it calls at once, so that one sees whether the terminal can do it."""
+        """Switch to the next kind of notification, and send one as a sample."""
         names = list(CALLS)
         now = self.user_state.get("calls", "off")
         name = names[(names.index(now) + 1) % len(names)] if now in names else names[0]

@@ -1,4 +1,4 @@
-"""The one worker that makes vectors of what patterns and tasks mean, while the dashboard is in use."""
+"""The worker that embeds patterns and tasks while the dashboard runs."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from core.base.errors import RalphdeckError
 from core.project.project import Project
 
 AFTER_SECONDS: Final = 3.0
-"""How long after the first load to begin: nothing slows a start down."""
+"""Seconds after the first load, so that the start is not slowed down."""
 _AGAIN_SECONDS: Final = 60.0
-"""When to try again what another process is at, or what could not be kept."""
+"""Seconds until a retry after another process held the lock or a file could not be written."""
 
 
 class EmbeddingWorker:
-    """Runs in one thread worker; makes what is missing whenever it is told to.
+    """Embeds missing texts whenever asked; runs in one thread worker.
 
     Args:
         deck: The open project.
-        target: Where messages go.
+        target: Receives the messages.
     """
 
     class Progress(Message):
-        """Vectors of patterns made, and to make; both are the same at the end."""
+        """Embeddings done, and in all; equal at the end."""
 
         def __init__(self, done: int, total: int) -> None:
             super().__init__()
@@ -43,16 +43,16 @@ class EmbeddingWorker:
         self._stopped = False
 
     def want(self) -> None:
-        """There may be patterns or tasks without a vector."""
+        """Request a run: some patterns or tasks may have no embedding."""
         self._wanted.set()
 
     def stop(self) -> None:
-        """Let `run` return after the batch that it is at."""
+        """Let `run` return after the current batch."""
         self._stopped = True
         self._wanted.set()
 
     def run(self) -> None:
-        """Make vectors until stopped. Runs in a thread worker."""
+        """Embed until stopped. Runs in a thread worker."""
         again: float | None = None
         while not self._stopped:
             self._wanted.wait(again)

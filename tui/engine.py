@@ -1,4 +1,4 @@
-"""The one worker that reads and writes: it owns the deck, follows the disk, and posts messages to the app."""
+"""The worker that reads and writes the project, and posts messages to the app."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from core.storage.watcher import WatchState
 from tui.present.frame import Records
 
 PAUSE_SECONDS: Final = 0.01
-"""Between two pieces of what is worked out unasked, for the screen to have its turn."""
+"""Seconds between two background searches, so that the screen gets its turn."""
 _OLDER_GENERATIONS: Final = (5, 2)
-"""Collections of one generation before the next older one: drawn lines die old, in reference cycles, and with Python's
-own 10 and 10 their garbage grows for a quarter of an hour."""
+"""Garbage collections of one generation per collection of the next. Drawn lines form reference cycles and die old; with
+Python's default of 10 and 10 memory grows for 15 minutes."""
 PROGRESS_SECONDS: Final = 0.05
-"""Between two messages of progress."""
+"""Seconds between two progress messages."""
 TOLD_SECONDS: Final = 0.5
-"""How long it is worked out until that is told; after most changes all is known before."""
+"""Seconds of background search before the screen shows it; most searches end sooner."""
 
 
 class Engine(WatchLoop):
-    """Runs in one thread worker; everything that touches a file goes through it, in order.
+    """Runs in one thread worker; all reads and writes of the project go through it, in order.
 
     Args:
         project: The open project.
-        target: Where messages go; posting is thread-safe and never waits.
-        looks_further: Whether idle moments are used to work out what else Review could ask.
-        extracts: Whether to extract from loops when they end, as far as the settings want that.
+        target: Receives the messages; posting is thread-safe and never blocks.
+        looks_further: Whether idle time is used to find more questions for Review.
+        extracts: Whether to extract from loops when they end, if the settings allow it.
     """
 
     class Progress(Message):
-        """The first load: files done, files in all; while one big file is read, which one and how far."""
+        """Progress of the first load in files, and within one large file."""
 
         def __init__(self, done: int, total: int, records: Records | None = None) -> None:
             super().__init__()
@@ -57,23 +57,23 @@ class Engine(WatchLoop):
             return isinstance(message, Engine.Progress)
 
     class Changed(Message):
-        """There is a newer view; take it with `Engine.take`. May replace its predecessor: nothing is lost."""
+        """There is a newer state; call `Engine.take`. May replace an older message, since nothing is lost."""
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, Engine.Changed)
 
     class Decision(Message):
-        """A decision was made here, or refused."""
+        """A decision was written, or refused."""
 
         def __init__(self, decided: Decided | None, error: str, made: frozenset[str] = frozenset()) -> None:
             super().__init__()
             self.decided = decided
             self.error = error
             self.made = made
-            """Ids of the decisions that came of it."""
+            """Ids of the decisions that were written."""
 
     class Written(Message):
-        """Something that is no decision was written, or why it could not be."""
+        """An event was recorded, or could not be."""
 
         def __init__(self, text: str, *, refused: bool) -> None:
             super().__init__()
@@ -81,7 +81,7 @@ class Engine(WatchLoop):
             self.refused = refused
 
     class Watching(Message):
-        """How the disk is followed has changed."""
+        """The watch mode has changed."""
 
         def __init__(self, state: WatchState) -> None:
             super().__init__()
@@ -94,7 +94,7 @@ class Engine(WatchLoop):
             return isinstance(message, Engine.Looking)
 
     class Failed(Message):
-        """The engine could not go on with a job; the text is for a person."""
+        """A step of the engine failed; the text is displayable."""
 
         def __init__(self, text: str, detail: str) -> None:
             super().__init__()
@@ -102,7 +102,7 @@ class Engine(WatchLoop):
             self.detail = detail
 
     class Extracted(Message):
-        """A loop ended, and what it has learned was extracted without a person."""
+        """Patterns were extracted unattended from a loop that ended."""
 
         def __init__(self, decided: Decided) -> None:
             super().__init__()
@@ -121,18 +121,18 @@ class Engine(WatchLoop):
         self._looks_since: float | None = None
         self._searches = False
         self.has_looked_once = not looks_further
-        """Whether everything that Review can ask about the first load has been found."""
+        """Whether the background search after the first load is complete."""
         self.is_looking = False
-        """Whether more is known to be left that Review could ask, for some time already."""
+        """Whether a background search has been running for some time."""
 
     # Called from the app's thread.
 
     def decide(self, decide: Callable[[Project], Decided], seen: ProjectState) -> None:
-        """Carry a decision out, in turn; its result comes as `Engine.Decision`.
+        """Queue a decision; its result is posted as `Engine.Decision`.
 
         Args:
             decide: Makes the decision.
-            seen: What the person looked at; see `Project.decide`.
+            seen: The state that the user saw; see `Project.decide`.
         """
 
         def job() -> None:
@@ -155,7 +155,7 @@ class Engine(WatchLoop):
         self.submit(job)
 
     def write(self, write: Callable[[Project], str]) -> None:
-        """Write events that are no decision, in turn; what `write` tells of it comes as `Engine.Written`."""
+        """Queue the recording of events; the text that `write` returns is posted as `Engine.Written`."""
 
         def job() -> None:
             try:
@@ -167,14 +167,14 @@ class Engine(WatchLoop):
         self.submit(job)
 
     def take(self) -> tuple[ProjectState, Delta]:
-        """The newest view, and all that changed since the last call."""
+        """The newest state, and all changes since the last call."""
         with self._lock:
             delta, self._delta = self._delta, Delta()
             return self.project.view, delta
 
     @property
     def has_looked(self) -> bool:
-        """Whether nothing is left to be worked out unasked."""
+        """Whether the background search is complete."""
         return not self._something_left
 
     # The worker.
@@ -261,7 +261,7 @@ class Engine(WatchLoop):
         self._target.post_message(self.Failed(text, detail))
 
     def _look_further(self) -> None:
-        """One piece of what could be asked in Review; another one follows while there is any."""
+        """Search for one more question."""
         found: Delta | None = None
         try:
             found = self.project.look_further()
@@ -288,4 +288,4 @@ class Engine(WatchLoop):
 
 
 class _StoppedWhileLoading(Exception):
-    """The app is closing: give the load up."""
+    """The app ends during the first load."""

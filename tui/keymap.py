@@ -1,4 +1,4 @@
-"""The keymap file: other keys for the actions, checked before they are used."""
+"""The keymap file: the user's key bindings, validated."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ TAKEN: Final = {
     "ctrl+s": "the terminal, which stops with it",
     "ctrl+z": "the shell",
 }
-"""Keys that don't arrive everywhere, and who keeps them."""
+"""Keys that terminals or multiplexers keep for themselves, and which program does."""
 SAME_AS: Final = {"ctrl+i": "tab", "ctrl+m": "enter", "ctrl+h": "backspace", "ctrl+left_square_bracket": "escape"}
-"""Keys that terminals can't tell from others."""
+"""Keys that terminals send as another key."""
 MOST_LINES: Final = 1_000
 """Lines of the file that are read."""
 _ALSO: Final = {"esc": "escape", "return": "enter", "pgdn": "pagedown", "pgup": "pageup", "del": "delete"}
@@ -35,9 +35,10 @@ _MODIFIERS: Final = frozenset({"ctrl", "shift", "alt", "meta", "super", "hyper"}
 
 
 def load_keymap(path: Path) -> tuple[dict[str, str], list[str]]:
-    """The keymap of a TOML file with lines like `promote = "f6"` (several keys: `"f6,J"`), and what is wrong in it.
+    """Load the keymap of a TOML file with lines like `promote = "f6"` (several keys: `"f6,J"`).
 
-    What is wrong is left out and said, with its line; the rest applies. A missing file is an empty keymap.
+    Returns:
+        The valid lines, and a message with line number for each invalid one. A missing file is an empty keymap.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -62,7 +63,7 @@ def load_keymap(path: Path) -> tuple[dict[str, str], list[str]]:
 
 
 def _table(text: str) -> tuple[dict[str, Any], dict[str, str], list[tuple[str, str]]]:
-    """Names and values, the line of each name as ` line 3`, and what is no TOML: then each line counts for itself."""
+    """Parse names and values, the position of each name as ` line 3`, and syntax errors line by line."""
     rows = text.splitlines()[:MOST_LINES]
     lines: dict[str, str] = {}
     for number, row in enumerate(rows, 1):
@@ -88,7 +89,7 @@ def _table(text: str) -> tuple[dict[str, Any], dict[str, str], list[tuple[str, s
 
 
 def _line(name: str, keys: object) -> tuple[list[str], str]:
-    """The keys that a line gives an action, and what is wrong with it."""
+    """Validate the keys of one line; returns the keys, or a message."""
     shown = visible_line(name, 40)
     if name not in BY_ID:
         return [], f"no action {shown!r}{_meant(name, BY_ID)}; the help (?) names them all"
@@ -105,7 +106,7 @@ def _line(name: str, keys: object) -> tuple[list[str], str]:
 
 
 def _key(written: str) -> tuple[str, str]:
-    """Textual's name of a key that a person wrote, or what is wrong with it."""
+    """Textual's name of a key as people write it, or a message."""
     key = _character_to_key(written) if len(written) == 1 else written
     *modifiers, base = key.split("+") if len(key) > 1 else [key]
     base = _ALSO.get(base.lower(), base if len(base) == 1 and not modifiers else base.lower())
@@ -122,13 +123,13 @@ def _key(written: str) -> tuple[str, str]:
 
 
 def _is_character(base: str) -> bool:
-    """Whether a name is that of a character on every keyboard; each of Unicode has one, a banana too."""
+    """Whether a name is that of a character on a keyboard; Textual knows names of all Unicode characters."""
     character = key_to_character(base)
     return character is not None and character.isascii()
 
 
 def _meant(name: str, known: Iterable[str]) -> str:
-    """`; is it 'promote'?`, if anything known is near."""
+    """`; is it 'promote'?`, if a known name is similar."""
     near = get_close_matches(name[:40].lower(), list(known), n=1, cutoff=0.6)
     return f"; is it {near[0]!r}?" if near else ""
 
@@ -142,7 +143,7 @@ def _told(name: str, other: str, key: str) -> str:
 
 
 def _clash(name: str, keymap: Mapping[str, str]) -> tuple[str, str, str] | None:
-    """`name`, another action that has one of its keys in a place where both exist, and that key; or None."""
+    """The name, another action on the same screen with the same key, and that key; or None."""
     mine = keymap[name].split(",")
     for other in ACTIONS:
         theirs = set(keymap.get(other.id, other.keys).split(","))

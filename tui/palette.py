@@ -1,4 +1,4 @@
-"""The command palette: every action, saved view, pattern, loop, decision and what else has an id, found by typing."""
+"""The command palette: find actions, saved views and records by typing."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from tui.services import Services, services_of
 from tui.state.saved_views import BUILT_IN, SavedView, own_views
 
 BEGINS: Final = 0.96
-"""The rank of an action that begins with what is typed; only an exact id stands before it."""
+"""Rank of an action that starts with the typed text; only an exact id ranks higher."""
 HAS: Final = 0.8
-"""The rank of an action that has what is typed in its words."""
+"""Rank of an action that contains the typed text."""
 HAS_WORDS: Final = 0.6
-"""The rank of an action that has all words, but not together."""
+"""Rank of an action that contains all typed words, but not together."""
 
 
 class Palette(CommandPalette):
-    """Enter takes what fits all that was typed: Textual's own takes, of what is typed fast, what fitted before."""
+    """A palette whose Enter waits for the results of everything typed; Textual's takes an older result."""
 
     @on(Input.Submitted)
     async def _finish_searching(self) -> None:
@@ -45,7 +45,7 @@ class Palette(CommandPalette):
 
 
 class PaletteCommands(Provider):
-    """Actions of the place in front, saved views, then records by id or words."""
+    """Actions of the screen in front, saved views, then records by id or words."""
 
     _jumps: JumpIndex | None = None
 
@@ -54,7 +54,7 @@ class PaletteCommands(Provider):
         return services_of(self.app)
 
     def _commands(self) -> list[tuple[str, Callable[[], Any]]]:
-        """What can be done without naming a record: a text and what it does."""
+        """Commands that need no record: text and callback."""
         services, screen = self._services, self.screen
         found: list[tuple[str, Callable[[], Any]]] = []
         if isinstance(screen, BaseScreen):
@@ -69,12 +69,12 @@ class PaletteCommands(Provider):
         return found
 
     async def discover(self) -> Hits:
-        """What the palette offers before anything is typed."""
+        """Offer all commands before anything is typed."""
         for text, do in self._commands():
             yield DiscoveryHit(Content(text), do, text=text)
 
     async def search(self, query: str) -> Hits:
-        """What fits the typed text, best first."""
+        """Yield the matches of the typed text."""
         typed = query.lower().strip()
         for text, do in self._commands():
             lowered = text.lower()
@@ -86,7 +86,7 @@ class PaletteCommands(Provider):
             yield Hit(target.rank, _lit(target.shown, query), partial(self._jump, target), text=target.shown)
 
     async def _index(self) -> JumpIndex:
-        """Made in a thread, anew if something has changed since the palette was last open."""
+        """Build the index in a thread, unless it is up to date."""
         services = self._services
         if self._jumps is None:
             if services.jumps is None or services.jumps.number != services.view.snapshot.number:
@@ -128,7 +128,7 @@ def _view_text(view: SavedView) -> str:
 
 
 def _lit(text: str, query: str) -> Content:
-    """The text with the first occurrence of the query underlined; never read as markup."""
+    """The text with the first occurrence of the query underlined; never parsed as markup."""
     content = Content(text)
     at = text.lower().find(query.lower())
     return content.stylize(Style(underline=True, bold=True), at, at + len(query)) if at >= 0 else content

@@ -1,8 +1,7 @@
 """The dashboard in a browser on this machine, by textual-serve.
 
-Whoever reaches the page presses the keys of whoever started it. So it listens on the loopback interface only, and
-only a browser that was given the key in the printed address gets the page or the socket behind it; a page of
-somebody else in the same browser does not.
+A visitor acts as the user who started it. So the server listens on the loopback interface only, and requires the key
+in the printed address for the page and its socket; pages of other sites in the same browser cannot connect.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ _POLICY: Final = (
     "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; script-src 'self' 'unsafe-inline'; "
     "connect-src 'self' ws://{place}; frame-ancestors 'none'"
 )
-"""Nothing is fetched from elsewhere."""
+"""Content-Security-Policy: nothing is loaded from other hosts."""
 _ELSEWHERE: Final = re.compile(r"<link\b[^>]*\bhref=\"https?://[^>]*>")
-"""What the page of textual-serve asks others for: a font."""
+"""What the page of textual-serve loads from other hosts: a font."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class DeckServer(Server):
-    """Serves one dashboard a browser tab.
+    """Serves one dashboard per browser tab.
 
     Args:
-        command: What to run for each tab, as arguments.
-        port: Where to listen, on the loopback interface.
-        announce: Told the address, with its key, when it can be opened.
+        command: The process of each tab, as arguments.
+        port: Port on the loopback interface.
+        announce: Receives the address with its key, when it can be opened.
     """
 
     def __init__(self, command: Sequence[str], *, port: int, announce: Callable[[str], None]) -> None:
@@ -49,7 +48,7 @@ class DeckServer(Server):
         self._tabs: set[asyncio.Task[object]] = set()
 
     def initialize_logging(self) -> None:
-        """Only what goes wrong: a line for each request would show the key."""
+        """Log only warnings: a line per request would show the key."""
         logging.basicConfig(level=logging.WARNING, format="%(message)s")
 
     async def _make_app(self) -> web.Application:
@@ -78,7 +77,7 @@ class DeckServer(Server):
         return response
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
-        """One tab, until it is closed or the server ends."""
+        """Serve one tab, until it is closed or the server ends."""
         tab = asyncio.current_task()
         assert tab is not None
         self._tabs.add(tab)
@@ -88,11 +87,10 @@ class DeckServer(Server):
             self._tabs.discard(tab)
 
     async def on_startup(self, app: web.Application) -> None:
-        """Say where."""
         self._announce(f"{self.public_url}/?key={self._key}")
 
     async def on_shutdown(self, app: web.Application) -> None:
-        """End the dashboards; the server would wait for them a minute long."""
+        """End the dashboards; the server would wait a minute for them."""
         for tab in self._tabs:
             tab.cancel()
 

@@ -1,4 +1,4 @@
-"""The style sheets of the app, parsed once for each theme."""
+"""The style sheets of the app, parsed once per theme."""
 
 from __future__ import annotations
 
@@ -6,25 +6,23 @@ from textual.css.stylesheet import Stylesheet
 
 
 class StyleSheets(Stylesheet):
-    """Style sheets that are parsed anew only when the values of the theme are others.
+    """Style sheets that are parsed again only when theme variables change.
 
-    Textual asks for that three times while it starts, and forgets each time what it has parsed: that was a tenth of
-    the time to the first frame.
+    Textual requests that three times during the start without caching, a tenth of the time to the first frame.
     """
 
     _outdated = False
 
     def set_variables(self, variables: dict[str, str]) -> None:
-        """From now on the theme has these values."""
         if variables != self._variables:
             super().set_variables(variables)
             self._outdated = True
 
     def reparse(self) -> None:
-        """Parse everything anew, if it can come out differently.
+        """Parse again, if the variables have changed.
 
         Raises:
-            StylesheetParseError: If a sheet is wrong; what was parsed before stays.
+            StylesheetParseError: A sheet is invalid; the parsed sheets stay.
         """
         if self._outdated:
             self.parse()

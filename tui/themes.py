@@ -1,4 +1,4 @@
-"""The themes, read from `styles/themes.toml`."""
+"""The themes of `styles/themes.toml`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ STYLES: Final = Path(__file__).parent.parent / "styles"
 
 DEFAULT_THEME: Final = "dark"
 PLAIN_THEME: Final = "ansi"
-"""The theme of the terminal's own colours; the only one that works without any colour."""
+"""The theme with the terminal's own colours; the only one that works without colours."""
 
 
 def load_themes() -> dict[str, tuple[str, Theme]]:
-    """The project's themes by name, each with its label for people, in the order of the file."""
+    """Load the themes by name, each with its label, in the order of the file."""
     text = (STYLES / "themes.toml").read_text(encoding="utf-8")
     themes: dict[str, tuple[str, Theme]] = {}
     for name, values in tomllib.loads(text).items():

@@ -1,4 +1,4 @@
-"""Unattended extraction from loops that come to an end, for the dashboard and for `watch`."""
+"""Extract patterns unattended from loops that end, for the dashboard and for `watch`."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def is_wanted(settings: ExtractionSettings) -> bool:
 
 
 class AutoExtraction:
-    """Extracts from each loop once after it has ended; several processes may do so for one project.
+    """Extracts once from each loop after it has ended, also if several processes watch the project.
 
-    What is new waits in Review for a person, as everything that is extracted unattended. The decisions have a signature
-    of their own, so that undo does not take one for the newest decision of the person. For one thread.
+    Review asks about every new pattern. The decisions are signed separately, so that undo never takes one for the
+    user's newest decision. Use it from one thread.
 
     Args:
         deck: The open project.
-        clock: Seconds that only grow.
+        clock: Monotonic seconds.
     """
 
     def __init__(self, deck: Project, *, clock: Callable[[], float] = monotonic) -> None:
@@ -45,7 +45,7 @@ class AutoExtraction:
         self._due: dict[str, float] = {}
 
     def add_missed(self) -> None:
-        """Add the loops that ended while no process followed the project, since its last unattended extraction."""
+        """Add the loops that ended since the last unattended extraction, while no process watched."""
         snapshot = self._deck.view.snapshot
         unattended = [d.at for d in snapshot.decisions if d.verb is Verb.EXTRACT and "hashes" in d.after]
         since = max(unattended, default=None)
@@ -54,7 +54,7 @@ class AutoExtraction:
                 self._due[loop.id] = self._clock()
 
     def add_ended(self, before: ProjectState, after: ProjectState, delta: Delta) -> None:
-        """Add the loops that have ended between two views."""
+        """Add the loops that ended between two states of the project."""
         for loop_id in delta.loops:
             old, new = before.snapshot.loops.get(loop_id), after.snapshot.loops.get(loop_id)
             if new is None or new.status not in FINISHED:
@@ -71,7 +71,7 @@ class AutoExtraction:
         """Extract from one loop that is due.
 
         Returns:
-            The loop and the decision, None where there was nothing to extract; None if no loop is due.
+            The loop, and the decision or None if it had nothing new; None if no loop is due.
         """
         now = self._clock()
         loop_id = next((loop_id for loop_id, due in self._due.items() if due <= now), None)
@@ -93,7 +93,7 @@ class AutoExtraction:
             return loop_id, None
 
     def _is_done(self, loop: Loop) -> bool:
-        """Whether there was an extraction since the loop ended; one that was undone is not repeated."""
+        """Whether patterns were extracted after the loop ended; an undone extraction is not repeated."""
         names = {loop.id, *loop.aliases}
         return any(
             decision.verb is Verb.EXTRACT
@@ -104,5 +104,5 @@ class AutoExtraction:
 
 
 def _ended_since(loop: Loop, since: datetime) -> bool:
-    """Whether a loop that was first seen when it had ended already did so after `since`."""
+    """Whether a loop that had already ended when first read did so after `since`."""
     return loop.ended_at is not None and loop.ended_at >= since

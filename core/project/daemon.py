@@ -28,8 +28,8 @@ class WatchEvent(Struct, frozen=True, kw_only=True):
 
     Attributes:
         what: A kind of `core.project.notifications.What`, or `watching`, `extracted`, `pruned`, `failed`.
-        subject: Id of what it is about, "" for none.
-        text: For a person, displayable.
+        subject: Id of the record, "" for none.
+        text: Displayable text.
     """
 
     at: datetime

@@ -72,7 +72,7 @@ class WatchLoop:
     # Hooks of subclasses, called in the thread of `run`.
 
     def prepare(self) -> None:
-        """Called once, when changes are noticed already but none is applied."""
+        """Called once before the first turn; file changes are already collected."""
 
     def changed(self, before: ProjectState, after: ProjectState, delta: Delta) -> None:
         """The project was read again; the delta may be empty."""
@@ -83,7 +83,7 @@ class WatchLoop:
         raise NotImplementedError
 
     def watching(self, state: WatchState) -> None:
-        """The way in which changes are noticed is another one."""
+        """The watch mode has changed, for example to polling."""
         raise NotImplementedError
 
     def failed(self, error: Exception) -> None:

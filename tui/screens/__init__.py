@@ -1,1 +1,1 @@
-"""The places and dialogs, one a file: they compose widgets and handle messages, and hold no arithmetic."""
+"""The screens and dialogs, one a file: they compose widgets and handle messages, without arithmetic."""

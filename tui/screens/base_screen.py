@@ -1,4 +1,4 @@
-"""What all places share: the frame, the way a new view reaches them, and how an action finds its method."""
+"""Base of all screens: frame, updates, and the state of actions."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _MOVES: Final = frozenset({"down", "up", "first", "last", "page_down", "page_up"
 
 
 class BaseScreen(Screen[None], inherit_bindings=False):
-    """One place of the dashboard. Subclasses set `place`, compose content, and implement `refresh_view`.
+    """A screen of the dashboard. Subclasses set `place`, compose content, and implement `refresh_view`.
 
-    An action `<id>` is carried out by `action_<id>`; `why_not` says why it can't be at the moment.
+    An action `<id>` is the method `action_<id>`; `why_not` gives the reason why it cannot run now.
     """
 
     place: ClassVar[str] = ""
     ABOUT: ClassVar[str] = ""
-    """What the place is for, for the help."""
+    """Purpose of the screen, for the help."""
     AUTO_FOCUS = "RecordTable, TextPane"
     BINDINGS: ClassVar[list[BindingType]] = []
 
@@ -59,37 +59,37 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         raise NotImplementedError
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Show a newer view. `delta` tells what changed since the last call; None = show everything anew."""
+        """Show a newer state. `delta` has the changes since the last call; None = redraw everything."""
         raise NotImplementedError
 
     def embedding(self, done: int, total: int) -> None:
-        """Vectors by which records are found by meaning are being made; so many of all are there."""
+        """Embeddings for semantic search are being computed: done, and in all."""
 
     def why_not(self, action: str) -> str | None:
-        """Why an action can't be carried out now, for a person; None if it can."""
+        """The reason why an action cannot run now; None if it can."""
         return None
 
     def subject(self) -> str:
-        """What the keys act on, as a person calls it; untrusted, "" if there is nothing."""
+        """Displayed name of the record under the cursor; untrusted, "" if there is none."""
         return ""
 
     def wording(self, action: str) -> str | None:
-        """Another label than the registry's, such as the consequence of a decision."""
+        """A label that replaces the registry's, such as the consequence of a decision."""
         return None
 
     def effect(self, action: str) -> str | None:
-        """What an action would do to what is under the cursor, for the help, where there is room for words."""
+        """What an action would do to the record under the cursor, for the help."""
         return self._back_text() if action == "back" and self.leads_back() else self.wording(action)
 
     def listed(self) -> frozenset[str]:
-        """Actions whose keys stand on the screen already: the key line leaves them out."""
+        """Actions whose keys the screen shows itself: the key line leaves them out."""
         return frozenset()
 
     def go_to(self, key: str) -> None:
-        """Put the cursor on a record, taking the filter off where it hides it."""
+        """Put the cursor on a record; clear a filter that hides it."""
 
     def be_led(self, link: FollowedLink, show: Callable[[BaseScreen], None]) -> None:
-        """Show what a link leads to.
+        """Show the target of a link.
 
         Args:
             show: Does it.
@@ -98,81 +98,76 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         self.refresh_frame()
 
     def leave_link(self, link: FollowedLink, *, back: bool) -> None:
-        """Be as before the link when the user comes here again.
+        """Restore the screen for its next visit.
 
         Args:
-            back: Whether the user goes back along it, rather than on to another place.
+            back: Whether the user returns along the link, instead of going to another screen.
         """
 
     def leads_back(self) -> bool:
-        """Whether a link led here, and nothing here is to be left first."""
+        """Whether `back` returns along a link: nothing on this screen has to be left first."""
         link = self.services.link
         return link is not None and link.place == self.place and not self.selections
 
     def again(self) -> Callable[[], BaseScreen] | None:
-        """Makes a screen that lies over a place as it stands now, for who comes back along a link; None for others."""
+        """A factory for this overlay in its current state, to restore it by `back`; None for a normal screen."""
         return None
 
     def present_view(self) -> SavedView:
-        """What is shown now, to be saved under a name."""
+        """The current list, to be saved under a name."""
         return SavedView("", self.place if self.place in PLACES else "loops")
 
     def show_view(self, view: SavedView) -> None:
-        """Show what a saved view holds besides its place."""
+        """Show the list of a saved view."""
 
     def undone(self, decision: Decision) -> None:
-        """A decision is about to be undone from here."""
+        """A decision is about to be undone from this screen."""
 
     def answered(self, *, decided: bool) -> None:
-        """A decision is on disk, or was refused."""
+        """A decision was written, or refused."""
 
     def tick(self) -> None:
-        """Called every second while the place is shown: draw times anew."""
+        """Called every second while the screen is in front: redraw times."""
 
     # The frame
 
     @property
     def services(self) -> Services:
-        """What the app does for its screens."""
         return services_of(self.app)
 
     @property
     def view(self) -> ProjectState:
-        """The newest view."""
+        """The newest state of the project."""
         return self.services.view
 
     @property
     def glyphs(self) -> Glyphs:
-        """The marks in use."""
         return self.services.glyphs
 
     def compose(self) -> ComposeResult:
-        """Top bar, content, key line."""
         yield TopBar()
         yield from self.compose_content()
         yield KeyLine()
 
     @property
     def whole(self) -> bool:
-        """Whether all widgets are there: an app that is told to leave may stop in the middle of composing."""
+        """Whether all widgets are there: the app may end while it composes."""
         return bool(self.query(KeyLine))
 
     def on_mount(self) -> None:
-        """Show what there is."""
         self.catch_up()
 
     def on_screen_resume(self) -> None:
-        """Show what happened while another place was in front."""
         self.catch_up()
 
     def changed(self, delta: Delta) -> None:
-        """Note a change; show it if this place is in front."""
+        """Note a change; show it if this screen is in front."""
         self._pending |= delta
         if self.is_current and self.is_mounted:
             self.catch_up()
 
     def catch_up(self, *, anew: bool = False) -> None:
-        """Show the newest view, if it is newer than what is shown."""
+        """Show the newest state, if it is newer than the one shown."""
         if not self.whole:
             return
         for table in self.query(RecordTable):
@@ -213,14 +208,14 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         return offered + disabled, right
 
     def _back_text(self) -> str:
-        """Where `back` leads along a link."""
+        """Where `back` returns to along a link."""
         link = self.services.link
         if link is None:
             return "back"
         return "back to the player" if link.again is not None else f"back to {PLACES[link.start][1]}"
 
     def _disabled_item(self, action: str, label: str, *, first: bool) -> Item:
-        """A key that can't act now; a click on it says why, as the key does."""
+        """A key that cannot act now; a click gives the reason, as the key does."""
         mark = "not now: " if first else ""
         return Item(Content.styled(f"{mark}{self.services.shown_key(action)} {label}", "$quiet"), action)
 
@@ -241,11 +236,11 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         await self.run_action(BY_ID[action].command)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Disable the actions that cannot be carried out now."""
+        """Disable the actions that cannot run now."""
         return True if action not in BY_ID or self.reason_against(action) is None else None
 
     def reason_against(self, action: str) -> str | None:
-        """Why an action can't be carried out now: what the place says, else what holds in all of them."""
+        """The reason why an action cannot run now: the screen's own, else the common one."""
         if self.services.project.is_readonly and action in WRITING:
             return "read-only: nothing is decided here; start without --readonly"
         if self.services.project.is_readonly and self.services.is_web and action in EXPORTING:
@@ -265,7 +260,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         return self._why_not_move(action) if action in _MOVES and self._is_common(action) else None
 
     def _is_common(self, action: str) -> bool:
-        """Whether an action does here what it does in most places."""
+        """Whether the screen does not override an action."""
         name = f"action_{action}"
         return getattr(type(self), name) is getattr(BaseScreen, name)
 
@@ -278,12 +273,12 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         return None
 
     def _can_go_back(self) -> bool:
-        """Whether there is a selection, a link or anything else to leave."""
+        """Whether there is a selection, a link or a pane to leave."""
         table = next(iter(self.query(RecordTable)), None)
         return bool(self.selections) or self.leads_back() or (table is not None and self.focused is not table)
 
     def _mover(self) -> RecordTable | TextPane | None:
-        """What the movement keys move: the focused table or text, else the first table."""
+        """The widget that the movement keys move: the focused table or text, else the first table."""
         focused = self.focused
         if isinstance(focused, RecordTable | TextPane):
             return focused
@@ -294,45 +289,37 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         return movers[0] if movers else None
 
     def action_down(self) -> None:
-        """One line down."""
         if mover := self._mover():
             mover.move(1)
 
     def action_up(self) -> None:
-        """One line up."""
         if mover := self._mover():
             mover.move(-1)
 
     def action_page_down(self) -> None:
-        """One page down."""
         if mover := self._mover():
             mover.move(mover.page)
 
     def action_page_up(self) -> None:
-        """One page up."""
         if mover := self._mover():
             mover.move(-mover.page)
 
     def action_first(self) -> None:
-        """To the first line."""
         if mover := self._mover():
             mover.move(-(10**9))
 
     def action_last(self) -> None:
-        """To the last line."""
         if mover := self._mover():
             mover.move(10**9)
 
     def action_next_pane(self) -> None:
-        """Focus the next pane."""
         self.focus_next("RecordTable, TextPane, Input")
 
     def action_previous_pane(self) -> None:
-        """Focus the previous pane."""
         self.focus_previous("RecordTable, TextPane, Input")
 
     def action_back(self) -> None:
-        """Leave a selection, else go back along a link, else from what has focus to the main list."""
+        """Leave a selection, else return along a link, else focus the main list."""
         if self.leads_back():
             self.services.go_back()
             return
@@ -342,7 +329,6 @@ class BaseScreen(Screen[None], inherit_bindings=False):
             target.focus()
 
     def action_copy(self) -> None:
-        """Copy what is selected, else what is under the cursor."""
         text = self.get_selected_text() or self.copy_text()
         if text:
             self.clear_selection()
@@ -351,24 +337,23 @@ class BaseScreen(Screen[None], inherit_bindings=False):
             self.services.say("nothing to copy here", severity="warning")
 
     def action_copy_whole(self) -> None:
-        """Copy all about what is under the cursor, as Markdown."""
         if text := self.copy_markdown():
             self.services.copy(text)
         else:
             self.services.say("nothing to copy here", severity="warning")
 
     def copy_text(self) -> str:
-        """What `y` copies."""
+        """The text that `copy` takes."""
         return ""
 
     def copy_markdown(self) -> str:
-        """What `Y` copies: the texts that are shown, below each other."""
+        """The text that `copy_whole` takes: by default all visible texts."""
         panes = [pane for pane in self.query(TextPane) if pane.display and pane.plain.strip()]
         return record_markdown(self.subject() or SCREENS[self.place], (), [("", pane.plain) for pane in panes])
 
 
 def _why_not_leap(table: RecordTable, action: str) -> str | None:
-    """A leap that leads nowhere says so; a key that is held down to the end of a list need not."""
+    """The reason for a jump that leads nowhere; single steps at the end of a list need none."""
     if action in {"first", "page_up"} and table.cursor == 0:
         return "this is the first row"
     if action in {"last", "page_down"} and table.cursor == len(table.keys) - 1:

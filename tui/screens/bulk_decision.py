@@ -1,4 +1,4 @@
-"""One decision about many patterns: one preview, one reason, one undo; it may be left while it runs."""
+"""One decision about many patterns: one preview, one reason, one undo. It may be left while it runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tui.screens.dialogs import Dialog
 from tui.services import Services, services_of
 
 STEP_SECONDS: Final = 0.05
-"""Between two messages on how far it is."""
+"""Seconds between two progress messages."""
 LONGEST: Final = 500
 """Characters of a reason."""
 
@@ -37,10 +37,10 @@ class Deed:
     """A decision that can be made about one pattern or many.
 
     Attributes:
-        verb: As the ledger has it.
-        word: For people, capitalised.
-        effect: What it means, in a sentence.
-        asks: What has to be typed, "" for nothing.
+        verb: As stored in the decision log.
+        word: Its label, capitalised.
+        effect: Its consequence, in a sentence.
+        asks: The question for a text, "" for none.
     """
 
     verb: Verb
@@ -50,10 +50,10 @@ class Deed:
 
 
 class BulkDialog(Dialog[bool]):
-    """Previews a decision about many patterns and carries it out. Dismissed with whether it was begun.
+    """Previews a decision about many patterns and makes it. Dismissed with whether it was started.
 
     Args:
-        deed: What is decided.
+        deed: The kind of decision.
         subjects: Ids of the patterns.
     """
 
@@ -64,14 +64,14 @@ class BulkDialog(Dialog[bool]):
     ]
 
     class Foretold(Message):
-        """What it would change is worked out."""
+        """The forecast is ready."""
 
         def __init__(self, forecast: BulkForecast) -> None:
             super().__init__()
             self.forecast = forecast
 
     class Stepped(Message):
-        """So many patterns are worked out."""
+        """Some patterns are done."""
 
         def __init__(self, done: int, total: int) -> None:
             super().__init__()
@@ -82,7 +82,7 @@ class BulkDialog(Dialog[bool]):
             return isinstance(message, BulkDialog.Stepped)
 
     class Ended(Message):
-        """It is decided, or refused; the app tells how it came out."""
+        """The decision is written, or refused; the app reports the result."""
 
     def __init__(self, deed: Deed, subjects: Sequence[str]) -> None:
         super().__init__()
@@ -92,7 +92,6 @@ class BulkDialog(Dialog[bool]):
         self._begun = False
 
     def compose(self) -> ComposeResult:
-        """Title, preview, reason, progress, keys."""
         with Vertical(classes="dialog"):
             yield Static(Content(f"{self._deed.word} {self._many}?"), classes="dialog--title")
             yield Static(Content(f"{self._deed.effect} One undo takes it back."), classes="dialog--detail")
@@ -111,7 +110,7 @@ class BulkDialog(Dialog[bool]):
         return services_of(self.app)
 
     def on_mount(self) -> None:
-        """Work out what it would change; it can be decided before that is known."""
+        """Compute the forecast; the user may decide before it is ready."""
         self._show(None)
         self._tell_keys(Content.from_markup("[$accent b]enter[/] do it   [$accent b]esc[/] cancel"))
         deck = self.services.project
@@ -141,7 +140,7 @@ class BulkDialog(Dialog[bool]):
         self.action_go()
 
     def action_go(self) -> None:
-        """Decide, if the reason is there."""
+        """Decide, if there is a reason or none is needed."""
         if self._begun:
             return
         reason = ""
@@ -165,7 +164,7 @@ class BulkDialog(Dialog[bool]):
         self.services.decide(lambda deck: self._decided(deck, reason), self._seen)
 
     def _decided(self, deck: Project, reason: str) -> Decided:
-        """Runs in the engine's thread."""
+        """Decide in the engine's thread, with progress messages."""
         last = monotonic()
 
         def progress(done: int, total: int) -> None:
@@ -192,5 +191,5 @@ class BulkDialog(Dialog[bool]):
             self.dismiss(True)
 
     def action_leave(self) -> None:
-        """Cancel it, or leave it running."""
+        """Cancel, or leave the decision running."""
         self.dismiss(self._begun)

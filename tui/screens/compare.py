@@ -1,4 +1,4 @@
-"""Compare: the project as of any past moment, and what changed since. Nothing is written."""
+"""The Compare screen: the project at a past moment, and what changed since. Read-only."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ SINCE, UNTIL = "since", "until"
 LAST_VISIT: Final = "last visit"
 NOW: Final = "now"
 DEFAULT_SINCE: Final = timedelta(days=7)
-"""How far to look back where no visit is known."""
+"""How far to compare back without a known visit."""
 DAY: Final = timedelta(days=1)
 TYPED: Final = frozenset("0123456789-hdw")
-"""What a date, or how long ago, is typed of."""
+"""Characters of a date or a duration."""
 TALL: Final = 30
-"""Lines from which each state's count has a line and a bar of its own."""
+"""Lines of the screen from which each state has a line and a bar of its own."""
 BESIDE: Final = 70
-"""Cells from which the two moments stand beside each other."""
+"""Cells of the screen from which the two moments are side by side."""
 
 
 class CompareScreen(HistoryQueryScreen):
-    """Two moments, how many patterns each state had at both, and all that changed between them."""
+    """Two moments, the patterns per state at both, and all changes between them."""
 
     place = "past"
     ABOUT = (
@@ -59,7 +59,7 @@ class CompareScreen(HistoryQueryScreen):
     )
 
     class Answered(Message):
-        """A worker has compared two moments."""
+        """Two moments were compared."""
 
         def __init__(self, number: int, found: StateComparison) -> None:
             super().__init__()
@@ -73,14 +73,13 @@ class CompareScreen(HistoryQueryScreen):
         super().__init__()
         self._since: datetime | None = None
         self._until: datetime | None = None
-        """None: now."""
+        """None = now."""
         self._known: tuple[int, datetime, ProjectState] | None = None
-        """The view as of a past moment that was worked out last, and of which snapshot it was made."""
+        """Snapshot number, past moment, and the project as of that moment."""
         self._found: StateComparison | None = None
         self._rows: dict[str, present.Change] = {}
 
     def compose_content(self) -> ComposeResult:
-        """Moments, counts, changes."""
         yield ItemLine(id="past-title")
         with Vertical(classes="past--moments"):
             visit = self.services.last_visit
@@ -101,13 +100,12 @@ class CompareScreen(HistoryQueryScreen):
         return next(field for field in self.fields if field.name == name)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Beside each other where there is room."""
         self.set_class(event.size.width >= BESIDE, "-wide")
         self.set_class(event.size.height >= TALL, "-tall")
         self.call_after_refresh(self._show)
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """It stays as it was worked out: what comes in meanwhile would move the list that is being read."""
+        """Keep the result: updates would move the list that the user reads."""
         if self._found is None and not self._at_work:
             self._judge()
             self.ask()
@@ -124,7 +122,7 @@ class CompareScreen(HistoryQueryScreen):
         self._show_head()
 
     def _judge(self) -> bool:
-        """Take what the fields say, if they say moments; returns whether these are others than before."""
+        """Parse both fields; returns whether the moments have changed."""
         now, before = self.services.now(), (self._since, self._until)
         since, until = self._field(SINCE), self._field(UNTIL)
         moments: list[datetime | None] = []
@@ -145,7 +143,7 @@ class CompareScreen(HistoryQueryScreen):
         return (self._since, self._until) != before
 
     def _moment(self, field: ValueField, now: datetime) -> datetime | None:
-        """The moment that a field says; None for now."""
+        """The moment of a field; None for now."""
         if field.name == UNTIL:
             return None if field.text in ("", NOW) else parse_past_time(field.text, now, end_of_day=True)
         if field.text in ("", LAST_VISIT):
@@ -153,7 +151,7 @@ class CompareScreen(HistoryQueryScreen):
         return parse_past_time(field.text, now, end_of_day=False)
 
     def question(self, number: int) -> Callable[[], Message]:
-        """What has changed between the two moments."""
+        """Compare the two moments."""
         assert self._since is not None, "the fields begin with moments, and keep the last ones that were some"
         return partial(self._compared, number, self.view, self._since, self._until)
 
@@ -168,7 +166,7 @@ class CompareScreen(HistoryQueryScreen):
 
     @on(Answered)
     def _show_answer(self, message: Answered) -> None:
-        """Show the answer, unless something else is asked by now."""
+        """Show the result, unless it is outdated."""
         if message.number == self._asked:
             self._answered, self._found = message.number, message.found
             self._rows = present.rows(message.found)
@@ -222,7 +220,6 @@ class CompareScreen(HistoryQueryScreen):
     # Actions
 
     def why_not(self, action: str) -> str | None:
-        """Stepping wants a moment, opening wants something that is there; there is nothing to undo."""
         if action in {"undo", "redo"}:
             return "nothing is decided here"
         if action == "last_visit" and self.services.last_visit is None:
@@ -232,17 +229,14 @@ class CompareScreen(HistoryQueryScreen):
         return None
 
     def wording(self, action: str) -> str | None:
-        """Enter goes on to the list, and from there to what has changed."""
         if action == "open":
             return "see the list" if self.field is not None else "go there"
         return None
 
     def action_day_back(self) -> None:
-        """A day earlier."""
         self._step(-1)
 
     def action_day_on(self) -> None:
-        """A day later."""
         self._step(1)
 
     def _step(self, days: int) -> None:
@@ -253,12 +247,11 @@ class CompareScreen(HistoryQueryScreen):
         field.put(NOW if latest else day_of(min(day, self.services.now())))
 
     def action_last_visit(self) -> None:
-        """From the last visit until now."""
         self._field(SINCE).put(LAST_VISIT)
         self._field(UNTIL).put(NOW)
 
     def action_next_pane(self) -> None:
-        """From one moment to the other, to the list, and back."""
+        """Cycle through both fields and the list."""
         if (field := self.field) is None:
             self._field(SINCE).enter()
         elif field.name == SINCE:
@@ -267,7 +260,6 @@ class CompareScreen(HistoryQueryScreen):
             self.table.focus()
 
     def action_previous_pane(self) -> None:
-        """The other way round."""
         if (field := self.field) is None:
             self._field(UNTIL).enter()
         elif field.name == UNTIL:
@@ -276,14 +268,13 @@ class CompareScreen(HistoryQueryScreen):
             self.table.focus()
 
     def action_down(self) -> None:
-        """Into the list, or down in it."""
         if self.field is not None:
             self.table.focus()
         else:
             self.table.move(1)
 
     def action_open(self) -> None:
-        """To the list; from there to what has changed."""
+        """Focus the list, or open the record of the change."""
         if self.field is not None:
             self.table.focus()
             return
@@ -302,6 +293,5 @@ class CompareScreen(HistoryQueryScreen):
             self.services.open_record("log", change.id)
 
     def copy_text(self) -> str:
-        """The id under the cursor."""
         key = "" if self.field is not None else self.table.cursor_key or ""
         return key.partition(" ")[2]

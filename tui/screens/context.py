@@ -1,4 +1,4 @@
-"""Place 4: the exact text that a task would get, and why."""
+"""The Context screen: the exact text that a task would get, and why."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from tui.widgets.record_table import Column, RecordTable
 from tui.widgets.text_pane import TextPane
 
 BESIDE: Final = 100
-"""Cells from which the reasons stand beside the text."""
+"""Cells of the screen from which reasons and text are side by side."""
 
 
 class ContextScreen(BaseScreen):
-    """Type a task or take a running loop's; turn the knobs; see at once what that changes."""
+    """Type a task or take a loop's, change the values, and see the effect at once."""
 
     place = "context"
     ABOUT = (
@@ -65,24 +65,23 @@ class ContextScreen(BaseScreen):
         Column("kind", "of", 6),
         Column("task", "task", 24, flex=1),
     )
-    """The columns while there is no task: whose task can be taken."""
+    """The columns without a task: loops and tasks to choose from."""
 
     def __init__(self) -> None:
         super().__init__()
         self._choices: dict[str, Reader] = {}
         self._preview: present.Preview | None = None
         self._asked = 0
-        """The number of the newest question; answers to older ones are dropped."""
+        """Number of the newest request; results of older ones are dropped."""
         self._answering = False
         self._plain = False
-        """Whether the text is shown without what differs."""
+        """Whether the text is shown without the differences."""
         self._loop = -1
         self._wanted = ""
-        """The pattern that the cursor is put on once it is listed."""
+        """The pattern that gets the cursor once it is listed."""
         self._embedding: tuple[int, int] | None = None
 
     def compose_content(self) -> ComposeResult:
-        """Task, text and reasons, knobs."""
         yield FilterLine("describe a task, e.g. Fix TypeScript type errors in user validation")
         with Container(classes="sides"):
             with Vertical(classes="side side--text"):
@@ -98,17 +97,15 @@ class ContextScreen(BaseScreen):
 
     @property
     def knobs(self) -> Knobs:
-        """The knobs; they start at the project's settings."""
         return self.query_one(Knobs)
 
     @property
     def settings(self) -> InjectionSettings:
-        """The knobs as they stand."""
+        """The settings with the values of the knobs."""
         return self.knobs.settings.injection
 
     @property
     def task_text(self) -> str:
-        """The task in question."""
         return self.query_one(FilterLine).text
 
     @property
@@ -118,11 +115,9 @@ class ContextScreen(BaseScreen):
 
     @property
     def text(self) -> TextPane:
-        """The context."""
         return self.query_one("#context-text", TextPane)
 
     def on_mount(self) -> None:
-        """Take up the task of the last run."""
         if not self.whole:
             return
         task = self.services.user_state.get_here("context-task")
@@ -132,7 +127,6 @@ class ContextScreen(BaseScreen):
         (self.text if task else self.table).focus()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Beside each other where there is room."""
         self.set_class(event.size.width >= BESIDE, "-wide")
         self._show_parts()
         self.refresh_frame()
@@ -141,7 +135,7 @@ class ContextScreen(BaseScreen):
         """Show the context of a task.
 
         Args:
-            pattern_id: The pattern to put the cursor on; "" for the text.
+            pattern_id: The pattern for the cursor; "" focuses the text.
         """
         self._wanted = pattern_id
         self.query_one(FilterLine).text = task
@@ -149,22 +143,22 @@ class ContextScreen(BaseScreen):
         self._prepare()
 
     def be_led(self, link: FollowedLink, show: Callable[[BaseScreen], None]) -> None:
-        """Note the task that was typed here."""
+        """Remember the task that was typed here."""
         link.before = ListState(filter=self.task_text)
         super().be_led(link, show)
         link.led = ListState(filter=self.task_text)
 
     def leave_link(self, link: FollowedLink, *, back: bool) -> None:
-        """Put the task back that was typed here, unless another one was typed since."""
+        """Restore the task that was typed here, unless another one was typed since."""
         if link.before is not None and link.led is not None and self.task_text == link.led.filter:
             self.query_one(FilterLine).text = link.before.filter
 
     def leads_back(self) -> bool:
-        """Not from a field: that is left first."""
+        """Not from a field, which `back` leaves first."""
         return super().leads_back() and self.knobs.field is None and not isinstance(self.focused, Input)
 
     def embedding(self, done: int, total: int) -> None:
-        """Tell how far the work on what patterns mean has come; at its end the task is looked at again."""
+        """Show the progress of embeddings; afterwards compute the context again."""
         self._embedding = (done, total) if done < total else None
         if self.whole:
             self._show_heads()
@@ -172,7 +166,6 @@ class ContextScreen(BaseScreen):
                 self._prepare()
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Patterns, evidence and decisions change what is injected."""
         if delta is None or delta.patterns or delta.loops or delta.events or delta.decisions:
             self._prepare()
 
@@ -199,7 +192,7 @@ class ContextScreen(BaseScreen):
             self.run_worker(self._answer(), group="injection")
 
     async def _answer(self) -> None:
-        """Answer the newest question, one at a time, however fast they come."""
+        """Answer the newest request, one at a time."""
         number = 0
         while number != self._asked:
             number, task = self._asked, self.task_text.strip()
@@ -255,7 +248,7 @@ class ContextScreen(BaseScreen):
         self.refresh_frame()
 
     def _reach_difference(self) -> None:
-        """Bring the first line that comes or goes into sight."""
+        """Scroll to the first line that the values add or remove."""
         if self._comparing and self._preview is not None:
             self.text.reach(next((n for n, (sign, _line) in enumerate(self._preview.lines) if sign != " "), 0))
 
@@ -322,59 +315,46 @@ class ContextScreen(BaseScreen):
         self.knobs.step(str(self.knobs.field.name) if self.knobs.field else "top_k_patterns", steps)
 
     def action_step_up(self) -> None:
-        """A step more of the knob that has focus; of the patterns where none has."""
+        """Increase the focused value; without focus, the number of patterns."""
         self._step(1)
 
     def action_step_down(self) -> None:
-        """A step less."""
         self._step(-1)
 
     def action_top_k(self) -> None:
-        """To the number of patterns."""
         self.knobs.enter("top_k_patterns")
 
     def action_min_rate(self) -> None:
-        """To the lowest rate."""
         self.knobs.enter("min_success_rate")
 
     def action_budget(self) -> None:
-        """To the most tokens."""
         self.knobs.enter("max_tokens")
 
     def action_reflections(self) -> None:
-        """To the number of reflections."""
         self.knobs.enter("max_reflections")
 
     def action_order(self) -> None:
-        """By score or by lower bound."""
         self.knobs.step("order", 1)
 
     def action_errors(self) -> None:
-        """Error patterns on or off."""
         self.knobs.step("include_error_patterns", 1)
 
     def action_successes(self) -> None:
-        """Success patterns on or off."""
         self.knobs.step("include_success_patterns", 1)
 
     def action_antis(self) -> None:
-        """Anti-patterns on or off."""
         self.knobs.step("include_anti_patterns", 1)
 
     def action_templates(self) -> None:
-        """Code templates on or off."""
         self.knobs.step("include_code_templates", 1)
 
     def action_put_back(self) -> None:
-        """The knob that has focus as the project has it."""
         self.knobs.put_back()
 
     def action_put_all_back(self) -> None:
-        """All knobs as the project has them."""
         self.knobs.put_all_back()
 
     def action_compare(self) -> None:
-        """Show the text alone, or what differs again."""
         self._plain = not self._plain
         self._show()
         self._reach_difference()
@@ -382,7 +362,6 @@ class ContextScreen(BaseScreen):
     # Actions
 
     def why_not(self, action: str) -> str | None:
-        """What needs a task, a pattern, a loop or a turned knob."""
         if action == "compare" and (self._preview is None or not self._preview.differs):
             return "turn a knob first: what that changes is shown at once, and c leaves it out"
         if action == "put_back" and self.knobs.field is None:
@@ -402,7 +381,6 @@ class ContextScreen(BaseScreen):
         return None
 
     def wording(self, action: str) -> str | None:
-        """What a key would do as things stand."""
         if action == "compare" and self._plain:
             return "difference"
         if action == "open" and self._choices:
@@ -414,7 +392,7 @@ class ContextScreen(BaseScreen):
         return None
 
     def _key_items(self) -> tuple[list[Item], list[Item]]:
-        """While a knob has focus: what goes into it, and how to leave it."""
+        """While a value has focus: what it accepts, and how to leave it."""
         offered, right = super()._key_items()
         field = self.knobs.field
         if field is None:
@@ -424,25 +402,23 @@ class ContextScreen(BaseScreen):
         return [*typed, self._key_item("back", "leave"), *turning], right[-1:]
 
     def action_edit_task(self) -> None:
-        """Type a task."""
         self.query_one(FilterLine).focus_input()
 
     def _running_loops(self) -> list[Loop]:
         return [loop for loop in self.view.snapshot.loops.values() if loop.status.active and loop.task]
 
     def _of_task(self) -> list[Loop]:
-        """The running loops that have the task in question."""
+        """The running loops with the current task."""
         task = self.task_text.strip()
         return [loop for loop in self._running_loops() if loop.task.strip() == task]
 
     def action_pick_loop(self) -> None:
-        """The task of the next running loop."""
         loops = self._running_loops()
         self._loop = (self._loop + 1) % len(loops)
         self.preview(loops[self._loop].task)
 
     def action_inject(self) -> None:
-        """Write the patterns into the record of the loop whose task this is, or of the one that is chosen."""
+        """Record the injection for the loop with this task, or for a chosen loop."""
         if self._preview is None:
             return
         injection, loops = self._preview.injection, self._of_task()
@@ -467,7 +443,7 @@ class ContextScreen(BaseScreen):
         self.services.engine.write(partial(_recorded, loop_id=loop_id, injection=injection))
 
     def action_open(self) -> None:
-        """Out of a knob; to the patterns; from there to one of them."""
+        """Leave a value; focus the patterns; open one of them."""
         if self.knobs.field is not None:
             self.text.focus()
         elif not self.table.has_focus:
@@ -476,7 +452,7 @@ class ContextScreen(BaseScreen):
             self._open(key)
 
     def _open(self, key: str) -> None:
-        """Take a task; else go to a pattern or a reflection, or to the task of a key learning."""
+        """Take a task, or open a pattern, a reflection, or the task of a key learning."""
         if (choice := self._choices.get(key)) is not None:
             self.preview(choice.task)
             return
@@ -496,7 +472,6 @@ class ContextScreen(BaseScreen):
         self._open(message.key)
 
     def action_back(self) -> None:
-        """Back along a link, else to the text."""
         if self.leads_back():
             self.services.go_back()
         else:
@@ -506,11 +481,9 @@ class ContextScreen(BaseScreen):
         return self.table if self.table.has_focus else self.text
 
     def action_down(self) -> None:
-        """The next knob, pattern or line."""
         self._move(1)
 
     def action_up(self) -> None:
-        """The knob, pattern or line before."""
         self._move(-1)
 
     def _move(self, rows: int) -> None:
@@ -520,11 +493,10 @@ class ContextScreen(BaseScreen):
             self._mover().move(rows)
 
     def action_next_pane(self) -> None:
-        """From the task to the text, the patterns, the knobs."""
+        """Cycle through task, text, patterns and values."""
         self._go_on(1)
 
     def action_previous_pane(self) -> None:
-        """The other way round."""
         self._go_on(-1)
 
     def _go_on(self, panes: int) -> None:
@@ -540,15 +512,14 @@ class ContextScreen(BaseScreen):
             stop.focus()
 
     def copy_text(self) -> str:
-        """The exact context."""
         return self._preview.injection.context if self._preview is not None else ""
 
 
 def _recorded(deck: Project, loop_id: str, injection: Injection) -> str:
-    """Write the patterns into a loop's record, in the engine's thread; what to tell of it.
+    """Record an injection, in the engine's thread; returns the text of the toast.
 
     Raises:
-        Refused: The loop has ended meanwhile.
+        Refused: The loop has ended.
     """
     if not deck.view.loop(loop_id).status.active:
         raise Refused(f"{visible_line(loop_id, 60)} has ended: nothing is recorded")

@@ -1,4 +1,4 @@
-"""The knobs below a context: a field each, with its key and, once turned, the project's own value."""
+"""The values below a context: a field each, with its key and, once changed, the project's setting."""
 
 from __future__ import annotations
 
@@ -17,28 +17,27 @@ from tui.widgets.value_field import ValueField
 
 
 class Knobs(Container):
-    """All knobs of the injection.
+    """All values of the injection.
 
     Args:
-        own: The project's settings; the knobs start there.
+        own: The project's settings, the initial values.
         keys: The key of each action, for people.
     """
 
     class Turned(Message):
-        """The settings are others, or a field says no value now, or does again."""
+        """The settings have changed, or a field became valid or invalid."""
 
     class Moved(Message):
-        """Another field has focus, or none."""
+        """The focus has moved."""
 
     def __init__(self, own: Settings, keys: Mapping[str, str]) -> None:
         super().__init__(id="context-knobs")
         self._own = own
         self._keys = keys
         self.settings = own
-        """As the knobs stand; what is no value does not count."""
+        """The current settings; invalid values are ignored."""
 
     def compose(self) -> ComposeResult:
-        """The fields."""
         for knob in KNOBS.values():
             own = knob.text(self._own)
             label = Content.assemble((self._keys[knob.action], "$accent"), f" {knob.label}")
@@ -46,46 +45,46 @@ class Knobs(Container):
 
     @property
     def fields(self) -> dict[str, ValueField]:
-        """The fields by what they are of, in order."""
+        """The fields by name, in order."""
         return {str(field.name): field for field in self.query(ValueField)}
 
     @property
     def field(self) -> ValueField | None:
-        """The field that has focus."""
+        """The field with focus."""
         return next((field for field in self.fields.values() if field.has_focus_within), None)
 
     @property
     def turned(self) -> bool:
-        """Whether any stands elsewhere than the project has it."""
+        """Whether any value differs from the project's."""
         return self.settings != self._own
 
     @property
     def fault(self) -> str:
-        """What is wrong in a field, if anything."""
+        """The error of a field, if any."""
         return next((field.fault for field in self.fields.values() if field.faulty), "")
 
     def enter(self, name: str = "") -> None:
-        """Go to a field; without a name to the first."""
+        """Focus a field; without a name the first one."""
         fields = self.fields
         (fields[name] if name else next(iter(fields.values()))).enter()
 
     def step(self, name: str, steps: int) -> None:
-        """Turn a knob by so many steps."""
+        """Change a value by some steps."""
         self.fields[name].put(KNOBS[name].stepped(self.settings, steps))
 
     def move(self, rows: int) -> None:
-        """Go on from the field that has focus."""
+        """Focus the next field."""
         fields, field = list(self.fields.values()), self.field
         if field is not None:
             fields[max(0, min(fields.index(field) + rows, len(fields) - 1))].enter()
 
     def put_back(self) -> None:
-        """The field that has focus as the project has it."""
+        """Restore the project's value of the focused field."""
         if field := self.field:
             field.put(_knob(field).text(self._own))
 
     def put_all_back(self) -> None:
-        """All as the project has them."""
+        """Restore all of the project's values."""
         for field in self.fields.values():
             field.put(_knob(field).text(self._own))
 

@@ -1,4 +1,4 @@
-"""What Memory and the player have in common: one key from a task, an attempt or a session to what it belongs to."""
+"""Links of Memory and Replay: one key from a task, an attempt or a session to related records."""
 
 from __future__ import annotations
 
@@ -10,23 +10,22 @@ from core.queries.pattern_filter import build_id_query
 from tui.screens.base_screen import BaseScreen
 
 QUOTE: Final = '"'
-"""Ends what stands in quotes in a filter."""
+"""Ends a quoted value in a filter."""
 
 
 class CrossLinks(BaseScreen):
-    """Leads from a record of the memory to its loop, its patterns and the reflections on it."""
+    """Mixin with links from a memory record to its loop, its patterns and its reflections."""
 
     def led_about(self) -> Remembered | None:
-        """The record that the keys are about, if there is one."""
+        """The record that the link keys act on, if there is one."""
         raise NotImplementedError
 
     @property
     def links(self) -> MemoryLinks:
-        """What records belong to."""
+        """The index of related records."""
         raise NotImplementedError
 
     def why_not(self, action: str) -> str | None:
-        """Links want a record that has them."""
         if action not in {"to_loop", "to_patterns", "to_reflections"}:
             return super().why_not(action)
         record = self.led_about()
@@ -40,12 +39,11 @@ class CrossLinks(BaseScreen):
         return super().why_not(action)
 
     def action_to_loop(self) -> None:
-        """Go to the loop."""
         if record := self.led_about():
             self.services.open_record("loops", self.links.loop_of(record))
 
     def action_to_patterns(self) -> None:
-        """Go to the pattern, or to the list of several."""
+        """Go to the pattern, or to the filtered list of several."""
         if record := self.led_about():
             found = self.links.patterns_of(record)
             if len(found) == 1:
@@ -58,7 +56,7 @@ class CrossLinks(BaseScreen):
                     self.services.say(f"the filter has no room for {more} of this", severity="warning")
 
     def action_to_reflections(self) -> None:
-        """Go to the reflections on the task, or of the session's loop, and to the newest one on this."""
+        """Go to the newest reflection, with all reflections of the same task or loop listed."""
         if record := self.led_about():
             newest = self.links.reflections_of(record)[0]
             field, value = ("task", newest.task_id) if newest.task_id else ("loop", newest.loop_id)

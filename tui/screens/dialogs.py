@@ -1,4 +1,4 @@
-"""Dialogs: one question, one answer. Escape always means no, F1 tells the keys."""
+"""Dialogs: one question, one answer. Escape always cancels, F1 lists the keys."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from tui.widgets.text_pane import TextPane
 
 
 class Dialog(ModalScreen[ScreenResultType]):
-    """What all dialogs share: help. A binding says in its tooltip, else in its description, what the key does."""
+    """Base of all dialogs, with help. The tooltip of a binding, else its description, explains the key."""
 
     ABOUT: ClassVar[str] = ""
-    """What is asked and what an answer does, for the help."""
+    """The question and the effect of an answer, for the help."""
     HELP_TITLE: ClassVar[str] = "this dialog"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f1,question_mark", "help", "help", show=False, tooltip="This help; where text is typed, F1 alone")
     ]
 
     def on_mount(self) -> None:
-        """Show the keys of the dialog where the keys of the place were."""
+        """Show the keys of the dialog in place of those of the screen."""
         keys: dict[str, Binding] = {}
         for bindings in self._bindings.key_to_bindings.values():
             for one in bindings:
@@ -55,7 +55,7 @@ class Dialog(ModalScreen[ScreenResultType]):
         await self.run_action(message.value)
 
     def action_help(self) -> None:
-        """Tell the keys."""
+        """List the keys."""
         lines: dict[str, list[str]] = {}
         of_every_screen = {one.action for one in Screen.BINDINGS if isinstance(one, Binding)}
         for bindings in self._bindings.key_to_bindings.values():
@@ -68,11 +68,11 @@ class Dialog(ModalScreen[ScreenResultType]):
 
 
 Overtaken = Callable[[ProjectState], str]
-"""Who decided meanwhile, according to a newer view, what a dialog is about; "" if nobody did."""
+"""From a newer state, a sentence on a decision that someone else made about the same record; "" if none."""
 
 
 def overtaken(seen: ProjectState, *about: str) -> Overtaken:
-    """For a dialog on some patterns or questions, opened on `seen`."""
+    """Detect other decisions on some patterns or questions since `seen`."""
     known = len(seen.snapshot.decisions)
     return lambda view: told_since(about, known, view.snapshot.decisions, view.now)
 
@@ -81,11 +81,12 @@ class AskLine(Dialog[str | None]):
     """Asks for one line of text, such as the reason of a decision. Dismissed with the text, or None.
 
     Args:
-        title: What is asked.
-        detail: What will happen, under the title.
+        title: The question.
+        detail: What will happen.
         required: Whether an empty answer is refused.
-        value: The text to start with.
-        overtaken: For a decision: whether somebody else was faster.
+        value: The initial text.
+        verb: Label of the confirming key.
+        overtaken: For a decision: detects that someone else decided first.
     """
 
     ABOUT = "One line of text, kept with the decision in the log. Undo takes the decision back."
@@ -111,7 +112,6 @@ class AskLine(Dialog[str | None]):
         self._overtaken = overtaken
 
     def compose(self) -> ComposeResult:
-        """Title, detail, input, keys."""
         with Vertical(classes="dialog"):
             yield Static(self._title, classes="dialog--title")
             yield Static(self._detail, classes="dialog--detail")
@@ -134,18 +134,16 @@ class AskLine(Dialog[str | None]):
             )
 
     def follow(self, view: ProjectState) -> None:
-        """Say at once, while a person still types, if the decision will be refused."""
+        """Warn while the user types if the decision will be refused."""
         told = self._overtaken(view) if self._overtaken is not None else ""
         if told:
             text = f"{told}. Nothing is decided from here: esc, and look again."
             self.query_one(".dialog--detail", Static).update(Content.styled(text, "$warning"))
 
     async def action_submit(self) -> None:
-        """As Enter does in the line."""
         await self.query_one(Input).action_submit()
 
     def action_cancel(self) -> None:
-        """No answer."""
         self.dismiss(None)
 
 
@@ -164,7 +162,6 @@ class AskText(Dialog[str | None]):
         self._value = value
 
     def compose(self) -> ComposeResult:
-        """Title, text area, keys."""
         with Vertical(classes="dialog"):
             yield Static(self._title, classes="dialog--title")
             yield TextArea(visible(self._value), soft_wrap=True, show_line_numbers=False)
@@ -176,23 +173,20 @@ class AskText(Dialog[str | None]):
             )
 
     def on_mount(self) -> None:
-        """Write on where the text ends."""
         area = self.query_one(TextArea)
         area.move_cursor(area.document.end)
 
     def action_submit(self) -> None:
-        """Answer with the text."""
         text = self.query_one(TextArea).text.strip()
         if text:
             self.dismiss(text)
 
     def action_cancel(self) -> None:
-        """No answer."""
         self.dismiss(None)
 
 
 class Confirm(Dialog[bool]):
-    """Asks before many records are written; a single decision has undo and needs no asking."""
+    """Asks before many records are written; a single decision has undo instead."""
 
     ABOUT = "Asked before many records are written, or what somebody else decided is taken back."
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -206,7 +200,6 @@ class Confirm(Dialog[bool]):
         self._detail = detail
 
     def compose(self) -> ComposeResult:
-        """Title, detail, keys."""
         with Vertical(classes="dialog"):
             yield Static(self._title, classes="dialog--title")
             yield Static(self._detail, classes="dialog--detail")
@@ -216,7 +209,6 @@ class Confirm(Dialog[bool]):
             )
 
     def action_answer(self, answer: bool) -> None:
-        """Give the answer."""
         self.dismiss(answer)
 
 
@@ -224,9 +216,10 @@ class Choose(Dialog[str | None]):
     """Asks for one of a few records. Dismissed with its key, or None.
 
     Args:
-        title: What is asked.
-        detail: What will happen, under the title.
-        choices: Key and what is shown of each.
+        title: The question.
+        detail: What will happen.
+        choices: Key and content of each row.
+        verb: Label of the confirming key.
     """
 
     ABOUT = "Enter, or a click, takes the one under the cursor."
@@ -244,7 +237,6 @@ class Choose(Dialog[str | None]):
         self._choices = choices
 
     def compose(self) -> ComposeResult:
-        """Title, detail, choices, keys."""
         with Vertical(classes="dialog"):
             yield Static(self._title, classes="dialog--title")
             yield Static(self._detail, classes="dialog--detail")
@@ -259,25 +251,22 @@ class Choose(Dialog[str | None]):
         self.dismiss(self._choices[event.option_index][0])
 
     def action_take(self) -> None:
-        """As Enter does in the list."""
         self.query_one(OptionList).action_select()
 
     def action_move(self, rows: int) -> None:
-        """The next or previous one."""
         options = self.query_one(OptionList)
         options.action_cursor_down() if rows > 0 else options.action_cursor_up()
 
     def action_cancel(self) -> None:
-        """None of them."""
         self.dismiss(None)
 
 
 FRAME_LINES: Final = 8
-"""Lines of a dialog with a long text beside the text: border, padding, title, keys."""
+"""Lines of a dialog around its text: border, padding, title, keys."""
 
 
 class _LongText(Dialog[ScreenResultType]):
-    """A title, a text that scrolls, and a line that tells the keys.
+    """A dialog with a title, a scrolling text, and a line of keys.
 
     Args:
         title: Of the text.
@@ -299,24 +288,20 @@ class _LongText(Dialog[ScreenResultType]):
         self._keys = keys
 
     def compose(self) -> ComposeResult:
-        """Title, text, keys."""
         with Vertical(classes="dialog dialog--tall"):
             yield Static(self._title, classes="dialog--title")
             yield TextPane()
             yield Static(self._keys, classes="dialog--keys")
 
     def on_mount(self) -> None:
-        """Show the text."""
         pane = self.query_one(TextPane)
         pane.show(self._paragraphs)
         pane.focus()
 
     def action_move(self, rows: int) -> None:
-        """Scroll."""
         self.query_one(TextPane).move(rows)
 
     def action_page(self, pages: int) -> None:
-        """Scroll by what is shown."""
         pane = self.query_one(TextPane)
         pane.move(pages * pane.page)
 
@@ -327,7 +312,7 @@ class Preview(_LongText[bool]):
     Args:
         title: What would be done.
         paragraphs: The text.
-        answer: What going on is called, "" if there is nothing to go on with.
+        answer: Label of the confirming key, "" if there is nothing to confirm.
     """
 
     ABOUT = "Nothing is written before you accept."
@@ -346,12 +331,11 @@ class Preview(_LongText[bool]):
         self._answer = answer
 
     def action_answer(self, answer: bool) -> None:
-        """Give the answer."""
         self.dismiss(answer and bool(self._answer))
 
 
 class Findings(_LongText[None]):
-    """What is wrong in the files of the project.
+    """The problems found in the project's files.
 
     Args:
         paragraphs: The text.
@@ -366,7 +350,7 @@ class Findings(_LongText[None]):
         super().__init__(Content("What is wrong in the files"), paragraphs, keys)
 
     def on_mount(self) -> None:
-        """Take no more lines than the text has."""
+        """Shrink to the lines of the text."""
         super().on_mount()
         self.query_one(".dialog").add_class("dialog--fit")
 
@@ -377,5 +361,4 @@ class Findings(_LongText[None]):
         pane.styles.height = max(min(pane.virtual_size.height, most), 1)
 
     def action_close(self) -> None:
-        """Back to the place."""
         self.dismiss(None)

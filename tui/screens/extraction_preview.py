@@ -1,4 +1,4 @@
-"""What Loops and Reflections share: a preview of what a source teaches, and the decision to take it."""
+"""Preview the patterns of a loop or a recurring learning, and extract them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tui.screens.dialogs import Preview
 
 
 class ExtractionPreview(BaseScreen):
-    """Mixin of places in which patterns are extracted from what is under the cursor."""
+    """Mixin of screens that extract patterns from the record under the cursor."""
 
     class Extracted(Message):
-        """The engine has worked out what a source offers; nothing is written yet."""
+        """The engine has computed the extraction; nothing is written yet."""
 
         def __init__(self, extraction: Extraction | None, problem: str = "") -> None:
             super().__init__()
@@ -26,7 +26,7 @@ class ExtractionPreview(BaseScreen):
             self.problem = problem
 
     def preview_extraction(self, source_id: str) -> None:
-        """Show what a loop or a recurring learning offers, and extract it if that is wanted."""
+        """Preview the extraction from a loop or a recurring learning."""
         engine = self.services.engine
 
         def work() -> None:

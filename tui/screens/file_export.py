@@ -1,4 +1,4 @@
-"""Exports from the screen: ask for the file, never write over one unasked, write in a worker."""
+"""Exports: ask for a file, never overwrite one without a question, write in a worker."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import AskLine, Confirm
 
 _FONT_FACES: Final = re.compile(r"@font-face\s*\{[^}]*\}\s*")
-"""They would be loaded from elsewhere by whoever looks at the picture."""
+"""Font faces that a browser would load from another host."""
 
 
 def export(screen: BaseScreen, what: str, name: str, suffixes: Collection[str], make: Callable[[str], bytes]) -> None:
-    """Ask where to, then write.
+    """Ask for a file name, then write.
 
     Args:
         what: What is exported, for people.
-        name: The name to begin with.
-        suffixes: What it may end with.
-        make: From the suffix to what is written; called in a worker.
+        name: The suggested name.
+        suffixes: The allowed suffixes.
+        make: From suffix to content; called in a worker.
     """
 
     def named(answer: str | None) -> None:
@@ -52,7 +52,7 @@ def export(screen: BaseScreen, what: str, name: str, suffixes: Collection[str], 
 
 
 def export_picture(screen: BaseScreen) -> None:
-    """Export the screen as it is drawn now, as SVG."""
+    """Export the current screen as SVG."""
     place = SCREENS[screen.place]
     picture = _FONT_FACES.sub("", screen.app.export_screenshot(title=visible_line(f"ralphdeck: {place}", 80)))
     data = picture.encode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""The help: what acts on what has focus first, found by typing."""
+"""The help, searchable by typing; actions of the focused pane come first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Help(ModalScreen[None]):
     """All keys of one screen; typing narrows them.
 
     Args:
-        topic: What it says.
+        topic: The content.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -40,7 +40,6 @@ class Help(ModalScreen[None]):
         self._topic = topic
 
     def compose(self) -> ComposeResult:
-        """Title, search, text, keys."""
         with Vertical(classes="dialog dialog--tall help"):
             yield Static(Content(f"Keys in {self._topic.title}"), classes="dialog--title")
             yield Input(placeholder="type to search: a key, a word", max_length=LONGEST)
@@ -54,7 +53,6 @@ class Help(ModalScreen[None]):
             )
 
     def on_mount(self) -> None:
-        """Typing searches at once."""
         self.query_one(Input).focus()
 
     @on(TextPane.Widened)
@@ -72,16 +70,14 @@ class Help(ModalScreen[None]):
         pane.show(help_lines(self._topic, search, pane.scrollable_content_region.width))
 
     def action_move(self, rows: int) -> None:
-        """Scroll."""
         self.query_one(TextPane).move(rows)
 
     def action_page(self, pages: int) -> None:
-        """Scroll by what is shown."""
         pane = self.query_one(TextPane)
         pane.move(pages * pane.page)
 
     def action_close_or_clear(self) -> None:
-        """Empty the search, else go back."""
+        """Clear the search, else close."""
         search = self.query_one(Input)
         if search.value:
             search.value = ""
@@ -89,5 +85,4 @@ class Help(ModalScreen[None]):
             self.dismiss(None)
 
     def action_close(self) -> None:
-        """Back to where it was called."""
         self.dismiss(None)

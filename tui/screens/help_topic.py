@@ -1,4 +1,4 @@
-"""What the help says about a place as it stands: which keys act on what has focus, and what they would do."""
+"""The help of a screen in its current state: keys of the focused pane, and what they would do."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
 
 ON_RECORDS: Final = frozenset({"copy", "copy_whole", "edit_file", "back"})
-"""Actions of every place that are about what is under the cursor."""
+"""Actions of every screen on the record under the cursor."""
 MOVES: Final = frozenset(action.id for action in ACTIONS if action.group == "Move" and not action.places)
-"""What moves in any list or text."""
+"""Movements in any list or text."""
 
 
 def topic_of(place: BaseScreen) -> Topic:
-    """The help on a place, what has focus first."""
+    """The help on a screen, the focused pane first."""
     actions = actions_of(place.place)
     here = [a for a in actions if a.id not in MOVES and (a.places or a.id in ON_RECORDS)]
     taken = {action.id for action in here} | MOVES
@@ -46,7 +46,7 @@ def topic_of(place: BaseScreen) -> Topic:
 
 
 def _focus(place: BaseScreen) -> tuple[str, str]:
-    """What has focus, and on which record, as a heading and a note beside it."""
+    """Heading and note on what has focus."""
     focused, what = place.focused, visible_line(place.subject(), 60)
     if isinstance(focused, Input):
         return "You are typing", "letters are text here"

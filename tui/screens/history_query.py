@@ -1,4 +1,4 @@
-"""What the screens share in which fields ask something of all history, and a list answers."""
+"""Base of What if and Compare: fields that query all history, and a list of results."""
 
 from __future__ import annotations
 
@@ -15,41 +15,40 @@ from tui.widgets.record_table import RecordTable
 from tui.widgets.value_field import ValueField
 
 PAUSE_SECONDS: Final = 0.1
-"""How long nothing must be typed until it is worked out."""
+"""Seconds without typing before the query starts."""
 
 
 class HistoryQueryScreen(BaseScreen):
-    """Lies over a place. Only the newest question is answered, one at a time, however fast they come."""
+    """An overlay. Only the newest query is answered, one at a time."""
 
     AUTO_FOCUS = "ValueField Input"
 
     def __init__(self) -> None:
         super().__init__()
         self._asked = self._answered = 0
-        """The number of the newest question, and of the one whose answer is shown; what comes between is dropped."""
+        """Number of the newest query, and of the one whose result is shown; others are dropped."""
         self._at_work = False
 
     def question(self, number: int) -> Callable[[], Message]:
-        """What is asked now: run in a thread, it gives the message that brings the answer."""
+        """The current query: run in a thread, it returns the message with the result."""
         raise NotImplementedError
 
     @property
     def table(self) -> RecordTable:
-        """The answer."""
+        """The result."""
         return self.query_one(RecordTable)
 
     @property
     def fields(self) -> list[ValueField]:
-        """All fields, in order."""
         return list(self.query(ValueField))
 
     @property
     def field(self) -> ValueField | None:
-        """The field that has focus."""
+        """The field with focus."""
         return next((field for field in self.fields if field.has_focus_within), None)
 
     def ask(self) -> None:
-        """Something else is asked by now."""
+        """Start a new query."""
         self._asked += 1
         if not self._at_work:
             self._at_work = True
@@ -70,7 +69,7 @@ class HistoryQueryScreen(BaseScreen):
         self.action_open()
 
     def action_open(self) -> None:
-        """To the list; from there to what is under the cursor."""
+        """Focus the list, or open the record under the cursor."""
         raise NotImplementedError
 
     def _key_items(self) -> tuple[list[Item], list[Item]]:
@@ -78,5 +77,4 @@ class HistoryQueryScreen(BaseScreen):
         return offered, [self._key_item("back", "leave"), *right]
 
     def action_back(self) -> None:
-        """Leave."""
         self.dismiss()

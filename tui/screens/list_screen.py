@@ -1,4 +1,4 @@
-"""The common part of places that show a filtered list with details beside it."""
+"""Base of the screens that show a filtered list with details."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ from tui.widgets.record_table import Column, RecordTable
 from tui.widgets.text_pane import TextPane
 
 WIDE: Final = 150
-"""Cells from which the details stand beside the list instead of under it."""
+"""Cells of the screen from which list and details are side by side."""
 SLOW_TICKS: Final = 10
-"""Seconds between two drawings of a list in which no second counts."""
+"""Seconds between two redraws of a list without running clocks."""
 YOUNG: Final = timedelta(minutes=2)
-"""How long after the last sign of a loop or attempt its clock is drawn every second."""
+"""How long after the last activity of a loop or attempt its clock is redrawn every second."""
 
 _ON_ROWS: Final = frozenset({"open", "copy", "copy_whole", "edit_file", "mark", "mark_all", "next_tab", "previous_tab"})
-"""Actions that want a record under the cursor."""
+"""Actions that need a record under the cursor."""
 
 
 class ListScreen(BaseScreen):
-    """Filter line, table, tabs and details. Subclasses name the columns, select the rows and write the details.
+    """Filter line, table, tabs and details. Subclasses define columns, row selection and details.
 
-    The details of the record under the cursor are made when the cursor rests, not for each row it passes.
+    Details are rendered when the cursor rests, not for each row it passes.
     """
 
     COLUMNS: ClassVar[tuple[Column, ...]] = ()
     FILES: ClassVar[tuple[str, ...]] = ()
-    """Parts of the paths of the files that the rows come from."""
+    """Parts of the paths of the source files, to explain an empty list."""
     FIELDS: ClassVar[Fields] = {}
     HINT: ClassVar[str] = ""
     TABS: ClassVar[tuple[str, ...]] = ("Details",)
     SORTS: ClassVar[tuple[tuple[str, bool], ...]] = ()
-    """Columns that `sort` cycles through, each with whether it starts descending."""
+    """Columns that `sort` cycles through, each with its initial direction (True = descending)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,34 +61,34 @@ class ListScreen(BaseScreen):
         self._tab = self.TABS[0]
         self._ticks = 0
         self._deciding: frozenset[str] = frozenset()
-        """Records that a decision is being made about: if one moves in the list, the cursor does not follow it."""
+        """Records with a decision on its way: if one moves in the list, the cursor does not follow it."""
         self._put_back: ListState | None = None
-        """What the list is to be again when somebody comes here, after a link led here."""
+        """The state of the list to restore at the next visit, after a link led here."""
 
     # What subclasses provide
 
     def parse(self, text: str) -> Query:
-        """The filter that somebody typed."""
+        """Parse the typed filter."""
         return parse_query(text, self.FIELDS)
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
-        """The keys of the rows that match, in order."""
+        """The keys of the matching rows, in order."""
         raise NotImplementedError
 
     def total(self, view: ProjectState) -> int:
-        """How many rows there are without a filter."""
+        """The number of rows without a filter."""
         raise NotImplementedError
 
     def matching(self, shown: int) -> int:
-        """How many records the filter lets through, where `shown` rows show."""
+        """The number of matching records, if `shown` rows show."""
         return shown
 
     def cells(self, key: str) -> dict[str, Content]:
-        """One row."""
+        """The cells of one row."""
         raise NotImplementedError
 
     def below(self, key: str) -> Content:
-        """The second line of a row, where rows have two: what the columns have no room for."""
+        """The second line of a row, if rows have two."""
         return Content("")
 
     def details(self, key: str, tab: str) -> Sequence[Content]:
@@ -96,11 +96,11 @@ class ListScreen(BaseScreen):
         raise NotImplementedError
 
     def without_rows(self) -> Sequence[Content]:
-        """What the details tell where the list is empty."""
+        """The details of an empty list."""
         return ()
 
     def empty(self) -> Content:
-        """What to say when the list is empty: what to do next."""
+        """The text of an empty list: what to do next."""
         raise NotImplementedError
 
     def touched(self, delta: Delta) -> bool:
@@ -110,7 +110,6 @@ class ListScreen(BaseScreen):
     # Composition
 
     def compose_content(self) -> ComposeResult:
-        """Filter, table, tabs, details."""
         yield FilterLine(self.HINT)
         with Container(classes="body"):
             yield RecordTable(self.COLUMNS, self.cells, self._nothing, below=self.below, id=f"{self.place}-table")
@@ -120,7 +119,6 @@ class ListScreen(BaseScreen):
 
     @property
     def table(self) -> RecordTable:
-        """The list."""
         return self.query_one(RecordTable)
 
     @property
@@ -129,7 +127,7 @@ class ListScreen(BaseScreen):
         return self.query_one(TextPane)
 
     def on_mount(self) -> None:
-        """Take up the filter of the last run; the list has focus."""
+        """Restore filter and order of the last run."""
         if not self.whole:
             return
         saved = self.services.user_state.get_here(f"{self.place}-filter")
@@ -143,14 +141,13 @@ class ListScreen(BaseScreen):
         self.table.focus()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Beside each other where there is room."""
         self.set_class(event.size.width >= WIDE, "-wide")
         self.refresh_frame()
 
     # Showing
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Select anew if the change can matter."""
+        """Select rows again if the change can matter."""
         if delta is None or self.touched(delta):
             self._select(view)
         elif delta.findings and not self.table.keys:
@@ -197,22 +194,22 @@ class ListScreen(BaseScreen):
         return self.TABS
 
     def tab(self, key: str | None) -> str:
-        """The tab that is shown of a record: the one that was chosen last, if it has such a one."""
+        """The tab shown for a record: the last one chosen, if the record has it."""
         tabs = self.tabs(key)
         return self._tab if self._tab in tabs else tabs[0]
 
     def tab_note(self, key: str | None) -> Content | None:
-        """What stands at the right of the tabs."""
+        """The text at the right of the tabs."""
         return None
 
     def tick(self) -> None:
-        """Times go on: every second where seconds are shown, else now and then."""
+        """Redraw times: every second if seconds show, else every ten seconds."""
         self._ticks += 1
         if self.shows_seconds() or self._ticks % SLOW_TICKS == 0:
             self.table.redraw()
 
     def shows_seconds(self) -> bool:
-        """Whether something in the list is so young that each second changes it."""
+        """Whether any record is so recent that its seconds are shown."""
         return False
 
     # Messages
@@ -268,11 +265,9 @@ class ListScreen(BaseScreen):
         self._show_details()
 
     def action_next_tab(self) -> None:
-        """The next tab."""
         self._step_tab(1)
 
     def action_previous_tab(self) -> None:
-        """The previous tab."""
         self._step_tab(-1)
 
     def _step_tab(self, by: int) -> None:
@@ -280,11 +275,9 @@ class ListScreen(BaseScreen):
         self.show_tab(self.tabs(key).index(self.tab(key)) + by)
 
     def action_filter(self) -> None:
-        """Start typing a filter."""
         self.query_one(FilterLine).focus_input()
 
     def action_sort(self) -> None:
-        """The next column to sort by."""
         if self._sort in self.SORTS:
             self._sort_by(*self.SORTS[(self.SORTS.index(self._sort) + 1) % len(self.SORTS)])
         else:
@@ -296,13 +289,13 @@ class ListScreen(BaseScreen):
         self._select(self.view)
 
     def action_open(self) -> None:
-        """Give the details the whole screen."""
         self.set_class(True, "-detail")
         self.pane.focus()
 
     def action_back(self) -> None:
-        """Out of a selection; right back to where a link led here from, if nothing was done here since; else out of
-        the details, the filter line and its filter, or take marks or filter off, and then back."""
+        """Leave the mouse selection, else return along a link if nothing was done since, else leave the details, the
+        filter line, the selected rows or the filter, in this order.
+        """
         if self.selections:
             self.clear_selection()
         elif self.leads_back():
@@ -322,7 +315,7 @@ class ListScreen(BaseScreen):
             self.query_one(FilterLine).text = ""
 
     def _can_go_back(self) -> bool:
-        """Whether there is a selection, a filter, marks or whole details to leave, or a way back."""
+        """Whether there is anything to leave, or a link to return along."""
         typed = isinstance(self.focused, Input) or self.query_one(FilterLine).text
         left = self.has_class("-detail") or self.focused is self.pane
         return bool(self.selections or typed or left or self.table.marked or self.leads_back())
@@ -330,7 +323,7 @@ class ListScreen(BaseScreen):
     # Links
 
     def standing(self) -> ListState:
-        """How the list stands."""
+        """The current state of the list."""
         return ListState(
             filter=self.query_one(FilterLine).text,
             key=self.table.cursor_key,
@@ -340,7 +333,7 @@ class ListScreen(BaseScreen):
         )
 
     def be_led(self, link: FollowedLink, show: Callable[[BaseScreen], None]) -> None:
-        """Show what a link leads to, and note what the list is like before and after.
+        """Show the target of a link, and note the list before and after.
 
         Args:
             show: Does it.
@@ -354,9 +347,7 @@ class ListScreen(BaseScreen):
         self.refresh_frame()
 
     def leave_link(self, link: FollowedLink, *, back: bool) -> None:
-        """Be as before the link when somebody comes here again. Who typed another filter here and goes on to some place
-        by its key keeps that; who goes back leaves it.
-        """
+        """Restore the list from before the link. A filter typed since then stays, unless the user returns by `back`."""
         if link.before is None or link.led is None:
             return
         text = self.query_one(FilterLine).text if self._put_back is None else self._put_back.filter
@@ -365,7 +356,6 @@ class ListScreen(BaseScreen):
             self.services.user_state.set_here(f"{self.place}-filter", link.before.filter)
 
     def catch_up(self, *, anew: bool = False) -> None:
-        """Also be again as before a link led here."""
         super().catch_up(anew=anew)
         if self.is_current:
             self._take_up()
@@ -376,7 +366,7 @@ class ListScreen(BaseScreen):
             self.stand(standing)
 
     def stand(self, standing: ListState) -> None:
-        """Show the list as somebody has left it; marks that are gone stay so."""
+        """Restore the list; selected rows that no longer exist are dropped."""
         self._put_filter(standing.filter)
         self._tab = standing.tab
         if standing.key is not None:
@@ -387,7 +377,7 @@ class ListScreen(BaseScreen):
         self.refresh_frame()
 
     def leads_back(self) -> bool:
-        """Whether a link led here and nothing was done since that is to be left first."""
+        """Whether `back` returns along a link: nothing was done since that has to be left first."""
         link = self.services.link
         if link is None or link.led is None or not super().leads_back():
             return super().leads_back()
@@ -397,7 +387,7 @@ class ListScreen(BaseScreen):
         return is_led and self.table.marked in (frozenset(), link.led.marked)
 
     def show_filter(self, text: str, key: str) -> None:
-        """Put the filter of a link on, and the cursor on a record; it is not kept for the next run."""
+        """Apply the filter of a link, without saving it, and put the cursor on a record."""
         self._put_filter(text)
         self.table.go_to(key)
         self.table.focus()
@@ -409,13 +399,12 @@ class ListScreen(BaseScreen):
         self._select(self.view)
 
     def present_view(self) -> SavedView:
-        """The filter, the order and the tab."""
         sort = f"{self._sort[0]} {'down' if self._sort[1] else 'up'}" if self._sort is not None else ""
         tab = self.tab(self.table.cursor_key)
         return SavedView("", self.place, self.query_one(FilterLine).text, sort, tab if tab != self.TABS[0] else "")
 
     def show_view(self, view: SavedView) -> None:
-        """Put filter, order and tab as the view has them, and the cursor on the first row."""
+        """Apply filter, order and tab of a saved view, with the cursor on the first row."""
         column, _, direction = view.sort.partition(" ")
         if column in dict(self.SORTS):
             self._sort_by(column, direction == "down")
@@ -429,7 +418,6 @@ class ListScreen(BaseScreen):
         self.refresh_frame()
 
     def go_to(self, key: str) -> None:
-        """Put the cursor on a record, taking the filter off where it hides it."""
         if self.table.position(key) is None:
             self._put_filter("")
             if self.services.link is None:
@@ -439,34 +427,31 @@ class ListScreen(BaseScreen):
             self.services.say(f"{self.named(key)} is not in {place} any more", severity="warning")
 
     def subject(self) -> str:
-        """The record under the cursor."""
         key = self.table.cursor_key
         return self.named(key) if key is not None else ""
 
     def named(self, key: str) -> str:
-        """What a person calls a record; untrusted."""
+        """Displayed name of a record; untrusted."""
         return key
 
     def copy_text(self) -> str:
-        """The id under the cursor, or the details if they have focus."""
         if self.focused is self.pane:
             return self.pane.plain
         return self.table.cursor_key or ""
 
     def copy_markdown(self) -> str:
-        """The row, and the tab of the details that is shown."""
+        """The row, and the visible tab of the details."""
         key = self.table.cursor_key
         if key is None:
             return ""
         return record_markdown(self.named(key), list(self.words(key).items()), [(self.tab(key), self.pane.plain)])
 
     def words(self, key: str) -> dict[str, str]:
-        """What a row says, by name, in words that can be read away from the screen."""
+        """The cells of a row by heading, in words that are readable outside the screen."""
         titles = {column.id: column.title or column.id for column in self.table.columns}
         return {titles[id]: cell.plain for id, cell in self.cells(key).items() if id in titles}
 
     def why_not(self, action: str) -> str | None:
-        """Sorting wants columns, opening wants a record."""
         if action == "sort" and not self.SORTS:
             return "this list has one order"
         if action == "back" and not self._can_go_back():

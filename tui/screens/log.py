@@ -1,4 +1,4 @@
-"""Place 8: every decision, who made it, and why; undo and redo."""
+"""The Log screen: every decision, who made it, and why; undo and redo."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tui.widgets.record_table import Column
 
 
 class LogScreen(ListScreen):
-    """Browse decisions, newest first; enter goes to the pattern or the loop."""
+    """Decisions, newest first; enter opens the pattern or the loop."""
 
     place = "log"
     ABOUT = (
@@ -45,12 +45,11 @@ class LogScreen(ListScreen):
     HINT = "filter, e.g. verb:promote by:ana"
 
     def compose_content(self) -> ComposeResult:
-        """What speaks against the log, then as elsewhere."""
         yield Static(Content(""), classes="log--doubt")
         yield from super().compose_content()
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Also whether the log is as it was written."""
+        """Also show whether the decision log is intact."""
         doubt = log_doubt(view, self.services.shown_key("findings"))
         line = self.query_one(".log--doubt", Static)
         line.display = bool(doubt)
@@ -61,38 +60,30 @@ class LogScreen(ListScreen):
         return next((d for d in self.view.snapshot.decisions if d.id == key), None)
 
     def touched(self, delta: Delta) -> bool:
-        """Rows are decisions."""
         return delta.decisions
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
-        """The decisions that match, newest first."""
         return select_decisions(view.snapshot.decisions, query)[::-1]
 
     def total(self, view: ProjectState) -> int:
-        """All decisions."""
         return len(view.snapshot.decisions)
 
     def cells(self, key: str) -> dict[str, Content]:
-        """One row."""
         decision = self._decision(key)
         return dict(present.decision_cells(decision, self.view, self.glyphs)) if decision else {}
 
     def below(self, key: str) -> Content:
-        """The whole reason."""
         decision = self._decision(key)
         return Content.styled(visible_line(reason_text(decision), 400), "$quiet") if decision else Content("")
 
     def details(self, key: str, tab: str) -> Sequence[Content]:
-        """Before, after, and what was written where."""
         decision = self._decision(key)
         return present.decision_lines(decision, self.view, self.glyphs) if decision else ()
 
     def empty(self) -> Content:
-        """None yet."""
         return Content.styled("no decisions yet: decide in Patterns (2) or Review (3)", "$quiet")
 
     def why_not(self, action: str) -> str | None:
-        """Enter needs something to go to; nothing may rest on what is taken back."""
         if action == "open" and self._subject() is None:
             return "what this was about is not in the registry any more"
         if action == "undo_this":
@@ -111,12 +102,11 @@ class LogScreen(ListScreen):
         return None
 
     def wording(self, action: str) -> str | None:
-        """Where enter leads."""
         subject = self._subject()
         return f"to the {subject[0].removesuffix('s')}" if action == "open" and subject else None
 
     def _subject(self) -> tuple[str, str] | None:
-        """Place and id of what a decision was about; of many patterns, the first that is still there."""
+        """Screen and id of the decision's record; of many patterns the first that still exists."""
         decision = self._decision(self.table.cursor_key)
         while decision is not None and decision.verb.value in {"undo", "redo"}:
             decision = self._decision(decision.subject)
@@ -132,7 +122,7 @@ class LogScreen(ListScreen):
         return None
 
     def action_undo_this(self) -> None:
-        """Take the decision under the cursor back, with all that was decided with it."""
+        """Undo the decision under the cursor, with its group."""
 
         def decide(key: str) -> None:
             decision = self._decision(key)
@@ -142,6 +132,5 @@ class LogScreen(ListScreen):
         self.with_cursor(decide)
 
     def action_open(self) -> None:
-        """Go to the pattern, or to the loop that it is from."""
         if subject := self._subject():
             self.services.open_record(*subject)

@@ -1,4 +1,4 @@
-"""Place 1: every loop from every source, live."""
+"""The Loops screen: every loop from every source, live."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tui.widgets.record_table import Column, RecordTable
 
 
 class LoopsScreen(ExtractionPreview, ListScreen):
-    """Watch loops run; the details of the one under the cursor are read from disk when it is looked at."""
+    """All loops; the details of the one under the cursor are read from disk on demand."""
 
     place = "loops"
     ABOUT = (
@@ -51,7 +51,7 @@ class LoopsScreen(ExtractionPreview, ListScreen):
     SORTS = (("newest", True), ("status", False), ("task", False), ("elapsed", True), ("sign", True))
 
     class StoryRead(Message):
-        """A worker has read the story of a loop."""
+        """The details of a loop were read."""
 
         def __init__(self, loop_id: str, story: LoopDetails) -> None:
             super().__init__()
@@ -63,11 +63,10 @@ class LoopsScreen(ExtractionPreview, ListScreen):
         self._story: LoopDetails | None = None
 
     def touched(self, delta: Delta) -> bool:
-        """Rows are loops; events and debug sessions change their outcomes, decisions what they offer."""
+        """Events and debug sessions change the outcome of loops, decisions what there is to extract."""
         return bool(delta.loops or delta.events or delta.decisions or delta.debug_sessions)
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
-        """The loops that match; those at work stand first in the usual order."""
         loops = view.snapshot.loops
         keys = select_loops(loops, query, lambda key: view.loop_patterns(key).injected_ids)
         name, descending = sort or ("newest", True)
@@ -88,11 +87,9 @@ class LoopsScreen(ExtractionPreview, ListScreen):
         return keys
 
     def total(self, view: ProjectState) -> int:
-        """All loops."""
         return len(view.snapshot.loops)
 
     def cells(self, key: str) -> dict[str, Content]:
-        """One row."""
         loop = self.view.snapshot.loops.get(key)
         if loop is None:
             return {}
@@ -113,17 +110,15 @@ class LoopsScreen(ExtractionPreview, ListScreen):
         )
 
     def words(self, key: str) -> dict[str, str]:
-        """The same with nothing abbreviated or drawn."""
         loop = self.view.snapshot.loops.get(key)
         return super().words(key) | present.unabbreviated_cells(loop) if loop is not None else {}
 
     def below(self, key: str) -> Content:
-        """The id, and the whole task where it is cut."""
         loop = self.view.snapshot.loops.get(key)
         return present.second_line(loop) if loop is not None else Content("")
 
     def details(self, key: str, tab: str) -> Sequence[Content]:
-        """One tab; the story is read in a worker and shown when it is there."""
+        """One tab; the details are read in a worker."""
         view = self.view
         loop = view.snapshot.loops.get(key)
         if loop is None:
@@ -134,7 +129,7 @@ class LoopsScreen(ExtractionPreview, ListScreen):
         return present.detail_lines(loop, tab, story, view, self.glyphs, offers=offers, reflections=own)
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """A loop that changed has a new story."""
+        """A changed loop has new details."""
         super().refresh_view(view, delta)
         key = self.table.cursor_key
         if key is not None and (delta is None or key in delta.loops):
@@ -158,18 +153,17 @@ class LoopsScreen(ExtractionPreview, ListScreen):
 
     @on(StoryRead)
     def _story_read(self, message: StoryRead) -> None:
-        """Show the story, if its loop is still looked at."""
+        """Show the details, if the cursor is still on the loop."""
         if message.loop_id == self.table.cursor_key:
             self._story = message.story
             self._show_details(top=False)
 
     def tab_note(self, key: str | None) -> Content | None:
-        """Where the loop is known from."""
+        """The source of the loop."""
         loop = self.view.snapshot.loops.get(key) if key else None
         return Content.styled(", ".join(loop.sources), "$quiet") if loop else None
 
     def shows_seconds(self) -> bool:
-        """Whether a loop has just given a sign of life."""
         since = self.services.now() - YOUNG
         return any(
             loop.status.active and loop.last_activity is not None and loop.last_activity > since
@@ -177,11 +171,9 @@ class LoopsScreen(ExtractionPreview, ListScreen):
         )
 
     def empty(self) -> Content:
-        """No loop yet."""
         return Content.styled("no loops yet: start one with aiwg, or see  ralphdeck demo", "$quiet")
 
     def why_not(self, action: str) -> str | None:
-        """A preview wants a loop with a task, an extraction one that has ended."""
         key = self.table.cursor_key
         loop = self.view.snapshot.loops.get(key) if key else None
         if action == "in_context" and (loop is None or not loop.task):
@@ -194,13 +186,12 @@ class LoopsScreen(ExtractionPreview, ListScreen):
         return super().why_not(action)
 
     def wording(self, action: str) -> str | None:
-        """How much there is to extract, where that is known."""
         key = self.table.cursor_key
         count = extraction.count_offered(self.view.offers.get(key)) if key else 0
         return f"extract {count}" if action == "extract" and count else None
 
     def action_extract(self) -> None:
-        """Show what the loop has learned: its question in Review if it stands there, else a preview of its own."""
+        """Preview the extraction: in Review if there is a question about it, else here."""
         self.with_cursor(self._extract)
 
     def _extract(self, key: str) -> None:
@@ -211,16 +202,14 @@ class LoopsScreen(ExtractionPreview, ListScreen):
             self.preview_extraction(key)
 
     def action_in_context(self) -> None:
-        """See what this loop would get injected."""
         self.with_cursor(self.services.preview_loop)
 
     def action_edit_file(self) -> None:
-        """Open the loop's state file."""
         self.with_cursor(lambda key: self.services.edit_file(next(iter(self.view.snapshot.loops[key].files), "")))
 
 
 def _rank(loop: Loop) -> tuple[int, float]:
-    """At work first, then what wants a look, then the rest; newest first in each."""
+    """Running loops first, then those that need attention, then the others; newest first in each group."""
     if loop.status.active:
         group = 0
     elif not loop.status.ended:

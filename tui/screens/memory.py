@@ -1,4 +1,4 @@
-"""Place 6: the episodic memory and the debug memory: what was tried, how it came out, and what wants a person."""
+"""The Memory screen: tasks with their attempts, debug sessions, and open escalations."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ from tui.widgets.record_table import Column, RecordTable
 from tui.widgets.text_pane import TextPane
 
 BESIDE: Final = 110
-"""Cells of the details from which what was learned stands beside them."""
+"""Cells of the details from which reflections are beside them."""
 BESIDE_LONG: Final = 150
-"""The same where the details want long lines: the traces and diffs of a debug session, the numbers of all tasks."""
+"""The same for details with long lines: traces and diffs of a debug session, figures of all tasks."""
 ALL_COLUMNS: Final = 115
-"""Cells of the list from which it counts actions; where there are fewer, words want the room more."""
+"""Cells of the list from which it shows the number of actions."""
 DETAIL_SHARE: Final = (11, 25)
-"""What part of the width the details have beside the list, as memory.tcss says."""
+"""Share of the width for details beside the list, as in memory.tcss."""
 MOST_FOLDED: Final = 400
-"""Rows of which it is kept between runs whether they are folded, the last ones that somebody touched."""
+"""Rows whose folded state is saved between runs, the most recent ones."""
 _ABOUT_RECORDS: Final = frozenset({"to_loop", "to_patterns", "to_reflections", "edit_file", "copy"})
 _FOLDED: Final = "memory-folded"
-"""Under which the dashboard keeps what is folded."""
+"""Key of the folded rows in the user state."""
 _OF_TASKS: Final = frozenset({"newest", "status", "tries"})
-"""Orders that one more action in an attempt leaves as they are."""
+"""Sort orders that do not depend on the number of actions."""
 _OF_THE_LIST: Final = frozenset({"open", "fold", "unfold"})
 TABS: Final = {
     "group": ("Overview",),
@@ -60,7 +60,7 @@ TABS: Final = {
     "attempt": ("Overview", "Plan", "Actions", "Reflections"),
     "session": ("Executions", "Learned"),
 }
-"""The tabs of each kind of row."""
+"""The tabs by kind of row."""
 
 
 class MemoryScreen(CrossLinks, ListScreen):
@@ -93,7 +93,7 @@ class MemoryScreen(CrossLinks, ListScreen):
     )  # fmt: skip
 
     class AttemptRead(Message):
-        """A worker has read an attempt with its plan and its actions."""
+        """An attempt was read with its plan and its actions."""
 
         def __init__(self, key: str, detail: AttemptDetail) -> None:
             super().__init__()
@@ -106,18 +106,17 @@ class MemoryScreen(CrossLinks, ListScreen):
         self._links = MemoryLinks(Snapshot(), self._catalog)
         self._tree = Tree((), {}, {}, {})
         self._open: Sequence[Attempt] = ()
-        """The attempts that nobody has ended."""
+        """The attempts without an end."""
         self._folded: dict[str, bool] = {}
-        """What somebody folded or unfolded."""
+        """Rows that the user folded (True) or unfolded."""
         self._measured: tuple[int, Improvement, Coverage] | None = None
-        """The number of a snapshot, and what `_progress` found in it."""
+        """Number of a snapshot, and the result of `_progress` for it."""
         self._detail: tuple[str, AttemptDetail] | None = None
-        """The row of the attempt that was read last, and what it is in full."""
+        """Row of the attempt that was read last, and its details."""
 
     # Composition
 
     def compose_content(self) -> ComposeResult:
-        """Filter, list, tabs, details, and beside these the reflections where there is room."""
         yield FilterLine(self.HINT)
         with Container(classes="body"):
             yield RecordTable(self.COLUMNS, self.cells, self._nothing, below=self.below, id="memory-table")
@@ -129,16 +128,15 @@ class MemoryScreen(CrossLinks, ListScreen):
 
     @property
     def links(self) -> MemoryLinks:
-        """As of the newest view that was shown."""
+        """Related records, for the newest state shown."""
         return self._links
 
     @property
     def pane(self) -> TextPane:
-        """The details."""
         return self.query_one("#memory-text", TextPane)
 
     def on_mount(self) -> None:
-        """Take up what was folded in the last run."""
+        """Restore the folded rows."""
         try:
             saved = json.loads(self.services.user_state.get_here(_FOLDED, "{}"))
         except (ValueError, RecursionError):
@@ -147,7 +145,6 @@ class MemoryScreen(CrossLinks, ListScreen):
             self._folded = {key: folded for key, folded in saved.items() if isinstance(folded, bool)}
 
     def on_resize(self, event: events.Resize) -> None:
-        """The list counts what it has room to count."""
         super().on_resize(event)
         share, whole = DETAIL_SHARE
         width = event.size.width * (whole - share) // whole if self.has_class("-wide") else event.size.width
@@ -156,13 +153,13 @@ class MemoryScreen(CrossLinks, ListScreen):
 
     @on(TextPane.Widened)
     def _widened(self, message: TextPane.Widened) -> None:
-        """Charts and tables are as wide as their pane, however it came to its width."""
+        """Charts and tables are drawn to the width of their pane."""
         message.stop()
         if self.whole:
             self._show_details(top=False)
 
     def _room(self) -> int:
-        """Cells of the details, what stands beside them included."""
+        """Cells of the details and the pane beside them."""
         beside_list = self.has_class("-wide") and not self.has_class("-detail")
         share, whole = DETAIL_SHARE if beside_list else (1, 1)
         return self.size.width * share // whole
@@ -170,13 +167,11 @@ class MemoryScreen(CrossLinks, ListScreen):
     # The list
 
     def touched(self, delta: Delta) -> bool:
-        """Rows are tasks, attempts and sessions, grouped by who is called for; the rest stands in the details, which
-        are made anew each time."""
         rows = delta.tasks or delta.attempts or delta.debug_sessions
         return bool(rows or delta.escalations or delta.decisions)
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Make the catalog anew where it can be another, and read the attempt under the cursor where it changed."""
+        """Rebuild the catalog if it may differ, and read a changed attempt under the cursor again."""
         steady = delta is not None and self._is_steady(view, delta)
         if delta is not None and steady:
             self._catalog = self._catalog.with_changed(view.snapshot, delta.attempts)
@@ -198,7 +193,7 @@ class MemoryScreen(CrossLinks, ListScreen):
             self._read_attempt(key)
 
     def _is_steady(self, view: ProjectState, delta: Delta) -> bool:
-        """Whether nothing but attempts changed, none came or went, and the rows stand where they stood."""
+        """Whether only attempts changed, and their rows stay where they are."""
         if not delta.attempts or self.touched(replace(delta, attempts=frozenset())):
             return False
         if self._query.terms or self._sort is None or self._sort[0] not in _OF_TASKS:
@@ -211,7 +206,7 @@ class MemoryScreen(CrossLinks, ListScreen):
         )
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
-        """The rows that match and are not folded away."""
+        """Matching rows that are not folded."""
         self._tree = tree(self._catalog, query, sort or self.SORTS[0], self._folded)
         return self._tree.keys
 
@@ -220,11 +215,10 @@ class MemoryScreen(CrossLinks, ListScreen):
         return len(self._catalog.tasks) + len(self._catalog.sessions)
 
     def matching(self, shown: int) -> int:
-        """Tasks and sessions that match, folded away or not."""
+        """Matching tasks and sessions, folded or not."""
         return sum(self._tree.counts.values())
 
     def cells(self, key: str) -> dict[str, Content]:
-        """One row."""
         now, glyphs = self.services.now(), self.glyphs
         folded = self._tree.folds.get(key)
         if attempt := self._attempt_of(key):
@@ -243,7 +237,7 @@ class MemoryScreen(CrossLinks, ListScreen):
         return {}
 
     def below(self, key: str) -> Content:
-        """Why it came out so, or when it is done."""
+        """The reason of the outcome, or the completion criterion."""
         if attempt := self._attempt_of(key):
             return present.attempt_second_line(attempt)
         if session := self._session_of(key):
@@ -252,13 +246,13 @@ class MemoryScreen(CrossLinks, ListScreen):
         return present.task_second_line(task) if task is not None else Content("")
 
     def _totals(self) -> dict[str, int]:
-        """How many records each group has without a filter."""
+        """Records per group without a filter."""
         escalated = len(self._catalog.escalated)
         sessions = len(self._catalog.sessions) - escalated
         return {ESCALATIONS: escalated, TASKS: len(self._catalog.tasks), SESSIONS: sessions}
 
     def _task_of(self, key: str | None) -> Task | None:
-        """The task of a row, if it is that of a task or of its earlier attempts."""
+        """The task of a row, also of its earlier attempts."""
         kind, record_id = parts(key or "")
         return self._catalog.tasks.get(record_id) if kind in {"task", "earlier"} else None
 
@@ -271,7 +265,7 @@ class MemoryScreen(CrossLinks, ListScreen):
         return self._catalog.sessions.get(record_id) if kind == "session" else None
 
     def led_about(self) -> Remembered | None:
-        """What the row under the cursor stands for, if it is no header."""
+        """The record under the cursor, unless it is a heading."""
         key = self.table.cursor_key
         return self._task_of(key) or self._attempt_of(key) or self._session_of(key)
 
@@ -281,35 +275,32 @@ class MemoryScreen(CrossLinks, ListScreen):
         return assess_attempt(attempt, task, latest, self.services.now(), self.view.settings.watch)
 
     def shows_seconds(self) -> bool:
-        """Whether something has been done so lately that each second changes what is told of it."""
         since = self.services.now() - YOUNG
         return any(attempt.last_action_at is not None and attempt.last_action_at > since for attempt in self._open)
 
     def empty(self) -> Content:
-        """Nothing was tried yet."""
         return Content.styled('nothing here yet; begin with  ralphdeck task init "what is to be done"', "$quiet")
 
     def without_rows(self) -> Sequence[Content]:
-        """Which loops could have a task."""
+        """Loops that could have a task."""
         return () if self._query.terms else memory_groups.without_tasks(self._progress()[1])
 
     # Details
 
     def tabs(self, key: str | None) -> tuple[str, ...]:
-        """By the kind of row; what stands beside the details needs no tab."""
+        """Tabs of the row; content shown beside the details needs no tab."""
         kind, _ = parts(key or "group/")
         names = TABS[kind]
         return names[:-1] if kind in {"attempt", "session"} and self._has_beside(key) else names
 
     def _has_beside(self, key: str | None) -> bool:
-        """Whether what was learned stands beside the details of a row."""
+        """Whether reflections are shown beside the details of a row."""
         kind, _ = parts(key or "group/")
         if kind == "group" and key not in {TASKS, SESSIONS}:
             return False
         return self._room() >= (BESIDE_LONG if kind == "session" or key == TASKS else BESIDE)
 
     def details(self, key: str, tab: str) -> Sequence[Content]:
-        """One tab."""
         width, height = self.pane.scrollable_content_region.width, self.pane.size.height
         if attempt := self._attempt_of(key):
             return self._attempt_details(key, attempt, tab, width, height)
@@ -333,7 +324,7 @@ class MemoryScreen(CrossLinks, ListScreen):
         return [*memory_groups.improvement_lines(better, self.glyphs), *missing]
 
     def _beside(self, key: str, width: int) -> Sequence[Content]:
-        """What stands beside the details."""
+        """The text beside the details."""
         if attempt := self._attempt_of(key):
             return memory_tasks.reflection_lines(self._links.reflections_of(attempt), self.view, of_task=False)
         if task := self._task_of(key):
@@ -345,7 +336,7 @@ class MemoryScreen(CrossLinks, ListScreen):
         return memory_groups.coverage_lines(self._progress()[1])[1:]
 
     def _progress(self) -> tuple[Improvement, Coverage]:
-        """How retries do and which loops have a task, worked out once a snapshot."""
+        """Success of retries, and loops with tasks; computed once per snapshot."""
         snapshot = self.view.snapshot
         if self._measured is None or self._measured[0] != snapshot.number:
             reports = collect_reports(snapshot.events)
@@ -402,7 +393,7 @@ class MemoryScreen(CrossLinks, ListScreen):
             self._read_attempt(message.key)
 
     def _read_attempt(self, key: str) -> None:
-        """Read an attempt in full in a worker, if the row is one."""
+        """Read the attempt of a row in a worker."""
         attempt = self._attempt_of(key)
         if attempt is None:
             return
@@ -419,7 +410,7 @@ class MemoryScreen(CrossLinks, ListScreen):
 
     @on(AttemptRead)
     def _attempt_read(self, message: AttemptRead) -> None:
-        """Show it, if it is still looked at."""
+        """Show the attempt, if the cursor is still on it."""
         if message.key == self.table.cursor_key:
             self._detail = (message.key, message.detail)
             self._show_details(top=False)
@@ -427,7 +418,7 @@ class MemoryScreen(CrossLinks, ListScreen):
     # Folding
 
     def action_open(self) -> None:
-        """Fold or unfold a header or a task, play an attempt, open a session."""
+        """Fold or unfold a heading or a task, play an attempt, open a session."""
         key = self.table.cursor_key
         if key in self._tree.folds and key is not None:
             self._fold(key, not self._tree.folds[key])
@@ -437,7 +428,7 @@ class MemoryScreen(CrossLinks, ListScreen):
             self.action_whole()
 
     def action_whole(self) -> None:
-        """Give the details the whole screen, or the list its part of it again."""
+        """Toggle between the details alone and the list with details."""
         if self.has_class("-detail"):
             self.action_back()
             return
@@ -445,12 +436,11 @@ class MemoryScreen(CrossLinks, ListScreen):
         self._show_details(top=False)
 
     def action_back(self) -> None:
-        """As elsewhere; beside the list the details may have less beside them."""
         super().action_back()
         self._show_details(top=False)
 
     def action_unfold(self) -> None:
-        """Unfold, or go to the first row below what is unfolded."""
+        """Unfold, or go to the first row below."""
         key = self.table.cursor_key
         if key is not None and self._tree.folds.get(key):
             self._fold(key, False)
@@ -458,7 +448,7 @@ class MemoryScreen(CrossLinks, ListScreen):
             self.table.move(1)
 
     def action_fold(self) -> None:
-        """Fold, or go to the row that this one stands under."""
+        """Fold, or go to the row above in the tree."""
         key = self.table.cursor_key
         if key is not None and self._tree.folds.get(key) is False:
             self._fold(key, True)
@@ -476,7 +466,7 @@ class MemoryScreen(CrossLinks, ListScreen):
         self.services.user_state.set_here(_FOLDED, json.dumps(dict(last)))
 
     def _above(self, key: str) -> str:
-        """The row that one stands under."""
+        """The parent of a row."""
         if attempt := self._attempt_of(key):
             return task_key(attempt.task_id)
         if parts(key)[0] == "earlier":
@@ -486,7 +476,7 @@ class MemoryScreen(CrossLinks, ListScreen):
         return TASKS
 
     def go_to(self, key: str) -> None:
-        """Put the cursor on a row, unfolding what it stands under."""
+        """Put the cursor on a row, unfolding its parents."""
         above = self._above(key)
         self._folded |= {above: False, self._above(above): False}
         self._select(self.view)
@@ -504,7 +494,6 @@ class MemoryScreen(CrossLinks, ListScreen):
     # Leading on
 
     def why_not(self, action: str) -> str | None:
-        """Folding wants something to fold, the rest a record."""
         key = self.table.cursor_key
         if action in _ABOUT_RECORDS and key is not None and parts(key)[0] == "group":
             return "this is a header; go to a row below it"
@@ -517,7 +506,6 @@ class MemoryScreen(CrossLinks, ListScreen):
         return super().why_not(action)
 
     def wording(self, action: str) -> str | None:
-        """What enter does here, and that whole details go back to the list."""
         if action == "whole" and self.has_class("-detail"):
             return "back to the list"
         if action != "open":
@@ -528,12 +516,10 @@ class MemoryScreen(CrossLinks, ListScreen):
         return "replay" if self._attempt_of(key) else None
 
     def action_edit_file(self) -> None:
-        """Open the file that tells of it first."""
         if record := self.led_about():
             self.services.edit_file(record.file)
 
     def copy_text(self) -> str:
-        """The id, or the details if they have focus."""
         if self.focused is self.pane:
             return self.pane.plain
         return parts(self.table.cursor_key or "")[1]

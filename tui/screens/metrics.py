@@ -1,4 +1,4 @@
-"""Place 7: how the learning goes, section by section, each with its chart and what it says in words."""
+"""The Metrics screen: how well learning works, section by section, with charts and findings."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from tui.widgets.drawing import Drawing
 from tui.widgets.record_table import GUTTER, Column, RecordTable
 
 TILED: Final = 160
-"""Cells from which the other sections are tiles of one grid below the one that is looked at."""
+"""Cells of the screen from which the other sections are tiles below the current one."""
 TALL: Final = 32
-"""Lines from which there is room for how a section is to be read, and for other sections below its bars."""
+"""Lines of the screen from which there is room for explanations and other sections."""
 HEADING_LINES: Final = 3
-"""Lines of the rows beside the rows themselves: the heading, and what is said where there are none."""
+"""Lines of the rows besides themselves: heading and empty text."""
 LEAST_BAR: Final = 10
-"""Cells of a bar at least; numbers make room for it."""
+"""Minimum cells of a bar."""
 COUNT_CELLS: Final = 7
-"""Cells of a number at least."""
+"""Minimum cells of a number."""
 REACH_CELLS: Final = 13
-"""Cells of an interval, and of what it is called."""
+"""Cells of an interval and its label."""
 
 
 class MetricsScreen(BaseScreen):
-    """Left the sections, right the one under the cursor, below it the others where there is room."""
+    """Sections on the left; the current one on the right, the others below it if there is room."""
 
     place = "metrics"
     ABOUT = (
@@ -54,7 +54,7 @@ class MetricsScreen(BaseScreen):
     AUTO_FOCUS = "#metrics-sections"
 
     class Measured(Message):
-        """A worker has worked the metrics out."""
+        """The metrics were computed."""
 
         def __init__(self, number: int, found: Dashboard) -> None:
             super().__init__()
@@ -68,13 +68,12 @@ class MetricsScreen(BaseScreen):
         super().__init__()
         self._weeks = DEFAULT_WEEKS
         self._asked = 0
-        """The number of the newest question; what was asked before is dropped."""
+        """Number of the newest request; older results are dropped."""
         self._found: Dashboard | None = None
         self._figures: dict[str, Figure] = {}
         self._bar = LEAST_BAR
 
     def compose_content(self) -> ComposeResult:
-        """Sections, the one under the cursor, the others."""
         with Horizontal(classes="metrics"):
             yield RecordTable(
                 (Column("title", "section", 10, flex=1),), self._section_cells, _reading, id="metrics-sections"
@@ -94,22 +93,20 @@ class MetricsScreen(BaseScreen):
 
     @property
     def rows(self) -> RecordTable:
-        """The rows of the section that is looked at."""
+        """The rows of the current section."""
         return self.query_one("#metrics-rows", RecordTable)
 
     @property
     def figure(self) -> Figure | None:
-        """The section that is looked at; None until there is one."""
+        """The current section; None before the first result."""
         return self._figures.get(self.sections.cursor_key or "")
 
     def on_mount(self) -> None:
-        """Take up the range of the last run."""
         saved = self.services.user_state.get("metrics-weeks")
         self._weeks = next((weeks for weeks in RANGES if str(weeks) == saved), DEFAULT_WEEKS)
         super().on_mount()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Other sections, and how to read this one, below it where there is room."""
         self.set_class(event.size.width >= TILED and event.size.height >= TALL, "-tiled")
         self.set_class(event.size.height >= TALL, "-tall")
         self.call_after_refresh(self._show)
@@ -117,7 +114,7 @@ class MetricsScreen(BaseScreen):
     # Working it out
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Nearly every record counts somewhere; what only tells of reading does not."""
+        """Nearly every record counts in some metric; findings do not."""
         if delta is None or delta.patterns or delta.loops or delta.events or delta.decisions or delta.debug_sessions:
             self._ask()
 
@@ -133,7 +130,7 @@ class MetricsScreen(BaseScreen):
 
     @on(Measured)
     def _measured(self, message: Measured) -> None:
-        """Show it, unless something else is asked by now."""
+        """Show the result, unless it is outdated."""
         if message.number == self._asked and self.whole:
             self._found = message.found
             self._figures = {figure.id: figure for figure in build_figures(message.found)}
@@ -169,7 +166,7 @@ class MetricsScreen(BaseScreen):
         table.show(keys[::-1] if back else keys)
 
     def _columns(self, figure: Figure, width: int) -> tuple[Sequence[Column], int]:
-        """The columns of the rows, and the cells of the bar: it takes what labels and numbers leave."""
+        """The columns of the rows, and the cells that labels and numbers leave for the bar."""
         label = Column("label", figure.about, present.label_cells(figure) + 2)
         rest = [Column("reach", figure.reach, REACH_CELLS, align="right")] if figure.reach else []
         if figure.percent or len(figure.parts) > 1 or figure.reach:
@@ -189,7 +186,7 @@ class MetricsScreen(BaseScreen):
         ]
 
     def _draw_chart(self, figure: Figure) -> None:
-        """The chart of the section, with the row under the cursor marked."""
+        """The chart of the section, with the row under the cursor highlighted."""
         glyphs, at = self.glyphs, self._row_number()
         self.query_one("#metrics-chart", Drawing).show(
             lambda width, height: week_chart(figure, width, height, glyphs, at)
@@ -244,7 +241,6 @@ class MetricsScreen(BaseScreen):
     # Actions
 
     def why_not(self, action: str) -> str | None:
-        """Going on wants a row that leads somewhere; a range wants another one."""
         if action in {"open", "copy", "copy_whole", "export"} and self._found is None:
             return "still working it out"
         if action == "open":
@@ -266,7 +262,6 @@ class MetricsScreen(BaseScreen):
         return None
 
     def wording(self, action: str) -> str | None:
-        """Enter goes into the rows, and from there on; brackets go through the sections."""
         if action == "open":
             return "see what is behind" if self._in_rows else "into the rows"
         return {"next_tab": "next section", "previous_tab": "section back"}.get(action)
@@ -276,11 +271,9 @@ class MetricsScreen(BaseScreen):
         return self.focused is self.rows
 
     def action_next_tab(self) -> None:
-        """The next section, from the last one to the first."""
         self._step_section(1)
 
     def action_previous_tab(self) -> None:
-        """The section before."""
         self._step_section(-1)
 
     def _step_section(self, by: int) -> None:
@@ -288,11 +281,9 @@ class MetricsScreen(BaseScreen):
             self.sections.cursor = (self.sections.cursor + by) % len(self._figures)
 
     def action_more_weeks(self) -> None:
-        """A longer time."""
         self._step_range(1)
 
     def action_fewer_weeks(self) -> None:
-        """A shorter time."""
         self._step_range(-1)
 
     def _step_range(self, by: int) -> None:
@@ -301,7 +292,7 @@ class MetricsScreen(BaseScreen):
         self._ask()
 
     def action_open(self) -> None:
-        """Into the rows; from one of them to what is behind it."""
+        """Focus the rows, or open the record behind one."""
         if not self._in_rows:
             self.rows.focus()
         elif row := self._row():
@@ -324,27 +315,22 @@ class MetricsScreen(BaseScreen):
             self.services.open_record(goal.place, goal.key)
 
     def action_back(self) -> None:
-        """From the rows to the sections."""
         self.sections.focus()
 
     def action_export(self) -> None:
-        """Write all sections into a file."""
         found, project = self._found, self.services.project.project.project.name
         if found is not None:
             name = f"ralphdeck-metrics-{found.now:%Y-%m-%d}.md"
             export(self, "the metrics", name, tuple(FORMATS), lambda suffix: export_metrics(found, suffix, project))
 
     def subject(self) -> str:
-        """The section that is looked at."""
         return self.figure.title if self.figure is not None else ""
 
     def copy_markdown(self) -> str:
-        """All sections, as the report has them."""
         found, project = self._found, self.services.project.project.project.name
         return export_metrics(found, ".md", project).decode() if found is not None else ""
 
     def copy_text(self) -> str:
-        """The section as Markdown."""
         return section_markdown(self.figure) if self.figure is not None else ""
 
 

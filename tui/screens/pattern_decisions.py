@@ -1,4 +1,4 @@
-"""Deciding about patterns from a list: a key, a reason where one is needed, and the decision goes to the engine."""
+"""Decisions about patterns: a key, a reason where one is needed, then the engine writes it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOTE: Final = Deed(Verb.NOTE, "Note on", "Kept in the log and shown under Histor
 
 
 def consequence(action: str, assessment: Assessment) -> str | None:
-    """What a decision would change, short enough for its key."""
+    """The consequence of a decision, short enough for its key label."""
     if action == "promote":
         return f"promote → x1.5, score {decimal_text(_score(assessment, 1.5))}"
     if action == "deprecate":
@@ -49,55 +49,49 @@ def _score(assessment: Assessment, multiplier: float) -> float:
 
 
 class PatternDecisions(BaseScreen):
-    """Mixin of places in which patterns are promoted, deprecated, reset, put away and annotated."""
+    """Mixin of screens where patterns are promoted, deprecated, reset, archived and annotated."""
 
     def subjects(self) -> Sequence[str]:
-        """The patterns that a decision is about: the marked ones, else the one under the cursor."""
+        """The patterns to decide about: the selected rows, else the one under the cursor."""
         raise NotImplementedError
 
     def begin_decision(self, keys: Sequence[str]) -> None:
-        """A decision about these patterns is being made."""
+        """A decision about these patterns starts."""
 
     def decided(self) -> None:
-        """A decision about the many is on its way."""
+        """A decision about several patterns is on its way."""
 
     def action_promote(self) -> None:
-        """Pin as proven."""
         self._decide(PROMOTE, lambda deck, key, _: deck.promote(key))
 
     def action_reset(self) -> None:
-        """Take the pin off."""
         self._decide(RESET, lambda deck, key, _: deck.reset(key))
 
     def action_deprecate(self) -> None:
-        """Pin as deprecated, with a reason."""
         self._decide(DEPRECATE, lambda deck, key, reason: deck.deprecate(key, reason=reason))
 
     def action_quarantine(self) -> None:
-        """Put into quarantine, with a reason."""
         self._decide(QUARANTINE, lambda deck, key, reason: deck.quarantine(key, reason=reason))
 
     def action_release(self) -> None:
-        """Approve held or quarantined texts; what the scan blocks only with a reason."""
+        """Approve held or quarantined texts; texts that the scan blocks need a reason."""
         known, assessment = self.view.snapshot.patterns, self.view.assessment
         blocked = any(key in known and assessment(key).blocked for key in self.subjects())
         deed = replace(RELEASE, asks="why?") if blocked else RELEASE
         self._decide(deed, lambda deck, key, reason: deck.release(key, reason=reason))
 
     def action_archive(self) -> None:
-        """Move into the archive, with a reason."""
         self._decide(ARCHIVE, lambda deck, key, reason: deck.archive(key, reason=reason))
 
     def action_note(self) -> None:
-        """Write a note beside it."""
         self._decide(NOTE, lambda deck, key, text: deck.note(key, text=text))
 
     def _decide(self, deed: Deed, decide: Callable[[Project, str, str], Decided]) -> None:
-        """One pattern at once, or when what it takes is typed; many after a preview.
+        """Decide about one pattern at once or after a text, about several after a preview.
 
         Args:
-            deed: What is decided.
-            decide: Decides it about one pattern, with what was typed.
+            deed: The kind of decision.
+            decide: Makes it for one pattern, with the typed text.
         """
         subjects = self.subjects()
         if len(subjects) > 1:

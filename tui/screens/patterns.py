@@ -1,4 +1,4 @@
-"""Place 2: all patterns, filtered as you type, with evidence, lineage and the reason of each state."""
+"""The Patterns screen: filtered as you type, with evidence, lineage and the reason of each state."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ _DECISIONS: Final = frozenset({"promote", "deprecate", "reset", "quarantine", "r
 
 
 class PatternsScreen(ListScreen, PatternDecisions):
-    """Browse and decide."""
-
     place = "patterns"
     ABOUT = (
         "Every pattern that loops have learned. Filter with words and with type: state: uses: rate: low: score: last: "
@@ -56,7 +54,6 @@ class PatternsScreen(ListScreen, PatternDecisions):
         self._catalog: PatternCatalog | None = None
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Keep the searchable catalog up to date first."""
         patterns, pins = view.snapshot.patterns, view.snapshot.curation.pins
         if self._catalog is None or delta is None:
             self._catalog = PatternCatalog(patterns, view.board, pins, self.services.project.by)
@@ -67,22 +64,19 @@ class PatternsScreen(ListScreen, PatternDecisions):
             self._deciding = frozenset()
 
     def touched(self, delta: Delta) -> bool:
-        """Loops and events are evidence, decisions are states."""
+        """Loops and events are evidence."""
         return bool(delta.patterns or delta.loops or delta.events or delta.decisions)
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
-        """The patterns that match."""
         if self._catalog is None:
             return ()
         name, descending = sort or ("score", True)
         return self._catalog.select(query, name, descending)
 
     def total(self, view: ProjectState) -> int:
-        """All patterns."""
         return len(view.snapshot.patterns)
 
     def cells(self, key: str) -> dict[str, Content]:
-        """One row."""
         view = self.view
         pattern = view.snapshot.patterns.get(key)
         if pattern is None:
@@ -100,18 +94,15 @@ class PatternsScreen(ListScreen, PatternDecisions):
         )
 
     def words(self, key: str) -> dict[str, str]:
-        """The same with nothing abbreviated or drawn."""
         view = self.view
         pattern = view.snapshot.patterns.get(key)
         return present.pattern_words(pattern, view.assessment(key), view.now) if pattern is not None else {}
 
     def below(self, key: str) -> Content:
-        """Title or description, and the tags."""
         pattern = self.view.snapshot.patterns.get(key)
         return present.second_line(pattern) if pattern is not None else Content("")
 
     def details(self, key: str, tab: str) -> Sequence[Content]:
-        """One tab."""
         view = self.view
         pattern = view.snapshot.patterns.get(key)
         if pattern is None:
@@ -119,13 +110,11 @@ class PatternsScreen(ListScreen, PatternDecisions):
         return present.detail_lines(view, pattern, tab, self.glyphs, self.services.project.by)
 
     def empty(self) -> Content:
-        """No pattern yet."""
         return Content.styled("no patterns yet: loops write them to .aiwg/ralph/shared/patterns/", "$quiet")
 
     # Deciding
 
     def subjects(self) -> Sequence[str]:
-        """The marked patterns, else the one under the cursor."""
         marked = self.table.marked
         if marked:
             return [key for key in self.table.keys if key in marked]
@@ -133,7 +122,6 @@ class PatternsScreen(ListScreen, PatternDecisions):
         return [key] if key is not None else []
 
     def why_not(self, action: str) -> str | None:
-        """A decision needs a pattern that it can be about."""
         about_patterns = _DECISIONS | {"note", "why", "in_context"}
         subjects = self.subjects() if action in about_patterns else None
         if subjects is not None and not subjects:
@@ -145,7 +133,6 @@ class PatternsScreen(ListScreen, PatternDecisions):
         return super().why_not(action)
 
     def wording(self, action: str) -> str | None:
-        """The consequence on the key, where there is room."""
         subjects = self.subjects()
         if len(subjects) > 1:
             return f"{action} {len(subjects)}" if action in _DECISIONS else None
@@ -154,7 +141,6 @@ class PatternsScreen(ListScreen, PatternDecisions):
         return consequence(action, self.view.assessment(subjects[0]))
 
     def effect(self, action: str) -> str | None:
-        """The consequence, however wide the screen is."""
         if action not in _DECISIONS:
             return super().effect(action)
         subjects = self.subjects()
@@ -163,40 +149,34 @@ class PatternsScreen(ListScreen, PatternDecisions):
         return self.wording(action)
 
     def begin_decision(self, keys: Sequence[str]) -> None:
-        """The cursor keeps its place if one of these patterns moves."""
         self._deciding |= set(keys)
 
     def decided(self) -> None:
-        """Marks have done their work."""
+        """Clear the selection after a decision about it."""
         self.table.clear_marks()
         self._count(self.view, len(self.table.keys))
 
     def action_mark(self) -> None:
-        """Mark the one under the cursor and go on."""
+        """Select the row under the cursor, and move to the next one."""
         self.with_cursor(lambda key: self.table.toggle_mark([key]))
         self.table.move(1)
         self._count(self.view, len(self.table.keys))
 
     def action_mark_all(self) -> None:
-        """Mark all that is shown."""
         self.table.toggle_mark(self.table.keys)
         self._count(self.view, len(self.table.keys))
 
     def action_why(self) -> None:
-        """Show the rules."""
         self.show_tab(self.TABS.index("Why"))
 
     def action_in_context(self) -> None:
-        """See it in Context, with a task that calls for it."""
         if subjects := self.subjects():
             self.services.preview_pattern(subjects[0])
 
     def action_next_item(self) -> None:
-        """To the next pattern that waits for a decision."""
         self._step(1)
 
     def action_previous_item(self) -> None:
-        """To the previous one."""
         self._step(-1)
 
     def _step(self, by: int) -> None:
@@ -210,5 +190,4 @@ class PatternsScreen(ListScreen, PatternDecisions):
         self.table.cursor = (ahead[0] if by > 0 else ahead[-1]) if ahead else (at[0] if by > 0 else at[-1])
 
     def action_edit_file(self) -> None:
-        """Open the pattern's file."""
         self.with_cursor(lambda key: self.services.edit_file(self.view.snapshot.patterns[key].file))

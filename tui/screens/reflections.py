@@ -1,4 +1,4 @@
-"""Place 5: what agents say they learned, in all its shapes, once each."""
+"""The Reflections screen: what agents learned, from all record shapes, without repetition."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _GROUPED: Final = "reflections-grouped"
 
 
 class ReflectionsScreen(ExtractionPreview, ListScreen):
-    """Browse reflections, or the learnings that several loops told; enter goes to where one came from."""
+    """Reflections, or learnings that several loops share; enter opens the source."""
 
     place = "reflections"
     ABOUT = (
@@ -51,14 +51,14 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
         Column("at", "last told", 10, align="right", keep=6),
         Column("loop", "by", 20, flex=1, keep=3),
     )
-    """The columns where learnings that recur are shown."""
+    """The columns for grouped learnings."""
     FILES = ("reflections", "/memory/tasks/")
     FIELDS = REFLECTION_FIELDS
     HINT = "filter, e.g. kind:error effect:helpful timeout"
     SORTS = (("at", True), ("kind", False), ("effect", False), ("loop", False))
 
     class Clustered(Message):
-        """A worker has found which learnings recur, and which of them give no pattern."""
+        """Recurring learnings were computed, with those that give no pattern."""
 
         def __init__(self, clusters: Sequence[Cluster], unfit: Mapping[str, str]) -> None:
             super().__init__()
@@ -69,30 +69,28 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
         super().__init__()
         self._grouped = False
         self._clusters: dict[str, Cluster] | None = None
-        """By id, those of most loops first, but behind all that give a pattern those that give none; None before they
-        are first worked out."""
+        """Learnings by id, those of most loops first, those that already have a pattern or give none last; None until
+        computed."""
         self._unfit: Mapping[str, str] = {}
-        """Why no pattern can be drafted, by learning."""
+        """Reasons why no pattern can be drafted, by learning."""
         self._unfolded: set[str] = set()
 
     def on_mount(self) -> None:
-        """Take up the grouping of the last run."""
         self._grouped = self.services.user_state.get_here(_GROUPED) == "yes"
         super().on_mount()
 
     def touched(self, delta: Delta) -> bool:
-        """Rows are reflections, and learnings made of them."""
         return bool(delta.reflections)
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Other reflections may recur, and others of them be known to the registry."""
+        """Recurring learnings depend on reflections and on known patterns."""
         super().refresh_view(view, delta)
         told = delta is None or delta.reflections or delta.tasks or delta.memory_tasks
         if self._grouped and (told or (delta is not None and delta.patterns)):
             self._compare()
 
     def _compare(self) -> None:
-        """Find what recurs: some seconds for 10,000 reflections, nothing where it is known."""
+        """Find recurring learnings: some seconds for 10,000 reflections, instant if known."""
         deck = self.services.project
 
         def work() -> None:
@@ -104,7 +102,6 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
 
     @on(Clustered)
     def _clustered(self, message: Clustered) -> None:
-        """Show what recurs."""
         self._unfit = message.unfit
         ordered = sorted(message.clusters, key=lambda cluster: cluster.id in message.unfit)
         before, self._clusters = self._clusters or {}, {cluster.id: cluster for cluster in ordered}
@@ -119,7 +116,7 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
             self.refresh_frame()
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
-        """The reflections that match, newest first in the library's own order; or the learnings that have some."""
+        """Matching reflections, newest first; or matching learnings."""
         reflections = view.snapshot.reflections
         keys = select_reflections(reflections, query)
         if self._grouped:
@@ -135,7 +132,7 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
         return sorted(keys, key=values[name], reverse=descending)
 
     def _select(self, view: ProjectState) -> None:
-        """Learnings stand in an order of their own, so no heading has an arrow."""
+        """Learnings have an order of their own, so no heading has an arrow."""
         self.table.use(self.LEARNINGS if self._grouped else self.COLUMNS)
         sort = self._sort
         self._sort = None if self._grouped else sort
@@ -147,7 +144,7 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
             super()._sort_by(column, descending)
 
     def _rows(self, matching: Set[str]) -> list[str]:
-        """The learnings that some of these reflections tell, and below those that are unfolded these reflections."""
+        """The learnings of some reflections, and below unfolded ones their reflections."""
         rows = []
         for cluster in (self._clusters or {}).values():
             own = [member.reflection.id for member in cluster.members if member.reflection.id in matching]
@@ -156,15 +153,12 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
         return rows
 
     def total(self, view: ProjectState) -> int:
-        """All reflections, or all learnings that recur."""
         return len(self._clusters or ()) if self._grouped else len(view.snapshot.reflections)
 
     def matching(self, shown: int) -> int:
-        """Reflections that match, or learnings without the reflections below them."""
         return sum(key in (self._clusters or {}) for key in self.table.keys) if self._grouped else shown
 
     def cells(self, key: str) -> dict[str, Content]:
-        """One row."""
         now = self.services.now()
         if cluster := self._cluster(key):
             unfit, folded = self._unfit.get(key, ""), key not in self._unfolded
@@ -173,23 +167,20 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
         return dict(present.reflection_cells(reflection, now, below=self._grouped)) if reflection else {}
 
     def below(self, key: str) -> Content:
-        """What was learned, where the first line tells what was seen."""
         reflection = self.view.snapshot.reflections.get(key)
         return present.second_line(reflection) if reflection is not None else Content("")
 
     def details(self, key: str, tab: str) -> Sequence[Content]:
-        """The whole text."""
         if cluster := self._cluster(key):
             return present.cluster_lines(self.view, cluster, self._unfit.get(key, ""))
         reflection = self.view.snapshot.reflections.get(key)
         return present.reflection_lines(self.view, reflection, self.glyphs) if reflection else ()
 
     def _cluster(self, key: str | None) -> Cluster | None:
-        """The learning of a row, if it is that of one."""
+        """The learning of a row, if the row is one."""
         return (self._clusters or {}).get(key or "") if self._grouped else None
 
     def empty(self) -> Content:
-        """None yet."""
         if not self._grouped:
             return Content.styled("no reflections yet: agents write them while loops run", "$quiet")
         key = self.services.shown_key("group")
@@ -197,7 +188,6 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
         return Content.styled(f"{text}; {key} shows each reflection", "$quiet")
 
     def why_not(self, action: str) -> str | None:
-        """Enter needs a loop or a task to go to, a draft a learning that recurs."""
         cluster = self._cluster(self.table.cursor_key)
         if action == "open" and cluster is None and self.table.cursor_key and self._home() is None:
             return "the loop of this reflection is not known here; tab to read it"
@@ -212,7 +202,6 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
         return super().why_not(action)
 
     def wording(self, action: str) -> str | None:
-        """Where enter leads, and what a draft becomes."""
         cluster = self._cluster(self.table.cursor_key)
         match action:
             case "open" if cluster is not None:
@@ -227,9 +216,7 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
         return None
 
     def _home(self) -> tuple[str, str] | None:
-        """The place and the record that the reflection under the cursor belongs to: its loop, else its attempt or
-        task; None if neither is known here.
-        """
+        """Screen and record of the reflection under the cursor: its loop, else its attempt or task; None if unknown."""
         snapshot = self.view.snapshot
         reflection = snapshot.reflections.get(self.table.cursor_key or "")
         if reflection is None:
@@ -242,7 +229,7 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
         return ("memory", task_key(reflection.task_id)) if reflection.task_id in snapshot.tasks else None
 
     def action_open(self) -> None:
-        """Fold or unfold a learning; from a reflection to its loop or task."""
+        """Fold or unfold a learning, or open the loop or task of a reflection."""
         if cluster := self._cluster(self.table.cursor_key):
             self._unfolded ^= {cluster.id}
             self._select(self.view)
@@ -250,7 +237,6 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
             self.services.open_record(*home)
 
     def action_group(self) -> None:
-        """Learnings that recur, or each reflection."""
         self._group(not self._grouped)
 
     def _group(self, grouped: bool) -> None:
@@ -262,34 +248,32 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
         self._show_details()
 
     def action_draft(self) -> None:
-        """Show the pattern that the learning under the cursor would give."""
+        """Preview the pattern of the learning under the cursor."""
         if cluster := self._cluster(self.table.cursor_key):
             self.preview_extraction(cluster.id)
 
     def go_to(self, key: str) -> None:
-        """Put the cursor on a reflection; it stands in a line of its own without grouping."""
+        """Put the cursor on a reflection; grouping is switched off."""
         if self._grouped and key in self.view.snapshot.reflections:
             self._group(False)
         super().go_to(key)
 
     def standing(self) -> ListState:
-        """Also whether learnings are shown."""
         return replace(super().standing(), grouped=self._grouped)
 
     def stand(self, standing: ListState) -> None:
-        """Learnings, or each reflection, before the cursor finds its row."""
+        """Restore grouping before the cursor finds its row."""
         if standing.grouped != self._grouped:
             self._group(standing.grouped)
         super().stand(standing)
 
     def show_filter(self, text: str, key: str) -> None:
-        """A filter from elsewhere is about single reflections."""
+        """A filter of a link applies to single reflections."""
         if self._grouped:
             self._group(False)
         super().show_filter(text, key)
 
     def action_edit_file(self) -> None:
-        """Open the file that holds it."""
         cluster = self._cluster(self.table.cursor_key)
         reflection = cluster.central if cluster else self.view.snapshot.reflections.get(self.table.cursor_key or "")
         if reflection is not None:

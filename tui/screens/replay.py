@@ -1,4 +1,4 @@
-"""The player: an attempt at a task, action by action, as it was done; what is done now is followed."""
+"""Replay: an attempt at a task, action by action. A running attempt is followed."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ from tui.widgets.text_pane import TextPane
 from tui.widgets.timeline import Timeline
 
 BESIDE: Final = 110
-"""Cells from which quality and reflections stand beside the action."""
+"""Cells of the screen from which quality and reflections are beside the action."""
 WIDE: Final = 150
-"""Cells from which a list of the actions stands at its left."""
+"""Cells of the screen from which a list of actions is on the left."""
 TALL: Final = 34
-"""Lines from which that list stands below the action, where there are fewer cells."""
+"""Lines of the screen from which that list is below the action, on a narrow screen."""
 AROUND: Final = 100
 """Actions that are read for the list before the current one, and after it."""
 MOST_DIVIDED: Final = 5_000
-"""Actions up to which the timeline shows where iterations begin: each of them must be looked at."""
+"""Maximum number of actions for which the timeline shows iterations: each of them is read."""
 LEAST_SECONDS: Final = 0.15
-"""How long each action stands at least while it plays, so that an eye can follow."""
+"""Minimum seconds of an action during playback."""
 LEAST_MARKED: Final = 1.0
-"""Seconds of a wait from which a mark fills meanwhile, so that nobody takes it for the end."""
+"""Minimum seconds of a pause that gets a progress bar."""
 
 
 class ReplayScreen(CrossLinks):
-    """Steps through one attempt, lying over the place that it was opened from.
+    """Steps through one attempt, over the screen that opened it.
 
     Args:
-        task_id: The name of the task's folder.
-        number: Of the attempt.
-        links: Of a snapshot in which the attempt is.
-        position: The action to begin with, from 0; None for where one who comes to it begins.
+        task_id: Folder name of the task.
+        number: Number of the attempt.
+        links: Related records, of a snapshot with the attempt.
+        position: The first action, from 0; None for the default.
     """
 
     place = "replay"
@@ -67,7 +67,7 @@ class ReplayScreen(CrossLinks):
     AUTO_FOCUS = "#replay-text"
 
     class Read(Message):
-        """A worker has read the attempt."""
+        """The attempt was read."""
 
         def __init__(self, detail: AttemptDetail | None, track: present.Track, problem: str = "") -> None:
             super().__init__()
@@ -76,7 +76,7 @@ class ReplayScreen(CrossLinks):
             self.problem = problem
 
     class Stepped(Message):
-        """A worker has read one action."""
+        """One action was read."""
 
         def __init__(self, position: int, step: ReplayStep, first: int, around: Sequence[Action]) -> None:
             super().__init__()
@@ -105,12 +105,11 @@ class ReplayScreen(CrossLinks):
         self._playing = False
         self._timer: Timer | None = None
         self._waited = 0
-        """Cells of the mark that are filled while it waits for the next action."""
+        """Filled cells of the progress bar during a pause."""
         self.position = 0
-        """The action that is looked at, from 0."""
+        """The current action, from 0."""
 
     def compose_content(self) -> ComposeResult:
-        """Title, timeline, the action, and beside it what the attempt came to."""
         yield ItemLine(id="replay-title")
         yield Timeline()
         yield ItemLine(id="replay-place")
@@ -121,7 +120,6 @@ class ReplayScreen(CrossLinks):
             yield TextPane(id="replay-side")
 
     def on_resize(self, event: events.Resize) -> None:
-        """Beside each other where there is room."""
         width, height = event.size
         self.set_class(width >= BESIDE, "-beside")
         self.set_class(width >= WIDE, "-wide")
@@ -130,12 +128,12 @@ class ReplayScreen(CrossLinks):
 
     @on(TextPane.Widened)
     def _widened(self, message: TextPane.Widened) -> None:
-        """Texts are broken and charts drawn to the width of their pane."""
+        """Texts and charts are drawn to the width of their pane."""
         message.stop()
         self._show()
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Read the attempt, and again where it changed."""
+        """Read the attempt, again after a change."""
         numbers = (one.number for one in view.snapshot.attempts.values() if one.task_id == self._task_id)
         self._latest = max(numbers, default=self._number)
         if delta is not None:
@@ -162,7 +160,7 @@ class ReplayScreen(CrossLinks):
 
     @on(Read)
     def _show_attempt(self, message: Read) -> None:
-        """Take what was read; who stood at the end of an attempt at work stays at its end."""
+        """Take the attempt; at the end of a running attempt, stay at its end."""
         if message.detail is None:
             self._problem, self._step = message.problem, None
             self._show()
@@ -179,7 +177,7 @@ class ReplayScreen(CrossLinks):
         self._go(self.position)
 
     def _go(self, position: int) -> None:
-        """Look at another action; it is read in a worker and shown when it is there."""
+        """Go to another action; it is read in a worker."""
         self.position = max(0, min(position, self._track.count - 1))
         self._show_place()
         actions, at = self._steps, self.position
@@ -195,7 +193,7 @@ class ReplayScreen(CrossLinks):
 
     @on(Stepped)
     def _stepped(self, message: Stepped) -> None:
-        """Show the action, unless another one is looked at by now."""
+        """Show the action, unless it is outdated."""
         if message.position == self.position:
             other = message.position != self._shown
             self._step, self._shown = message.step, message.position
@@ -210,7 +208,7 @@ class ReplayScreen(CrossLinks):
 
     @property
     def _attempt(self) -> Attempt:
-        """As the lists know it, else as it was read."""
+        """The attempt as of the newest snapshot, else as it was read."""
         known = self.view.snapshot.attempts.get(f"{self._task_id}.{self._number}")
         read = self._detail.attempt if self._detail is not None else None
         return known or read or Attempt(task_id=self._task_id, number=self._number)
@@ -223,11 +221,11 @@ class ReplayScreen(CrossLinks):
 
     @property
     def _is_followed(self) -> bool:
-        """Whether new actions may come and are shown as they do."""
+        """Whether new actions may come, and are followed."""
         return self._attempt.is_open and self.position >= self._track.count - 1
 
     def _quality(self) -> Sequence[float]:
-        """0..1 of the iterations that have ended by now."""
+        """Quality (0–1) of the iterations that have ended."""
         detail, step = self._detail, self._step
         if detail is None or step is None or step.action.iteration is None:
             return ()
@@ -293,7 +291,7 @@ class ReplayScreen(CrossLinks):
     # Playing
 
     def _wait(self) -> None:
-        """While it plays: the next action after as long as it took, or as long as anybody likes to wait."""
+        """During playback: schedule the next action after its real duration, within limits."""
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
@@ -330,7 +328,7 @@ class ReplayScreen(CrossLinks):
         self._wait()
 
     def action_play(self) -> None:
-        """Play on from here, or stop; from the end it begins anew."""
+        """Play or stop; at the end, start again."""
         self._playing = not self._playing
         if self._playing and self.position >= self._track.count - 1 and not self._attempt.is_open:
             self._go(0)
@@ -338,11 +336,9 @@ class ReplayScreen(CrossLinks):
         self._show_place()
 
     def action_faster(self) -> None:
-        """Twice as fast."""
         self._pace(1)
 
     def action_slower(self) -> None:
-        """Half as fast."""
         self._pace(-1)
 
     def _pace(self, by: int) -> None:
@@ -357,51 +353,42 @@ class ReplayScreen(CrossLinks):
         self._go(position)
 
     def action_step_on(self) -> None:
-        """The next action."""
         self._jump(self.position + 1)
 
     def action_step_back(self) -> None:
-        """The action before."""
         self._jump(self.position - 1)
 
     def action_first(self) -> None:
-        """The first action."""
         self._jump(0)
 
     def action_last(self) -> None:
-        """The last action."""
         self._jump(self._track.count - 1)
 
     def action_next_error(self) -> None:
-        """The next action that went wrong."""
         found = find_next_error(self._steps, self.position) if self._steps is not None else None
         if found is not None:
             self._jump(found)
 
     def action_previous_error(self) -> None:
-        """The last one before that went wrong."""
         self._jump(self._track.errors[bisect_left(self._track.errors, self.position) - 1])
 
     # Leading on
 
     @property
     def links(self) -> MemoryLinks:
-        """As of the newest view that was shown."""
+        """Related records, for the newest state shown."""
         return self._links
 
     def led_about(self) -> Attempt:
-        """The attempt that is played."""
         return self._attempt
 
     def again(self) -> Callable[[], BaseScreen]:
-        """The player at the action that is looked at."""
         position = self.position if self._detail is not None else self._first
         return partial(ReplayScreen, self._task_id, self._number, self._links, position)
 
     # The rest
 
     def why_not(self, action: str) -> str | None:
-        """Steps want actions, errors and links some; nothing is decided here."""
         errors, position = self._track.errors, self.position
         if action in {"undo", "redo"}:
             return "nothing is decided here"
@@ -418,11 +405,9 @@ class ReplayScreen(CrossLinks):
         return super().why_not(action)
 
     def wording(self, action: str) -> str | None:
-        """What space does now."""
         return "pause" if action == "play" and self._playing else None
 
     def effect(self, action: str) -> str | None:
-        """Where esc leads from here."""
         return "leave the player" if action == "back" else super().effect(action)
 
     def _key_items(self) -> tuple[list[Item], list[Item]]:
@@ -430,25 +415,21 @@ class ReplayScreen(CrossLinks):
         return offered, [self._key_item("back", "leave"), *right]
 
     def action_scroll_down(self) -> None:
-        """One page of the text down."""
         self.action_page_down()
 
     def action_back(self) -> None:
-        """Leave."""
         self.dismiss()
 
     def action_edit_file(self) -> None:
-        """Open the log of the attempt."""
         if self._detail is not None:
             self.services.edit_file(self._detail.actions.file)
 
     def copy_text(self) -> str:
-        """The action as it is shown."""
         return self.query_one("#replay-text", TextPane).plain
 
 
 def _track(detail: AttemptDetail) -> present.Track:
-    """Where the errors and iterations are; looks into every line, so it is for a worker."""
+    """Positions of errors and iterations. Reads every line, so call it in a worker."""
     actions = detail.actions
     begins: dict[int, int | None] = {}
     if len(actions) <= MOST_DIVIDED:

@@ -1,4 +1,4 @@
-"""Place 3: one thing to decide at a time, most worth deciding first."""
+"""The Review screen: one question at a time, highest impact first."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from tui.widgets.bars import Item, ItemLine
 from tui.widgets.text_pane import TextPane
 
 ANSWER_FRAME: Final = 2
-"""Lines below and above the answers: the key line and a rule."""
+"""Lines around the answers: the key line and a rule."""
 ROOMY: Final = 48
-"""Lines from which answers that can't be given now are listed, too."""
+"""Lines of the screen from which disabled answers are listed, too."""
 _ALWAYS: Final = frozenset(
     {"undo", "redo", "what_if", "copy", "minutes", "back"}
     | {action.id for action in ACTIONS if action.group in {"Go", "Program", "Move"}}
 ) - {"next_item", "previous_item"}
-"""What can be done without a question in front."""
+"""Actions that need no question."""
 
 
 class ReviewScreen(ReviewLinks):
-    """Left what it is, right the evidence on it; below what each key would change."""
+    """The record on the left, evidence on the right, the effect of each answer below."""
 
     place = "review"
     ABOUT = (
@@ -56,7 +56,7 @@ class ReviewScreen(ReviewLinks):
     )
 
     class Foretold(Message):
-        """A worker has worked out what an answer would change."""
+        """Forecasts of some answers were computed."""
 
         def __init__(self, item: ReviewItem, action: str, outlook: Outlook) -> None:
             super().__init__()
@@ -72,12 +72,11 @@ class ReviewScreen(ReviewLinks):
         self._cursor = 0
         self._shown: ReviewItem | None = None
         self._is_armed = False
-        """Whether the highlighted answer was clicked once: the next click on it gives it."""
+        """Whether the highlighted answer was clicked once: the next click gives it."""
         self._decisions = 0
-        """How many decisions the view of before knew."""
+        """Number of decisions in the previous state."""
 
     def on_mount(self) -> None:
-        """The keys decide; the text only scrolls."""
         if not self.whole:
             return
         super().on_mount()
@@ -86,7 +85,7 @@ class ReviewScreen(ReviewLinks):
     # Following the queue
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Stay at the question in front while others come and go; move on when it is answered here."""
+        """Keep the question in front while others change; go on when it is answered here."""
         made = view.snapshot.decisions[self._decisions :]
         self._decisions = len(view.snapshot.decisions)
         if view.snapshot.complete and self.services.engine.has_looked_once:
@@ -107,8 +106,8 @@ class ReviewScreen(ReviewLinks):
         return self.sitting.is_over(self.walk.items, self.services.now())
 
     def _tell_skipped(self, item: ReviewItem, made: Sequence[Decision], view: ProjectState) -> None:
-        """The next question has replaced one that others, or the evidence, have resolved: say so, and let no key that
-        was meant for that one answer this one.
+        """Report questions that others or new evidence resolved, and guard the next question against keys typed for
+        them.
         """
         by = next((one for one in reversed(made) if present.is_about(one, item) and one.by != self.me), None)
         if not view.snapshot.complete or (by is None and any(one.by == self.me for one in made)):
@@ -152,14 +151,13 @@ class ReviewScreen(ReviewLinks):
         self.action_minutes()
 
     def _show_stop(self, planned: Plan) -> None:
-        """The plan is done, or the time is up: nothing is asked until the person goes on."""
+        """The plan is done or the time is up: pause until the user goes on."""
         self._shown, self._offered = None, ()
         head, *told = stop_lines(self.walk.items, planned, self.services.shown_key("next_item"))
         self.query_one(".question", ItemLine).show([Item(head), Item(pace_text(self.sitting))])
         self._show_text(told)
 
     def _show_text(self, text: Sequence[Content]) -> None:
-        """Text alone, without sides and answers."""
         self.query_one("#review-reason", Static).update(Content(""))
         for name in ("left", "right"):
             self.query_one(f"#review-{name}", Static).update(Content(""))
@@ -168,7 +166,6 @@ class ReviewScreen(ReviewLinks):
         self._show_outcome(top=True)
 
     def _show_nothing(self) -> None:
-        """The queue is empty."""
         self._shown, self._offered = None, ()
         self.query_one(".question", ItemLine).show([Item(Content.styled("Nothing waits for a decision.", "bold"))])
         self._show_text(
@@ -182,7 +179,7 @@ class ReviewScreen(ReviewLinks):
     # What each answer would change
 
     def _show_outcome(self, *, top: bool) -> None:
-        """The answers with what is known of each, and in full what the one under the cursor changes."""
+        """Show the answers, and the full forecast of the highlighted one."""
         item = self._shown if self._listed else None
         self._cursor = min(self._cursor, max(len(self._listed) - 1, 0))
         rows: list[Content] = []
@@ -203,7 +200,7 @@ class ReviewScreen(ReviewLinks):
         self.refresh_frame()
 
     def _lift_toasts(self, rows: int) -> None:
-        """Toasts stand above the answers: what the keys do must not be covered, least of all after a decision."""
+        """Keep toasts above the answers, whose keys must stay visible."""
         above = rows + ANSWER_FRAME if rows else 1
         for rack in self.query(ToastRack):
             if rack.styles.margin.bottom != above:
@@ -211,12 +208,12 @@ class ReviewScreen(ReviewLinks):
 
     @property
     def _listed(self) -> list[Answer]:
-        """The answers that have a line: those that can't be given now only where there is room."""
+        """The answers that have a line; disabled ones only if there is room."""
         roomy = self.size.height >= ROOMY
         return [answer for answer in self._offered if roomy or not answer.why_not]
 
     def _work_out(self, item: ReviewItem, view: ProjectState) -> None:
-        """What is not known yet of the question in front, then of the next one, so that it is known when it comes."""
+        """Compute missing forecasts of the question in front, then of the next one."""
         number = view.snapshot.number
         following = self.walk.next
         self._forecasts.keep([item, *([following] if following is not None else [])])
@@ -237,13 +234,13 @@ class ReviewScreen(ReviewLinks):
 
     @on(Foretold)
     def _foretold(self, message: Foretold) -> None:
-        """Keep what would change; show it if its question is still in front."""
+        """Store the forecasts; show those of the question in front."""
         self._forecasts.take(message.item, message.action, message.outlook)
         if self._shown is not None and same_question(message.item, self._shown):
             self._show_outcome(top=False)
 
     def embedding(self, done: int, total: int) -> None:
-        """Vectors are being made; once they are there, what was worked out without them is worked out anew."""
+        """With new embeddings, compute forecasts that lacked them again."""
         if done < total:
             return
         self._forecasts.doubt_words()
@@ -252,15 +249,12 @@ class ReviewScreen(ReviewLinks):
             self._work_out(item, self.view)
 
     def forget(self, item: ReviewItem, action: str) -> None:
-        """What was worked out of an answer does not hold any more."""
         self._forecasts.forget(item, action)
 
     def action_next_answer(self) -> None:
-        """The cursor to the next answer."""
         self._choose(self._cursor + 1)
 
     def action_previous_answer(self) -> None:
-        """The cursor to the answer before."""
         self._choose(self._cursor - 1)
 
     @on(AnswerList.Chosen)
@@ -282,29 +276,25 @@ class ReviewScreen(ReviewLinks):
         return self._listed[self._cursor].action if self._cursor < len(self._listed) else ""
 
     async def action_give(self) -> None:
-        """Give the highlighted answer, as its own key does."""
         await self.run_id(self._highlighted)
 
     # Keys
 
     def wording(self, action: str) -> str | None:
-        """What enter would answer."""
         if action == "give" and self._highlighted:
             return self._listed[self._cursor].label
         return None
 
     def listed(self) -> frozenset[str]:
-        """The answers have lines of their own."""
         return ANSWERS
 
     def _key_items(self) -> tuple[list[Item], list[Item]]:
-        """What the mouse needs comes first: a narrow screen leaves the rest out."""
+        """Items for the mouse come first: a narrow screen drops the rest."""
         offered, right = super()._key_items()
         first = ("give", "next_item", "open_item")
         return sorted(offered, key=lambda item: first.index(item.value) if item.value in first else len(first)), right
 
     def why_not(self, action: str) -> str | None:
-        """Each kind of question has its own answers."""
         if action in _ALWAYS:
             return None
         if action == "mark_many":
@@ -341,10 +331,10 @@ class ReviewScreen(ReviewLinks):
         return f"{present.no_answer(action, item)}; here: {', '.join(keys)}"
 
     def action_mark_many(self) -> None:
-        """Nothing is marked here; `why_not` says why."""
+        """Not possible; `why_not` gives the reason."""
 
     def undone(self, decision: Decision) -> None:
-        """Ask the question of an undone decision again; another person's does not belong to this session."""
+        """Ask the question of an undone decision again; another person's is not part of this session."""
         self.walk.come_back_to(question_of(decision))
         if decision.by == self.me:
             self.sitting.take_back()
@@ -352,11 +342,9 @@ class ReviewScreen(ReviewLinks):
     # Looking
 
     def action_next_item(self) -> None:
-        """The next question."""
         self._step(1)
 
     def action_previous_item(self) -> None:
-        """The previous question."""
         self._step(-1)
 
     def _step(self, by: int) -> None:
@@ -368,7 +356,7 @@ class ReviewScreen(ReviewLinks):
         self.show_anew()
 
     def go_to(self, key: str) -> None:
-        """To the question that is filed under a key, else to one about this pattern or loop."""
+        """Go to the question with a key, else to one about this pattern or loop."""
         if self.walk.turn_to(key):
             self.sitting.goes_on = True
             self.show_anew()

@@ -1,4 +1,4 @@
-"""How answers are given at the review desk: at once, with a reason, or in other words."""
+"""How answers are given in Review: at once, with a reason, or with an edited text."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ ANSWERS: Final = frozenset(
         *("snooze", "snooze_evidence"),
     }
 )
-"""The actions that answer a question of some kind."""
+"""The actions that answer a question."""
 
 SNOOZES: Final = {"for a day": 1, "for a week": 7, "for a month": 30, "for three months": 90}
-"""How long a question can wait, in days."""
+"""Days of a snooze."""
 
 DECIDES: Final = ANSWERS | {"give", "snooze_until", "rewrite_in_editor", "alternative", "note"}
-"""The actions that decide something, or prepare it."""
+"""The actions that decide, or prepare a decision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a person has made of a proposed anti-pattern, before it is accepted.
+    """Edits of a proposed anti-pattern before it is accepted.
 
     Attributes:
-        text: The text in other words, "" for the proposed one.
-        better: Id of the pattern to do instead, "" for none; None for the proposed one.
+        text: The edited text, "" for the proposed one.
+        better: Id of the alternative pattern, "" for none; None for the proposed one.
     """
 
     text: str = ""
@@ -54,7 +54,7 @@ class Draft:
 
 
 class Answering(BaseScreen):
-    """What gives answers, counts them, and asks for what they need."""
+    """Gives answers, counts them, and asks for reasons and texts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class Answering(BaseScreen):
         return self.walk.item
 
     def answers_to(self, item: ReviewItem, view: ProjectState) -> tuple[Answer, ...]:
-        """What can be answered, drafted words in place of the proposed ones; nothing where the record has gone."""
+        """The possible answers, with the edited text; none if the record is gone."""
         try:
             offered = answers(item, view)
         except RalphdeckError:
@@ -85,17 +85,17 @@ class Answering(BaseScreen):
         return next((one for one in offered if one.action == action), None)
 
     def answered(self, *, decided: bool) -> None:
-        """The answer is on disk, as the next view will show, or was refused: then its question comes back."""
+        """An answer was written, or refused: then its question returns."""
         if self.walk.land(decided=decided) and not decided:
             self.sitting.take_back()
             self.show_anew()
 
     def draft(self, item: ReviewItem) -> Draft | None:
-        """What a person has made of the proposal so far."""
+        """The user's edits of the proposal."""
         return self._drafts.get(key_of(item))
 
     def proposal(self, item: ReviewItem) -> Inversion | None:
-        """The anti-pattern as it stands: as it was proposed, or drafted."""
+        """The anti-pattern with the edits."""
         proposal, draft = item.inversion, self.draft(item)
         if proposal is None or draft is None:
             return proposal
@@ -107,18 +107,18 @@ class Answering(BaseScreen):
 
     @property
     def me(self) -> str:
-        """Who decides here."""
+        """The name of this user."""
         return self.services.project.by
 
     def offer(self, view: ProjectState, minutes: float = 0.0) -> Plan:
-        """What a sitting of so many minutes would be for, 0: of the usual length."""
+        """The plan of a session of some minutes; 0 = the default."""
         review = view.settings.review
         return plan(
             self.walk.items, minutes or review.minutes, view.settings, pace_of(view.snapshot.decisions, self.me)
         )
 
     def action_minutes(self) -> None:
-        """Set the time for this sitting: what brings most comes first, and it says when to stop."""
+        """Set the time of this session: highest impact first, with a stop at the end."""
 
         def answered(text: str | None) -> None:
             if text is None:
@@ -148,7 +148,7 @@ class Answering(BaseScreen):
         )
 
     def show_anew(self) -> None:
-        """Draw what is in front again."""
+        """Draw the question in front again."""
         self.refresh_view(self.view, None)
 
     def _give(self, action: str) -> None:
@@ -175,10 +175,10 @@ class Answering(BaseScreen):
         )
 
     def _decide(self, item: ReviewItem, answer: Answer, reason: str, seen: ProjectState | None = None) -> None:
-        """Hand the decision on and let go of its question: the next one is in front at once.
+        """Submit an answer; the next question is in front at once.
 
         Args:
-            seen: What the person looked at, where a dialog has covered it since.
+            seen: The state that the user saw, if a dialog was open since.
         """
 
         def decide(deck: Project) -> Decided:
@@ -198,11 +198,11 @@ class Answering(BaseScreen):
         self.show_anew()
 
     def forget(self, item: ReviewItem, action: str) -> None:
-        """What was worked out of an answer does not hold any more."""
+        """Discard the forecast of an answer."""
         raise NotImplementedError
 
     def action_rewrite(self) -> None:
-        """Put the proposed text in other words; or keep the other one of two patterns. Nothing is decided."""
+        """Edit the proposed text, or keep the other one of two patterns. Decides nothing."""
         item = self.item
         if item is None:
             return
@@ -215,7 +215,6 @@ class Answering(BaseScreen):
             )
 
     def action_rewrite_in_editor(self) -> None:
-        """Put the proposed text in other words in $EDITOR."""
         item = self.item
         if item is not None and (proposal := self.proposal(item)) is not None:
             self._worded(item, self.services.edit_text(proposal.text))
@@ -227,7 +226,7 @@ class Answering(BaseScreen):
             self._redraft(item, replace(before, text="" if text == proposed.text else text))
 
     def action_alternative(self) -> None:
-        """Name the next one of the alternatives, after the last one none."""
+        """Choose the next alternative; after the last one, none."""
         item = self.item
         if item is not None and (proposal := self.proposal(item)) is not None:
             ids = [*(pattern.id for pattern in self.view.board.alternatives(item.subject)), ""]
@@ -235,47 +234,36 @@ class Answering(BaseScreen):
             self._redraft(item, replace(self.draft(item) or Draft(), better=ids[(at + 1) % len(ids)]))
 
     def action_restore_text(self) -> None:
-        """Put the text back that was approved."""
         self._give("restore_text")
 
     def action_accept(self) -> None:
-        """Do what is proposed."""
         self._give("accept")
 
     def action_reject(self) -> None:
-        """Leave things as they are, and ask no more; or do the opposite of what is proposed."""
         self._give("reject")
 
     def action_promote(self) -> None:
-        """Pin as proven."""
         self._give("promote")
 
     def action_deprecate(self) -> None:
-        """Pin as deprecated, with a reason."""
         self._give("deprecate")
 
     def action_reset(self) -> None:
-        """Take the pin off."""
         self._give("reset")
 
     def action_quarantine(self) -> None:
-        """Put into quarantine: no verdict, but no loop gets it until somebody has seen its text."""
         self._give("quarantine")
 
     def action_archive(self) -> None:
-        """Move into the archive, with a reason."""
         self._give("archive")
 
     def action_snooze(self) -> None:
-        """Ask again in a week."""
         self._give("snooze")
 
     def action_snooze_evidence(self) -> None:
-        """Ask again when there is new evidence."""
         self._give("snooze_evidence")
 
     def action_snooze_until(self) -> None:
-        """Ask again after a time that is chosen."""
         item, seen = self.item, self.view
         if item is None:
             return
@@ -295,7 +283,7 @@ class Answering(BaseScreen):
 
 
 def put_off(item: ReviewItem, days: int) -> Answer:
-    """A snooze of so many days."""
+    """Snooze for some days."""
 
     def snooze(deck: Project, reason: str) -> Decided:
         until = deck.now() + timedelta(days=days)
@@ -307,7 +295,7 @@ def put_off(item: ReviewItem, days: int) -> Answer:
 
 
 def _drafted(answer: Answer, item: ReviewItem, draft: Draft) -> Answer:
-    """Accepting the proposal as a person has drafted it."""
+    """Accept the proposal with the user's edits."""
     return replace(
         answer,
         label="accept, reworded" if draft.text else answer.label,

@@ -1,4 +1,4 @@
-"""What every answer would change, as far as it is worked out: for the question in front, then for the next one."""
+"""Forecasts of the answers to the question in front, then to the next one."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ from tui.present.review_answers import Outlook
 from tui.screens.review_walk import Key, key_of
 
 Asked = tuple[Key, str, str]
-"""A question, what it is about, and the action of one answer to it."""
+"""Kind and key of a question, and the action of one answer."""
 _OUTDATED: Final = -1
-"""The number of no snapshot."""
+"""Number of no snapshot."""
 
 
 class Forecasts:
-    """Outlooks by question and answer; one of an older snapshot stands until there is a newer one."""
+    """Forecasts by question and answer; an older one is shown until there is a newer one."""
 
     def __init__(self) -> None:
         self._known: dict[Asked, Outlook] = {}
 
     def of(self, item: ReviewItem, action: str) -> Outlook | None:
-        """What is known of an answer."""
+        """The forecast of an answer, if known."""
         return self._known.get((key_of(item), item.subject, action))
 
     def take(self, item: ReviewItem, action: str, outlook: Outlook) -> None:
-        """Keep what was worked out."""
+        """Store a forecast."""
         self._known[key_of(item), item.subject, action] = outlook
 
     def forget(self, item: ReviewItem, action: str) -> None:
-        """An answer decides something else by now."""
+        """Discard the forecast of an answer that has changed."""
         self._known.pop((key_of(item), item.subject, action), None)
 
     def doubt_words(self) -> None:
-        """Vectors that were missing have been made: what was worked out without them is to be worked out anew."""
+        """Mark forecasts that lacked embeddings as outdated."""
         for asked, outlook in self._known.items():
             if outlook.forecast is not None and outlook.forecast.by_words is not None:
                 self._known[asked] = replace(outlook, number=_OUTDATED)
 
     def keep(self, items: Iterable[ReviewItem]) -> None:
-        """Forget all but these questions."""
+        """Discard all but these questions."""
         keys = {key_of(item) for item in items}
         self._known = {asked: outlook for asked, outlook in self._known.items() if asked[0] in keys}
 
     def missing(self, item: ReviewItem, answers: Sequence[Answer], number: int) -> list[Answer]:
-        """The answers to be worked out for a snapshot: those of which nothing is known come first."""
+        """The answers to forecast for a snapshot; those without any forecast first."""
         found = [(answer, self.of(item, answer.action)) for answer in answers if answer.matters and not answer.why_not]
         unknown = [answer for answer, outlook in found if outlook is None]
         return unknown + [answer for answer, outlook in found if outlook is not None and outlook.number != number]
@@ -61,7 +61,7 @@ class Forecasts:
 def work_out(
     jobs: Sequence[tuple[ReviewItem, Sequence[Answer]]], view: ProjectState, forecaster: Forecaster
 ) -> Iterator[tuple[ReviewItem, str, Outlook]]:
-    """Work answers out one by one, in a worker, until it is cancelled."""
+    """Compute forecasts one by one in a worker, until it is cancelled."""
     worker = get_current_worker()
     number = view.snapshot.number
     for item, answers in jobs:

@@ -1,4 +1,4 @@
-"""Where the review desk leads to: the pattern, its file, its loops, the context, the debug session."""
+"""Links of Review: to the pattern, its file, its loops, the context, the debug session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tui.widgets.text_pane import TextPane
 
 
 def evidence_loops(item: ReviewItem, view: ProjectState) -> list[str]:
-    """The loops that a question rests on, as far as they are known: those that speak against a pattern come first."""
+    """The known loops of a question's evidence; those that contradict a pattern come first."""
     if not item.is_about_pattern:
         told = [item.subject, item.session.loop_id if item.session is not None else ""]
     else:
@@ -24,20 +24,17 @@ def evidence_loops(item: ReviewItem, view: ProjectState) -> list[str]:
 
 
 class ReviewLinks(Panes):
-    """What looks further into what is asked, and comes back to it."""
+    """Mixin with links from the question in front."""
 
     def action_why(self) -> None:
-        """To the pattern, with its rules."""
         if self.item is not None:
             self.services.open_record("patterns", self.item.subject, tab="Why")
 
     def action_in_context(self) -> None:
-        """See it in Context."""
         if self.item is not None:
             self.services.preview_pattern(self.item.subject)
 
     def action_open_item(self) -> None:
-        """To what the question is about: a pattern, a loop, or a debug session in Memory."""
         item = self.item
         if item is None:
             return
@@ -47,7 +44,7 @@ class ReviewLinks(Panes):
             self.services.open_record("patterns" if item.is_about_pattern else "loops", item.subject)
 
     def action_to_loop(self) -> None:
-        """To a loop of the evidence: those in which the pattern failed come first."""
+        """Go to a loop of the evidence; those in which the pattern failed come first."""
         item = self.item
         if item is None:
             return
@@ -70,14 +67,12 @@ class ReviewLinks(Panes):
         )
 
     def action_edit_item_file(self) -> None:
-        """Open the file of the pattern, or of the debug session."""
         item = self.item
         if item is not None:
             file = item.session.file if item.session is not None else self.view.pattern(item.subject).file
             self.services.edit_file(file)
 
     def action_note(self) -> None:
-        """Write a note beside the pattern."""
         item, seen = self.item, self.view
 
         def answered(text: str | None) -> None:
@@ -96,7 +91,7 @@ class ReviewLinks(Panes):
             )
 
     def copy_text(self) -> str:
-        """The id of what the question is about, or the text that has focus."""
+        """The id of the record, or the focused text."""
         if isinstance(self.focused, TextPane) and self.focused.id != "review-subject":
             return self.focused.plain
         return self.item.subject if self.item is not None else ""

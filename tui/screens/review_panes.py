@@ -1,4 +1,4 @@
-"""The panes of the review desk: two sides and what changes; one at a time where there is no room."""
+"""The panes of Review: two sides and the effect; one at a time if there is no room."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tui.widgets.bars import Item, ItemLine
 from tui.widgets.text_pane import TextPane, wrap
 
 BESIDE: Final = 100
-"""Cells from which the two sides stand beside each other."""
+"""Cells of the screen from which the two sides are side by side."""
 TALL: Final = 36
-"""Lines from which a narrow screen stacks what it else shows one at a time."""
+"""Lines from which a narrow screen stacks the panes."""
 TAB_CELLS: Final = 24
 """Longest name of a tab."""
 _PANES: Final = ("subject", "proposal", "consequence")
@@ -39,7 +39,6 @@ class Panes(Answering):
         self._headings = ("", "")
 
     def compose_content(self) -> ComposeResult:
-        """Question, two panes, what changes, the answers."""
         yield ItemLine(classes="question")
         yield Static(id="review-reason")
         yield ItemLine(id="review-tabs")
@@ -57,21 +56,21 @@ class Panes(Answering):
             yield AnswerList(id="review-answers")
 
     def on_resize(self, event: events.Resize) -> None:
-        """Beside each other where there is room, below each other where there is height, else one at a time."""
+        """Panes side by side, stacked, or one at a time."""
         width, height = event.size
         self.set_class(width >= BESIDE, "-wide")
         self.set_class(width < BESIDE and height < TALL, "-tabbed")
         self.refresh_frame()
 
     def on_descendant_focus(self) -> None:
-        """The pane that has focus is the one that a small screen shows."""
+        """Show the focused pane on a small screen."""
         focused = self.focused
         if isinstance(focused, TextPane) and focused.id is not None:
             self._turn_pane(focused.id.removeprefix("review-"))  # a click, or the way back from a dialog
 
     @on(TextPane.Widened)
     def _lay_out(self) -> None:
-        """Write both sides anew for the room that they have."""
+        """Render both sides for their current size."""
         if self.whole:
             self.show_anew()
 
@@ -80,7 +79,7 @@ class Panes(Answering):
         return self.query_one(f"#review-{name}", TextPane)
 
     def _widths(self) -> tuple[int, int]:
-        """Cells of the two sides; before anything is laid out as many as one likes."""
+        """Cells of the two sides; unlimited before the first layout."""
         left, right = (self.text_of(name).scrollable_content_region.width for name in ("subject", "proposal"))
         return left or right or UNBROKEN, right or left or UNBROKEN
 
@@ -91,11 +90,9 @@ class Panes(Answering):
         self._show_tabs()
 
     def action_next_pane(self) -> None:
-        """Focus the next pane, which a small screen then shows."""
         self._to_pane(1)
 
     def action_previous_pane(self) -> None:
-        """Focus the pane before."""
         self._to_pane(-1)
 
     def _to_pane(self, by: int) -> None:
@@ -119,7 +116,6 @@ class Panes(Answering):
         self.call_after_refresh(self.text_of(message.value).focus)
 
     def show_sides(self, item: ReviewItem, view: ProjectState, *, top: bool) -> None:
-        """What the question is about, and what speaks for and against it."""
         left, right, about, beside = present.sides(view, item, self._desk(item))
         self._headings = left, right
         self.query_one("#review-left", Static).update(Content(left))
@@ -131,7 +127,7 @@ class Panes(Answering):
         self._show_tabs()
 
     def _desk(self, item: ReviewItem) -> present.Desk:
-        """How the question in front is drawn."""
+        """The rendering of the question in front."""
         draft = self.draft(item)
         return present.Desk(
             glyphs=self.glyphs,
@@ -142,7 +138,7 @@ class Panes(Answering):
         )
 
     def _side_by_side(self, left: list[Content], right: list[Content]) -> tuple[list[Content], list[Content]]:
-        """Both texts with blank lines where the other one takes more, so that the same field stands beside itself."""
+        """Both texts with blank lines, so that equal fields are side by side."""
         widths = self._widths()
         padded: tuple[list[Content], list[Content]] = ([], [])
         for pair in zip(left, right, strict=True):

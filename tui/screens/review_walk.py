@@ -1,4 +1,4 @@
-"""The order of the review questions in a sitting, and the question in front."""
+"""The order of the questions in a review session, and the question in front."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ Key = tuple[str, str]
 
 
 def key_of(item: ReviewItem) -> Key:
-    """Identity of a question; of two patterns that resemble each other, whichever is kept."""
+    """Identity of a question; the same for both directions of a duplicate."""
     return item.kind, item.question_key
 
 
 def same_question(one: ReviewItem, other: ReviewItem) -> bool:
-    """Whether both ask the same, and of two patterns about the same one."""
+    """Whether both are the same question, with the same pattern kept."""
     return key_of(one) == key_of(other) and one.subject == other.subject
 
 
 class Walk:
-    """The questions of a sitting in an order that stays: new ones are appended, closed ones keep their number.
+    """The questions of a session in a fixed order: new ones are appended, closed ones keep their number.
 
-    Until `fix` is called the order follows the queue, behind the question in front.
+    Until `fix` is called the order follows the queue, after the question in front.
     """
 
     def __init__(self) -> None:
         self._slots: list[Key] = []
-        """Every question of the sitting, open or closed."""
+        """Every question of the session, open or closed."""
         self._open: dict[Key, ReviewItem] = {}
         """The questions of the newest queue."""
         self._is_fixed = False
         self._current: Key | None = None
         self._at = 0
-        """The slot of the question in front."""
+        """The index of the question in front."""
         self._given: list[Key | None] = []
         """Questions whose answers are being written, oldest first; None for another decision."""
         self._landed: set[Key] = set()
-        """Questions whose answers are on disk, as the next queue will show."""
+        """Questions whose answers are written, but are still in the queue."""
         self._turned: set[Key] = set()
-        """Pairs of patterns of which the other one is to be kept."""
+        """Duplicates of which the other pattern is to be kept."""
         self._fresh: set[Key] = set()
-        """Questions that were appended and have not been in front."""
+        """Questions that were appended and not shown yet."""
         self._resolved: set[Key] = set()
         """Questions that were closed without an answer here, and not passed since."""
         self._returning = ""
@@ -56,14 +56,13 @@ class Walk:
         return replace(item, subject=item.other, other=item.subject) if key in self._turned else item
 
     def _following(self, start: int, by: int = 1) -> int | None:
-        """The first slot from `start` on, forwards or backwards and around the ends, whose question is open."""
+        """The first open question from `start` on, forwards or backwards, wrapping around."""
         count = len(self._slots)
         slots = ((start + by * step) % count for step in range(count))
         return next((slot for slot in slots if self._is_open(self._slots[slot])), None)
 
     @property
     def items(self) -> list[ReviewItem]:
-        """The open questions, in order."""
         return [self._shown(key) for key in self._slots if self._is_open(key)]
 
     @property
@@ -76,7 +75,7 @@ class Walk:
 
     @property
     def next(self) -> ReviewItem | None:
-        """The question that comes when the one in front is answered."""
+        """The question after the one in front."""
         slot = self._following(self._at + 1)
         return self._shown(self._slots[slot]) if slot is not None and slot != self._at else None
 
@@ -87,23 +86,23 @@ class Walk:
 
     @property
     def total(self) -> int:
-        """How many questions the sitting has had so far."""
+        """The number of questions in this session so far."""
         return len(self._slots)
 
     @property
     def fresh(self) -> int:
-        """How many questions were appended and have not been in front."""
+        """The number of appended questions not shown yet."""
         return sum(self._is_open(key) for key in self._fresh)
 
     def fix(self) -> None:
-        """Keep the order from now on."""
+        """Fix the order from now on."""
         self._is_fixed = True
 
     def follow(self, queue: Sequence[ReviewItem]) -> ReviewItem | None:
         """Take a newer queue.
 
         Returns:
-            The question in front if the queue no longer has it and no answer was given here; the next one is in front.
+            The question in front if it left the queue without an answer here; the next one is in front then.
         """
         before = self.item if self._current is not None else None
         answered = {*self._given, *self._landed}
@@ -131,7 +130,7 @@ class Walk:
         return None
 
     def plan(self, items: Sequence[ReviewItem]) -> None:
-        """Begin a new order: these questions first."""
+        """Start a new order: these questions first."""
         first = [key_of(item) for item in items]
         self._slots = list(dict.fromkeys([*first, *(key_of(item) for item in self.items)]))
         self._fresh.clear()
@@ -140,7 +139,7 @@ class Walk:
         self.fix()
 
     def settle(self) -> ReviewItem | None:
-        """Stay at the question in front from here on; returns it."""
+        """Stay at the question in front; returns it."""
         item = self.item
         if item is not None:
             self._current = key_of(item)
@@ -149,18 +148,18 @@ class Walk:
         return item
 
     def give(self) -> None:
-        """The question in front is answered and the answer is being written: the next one is in front at once."""
+        """Note that the answer to the question in front is being written, and go on."""
         self.fix()
         if item := self.item:
             self._given.append(key_of(item))
         self._current, self._returning = None, ""
 
     def wait(self) -> None:
-        """A decision that answers no question is being written."""
+        """Note that another decision is being written."""
         self._given.append(None)
 
     def land(self, *, decided: bool) -> bool:
-        """A decision is on disk, or was refused: then its question comes back.
+        """Note that the oldest decision was written, or refused: then its question returns.
 
         Returns:
             Whether it was the answer to a question.
@@ -171,10 +170,10 @@ class Walk:
         return key is not None
 
     def step(self, by: int) -> int:
-        """Go to the next open question, or to the one before.
+        """Go to the next or previous open question.
 
         Returns:
-            How many questions were passed that had been resolved since.
+            How many resolved questions were passed.
         """
         self.fix()
         self._returning = ""
@@ -188,7 +187,7 @@ class Walk:
         return len(passed)
 
     def turn_to(self, key: str) -> bool:
-        """Go to the question that is filed under a key, else to one about this pattern or loop."""
+        """Go to the question with a key, else to one about this pattern or loop."""
         found = [item for item in self.items if item.question_key == key]
         found += [item for item in self.items if key in (item.subject, item.other)]
         if found:

@@ -1,4 +1,4 @@
-"""The list of saved views: open one, keep what is shown under a name, rename, delete."""
+"""The list of saved views: open, save, rename, delete."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ NAME_CELLS = 30
 
 
 class ViewList(Dialog[SavedView | None]):
-    """One's own views, then those that are built in. Dismissed with the one to open, or None.
+    """The user's views, then the built-in ones. Dismissed with the view to open, or None.
 
     Args:
-        kept: Where they are kept between runs, for all projects.
-        shown: What is shown now, without a name.
+        user_state: Where they are stored, for all projects.
+        shown: The current list, without a name.
     """
 
     HELP_TITLE = "saved views"
@@ -58,14 +58,12 @@ class ViewList(Dialog[SavedView | None]):
         self._views: tuple[SavedView, ...] = ()
 
     def compose(self) -> ComposeResult:
-        """Title, views, keys."""
         with Vertical(classes="dialog dialog--wide"):
             yield Static(Content("Saved views"), classes="dialog--title")
             yield OptionList()
             yield Static(Content(""), classes="dialog--keys")
 
     def on_mount(self) -> None:
-        """Show them."""
         self._list()
 
     def _list(self, name: str = "") -> None:
@@ -94,11 +92,9 @@ class ViewList(Dialog[SavedView | None]):
         self.dismiss(self._views[event.option_index])
 
     def action_take(self) -> None:
-        """Open it."""
         self.dismiss(self._chosen)
 
     def action_save(self) -> None:
-        """Keep what is shown."""
         shown = self._shown
 
         def answered(text: str | None) -> None:
@@ -116,7 +112,6 @@ class ViewList(Dialog[SavedView | None]):
         self.app.push_screen(AskLine(Content("A name for what is shown"), detail, required=True), answered)
 
     def action_rename(self) -> None:
-        """Another name for one's own."""
         view = self._chosen
         if view in BUILT_IN:
             self._say("this one is built in: open it, and save it under a name of your own")
@@ -134,7 +129,6 @@ class ViewList(Dialog[SavedView | None]):
         self.app.push_screen(AskLine(title, _what(view), required=True, value=view.name), answered)
 
     def action_delete(self) -> None:
-        """Forget one's own."""
         view = self._chosen
         if view in BUILT_IN:
             self._say("this one is built in and stays")
@@ -144,24 +138,22 @@ class ViewList(Dialog[SavedView | None]):
         self._list()
 
     def action_move(self, rows: int) -> None:
-        """The next or previous one."""
         options = self.query_one(OptionList)
         options.action_cursor_down() if rows > 0 else options.action_cursor_up()
 
     def action_cancel(self) -> None:
-        """None of them."""
         self.dismiss(None)
 
 
 def view_line(view: SavedView, *, own: bool) -> Content:
-    """One view in a list: its name, and what it shows."""
+    """One row: name, owner and content of a view."""
     name = fit(Content(visible_line(view.name, LONGEST_NAME)), NAME_CELLS)
     whose = Content.styled("yours   " if own else "built in", "$quiet")
     return Content.assemble(name, "  ", whose, "  ", _what(view))
 
 
 def _what(view: SavedView) -> Content:
-    """Place, filter, order and tab in words."""
+    """Screen, filter, order and tab in words."""
     sort = f" by {view.sort.partition(' ')[0].replace('_', ' ')}" if view.sort else ""
     tab = f", {view.tab}" if view.tab else ""
     return Content.assemble(

@@ -1,4 +1,4 @@
-"""A trial: other thresholds, and at once what they would have made of all history. Nothing is written."""
+"""The What if screen: what other thresholds would have made of all history. Read-only."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from tui.widgets.record_table import Column, RecordTable
 from tui.widgets.value_field import ValueField
 
 BESIDE: Final = 118
-"""Cells from which the answer stands beside the thresholds, and the title says more of them."""
+"""Cells of the screen from which thresholds and result are side by side."""
 TWO_COLUMNS: Final = 80
-"""Cells from which the thresholds above the answer stand in two columns."""
+"""Cells of the screen from which the thresholds above the result are in two columns."""
 TALL: Final = 30
-"""Lines from which each state's count has a line and a bar of its own."""
+"""Lines of the screen from which each state has a line and a bar of its own."""
 BUSY_SECONDS: Final = 0.3
-"""How long an answer may take until it is told that one is on its way."""
+"""Seconds before a running query is reported."""
 
 KNOBS: Final = {knob.name: knob for knobs in present.GROUPS.values() for knob in knobs}
 
 
 class WhatIfScreen(HistoryQueryScreen):
-    """Left (above, where the terminal is narrow) the thresholds, right what would be otherwise."""
+    """Thresholds on the left or above, the changes on the right or below."""
 
     place = "what_if"
     ABOUT = (
@@ -56,7 +56,7 @@ class WhatIfScreen(HistoryQueryScreen):
     )
 
     class Replayed(Message):
-        """A worker has replayed all history under some settings, and put the turned patterns in order."""
+        """All history was replayed with some settings, and the changed patterns were sorted."""
 
         def __init__(self, number: int, settings: Settings, replay: Replay, turns: Sequence[Turn]) -> None:
             super().__init__()
@@ -71,15 +71,14 @@ class WhatIfScreen(HistoryQueryScreen):
     def __init__(self) -> None:
         super().__init__()
         self._tried: dict[str, str] = {}
-        """What the changed fields say, by threshold, as long as it is a value."""
+        """Changed thresholds with a valid value."""
         self._replay: Replay | None = None
         self._as_today = True
         self._turns: dict[str, Turn] = {}
         self._last: ValueField | None = None
-        """The field to come back to from the patterns."""
+        """The field to return to from the patterns."""
 
     def compose_content(self) -> ComposeResult:
-        """Thresholds, answer."""
         yield ItemLine(id="what-if-title")
         with Vertical(classes="trial"):
             with Vertical(classes="trial--fields"):
@@ -98,20 +97,18 @@ class WhatIfScreen(HistoryQueryScreen):
 
     @property
     def settings(self) -> Settings:
-        """Today's settings with what is tried; they hold no fault."""
+        """The project's settings with the changed thresholds."""
         return reduce(
             lambda settings, name: KNOBS[name].put(settings, self._tried[name]), self._tried, self.view.settings
         )
 
     def on_resize(self, event: events.Resize) -> None:
-        """Beside each other where there is room."""
         self.set_class(event.size.width >= BESIDE, "-wide")
         self.set_class(event.size.width < TWO_COLUMNS, "-narrow")
         self.set_class(event.size.height >= TALL, "-tall")
         self.call_after_refresh(self._show)
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """All that is evidence may change the answer."""
         if delta is None or delta.patterns or delta.loops or delta.events or delta.decisions:
             self.ask()
 
@@ -128,7 +125,7 @@ class WhatIfScreen(HistoryQueryScreen):
             self._show_head()
 
     def _judge(self, field: ValueField) -> None:
-        """Take what a field says, if it is a value; the last value stays where it is not."""
+        """Take the value of a field, if it is valid; else keep the last one."""
         knob, today, text = _knob(field), self.view.settings, field.text
         fault = ""
         try:
@@ -143,12 +140,10 @@ class WhatIfScreen(HistoryQueryScreen):
         field.tell(changed=changed, fault=fault)
 
     def ask(self) -> None:
-        """Say so if the answer takes long."""
         self.set_timer(BUSY_SECONDS, self._show_head)
         super().ask()
 
     def question(self, number: int) -> Callable[[], Message]:
-        """What all history would be under the thresholds that are tried."""
         return partial(self._replayed, number, self.view, self.settings)
 
     def _replayed(self, number: int, view: ProjectState, settings: Settings) -> Replayed:
@@ -157,7 +152,7 @@ class WhatIfScreen(HistoryQueryScreen):
 
     @on(Replayed)
     def _show_replay(self, message: Replayed) -> None:
-        """Show the answer, unless something else is asked by now."""
+        """Show the result, unless it is outdated."""
         if message.number == self._asked:
             self._answered, self._replay = message.number, message.replay
             self._as_today = message.settings == self.view.settings
@@ -222,7 +217,6 @@ class WhatIfScreen(HistoryQueryScreen):
     # Actions
 
     def why_not(self, action: str) -> str | None:
-        """Stepping and putting back want a field, opening wants a pattern; there is nothing to undo."""
         if action in {"undo", "redo"}:
             return "nothing is decided here: r puts a threshold back to today's, R all of them"
         if action in {"step_up", "step_down", "put_back"} and self.field is None:
@@ -232,17 +226,14 @@ class WhatIfScreen(HistoryQueryScreen):
         return None
 
     def wording(self, action: str) -> str | None:
-        """Enter goes on to the patterns, and from there to one of them."""
         if action == "open":
             return "see the patterns" if self.field is not None else "why"
         return None
 
     def action_step_up(self) -> None:
-        """A step more."""
         self._step(1)
 
     def action_step_down(self) -> None:
-        """A step less."""
         self._step(-1)
 
     def _step(self, steps: int) -> None:
@@ -250,12 +241,10 @@ class WhatIfScreen(HistoryQueryScreen):
             field.put(_knob(field).stepped(self.settings, steps))
 
     def action_put_back(self) -> None:
-        """This threshold as it is today."""
         if field := self.field:
             self._put_back(field)
 
     def action_put_all_back(self) -> None:
-        """All thresholds as they are today."""
         for field in self.fields:
             self._put_back(field)
 
@@ -263,19 +252,15 @@ class WhatIfScreen(HistoryQueryScreen):
         field.put(_knob(field).text(self.view.settings))
 
     def action_down(self) -> None:
-        """The next field, or the next pattern."""
         self._move(1)
 
     def action_up(self) -> None:
-        """The field or pattern before."""
         self._move(-1)
 
     def action_first(self) -> None:
-        """The first field or pattern."""
         self._move(-len(self._turns) - len(KNOBS))
 
     def action_last(self) -> None:
-        """The last field or pattern."""
         self._move(len(self._turns) + len(KNOBS))
 
     def _move(self, rows: int) -> None:
@@ -286,25 +271,22 @@ class WhatIfScreen(HistoryQueryScreen):
             fields[max(0, min(fields.index(field) + rows, len(fields) - 1))].enter()
 
     def action_next_pane(self) -> None:
-        """From the thresholds to the patterns, and back."""
         if self.field is not None:
             self.table.focus()
         else:
             (self._last or self.fields[0]).enter()
 
     def action_previous_pane(self) -> None:
-        """There are two panes."""
         self.action_next_pane()
 
     def action_open(self) -> None:
-        """To the patterns; from one of them to why it is as it is today."""
+        """Focus the patterns, or open one of them."""
         if self.field is not None:
             self.table.focus()
         elif key := self.table.cursor_key:
             self.services.open_record("patterns", key, tab="Why")
 
     def copy_text(self) -> str:
-        """The id under the cursor."""
         return "" if self.field is not None else self.table.cursor_key or ""
 
 

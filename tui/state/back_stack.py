@@ -1,4 +1,4 @@
-"""Where links have led from: what `esc` goes back along, and what each place was like before it was led to."""
+"""The links that were followed, for `back`, and the state of each list before."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from textual.screen import Screen
 
 @dataclass(frozen=True, slots=True)
 class ListState:
-    """How somebody has left a list.
+    """The state of a list.
 
     Attributes:
         filter: The text of its filter.
         key: Of the row under the cursor; None in an empty list.
         tab: Of the details.
-        whole: Whether the details have the whole screen.
-        marked: Keys of the marked rows.
-        grouped: Whether it shows groups, where it can.
+        whole: Whether the details fill the screen.
+        marked: Keys of the selected rows.
+        grouped: Whether rows are grouped, if the list can.
     """
 
     filter: str = ""
@@ -31,14 +31,14 @@ class ListState:
 
 @dataclass(eq=False, slots=True)
 class FollowedLink:
-    """A link that was followed. What it did to the list it led to lasts as long as one stays there.
+    """A link that was followed. Its effect on the target list lasts until the user leaves the list.
 
     Attributes:
-        start: The place that it led away from.
-        place: The place that it led to.
-        again: Makes the screen anew that lay over the start; None if none did, or one that is not come back to.
-        before: How the list stood until then; None before it is there.
-        led: How the link has left it.
+        start: The source screen.
+        place: The target screen.
+        again: Restores the overlay on the source screen; None if there was none.
+        before: The target list before the link; None until it is shown.
+        led: The target list right after the link.
     """
 
     start: str

@@ -1,4 +1,4 @@
-"""Ignores deciding keys that were typed before the user can have seen the screen they would act on."""
+"""Ignores deciding keys typed before the user can have seen the screen they would act on."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from math import inf
 from typing import Final
 
 SECONDS: Final = 0.5
-"""How long after another screen has come up no deciding key acts."""
+"""How long deciding keys are ignored after another screen has appeared."""
 
 
 class JumpGuard:
-    """Armed when another screen or question comes up.
+    """Armed when another screen or question appears.
 
     Args:
         clock: Monotonic seconds.
@@ -22,13 +22,12 @@ class JumpGuard:
         self._until = -inf
 
     def arm(self) -> None:
-        """Another screen or question has come up."""
         self._until = self._clock() + SECONDS
 
     def blocks(self, typed_at: float | None) -> bool:
-        """Whether a deciding key is to be ignored.
+        """Whether a deciding key is ignored.
 
         Args:
-            typed_at: When the key was typed; None for now, as of a click.
+            typed_at: When the key was typed; None = now, for a click.
         """
         return (self._clock() if typed_at is None else typed_at) < self._until

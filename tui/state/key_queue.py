@@ -1,4 +1,4 @@
-"""What is typed faster than the screen can follow: each key acts on what the one before it has led to."""
+"""A queue of keys: each acts after all effects of the previous one."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from textual.dom import DOMNode
 from textual.message_pump import MessagePump
 
 LONGEST_SECONDS: Final = 5.0
-"""How long a key may keep the next one waiting, at each place that it passes; one that hangs must not end typing."""
+"""Longest wait for the effects of one key at each step; a key that hangs must not block typing."""
 _HELD_SECONDS: Final = 0.01
 FEWEST_ROUNDS: Final = 2
 MOST_ROUNDS: Final = 8
-"""How often the way of a key is walked behind it. What it does there may send messages, and these move the focus."""
+"""How often the path of a key through the widgets is checked: messages on it may move the focus."""
 
 Typed: TypeAlias = events.Key | events.Paste
 
@@ -28,12 +28,12 @@ Typed: TypeAlias = events.Key | events.Paste
 class KeyQueue:
     """Keys and pasted texts that wait for their turn.
 
-    Textual sends each key to what has focus when the key arrives, looks for its action later, and moves the focus
-    later still: of `/d`, typed fast, the `d` would deprecate a pattern, of `Enter p` the `p` would be text.
+    Textual sends a key to the widget that has focus when the key arrives, and moves the focus later. Without the queue,
+    fast typing of `/d` would deprecate a pattern, and the `p` of `Enter p` would become text.
 
     Args:
-        app: Whose keys; each is posted to it again when its turn has come.
-        holds: Whether something that a key has begun, and that no message tells of, must end before the next one.
+        app: Each key is posted to it again when its turn has come.
+        holds: Whether something started by a key, without a message, must end before the next key.
         clock: Monotonic seconds, for `typed_at`.
     """
 
@@ -44,26 +44,25 @@ class KeyQueue:
         self._waiting: deque[tuple[Typed, float]] = deque()
         self._turn: Typed | None = None
         self.typed_at: float | None = None
-        """When the key that acts now was typed; None while none does."""
+        """When the current key was typed; None if no key acts."""
         self._task: asyncio.Task[None] | None = None
 
     @property
     def is_empty(self) -> bool:
-        """Whether all that was typed has done what it does."""
+        """Whether all keys have acted."""
         return self._task is None or self._task.done()
 
     def has_turn(self, event: Typed) -> bool:
-        """Whether it is the one to act now."""
+        """Whether a key is the one to act now."""
         return event is self._turn
 
     def put(self, event: Typed) -> None:
-        """Let one wait for its turn."""
         self._waiting.append((event, self._clock()))
         if self.is_empty:
             self._task = asyncio.create_task(self._let_act(), name="typed ahead")
 
     def forget(self) -> None:
-        """What waits still is not to act any more."""
+        """Discard all waiting keys."""
         self._waiting.clear()
 
     async def _let_act(self) -> None:
@@ -81,7 +80,7 @@ class KeyQueue:
                 self.typed_at = None
 
     async def _done(self) -> None:
-        """Wait until the key that has its turn, and all that it has sent, has arrived."""
+        """Wait until the current key, and all messages it caused, are processed."""
         await _reached(self._app)
         for walks in count(1):
             way: list[DOMNode] = (self._app.focused or self._app.screen).ancestors_with_self
@@ -95,7 +94,7 @@ class KeyQueue:
 
 
 async def _reached(pump: MessagePump, *, drawn: bool = False) -> None:
-    """Wait until all that has been sent to it so far has arrived, and is drawn if that is asked for."""
+    """Wait until a pump has processed all its messages, and drawn if asked for."""
     arrived = asyncio.Event()
     if (pump.call_after_refresh if drawn else pump.call_later)(arrived.set):
         with contextlib.suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""Saved views: a place with its filter, order and tab under a name. Some are built in, the rest is the user's own."""
+"""Saved views: a screen with filter, order and tab under a name. Some are built in."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from tui.actions import PLACES
 from tui.state.user_state import UserState
 
 MOST_VIEWS: Final = 100
-"""Views of one's own."""
+"""Maximum number of the user's views."""
 LONGEST_NAME: Final = 60
 """Characters of a name."""
 LONGEST_FILTER: Final = 300
-"""Characters of a filter, as many as can be typed."""
+"""Characters of a filter, as in the filter line."""
 _KEPT: Final = "views"
 
 
 @dataclass(frozen=True, slots=True)
 class SavedView:
-    """What to show, under a name.
+    """A list to show, under a name.
 
     Attributes:
-        name: Unique among one's own.
+        name: Unique among the user's views.
         place: One of `PLACES`.
-        filter: As it is typed.
-        sort: Column and direction, as `score down`; "" = as it is.
-        tab: Of the details; "" = as it is.
+        filter: As typed.
+        sort: Column and direction, as `score down`; "" = unchanged.
+        tab: Of the details; "" = unchanged.
     """
 
     name: str
@@ -49,11 +49,11 @@ BUILT_IN: Final = (
     SavedView("crashed loops", "loops", "status:crashed", "newest down"),
     SavedView("taken back", "log", "verb:undo"),
 )
-"""What people come back for."""
+"""Views that most users need."""
 
 
 def own_views(user_state: UserState) -> tuple[SavedView, ...]:
-    """One's own views, in the order in which they were saved; whatever is not as expected is forgotten."""
+    """The user's views, in the order in which they were saved; invalid ones are skipped."""
     try:
         found = json.loads(user_state.get(_KEPT, "[]"))
     except (ValueError, RecursionError):
@@ -72,7 +72,7 @@ def _read(one: object) -> SavedView | None:
 
 
 def save_view(user_state: UserState, view: SavedView) -> bool:
-    """Keep a view; one of the same name is replaced. False if there is no room for another."""
+    """Save a view, replacing one of the same name. False if there is no room for another."""
     views = {other.name: other for other in own_views(user_state)}
     if len(views) >= MOST_VIEWS and view.name not in views:
         return False
@@ -81,7 +81,7 @@ def save_view(user_state: UserState, view: SavedView) -> bool:
 
 
 def rename_view(user_state: UserState, name: str, other: str) -> bool:
-    """Give a view another name; False if that one is taken."""
+    """Rename a view; False if the name is taken."""
     views = own_views(user_state)
     if other != name and any(view.name == other for view in views):
         return False
@@ -90,7 +90,6 @@ def rename_view(user_state: UserState, name: str, other: str) -> bool:
 
 
 def delete_view(user_state: UserState, name: str) -> None:
-    """Forget a view."""
     _keep(user_state, [view for view in own_views(user_state) if view.name != name])
 
 

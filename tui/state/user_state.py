@@ -1,4 +1,4 @@
-"""What the dashboard remembers between runs: theme, glyphs, and for each project the place and filters."""
+"""User state between runs: theme, glyphs, and per project the screen and the filters."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 MAX_PROJECTS = 50
-"""Projects remembered, the most recent ones."""
+"""Projects that are remembered, the most recent ones."""
 
 
 @dataclass
 class UserState:
-    """A small JSON file in the user's state folder. Losing it costs nothing but comfort, so errors are ignored.
+    """A small JSON file in the user's state folder. Losing it is harmless, so errors are ignored.
 
     Args:
         path: The file.
@@ -26,10 +26,10 @@ class UserState:
     project: str
     values: dict[str, Any] = field(default_factory=dict)
     _set: set[str] = field(default_factory=set)
-    """Names that were set here since the last `load` or `save`."""
+    """Names that were set since the last `load` or `save`."""
 
     def load(self) -> None:
-        """Read the file; whatever is not as expected is forgotten. What was set here meanwhile stays."""
+        """Read the file, skipping invalid values; values set here since then stay."""
         try:
             values = json.loads(self.path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
@@ -43,7 +43,7 @@ class UserState:
                 self._projects()[self.project] = here
 
     def save(self) -> None:
-        """Write the file, whole or not at all, with what another dashboard has kept in it since."""
+        """Write the file atomically, merged with the changes of other dashboards."""
         self.load()
         self._set.clear()
         projects = self._projects()
@@ -61,7 +61,7 @@ class UserState:
         return value if isinstance(value, str) else default
 
     def set(self, name: str, value: str) -> None:
-        """Keep a value for all projects."""
+        """Set a value for all projects."""
         self.values[name] = value
         self._set.add(name)
 
@@ -72,13 +72,13 @@ class UserState:
         return value if isinstance(value, str) else default
 
     def set_here(self, name: str, value: str) -> None:
-        """Keep a value for this project."""
+        """Set a value for this project."""
         projects = self._projects()
         here = projects.pop(self.project, None)
         projects[self.project] = {**(here if isinstance(here, dict) else {}), name: value}
 
     def forget_here(self) -> None:
-        """Nothing is kept for this project any more."""
+        """Discard the values of this project."""
         self._projects()[self.project] = {}
 
     def _projects(self) -> dict[str, Any]:

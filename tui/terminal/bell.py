@@ -1,4 +1,4 @@
-"""Calling a person through the terminal when something needs a decision: by bell or by message, if they want that."""
+"""Terminal notifications when something needs a decision: by bell or by desktop message."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ MODES: Final = {
     "osc9": "messages of the terminal call (OSC 9: iTerm2, WezTerm, kitty, Ghostty, Windows Terminal)",
     "osc777": "messages of the terminal call (OSC 777: foot, urxvt, VTE, Ghostty)",
 }
-"""Ways of calling, and what is told when one is chosen."""
+"""Kinds of notifications, and the toast when one is chosen."""
 PAUSE_SECONDS: Final = 60.0
-"""Seconds between two calls at least; what happens meanwhile is told in the next one."""
+"""Minimum seconds between two notifications; events in between are reported in the next one."""
 
 _MANY: Final = {"question in Review": "questions in Review"}
 
 
 class Bell:
-    """Collects what needs a decision and calls, not more often than once in a while.
+    """Collects events that need a decision, and notifies at most once per interval.
 
-    A call has no text from files in it: counts and our own words only.
+    A notification has counts and fixed words only, no text from files.
 
     Args:
-        mode: The way of calling in use, of `MODES`.
+        mode: The current kind, of `MODES`.
         write: Writes to the terminal.
-        clock: Seconds that only ever grow.
-        environment: Tells whether the terminal is tmux.
+        clock: Monotonic seconds.
+        environment: To detect tmux.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Bell:
         self._called = float("-inf")
 
     def note(self, happened: Iterable[Happening]) -> None:
-        """Take note of what happened, and call if anything of it needs a person."""
+        """Collect the events that need the user, and notify if possible."""
         if self._mode() == "off":
             self._waiting.clear()
             return
@@ -60,13 +60,13 @@ class Bell:
         self.call_if_due()
 
     def call_if_due(self) -> None:
-        """Call, if there is something to tell and the last call was long enough ago."""
+        """Notify, if there are events and the last notification is long enough ago."""
         if self._waiting and self._clock() - self._called >= PAUSE_SECONDS:
             self.call(", ".join(plural(count, kind, _MANY.get(kind)) for kind, count in self._waiting.items()))
             self._waiting.clear()
 
     def call(self, words: str) -> None:
-        """Call now, with our own words."""
+        """Notify now, with fixed words."""
         self._called = self._clock()
         text = {
             "bell": "\a",
@@ -81,7 +81,7 @@ class Bell:
 
 
 def _kind(one: Happening) -> str:
-    """What a person is called for: what broke off, an escalation, or a question while which something goes wrong."""
+    """The kind of event that needs the user: a failed loop, an escalation, or a question on something harmful."""
     if one.status is LoopStatus.CRASHED:
         return "crashed loop"
     if one.what is What.ESCALATED:

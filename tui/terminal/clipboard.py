@@ -1,4 +1,4 @@
-"""Copying: through tmux where the dashboard runs in one, else through the terminal (OSC 52), also over ssh."""
+"""Copying: through tmux if the dashboard runs in it, else through the terminal (OSC 52), also over ssh."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from textual.widgets import Input, TextArea
 from core.base.text import plural, visible
 
 MOST_BYTES: Final = 74_994
-"""UTF-8 bytes that every terminal with OSC 52 takes at once: 100,000 bytes with base64 and the frame around it."""
+"""UTF-8 bytes that every terminal with OSC 52 accepts: 100,000 bytes with base64 and frame."""
 TMUX_SECONDS: Final = 2.0
-"""How long tmux may take for an answer."""
+"""Timeout of a tmux command."""
 
 
 def copyable(text: str) -> tuple[str, bool]:
-    """The text as it may be copied, and whether it is only the beginning of it.
+    """The text that can be copied, and whether it was cut.
 
-    What acts in a terminal is shown as a mark instead: a copied text is soon pasted into a shell.
+    Control characters are made visible: a copied text may be pasted into a shell.
     """
     shown = visible(text)
     data = shown.encode()
@@ -32,10 +32,9 @@ def copyable(text: str) -> tuple[str, bool]:
 
 
 async def load_into_tmux(text: str) -> str | None:
-    """Give a text to tmux, which passes it on to its terminal; what to tell of it, or None if tmux can't.
+    """Load a text into tmux, which passes it on to its terminal; returns the toast, or None if tmux cannot.
 
-    `load-buffer -w` gets through where `set-clipboard` is `external`, tmux's default, under which tmux ignores what
-    programs in it write with OSC 52.
+    `load-buffer -w` works if `set-clipboard` is `external`, tmux's default, which blocks OSC 52 of programs in tmux.
     """
     if await _tmux("load-buffer", "-w", "-", given=text) is None:
         return None
@@ -46,7 +45,7 @@ async def load_into_tmux(text: str) -> str | None:
 
 
 async def _tmux(*arguments: str, given: str = "") -> str | None:
-    """What a tmux command prints; None if there is no tmux, or it refuses or takes too long."""
+    """The output of a tmux command; None without tmux, on refusal or timeout."""
     process = None
     try:
         process = await asyncio.create_subprocess_exec(
@@ -67,7 +66,7 @@ async def _tmux(*arguments: str, given: str = "") -> str | None:
 
 
 def told(text: str, way: str, *, cut: bool) -> str:
-    """The toast on a copy: how much, which way, and what is missing."""
+    """The toast after a copy: amount, route, and what was cut."""
     what = f"copied {plural(len(text), 'character')}"
     if cut:
         what = f"copied only the first {len(text):,} characters, all that terminals take,"
@@ -75,7 +74,7 @@ def told(text: str, way: str, *, cut: bool) -> str:
 
 
 def terminal_way(environment: Mapping[str, str] | None = None) -> str:
-    """How a copy goes through the terminal."""
+    """How a copy passes through the terminal."""
     environment = os.environ if environment is None else environment
     if environment.get("TMUX"):
         return "through the terminal; tmux lets it pass with `set -s set-clipboard on`"
@@ -85,11 +84,11 @@ def terminal_way(environment: Mapping[str, str] | None = None) -> str:
 
 
 class Copier:
-    """Copies for an app, and says how.
+    """Copies for an app, and reports how.
 
     Args:
         app: Whose terminal it is.
-        say: Shows a line to the person.
+        say: Shows a toast.
     """
 
     def __init__(self, app: App[Any], say: Callable[[str], None]) -> None:
@@ -116,7 +115,7 @@ class Copier:
         self._say(told(text, terminal_way(), cut=cut))
 
     def selected(self) -> str:
-        """What is selected, in a field or with the mouse; "" if nothing is."""
+        """The selected text of a field or of the mouse; "" if there is none."""
         focused = self._app.focused
         if isinstance(focused, Input | TextArea) and focused.selected_text:
             return focused.selected_text

@@ -1,4 +1,4 @@
-"""The terminal driver, made to live with what terminals do."""
+"""A terminal driver that survives invalid input and a closed terminal."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from textual.drivers.linux_driver import LinuxDriver
 
 
 class ResilientDriver(LinuxDriver):
-    """Passes over bytes that are no UTF-8, and over a terminal that is gone.
+    """Skips bytes that are not UTF-8, and ends cleanly when the terminal closes.
 
-    Textual's own driver ends the app on the first odd byte of a paste. When the terminal goes away its writing
-    thread dies, and the app waits for that thread for ever instead of ending.
+    Textual's driver ends the app on the first invalid byte of a paste. When the terminal closes, its writer thread
+    dies, and the app waits for that thread forever.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -26,20 +26,19 @@ class ResilientDriver(LinuxDriver):
 
     @property
     def is_gone(self) -> bool:
-        """Whether the terminal has gone away. Where no SIGHUP tells, nothing else does: it reads as empty for ever."""
+        """Whether the terminal has closed without SIGHUP: it then reads as empty forever."""
         poll = select.poll()
         poll.register(self.fileno, 0)  # being hung up is told in any case
         return self._was_terminal and bool(poll.poll(0))
 
     def suspend_application_mode(self) -> None:
-        """Hand the terminal over."""
         self._suspended = True
         super().suspend_application_mode()
 
     def resume_application_mode(self) -> None:
-        """Take the terminal back, if it was handed over.
+        """Resume, if the terminal was handed over.
 
-        A terminal that closes sends SIGCONT with its SIGHUP; resuming then would start threads that nobody ends.
+        A terminal that closes sends SIGCONT with SIGHUP; resuming then would start threads that never end.
         """
         if self._suspended:
             self._suspended = False
@@ -55,7 +54,7 @@ class ResilientDriver(LinuxDriver):
 
 
 class _Terminal:
-    """A terminal that may go away: what is written to it then is lost, and nothing else happens."""
+    """A terminal that may close: later writes are lost silently."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file

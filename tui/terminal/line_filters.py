@@ -1,4 +1,4 @@
-"""Line filters: what reaches a terminal without colours, or in plain ASCII."""
+"""Line filters for terminals without colours or without Unicode."""
 
 from __future__ import annotations
 
@@ -36,26 +36,24 @@ _TABLE: Final = str.maketrans({char: plain for plain, chars in _REPLACEMENTS.ite
 
 
 def ascii_text(text: str) -> str:
-    """`text` with the characters that draw the screen replaced by ASCII ones of the same width; letters stay."""
+    """Replace the characters that draw the screen by ASCII ones of the same width; letters stay."""
     return text if text.isascii() else text.translate(_TABLE)
 
 
 class AsciiFilter(LineFilter):
-    """Replaces borders, blocks, arrows and marks by ASCII characters; letters of any script stay as they are."""
+    """Replaces borders, blocks, arrows and glyphs by ASCII; letters of any script stay."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """The segments in plain ASCII."""
         return [Segment(ascii_text(text), style, control) for text, style, control in segments]
 
 
 class NoColourFilter(LineFilter):
-    """Removes colours; bold, reverse, underline and what a click means stay.
+    """Removes colours; bold, reverse, underline and click actions stay.
 
-    Textual's own `NoColor` asks for the default colours instead, which is a colour sequence too.
+    Textual's `NoColor` emits the default colours, which is a colour sequence too.
     """
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """The segments without colours."""
         return [
             Segment(text, None if style is None else _without_colour(style), control)
             for text, style, control in segments

@@ -1,4 +1,4 @@
-"""The actions of an attempt around the one that is looked at; a click goes to one of them."""
+"""The list of actions around the current one in Replay; a click goes to an action."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tui.widgets.line_view import to_strip
 
 
 class ActionList(Widget):
-    """A line each, as many as there is room for, the current one about in the middle."""
+    """As many actions as there is room for, the current one about in the middle."""
 
     DEFAULT_CSS = """
     ActionList { background: $background; }
@@ -33,7 +33,6 @@ class ActionList(Widget):
 
         @property
         def control(self) -> ActionList:
-            """The list."""
             return self.line
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -48,10 +47,10 @@ class ActionList(Widget):
         """Show these actions.
 
         Args:
-            actions: Some around the current one, in order; those that are missing stay empty.
-            first: The position (from 0) of the first of them.
+            actions: Consecutive actions around the current one; missing lines stay empty.
+            first: Position (from 0) of the first of them.
             position: Of the current one.
-            count: How many there are in all.
+            count: Number of actions in all.
         """
         self._actions, self._first, self._position, self._count = actions, first, position, count
         self._glyphs = glyphs
@@ -62,7 +61,6 @@ class ActionList(Widget):
         return first_listed(self._position, self._count, self.content_size.height) + y
 
     def render_line(self, y: int) -> Strip:
-        """One action."""
         width, style = self.content_size.width, self.visual_style
         position = self._at(y)
         place = position - self._first
@@ -72,7 +70,6 @@ class ActionList(Widget):
         return to_strip(self, line, width, style)
 
     def on_click(self, event: events.Click) -> None:
-        """Say which action was clicked."""
         offset = event.get_content_offset(self)
         if offset is not None and 0 <= self._at(offset.y) - self._first < len(self._actions):
             self.post_message(self.Picked(self, self._at(offset.y)))

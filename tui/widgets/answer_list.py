@@ -1,4 +1,4 @@
-"""The answers to one question, one line each, with a cursor that chooses without deciding."""
+"""The answers to a question, one line each, with a cursor that highlights without deciding."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tui.widgets.line_view import cursor_line, to_strip
 
 
 class AnswerList(Widget):
-    """As many lines as there are answers; the one under the cursor stands on another ground."""
+    """One line per answer; the highlighted one has another background."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {"answer-list--cursor"}
@@ -37,7 +37,6 @@ class AnswerList(Widget):
 
         @property
         def control(self) -> AnswerList:
-            """The list."""
             return self.answers
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -51,17 +50,15 @@ class AnswerList(Widget):
         return "\n".join(row.plain for row in self._rows)
 
     def show(self, rows: Sequence[Content], cursor: int) -> None:
-        """Show these lines, the one at `cursor` set off."""
+        """Show these lines, the one at `cursor` highlighted."""
         resized = len(rows) != len(self._rows)
         self._rows, self._cursor = tuple(rows), cursor
         self.refresh(layout=resized)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """A line an answer."""
         return len(self._rows)
 
     def render_line(self, y: int) -> Strip:
-        """One line."""
         width, style = self.size.width, self.visual_style
         if y >= len(self._rows):
             return Strip.blank(width, style.rich_style)
@@ -72,7 +69,6 @@ class AnswerList(Widget):
         return to_strip(self, content, width, style)
 
     def on_click(self, event: events.Click) -> None:
-        """Report which line was clicked."""
         offset = event.get_content_offset(self)
         if offset is not None and offset.y < len(self._rows):
             event.stop()

@@ -1,4 +1,4 @@
-"""The frame of every place: one line on top, one line of keys below, and lines of tabs."""
+"""The frame of every screen: top bar, key line, and lines of tabs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tui.widgets.line_view import is_same, to_strip
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A piece of a line; clicking it means `value`, if it has one.
+    """A piece of a line.
 
     Attributes:
         content: What is drawn.
-        value: What a click says; empty = nothing.
+        value: What a click sends; "" = nothing.
     """
 
     content: Content
@@ -29,7 +29,7 @@ class Item:
 
 
 def _are_same(one: Sequence[Item], other: Sequence[Item]) -> bool:
-    """Whether two lines of items look the same and answer clicks in the same way."""
+    """Whether two lines of items look the same and send the same clicks."""
     values = [item.value for item in one] == [item.value for item in other]
     return values and is_same([item.content for item in one], [item.content for item in other])
 
@@ -37,7 +37,7 @@ def _are_same(one: Sequence[Item], other: Sequence[Item]) -> bool:
 class ItemLine(Widget):
     """One line of items from the left and from the right.
 
-    Where space is short the last items of the left are left out, then the first ones of the right.
+    If space is short, the last items on the left are dropped, then the first ones on the right.
     """
 
     DEFAULT_CSS = """
@@ -56,7 +56,6 @@ class ItemLine(Widget):
 
         @property
         def control(self) -> ItemLine:
-            """The line."""
             return self.line
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
@@ -67,17 +66,16 @@ class ItemLine(Widget):
 
     @classmethod
     def cells(cls, items: Sequence[Item]) -> int:
-        """How many it takes to show all of them."""
+        """Cells needed for all items."""
         return 1 + sum(item.content.cell_length + len(cls.SEPARATOR) for item in items)
 
     def show(self, left: Sequence[Item], right: Sequence[Item] = ()) -> None:
-        """Show these items; draws only if they changed."""
+        """Show these items; redraws only on a change."""
         if not (_are_same(left, self._left) and _are_same(right, self._right)):
             self._left, self._right = tuple(left), tuple(right)
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """The line."""
         width = self.size.width
         style = self.visual_style
         if y:
@@ -110,7 +108,6 @@ class ItemLine(Widget):
         return to_strip(self, Content.assemble(*parts).rstrip().truncate(width, ellipsis=True), width, style)
 
     def on_click(self, event: events.Click) -> None:
-        """Say which item was clicked."""
         for start, end, value in self._spots:
             if start <= event.x < end and value:
                 event.stop()
@@ -119,7 +116,7 @@ class ItemLine(Widget):
 
 
 class TopBar(ItemLine):
-    """Project, places with their number and what waits, and how live the picture is."""
+    """Project, screens with their number and badge, and how live the data is."""
 
     DEFAULT_CSS = """
     TopBar { dock: top; background: $surface; }

@@ -1,4 +1,4 @@
-"""A picture made of lines, drawn anew for whatever size it gets."""
+"""A picture made of lines, redrawn for any size."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from textual.widget import Widget
 from tui.widgets.line_view import to_strip
 
 Draw = Callable[[int, int], Sequence[Content]]
-"""From cells and lines there are to the lines; those that are missing stay empty."""
+"""From cells and lines to the drawn lines; missing ones stay empty."""
 
 
 class Drawing(Widget):
-    """Shows what a function draws."""
+    """Shows the result of a drawing function."""
 
     ALLOW_SELECT: ClassVar[bool] = False
     DEFAULT_CSS = """
@@ -29,13 +29,11 @@ class Drawing(Widget):
         self._lines: tuple[int, int, Sequence[Content]] = (-1, -1, ())
 
     def show(self, draw: Draw) -> None:
-        """Show another picture."""
         self._draw = draw
         self._lines = (-1, -1, ())
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One line of the picture."""
         width, height = self.content_size
         if self._draw is not None and self._lines[:2] != (width, height):
             self._lines = (width, height, self._draw(width, height))

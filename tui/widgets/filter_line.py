@@ -1,4 +1,4 @@
-"""The line in which a filter is typed, with the count of what is left beside it."""
+"""The filter input, with the number of matches beside it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,13 @@ from textual.widgets import Input, Static
 from core.base.text import visible_line
 
 LONGEST: Final = 300
-"""Characters that can be typed, and that are shown of a text that was put here."""
+"""Characters that can be typed, and shown of a text set by the program."""
 
 
 class FilterLine(Horizontal):
-    """Prompt, input and count; every keystroke is a new filter."""
+    """Prompt, input and count; every keystroke changes the filter."""
 
     class Changed(Message):
-        """The filter is another."""
-
         def __init__(self, line: FilterLine, text: str) -> None:
             super().__init__()
             self.line = line
@@ -30,14 +28,13 @@ class FilterLine(Horizontal):
 
         @property
         def control(self) -> FilterLine:
-            """The line."""
             return self.line
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, FilterLine.Changed)
 
     class Left(Message):
-        """Enter or down: on to the list."""
+        """Enter or down: go to the list."""
 
         def __init__(self, line: FilterLine) -> None:
             super().__init__()
@@ -45,7 +42,6 @@ class FilterLine(Horizontal):
 
         @property
         def control(self) -> FilterLine:
-            """The line."""
             return self.line
 
     def __init__(self, hint: str, *, id: str | None = None) -> None:
@@ -55,14 +51,15 @@ class FilterLine(Horizontal):
         self._count = Content("")
 
     def compose(self) -> ComposeResult:
-        """The parts."""
         yield Static(Content("❯"), classes="filter--prompt")
         yield Input(placeholder=self._hint, max_length=LONGEST)
         yield Static(Content(""), classes="filter--count")
 
     @property
     def text(self) -> str:
-        """What is typed. A text that was put here is shown harmlessly, and comes back as it was until it is edited."""
+        """The typed text. A text set by the program is shown with control characters visible, and returned unchanged
+        until edited.
+        """
         shown = self.query_one(Input).value
         return self._given if shown == visible_line(self._given, LONGEST) else shown
 
@@ -72,11 +69,10 @@ class FilterLine(Horizontal):
         self.query_one(Input).value = visible_line(value, LONGEST)
 
     def focus_input(self) -> None:
-        """Start typing."""
         self.query_one(Input).focus()
 
     def count(self, content: Content) -> None:
-        """Say how much is left; a new layout of the screen is made only if that changed."""
+        """Show the number of matches; lay the line out again only if that changed."""
         if not content.is_same(self._count):
             self._count = content
             self.query_one(".filter--count", Static).update(content)

@@ -24,8 +24,7 @@ def fit(content: Content, width: int, align: Align = "left", keep_end: int = 0) 
     """`content` cut or padded to exactly `width` cells.
 
     Args:
-        keep_end: Where it must be cut, keep this many characters of its end, so that ids that differ
-            only there stay different.
+        keep_end: Characters of the end to keep in a cut, so that ids that differ only there stay different.
     """
     if width <= 0:
         return Content("")
@@ -40,7 +39,7 @@ def fit(content: Content, width: int, align: Align = "left", keep_end: int = 0) 
 
 
 def to_strip(widget: Widget, content: Content, width: int, style: Style) -> Strip:
-    """One line of content as a strip of `width` cells on `style`, theme variables resolved."""
+    """One line of content as a strip of `width` cells on `style`, with theme variables resolved."""
     content = content.truncate(width, ellipsis=True)
     segments = [
         Segment(text, (style + text_style).rich_style)
@@ -51,10 +50,9 @@ def to_strip(widget: Widget, content: Content, width: int, style: Style) -> Stri
 
 
 def cursor_line(widget: Widget, content: Content, component: str) -> tuple[Content, Style]:
-    """Content and ground of the line under a cursor.
+    """Content and background of the line under a cursor.
 
-    The ground is that of the component class; a theme of the terminal's own colours has none, and uses reverse video
-    without further colours.
+    The background is that of the component class; the theme of the terminal's own colours uses reverse video instead.
     """
     style = widget.get_visual_style(component)
     if widget.app.native_ansi_color:
@@ -63,7 +61,7 @@ def cursor_line(widget: Widget, content: Content, component: str) -> tuple[Conte
 
 
 def with_selection(widget: Widget, content: Content, row: int) -> Content:
-    """`content` with what the mouse has selected of it marked; `row` is its line among all lines of the widget."""
+    """`content` with the mouse selection highlighted; `row` is its line number in the widget."""
     selection = widget.text_selection
     span = selection.get_span(row) if selection is not None else None
     if span is None:
@@ -74,7 +72,7 @@ def with_selection(widget: Widget, content: Content, row: int) -> Content:
 
 
 def selected(lines: Sequence[str], selection: Selection) -> str:
-    """What a selection holds of these lines, each without the spaces that only fill it up."""
+    """The selected text of these lines, without trailing padding."""
     first = max(selection.start.y, 0) if selection.start is not None else 0
     last = min(selection.end.y, len(lines) - 1) if selection.end is not None else len(lines) - 1
     parts = []

@@ -1,4 +1,4 @@
-"""A table over any number of records: it draws the rows that are visible, and only those."""
+"""A table of any number of records that draws only the visible rows."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tui.present.glyphs import Cells
 from tui.widgets.line_view import Align, cursor_line, fit, selected, to_strip, with_selection
 
 GUTTER: Final = 2
-"""Cells before the first column: cursor bar and mark."""
+"""Cells before the first column: cursor bar and selection glyph."""
 COMFORTABLE: Final = 2
-"""Lines of a row where there is room for a second one."""
+"""Lines of a row with a second line."""
 INDENT: Final = 4
 """Cells before the second line of a row."""
 LEAST_FLEX: Final = 10
-"""Cells that a column which flexes keeps where not even the columns that always stay have room."""
+"""Minimum cells of a flexible column, even if columns that always stay do not fit."""
 MOST_COPIED: Final = 2_000
-"""Rows that a selection by mouse can take."""
+"""Rows that a mouse selection can copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +36,14 @@ class Column:
     """One column.
 
     Attributes:
-        id: Key of the cell, and what sorting names.
+        id: Key of the cell, and of the sort order.
         title: Heading.
-        width: Cells it needs at least.
-        flex: Share of the space that is left over; 0 keeps `width`.
-        align: Numbers stand right.
-        keep: The lower, the sooner it is left out where space is short; 9 stays always.
-        keep_end: Characters of the end that are kept when a cell is cut, for ids.
-        best: Cells that show all of it; where there is room it gets them before any column flexes.
+        width: Minimum cells.
+        flex: Share of the remaining space; 0 keeps `width`.
+        align: Right for numbers.
+        keep: Priority if space is short: lower ones are dropped first, 9 always stays.
+        keep_end: Characters of the end to keep when a cell is cut, for ids.
+        best: Cells that show everything; filled before any column flexes.
     """
 
     id: str
@@ -62,8 +62,8 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
     Args:
         columns: In order.
         draw: Cells of one row by column id; called for visible rows only.
-        empty: What to say when there is no row.
-        below: The second line of a row, where rows have two.
+        empty: Text of an empty table.
+        below: The second line of a row, if rows have two.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -92,7 +92,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
     hover: reactive[int] = reactive(-1, repaint=False)
 
     class Highlighted(Message):
-        """The cursor came to stand on another record (or on none: key is None)."""
+        """The cursor is on another record (or on none: key is None)."""
 
         def __init__(self, table: RecordTable, key: str | None) -> None:
             super().__init__()
@@ -101,7 +101,6 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
 
         @property
         def control(self) -> RecordTable:
-            """The table."""
             return self.table
 
         def can_replace(self, message: Message) -> bool:
@@ -117,11 +116,10 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
 
         @property
         def control(self) -> RecordTable:
-            """The table."""
             return self.table
 
     class HeaderClicked(Message):
-        """A click on a heading: the column asks to be sorted by."""
+        """A click on a heading, to sort by it."""
 
         def __init__(self, table: RecordTable, column: str) -> None:
             super().__init__()
@@ -130,7 +128,6 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
 
         @property
         def control(self) -> RecordTable:
-            """The table."""
             return self.table
 
     def __init__(
@@ -166,21 +163,20 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def cursor_key(self) -> str | None:
-        """The record under the cursor."""
         return self._keys[self.cursor] if 0 <= self.cursor < len(self._keys) else None
 
     @property
     def marked(self) -> frozenset[str]:
-        """The marked records."""
+        """The selected records."""
         return frozenset(self._marked)
 
     def show(self, keys: Sequence[str], *, sorted_by: tuple[str, bool] | None = None, keep_row: bool = False) -> None:
-        """Show these rows; the cursor stays on its record, or near where it was if that is gone.
+        """Show these rows; the cursor stays on its record, or near its row if the record is gone.
 
         Args:
             keys: Keys in order; not copied, so do not change it afterwards.
-            sorted_by: Column id and whether descending, for the heading's arrow.
-            keep_row: Leave the cursor at its row number, whatever record is there now.
+            sorted_by: Column id and whether descending, for the arrow in the heading.
+            keep_row: Leave the cursor at its row number.
         """
         key = self.cursor_key
         same = keys is self._keys
@@ -201,7 +197,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._announce()
 
     def space(self, lines: int) -> None:
-        """Give each row so many lines: 1, or `COMFORTABLE`."""
+        """Set the lines of a row: 1, or `COMFORTABLE`."""
         if lines != self._lines:
             self._lines = lines
             self._fit_lines()
@@ -212,16 +208,16 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.virtual_size = Size(0, len(self._keys) * self._lines + 1)
 
     def use(self, columns: Sequence[Column]) -> None:
-        """Take other columns; `show` draws them."""
+        """Use other columns; `show` draws them."""
         self.columns = tuple(columns)
         self._layout = (-1, ())
 
     def retitle(self, column: str, title: str) -> None:
-        """Put another heading over a column; `show` draws it."""
+        """Change a heading; `show` draws it."""
         self.use([replace(known, title=title) if known.id == column else known for known in self.columns])
 
     def redraw(self) -> None:
-        """Draw the visible rows anew: what stands in them may have changed."""
+        """Redraw the visible rows: their cells may have changed."""
         self._generation += 1
         self.refresh()
 
@@ -232,7 +228,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         return self._place.get(key)
 
     def go_to(self, key: str) -> bool:
-        """Put the cursor on a record; False if it is not shown."""
+        """Put the cursor on a record; False if it is not in the table."""
         at = self.position(key)
         if at is None:
             return False
@@ -240,7 +236,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         return True
 
     def toggle_mark(self, keys: Iterable[str]) -> None:
-        """Mark what is not marked; if all are, take the marks off."""
+        """Select these records; if all are selected already, deselect them."""
         keys = set(keys)
         if keys <= self._marked:
             self._marked -= keys
@@ -249,18 +245,16 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.redraw()
 
     def clear_marks(self) -> None:
-        """Take all marks off."""
+        """Deselect all records."""
         self._marked.clear()
         self.redraw()
 
     # Moving
 
     def validate_cursor(self, row: int) -> int:
-        """Keep the cursor on a row."""
         return max(0, min(row, len(self._keys) - 1))
 
     def watch_cursor(self) -> None:
-        """Follow the cursor."""
         self._keep_cursor_visible()
         self.refresh()
         self._announce()
@@ -271,7 +265,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         return max((self.size.height - 1) // self._lines, 1)
 
     def move(self, rows: int) -> None:
-        """Move the cursor by so many rows."""
+        """Move the cursor by some rows."""
         self.cursor = self.cursor + rows
 
     def _keep_cursor_visible(self) -> None:
@@ -289,7 +283,6 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
             self.post_message(self.Highlighted(self, key))
 
     def on_resize(self) -> None:
-        """A new width means new columns."""
         self._generation += 1
         self._keep_cursor_visible()
 
@@ -300,20 +293,17 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         return row if y > 0 and 0 <= row < len(self._keys) else None
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Show where a click would go."""
         row = self._row_at(event.y)
         self.hover = -1 if row is None else row
 
     def on_leave(self) -> None:
-        """The mouse is gone."""
         self.hover = -1
 
     def watch_hover(self) -> None:
-        """Repaint the row under the mouse."""
         self.refresh()
 
     def on_click(self, event: events.Click) -> None:
-        """A click selects, a second one opens; a click on a heading sorts. The end of a drag is no click."""
+        """A click selects, a second one opens; a click on a heading sorts. The end of a drag is not a click."""
         event.prevent_default()  # of Widget, whose double click selects the text of the whole table
         if self.text_selection is not None:
             return
@@ -347,12 +337,11 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         return self._layout[1]
 
     def width_of(self, column: str) -> int:
-        """Cells that a column has now; 0 if it is left out."""
+        """Cells of a column now; 0 if it is dropped."""
         shown = self._columns_at(self.scrollable_content_region.width)
         return next((cells for known, cells in shown if known.id == column), 0)
 
     def render_line(self, y: int) -> Strip:
-        """One line of the widget: the heading, a row, or nothing."""
         width = self.scrollable_content_region.width
         if y == 0:
             return self._header(width)
@@ -380,7 +369,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         return strip.apply_offsets(0, line)
 
     def get_selection(self, selection: Selection) -> tuple[str, str]:
-        """What the mouse has selected, as it is drawn; of a long list the first rows."""
+        """The text of the mouse selection, as drawn; of a long list only the first rows."""
         width, lines = self.scrollable_content_region.width, self._lines
         first = selection.start.y if selection.start is not None else 0
         last = selection.end.y if selection.end is not None else len(self._keys) * lines - 1
@@ -389,7 +378,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         return selected(drawn, selection), "\n"
 
     def _line(self, row: int, part: int, width: int) -> Content:
-        """One line of a row: its cells, or what stands below them."""
+        """One line of a row: its cells, or its second line."""
         key, on_cursor = self._keys[row], row == self.cursor
         if not part:
             return self._row(key, on_cursor, key in self._marked, width)

@@ -1,4 +1,4 @@
-"""Scrollable styled text of any length: wrapped in a worker when it is long, drawn line by line."""
+"""Scrollable styled text of any length, wrapped in a worker if it is long."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOTHING: Final = Content("")
 
 
 class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
-    """Shows paragraphs; each is wrapped to the width, its leading spaces kept for the following lines."""
+    """Paragraphs, each wrapped to the width with its indentation kept."""
 
     DEFAULT_CSS = """
     TextPane {
@@ -48,11 +48,10 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
 
         @property
         def control(self) -> TextPane:
-            """The pane."""
             return self.pane
 
     class Widened(Message):
-        """There is another width: who breaks lines by hand may do so anew."""
+        """The width has changed: content drawn to the width is to be drawn again."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -69,10 +68,10 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
         return "\n".join(paragraph.plain for paragraph in self._paragraphs)
 
     def show(self, paragraphs: Sequence[Content], *, top: bool = True, marks: Sequence[Content] = ()) -> None:
-        """Show this text, from its top or (for live text) where the reader is.
+        """Show this text, from its top or (for live text) at the current position.
 
         Args:
-            marks: What stands before every line of each paragraph, all of one width; none without.
+            marks: Prefix of every line of each paragraph, all of one width.
         """
         paragraphs, marks = tuple(paragraphs), tuple(marks)
         if not (is_same(paragraphs, self._paragraphs) and is_same(marks, self._marks)):
@@ -83,7 +82,6 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
             self.scroll_to(y=0, animate=False)
 
     def on_resize(self) -> None:
-        """A new width breaks lines elsewhere."""
         self._wrap()
         width = self.scrollable_content_region.width
         if width != self._cells:
@@ -91,11 +89,11 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
             self.post_message(self.Widened())
 
     def move(self, rows: int) -> None:
-        """Scroll by so many lines."""
+        """Scroll by some lines."""
         self.scroll_to(y=self.scroll_offset.y + rows, animate=False)
 
     def reach(self, paragraph: int) -> None:
-        """Scroll to a paragraph, unless its start shows."""
+        """Scroll to a paragraph, unless its start is visible."""
         row = len(wrap(self._paragraphs[:paragraph], self.scrollable_content_region.width, self._marks))
         if not self.scroll_offset.y <= row < self.scroll_offset.y + self.page:
             self.scroll_to(y=row - 1, animate=False)
@@ -127,7 +125,7 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
         self.run_worker(work, thread=True, group="wrap", exclusive=True)
 
     def on_text_pane_wrapped(self, message: Wrapped) -> None:
-        """Take what a worker wrapped, unless the text or the width is another by now."""
+        """Take the wrapped text, unless it is outdated."""
         message.stop()
         if (message.generation, message.width) == self._wrapped_for:
             self._take(message.lines)
@@ -138,7 +136,6 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One line of the text."""
         width = self.scrollable_content_region.width
         style = self.visual_style
         row = y + self.scroll_offset.y
@@ -147,19 +144,19 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
         return to_strip(self, with_selection(self, self._lines[row], row), width, style).apply_offsets(0, row)
 
     def get_selection(self, selection: Selection) -> tuple[str, str]:
-        """What the mouse has selected, as its lines are broken here."""
+        """The text of the mouse selection, as its lines are broken."""
         return selected([line.plain for line in self._lines], selection), "\n"
 
 
 _WIDEST: Final = 2
-"""Cells of the widest character; in less it would be lost."""
+"""Cells of the widest character."""
 
 
 def wrap(paragraphs: Sequence[Content], width: int, marks: Sequence[Content] = ()) -> list[Content]:
-    """Paragraphs broken into lines of at most `width` cells; continuation lines keep the indentation.
+    """Break paragraphs into lines of at most `width` cells; continuation lines keep the indentation.
 
     Args:
-        marks: What stands before every line of each paragraph.
+        marks: Prefix of every line of each paragraph.
     """
     lines: list[Content] = []
     for paragraph, mark in zip_longest(paragraphs, marks[: len(paragraphs)], fillvalue=_NOTHING):

@@ -1,4 +1,4 @@
-"""The actions of an attempt as one line, with a mark where one is; a click goes to an action."""
+"""The actions of an attempt as one line with the current position; a click goes to an action."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ class Timeline(Widget):
 
         @property
         def control(self) -> Timeline:
-            """The timeline."""
             return self.line
 
     def __init__(self) -> None:
@@ -41,16 +40,13 @@ class Timeline(Widget):
         self._glyphs: Glyphs = DRAWN
 
     def show(self, track: Track, position: int, glyphs: Glyphs) -> None:
-        """Show these actions, and where one is."""
         self._track, self._position, self._glyphs = track, position, glyphs
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One of the two lines."""
         width, style = self.size.width, self.visual_style
         return to_strip(self, timeline(self._track, self._position, width, self._glyphs)[y], width, style)
 
     def on_click(self, event: events.Click) -> None:
-        """Say which action was clicked."""
         if self._track.count:
             self.post_message(self.Picked(self, position_at(self._track, event.x, self.size.width)))

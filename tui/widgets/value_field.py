@@ -1,4 +1,4 @@
-"""One line with a value that is typed: its name, the field, a note; and a line with what is wrong in it."""
+"""One line with a typed value: label, field, note, and an error line."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from textual.widgets import Input, Static
 from textual.widgets.input import Selection
 
 _TYPED: Final = frozenset("0123456789.,%")
-"""What a number is typed of; every key that a field is not typed of stays a command, as in a list."""
+"""Characters of a number; any other key stays a command, as in a list."""
 
 
 class _Value(Input, inherit_bindings=False):
-    """The field; `typed` are the signs that go into it."""
+    """The input; only the characters in `typed` are accepted."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("backspace", "delete_left", show=False),
@@ -31,7 +31,7 @@ class _Value(Input, inherit_bindings=False):
         self._typed = typed
 
     def select_all(self) -> None:
-        """Select all, with the cursor at the start: of a long text that is what shows."""
+        """Select all, with the cursor at the start, so that the beginning of a long text shows."""
         self.selection = Selection(len(self.value), 0)
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
@@ -46,16 +46,16 @@ class ValueField(Vertical):
     """A value of some kind, as text.
 
     Args:
-        name: What it is the value of, for the one who listens.
-        label: The same, for people.
-        note: What stands behind the field.
-        text: What stands in it at first.
-        stepped: Whether its values are words, which are stepped through: no key is typed into it.
-        typed: The signs that its values are typed of.
+        name: Identifies the value.
+        label: Its name for people.
+        note: The text after the field.
+        text: The initial value.
+        stepped: Whether its values are words that are stepped through, not typed.
+        typed: Accepted characters.
     """
 
     class OfField(Message):
-        """Of a field."""
+        """Base of the messages of a field."""
 
         def __init__(self, field: ValueField) -> None:
             super().__init__()
@@ -63,21 +63,20 @@ class ValueField(Vertical):
 
         @property
         def control(self) -> ValueField:
-            """The field."""
             return self.field
 
     class Changed(OfField):
-        """The text is another."""
+        """The text has changed."""
 
         def __init__(self, field: ValueField, text: str) -> None:
             super().__init__(field)
             self.text = text
 
     class Entered(OfField):
-        """It has focus now."""
+        """The field has got focus."""
 
     class Left(OfField):
-        """It has lost focus; that may be told after the next one's `Entered`."""
+        """The field has lost focus; may come after the `Entered` of the next one."""
 
     def __init__(
         self,
@@ -96,10 +95,9 @@ class ValueField(Vertical):
         self._note = note
         self._start = text
         self.fault = ""
-        """What is wrong in it."""
+        """Its error."""
 
     def compose(self) -> ComposeResult:
-        """The parts."""
         with Horizontal(classes="value--line"):
             yield Static(Content(""), classes="value--mark")
             yield Static(self._label, classes="value--label")
@@ -109,26 +107,25 @@ class ValueField(Vertical):
 
     @property
     def text(self) -> str:
-        """What is typed."""
+        """The typed text."""
         return self.query_one(_Value).value.strip()
 
     @property
     def faulty(self) -> bool:
-        """Whether something is wrong in it."""
+        """Whether it has an error."""
         return bool(self.fault)
 
     def put(self, text: str) -> None:
-        """Put another text there; what is typed next replaces it."""
+        """Set the text; typing replaces it."""
         value = self.query_one(_Value)
         value.value = text
         value.select_all()
 
     def enter(self) -> None:
-        """Start typing."""
         self.query_one(_Value).focus()
 
     def tell(self, *, changed: bool, fault: str) -> None:
-        """Show whether it differs from what it was at first, and what is wrong in it."""
+        """Show whether it differs from the initial value, and its error."""
         self.fault = fault
         self.set_class(changed, "-changed")
         self.set_class(bool(fault), "-faulty")
@@ -136,17 +133,15 @@ class ValueField(Vertical):
         self.query_one(".value--fault", Static).update(Content(fault))
 
     def on_key(self, event: events.Key) -> None:
-        """What is no part of a value goes on to the bindings."""
+        """Keys that are not part of a value go on to the bindings."""
         event.prevent_default(False)
 
     def on_descendant_focus(self) -> None:
-        """Show and tell it."""
         self.add_class("-entered")
         self.query_one(_Value).select_all()
         self.post_message(self.Entered(self))
 
     def on_descendant_blur(self) -> None:
-        """Show and tell it."""
         self.remove_class("-entered")
         self.query_one(_Value).cursor_position = 0
         self.post_message(self.Left(self))
