@@ -142,7 +142,7 @@ class Setting(Struct, frozen=True, kw_only=True):
         return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
     def parse(self, text: str) -> Any:
-        """Value that a text stands for.
+        """Parse the text of a value.
 
         Raises:
             BadInput: The text is not a valid value.
@@ -177,7 +177,7 @@ class SettingsGroup(Struct, frozen=True, kw_only=True):
 
 @cache
 def declared(group: type[Struct], name: str = "") -> Mapping[str, Setting]:
-    """The declarations of a group by field, completed with what the class body says."""
+    """The declarations of a group by field, completed with group, field, type and default."""
     defaults = dict(zip(group.__struct_fields__, group.__struct_defaults__, strict=True))
     found = {}
     for field, annotation in group.__annotations__.items():

@@ -1,4 +1,4 @@
-"""Where everything lies under a project. An id becomes part of a path only after a check."""
+"""Folders and files of a project. An ID becomes part of a path only after a check."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ PATTERN_FILES: Final = {
     "anti": "anti-patterns.json",
     "template": "code-templates.json",
 }
-"""(3) storage: the file each pattern type is written to."""
+"""File that each pattern type is written to."""
 
 
 def safe_component(identifier: str) -> str:
-    """`identifier` if it can be one path component, else `BadInput`."""
+    """Return `identifier` if it is a valid path component, else raise `BadInput`."""
     if not SAFE_ID.fullmatch(identifier) or ".." in identifier:
         raise BadInput(f"id {identifier[:80]!r} cannot be part of a path: letters, digits, '.', '_', '-' only")
     return identifier
@@ -28,7 +28,7 @@ def safe_component(identifier: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ProjectPaths:
-    """The folders and files of one project; none of them needs to exist."""
+    """Folders and files of one project; they may not exist."""
 
     project: Path
 
@@ -44,12 +44,12 @@ class ProjectPaths:
 
     @property
     def tasks(self) -> Path:
-        """`.aiwg/ralph/tasks`: the episodic memory, a folder a task."""
+        """`.aiwg/ralph/tasks`: episodic memory, one folder per task."""
         return self.ralph / "tasks"
 
     @property
     def task_index(self) -> Path:
-        """`.aiwg/ralph/index`: the tasks by status and by agent."""
+        """`.aiwg/ralph/index`: tasks by status and by agent."""
         return self.ralph / "index"
 
     @property
@@ -59,51 +59,49 @@ class ProjectPaths:
 
     @property
     def patterns(self) -> Path:
-        """`.aiwg/ralph/shared/patterns`: the registry."""
+        """`.aiwg/ralph/shared/patterns`: pattern files."""
         return self.ralph / "shared" / "patterns"
 
     @property
     def archive(self) -> Path:
-        """`.aiwg/ralph/shared/archive`: patterns that were pruned, a file a month."""
+        """`.aiwg/ralph/shared/archive`: archived patterns, one file per month."""
         return self.ralph / "shared" / "archive"
 
     @property
     def curation(self) -> Path:
-        """`.aiwg/ralph/shared/curation`: ledger, event log, lock. Only ralphdeck writes here."""
+        """`.aiwg/ralph/shared/curation`: decision log, event log, lock. Only ralphdeck writes here."""
         return self.ralph / "shared" / "curation"
 
     @property
     def ledger(self) -> Path:
-        """The append-only journal of decisions."""
+        """The append-only decision log."""
         return self.curation / "ledger.jsonl"
 
     @property
     def events(self) -> Path:
-        """The append-only event log (semantics 1, source 1)."""
+        """The append-only event log (docs/file-formats.md)."""
         return self.curation / "events.jsonl"
 
     def pattern_file(self, pattern_type: str) -> Path:
-        """The file that a pattern of this type is written to."""
+        """File that a pattern of this type is written to."""
         return self.patterns / PATTERN_FILES[pattern_type]
 
     def relative(self, path: Path) -> str:
-        """`path` relative to the project folder with `/` as separator, as records and findings name files."""
+        """`path` relative to the project folder with `/` as separator, as in records and findings."""
         return path.relative_to(self.project).as_posix()
 
     def inside(self, relative: str) -> Path:
-        """The absolute path of a project-relative name, which must stay inside `.aiwg` (no `..`, no link out)."""
+        """Absolute path of a project-relative name, which must be inside `.aiwg` after resolving links."""
         try:
             path = (self.project / relative).resolve()
-        except (OSError, RuntimeError, ValueError):  # links in a circle, NUL, half a surrogate pair
-            raise BadInput(f"{relative[:120]!r} is no path") from None
+        except (OSError, RuntimeError, ValueError):  # link loop, NUL, lone surrogate
+            raise BadInput(f"{relative[:120]!r} is not a valid path") from None
         if not path.is_relative_to(self.aiwg.resolve()):
-            raise BadInput(f"path {relative[:120]!r} leads out of {self.aiwg}")
+            raise BadInput(f"path {relative[:120]!r} is outside of {self.aiwg}")
         return path
 
     def unlinked(self, relative: str) -> Path:
-        """Like `inside`, for what is to be written: below `.aiwg/ralph` no part of the path may be a link, since it
-        could lead into files that are not those of the writer.
-        """
+        """`inside` for writing: below `.aiwg/ralph` no part of the path may be a link to files of others."""
         self.inside(relative)
         path = self.project / relative
         for part in (path, *path.parents):
@@ -123,7 +121,7 @@ def relative_to_project(file: str, root: str) -> str:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether `path` is a folder; yes where only a permission keeps that from being seen."""
+    """Whether `path` is a folder; True if permissions hide it."""
     try:
         return path.is_dir()
     except OSError:
@@ -131,7 +129,7 @@ def is_folder(path: Path) -> bool:
 
 
 def project_at(path: Path) -> ProjectPaths:
-    """The project that `path` names: a project folder, its `.aiwg`, or its `.aiwg/ralph`. Nothing is created."""
+    """Resolve a project folder, its `.aiwg`, or its `.aiwg/ralph`. Creates nothing."""
     path = _absolute(path)
     if not is_folder(path):
         raise ProjectNotFound(f"{path} is not a folder; give a project folder, its .aiwg or its .aiwg/ralph")
@@ -143,7 +141,7 @@ def project_at(path: Path) -> ProjectPaths:
 
 
 def find_project(start: Path) -> ProjectPaths:
-    """The nearest project at or above `start` that has `.aiwg/ralph` or `.aiwg/ralph-external`."""
+    """Find the nearest project at or above `start` with `.aiwg/ralph` or `.aiwg/ralph-external`."""
     start = _absolute(start)
     for folder in (start, *start.parents):
         paths = ProjectPaths(folder)
@@ -157,7 +155,7 @@ def _absolute(path: Path) -> Path:
         return path.expanduser().absolute()
     except FileNotFoundError:
         raise ProjectNotFound(
-            "the current folder does not exist any more; go to another one, or name a project by its full path"
+            "the current folder was deleted; change to another one or give the full path of a project"
         ) from None
-    except RuntimeError:  # ~ of a user whom nobody knows
+    except RuntimeError:  # ~ of an unknown user
         raise ProjectNotFound(f"{path} names no home folder") from None

@@ -155,7 +155,7 @@ def _group(counts: Mapping[Statement, int]) -> Steps[list[list[Statement]]]:
 
 def _similar(statement: Statement, texts: TextPool, statements: Sequence[Statement]) -> Iterator[tuple[int, float]]:
     """Yield row and similarity of those `statements`, whose words are in `texts`, that are nearly the same."""
-    for row, ratio in texts.alike(statement.words, MIN_SIMILARITY):
+    for row, ratio in texts.find_similar(statement.words, MIN_SIMILARITY):
         if not statement.demand.differs(statements[row].demand):
             yield row, ratio
 

@@ -137,7 +137,7 @@ def _patterns_at(
 ) -> tuple[dict[str, Pattern], list[Event], tuple[Finding, ...]]:
     """Compute the patterns that existed, with the recorded counts of that time.
 
-    A record that was updated since had lower counts. The dated evidence of the record tells which uses it counted;
+    A record that was updated since had lower counts. The dated evidence of the record shows which uses it counted;
     they are put into an event of kind `counted`.
 
     Returns:

@@ -28,7 +28,7 @@ class Share(Struct, frozen=True, kw_only=True):
     """How many decisions of one kind were confirmed.
 
     Attributes:
-        made: Decisions, without those that were undone.
+        made: Decisions, without undone ones.
         followed: Decisions followed by enough results, see `ReviewerAccuracy.follow_up`.
         held: Followed decisions that the results confirm.
         low, high: Ends of the interval of `held / followed`, 0..1; None while `missing`.

@@ -1,4 +1,4 @@
-"""An inverted index over patterns: which of them share something with a task, in milliseconds at any size."""
+"""Inverted index of patterns by words, tags, categories, error types and languages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,19 +23,19 @@ Rows = NDArray[np.int32]
 _Key = TypeVar("_Key")
 
 _MAX_LIST: Final = 32
-"""Longest list (tags, steps) that is looked at in one pattern."""
+"""Indexed items of a list (tags, steps) of one pattern."""
 _REBUILD_SHARE: Final = 4
-"""An update of more than one pattern in so many is slower than a new index."""
+"""If more than one in this number of patterns changed, a new index is faster than an update."""
 
 
 @dataclass(frozen=True)
 class PatternIndex:
-    """Which patterns hold which word, tag, category, error type and language. Never changed, only replaced.
+    """Immutable inverted index of patterns.
 
     Attributes:
-        ids: Pattern id by row; "" where a pattern was removed.
+        ids: Pattern ID by row; "" where a pattern was removed.
         types: Index into `TYPES` by row.
-        tag_counts: How many tags each row has.
+        tag_counts: Number of tags by row.
         words, tags: Rows by content word and by tag.
         facets: Rows by (`category` | `error` | `language`, value).
     """
@@ -50,32 +50,22 @@ class PatternIndex:
 
     @classmethod
     def build(cls, patterns: Mapping[str, Pattern]) -> PatternIndex:
-        """Index everything: about 25 us a pattern."""
-        words: dict[str, array[int]] = {}
-        tags: dict[str, array[int]] = {}
-        facets: dict[tuple[str, str], array[int]] = {}
+        """Index all patterns: about 25 us each."""
+        postings: list[dict[Any, array[int]]] = [{}, {}, {}]
         counts = array("b")
         for row, pattern in enumerate(patterns.values()):
             terms = _Terms.of(pattern)
-            for word in terms.words:
-                words.setdefault(word, array("i")).append(row)
-            for tag in terms.tags:
-                tags.setdefault(tag, array("i")).append(row)
-            for facet in terms.facets:
-                facets.setdefault(facet, array("i")).append(row)
+            keys_of: tuple[set[Any], ...] = (terms.words, terms.tags, terms.facets)
+            for lists, keys in zip(postings, keys_of, strict=True):
+                for key in keys:
+                    lists.setdefault(key, array("i")).append(row)
             counts.append(len(terms.tags))
-        return cls(
-            tuple(patterns),
-            np.array([TYPES.index(pattern.type) for pattern in patterns.values()], np.int8),
-            np.array(counts, np.int8),
-            {key: np.array(rows, np.int32) for key, rows in words.items()},
-            {key: np.array(rows, np.int32) for key, rows in tags.items()},
-            {key: np.array(rows, np.int32) for key, rows in facets.items()},
-            patterns,
-        )
+        words, tags, facets = ({key: np.array(rows, np.int32) for key, rows in lists.items()} for lists in postings)
+        types = np.array([TYPES.index(pattern.type) for pattern in patterns.values()], np.int8)
+        return cls(tuple(patterns), types, np.array(counts, np.int8), words, tags, facets, patterns)
 
     def updated(self, patterns: Mapping[str, Pattern], changed_ids: Iterable[str]) -> PatternIndex:
-        """The index of `patterns`, of which only those in `changed_ids` were added, changed or removed."""
+        """Index of `patterns`, of which only `changed_ids` were added, changed or removed."""
         changed = set(changed_ids)
         if len(changed) * _REBUILD_SHARE > len(self.ids):
             return PatternIndex.build(patterns)
@@ -86,12 +76,12 @@ class PatternIndex:
 
     @cached_property
     def rows(self) -> Mapping[str, int]:
-        """Row by pattern id."""
+        """Row by pattern ID."""
         return {id: row for row, id in enumerate(self.ids) if id}
 
     @cached_property
     def tags_by_word(self) -> Mapping[str, tuple[tuple[str, frozenset[str]], ...]]:
-        """The tags that hold a content word, each with all of its words."""
+        """Tags that contain a content word, each with all its words."""
         found: dict[str, list[tuple[str, frozenset[str]]]] = {}
         for tag in self.tags:
             words = frozenset(content_words(tag))
@@ -101,17 +91,14 @@ class PatternIndex:
 
 
 class LazyPatternIndex(LazyIndex[Pattern, PatternIndex]):
-    """The index of some patterns, made when it is first asked for.
-
-    Most commands and screens need none, and it takes seconds for 100,000 patterns.
-    """
+    """Pattern index built on first use: it takes seconds for 100,000 patterns, and most commands need none."""
 
     kind = PatternIndex
 
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """All that one pattern is found by."""
+    """Index terms of one pattern."""
 
     words: set[str]
     tags: set[str]
@@ -148,7 +135,7 @@ class _Terms:
 
 
 class _Edit:
-    """Copies an index and changes single patterns in the copy."""
+    """Copy of an index in which single patterns are changed."""
 
     def __init__(self, index: PatternIndex) -> None:
         self._ids = list(index.ids)
@@ -160,7 +147,7 @@ class _Edit:
         self._facets = dict(index.facets)
 
     def replace(self, old: Pattern | None, new: Pattern | None) -> None:
-        """Take `old` out and put `new` into its row; None for what does not exist."""
+        """Replace `old` by `new`; None for a pattern that does not exist."""
         before = _Terms.of(old) if old else _Terms(set(), set(), set())
         after = _Terms.of(new) if new else _Terms(set(), set(), set())
         if old:

@@ -1,4 +1,4 @@
-"""An inverted index over what tasks and loops have learned: what fits a task (docs/scoring.md#reflections)."""
+"""Inverted index of learnings, which finds those that fit a task (docs/retrieval.md#reflections)."""
 
 from __future__ import annotations
 
@@ -24,22 +24,21 @@ from core.retrieval.vectors import SAME, UNRELATED, Closeness, Floats
 from core.retrieval.words import content_words
 
 WEIGHTS: Final[Mapping[str, float]] = {"task": 0.7, "learning": 0.3}
-"""What each part adds to the relevance of a learning. `task`: how similar its task is to the one asked about.
-`learning`: the share of the asked task's rare words that the learning contains."""
+"""Weights of the parts. `task`: similarity of the tasks. `learning`: share of the task's rare words in the learning."""
 UNTITLED_WEIGHTS: Final[Mapping[str, float]] = {"task": 0.0, "learning": 0.6}
 """The same for a learning whose task is unknown."""
 MAX_MATCHES: Final = 200
-"""Learnings that one task is matched with, the most relevant ones."""
+"""Most relevant learnings returned for a task."""
 _MAX_TIED: Final = 5_000
-"""Learnings of the same relevance as the last match that are ordered by ID."""
+"""Learnings with the relevance of the last match that are ordered by ID."""
 _FLOOR: Final = 0.05
-"""A learning of lower relevance does not match at all."""
+"""Lowest relevance of a match."""
 _MAX_COMPARED: Final = 200
-"""Tasks whose words are compared exactly: those that share most of the rare words."""
+"""Tasks whose words are compared exactly, those that share most of the rare words."""
 _SALIENT_WORDS: Final = 8
-"""How many of a task's rarest words make full coverage."""
+"""Number of rare words of a task that give full coverage."""
 _OUTDATED_SHARE: Final = 2
-"""An index of which more than one row in this many is outdated is built anew."""
+"""If more than one in this number of rows is outdated, the index is rebuilt."""
 
 Rows = NDArray[np.int32]
 
@@ -50,32 +49,32 @@ class LearningMatch(Struct, frozen=True, kw_only=True, gc=False):
     Attributes:
         relevance: 0..1, the weighted sum of the parts.
         task: Similarity of the tasks, 0..1.
-        words: Share of the asked task's rare words that the learning contains, 0..1.
-        by_meaning: Whether `task` compares meaning, not words.
+        words: Share of the task's rare words that the learning contains, 0..1.
+        is_semantic: Whether `task` compares vectors, not words.
     """
 
     learning: Learning
     relevance: float
     task: float
     words: float
-    by_meaning: bool
+    is_semantic: bool
 
     @property
     def parts(self) -> dict[str, float]:
-        """What each part adds to the relevance; they sum to it."""
+        """Contribution of each part to the relevance."""
         weights = WEIGHTS if self.learning.title else UNTITLED_WEIGHTS
         return {"task": self.task * weights["task"], "learning": self.words * weights["learning"]}
 
 
 @dataclass(frozen=True)
 class _Words:
-    """Sets of words by row, and rows by word; rows are only added."""
+    """Words by row and rows by word; append-only."""
 
     sets: tuple[frozenset[str], ...] = ()
     rows: Mapping[str, Rows] = field(default_factory=dict)
 
     def extended(self, more: Sequence[frozenset[str]]) -> _Words:
-        """With more rows behind the others."""
+        """Copy with more rows at the end."""
         if not more:
             return self
         added: dict[str, list[int]] = defaultdict(list)
@@ -89,20 +88,20 @@ class _Words:
         return _Words((*self.sets, *more), known)
 
     def count(self, word: str, live: NDArray[np.bool_]) -> int:
-        """How many of the live rows contain a word."""
+        """Number of live rows that contain a word."""
         found = self.rows.get(word)
         return 0 if found is None else int(np.count_nonzero(live[found]))
 
 
 @dataclass(frozen=True)
 class LearningIndex:
-    """All learnings of a project, searchable. Never changed, only replaced.
+    """Immutable index of all learnings of a project.
 
     Attributes:
-        snapshot: What it was made from.
-        works: The tasks and loops that learned something, by key: `task/<id>` or `loop/<id>`.
-        work_keys: The key of each row of tasks and loops, "" for an outdated row.
-        learnings: By row, None for an outdated row.
+        snapshot: Indexed records.
+        works: Tasks and loops with learnings, by key: `task/<id>` or `loop/<id>`.
+        work_keys: Key of each row of tasks and loops, "" for an outdated row.
+        learnings: Learnings by row, None for an outdated row.
     """
 
     snapshot: Snapshot = field(default_factory=Snapshot)
@@ -120,11 +119,11 @@ class LearningIndex:
 
     @classmethod
     def build(cls, snapshot: Snapshot) -> LearningIndex:
-        """Index everything: about 30 us a learning."""
+        """Index all learnings: about 30 us each."""
         return cls()._replaced(snapshot, [*snapshot.reflections, *map(memory_source, snapshot.memory_tasks)])
 
     def updated(self, snapshot: Snapshot) -> LearningIndex:
-        """The index of a newer snapshot; with the same `learnings` if none of them changed."""
+        """Index of a newer snapshot; with the same `learnings` if none changed."""
         before = self.snapshot
         sources = set(_changed(before.reflections, snapshot.reflections))
         sources |= {memory_source(id) for id in _changed(before.memory_tasks, snapshot.memory_tasks)}
@@ -144,7 +143,7 @@ class LearningIndex:
         return LearningIndex.build(snapshot) if outdated * _OUTDATED_SHARE > len(made.learnings) else made
 
     def _replaced(self, snapshot: Snapshot, sources: Iterable[str]) -> LearningIndex:
-        """With the learnings of some sources read anew from a snapshot."""
+        """Copy with the learnings of some sources read again from a snapshot."""
         learnings, work_keys, rows_of = list(self.learnings), list(self.work_keys), dict(self._rows_of)
         works, work_rows = dict(self.works), dict(self._work_rows)
         sources_of: dict[str, set[str]] = {}
@@ -192,13 +191,13 @@ class LearningIndex:
         """
         if not self.learnings:
             return ()
-        by_meaning = np.zeros(len(self.work_keys), np.bool_)
+        is_semantic = np.zeros(len(self.work_keys), np.bool_)
         similar = np.zeros(len(self.work_keys))
         if closeness is not None:
-            by_meaning = ~np.isnan(closeness)
+            is_semantic = ~np.isnan(closeness)
             similar = np.clip((np.nan_to_num(closeness).astype(np.float64) - UNRELATED) / (SAME - UNRELATED), 0.0, 1.0)
         for row, score in self._similar_by_words(profile.words):
-            if not by_meaning[row]:
+            if not is_semantic[row]:
                 similar[row] = score
         covered = self._covered(profile.words)
         task = similar[self._work_of]
@@ -216,7 +215,7 @@ class LearningIndex:
                 relevance=float(relevance[row]),
                 task=float(task[row]) if titled[row] else 0.0,
                 words=float(covered[row]),
-                by_meaning=bool(by_meaning[self._work_of[row]]),
+                is_semantic=bool(is_semantic[self._work_of[row]]),
             )
             for row in rows.tolist()
             if (learning := self.learnings[row]) is not None
@@ -225,23 +224,23 @@ class LearningIndex:
 
     @cached_property
     def _live(self) -> NDArray[np.bool_]:
-        """For each row of learnings whether it is not outdated."""
+        """Mask of the learnings that are not outdated."""
         return np.fromiter((one is not None for one in self.learnings), np.bool_, len(self.learnings))
 
     @cached_property
     def _live_works(self) -> NDArray[np.bool_]:
-        """For each row of tasks and loops whether it has a learning; only these count for how rare a word is."""
+        """Mask of the tasks and loops with a learning; only these count for the rarity of a word."""
         live = np.zeros(len(self.work_keys), np.bool_)
         live[self._work_of[self._live]] = True
         return live
 
     @cached_property
     def _is_known(self) -> NDArray[np.bool_]:
-        """For each row of tasks and loops whether it has a description."""
+        """Mask of the tasks and loops with a description."""
         return np.fromiter((key in self.works for key in self.work_keys), np.bool_, len(self.work_keys))
 
     def _similar_by_words(self, asked: frozenset[str]) -> Iterator[tuple[int, float]]:
-        """Rows of tasks and loops with the cosine of both sets of words, each word by its idf."""
+        """(row, cosine) of tasks and loops that share words, each word weighted by its idf."""
         live = self._live_works
         size = int(np.count_nonzero(live))
         squares: dict[str, float] = {}
@@ -252,7 +251,7 @@ class LearningIndex:
             return squares[word]
 
         shared = np.zeros(len(self.work_keys))
-        for word in sorted(asked):  # in one order, so that every process gets the same sums
+        for word in sorted(asked):  # sorted, so that every process gets the same sums
             if (holding := self._work_words.rows.get(word)) is not None:
                 shared[holding] += square(word)
         rows = np.flatnonzero(shared * live)
@@ -264,7 +263,7 @@ class LearningIndex:
             yield row, min(float(shared[row]) / (length * other), 1.0)
 
     def _covered(self, asked: frozenset[str]) -> Floats:
-        """For each learning the share of the asked task's rare words that it contains."""
+        """Share of the task's rare words that each learning contains."""
         part = np.zeros(len(self.learnings))
         size = int(np.count_nonzero(self._live))
         weights = []
@@ -278,7 +277,7 @@ class LearningIndex:
 
 
 class LazyLearnings:
-    """The learnings of a project, indexed when first needed; safe to use from any thread."""
+    """Index of learnings built on first use; safe to use from any thread."""
 
     def __init__(self, snapshot: Snapshot, base: LearningIndex | None = None) -> None:
         self._snapshot = snapshot
@@ -286,7 +285,7 @@ class LazyLearnings:
         self._lock = threading.Lock()
 
     def get(self) -> LearningIndex:
-        """The index of this snapshot."""
+        """Index of the snapshot."""
         with self._lock:
             if self._made is None:
                 self._made = LearningIndex.build(self._snapshot)
@@ -295,7 +294,7 @@ class LazyLearnings:
             return self._made
 
     def updated(self, snapshot: Snapshot) -> LazyLearnings:
-        """The same for a newer snapshot."""
+        """Lazy index for a newer snapshot."""
         with self._lock:
             return LazyLearnings(snapshot, self._made)
 

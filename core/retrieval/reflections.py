@@ -1,6 +1,6 @@
 """The Reflections section of a context: which learnings a task gets, and how they are written.
 
-The rules and numbers are in docs/scoring.md#reflections.
+The rules and numbers are in docs/retrieval.md#reflections.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ChosenReflection(Struct, frozen=True, kw_only=True):
         same_ids: IDs of all learnings that say the same, this one first.
         score: relevance x outcome_factor x decay.
         relevance: 0..1, the sum of `parts`.
-        by_meaning: Whether the tasks were compared by meaning, not by words.
+        is_semantic: Whether the tasks were compared by meaning, not by words.
     """
 
     id: str
@@ -84,7 +84,7 @@ class ChosenReflection(Struct, frozen=True, kw_only=True):
     outcome_factor: float
     decay: float
     parts: dict[str, float]
-    by_meaning: bool
+    is_semantic: bool
     at: datetime | None = None
 
 
@@ -180,26 +180,26 @@ class ReflectionChoice:
         """
         settings, before = self._settings, patterns or introduction
         self._fill(before, settings.max_tokens)
-        kept: list[ChosenReflection] = []
+        included: list[ChosenReflection] = []
         for one in sorted(self._chosen, key=_by_score):
-            text = f"{before}\n{render_reflections(kept, settings)}" if kept else before
-            if count_tokens(f"{before}\n{render_reflections([*kept, one], settings)}") > settings.max_tokens:
+            text = f"{before}\n{render_reflections(included, settings)}" if included else before
+            if count_tokens(f"{before}\n{render_reflections([*included, one], settings)}") > settings.max_tokens:
                 self._waiting.append(one)
-            elif does := find_completed_harm(_block_text(len(kept) + 1, one, settings), text):
+            elif does := find_completed_harm(_block_text(len(included) + 1, one, settings), text):
                 self._leave_out(one, f"with the text before it the context {does}")
             else:
-                kept.append(one)
-        full = len(kept) >= settings.max_reflections
+                included.append(one)
+        full = len(included) >= settings.max_reflections
         for one in self._waiting:
             self._leave_out(one, self._below(one) if full else "over the token budget")
-        section = render_reflections(kept, settings)
+        section = render_reflections(included, settings)
         if behind and section and (does := find_completed_harm(behind, section)):
-            for one in kept:
+            for one in included:
                 self._leave_out(one, f"with the text behind it the context {does}")
-            kept, section = [], ""
+            included, section = [], ""
         left_out = tuple(sorted(self._left_out, key=_by_score)[:MAX_LEFT_OUT])
         context = f"{before}\n{section}" if section else patterns
-        return context, ReflectionSection(chosen=tuple(kept), left_out=left_out)
+        return context, ReflectionSection(chosen=tuple(included), left_out=left_out)
 
     def _fill(self, before: str, budget: int) -> None:
         """Choose the next ones, best first, as long as the context stays within a budget of tokens."""
@@ -324,7 +324,7 @@ def _scored(matches: Iterable[LearningMatch], now: datetime, half_life_days: flo
                 outcome_factor=factor,
                 decay=faded,
                 parts=match.parts,
-                by_meaning=match.by_meaning,
+                is_semantic=match.is_semantic,
                 at=learning.at,
             )
         )
@@ -353,7 +353,7 @@ def _grouped(scored: Iterable[ChosenReflection]) -> Iterator[ChosenReflection]:
         statement = Statement.of(one.text)
         place = group_of.get(statement.key)
         if place is None:
-            alike = [row for row, _ in texts.alike(statement.words, MIN_SIMILARITY)]
+            alike = [row for row, _ in texts.find_similar(statement.words, MIN_SIMILARITY)]
             place = next((row for row in alike if not statement.demand.differs(statements[row].demand)), None)
         if place is None:
             place = len(groups)

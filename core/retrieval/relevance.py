@@ -1,4 +1,4 @@
-"""How relevant patterns are to a task: a documented mix of parts, each 0..1 (semantics 6)."""
+"""Relevance of patterns for a task: a weighted sum of parts, each 0..1 (docs/retrieval.md#relevance)."""
 
 from __future__ import annotations
 
@@ -25,15 +25,7 @@ WEIGHTS: Final[Mapping[PatternType, Mapping[str, float]]] = {
     PatternType.ANTI: {"words": 0.45, "category": 0.25, "tags": 0.20, "language": 0.10},
     PatternType.TEMPLATE: {"words": 0.45, "category": 0.10, "tags": 0.20, "language": 0.25},
 }
-"""What each part is worth in the relevance of each type where meaning is not known; every row sums to 1.
-
-`words`: how much of the task's rare words the pattern holds. `error`: 1 if the pattern's error regex is found
-in the task, 0.7 if the task names the pattern's error type, 0.4 if its wording suggests it. `task`: 1 if the
-pattern's own regex for task descriptions is found. `category`: 1 if the pattern's category is the task's; an
-error pattern fits debugging, an anti-pattern the tasks that fail in its way, a template implementation.
-`tags`: 1 if two tags (or the only one) occur in the task, 0.5 for one of several. `language`: 1 if they share
-a language.
-"""
+"""Weights of the parts by type, for patterns without a vector; each row sums to 1 (docs/retrieval.md#parts)."""
 SEMANTIC_WEIGHTS: Final[Mapping[PatternType, Mapping[str, float]]] = {
     kind: {"meaning": 0.60, "words": 0.10} | rest
     for kind, rest in {
@@ -43,20 +35,21 @@ SEMANTIC_WEIGHTS: Final[Mapping[PatternType, Mapping[str, float]]] = {
         PatternType.TEMPLATE: {"category": 0.06, "tags": 0.10, "language": 0.14},
     }.items()
 }
-"""The same for patterns that have a vector. `meaning`: the cosine of pattern and task, from `UNRELATED` as 0 to
-`SAME` as 1."""
+"""Weights for patterns with a vector. `meaning` is the cosine, scaled so that `UNRELATED` is 0 and `SAME` is 1."""
 RELEVANCE_PARTS: Final = ("meaning", "words", "error", "task", "category", "tags", "language")
 
 FAINT: Final = 0.1
-"""A meaning part, 0..1 before its weight, from which on a pattern has something in common with a task by it alone."""
+"""Lowest meaning part, before its weight, that alone makes a pattern relevant."""
 NAMED_ERROR: Final = 0.7
+"""Error part if the task names the error type of the pattern."""
 LIKELY_ERROR: Final = 0.4
+"""Error part if words of the task suggest the error type."""
 
 _SALIENT_WORDS: Final = 8
-"""How many of a task's rarest words make full coverage, so that a long text is not held against a pattern."""
+"""Number of rare words of a task that give full coverage, so that long tasks do not lower the relevance."""
 _ENOUGH_TAGS: Final = 2
 _MAX_REGEXES: Final = 512
-"""How many of the best candidates of each kind have their regex tried."""
+"""Best candidates of each type whose regex is matched."""
 _FAILURES_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "debugging": ("incorrect_fix", "repeated_same_error", "infinite_loop", "scope_creep"),
     "implementation": ("scope_creep", "quality_degradation", "breaking_change"),
@@ -68,34 +61,34 @@ _FAILURES_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "documentation": (),
     "": (),
 }
-"""How tasks of a category typically fail, by the failure modes of (3)."""
-_TELLS_NOTHING: Final = ("", "qz")
-"""A regex that is found in one of these would be found in any task."""
+"""Typical failure modes of tasks by category."""
+_MEANINGLESS: Final = ("", "qz")
+"""A regex that matches one of these matches any task."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relevance:
-    """The patterns that share something with a task.
+    """Relevant patterns and learnings of a task.
 
     Attributes:
-        rows: Their rows in the index.
-        values: Relevance, 0..1, of each.
-        parts: Each part of it, 0..1 before its weight, by name.
-        by_meaning: Whether the meaning of each is known.
-        learnings: What tasks and loops have learned that fits the task.
-        decomposition: Whether the task is to split work into parts.
+        rows: Rows of the relevant patterns in the index.
+        values: Relevance of each, 0..1.
+        parts: Parts of the relevance by name, each 0..1 before its weight.
+        is_semantic: Whether each has a vector.
+        learnings: Learnings that fit the task.
+        decomposition: Whether the task is a decomposition.
     """
 
     rows: NDArray[np.int64]
     values: Floats
     parts: Mapping[str, Floats]
-    by_meaning: NDArray[np.bool_]
+    is_semantic: NDArray[np.bool_]
     learnings: tuple[LearningMatch, ...] = ()
     decomposition: bool = False
 
     def parts_of(self, place: int, kind: PatternType) -> dict[str, float]:
-        """What each part adds to the relevance of the pattern at `place`; they sum to it."""
-        weights = (SEMANTIC_WEIGHTS if self.by_meaning[place] else WEIGHTS)[kind]
+        """Contribution of each part to the relevance of the pattern at `place`."""
+        weights = (SEMANTIC_WEIGHTS if self.is_semantic[place] else WEIGHTS)[kind]
         return {name: float(self.parts[name][place] * weight) for name, weight in weights.items()}
 
 
@@ -105,21 +98,18 @@ def measure_relevance(
     patterns: Mapping[str, Pattern],
     closeness: Closeness | None = None,
 ) -> Relevance:
-    """Every pattern that has something in common with the task: a meaning, a word, an error or a tag.
+    """Find every pattern that shares a meaning, a word, an error or a tag with the task.
 
-    The category alone is enough for success and anti-patterns, which are searched by it (0); a language alone
-    is not enough for any.
+    The category alone suffices for success and anti-patterns; the language alone never does.
 
     Args:
-        profile: The task.
-        index, patterns: Where to look.
-        closeness: None if no pattern has a vector.
+        closeness: Cosine of each row of the index; None if no pattern has a vector.
     """
     size = len(index.ids)
     parts = {name: np.zeros(size) for name in RELEVANCE_PARTS}
-    by_meaning = np.zeros(size, np.bool_)
+    is_semantic = np.zeros(size, np.bool_)
     if closeness is not None:
-        by_meaning = ~np.isnan(closeness)
+        is_semantic = ~np.isnan(closeness)
         parts["meaning"] = np.clip(
             (np.nan_to_num(closeness).astype(np.float64) - UNRELATED) / (SAME - UNRELATED), 0.0, 1.0
         )
@@ -136,22 +126,22 @@ def measure_relevance(
     common = close + parts["words"] + parts["error"] + parts["tags"] + parts["category"] * by_category
     rows = np.flatnonzero(common).astype(np.int64)
     found = {name: values[rows] for name, values in parts.items()}
-    kinds, by_meaning = index.types[rows], by_meaning[rows]
-    _try_regexes(found, _mixed(found, kinds, by_meaning), rows, kinds, profile, index, patterns)
-    return Relevance(rows, _mixed(found, kinds, by_meaning), found, by_meaning)
+    kinds, is_semantic = index.types[rows], is_semantic[rows]
+    _try_regexes(found, _mixed(found, kinds, is_semantic), rows, kinds, profile, index, patterns)
+    return Relevance(rows, _mixed(found, kinds, is_semantic), found, is_semantic)
 
 
-def _mixed(parts: Mapping[str, Floats], kinds: NDArray[np.int8], by_meaning: NDArray[np.bool_]) -> Floats:
+def _mixed(parts: Mapping[str, Floats], kinds: NDArray[np.int8], is_semantic: NDArray[np.bool_]) -> Floats:
     mixed = np.zeros(len(kinds))
     tables = (WEIGHTS, SEMANTIC_WEIGHTS)
     for name in RELEVANCE_PARTS:
         weights = np.array([[table[kind].get(name, 0.0) for kind in TYPES] for table in tables])
-        mixed += weights[by_meaning.astype(np.int8), kinds] * parts[name]
+        mixed += weights[is_semantic.astype(np.int8), kinds] * parts[name]
     return np.minimum(mixed, 1.0)
 
 
 def _add_words(part: Floats, profile: TaskProfile, index: PatternIndex) -> None:
-    """Rare words count more: each by its absolute idf `log(1 + patterns / patterns that hold it)`."""
+    """Weight each word by its idf, `log(1 + patterns / patterns with the word)`."""
     size = max(len(index.rows), 1)
     known = []
     for word in profile.words:
@@ -187,11 +177,11 @@ def _add_categories(part: Floats, profile: TaskProfile, index: PatternIndex) -> 
 
 def _add_tags(part: Floats, profile: TaskProfile, index: PatternIndex) -> None:
     words = profile.words | set(profile.languages)
-    seen: set[str] = set()
+    done: set[str] = set()
     for word in words:
         for tag, tag_words in index.tags_by_word.get(word, ()):
-            if tag not in seen and tag_words <= words:
-                seen.add(tag)
+            if tag not in done and tag_words <= words:
+                done.add(tag)
                 part[index.tags[tag]] += 1.0
     np.minimum(part / np.clip(index.tag_counts, 1, _ENOUGH_TAGS), 1.0, out=part)
 
@@ -205,7 +195,7 @@ def _try_regexes(
     index: PatternIndex,
     patterns: Mapping[str, Pattern],
 ) -> None:
-    """Match the task against the best candidates' own regexes; those share words with what they are for."""
+    """Match the task with the regexes of the best candidates."""
     for kind, name in ((PatternType.ERROR, "error"), (PatternType.SUCCESS, "task")):
         places = np.flatnonzero(kinds == TYPES.index(kind))
         if len(places) > _MAX_REGEXES:
@@ -219,4 +209,4 @@ def _try_regexes(
 
 def _found(source: str, text: str) -> bool:
     regex = safe_matcher(source)
-    return regex.matches(text) and not any(regex.matches(nothing) for nothing in _TELLS_NOTHING)
+    return regex.matches(text) and not any(regex.matches(nothing) for nothing in _MEANINGLESS)

@@ -1,7 +1,7 @@
-"""Which patterns say nearly the same: compared by their words, in milliseconds at any size.
+"""Similarity of patterns by their words (docs/retrieval.md#similarity).
 
-Two patterns of one type are as similar as their signatures and descriptions with the words in order:
-`token_sort_ratio` of rapidfuzz, 0..1. Only pairs that share enough of their rarer words are compared at all.
+Two patterns of one type are compared by signature and description with sorted words: `token_sort_ratio` of rapidfuzz,
+0..1. Only pairs that share enough of their rarer words are compared.
 """
 
 from __future__ import annotations
@@ -20,49 +20,47 @@ from core.base.lazy_index import LazyIndex
 from core.records.patterns import Pattern, PatternType
 
 MAX_CHARS: Final = 2000
-"""Longest text of one pattern, in characters, that is compared."""
+"""Characters of a text that are compared."""
 
 Rows = NDArray[np.int32]
 
-_MOST_SHOWN: Final = 0.99
+_MAX_DISPLAYED: Final = 0.99
 _RARE_SHARE: Final = 0.75
-"""This share of a pattern's words, the rarest ones, finds what it is compared with."""
+"""Share of the words of a text, the rarest ones, that find candidates."""
 _SHARED: Final = 0.6
-"""Two patterns worth comparing have at least this share of the threshold of their words in common."""
+"""Two texts are compared if they share at least this part, times the threshold, of their words."""
 _MAX_LIST: Final = 32
-"""Longest list of steps that is looked at."""
-_MAX_SEEN: Final = 4_096
-"""Entries of the lists of words that are looked through to find what one of many texts is compared with."""
+"""Steps of a pattern that are compared."""
+_MAX_POSTINGS: Final = 4_096
+"""Entries of word lists that are read to find candidates in a text pool."""
 _MAX_COMPARED: Final = 64
-"""With so many others one of many texts is compared: those that share most of its words."""
+"""Candidates compared with one text, by the number of shared words."""
 _REBUILD_SHARE: Final = 4
-"""An update of more than one pattern in so many is slower than a new index."""
-# A backslash before a letter is a class of a regex (`\d`), no word.
+"""If more than one in this number of patterns changed, a new index is faster than an update."""
+# A backslash before a letter is a class of a regex (`\d`), not a word.
 _WORD: Final = re.compile(r"\\[A-Za-z]|(\w+)")
 
 
 def similarity(one: Pattern, other: Pattern) -> float:
-    """How alike two patterns are, 0..1; 0 for different types or tasks, and where a pattern has no words."""
+    """Similarity of two patterns, 0..1; 0 for different types or task categories, and without words."""
     if one.type is not other.type or not _same_task(one, other):
         return 0.0
     text = _text(one)
     return _ratios(text, [_text(other)], 0.0)[0] if text else 0.0
 
 
-def cap_similarity(likeness: float) -> float:
-    """A likeness as people may read it, 0..1: as only some fields are compared, and their words in any order, the most
-    alike are not the same.
-    """
-    return min(likeness, _MOST_SHOWN)
+def cap_similarity(value: float) -> float:
+    """Similarity for display, 0..1, below 1: only some fields are compared, with their words in any order."""
+    return min(value, _MAX_DISPLAYED)
 
 
 def _same_task(one: Pattern, other: Pattern) -> bool:
-    """Whether both are for the same kind of task: steps that serve different ones are no copies of each other."""
+    """Whether both are for the same category of task; steps for different categories are not duplicates."""
     return one.type is not PatternType.SUCCESS or one.category == other.category
 
 
 class SimilarityIndex:
-    """The patterns of a registry by their words. Never changed, only replaced."""
+    """Immutable index of patterns by their words."""
 
     def __init__(self, patterns: Mapping[str, Pattern], blocks: Mapping[PatternType, TextBlock]) -> None:
         self._patterns = patterns
@@ -70,14 +68,14 @@ class SimilarityIndex:
 
     @classmethod
     def build(cls, patterns: Mapping[str, Pattern]) -> SimilarityIndex:
-        """Index everything: about 15 us a pattern."""
+        """Index all patterns: about 15 us each."""
         texts: dict[PatternType, dict[str, str]] = {kind: {} for kind in PatternType}
         for id, pattern in patterns.items():
             texts[pattern.type][id] = _text(pattern)
         return cls(patterns, {kind: TextBlock.build(found) for kind, found in texts.items()})
 
     def updated(self, patterns: Mapping[str, Pattern], changed_ids: Iterable[str]) -> SimilarityIndex:
-        """The index of `patterns`, of which only those in `changed_ids` were added, changed or removed."""
+        """Index of `patterns`, of which only `changed_ids` were added, changed or removed."""
         changed = set(changed_ids)
         if len(changed) * _REBUILD_SHARE > len(self._patterns):
             return SimilarityIndex.build(patterns)
@@ -88,14 +86,11 @@ class SimilarityIndex:
         return SimilarityIndex(patterns, blocks)
 
     def nearest(self, pattern: Pattern, threshold: float) -> tuple[tuple[str, float], ...]:
-        """Ids of patterns more than `threshold` similar to `pattern`, best first; never itself."""
+        """(ID, similarity) of other patterns above `threshold`, best first."""
         return self._sorted(pattern, self._blocks[pattern.type].nearest(_text(pattern), threshold))
 
     def some_nearest(self, pattern: Pattern, threshold: float) -> tuple[tuple[str, float], ...]:
-        """The same of a pattern of this index; of very many that are worth comparing only some dozens are compared.
-
-        See `TextBlock.some_nearest`; some 300 us, also where thousands say the same.
-        """
+        """`nearest` of an indexed pattern with a limited number of comparisons: about 300 us at any size."""
         return self._sorted(pattern, self._blocks[pattern.type].some_nearest(pattern.id, threshold))
 
     def _sorted(self, pattern: Pattern, found: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
@@ -103,10 +98,7 @@ class SimilarityIndex:
         return tuple(sorted(others, key=lambda hit: (-hit[1], hit[0])))
 
     def pairs(self, threshold: float) -> tuple[tuple[str, str, float], ...]:
-        """All pairs more than `threshold` similar, best first; the lower id of a pair first.
-
-        10,000 patterns take a few seconds.
-        """
+        """(lower ID, higher ID, similarity) of all pairs above `threshold`, best first; a few seconds for 10,000."""
         patterns = self._patterns
         found = [
             pair
@@ -118,14 +110,14 @@ class SimilarityIndex:
 
 
 class LazySimilarity(LazyIndex[Pattern, SimilarityIndex]):
-    """The similarity index of some patterns, made when it is first asked for."""
+    """Similarity index built on first use."""
 
     kind = SimilarityIndex
 
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """Texts that are compared with each other, each by its `sorted_words`. Never changed, only replaced.
+    """Immutable index of texts, each given as its `sorted_words`.
 
     Attributes:
         ids, texts: By row; "" where a text was removed.
@@ -140,7 +132,7 @@ class TextBlock:
 
     @classmethod
     def build(cls, texts: Mapping[str, str]) -> TextBlock:
-        """Of all texts by id."""
+        """Index texts by ID."""
         postings: dict[str, array[int]] = {}
         for row, text in enumerate(texts.values()):
             for word in set(text.split()):
@@ -149,12 +141,12 @@ class TextBlock:
         return cls(list(texts), list(texts.values()), rows, {w: np.array(r, np.int32) for w, r in postings.items()})
 
     def updated(self, texts: Mapping[str, str], changed: set[str]) -> TextBlock:
-        """With `texts` by id put in, and what else is in `changed` taken out."""
-        gone = changed & self.rows.keys()
-        if not gone and not texts:
+        """Copy with `texts` added or replaced, and other IDs in `changed` removed."""
+        outdated = changed & self.rows.keys()
+        if not outdated and not texts:
             return self
         block = TextBlock(list(self.ids), list(self.texts), dict(self.rows), dict(self.postings))
-        for id in gone:
+        for id in outdated:
             row = block.rows.pop(id)
             for word in set(block.texts[row].split()):
                 block.postings[word] = block.postings[word][block.postings[word] != row]
@@ -170,33 +162,34 @@ class TextBlock:
         return block
 
     def nearest(self, text: str, threshold: float, after: int = -1) -> list[tuple[str, float]]:
-        """Ids in rows beyond `after` whose texts are more than `threshold` similar to `text`."""
-        rows, _ = self._worth_comparing(text, threshold)
-        return self._alike(text, rows[rows > after], threshold)
+        """(ID, similarity) above `threshold` in the rows beyond `after`."""
+        rows, _ = self._find_candidates(text, threshold)
+        return self._compare(text, rows[rows > after], threshold)
 
     def some_nearest(self, id: str, threshold: float) -> list[tuple[str, float]]:
-        """Ids whose texts are more than `threshold` similar to that of `id`, of which no more are compared than a look
-        has time for: those that share most of its rarer words, of equals those in the next rows, the first after the
-        last. So of thousands that are all alike each is found by some.
+        """(ID, similarity) above `threshold` of at most `_MAX_COMPARED` candidates.
+
+        Prefers candidates that share most of the rarer words, then the following rows (cyclic), so that of thousands
+        of similar texts each one is found from some other.
         """
         row = self.rows[id]
-        rows, shared = self._worth_comparing(self.texts[row], threshold)
+        rows, shared = self._find_candidates(self.texts[row], threshold)
         if len(rows) > _MAX_COMPARED:
             rows = rows[np.lexsort(((rows - row) % len(self.ids), -shared))[:_MAX_COMPARED]]
-        return self._alike(self.texts[row], rows, threshold)
+        return self._compare(self.texts[row], rows, threshold)
 
-    def _alike(self, text: str, rows: Rows, threshold: float) -> list[tuple[str, float]]:
+    def _compare(self, text: str, rows: Rows, threshold: float) -> list[tuple[str, float]]:
         ratios = _ratios(text, [self.texts[row] for row in rows], threshold) if len(rows) else []
         return [(self.ids[row], ratio) for row, ratio in zip(rows, ratios, strict=True) if ratio > threshold]
 
     def pairs(self, threshold: float) -> Iterator[tuple[str, str, float]]:
-        """All pairs more than `threshold` similar, each once, the lower id first; a few seconds for 10,000 texts."""
+        """All pairs above `threshold`, each once, the lower ID first."""
         for id, row in self.rows.items():
             for other, ratio in self.nearest(self.texts[row], threshold, after=row):
                 yield min(id, other), max(id, other), ratio
 
-    def _worth_comparing(self, text: str, threshold: float) -> tuple[Rows, NDArray[np.intp]]:
-        """Rows that hold enough of the rarer words of `text` to have enough of all its words, and how many of them."""
+    def _find_candidates(self, text: str, threshold: float) -> tuple[Rows, NDArray[np.intp]]:
+        """Rows that share enough of the rarer words of `text`, and the number of shared words."""
         nothing = np.empty(0, np.int32)
         words = set(text.split())
         lists = sorted((self.postings.get(word, nothing) for word in words), key=len)
@@ -211,10 +204,10 @@ class TextBlock:
 
 
 class TextPool:
-    """Texts by their `sorted_words`, to which more are added, each compared with a bounded number of them.
+    """Growing list of texts, each given as its `sorted_words`, compared with a limited number of others.
 
-    So thousands that are all alike cost no more than thousands that are not. Up to some dozens that share words,
-    nothing is left out; where words are shared by more, the texts that were added first are looked at.
+    Thousands of similar texts cost no more than thousands of different ones. If more than some dozens share a word,
+    the earliest ones are compared.
     """
 
     def __init__(self) -> None:
@@ -222,20 +215,20 @@ class TextPool:
         self._rows: dict[str, array[int]] = {}
 
     def add(self, text: str) -> None:
-        """Put one more into the next row; the first is in row 0."""
+        """Append a text; rows are numbered from 0."""
         for word in dict.fromkeys(text.split()):
             self._rows.setdefault(word, array("i")).append(len(self._texts))
         self._texts.append(text)
 
-    def alike(self, text: str, threshold: float) -> list[tuple[int, float]]:
-        """Rows of texts more than `threshold` similar to `text`, in order; about 100 us."""
-        rows = self._worth_comparing(text)
+    def find_similar(self, text: str, threshold: float) -> list[tuple[int, float]]:
+        """(row, similarity) of texts above `threshold`, in order; about 100 us."""
+        rows = self._find_candidates(text)
         ratios = _ratios(text, [self._texts[row] for row in rows], threshold) if rows else []
         return [(row, ratio) for row, ratio in zip(rows, ratios, strict=True) if ratio > threshold]
 
-    def _worth_comparing(self, text: str) -> list[int]:
+    def _find_candidates(self, text: str) -> list[int]:
         found: list[Rows] = []
-        left = _MAX_SEEN
+        left = _MAX_POSTINGS
         lists = (self._rows[word] for word in dict.fromkeys(text.split()) if word in self._rows)
         for holding in sorted(lists, key=len):
             found.append(np.frombuffer(holding, np.int32, min(len(holding), left)))
@@ -251,7 +244,7 @@ class TextPool:
 
 
 def _ratios(text: str, others: list[str], threshold: float) -> list[float]:
-    """How similar texts with their words in order are, 0..1; 0 where it is below `threshold`."""
+    """Similarity of texts with sorted words, 0..1; 0 below `threshold`."""
     from rapidfuzz import fuzz, process
 
     found = process.cdist([text], others, scorer=fuzz.ratio, score_cutoff=threshold * 100, dtype=np.float64)
@@ -259,7 +252,7 @@ def _ratios(text: str, others: list[str], threshold: float) -> list[float]:
 
 
 def _text(pattern: Pattern) -> str:
-    """The words of what is compared, in lower case and in order."""
+    """Sorted words of the fields that are compared."""
     match pattern.type:
         case PatternType.ERROR:
             parts = [pattern.error_type, pattern.error_pattern, pattern.description]
@@ -273,5 +266,5 @@ def _text(pattern: Pattern) -> str:
 
 
 def sorted_words(text: str) -> str:
-    """The words of the first `MAX_CHARS` characters of a text, in lower case and in order, one space between two."""
+    """Sorted lower-case words of the first `MAX_CHARS` characters, joined with spaces."""
     return " ".join(sorted(filter(None, _WORD.findall(text[:MAX_CHARS].lower()))))

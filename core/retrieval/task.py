@@ -1,4 +1,4 @@
-"""What a task is about: category, languages, likely errors, words (0) 1_analyze_task_description."""
+"""Analysis of a task description: category, languages, likely errors, words (docs/retrieval.md#task)."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ CATEGORIES: Final = (
     "migration",
     "optimization",
 )
-"""(3) `task_category`."""
+"""Values of `task_category` in the pattern file format."""
 
 
 class TaskProfile(Struct, frozen=True, kw_only=True):
-    """What was understood of a task.
+    """Result of the analysis of a task.
 
     Attributes:
-        text: The task as given; untrusted.
-        category: One of `CATEGORIES`, "" if nothing points to one.
-        languages: Of (3) `language`, in the order of their names; empty if none is mentioned.
-        error_types: Errors that the text names (`TypeError`, `PaymentError`), then those that its wording
-            suggests; `named_errors` are the first of these.
-        named_errors: Only those that stand in the text.
-        words: Its content words, see `core.retrieval.words`.
+        text: Description of the task; untrusted.
+        category: One of `CATEGORIES`, "" if none was recognised.
+        languages: Mentioned languages of `LANGUAGES`, by name.
+        error_types: Errors that the text names (`TypeError`), then errors that its words suggest.
+        named_errors: Errors that the text names.
+        words: Content words, see `core.retrieval.words`.
         decomposition: Whether the task is to split work into parts, see `is_decomposition`.
     """
 
@@ -49,9 +48,9 @@ def _any(words: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-])(?:{words})(?![\w-])", re.IGNORECASE)
 
 
-# How people word each kind of task. The verb that opens a task counts most, except those of implementation,
-# which open tasks of every kind ("add tests", "write docs"); of two as good the one mentioned first wins.
-_WORDINGS: Final = {
+# Words for each category. The verb that opens a task counts most, except verbs of implementation, which open tasks of
+# every kind ("add tests", "write docs"); of two equal categories the one mentioned first wins.
+_CATEGORY_WORDS: Final = {
     "debugging": _any(
         r"fix(?:es|ed|ing)?|bugs?|debug(?:s|ged|ging)?|errors?|exceptions?|crash(?:es|ed|ing)?"
         r"|fail(?:s|ed|ing|ures?)?|broken|breaks|issues?|investigat\w+|diagnos\w+|troubleshoot\w*|repair\w*"
@@ -118,10 +117,10 @@ _LANGUAGE_SIGNS: Final = {
 }
 
 LANGUAGES: Final = tuple(_LANGUAGE_SIGNS)
-"""(3) `language`, without `other`."""
+"""Values of `language` in the pattern file format, without `other`."""
 
 _NAMED_ERROR: Final = re.compile(r"\b[A-Z][A-Za-z]*(?:Error|Exception)\b")
-_ERROR_WORDINGS: Final = {
+_ERROR_WORDS: Final = {
     "TypeError": _any(
         r"type[ -]?(?:errors?|mismatch\w*|check\w*)|typing|null(?:able|s)?|undefined|none ?type"
         r"|not assignable|optional"
@@ -139,34 +138,31 @@ _ERROR_WORDINGS: Final = {
 
 
 def analyse_task(text: str) -> TaskProfile:
-    """What the task is about, from its words alone; nothing in the text is followed or run.
-
-    Only the first 8,192 characters are looked at.
-    """
-    seen = text[:MAX_CHARS]
-    named = tuple(dict.fromkeys(_NAMED_ERROR.findall(seen)))
-    likely = tuple(name for name, wording in _ERROR_WORDINGS.items() if name not in named and wording.search(seen))
+    """Analyse the first 8,192 characters of a task description by its words."""
+    start = text[:MAX_CHARS]
+    named = tuple(dict.fromkeys(_NAMED_ERROR.findall(start)))
+    likely = tuple(name for name, words in _ERROR_WORDS.items() if name not in named and words.search(start))
     return TaskProfile(
         text=text,
-        category=_category(seen) or ("debugging" if named or likely else ""),
-        languages=tuple(name for name, sign in _LANGUAGE_SIGNS.items() if sign.search(seen)),
+        category=_category(start) or ("debugging" if named or likely else ""),
+        languages=tuple(name for name, sign in _LANGUAGE_SIGNS.items() if sign.search(start)),
         error_types=named + likely,
         named_errors=named,
-        words=frozenset(content_words(seen)),
-        decomposition=is_decomposition(seen),
+        words=frozenset(content_words(start)),
+        decomposition=is_decomposition(start),
     )
 
 
 def is_decomposition(text: str) -> bool:
-    """Whether a task is to split work into parts: it says decompose, break down, subtasks, or split into tasks."""
+    """Whether a task is to split work: it contains "decompose", "break down", "subtasks", "split into tasks" ..."""
     return _DECOMPOSITION.search(text[:MAX_CHARS]) is not None
 
 
 def _category(text: str) -> str:
     opening = re.search(r"[^\W_]+", text)
     best, most = "", (0.0, 0)
-    for category, wording in _WORDINGS.items():
-        matches = list(wording.finditer(text))
+    for category, words in _CATEGORY_WORDS.items():
+        matches = list(words.finditer(text))
         if not matches:
             continue
         score = float(len({match[0].lower() for match in matches}))

@@ -6,12 +6,12 @@ import re
 from typing import Final
 
 MAX_CHARS: Final = 8192
-"""Longest text, in characters, that is looked at."""
+"""Characters of a text that are read."""
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _CAMEL: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\WA-Z_]+")
 _MAX_MEMO: Final = 200_000
-# Words of any text, and those that say what kind of task it is: the category tells that.
+# Words of any text, and words for the kind of task, which the category covers.
 _COMMON_WORDS: Final = """
     a about after all also an and any are as at be because been before but by can could do does done don
     during each every for from get go had has have how if in into is it its just like make may me more
@@ -24,7 +24,7 @@ _COMMON_WORDS: Final = """
 
 
 def _stem(word: str) -> str:
-    """A short common form of an English word: endings of plurals and verbs off, and a silent e."""
+    """Stem of an English word: without endings of plurals and verbs, and without a silent e."""
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
     if not word.endswith(("ss", "us", "is", "eed")):
@@ -50,7 +50,7 @@ def _term(word: str) -> str:
 
 
 class _Memo(dict[str, tuple[str, ...]]):
-    """What each word as written stands for, worked out once."""
+    """Cache of the terms of each written word."""
 
     def __missing__(self, written: str) -> tuple[str, ...]:
         if len(self) >= _MAX_MEMO:
@@ -66,8 +66,5 @@ _MEMO: Final = _Memo()
 
 
 def content_words(text: str) -> set[str]:
-    """The words of `text` that say what it is about, in a common form; `camelCase` gives its parts as well.
-
-    Only the first `MAX_CHARS` characters are looked at.
-    """
+    """Stems of the meaningful words in the first `MAX_CHARS` characters, with the parts of `camelCase` words."""
     return set().union(*map(_MEMO.__getitem__, _WORD.findall(text[:MAX_CHARS])))

@@ -87,7 +87,7 @@ def chosen_lines(one: ChosenReflection, now: datetime, glyphs: Glyphs, *, short:
         Content.styled(visible_line(one.id, 200), "$secondary"),
         Content.styled(visible_line(one.text, 600), "bold"),
     ]
-    found_by = "meaning" if one.by_meaning else "word match"
+    found_by = "meaning" if one.is_semantic else "word match"
     origin = [
         Content.assemble(("learned at  ", "$quiet"), visible_line(one.title, 300) or "an unknown task"),
         Content.assemble(

@@ -473,7 +473,7 @@ def _reflection_chosen_json(one: ChosenReflection) -> Shape:
         "outcome_factor": number(one.outcome_factor),
         "decay": number(one.decay),
         "parts": {name: number(part) for name, part in one.parts.items()},
-        "matched_by": "meaning" if one.by_meaning else "words",
+        "matched_by": "meaning" if one.is_semantic else "words",
     }
 
 

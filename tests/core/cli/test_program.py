@@ -298,7 +298,7 @@ def test_a_current_folder_that_was_removed_is_named(
     gone.rmdir()
     result = call(*words)
     assert (result.code, result.out) == (1, "")
-    assert result.err.startswith("Error: the current folder does not exist any more; ")
+    assert result.err.startswith("Error: the current folder was deleted; ")
     assert result.err.count("\n") == 1
 
 

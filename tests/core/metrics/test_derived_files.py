@@ -120,7 +120,7 @@ def test_a_link_out_of_the_project_is_not_followed(
     outside = tmp_path_factory.mktemp("outside")
     (paths.ralph / "memory").symlink_to(outside)
     (warning,) = write(paths)
-    assert "leads out of" in warning
+    assert "is outside of" in warning
     assert list(outside.iterdir()) == []
 
 

@@ -125,7 +125,7 @@ def test_meaning_counts_where_it_is_known() -> None:
     index = LearningIndex.build(known)
     close = np.array([{"task/task-001": 0.7}.get(key, 0.1) for key in index.work_keys], np.float32)
     (match,) = index.matches(analyse_task(TASK), close)
-    assert (match.learning.text, match.by_meaning) == ("Register the address", True)
+    assert (match.learning.text, match.is_semantic) == ("Register the address", True)
     assert index.matches(analyse_task(TASK)) == ()
 
 

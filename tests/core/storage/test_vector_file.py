@@ -122,7 +122,7 @@ def test_a_folder_that_leads_out_of_the_project_is_left_alone(file: VectorFile, 
     file.path.parent.parent.mkdir(parents=True)
     file.path.parent.symlink_to(outside)
     assert numbers(file) == []
-    with pytest.raises(Unwritable, match="leads out of"):
+    with pytest.raises(Unwritable, match="is outside of"):
         write(file, 0)
     assert list(outside.iterdir()) == []
 

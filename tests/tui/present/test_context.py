@@ -239,7 +239,7 @@ def test_a_record_of_an_injection_names_what_is_new(patterns: int, reflections: 
         outcome_factor=1.0,
         decay=1.0,
         parts={"task": 0.5, "learning": 0.0},
-        by_meaning=False,
+        is_semantic=False,
     )
     injected = replace(injection("x", "pat-a", "pat-b"), reflections=ReflectionSection(chosen=(learned,)))
     new = Injected(("x",) * patterns, ("y",) * reflections)
