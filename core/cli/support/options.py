@@ -14,7 +14,6 @@ import click
 from click.shell_completion import CompletionItem
 
 from core.base.validation import MAX_COUNT
-from core.config.settings import SETTINGS
 from core.records.times import parse_time
 
 _NUMBER: Final = r"([0-9]+(?:\.[0-9]+)?)"
@@ -56,6 +55,8 @@ def project_option(command: Decorated) -> Decorated:
 
 def setting_option(flag: str, name: str, **options: Any) -> Callable[[Decorated], Decorated]:
     """Option that replaces a setting for one call; type and help come from the declaration of the setting."""
+    from core.config.settings import SETTINGS  # msgspec takes longer to import than `--version` may take
+
     setting = SETTINGS[name]
     if setting.kind is int:
         options = {"type": click.IntRange(min=int(setting.least)), "metavar": "N", **options}
