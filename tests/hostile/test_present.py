@@ -188,7 +188,7 @@ def test_questions_are_harmless(deck: Project) -> None:
 def test_unreviewed_texts_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     patterns_of = list(spread(view.snapshot.patterns.values(), 100))
     for pattern in patterns_of:
-        check(incoming.origin(view, pattern, glyphs), where=f"the origin of {pattern.id[:80]!r}")
+        check(incoming.origin_lines(view, pattern, glyphs), where=f"the origin of {pattern.id[:80]!r}")
         check(incoming.exact_text(view, pattern), where=f"the text of {pattern.id[:80]!r}")
     for one, other in pairwise(patterns_of):
         for side in merge.beside(view, one, other, glyphs):

@@ -1,4 +1,4 @@
-"""What each answer to a question would change: a line a key, and in full for the one under the cursor."""
+"""What each answer to a question would change: a line per answer, and the details of the selected one."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from core.state.project_state import ProjectState
 from tui.present.glyphs import Glyphs, draw_state
 from tui.present.merge import merged_counts, merged_lineage
 
-LEAST_EFFECT: Final = 12
-"""Cells from which it is worth saying what an answer does, in words."""
+MIN_EFFECT_CELLS: Final = 12
+"""Cells below which the effect of an answer is not described."""
 BY_WORDS: Final = "~"
-"""Before what is foretold by words yet, and will be by meaning."""
+"""Marks a forecast by word match that will be repeated by semantic similarity."""
 MAIN_ANSWERS: Final = 3
-"""Answers that are set off from the rest."""
+"""Number of answers in bold."""
 _GAP: Final = 2
-_SAME: Final = 3
-"""Contexts that change alike which are named."""
+_MAX_NAMED: Final = 3
+"""Contexts with the same change that are named."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What one answer would change, or why nobody can tell.
+    """The forecast of one answer, or the problem with it.
 
     Attributes:
-        number: Of the snapshot that it was worked out on.
-        forecast: None where that failed.
+        number: Number of the snapshot it was computed for.
+        forecast: None if it failed.
         problem: Why it failed.
     """
 
@@ -51,93 +51,84 @@ def answer_rows(
     glyphs: Glyphs,
     width: int,
 ) -> list[Content]:
-    """One line an answer: key, name, what it does to the state, and how many contexts change.
+    """Return a line per answer: key, name, effect, change of state and rank, and changed contexts.
 
     Args:
-        outlooks: What is known of each so far.
+        outlooks: The forecast of each, None while it is computed.
         keys: The keys, for people.
-        about: Id of the pattern in question.
-        width: Cells there are.
+        about: ID of the pattern in question.
+        width: Cells available.
     """
-    pairs = list(zip(answers, keys, strict=True))
+    key_styles = ["$quiet" if one.why_not else "$accent bold" for one in answers]
     names = [
-        _padded([Content.styled(key, "$quiet" if answer.why_not else "$accent bold") for answer, key in pairs]),
-        _padded([Content.styled(visible_line(one.label, 20), _weight(one, n)) for n, (one, _) in enumerate(pairs)]),
+        _padded([Content.styled(key, style) for key, style in zip(keys, key_styles, strict=True)]),
+        _padded([Content.styled(visible_line(one.label, 20), _style(one, n)) for n, one in enumerate(answers)]),
     ]
     changes = [
         _padded([_states(outlook, about, glyphs) for outlook in outlooks]),
         _padded([_ranks(outlook, about, glyphs) for outlook in outlooks]),
     ]
-    effects = [Content("" if answer.why_not else visible_line(answer.effect, 200)) for answer in answers]
+    effects = [Content("" if one.why_not else visible_line(one.effect, 200)) for one in answers]
     longest = max((effect.cell_length for effect in effects), default=0)
     contexts: list[Content] = []
     room = 0
     for wide in (True, False):
         contexts = _padded([_contexts(one, outlook, wide=wide) for one, outlook in zip(answers, outlooks, strict=True)])
-        room = width - sum(cells[0].cell_length + _GAP for cells in (*names, *changes, contexts) if _has_any(cells))
+        room = width - sum(cells[0].cell_length + _GAP for cells in (*names, *changes, contexts) if any(cells))
         if room >= longest:
             break
-    room = min(room, longest) if room >= LEAST_EFFECT else 0
+    room = min(room, longest) if room >= MIN_EFFECT_CELLS else 0
     rows = []
     for n, (answer, effect) in enumerate(zip(answers, effects, strict=True)):
-        said = [cells[n] for cells in names]
+        start = [cells[n] for cells in names]
         if answer.why_not:
-            rows.append(_row([*said, Content.styled(f"not now: {visible_line(answer.why_not, 200)}", "$quiet")]))
-            continue
-        told = [cells[n] for cells in (*changes, contexts) if _has_any(cells)]
-        rows.append(_row([*said, *_worded(effect, room, told)]))
+            rows.append(_row([*start, Content.styled(f"not now: {visible_line(answer.why_not, 200)}", "$quiet")]))
+        else:
+            numbers = [cells[n] for cells in (*changes, contexts) if any(cells)]
+            rows.append(_row([*start, *_with_effect(effect, room, numbers)]))
     return rows
 
 
-def _weight(answer: Answer, number: int) -> str:
-    """The style of an answer's name: the main ones, which come first, are bold."""
+def _style(answer: Answer, number: int) -> str:
     if answer.why_not:
         return "$quiet"
     return "bold" if number < MAIN_ANSWERS else "$foreground"
 
 
 def _padded(cells: Sequence[Content]) -> list[Content]:
-    """One column."""
+    """Pad the cells of one column."""
     most = max((cell.cell_length for cell in cells), default=0)
     return [cell.pad_right(most - cell.cell_length) for cell in cells]
-
-
-def _has_any(cells: Sequence[Content]) -> bool:
-    return any(cell.cell_length for cell in cells)
 
 
 def _row(cells: Sequence[Content]) -> Content:
     return Content(" " * _GAP).join([cell for cell in cells if cell]).rstrip()
 
 
-def _worded(effect: Content, room: int, told: Sequence[Content]) -> list[Content]:
-    """What an answer does, in words, before what it changes, in numbers: where there are none of the first ones, the
-    words run on into their columns.
-    """
-    while told and told[0].plain.isspace():
-        room += told[0].cell_length + (_GAP if room else 0)
-        told = told[1:]
-    if room < LEAST_EFFECT:
-        return [Content(" " * room), *told]
+def _with_effect(effect: Content, room: int, numbers: Sequence[Content]) -> list[Content]:
+    """Put the effect in words before the numbers; it takes over the room of leading blank cells."""
+    while numbers and numbers[0].plain.isspace():
+        room += numbers[0].cell_length + (_GAP if room else 0)
+        numbers = numbers[1:]
+    if room < MIN_EFFECT_CELLS:
+        return [Content(" " * room), *numbers]
     words = effect.truncate(room, ellipsis=True)
-    return [words.pad_right(room - words.cell_length), *told]
+    return [words.pad_right(room - words.cell_length), *numbers]
 
 
 def _states(outlook: Outlook | None, about: str, glyphs: Glyphs) -> Content:
-    """The state of the pattern before and after; of many patterns how many turn."""
+    """Return the state of the pattern before and after; of many patterns how many change."""
     found = outlook.forecast if outlook is not None else None
-    if found is None:
+    if found is None or not found.turned:
         return Content("")
-    own = [turn for turn in found.turned if turn[0] == about]
-    if own:
-        _, before, after = own[0]
-        return Content.assemble(draw_state(before, glyphs)[:1], f" {glyphs.arrow} ", draw_state(after, glyphs))
-    turned = len(found.turned)
-    return Content(f"{plural(turned, 'pattern')} {'turn' if turned > 1 else 'turns'}") if turned else Content("")
+    for id, before, after in found.turned:
+        if id == about:
+            return Content.assemble(draw_state(before, glyphs)[:1], f" {glyphs.arrow} ", draw_state(after, glyphs))
+    return Content(f"{plural(len(found.turned), 'pattern')} changed")
 
 
 def _ranks(outlook: Outlook | None, about: str, glyphs: Glyphs) -> Content:
-    """Its place among all patterns before and after, where that changes."""
+    """Return the rank among all patterns before and after, where it changes."""
     found = outlook.forecast if outlook is not None else None
     for id, before, after in found.places if found is not None else ():
         if id == about and before.rank != after.rank:
@@ -147,49 +138,42 @@ def _ranks(outlook: Outlook | None, about: str, glyphs: Glyphs) -> Content:
 
 
 def _contexts(answer: Answer, outlook: Outlook | None, *, wide: bool) -> Content:
-    """How many contexts change: `3 of 4 running loops, 1 of 1 paused (when it resumes)`; only what does change."""
-    if answer.why_not:
-        return Content("")
-    if not answer.matters:
+    """Return the number of changed contexts: `3 of 4 running loops, 1 of 1 paused (on resume)`."""
+    if answer.why_not or not answer.matters:
         return Content("")
     if outlook is None:
         return Content.styled("…", "$quiet")
     found = outlook.forecast
     if found is None:
         return Content.styled(f"! {visible_line(outlook.problem, 60)}", "$warning")
-    counts = (
-        (LOOP, found.loops, "running loops", "loops"),
-        (PAUSED, found.paused, "paused (when it resumes)", "paused"),
-        (TASK, found.tasks, "tasks", "tasks"),
-    )
-    parts = [
-        (
-            f"{found.changed_of(kind)}{' of ' if wide else '/'}{looked} {words if wide else short}",
-            found.changed_of(kind),
-        )
-        for kind, looked, words, short in counts
-        if looked
-    ]
-    if not parts:
+    if not (found.loops or found.paused or found.tasks):
         return Content.styled("no loop, no task yet", "$quiet")
-    told = Content(", ").join(Content(text) for text, count in parts if count)
-    return told if found.by_words is None else Content.assemble((f"{BY_WORDS} ", "$warning"), told)
+    parts = [
+        f"{count}{' of ' if wide else '/'}{total} {words if wide else short}"
+        for kind, total, words, short in (
+            (LOOP, found.loops, "running loops", "loops"),
+            (PAUSED, found.paused, "paused (on resume)", "paused"),
+            (TASK, found.tasks, "tasks", "tasks"),
+        )
+        if (count := found.changed_of(kind))
+    ]
+    return Content.assemble((f"{BY_WORDS} " if found.by_words is not None else "", "$warning"), ", ".join(parts))
 
 
 def what_heading(answer: Answer, key: str) -> Content:
-    """What the pane of changes is about."""
-    effect = f": {visible_line(answer.effect, 200)}" if answer.effect else ""
-    return Content.assemble("if you press ", (key, "$accent bold"), f", {visible_line(answer.label, 40)}{effect}")
+    """Return the heading of the changes: the key, the answer and its effect."""
+    effect = f" {visible_line(answer.effect, 200)}" if answer.effect else ""
+    return Content.assemble("Preview: ", (key, "$accent bold"), f" {visible_line(answer.label, 40)}{effect}")
 
 
 def what_changes(answer: Answer, outlook: Outlook | None, view: ProjectState, glyphs: Glyphs) -> list[Content]:
-    """Everything that one answer would change: states, what a merge gives, and every context, as a diff."""
+    """Return everything that one answer would change: states, a merge, and every context as a diff."""
     if answer.why_not:
         return [Content.styled(f"Not now: {visible_line(answer.why_not, 300)}", "$quiet")]
     if not answer.matters:
-        return [Content.styled("It changes nothing for the loops.", "$quiet")]
+        return [Content.styled("No effect on loops.", "$quiet")]
     if outlook is None:
-        return [Content.styled("working out what changes…", "$quiet")]
+        return [Content.styled("computing the forecast…", "$quiet")]
     found = outlook.forecast
     if found is None:
         return [Content.styled(visible_line(outlook.problem, 400), "$warning")]
@@ -198,38 +182,30 @@ def what_changes(answer: Answer, outlook: Outlook | None, view: ProjectState, gl
         lines.append(Content.styled(f"{BY_WORDS} {found.by_words.text}", "$warning"))
     if found.merger is not None:
         lines += [*merged_counts(found.merger, glyphs), Content("")]
-    lines += _turned_lines(found, glyphs)
+    for id, before, after in found.turned:
+        change = (draw_state(before, glyphs), f" {glyphs.arrow} ", draw_state(after, glyphs))
+        lines.append(Content.assemble((f"{visible_line(id, 80)}  ", "$secondary"), *change))
     if not found.changed:
-        lines.append(Content.styled(_looked(found), "$quiet"))
-    for changes in alike(found.changed):
+        lines.append(Content.styled(_unchanged(found), "$quiet"))
+    for changes in group_same_changes(found.changed):
         lines += _change_lines(changes, glyphs)
     if found.merger is not None:
         lines += [Content(""), *merged_lineage(found.merger, view, glyphs)]
     return lines
 
 
-def _looked(found: Forecast) -> str:
-    """What was looked at in vain."""
+def _unchanged(found: Forecast) -> str:
+    """Describe the contexts that stay the same."""
     if not (found.loops or found.paused or found.tasks):
-        return "No loop is running or paused and no task is known: there is no context to change."
-    told = [plural(found.loops, "running loop")] * bool(found.loops)
-    told += [plural(found.paused, "paused loop")] * bool(found.paused)
-    told += [f"the last {plural(found.tasks, 'task')}"] * bool(found.tasks)
-    return f"{', '.join(told)}: none would get another context."
+        return "No running or paused loop and no task: no injected text to compare."
+    compared = [plural(found.loops, "running loop")] * bool(found.loops)
+    compared += [plural(found.paused, "paused loop")] * bool(found.paused)
+    compared += [f"the last {plural(found.tasks, 'task')}"] * bool(found.tasks)
+    return f"No injected text changes ({', '.join(compared)})."
 
 
-def _turned_lines(found: Forecast, glyphs: Glyphs) -> Iterator[Content]:
-    for id, before, after in found.turned:
-        yield Content.assemble(
-            (f"{visible_line(id, 80)}  ", "$secondary"),
-            draw_state(before, glyphs),
-            f" {glyphs.arrow} ",
-            draw_state(after, glyphs),
-        )
-
-
-def alike(changed: Sequence[ContextChange]) -> list[list[ContextChange]]:
-    """Contexts that change in the same lines, together, in the order of the first of each."""
+def group_same_changes(changed: Sequence[ContextChange]) -> list[list[ContextChange]]:
+    """Group the contexts that change in the same lines, in the order of the first of each group."""
     groups: dict[tuple[str, ...], list[ContextChange]] = {}
     for change in changed:
         key = tuple(line.plain for line in diff_lines(change.before, change.after))
@@ -238,20 +214,21 @@ def alike(changed: Sequence[ContextChange]) -> list[list[ContextChange]]:
 
 
 def _change_lines(changes: Sequence[ContextChange], glyphs: Glyphs) -> Iterator[Content]:
-    """Contexts that would be others in the same way: whose they are, and what differs in them."""
-    for change in changes[:_SAME]:
-        mark = {LOOP: glyphs.running, PAUSED: glyphs.paused}.get(change.kind, glyphs.done)
-        kind = "paused loop, when it resumes:" if change.kind == PAUSED else change.kind
-        yield Content.assemble((f"{mark} {kind} ", "$quiet"), (visible_line(change.title, 200), "bold"))
-    if len(changes) > _SAME:
-        yield Content.styled(f"  and {len(changes) - _SAME} others alike", "$quiet")
+    """Name contexts with the same change, then the change."""
+    for change in changes[:_MAX_NAMED]:
+        glyph = {LOOP: glyphs.running, PAUSED: glyphs.paused}.get(change.kind, glyphs.done)
+        kind = "paused loop, on resume:" if change.kind == PAUSED else change.kind
+        yield Content.assemble((f"{glyph} {kind} ", "$quiet"), (visible_line(change.title, 200), "bold"))
+    if len(changes) > _MAX_NAMED:
+        yield Content.styled(f"  and {len(changes) - _MAX_NAMED} more with the same change", "$quiet")
     yield from (line.pad_left(2) for line in diff_lines(changes[0].before, changes[0].after))
 
 
 def diff_lines(before: str, after: str) -> list[Content]:
-    """A line diff of two contexts: only what differs, `-` before what goes and `+` before what comes."""
-    marks = {DELETED: ("-", "$error"), INSERTED: ("+", "$success")}
-    changed = (
-        (*marks[piece.mark], piece.text.rstrip("\n")) for piece in line_changes(before, after) if piece.mark in marks
-    )
-    return [Content.styled(f"{sign} {visible_line(line, 400)}", style) for sign, style, line in changed]
+    """Return the changed lines of two contexts: `-` before deleted ones, `+` before inserted ones."""
+    signs = {DELETED: ("-", "$error"), INSERTED: ("+", "$success")}
+    pieces = [piece for piece in line_changes(before, after) if piece.mark in signs]
+    return [
+        Content.styled(f"{signs[piece.mark][0]} {visible_line(piece.text.rstrip(), 400)}", signs[piece.mark][1])
+        for piece in pieces
+    ]

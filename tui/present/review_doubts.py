@@ -1,139 +1,156 @@
-"""What is in doubt about a pattern: a decision, a state that little would change, a trigger, counts."""
+"""Why a pattern is in the review queue: a decision, a borderline state, a broad trigger, counts, or reports."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
 from textual.content import Content
 
-from core.base.text import plural, safe_matcher, visible_line
+from core.base.formatting import percent_text
+from core.base.text import plural, safe_matcher
+from core.documents.document import Block, Moment, Part, Table, Text, fields, line, more
+from core.documents.signs import result_sign, state_sign
+from core.learning.bursts import Burst, known_time
 from core.learning.explanation import Step
 from core.records.loops import Outcome
 from core.records.patterns import Pattern, PatternType
 from core.review.common_messages import ERRORS, TASKS
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
-from tui.present.glyphs import Glyphs, draw_state
-from tui.present.layout import labelled
-from tui.present.numbers import moment_text, percent
+from tui.present.document import document_lines
+from tui.present.glyphs import Glyphs
 
-MOST_MESSAGES: Final = 2000
-"""Messages of loops that a trigger is tried on."""
-_EXAMPLES: Final = 6
-"""Messages that are shown of those that a trigger fits, and of those that it does not."""
+MAX_MESSAGES: Final = 2000
+"""Messages of loops that a trigger is tested with."""
+_MAX_EXAMPLES: Final = 6
 
 
-def standing(view: ProjectState, item: ReviewItem, glyphs: Glyphs) -> list[Content]:
-    """The decision in doubt, and what the evidence says against it."""
+def decision_lines(view: ProjectState, item: ReviewItem, glyphs: Glyphs) -> list[Content]:
+    """Return the decision in doubt, and the results since then."""
     assessment = view.assessment(item.subject)
-    pin = assessment.pin
-    lines = [
-        Content(visible_line(item.question, 500)),
-        Content(""),
-        Content.assemble(("Now: ", "$quiet"), draw_state(assessment.state, glyphs)),
-        Content.assemble(("By evidence: ", "$quiet"), draw_state(assessment.computed, glyphs)),
+    rows: list[tuple[str, Part | Text]] = [
+        ("Now", (state_sign(assessment.state),)),
+        ("By evidence", (state_sign(assessment.computed),)),
     ]
-    if pin is not None:
-        since_good, since_bad = view.board.results_since_pin(item.subject)
-        lines += [
-            labelled("Decided", f"{moment_text(pin.at, view.now)} by {pin.by}"),
-            labelled("Reason given", pin.reason or "none"),
-            Content.assemble(
-                ("Since then: ", "$quiet"),
-                (f"{since_good} {glyphs.done}", "$success"),
-                "  ",
-                (f"{since_bad} {glyphs.failed}", "$error"),
-            ),
-        ]
-    return lines
+    if (pin := assessment.pin) is not None:
+        good, bad = view.board.results_since_pin(item.subject)
+        since = ((f"{good} ", "good"), result_sign(True), (f"  {bad} ", "bad"), result_sign(False))
+        rows += [("Decided", (Moment(pin.at, ""), f" by {pin.by}")), ("Reason", pin.reason or "none")]
+        rows.append(("Since then", since))
+    return document_lines([line(item.question), line(""), *fields(*rows)], view.now, glyphs)
 
 
-def nearness(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
-    """How few further results would change the state, the fewest first."""
+def distance_lines(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+    """Return how few further results would change the state, the fewest first."""
     steps = sorted(view.why(pattern.id).steps, key=lambda step: step.count)
-    return [_step_line(step, pattern, glyphs) for step in steps] or [
-        Content.styled("No further result of one kind alone changes its state.", "$quiet")
-    ]
+    blocks = [_step(step, pattern) for step in steps]
+    return document_lines(blocks or [line(("No single kind of result changes its state.", "quiet"))], view.now, glyphs)
 
 
-def _step_line(step: Step, pattern: Pattern, glyphs: Glyphs) -> Content:
-    mark, style = (glyphs.done, "$success") if step.helpful else (glyphs.failed, "$error")
-    word = plural(step.count, "more success", "more successes") if step.helpful else plural(step.count, "more failure")
+def _step(step: Step, pattern: Pattern) -> Block:
+    noun = "success" if step.helpful else "failure"
     if pattern.type is PatternType.ANTI:
-        word = plural(step.count, f"more {'right' if step.helpful else 'wrong'} warning")
-    return Content.assemble(
-        (f"{mark} ", style), (f"{word:<21}", "bold"), f" {glyphs.arrow} ", draw_state(step.state, glyphs)
-    )
+        noun = f"{'right' if step.helpful else 'wrong'} warning"
+    count = plural(step.count, f"more {noun}", "more successes" if noun == "success" else None)
+    return line(result_sign(step.helpful), (f" {count:<21} → ", "strong"), state_sign(step.state))
 
 
-def matched(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
-    """Which messages its triggers fit that have nothing to do with each other, and which that loops met."""
-    lines: list[Content] = []
-    met = list(dict.fromkeys(islice(_messages(view), MOST_MESSAGES)))
+def trigger_lines(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+    """Return how many common and recorded messages the triggers match, with examples."""
+    recorded = list(dict.fromkeys(islice(_messages(view), MAX_MESSAGES)))
     tasks = list(dict.fromkeys(loop.task for loop in view.snapshot.loops.values() if loop.task))
-    tries = (
-        (pattern.error_pattern, (("everyday errors", ERRORS), ("errors that loops met here", met))),
-        (pattern.task_pattern, (("everyday tasks", TASKS), ("tasks that loops had here", tasks))),
-    )
-    for trigger, against in tries:
+    blocks: list[Block] = []
+    for trigger, tests in (
+        (pattern.error_pattern, (("common errors", ERRORS), ("errors recorded here", recorded))),
+        (pattern.task_pattern, (("common tasks", TASKS), ("tasks recorded here", tasks))),
+    ):
         if trigger:
-            lines.append(labelled("Trigger", trigger))
-            for words, messages in against:
-                lines += [*_fitted(messages, safe_matcher(trigger).matches, words, glyphs), Content("")]
-    return lines
+            blocks += fields(("Trigger", trigger))
+            for noun, messages in tests:
+                blocks += [*_matches(messages, safe_matcher(trigger).matches, noun), line("")]
+    return document_lines(blocks, view.now, glyphs)
 
 
-def _fitted(messages: Sequence[str], fits: Callable[[str], bool], words: str, glyphs: Glyphs) -> Iterator[Content]:
-    """How many of some messages a trigger fits, with examples of those that it does and those that it does not."""
-    hit = [text for text in messages if fits(text)]
-    missed = [text for text in messages if not fits(text)]
-    share = percent(len(hit) / len(messages) if messages else None)
-    yield Content.assemble("fits ", (share, "bold"), f" of {words}, {len(hit):,} of {len(messages):,}")
-    for mark, style, found in ((glyphs.done, "$warning", hit), (glyphs.failed, "$quiet", missed)):
-        yield from (Content.assemble((f"  {mark} ", style), visible_line(text, 200)) for text in found[:_EXAMPLES])
-        if len(found) > _EXAMPLES:
-            yield Content.styled(f"    and {len(found) - _EXAMPLES:,} more", "$quiet")
+def _matches(messages: Sequence[str], matches: Callable[[str], bool], noun: str) -> Iterable[Block]:
+    hit, missed = ([text for text in messages if matches(text) is wanted] for wanted in (True, False))
+    share = percent_text(len(hit) / len(messages)) if messages else "—"
+    yield line("matches ", (share, "strong"), f" of {noun}, {len(hit):,} of {len(messages):,}")
+    for success, found in ((True, hit), (False, missed)):
+        yield from (line(result_sign(success), f" {text}", indent=2) for text in found[:_MAX_EXAMPLES])
+        yield from more(len(found), "message", _MAX_EXAMPLES)
 
 
 def _messages(view: ProjectState) -> Iterator[str]:
-    """What loops told of their failed iterations."""
+    """Yield the results of failed iterations."""
     for loop in view.snapshot.loops.values():
         for iteration in loop.iterations:
             if iteration.outcome in (Outcome.FAILURE, Outcome.TIMEOUT) and iteration.result.strip():
                 yield iteration.result
 
 
-def claims(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
-    """The counts of the record beside those of the evidence, and in words how they differ."""
-    recorded_counts, assessment = pattern.recorded_counts, view.assessment(pattern.id)
-    rows = (
-        ("uses", _count(recorded_counts.uses), _count(assessment.uses)),
-        ("successes", _count(recorded_counts.successes), _count(assessment.successes)),
-        ("failures", _count(recorded_counts.failures), _count(assessment.failures)),
-        ("rate", percent(recorded_counts.rate), percent(assessment.rate)),
-    )
-    lines = [
-        Content.styled(visible_line(pattern.title, 400), "bold"),
-        Content.styled(visible_line(pattern.id, 200), "$secondary"),
-        Content(""),
-        Content.styled(f"  {'':<10}{'record':>10}{'evidence':>12}", "$quiet"),
-    ]
-    for label, said, shown in rows:
-        differs = said != shown
-        lines.append(
-            Content.assemble(
-                (f"{glyphs.differs if differs else ' '} ", "$warning"),
-                (f"{label:<10}", "$quiet"),
-                (f"{said:>10}", "$warning" if differs else ""),
-                f"{shown:>12}",
-            )
+def count_lines(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+    """Return the recorded counts beside those of the evidence."""
+    recorded, evident = pattern.recorded_counts, view.assessment(pattern.id)
+    rates = ["—" if rate is None else percent_text(rate) for rate in (recorded.rate, evident.rate)]
+    pairs = [("rate", *rates)] + [
+        (name, "-" if value is None else f"{value:,}", f"{counted:,}")
+        for name, value, counted in (
+            ("uses", recorded.uses, evident.uses),
+            ("successes", recorded.successes, evident.successes),
+            ("failures", recorded.failures, evident.failures),
         )
-    lines.append(Content(""))
-    lines += [Content.styled(f"! {visible_line(found.message, 300)}", "$warning") for found in view.doubts(pattern.id)]
-    return [*lines, Content(""), labelled("File", pattern.file)]
+    ]
+    rows: list[tuple[Text, ...]] = []
+    for name, a, b in pairs:
+        differs = a != b
+        rows.append(((glyphs.differs if differs else "",), (name,), ((a, "warning" if differs else ""),), (b,)))
+    blocks: list[Block] = [
+        line((pattern.title, "strong")),
+        line((pattern.id, "name")),
+        line(""),
+        Table(("", "", "record", "evidence"), tuple(rows), right=(2,)),
+        line(""),
+        *(line((f"! {found.message}", "warning")) for found in view.doubts(pattern.id)),
+        *fields(("File", pattern.file)),
+    ]
+    return document_lines(blocks, view.now, glyphs)
 
 
-def _count(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
+def reported_lines(view: ProjectState, burst: Burst, glyphs: Glyphs) -> list[Content]:
+    """Return the patterns with suspicious reports, and their states while these are not counted."""
+    blocks: list[Block] = []
+    for id in burst.patterns:
+        pattern = view.snapshot.patterns.get(id)
+        if pattern is None:
+            blocks.append(line((id, "name"), ("  not in the registry", "warning")))
+            continue
+        assessment = view.assessment(id)
+        rate = "—" if assessment.rate is None else percent_text(assessment.rate)
+        uses = plural(assessment.successes + assessment.failures, "use")
+        blocks.append(line(state_sign(assessment.state), f"  {pattern.title}"))
+        blocks.append(line((id, "name"), (f"  {rate} of {uses}", "quiet"), indent=2))
+    return document_lines(blocks, view.now, glyphs)
+
+
+def reporter_lines(view: ProjectState, burst: Burst, glyphs: Glyphs) -> list[Content]:
+    """Return what is known about the source of suspicious reports."""
+    loop, outcome = view.snapshot.loops.get(burst.source), view.outcome(burst.source)
+    first, last = known_time(burst.first), known_time(burst.last)
+    when: Text = (", ", Moment(first, ""), " to ", Moment(last, "")) if first and last else (", not dated",)
+    note = "It is unusual for one source to report that many patterns at once. The reports count only after you decide."
+    blocks: list[Block] = [
+        *([line((loop.task, "strong"))] if loop is not None and loop.task else []),
+        line((burst.source, "name")),
+        line(""),
+        *fields(
+            ("Reports", (plural(len(burst.patterns), "pattern"), *when)),
+            ("Never injected", f"{burst.never_applied:,} of them, as far as is recorded"),
+            ("Loop", loop.status.value if loop is not None else ""),
+            ("Outcome", outcome[1].reasoning if outcome is not None else ""),
+        ),
+        line(""),
+        line((note, "quiet")),
+    ]
+    return document_lines(blocks, view.now, glyphs)

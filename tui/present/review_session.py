@@ -1,4 +1,4 @@
-"""What a person has decided since the desk was opened, how fast, and how far the time goes that is set for it."""
+"""A review session: decisions made, their pace, and the time budget."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from core.state.review_items import ReviewItem
 from tui.present.numbers import percent
 
 PAUSE: Final = timedelta(minutes=2)
-"""What a decision may take at most in the count of decisions an hour: longer ones are a pause."""
+"""Longest time counted for one decision; the rest is a pause."""
 
 
 @dataclass
-class Sitting:
-    """One sitting at the desk; it ends with the program.
+class ReviewSession:
+    """One review session; it ends with the program.
 
     Attributes:
-        decided: Decisions made, those taken back not among them.
-        plan: What the time is for that was set; None without one.
-        ends: When that is over.
-        goes_on: The person goes on although the plan is done or the time is over.
+        decided: Number of decisions, without undone ones.
+        plan: Questions planned for the time budget; None without one.
+        ends: End of the time budget.
+        goes_on: The user continues although the plan is done or the time is over.
     """
 
     decided: int = 0
@@ -36,96 +36,87 @@ class Sitting:
     _since: datetime | None = None
     _spent: timedelta = timedelta()
 
-    def look(self, now: datetime) -> None:
-        """The first question is in front: from here on time is spent."""
+    def start(self, now: datetime) -> None:
+        """Start the clock when the first question is shown."""
         if self._since is None:
             self._since = now
 
     def count(self, now: datetime) -> None:
-        """A decision was made."""
+        """Count a decision."""
         self.decided += 1
         if self._since is not None:
             self._spent += min(max(now - self._since, timedelta()), PAUSE)
         self._since = now
 
-    def take_back(self) -> None:
-        """One was refused, or taken back."""
+    def uncount(self) -> None:
+        """Remove a refused or undone decision from the count."""
         self.decided = max(self.decided - 1, 0)
 
     def follow(self, plan: Plan | None, now: datetime) -> None:
-        """Set the time for what comes, from now on; None takes it off."""
+        """Set the time budget, counted from now; None removes it."""
         self.plan, self.goes_on = plan, False
         self.ends = now + timedelta(minutes=plan.minutes) if plan is not None else None
 
     def minutes_left(self, now: datetime) -> float:
-        """What is left of the time that was set, at least 0."""
+        """Return the rest of the time budget, at least 0."""
         return max((self.ends - now).total_seconds() / SECONDS_PER_MINUTE, 0.0) if self.ends is not None else 0.0
 
-    def planned(self, waiting: Sequence[ReviewItem]) -> int:
-        """How many of the planned decisions are still to be made."""
+    def planned(self, pending: Sequence[ReviewItem]) -> int:
+        """Return how many of the planned questions are pending."""
         keys = {item.question_key for item in self.plan.items} if self.plan is not None else set()
-        return sum(item.question_key in keys for item in waiting)
+        return sum(item.question_key in keys for item in pending)
 
-    def is_over(self, waiting: Sequence[ReviewItem], now: datetime) -> bool:
-        """Whether the person can stop here: what was planned is decided, or the time is up."""
+    def is_over(self, pending: Sequence[ReviewItem], now: datetime) -> bool:
+        """Whether the user can stop: the plan is done or the time is over."""
         if self.plan is None or self.goes_on:
             return False
-        return not self.planned(waiting) or not self.minutes_left(now)
+        return not self.planned(pending) or not self.minutes_left(now)
 
     @property
     def per_hour(self) -> int | None:
-        """Decisions an hour, pauses left out; None while there are too few to tell."""
+        """Decisions per hour without pauses; None while there are too few."""
         seconds = self._spent.total_seconds()
         return round(self.decided * 3600 / seconds) if self.decided >= ENOUGH_PAUSES and seconds > 0 else None
 
 
-def pace_text(sitting: Sitting) -> Content:
-    """What was decided since the desk was opened, and how fast."""
-    pace = f", {sitting.per_hour:,} an hour" if sitting.per_hour is not None else ""
-    return Content.styled(f"{sitting.decided:,} decided{pace}", "$quiet")
+def pace_text(session: ReviewSession) -> Content:
+    """Return the number of decisions and the pace."""
+    pace = f", {session.per_hour:,} per hour" if session.per_hour is not None else ""
+    return Content.styled(f"{session.decided:,} decided{pace}", "$quiet")
 
 
 def budget_text(
-    sitting: Sitting, offer: Plan, waiting: Sequence[ReviewItem], now: datetime, key: str, *, short: bool = False
+    session: ReviewSession, offer: Plan, pending: Sequence[ReviewItem], now: datetime, key: str, *, short: bool = False
 ) -> Content:
-    """The time that is set and how far it has gone; else what a sitting of the usual length would cover.
+    """Return the progress of the time budget, or what a budget of the usual length would cover.
 
     Args:
-        offer: The plan of such a sitting.
-        key: The key that sets the time, for people.
-        short: Numbers without words.
+        offer: The plan for the usual length.
+        key: Key that sets the budget.
     """
-    plan = sitting.plan
+    plan = session.plan
     if plan is None:
         count = offer.weighed
         if not count:
             return Content("")
-        questions = f"{count:,} of {len(waiting):,}"
-        covers = questions if short else f"{questions} questions, {percent(offer.share)} of the impact"
-        return Content.assemble((key, "$accent"), (f" {offer.minutes:g} min: {covers}", "$quiet"))
-    count = len(plan.items)
-    done = count - sitting.planned(waiting)
-    left = f"{sitting.minutes_left(now):.0f} of {plan.minutes:g} min left"
-    if short:
-        return Content.styled(f"{left}: {done} of {count}", "$accent")
-    return Content.styled(f"{left}: {done} of {count}, together {percent(plan.share)} of the impact", "$accent")
+        covered = f"{count:,} of {len(pending):,}"
+        covered += "" if short else f" questions, {percent(offer.share)} of impact"
+        return Content.assemble((key, "$accent"), (f" {offer.minutes:g} min: {covered}", "$quiet"))
+    total = len(plan.items)
+    done = total - session.planned(pending)
+    left = f"{session.minutes_left(now):.0f} of {plan.minutes:g} min left: {done} of {total}"
+    return Content.styled(left if short else f"{left} questions, {percent(plan.share)} of impact", "$accent")
 
 
-def stop_lines(waiting: Sequence[ReviewItem], plan: Plan, key: str) -> list[Content]:
-    """Where one can stop, and what is left.
-
-    Args:
-        plan: What was planned; its share is of all that was at stake then.
-        key: The key that goes on, for people.
-    """
-    left = sum(item.stake for item in waiting)
-    planned = sum(item.stake for item in plan.items)
-    total = planned / plan.share if plan.share else left
-    share = min(left / total, 1.0) if total else 0.0
-    if not waiting:
+def stop_lines(pending: Sequence[ReviewItem], plan: Plan, key: str) -> list[Content]:
+    """Return the offer to stop, and the share of impact that is left; `key` continues."""
+    if not pending:
         return [Content.styled("All questions are answered.", "bold")]
+    left, planned = sum(item.stake for item in pending), sum(item.stake for item in plan.items)
+    total = planned / plan.share if plan.share else left
+    share = percent(min(left / total, 1.0) if total else 0.0)
     return [
         Content.styled("You can stop here.", "bold"),
-        Content(f"What is left, {plural(len(waiting), 'question')}, is {percent(share)} of the impact."),
-        Content.assemble((key, "$accent bold"), " goes on"),
+        Content(f"{plural(len(pending), 'question')} left: {share} of the impact."),
+        Content.assemble((key, "$accent bold"), " continues"),
     ]

@@ -1,4 +1,4 @@
-"""How the text of a pattern has changed, word by word; readable without colour."""
+"""Changes of a pattern's text, word by word; readable without colour."""
 
 from __future__ import annotations
 
@@ -12,27 +12,19 @@ from core.records.patterns import Pattern
 from core.review.approved_text import approved
 from core.state.project_state import ProjectState
 
-MOST_CHARS: Final = 20_000
-"""Characters of one field that are shown."""
-_MARKS: Final = {DELETED: ("[-", "-]", "$error"), INSERTED: ("{+", "+}", "$success bold")}
-"""What encloses words that went and words that came, as `wdiff` writes them, and their style."""
+MAX_CHARS: Final = 20_000
+_MARKERS: Final = {DELETED: ("[-", "-]", "$error"), INSERTED: ("{+", "+}", "$success bold")}
+"""What encloses deleted and inserted words, as in `wdiff`, and their styles."""
 
 
-def told_anew(view: ProjectState, pattern: Pattern) -> list[Content]:
-    """The fields that differ from the text that a person approved; what was approved is not always kept."""
+def approved_changes(view: ProjectState, pattern: Pattern) -> list[Content]:
+    """Return the fields that differ from the approved text, which is not always stored."""
     text = approved(view, pattern.id)
     if text is None:
-        return [Content.styled("The text that was approved was not kept: below is the one of today.", "$warning")]
+        return [Content.styled("The approved text was not stored; below is the current one.", "$warning")]
     changes = field_changes(text, pattern)
-    lines = [
-        Content.assemble(
-            plural(len(changes), "field"),
-            " changed   ",
-            ("[-went-]", _MARKS[DELETED][2]),
-            " ",
-            ("{+came+}", _MARKS[INSERTED][2]),
-        )
-    ]
+    legend = (("[-deleted-]", _MARKERS[DELETED][2]), " ", ("{+inserted+}", _MARKERS[INSERTED][2]))
+    lines = [Content.assemble(plural(len(changes), "field"), " changed   ", *legend)]
     for change in changes:
         lines += [Content(""), Content.styled(change.name.replace("_", " "), "bold $secondary")]
         lines += words_changed(change.before, change.after)
@@ -40,14 +32,14 @@ def told_anew(view: ProjectState, pattern: Pattern) -> list[Content]:
 
 
 def words_changed(before: str, after: str) -> list[Content]:
-    """Both texts in one: words that went in `[- -]`, words that came in `{+ +}`."""
+    """Return both texts in one: deleted words in `[- -]`, inserted words in `{+ +}`."""
     parts: list[Content] = []
-    for mark, text in word_changes(before[:MOST_CHARS], after[:MOST_CHARS]):
+    for change, text in word_changes(before[:MAX_CHARS], after[:MAX_CHARS]):
         shown = visible(text)
-        if mark in _MARKS and (word := shown.strip()):
-            opening, closing, style = _MARKS[mark]
+        if change in _MARKERS and (word := shown.strip()):
+            opening, closing, style = _MARKERS[change]
             lead, trail = shown[: shown.index(word)], shown[shown.index(word) + len(word) :]
-            gap = trail or " " * (mark == DELETED)
+            gap = trail or " " * (change == DELETED)
             parts.append(Content.assemble(lead, (f"{opening}{word}{closing}", style), gap))
         else:
             parts.append(Content(shown))

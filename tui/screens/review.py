@@ -96,14 +96,14 @@ class ReviewScreen(ReviewLinks):
             self._tell_skipped(resolved, made, view)
         if item is None:
             self._show_nothing()
-        elif self._may_stop and self.sitting.plan is not None:
-            self._show_stop(self.sitting.plan)
+        elif self._may_stop and self.session.plan is not None:
+            self._show_stop(self.session.plan)
         else:
             self._show(item, view)
 
     @property
     def _may_stop(self) -> bool:
-        return self.sitting.is_over(self.walk.items, self.services.now())
+        return self.session.is_over(self.walk.items, self.services.now())
 
     def _tell_skipped(self, item: ReviewItem, made: Sequence[Decision], view: ProjectState) -> None:
         """Report questions that others or new evidence resolved, and guard the next question against keys typed for
@@ -121,7 +121,7 @@ class ReviewScreen(ReviewLinks):
         self._offered = self.answers_to(item, view)
         if another:
             self._cursor, self._is_armed = 0, False
-            self.sitting.look(self.services.now())
+            self.session.start(self.services.now())
         desk = self.query_one(".desk")
         desk.set_class(item.kind == kinds.DUPLICATE, "-even")
         desk.set_class(not any(answer.matters for answer in self._offered), "-brief")
@@ -133,13 +133,13 @@ class ReviewScreen(ReviewLinks):
     def _show_head(self, item: ReviewItem) -> None:
         head = present.head(item, self.walk.place, self.walk.total, self.walk.fresh)
         now, offer, key = self.services.now(), self.offer(self.view), self.services.shown_key("minutes")
-        pace = [Item(pace_text(self.sitting))] * bool(self.sitting.decided)
+        pace = [Item(pace_text(self.session))] * bool(self.session.decided)
         readonly = [Item(Content.styled("read-only", "$warning bold"))] * self.services.project.is_readonly
         told, right = list[Item](), list[Item]()
         for short in (False, True):
-            budget = Item(budget_text(self.sitting, offer, self.walk.items, now, key, short=short), "minutes")
+            budget = Item(budget_text(self.session, offer, self.walk.items, now, key, short=short), "minutes")
             told = [Item(head), *readonly, *([budget, *pace] if short else [*pace, budget])]
-            right = [Item(present.worth_bar(item, self.glyphs, short=short))]
+            right = [Item(present.impact_bar(item, self.glyphs, short=short))]
             if ItemLine.cells(told + right) <= self.size.width:
                 break
         self.query_one(".question", ItemLine).show(told, right)
@@ -154,7 +154,7 @@ class ReviewScreen(ReviewLinks):
         """The plan is done or the time is up: pause until the user goes on."""
         self._shown, self._offered = None, ()
         head, *told = stop_lines(self.walk.items, planned, self.services.shown_key("next_item"))
-        self.query_one(".question", ItemLine).show([Item(head), Item(pace_text(self.sitting))])
+        self.query_one(".question", ItemLine).show([Item(head), Item(pace_text(self.session))])
         self._show_text(told)
 
     def _show_text(self, text: Sequence[Content]) -> None:
@@ -337,7 +337,7 @@ class ReviewScreen(ReviewLinks):
         """Ask the question of an undone decision again; another person's is not part of this session."""
         self.walk.come_back_to(question_of(decision))
         if decision.by == self.me:
-            self.sitting.take_back()
+            self.session.uncount()
 
     # Looking
 
@@ -349,7 +349,7 @@ class ReviewScreen(ReviewLinks):
 
     def _step(self, by: int) -> None:
         if self._may_stop:
-            self.sitting.goes_on, by = True, min(by, 0)
+            self.session.goes_on, by = True, min(by, 0)
         passed = self.walk.step(by)
         if passed:
             self.services.say(f"Skipped {plural(passed, 'question')}: already resolved")
@@ -358,5 +358,5 @@ class ReviewScreen(ReviewLinks):
     def go_to(self, key: str) -> None:
         """Go to the question with a key, else to one about this pattern or loop."""
         if self.walk.turn_to(key):
-            self.sitting.goes_on = True
+            self.session.goes_on = True
             self.show_anew()

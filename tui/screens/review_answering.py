@@ -20,7 +20,7 @@ from core.review.answers import Answer, answers
 from core.review.session import Plan, pace_of, plan
 from core.state.project_state import ProjectState
 from core.state.review_items import DUPLICATE, ReviewItem
-from tui.present.review_session import Sitting
+from tui.present.review_session import ReviewSession
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import AskLine, AskText, Choose, overtaken
 from tui.screens.review_walk import Key, Walk, key_of, same_question
@@ -59,7 +59,7 @@ class Answering(BaseScreen):
     def __init__(self) -> None:
         super().__init__()
         self.walk = Walk()
-        self.sitting = Sitting()
+        self.session = ReviewSession()
         self._drafts: dict[Key, Draft] = {}
 
     @property
@@ -87,7 +87,7 @@ class Answering(BaseScreen):
     def answered(self, *, decided: bool) -> None:
         """An answer was written, or refused: then its question returns."""
         if self.walk.land(decided=decided) and not decided:
-            self.sitting.take_back()
+            self.session.uncount()
             self.show_anew()
 
     def draft(self, item: ReviewItem) -> Draft | None:
@@ -130,13 +130,13 @@ class Answering(BaseScreen):
                 self.services.say(f"{visible_line(text, 40)} is no number of minutes", severity="warning")
                 return
             planned = self.offer(self.view, minutes) if minutes else None
-            self.sitting.follow(planned, self.services.now())
+            self.session.follow(planned, self.services.now())
             if planned is not None:
                 self.services.say(planned.text)
                 self.walk.plan(planned.items)
             self.show_anew()
 
-        usual = self.sitting.plan.minutes if self.sitting.plan is not None else self.view.settings.review.minutes
+        usual = self.session.plan.minutes if self.session.plan is not None else self.view.settings.review.minutes
         self.app.push_screen(
             AskLine(
                 Content("How many minutes do you have?"),
@@ -189,7 +189,7 @@ class Answering(BaseScreen):
         self.services.decide(decide, seen)
         if (front := self.item) is not None and same_question(front, item):
             self.walk.give()
-        self.sitting.count(self.services.now())
+        self.session.count(self.services.now())
         self.show_anew()
 
     def _redraft(self, item: ReviewItem, draft: Draft) -> None:

@@ -134,7 +134,7 @@ class Panes(Answering):
             key=self.services.shown_key,
             widths=self._widths(),
             proposal=self.proposal(item),
-            own_words=bool(draft is not None and draft.text),
+            is_edited=bool(draft is not None and draft.text),
         )
 
     def _side_by_side(self, left: list[Content], right: list[Content]) -> tuple[list[Content], list[Content]]:

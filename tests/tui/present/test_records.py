@@ -26,10 +26,10 @@ from core.sources.actions import Actions
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
 from tests.tui.user import NOW, TREES, copy_tree
-from tui.present import context, decisions, loops, memory_tasks, patterns, reflections, review, review_bursts
+from tui.present import context, decisions, loops, memory_tasks, patterns, reflections, review, review_doubts
 from tui.present.document import inline
 from tui.present.glyphs import ASCII, DRAWN, Glyphs
-from tui.present.review_answers import Outlook, alike, answer_rows, diff_lines, what_changes
+from tui.present.review_answers import Outlook, answer_rows, diff_lines, group_same_changes, what_changes
 from tui.present.text_changes import words_changed
 
 BOTH = pytest.mark.parametrize("glyphs", [DRAWN, ASCII], ids=["drawn", "ascii"])
@@ -81,7 +81,7 @@ def check(paragraphs: Iterable[Content], *, one_line: bool = False) -> None:
 def test_who_blames_stands_there_once(sample_view: ProjectState) -> None:
     (burst,) = sample_view.board.bursts
     for source in (burst.source, "bd-9.1"):
-        lines = [line.plain for line in review_bursts.suspicion(sample_view, replace(burst, source=source))]
+        lines = [line.plain for line in review_doubts.reporter_lines(sample_view, replace(burst, source=source), DRAWN)]
         assert lines.count(source) == 1
     assert lines[0] == source
 
@@ -166,21 +166,21 @@ def test_a_pinned_pattern_says_by_whom_when_and_why(sample_view: ProjectState) -
 
 def test_the_worth_of_a_question_is_drawn(sample_view: ProjectState) -> None:
     for number, item in enumerate(sample_view.queue, start=1):
-        head, worth = review.head(item, number, len(sample_view.queue)), review.worth_bar(item, DRAWN)
+        head, worth = review.head(item, number, len(sample_view.queue)), review.impact_bar(item, DRAWN)
         assert f"{number} of {len(sample_view.queue)}" in head.plain
         assert worth.plain.count(DRAWN.full) == (0 if item.is_urgent else round(item.worth * 5))
-        assert ("an agent waits" in worth.plain) is item.is_urgent
+        assert ("agent blocked" in worth.plain) is item.is_urgent
 
 
 def test_one_length_of_the_bar_has_one_word(sample_view: ProjectState) -> None:
     item = sample_view.queue[-1]
     words: dict[int, set[str]] = {}
     for hundredth in range(101):
-        bar = review.worth_bar(
+        bar = review.impact_bar(
             dataclasses.replace(item, worth=hundredth / 100, is_urgent=False), DRAWN, short=True
         ).plain
         words.setdefault(bar.count(DRAWN.full), set()).add(bar.split()[0])
-    assert [words[cells] for cells in range(6)] == [{"little"}, {"little"}, {"some"}, {"some"}, {"high"}, {"high"}]
+    assert [words[cells] for cells in range(6)] == [{"low"}, {"low"}, {"medium"}, {"medium"}, {"high"}, {"high"}]
 
 
 def test_a_diff_shows_only_what_differs() -> None:
@@ -203,7 +203,7 @@ def test_contexts_that_change_alike_are_told_once() -> None:
         ContextChange("loop", id, f"task {id}", f"head {id}\nold", f"head {id}\n{new}", (1, 1))
         for id, new in (("a", "new"), ("b", "other"), ("c", "new"))
     ]
-    assert [[change.id for change in group] for group in alike(changes)] == [["a", "c"], ["b"]]
+    assert [[change.id for change in group] for group in group_same_changes(changes)] == [["a", "c"], ["b"]]
 
 
 def test_a_loop_without_start_or_with_a_future_one_has_no_wrong_length(sample_view: ProjectState) -> None:

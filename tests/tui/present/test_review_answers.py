@@ -28,12 +28,12 @@ def test_contexts_of_paused_loops_are_labelled_as_such(tmp_path: Path) -> None:
     changed = tuple(ContextChange(kind, "ralph-a", "Fix it", "one\n", f"{kind}\n", (1, 1)) for kind in (LOOP, PAUSED))
     found = Forecast(loops=2, paused=1, tasks=0, changed=changed)
     (row,) = answer_rows([answer], [Outlook(0, found)], ["a"], "pat-error-null-001", ASCII, 160)
-    assert "1 of 2 running loops, 1 of 1 paused (when it resumes)" in row.plain
+    assert "1 of 2 running loops, 1 of 1 paused (on resume)" in row.plain
     lines = [line.plain for line in what_changes(answer, Outlook(0, found), view, ASCII)]
     assert "> loop Fix it" in lines
     assert "= paused loop, when it resumes: Fix it" in lines
     unchanged = what_changes(answer, Outlook(0, Forecast(loops=0, paused=1, tasks=0)), view, ASCII)
-    assert [line.plain for line in unchanged] == ["1 paused loop: none would get another context."]
+    assert [line.plain for line in unchanged] == ["No injected text changes (1 paused loop)."]
 
 
 def test_an_answer_says_only_what_does_change_and_the_main_ones_stand_out() -> None:

@@ -266,7 +266,7 @@ async def test_what_an_agent_writes_shows_at_once(sample: Path, home: Path) -> N
         await user.until(lambda: task_key("task-900") in user.table.keys, "the new task")
         assert user.table.cursor_key == attempt_key(attempt.id)
         await at(user, task_key("task-900"))
-        await user.sees("nobody has tried it yet:  ralphdeck task start task-900")
+        await user.sees("No attempt yet. Start one with: ralphdeck task start task-900")
 
 
 async def test_earlier_attempts_unfold_and_are_gone_to(sample: Path, home: Path) -> None:

@@ -255,7 +255,7 @@ async def test_mark_all_marks_what_the_filter_shows(sample: Path, home: Path) ->
         ("Evidence", ("Counted today", "half-life 90 days")),
         ("Lineage", ("discovered",)),
         ("Why", ("proven",)),
-        ("History", ("Nobody has decided",)),
+        ("History", ("No decision about this pattern",)),
     ],
 )
 async def test_each_tab_tells_its_part(sample: Path, home: Path, tab: str, texts: tuple[str, ...]) -> None:
@@ -271,7 +271,7 @@ async def test_tabs_turn_around_by_key_and_mouse(sample: Path, home: Path) -> No
     async with open_dashboard(sample, home) as user:
         await at_pattern(user, ESTABLISHED)
         await user.press("left_square_bracket")
-        await user.sees("Nobody has decided")
+        await user.sees("No decision about this pattern")
         await user.press("right_square_bracket")
         await user.sees("success rate")
         line = user.place.query_one("TabLine")

@@ -84,7 +84,7 @@ async def test_learnings_that_recur_unfold_and_give_a_pattern_that_undo_takes_ba
         assert user.row(most.id).split()[1:6] == ["3", "▸", "Reset", "the", "shared"]
         assert "when ↓" not in user.text()
         user.place.go_to(most.id)
-        await user.sees("3 reflections from 2 loops and 1 task", "Told by", "task-002")
+        await user.sees("3 reflections from 2 loops and 1 task", "Reported by", "task-002")
         assert "e draft → candidate of 2 loops and 1 task" in user.key_line()
         await user.press("S")
         assert "how many loops told them" in user.toasts()[-1]
@@ -157,4 +157,4 @@ async def test_a_draft_is_called_one(sample: Path, home: Path) -> None:
         await user.go("reflections")
         key = next(key for key, one in user.app.view.snapshot.reflections.items() if one.draft and one.attempt == 9)
         user.place.go_to(key)
-        await user.sees("draft  The approach carried", "draft: nobody has put it into words yet")
+        await user.sees("draft  The approach carried", "draft, not reviewed yet")

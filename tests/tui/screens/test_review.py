@@ -29,7 +29,7 @@ async def test_one_goes_around_without_deciding_and_what_was_opened_leads_back(s
         await user.go("review")
         queue = waiting(user)
         seen = [front(user)]
-        await user.sees(f"1 of {len(queue)}", "an agent waits", user.app.view.queue[0].reason.split(";")[0][:40])
+        await user.sees(f"1 of {len(queue)}", "agent blocked", user.app.view.queue[0].reason.split(";")[0][:40])
         for _ in queue[1:]:
             await user.press("n")
             seen.append(front(user))
@@ -203,15 +203,15 @@ async def test_the_cursor_shows_what_each_key_would_change_and_decides_nothing(s
         await at_question(user, INVERSION)
         before = waiting(user)
         assert "of 19 tasks" in row(user, "a") or "/19 tasks" in row(user, "a")
-        await user.sees("if you press a, accept")
+        await user.sees("Preview: a accept")
         accepted = pane(user, "consequence")
         assert "- " in accepted
         await user.press("right")
-        await user.sees("if you press x, reject")
+        await user.sees("Preview: x reject")
         assert pane(user, "consequence") != accepted
         await user.press("left", "left")
-        await user.sees("if you press W, wait for evidence")
-        assert "changes nothing for the loops" in pane(user, "consequence")
+        await user.sees("Preview: W wait for evidence")
+        assert "No effect on loops" in pane(user, "consequence")
         assert waiting(user) == before
         following = desk(user).walk.next
         assert following is not None
@@ -283,7 +283,7 @@ async def test_a_call_from_another_process_raises_a_notice_and_stands_first_in_m
         user.place.go_to(session_key(session.id))
         await user.settled()
         assert user.table.keys.index(session_key(session.id)) < user.table.keys.index(TASKS)
-        await user.sees("Wants a person: needs credentials", "called by ada", "context kept in")
+        await user.sees("Needs a human: needs credentials", "escalated by ada", "context kept in")
         assert await at_question(user, ESCALATION)
         user.place.go_to(session.id)
         await user.settled()

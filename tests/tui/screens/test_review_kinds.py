@@ -197,7 +197,7 @@ async def test_a_text_in_quarantine_is_shown_to_the_letter_and_released_as_it_wa
         assert "who wrote [b]this[/]?" in flat(user, "proposal")
         shown = flat(user, "subject")
         assert '- Error: "Timed out fetching a new connection from the connection pool"' in shown
-        assert "src/db/pool.ts" in shown.split("In its record, and not in that text:")[1]
+        assert "src/db/pool.ts" in shown.split("Stored, not injected:")[1]
         assert "loops may get it" in row(user, "a") and "out of the registry" in row(user, "x")
         await user.decides("a")
         assert not user.app.view.assessment(POOL).quarantined
@@ -298,7 +298,7 @@ async def test_what_idle_moments_find_is_asked_too(sample: Path, home: Path) -> 
         await user.decides("x")
         assert (BORDERLINE, subject) not in [(item.kind, item.subject) for item in user.app.view.queue]
         await at_question(user, RECURRING)
-        assert "told by 2 loops or tasks" in pane(user, "subject") and "+ new" in pane(user, "proposal")
+        assert "reported by 2 loops or tasks" in pane(user, "subject") and "+ new" in pane(user, "proposal")
         await user.decides("a")
         assert newest(user) is Verb.EXTRACT
 
@@ -317,7 +317,7 @@ async def test_an_escalation_is_seen_and_no_more(sample: Path, home: Path) -> No
         await user.go("review")
         user.place.go_to("dm-stuck")
         await user.settled()
-        await user.sees("Escalated at this file: an agent needs help. Acknowledge?", "an agent waits")
+        await user.sees("Escalated at this file: an agent needs help. Acknowledge?", "agent blocked")
         await user.sees("src/stuck.ts", "not asked again", "It changes nothing")
         assert "Run 1" in pane(user, "subject") and "[/] broke" in pane(user, "proposal")
         assert user.place.why_not("promote") == (
@@ -353,7 +353,7 @@ async def test_the_minutes_that_one_has_are_planned_and_come_to_an_end(sample: P
         await user.type("1")
         await user.press("enter")
         await user.settled()
-        plan = desk(user).sitting.plan
+        plan = desk(user).session.plan
         assert plan is not None and 0 < len(plan.items) < len(waiting(user))
         await user.sees(f"1 of 1 min left: 0 of {len(plan.items)}")
         for item in plan.items:
@@ -373,7 +373,7 @@ async def test_where_nothing_may_be_written_every_answer_says_so(sample: Path, h
         user.app.project.is_readonly = True
         await at_question(user, INVERSION)
         assert UNRECONCILED not in {item.kind for item in user.app.view.queue}
-        await user.sees("read-only", "if you press a")
+        await user.sees("read-only", "Preview: a")
         before = waiting(user)
         for key in "axdsSe":
             await user.press(key)
