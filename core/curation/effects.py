@@ -11,7 +11,7 @@ from core.records.decisions import Effect
 from core.sources.key_style import RecordText
 from core.sources.pattern_text import Record, empty_file, id_key, insert_all, records, remove_all
 from core.sources.schema import CLAIMED_RATE
-from core.storage.json_editor import BadJson, JsonText, Path, parsed
+from core.storage.json_editor import BadJson, JsonText, Path, parse_value
 
 _MISSING: Final = object()
 _LAST_USED: Final = "last_used"
@@ -193,7 +193,7 @@ def _edit(document: JsonText, record: Record, step: Step) -> Sequence[Outcome]:
             # Valid JSON has line ends only between its parts; in JSON lines a record must not have any.
             text = effect.text[key].replace("\n", " ") if document.is_lines else effect.text[key]
             try:
-                document.set(record.path, key, parsed(text), text)
+                document.set(record.path, key, parse_value(text), text)
             except BadJson:
                 left.append(key)
         elif key in effect.set:

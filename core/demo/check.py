@@ -12,7 +12,7 @@ from core.config.settings import Settings
 from core.demo.player import DemoPlayer, scratch_project
 from core.project.index import Library
 from core.records.findings import Severity
-from core.storage.watcher import Changes, Watcher, WatchMode
+from core.storage.watcher import FileChanges, Watcher, WatchMode
 
 _INTERVAL: Final = 0.05
 
@@ -49,7 +49,7 @@ def demo_check(seconds: float = 2.0) -> DemoReport:
     changed_loops: set[str] = set()
     changed_patterns: set[str] = set()
 
-    def apply_changes(changed: Changes) -> None:
+    def apply_changes(changed: FileChanges) -> None:
         nonlocal changes
         _, delta = library.apply(None if changed.sweep else changed.paths)
         watcher.retry(library.retry_paths)

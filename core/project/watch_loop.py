@@ -14,7 +14,7 @@ from core.project.auto_extraction import AutoExtraction
 from core.project.project import Project
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
-from core.storage.watcher import Changes, Watcher, WatchState
+from core.storage.watcher import FileChanges, Watcher, WatchState
 
 REFRESH_SECONDS: Final = 10.0
 """How often the activity of loops is checked when no file changes."""
@@ -124,7 +124,7 @@ class WatchLoop:
             while self._jobs or not self._stopped:
                 self._guarded(lambda: self._turn(watcher))
 
-    def _noticed(self, changes: Changes) -> None:
+    def _noticed(self, changes: FileChanges) -> None:
         with self._condition:
             self._changed_paths |= changes.paths
             self._sweep |= changes.sweep

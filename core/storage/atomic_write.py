@@ -1,4 +1,4 @@
-"""One file replaced by its next version while other programs write it too, without losing anybody's work."""
+"""Replace a file while other programs write it too, without losing changes (docs/reliability.md#replacing-files)."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ from core.storage.json_editor import BadJson
 from core.storage.locks import draft_of, lease, open_regular
 
 Change = Callable[[bytes | None], bytes | None]
-"""The next version of a file from the present one (None: there is no file, or there shall be none).
+"""Makes the next version of a file from the present one; None means that no file exists.
 
-Called again whenever somebody else was faster, so it must come out the same when applied to its own result.
-Raises `BadJson` where the present version cannot be understood.
+Must be idempotent: it is called again on its own result, and whenever another program wrote in between. Raises
+`BadJson` if the present version cannot be parsed.
 """
 Merge = Callable[[bytes | None, bytes, bytes | None], bytes]
-"""(base, theirs, present) -> present with what `theirs` changed since `base`."""
+"""(base, theirs, present) -> present with the changes that `theirs` made since `base`."""
 
-_PATIENCE_SECONDS: Final = 5.0
-_ATTEMPTS: Final = 10
-"""How long, and how often at least, to try against writers that never rest."""
-_LOOK_AGAIN_SECONDS: Final = (0.01,)
-"""Pauses after a replacement to see whether a slower writer, who had read the old version, undid it."""
-_LOOK_LONGER_SECONDS: Final = (0.01, 0.05, 0.1, 0.2, 0.4)
-"""The same after a collision: a writer may have read the version that lacked somebody's work."""
+_TIMEOUT_SECONDS: Final = 5.0
+_MIN_ATTEMPTS: Final = 10
+"""Minimum attempts and minimum time before giving up against busy writers."""
+_CHECK_SECONDS: Final = (0.01,)
+"""Pauses before checking whether a slower writer, who had read the old version, undid the replacement."""
+_COLLISION_CHECK_SECONDS: Final = (0.01, 0.05, 0.1, 0.2, 0.4)
+"""The same after a collision: a writer may have read the version that lacked another change."""
 _AT_FDCWD: Final = -100
 _RENAME_NOREPLACE: Final = 1
 _RENAME_EXCHANGE: Final = 2
-# Looked up beforehand: whatever is done between comparing and swapping gives others time to get in between.
+# Looked up at import: time between comparing and swapping lets other writers in.
 _renameat2: Final = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
 _NO_EXCHANGE: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM})
 
 
 @contextmanager
 def curation_lock(paths: ProjectPaths) -> Iterator[None]:
-    """Exclude other curators from the pattern files; the loops that write them know nothing of it.
+    """Lock out other curators of the pattern files; loops that write them ignore this lock.
 
     Raises:
-        Conflict: Another curator holds it too long.
-        Unwritable: It cannot be made, or a folder leads out of the project; then nothing is touched there.
+        Conflict: Another curator held the lock too long.
+        Unwritable: The lock cannot be created, or a folder leads out of the project.
     """
     try:
         for folder in (paths.patterns, paths.curation):
@@ -61,11 +61,11 @@ def curation_lock(paths: ProjectPaths) -> Iterator[None]:
 
 
 class _Displaced(NamedTuple):
-    """Somebody else's version that a swap took out for a moment, while others may have read ours.
+    """Another program's version that a swap displaced for a moment.
 
     Attributes:
-        base: The version that both they and we started from.
-        handle: A descriptor of theirs; its writer may still be busy with it.
+        base: The version that both writers started from.
+        handle: Descriptor of the displaced version; its writer may still be writing.
     """
 
     base: bytes
@@ -73,21 +73,21 @@ class _Displaced(NamedTuple):
 
 
 def rewrite(path: Path, change: Change, *, merge: Merge, retry_seconds: Sequence[float]) -> None:
-    """Bring `path` to the state that `change` leaves alone, durably.
+    """Apply `change` to `path` durably, until it has no further effect.
 
-    The new version is written beside the file, synced and swapped in. If somebody replaced the file in the
-    last instant, the swap takes out their version, and it is merged in. Afterwards the file is read again: a
-    slower writer, who had read the old version, may have put it back; then the change is made once more.
+    The new version is written beside the file, synced and swapped in. If another program replaced the file at the last
+    moment, the swap returns its version, which is merged in. Afterwards the file is read again: a slower writer, who
+    had read the old version, may have put it back; then the change is applied again.
 
     Args:
-        path: A regular file, or a name that is still free, in a folder that exists.
+        path: A regular file, or a free name in an existing folder.
         change: See `Change`.
         merge: See `Merge`.
-        retry_seconds: Pauses before reading again what could not be understood, most likely half written.
+        retry_seconds: Pauses before reading again a file that cannot be parsed, probably half written.
 
     Raises:
-        Conflict: It could not be understood for all of `retry_seconds`, or others kept changing it.
-        Unwritable: The disk or a permission forbids it; the file is as it was.
+        Conflict: The file could not be parsed, or other programs kept changing it.
+        Unwritable: Disk or permission; the file is unchanged.
     """
     displaced: list[_Displaced] = []
     try:
@@ -95,7 +95,7 @@ def rewrite(path: Path, change: Change, *, merge: Merge, retry_seconds: Sequence
     except OSError as error:
         raise Unwritable(f"cannot write {path}: {error.strerror}") from None
     except BadJson as error:
-        raise Conflict(f"{path} cannot be understood ({error}); it was left as it is") from None
+        raise Conflict(f"{path} cannot be parsed ({error}); it was not changed") from None
     finally:
         for item in displaced:
             os.close(item.handle)
@@ -109,18 +109,18 @@ def _rewrite(
     displaced: list[_Displaced],
 ) -> None:
     pauses = iter(retry_seconds)
-    looks: Iterator[float] = iter(())
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    checks: Iterator[float] = iter(())
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
     written: bytes | None = None
     for attempt in itertools.count():
-        if attempt >= _ATTEMPTS and time.monotonic() > deadline:
+        if attempt >= _MIN_ATTEMPTS and time.monotonic() > deadline:
             break
         present = _read(path)
         try:
             whole = present
             for item in displaced:
                 whole = merge(item.base, _content(item.handle), whole)
-            # What was written a moment ago needs no second look into a big file.
+            # Skips parsing a big file that was written a moment ago.
             wanted = whole if whole is not None and whole == written else change(whole)
         except BadJson:
             pause = next(pauses, None)
@@ -130,10 +130,10 @@ def _rewrite(
             continue
         pauses = iter(retry_seconds)
         if wanted is None or wanted == present:
-            look = next(looks, None)
-            if look is None:
+            pause = next(checks, None)
+            if pause is None:
                 return
-            time.sleep(look)
+            time.sleep(pause)
             continue
         if present is None:
             _create(path, wanted)
@@ -142,24 +142,24 @@ def _rewrite(
             if handle is not None:
                 displaced.append(_Displaced(present, handle))
         written = wanted
-        looks = iter(_LOOK_LONGER_SECONDS if displaced else _LOOK_AGAIN_SECONDS)
+        checks = iter(_COLLISION_CHECK_SECONDS if displaced else _CHECK_SECONDS)
     for item in displaced:
-        # It could not be merged in, so it is kept beside the file.
+        # It could not be merged, so it is saved beside the file.
         draft = _write_draft(path, _content(item.handle), None)
         draft.rename(path.with_name(f"{path.name}.displaced-{os.urandom(4).hex()}"))
     raise Conflict(f"{path} changes faster than it can be written; try again")
 
 
 def take_theirs(_base: bytes | None, theirs: bytes, _present: bytes | None) -> bytes:
-    """A `Merge` for changes that are simply made once more, to what somebody else wrote."""
+    """A `Merge` that keeps the other version; `rewrite` then applies the change to it."""
     return theirs
 
 
 def put(path: Path, data: bytes) -> None:
-    """Make `data` the content of a file that only the caller writes, in one step.
+    """Replace a file that only the caller writes, in one step.
 
     Raises:
-        OSError: The disk or a permission forbids it; the file is as it was.
+        OSError: Disk or permission; the file is unchanged.
     """
     draft = _write_draft(path, data, None)
     try:
@@ -170,7 +170,7 @@ def put(path: Path, data: bytes) -> None:
 
 
 def rename_to_free(folder: int, name: str, other: int, new_name: str) -> None:
-    """Move a file into another folder in one step, over no other file.
+    """Move a file to another folder in one step, without replacing a file.
 
     Args:
         folder, other: Descriptors of the folders.
@@ -178,7 +178,7 @@ def rename_to_free(folder: int, name: str, other: int, new_name: str) -> None:
 
     Raises:
         FileExistsError: The new name is taken.
-        OSError: The file is gone, or the disk or a permission forbids it.
+        OSError: The file does not exist, disk or permission.
     """
     if _renameat2 is not None:
         if _renameat2(folder, os.fsencode(name), other, os.fsencode(new_name), _RENAME_NOREPLACE) == 0:
@@ -186,14 +186,14 @@ def rename_to_free(folder: int, name: str, other: int, new_name: str) -> None:
         code = ctypes.get_errno()
         if code not in _NO_EXCHANGE:
             raise OSError(code, os.strerror(code), new_name)
-    # Only those who hold the same lock as the caller can get in between.
+    # Without the system call, only the caller's lock prevents a race.
     if new_name in os.listdir(other):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new_name)
     os.rename(name, new_name, src_dir_fd=folder, dst_dir_fd=other)
 
 
 def _create(path: Path, data: bytes) -> None:
-    """Put `data` under a free name; if the name is taken by now, nothing happens."""
+    """Create a file; does nothing if it exists now."""
     draft = _write_draft(path, data, None)
     try:
         os.link(draft, path)
@@ -205,11 +205,11 @@ def _create(path: Path, data: bytes) -> None:
 
 
 def _swap(path: Path, present: bytes, wanted: bytes) -> int | None:
-    """Replace `present` by `wanted`, or do nothing if the file is another one by now.
+    """Replace `present` by `wanted`; does nothing if the file has changed.
 
     Returns:
-        Where somebody was faster by a hair: a descriptor of their version. It is in its place again, but for
-        some microseconds ours was there to be read.
+        If another program replaced the file at the same moment: a descriptor of its version, which is in place again,
+        although the new version was readable for some microseconds. Else None.
     """
     draft = _write_draft(path, wanted, path.stat())
     try:
@@ -226,7 +226,7 @@ def _swap(path: Path, present: bytes, wanted: bytes) -> int | None:
         theirs = open_regular(draft, os.O_RDONLY)
         _exchange(draft, path)
         if draft.stat().st_ino != ours:
-            # Not ours came back out but a third version; theirs is remembered, so the third one goes in.
+            # The swap returned a third version: swap it in again; the second one is returned for merging.
             _exchange(draft, path)
         return theirs
     finally:
@@ -271,7 +271,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Swap two files in one step; False where the system or the file system cannot."""
+    """Swap two files in one step; False if the system or the file system does not support it."""
     if _renameat2 is None:
         return False
     if _renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:

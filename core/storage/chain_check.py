@@ -1,4 +1,4 @@
-"""Where a ledger is not as it was written; found line by line, so that one that only grows is looked at once."""
+"""Detect breaks in the hash chain of the decision log, line by line (docs/safety.md#log)."""
 
 from __future__ import annotations
 
@@ -11,28 +11,24 @@ from core.base.text import plural
 from core.storage.hash_chain import UNANCHORED, Chain, Link, Place, unlinked
 
 CODE: Final = "not-as-written"
-"""Of the findings that breaks are in a snapshot."""
+"""Code of the finding of a chain break."""
 
 
 class ChainBreak(NamedTuple):
-    """Something that is not as it was written.
-
-    Attributes:
-        line: Where it shows, from 1.
-    """
+    """A line that differs from what was written; `line` counts from 1, `what` is for people."""
 
     line: int
     what: str
 
 
 class ChainCheck:
-    """What the lines of a ledger say of each other; a line costs its own length, however many there are.
+    """Checks the lines of a decision log incrementally.
 
     Attributes:
-        chain: The lines so far.
-        linked: How many of them bear a hash.
-        breaks: What does not fit together, in the order in which it was found.
-        places: The end of the ledger before its first line, and after each.
+        chain: The hash chain of the lines so far.
+        linked: Number of lines with a hash.
+        breaks: In the order in which they were found.
+        places: The end of the chain before the first line, and after each line.
     """
 
     def __init__(self) -> None:
@@ -40,10 +36,10 @@ class ChainCheck:
         self.linked = 0
         self.breaks: list[ChainBreak] = []
         self.places = [self.chain.place]
-        self._first = 1  # of the lines that the next link vouches for
+        self._first = 1  # first line that the next hash covers
 
     def feed(self, line: bytes) -> None:
-        """Take in the next line, without its end."""
+        """Check the next line, without its line end."""
         before, was_begun = self.places[-1], self.chain.is_begun
         link = self.chain.feed(line)
         self.places.append(self.chain.place)
@@ -52,39 +48,39 @@ class ChainCheck:
             if link != (before.line + 1, before.chain):
                 self.breaks.append(_broken(number, self._first, link, before))
             if unlinked(line) == UNANCHORED:
-                what = "says that the anchor was missing: nobody can tell if lines before it are"
+                what = "reports that the anchor was missing: lines before it may be missing"
                 self.breaks.append(ChainBreak(number, what))
             self._first = number
             self.linked += 1
         elif was_begun:
             self.breaks.append(ChainBreak(number, "was not written by this program, or by an older version of it"))
         elif line.strip() and not _is_object(line):
-            self.breaks.append(ChainBreak(number, "is no JSON object: no version of this program has written it"))
+            self.breaks.append(ChainBreak(number, "is not a JSON object: no version of this program wrote it"))
 
 
 def last_lines(places: Sequence[Place], anchor: Place | None, *, is_begun: bool) -> list[ChainBreak]:
-    """What the anchor says that does not fit to the end of a ledger.
+    """Breaks that only the anchor shows at the end of a decision log.
 
     Args:
         places: See `ChainCheck`.
-        anchor: Read before the ledger was; None if there is none.
-        is_begun: Whether a line bears a hash.
+        anchor: Read before the log was; None if there is none.
+        is_begun: Whether any line has a hash.
     """
     end = places[-1]
     if anchor == end:
         return []
     last = max(len(places) - 1, 1)
     if anchor is None:
-        return [ChainBreak(last, "the anchor is missing: nobody can tell if lines after it are")] if is_begun else []
+        return [ChainBreak(last, "the anchor is missing: lines after it may be missing")] if is_begun else []
     if end.line < anchor.line:
-        gone = anchor.line - end.line
-        return [ChainBreak(last, f"{plural(gone, 'line')} after it {'is' if gone == 1 else 'are'} missing")]
+        missing = anchor.line - end.line
+        return [ChainBreak(last, f"{plural(missing, 'line')} after it {'is' if missing == 1 else 'are'} missing")]
     if anchor in places:
         return []
     if anchor.line == end.line:
-        return [ChainBreak(last, "was changed after it was written, or what stood here is gone")]
+        return [ChainBreak(last, "was changed after it was written, or replaced")]
     found = next((number for number, place in enumerate(places) if place.line == anchor.line), last)
-    return [ChainBreak(max(found, 1), "was the last line once, and was changed since")]
+    return [ChainBreak(max(found, 1), "was once the last line, and has been changed")]
 
 
 def _is_object(line: bytes) -> bool:
@@ -96,12 +92,14 @@ def _is_object(line: bytes) -> bool:
 
 
 def _broken(number: int, first: int, link: Link, before: Place) -> ChainBreak:
-    """What a link says that does not fit to the lines from `first` on that stand before it."""
+    """The break shown by a link that does not match the lines before it, from `first` on."""
     ahead = link.line - before.line - 1
     if ahead > 0:
         return ChainBreak(number, f"{plural(ahead, 'line')} before it {'is' if ahead == 1 else 'are'} missing")
     if ahead < 0:
-        return ChainBreak(number, f"was written as line {link.line}: moved or copied here, or lines were put in before")
+        return ChainBreak(
+            number, f"was written as line {link.line}: moved or copied here, or lines were inserted before"
+        )
     last = number - 1
     if last < 1:
         return ChainBreak(number, "lines before it are missing")

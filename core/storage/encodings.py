@@ -1,4 +1,4 @@
-"""Text encodings of files that should be UTF-8: found by their bytes, converted, and kept when they are written."""
+"""Detect the encoding of text files, and convert them to UTF-8."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _PUNCTUATION: Final = frozenset("‘’“”–—…€§°«»·±²³µ¿¡�
 
 
 def encoding_of(data: bytes) -> str:
-    """Name of the codec that a text is written in; `utf-8` also where nothing else is certain.
+    """Name of the codec of a text; `utf-8` unless another one is certain.
 
-    UTF-16 and UTF-32 are known by their byte order mark or their zero bytes. Windows-1252 (and so Latin-1) is assumed
-    where no byte sequence is UTF-8 and all other bytes are letters or punctuation inside words.
+    UTF-16 and UTF-32 are detected by their byte order mark or zero bytes, Windows-1252 (and so Latin-1) if no byte
+    sequence is UTF-8 and all other bytes are letters or punctuation inside words.
     """
     for mark, codec in _MARKS:
         if data.startswith(mark):
@@ -56,9 +56,10 @@ def encoding_of(data: bytes) -> str:
 
 
 def as_utf8(data: bytes) -> tuple[bytes, str]:
-    """The text in UTF-8 and the name of the encoding that it had, for people; "" where it was UTF-8 already.
+    """Convert a text to UTF-8.
 
-    What cannot be converted stays as it is.
+    Returns:
+        The text, and the name of its original encoding for people; "" if it was UTF-8 or cannot be converted.
     """
     codec = encoding_of(data)
     if codec == UTF8:
@@ -70,7 +71,7 @@ def as_utf8(data: bytes) -> tuple[bytes, str]:
 
 
 def _is_windows_1252(data: bytes) -> bool:
-    """Whether all that is not ASCII makes sense as Windows-1252, and none of it as UTF-8."""
+    """Whether all bytes beyond ASCII are plausible as Windows-1252, and none as UTF-8."""
     if _MULTIBYTE.search(data) or len(_HIGH.findall(data)) < len(_ANY_HIGH.findall(data)):
         return False
     try:

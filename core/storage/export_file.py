@@ -1,4 +1,4 @@
-"""Files that commands and the dashboard write where a person tells them to."""
+"""Write exports to files that the user names."""
 
 from __future__ import annotations
 
@@ -13,30 +13,31 @@ from core.config.paths import ProjectPaths
 
 
 def export_file(name: str, project: ProjectPaths, suffixes: Collection[str] = ()) -> Path:
-    """The file that an export goes to; a relative name counts from the current folder.
+    """Resolve and check the name of an export file.
 
     Args:
-        name: As typed; `~` is the home folder.
-        suffixes: What the name may end with, as `.svg`; with none it may end anyhow.
+        name: As typed, relative to the current folder; `~` is the home folder.
+        project: Exports into its `.aiwg` are refused.
+        suffixes: Allowed endings such as `.svg`; empty for any.
 
     Raises:
-        BadInput: It ends otherwise, is no path, or lies in the project's `.aiwg`, which is the loops' own.
+        BadInput: The name has another ending, is not a path, or is inside `.aiwg`.
     """
     shown = visible_line(name, 300)
     try:
         file = Path(name).expanduser().resolve()
-        kept = project.aiwg.resolve()
+        aiwg = project.aiwg.resolve()
     except (OSError, RuntimeError, ValueError):
-        raise BadInput(f"{shown} is no name of a file") from None
+        raise BadInput(f"{shown} is not a valid file name") from None
     if suffixes and file.suffix.lower() not in suffixes:
-        raise BadInput(f"{shown} must end with {', '.join(suffixes)}: that names the format")
-    if kept in (file, *file.parents):
-        raise BadInput(f"{shown} lies in .aiwg, which belongs to the loops; name a file elsewhere")
+        raise BadInput(f"{shown} must end with {', '.join(suffixes)}: the ending selects the format")
+    if aiwg in (file, *file.parents):
+        raise BadInput(f"{shown} is inside .aiwg, which belongs to the loops; choose another folder")
     return file
 
 
 def is_there(file: Path) -> bool:
-    """Whether writing would write over something; what nobody may look at is told when it is written."""
+    """Whether the file exists; False if that cannot be checked, which `write_file` will report."""
     try:
         return file.exists()
     except OSError:
@@ -44,17 +45,17 @@ def is_there(file: Path) -> bool:
 
 
 def write_file(file: Path, data: bytes) -> None:
-    """Whole or not at all; who may read a file that exists already stays as it is.
+    """Write a file completely or not at all; an existing file keeps its permissions.
 
     Raises:
-        BadInput: It is a folder, a device or the like.
-        Unwritable: The disk or a permission forbids it.
+        BadInput: It is not a regular file.
+        Unwritable: Disk or permission.
     """
     try:
         file = file.resolve()
         present = file.stat() if file.exists() else None
         if present is not None and not stat.S_ISREG(present.st_mode):
-            raise BadInput(f"{visible_line(str(file), 300)} is no regular file; name another one")
+            raise BadInput(f"{visible_line(str(file), 300)} is not a regular file; choose another one")
         draft = file.with_name(f".{file.name}.{os.getpid()}.tmp")
         try:
             with draft.open("xb") as opened:

@@ -1,12 +1,12 @@
-"""The hash chain of the ledger: shows accidents and careless edits.
+"""The hash chain of the decision log, which reveals accidents and careless edits (docs/safety.md#log).
 
-Each line ends with its number and the hash of everything since the last line that has one:
-`…,"line":12,"chain":"<SHA-256>"}`. So each hash depends on all lines before. The anchor, a small file beside the
-ledger, records the number and the hash that the next line will have. A crash may leave it behind the ledger, never
-ahead of it.
+Each line ends with its number and the hash of everything since the last line with a hash:
+`…,"line":12,"chain":"<SHA-256>"}`. So each hash depends on all lines before it. The anchor, a small file beside the
+log, records the number and hash that the next line will have. A crash may leave the anchor behind the log, never ahead
+of it.
 
-There is no key: whoever can write the ledger can compute the chain and the anchor anew. Such an edit is only found
-against a head that was kept elsewhere; see `core.ledger.trusted_heads` and docs/safety.md#log.
+The chain has no secret key: a program that can write the log can recompute chain and anchor. Such an edit is only
+detected with a head that was saved elsewhere, see `core.ledger.trusted_heads`.
 """
 
 from __future__ import annotations
@@ -24,45 +24,39 @@ from core.storage.atomic_write import put
 from core.storage.locks import open_regular
 
 _LINK: Final = re.compile(rb',"line":([1-9][0-9]{0,11}),"chain":"([0-9a-f]{64})"\}\Z')
-_MOST: Final = 110
-"""Bytes at the end of a line that its link takes at most."""
-_LINES: Final = 10**11
-"""More than any ledger has; the number of a line stays within what a link can say."""
+_MAX_LINK_BYTES: Final = 110
+_MAX_LINES: Final = 10**11
+"""Limit of line numbers, so that they fit into a link."""
 _ANCHOR_BYTES: Final = 4096
 UNANCHORED: Final = b'{"kind":"unanchored"}'
-"""A line that says: when what follows was written, there was no anchor, though lines before it bear a hash."""
+"""A line recording that the anchor was missing when the next lines were written, although lines before have a hash."""
 
 
 class Link(NamedTuple):
-    """What ties a line to those before.
-
-    Attributes:
-        line: Its number in the ledger, from 1.
-        chain: SHA-256, in hex.
-    """
+    """The number of a line (from 1) and the SHA-256 (hex) that it contains."""
 
     line: int
     chain: str
 
 
 class Place(NamedTuple):
-    """An end of the ledger.
+    """An end of the log.
 
     Attributes:
-        line: The number of its last line; 0 if there is none.
-        chain: What the next line has to bear.
+        line: Number of its last line; 0 if it is empty.
+        chain: The hash that the next line must contain.
     """
 
-    line: Annotated[int, msgspec.Meta(ge=0, lt=_LINES)]
+    line: Annotated[int, msgspec.Meta(ge=0, lt=_MAX_LINES)]
     chain: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 
 
 class Chain:
-    """The lines read so far, and what the next one has to bear; a line costs its own length, however many there are.
+    """The hash chain of the lines so far.
 
     Attributes:
-        lines: How many there are.
-        is_begun: Whether one of them bears a link.
+        lines: Number of lines.
+        is_begun: Whether any line has a link.
     """
 
     def __init__(self) -> None:
@@ -73,11 +67,11 @@ class Chain:
 
     @property
     def place(self) -> Place:
-        """Where the ledger ends. The numbers go on from what the last link says, also where lines are missing."""
+        """The end of the log. Numbers continue from the last link, even if lines are missing."""
         return Place(self._number, self._hash.hexdigest())
 
     def feed(self, line: bytes) -> Link | None:
-        """Take in the next line, without its end; returns its link."""
+        """Add the next line, without its line end; returns its link."""
         link = link_of(line)
         self.lines += 1
         if link is None:
@@ -92,18 +86,18 @@ class Chain:
 
 
 def link_of(line: bytes) -> Link | None:
-    """The link that a line bears; None for a line of an older version, or of another hand."""
-    found = _LINK.search(line[-_MOST:])
+    """The link of a line; None for a line of an older version or another program."""
+    found = _LINK.search(line[-_MAX_LINK_BYTES:])
     return Link(int(found[1]), found[2].decode()) if found else None
 
 
 def unlinked(line: bytes) -> bytes:
-    """The JSON object of a line, without the link that it may bear."""
-    return line[:-_MOST] + _LINK.sub(b"}", line[-_MOST:])
+    """The JSON object of a line, without its link."""
+    return line[:-_MAX_LINK_BYTES] + _LINK.sub(b"}", line[-_MAX_LINK_BYTES:])
 
 
 def linked(documents: list[bytes], place: Place) -> tuple[list[bytes], Place]:
-    """JSON objects as lines that follow a place, and the place after them."""
+    """Link JSON objects as lines that follow a place; returns the lines and the place after them."""
     lines = []
     for document in documents:
         line = b'%b,"line":%d,"chain":"%b"}' % (document[:-1], place.line + 1, place.chain.encode())
@@ -113,12 +107,12 @@ def linked(documents: list[bytes], place: Place) -> tuple[list[bytes], Place]:
 
 
 def anchor_of(ledger: Path) -> Path:
-    """The file that the anchor is in."""
+    """The anchor file of a decision log."""
     return ledger.with_name(f"{ledger.name}.anchor")
 
 
 def read_anchor(ledger: Path) -> Place | None:
-    """Where the ledger ended when it was last written; None where nothing says so that can be read."""
+    """The end of the log when it was last written; None if the anchor is missing or invalid."""
     try:
         handle = open_regular(anchor_of(ledger), os.O_RDONLY)
     except OSError:
@@ -131,15 +125,15 @@ def read_anchor(ledger: Path) -> Place | None:
 
 
 def write_anchor(ledger: Path, place: Place) -> None:
-    """Say where the ledger ends; where that cannot be written, it stays behind."""
+    """Record the end of the log; on failure the anchor stays behind."""
     with suppress(OSError):
         put(anchor_of(ledger), msgspec.json.encode(place) + b"\n")
 
 
-def end_of(told: Place | None, found: Place) -> Place:
-    """What the next line has to follow, of what the anchor tells and what was found in the ledger.
+def end_of(anchor: Place | None, found: Place) -> Place:
+    """The place that the next line must follow.
 
-    Where lines at the end are gone or changed, the next line follows those that stood there: it will not fit to those
-    that do now.
+    If lines at the end are missing or changed, the next line follows the original ones, so that the break stays
+    visible.
     """
-    return told if told is not None and told.line >= found.line else found
+    return anchor if anchor is not None and anchor.line >= found.line else found

@@ -1,7 +1,7 @@
-"""Events of folders from the operating system, through watchdog, with its silences made audible.
+"""File events of folders from the operating system, through watchdog.
 
-On Linux watchdog 7.1 only logs an overflow of the kernel's queue and swallows a refused watch (limit
-reached) of any folder but the first; `_Inotify` tells both.
+On Linux watchdog 7.1 only logs an overflow of the kernel's queue, and ignores a refused watch (limit reached) of any
+folder but the first; `_Inotify` reports both.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ _WHOLE: Final = (events.FileClosedEvent, events.FileMovedEvent)
 
 
 class Listener(Protocol):
-    """Who wants to know; called from watchdog's threads, so it must return at once."""
+    """Receives events in watchdog's threads, so it must return at once."""
 
     def changed(self, path: Path, *, whole: bool = False) -> None:
-        """Something happened to `path`, a file or a folder; `whole` if whoever wrote it is done."""
+        """A file or folder changed; `whole` if its writer has finished."""
 
     def lost(self) -> None:
-        """The system dropped events: anything may have changed."""
+        """The system dropped events, so anything may have changed."""
 
     def refused(self, error: OSError) -> None:
-        """The system watches no more folders; changes in some will not be told."""
+        """The system refuses to watch more folders, so changes will be missed."""
 
 
 class FolderEvents:
     """Watches folders and all below them until closed. Symbolic links are not followed.
 
     Raises:
-        OSError: On making it, if a folder is missing or the system refuses to watch.
+        OSError: A folder is missing or the system refuses to watch.
     """
 
     def __init__(self, folders: Sequence[Path], listener: Listener) -> None:
@@ -76,12 +76,12 @@ class FolderEvents:
 
     @property
     def watches(self) -> int:
-        """How many watches the system holds for it."""
+        """Number of watches in use."""
         return self._count if self._inotify is None else self._inotify.watches
 
     @property
     def alive(self) -> bool:
-        """False once a watched folder was deleted, or watchdog gave up for another reason."""
+        """False after a watched folder was deleted, or watchdog gave up."""
         threads = [self._observer, *self._observer.emitters]
         if self._inotify is not None:
             threads.append(self._inotify)
@@ -108,7 +108,7 @@ class _Handler(events.FileSystemEventHandler):
 
 
 def _silence_watchdog() -> None:
-    """Keep watchdog off the terminal: it warns of races that a sweep makes good."""
+    """Keep watchdog's warnings off the terminal: they are about races that a sweep repairs."""
     logger = logging.getLogger("watchdog")
     logger.setLevel(logging.ERROR)
     if not logger.handlers:
@@ -128,7 +128,7 @@ if sys.platform == "linux":
     )
     from watchdog.observers.inotify_move_event_grouper import InotifyMoveEventGrouper
 
-    # For so long (half a second by default) one file moved out of the tree would hold back every later event.
+    # A file moved out of the tree delays all later events by this time (half a second by default).
     InotifyMoveEventGrouper.delay = 0.02
 
     _LIMITS: Final = frozenset({errno.ENOSPC, errno.EMFILE, errno.ENOMEM})
@@ -143,8 +143,8 @@ if sys.platform == "linux":
             return len(self._watch_for_wd)
 
         def _add_callback(self, path: bytes, mask: Mask, callback: WatchCallback, id_: CallbackId) -> WatchDescriptor:
-            # As inherited, less a warning about folders met twice, which is normal while they are made and
-            # moved: its text names every watch there is, megabytes in a big tree.
+            # As inherited, without a warning about folders that are added twice, which is normal while they are created
+            # and moved: its text lists every watch, megabytes in a big tree.
             try:
                 watch = self._get_or_create_watch(path, mask)
             except OSError as error:

@@ -1,4 +1,4 @@
-"""Two locks: `flock` for our own files, and with it a lease file that programs of other makers can read."""
+"""File locks: `flock` for own files, and lease files that other programs can read."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from core.base.errors import Conflict, Unwritable
 from core.storage.read_only import check_writable
 
 WAIT_SECONDS: Final = 10.0
-"""How long to wait for the others before giving up."""
+"""Default timeout."""
 LEASE_SECONDS: Final = 30.0
-"""How long a lease is good for, as upstream's own locks (formats 1.1 `registry.json.lock`)."""
+"""Validity of a lease, as for the lock files of other programs in `.aiwg`."""
 _POLL_SECONDS: Final = 0.002
-# Not blocking on a FIFO, not following a link: the folders are shared with programs that are not trusted.
+# Does not block on a FIFO or follow a link: the folders are shared with untrusted programs.
 _SAFE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _DRAFT: Final = re.compile(r"\..+\.tmp-([0-9]{1,10})-[0-9a-f]{8}")
-"""What `draft_of` makes of a name."""
+"""Names made by `draft_of`."""
 
 
 def open_regular(path: Path, flags: int) -> int:
-    """A descriptor of a regular file.
+    """Open a regular file; returns its descriptor.
 
     Raises:
-        OSError: Cannot be opened, or is a link, a pipe, a device.
-        ReadOnly: It is opened to be written, where nothing is.
+        OSError: It cannot be opened, or is a link, a pipe or a device.
+        ReadOnly: It is opened for writing in a read-only folder.
     """
     if flags & _WRITING:
         check_writable(path)
@@ -47,10 +47,10 @@ def open_regular(path: Path, flags: int) -> int:
 
 @contextmanager
 def file_lock(path: Path, seconds: float = WAIT_SECONDS) -> Iterator[None]:
-    """Exclude every other process and thread that locks `path`; the system lets go when a process dies.
+    """Lock `path` against other processes and threads; the system releases it when a process dies.
 
     Raises:
-        Unwritable: It stayed taken for `seconds`, or cannot be made.
+        Unwritable: It was not available for `seconds`, or cannot be created.
     """
     handle = _locked(path, seconds)
     if handle is None:
@@ -62,7 +62,7 @@ def file_lock(path: Path, seconds: float = WAIT_SECONDS) -> Iterator[None]:
 
 
 def _locked(path: Path, seconds: float) -> int | None:
-    """What holds the lock until it is closed; None if it stayed taken for `seconds`."""
+    """A descriptor that holds the lock until it is closed; None after a timeout."""
     check_writable(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,21 +96,21 @@ def _try_lock(handle: int, path: Path) -> bool:
 def lease(
     path: Path, guard: Path, *, seconds: float = WAIT_SECONDS, clock: Callable[[], float] = time.time
 ) -> Iterator[None]:
-    """Hold the lease file `path`: JSON of `pid`, `timestamp`, `leaseExpiry`, epoch ms (formats section 7).
+    """Hold the lease file `path`: JSON with `pid`, `timestamp` and `leaseExpiry` in epoch ms.
 
-    The file appears whole, by link(), so nobody ever reads a half-written one. A lease that ran out, that was
-    written more than `LEASE_SECONDS` ago, or whose process is gone, is taken over. It is not renewed: among those
-    who know `guard`, that lock alone keeps the others out, however long the holder takes.
+    The file appears complete, by link(). A lease that expired, was written more than `LEASE_SECONDS` ago, or whose
+    process is gone, is taken over. It is not renewed: programs that use `guard` exclude each other by that lock alone,
+    however long the holder takes.
 
     Args:
         path: The lease file.
-        guard: Locked all the while; the system lets go of it when a process dies.
-        seconds: How long to wait for its holder.
+        guard: Locked meanwhile; the system releases it when a process dies.
+        seconds: Timeout.
         clock: Epoch seconds.
 
     Raises:
-        Conflict: Somebody else holds it all the time.
-        Unwritable: It cannot be made.
+        Conflict: Another program held it too long.
+        Unwritable: It cannot be created.
     """
     deadline = time.monotonic() + seconds
     handle = _locked(guard, seconds)
@@ -130,7 +130,7 @@ def lease(
 
 
 def _take_lease(path: Path, now: float) -> int | None:
-    """A descriptor of the new lease file, or None while somebody else's is good."""
+    """A descriptor of the new lease file; None while another lease is valid."""
     content = {
         "pid": os.getpid(),
         "timestamp": int(now * 1000),
@@ -146,7 +146,7 @@ def _take_lease(path: Path, now: float) -> int | None:
         linked = False
         try:
             os.write(handle, json.dumps(content).encode())
-            os.utime(handle, (now, now))  # its age is told by the clock that judges it
+            os.utime(handle, (now, now))  # so that its age is measured by the same clock
             with suppress(FileExistsError):
                 os.link(draft, path)
                 linked = True
@@ -160,7 +160,7 @@ def _take_lease(path: Path, now: float) -> int | None:
 
 
 def _drop_lease(path: Path, held: int) -> None:
-    """Remove a lease file, unless another one took its place; as long as `held` is open, none is taken for it."""
+    """Remove a lease file unless it was replaced; while `held` is open, its inode is not reused."""
     try:
         if os.path.samestat(path.lstat(), os.fstat(held)):
             path.unlink()
@@ -173,27 +173,27 @@ def _drop_lease(path: Path, held: int) -> None:
 
 
 def _is_dead(path: Path, now: float) -> bool:
-    """Whether a lease is there that nobody can be holding any more, whatever it says of itself."""
+    """Whether a lease exists whose holder must be gone."""
     try:
         with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
             made = os.fstat(file.fileno()).st_mtime
             text = file.read(4096)
     except FileNotFoundError:
         return False
-    # A time far ahead of the clock was set by hand; such a file would never grow old.
+    # A time far in the future was set by hand; such a file would never expire.
     if not now - LEASE_SECONDS <= made <= now + LEASE_SECONDS:
         return True
     try:
         content = json.loads(text)
         expiry, pid = float(content["leaseExpiry"]), int(content["pid"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        # Another program's idea of a lock, perhaps still being written: it is good for as long as ours.
+        # Another program's format, perhaps still being written: valid as long as an own lease.
         return False
     return expiry < now * 1000 or not is_alive(pid)
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process of this id runs on this machine."""
+    """Whether a process with this ID runs on this machine."""
     if pid <= 0:
         return False
     try:
@@ -206,16 +206,16 @@ def is_alive(pid: int) -> bool:
 
 
 def draft_of(path: Path) -> Path:
-    """A new name beside `path` for what will take its place; readers pass over `*.tmp-*`."""
+    """A new name beside `path` for its next version; readers ignore `*.tmp-*`."""
     return path.with_name(f".{path.name}.tmp-{os.getpid()}-{os.urandom(4).hex()}")
 
 
 def remove_drafts(folder: Path) -> None:
-    """Remove what processes that are gone have left under `draft_of` names; a file of any other name stays."""
+    """Remove the `draft_of` files of processes that no longer run."""
     for path in folder.glob(".*.tmp-*-*"):
         draft = _DRAFT.fullmatch(path.name)
         if draft is None or is_alive(int(draft[1])):
             continue
-        with suppress(OSError):  # a draft that stays is in nobody's way
+        with suppress(OSError):  # a remaining draft does no harm
             if stat.S_ISREG(path.lstat().st_mode):
                 path.unlink()

@@ -1,7 +1,6 @@
-"""Folders in which this process writes nothing, whoever asks: the read-only mode.
+"""Read-only folders of this process.
 
-Whatever is written under `.aiwg` is opened, or its lock is taken, through `core.storage.locks`; asked there, nobody
-can forget to ask.
+Every write under `.aiwg` opens its file, or takes its lock, through `core.storage.locks`, which enforces them.
 """
 
 from __future__ import annotations
@@ -15,26 +14,26 @@ _protected: set[Path] = set()
 
 
 def protect(folder: Path) -> None:
-    """Let this process write nothing in `folder`, until `release`."""
+    """Make `folder` read-only for this process until `release`."""
     _protected.update((folder.absolute(), folder.resolve()))
 
 
 def release(folder: Path) -> None:
-    """Take `protect` back."""
+    """Allow writing in `folder` again."""
     _protected.difference_update((folder.absolute(), folder.resolve()))
 
 
 def check_writable(path: Path) -> None:
-    """Refuse to write at `path`.
+    """Check that `path` may be written.
 
     Raises:
-        ReadOnly: It lies in a protected folder.
+        ReadOnly: It is in a read-only folder.
     """
     if not _protected:
         return
     absolute = path.absolute()
-    for place in (absolute, absolute.resolve()):
-        for folder in _protected.intersection((place, *place.parents)):
+    for candidate in (absolute, absolute.resolve()):
+        for folder in _protected.intersection((candidate, *candidate.parents)):
             raise ReadOnly(
                 f"read-only: nothing is written in {visible_line(str(folder), 300)}; start without --readonly "
                 "(and without RALPHDECK_READONLY) to decide"

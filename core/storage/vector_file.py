@@ -1,8 +1,8 @@
-"""A file that keeps vectors between runs.
+"""A file that caches embedding vectors.
 
-A line that says what the vectors are, then records of one size: the sha256 that a vector is kept by, one signed
-byte a dimension, and the CRC-32 of both. Nothing in it is trusted or needed: a file of another kind reads as
-empty, a damaged record is passed over, and what is missing is made again.
+A header line names the model; then follow records of one size: the SHA-256 of the text, one signed byte per dimension,
+and the CRC-32 of both. The content is neither trusted nor needed: a file with another header reads as empty, a damaged
+record is skipped, and missing vectors are computed again.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from core.storage.file_reader import RawFile, read_file
 from core.storage.locks import draft_of, file_lock, open_regular, remove_drafts
 
 Stored = tuple[list[str], NDArray[np.int8]]
-"""The hashes (64 hex digits) and the vectors, shape (hashes, dimensions); a later one of a hash counts."""
+"""Hashes (64 hex digits) and vectors, shape (hashes, dimensions); the last vector of a hash counts."""
 Append = Callable[[Sequence[str], NDArray[np.int8]], None]
 
 MAX_VECTOR_BYTES: Final = 128 << 20
-"""Largest file that is read and written: 300,000 vectors of 384 dimensions."""
+"""Maximum file size: 300,000 vectors of 384 dimensions."""
 _WAIT_SECONDS: Final = 1.0
-"""How long to wait for another process that adds vectors: long enough for a few."""
+"""Timeout while another process adds vectors."""
 _HASH_BYTES: Final = 32
 _CHECK_BYTES: Final = 4
 _MAX_UNWANTED_SHARE: Final = 0.25
-"""A file with a larger share of vectors that nobody wants any more is made anew without them."""
+"""A file with a larger share of unused vectors is rewritten without them."""
 
 
 class VectorFile:
@@ -41,8 +41,8 @@ class VectorFile:
 
     Args:
         paths: The project.
-        file: Where it is, below `.aiwg/ralph`.
-        model: Names the model and how texts were put to it; vectors from another one are no use.
+        file: Path below `.aiwg/ralph`.
+        model: Name of the model and of the preparation of texts; vectors of another one are discarded.
         dimensions: Of each vector.
     """
 
@@ -54,7 +54,7 @@ class VectorFile:
         self._record = _HASH_BYTES + dimensions + _CHECK_BYTES
 
     def read(self) -> Stored:
-        """All whole vectors; never raises for what is wrong with the file."""
+        """All undamaged vectors; never raises because of the file's content."""
         return self._decoded(self._data())
 
     def _data(self) -> bytes:
@@ -85,28 +85,28 @@ class VectorFile:
 
     @contextmanager
     def writing(self, wanted: Container[str]) -> Iterator[Append]:
-        """Be the one process that adds vectors; each call of what this gives is durable on its return.
+        """Lock the file and yield a function that appends vectors durably.
 
-        First the file is made anew if it is damaged, or if too many of its vectors are not in `wanted`.
+        First rewrites the file if it is damaged, or if too many of its vectors are not in `wanted`.
 
         Raises:
-            Unwritable: Another process is adding many vectors, the disk or a permission forbids it, a link leads to
-                the folder, or the file is full.
+            Unwritable: Another process is adding vectors, disk or permission, the folder is a link, or the file is
+                full.
         """
         folder = self.path.parent
-        with self._telling_errors():
+        with self._as_unwritable():
             self._paths.unlinked(self._paths.relative(folder))
         with file_lock(self.path.with_name(f"{self.path.name}.lock"), _WAIT_SECONDS):
-            with self._telling_errors():
+            with self._as_unwritable():
                 remove_drafts(folder)
-                self._tidy(wanted)
+                self._remove_unused(wanted)
                 handle = open_regular(self.path, os.O_RDWR | os.O_APPEND)
 
             def append(hashes: Sequence[str], vectors: NDArray[np.int8]) -> None:
                 records = self._encoded(hashes, vectors)
-                with self._telling_errors():
+                with self._as_unwritable():
                     if os.fstat(handle).st_size + len(records) > MAX_VECTOR_BYTES:
-                        raise Unwritable(f"{self.path} has {MAX_VECTOR_BYTES:,} bytes: more would not be read again")
+                        raise Unwritable(f"{self.path} has {MAX_VECTOR_BYTES:,} bytes, the maximum that is read")
                     append_bytes(handle, records)
 
             try:
@@ -115,7 +115,7 @@ class VectorFile:
                 os.close(handle)
 
     @contextmanager
-    def _telling_errors(self) -> Iterator[None]:
+    def _as_unwritable(self) -> Iterator[None]:
         try:
             yield
         except BadInput as error:
@@ -123,18 +123,18 @@ class VectorFile:
         except OSError as error:
             raise Unwritable(f"cannot write {self.path}: {error.strerror}") from None
 
-    def _tidy(self, wanted: Container[str]) -> None:
+    def _remove_unused(self, wanted: Container[str]) -> None:
         data = self._data()
         hashes, vectors = self._decoded(data)
-        places = {hash: place for place, hash in enumerate(hashes) if hash in wanted}
+        rows = {hash: row for row, hash in enumerate(hashes) if hash in wanted}
         is_whole = data.startswith(self._header) and len(data) == len(self._header) + len(hashes) * self._record
-        if is_whole and len(hashes) - len(places) <= _MAX_UNWANTED_SHARE * len(hashes):
+        if is_whole and len(hashes) - len(rows) <= _MAX_UNWANTED_SHARE * len(hashes):
             return
         draft = draft_of(self.path)
         try:
             handle = open_regular(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL)
             try:
-                append_bytes(handle, self._header + self._encoded(list(places), vectors[list(places.values())]))
+                append_bytes(handle, self._header + self._encoded(list(rows), vectors[list(rows.values())]))
             finally:
                 os.close(handle)
             draft.replace(self.path)

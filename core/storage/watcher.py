@@ -1,4 +1,4 @@
-"""Noticing that files of a project changed: events are hints, a sweep is the truth."""
+"""Watch the files of a project for changes (docs/reliability.md#watching)."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     from core.storage.inotify import FolderEvents
 
 _LOG: Final = logging.getLogger(__name__)
-_TOGETHER_SECONDS: Final = 0.01
-"""So long after a file was closed what belongs to it is waited for."""
+_GROUP_SECONDS: Final = 0.01
+"""Time after a file was closed in which related events join its batch."""
 _SUPERVISE_SECONDS: Final = 1.0
-"""How often it is checked that the watched folders are still the ones that the paths name."""
-_TRY_EVENTS_AGAIN_SECONDS: Final = 300.0
-"""How long to poll before events are asked for again; each try takes all watches that are left."""
-_MOST_PATHS: Final = 10_000
-"""A batch of more paths becomes a sweep, which costs less and bounds the memory."""
+"""Interval of checks that the watched folders are still those at their paths."""
+_RETRY_EVENTS_SECONDS: Final = 300.0
+"""Time of polling before events are tried again; each attempt takes all remaining watches."""
+_MAX_PATHS: Final = 10_000
+"""A batch of more paths becomes a sweep, which is cheaper and limits memory."""
 _NEVER: Final = float("inf")
 
 _Identity = tuple[int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
-    """What may have changed.
+class FileChanges:
+    """A batch of possible changes.
 
     Attributes:
-        paths: Files and folders, absolute; any of them may be gone by now. A folder means all below it.
-        sweep: Anything may have changed: look at every file.
+        paths: Absolute files and folders, which may no longer exist. A folder means everything below it.
+        sweep: Whether anything may have changed, so that every file must be checked.
     """
 
     paths: frozenset[Path]
@@ -51,7 +51,7 @@ class Changes:
 
 
 class WatchMode(StrEnum):
-    """How changes are noticed now."""
+    """How changes are detected."""
 
     EVENTS = "events"
     POLLING = "polling"
@@ -60,14 +60,14 @@ class WatchMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WatchState:
-    """For the screen.
+    """State of a watcher for the screen.
 
     Attributes:
-        mode: `events` = the system tells; `polling` = it refuses, files are swept every few seconds;
-            `waiting` = neither folder exists yet.
-        reason: Why not `events`, one line; empty otherwise.
-        watches: Watches held, 0 unless `events`.
-        last_event_at: Newest event, UTC.
+        mode: `events` (the system reports changes), `polling` (it refuses, files are swept every few seconds) or
+            `waiting` (no folder exists yet).
+        reason: Why the mode is not `events`, one line; else "".
+        watches: Number of watches in use, 0 unless `events`.
+        last_event_at: Time of the newest event, UTC.
     """
 
     mode: WatchMode
@@ -77,19 +77,19 @@ class WatchState:
 
 
 class Watcher:
-    """Tells `on_change` what may have changed under `.aiwg/ralph` and `.aiwg/ralph-external`, until stopped.
+    """Calls `on_change` for possible changes under `.aiwg/ralph` and `.aiwg/ralph-external` until stopped.
 
-    `on_change` is called from one thread, never twice at once, and may take its time: what happens meanwhile
-    is told with the next call. There is at most one batch in `settings.batch_seconds`. It is called with `sweep` at the
-    start, when events were lost, when a folder appeared, vanished or was replaced, and at regular intervals.
-    Nothing is read here but names: whether and how a file changed is for the callee to find out.
+    `on_change` is called from one thread and may take its time: changes meanwhile are in the next batch. There is at
+    most one batch per `settings.batch_seconds`. `sweep` is set at the start, when events were lost, when a folder
+    appeared, vanished or was replaced, and at regular intervals. The watcher reads no files: the callee finds out
+    whether and how a file changed.
     """
 
     def __init__(
         self,
         paths: ProjectPaths,
         settings: WatchSettings,
-        on_change: Callable[[Changes], None],
+        on_change: Callable[[FileChanges], None],
         *,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -101,14 +101,14 @@ class Watcher:
         self._events: FolderEvents | None = None
         self._watched: tuple[_Identity, ...] = ()
         self._polling_until = 0.0
-        self._standing = (WatchMode.WAITING, "not started")
-        # All below is shared with watchdog's threads and guarded by the condition.
+        self._mode = (WatchMode.WAITING, "not started")
+        # The following is shared with watchdog's threads and guarded by the condition.
         self._wake = threading.Condition()
         self._stopping = False
         self._dirty: set[Path] = set()
         self._sweep = False
         self._due = _NEVER
-        self._told_at = -_NEVER
+        self._sent_at = -_NEVER
         self._check = True
         self._refusal: OSError | None = None
         self._retries: list[tuple[float, Path]] = []
@@ -117,21 +117,21 @@ class Watcher:
 
     @property
     def state(self) -> WatchState:
-        """How changes are noticed now."""
+        """The present state."""
         events = self._events
-        return WatchState(*self._standing, 0 if events is None else events.watches, self._last_event_at)
+        return WatchState(*self._mode, 0 if events is None else events.watches, self._last_event_at)
 
     def start(self) -> None:
-        """Begin; returns at once. A watcher starts only once."""
+        """Start watching in a thread; a watcher starts only once."""
         if self._thread is not None:
             raise RuntimeError("a Watcher starts only once")
         self._thread = threading.Thread(target=self._run, name="ralphdeck-watch", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End and wait for the threads. After it returned, `on_change` is not called any more.
+        """Stop watching and wait for the threads; `on_change` is not called afterwards.
 
-        Called from `on_change` itself it does not wait.
+        Does not wait when called from `on_change` itself.
         """
         with self._wake:
             self._stopping = True
@@ -149,10 +149,11 @@ class Watcher:
         self.stop()
 
     def retry(self, torn: Iterable[Path]) -> None:
-        """Report the files `torn`, all that are half written as far as the caller knows, again soon.
+        """Report torn files again soon.
 
-        A file that stays torn from call to call is reported at `settings.retry_seconds`, then only when an
-        event or a sweep tells of it.
+        Args:
+            torn: All files that the caller knows to be torn. A file that stays torn from call to call is reported after
+                each of `settings.retry_seconds`, then only with an event or a sweep.
         """
         delays = self._settings.retry_seconds
         with self._wake:
@@ -165,34 +166,33 @@ class Watcher:
             self._attempts = attempts
             self._wake.notify()
 
-    # What watchdog's threads tell.
+    # Methods of `Listener`, called by watchdog's threads.
 
     def changed(self, path: Path, *, whole: bool = False) -> None:
-        """An event came for `path`; `whole` if whoever wrote it is done.
+        """Handle an event for `path`; `whole` if its writer has finished, so that its batch can be sent at once.
 
-        Then nothing is waited for but what comes with it, such as the renaming of what was closed. In a stream of
-        events there is one batch each `batch_seconds` all the same.
+        A stream of events still gives one batch per `batch_seconds`.
         """
         with self._wake:
             now, batch = time.monotonic(), self._settings.batch_seconds
             self._last_event_at = self._clock()
             self._attempts.pop(path, None)
             self._dirty.add(path)
-            if len(self._dirty) > _MOST_PATHS:
+            if len(self._dirty) > _MAX_PATHS:
                 self._dirty.clear()
                 self._sweep = True
             if path in self._folders:
                 self._check = True
-            self._plan(max(now + min(_TOGETHER_SECONDS, batch), self._told_at + batch) if whole else now + batch)
+            self._plan(max(now + min(_GROUP_SECONDS, batch), self._sent_at + batch) if whole else now + batch)
 
     def lost(self) -> None:
-        """Events were dropped."""
+        """Handle dropped events."""
         with self._wake:
             self._sweep = True
             self._plan(time.monotonic())
 
     def refused(self, error: OSError) -> None:
-        """Some folder is not watched."""
+        """Handle a refused watch."""
         with self._wake:
             self._refusal = error
             self._check = True
@@ -202,8 +202,6 @@ class Watcher:
         if when < self._due:
             self._due = when
             self._wake.notify()
-
-    # The thread.
 
     def _run(self) -> None:
         next_sweep = _NEVER
@@ -217,7 +215,7 @@ class Watcher:
                 self._supervise(now)
             changes = self._take(now, sweep=now >= next_sweep)
             if changes is not None:
-                self._tell(changes)
+                self._send(changes)
                 if changes.sweep:
                     next_sweep = time.monotonic() + self._sweep_interval
             with self._wake:
@@ -229,7 +227,7 @@ class Watcher:
                 if self._stopping:
                     break
         self._disarm()
-        self._standing = (WatchMode.WAITING, "stopped")
+        self._mode = (WatchMode.WAITING, "stopped")
 
     @property
     def _sweep_interval(self) -> float:
@@ -237,14 +235,14 @@ class Watcher:
 
     @property
     def _polling(self) -> bool:
-        return self._standing[0] is WatchMode.POLLING
+        return self._mode[0] is WatchMode.POLLING
 
     def _next_due(self, *others: float) -> float:
         retry = self._retries[0][0] if self._retries else _NEVER
         return min(self._due, retry, *others)
 
-    def _take(self, now: float, *, sweep: bool) -> Changes | None:
-        """The batch that is due, if one is."""
+    def _take(self, now: float, *, sweep: bool) -> FileChanges | None:
+        """The batch that is due; None if none is."""
         with self._wake:
             while self._retries and self._retries[0][0] <= now:
                 self._dirty.add(heapq.heappop(self._retries)[1])
@@ -255,28 +253,28 @@ class Watcher:
             if not sweep and not self._dirty:
                 self._due = _NEVER
                 return None
-            changes = Changes(frozenset(self._dirty), sweep)
+            changes = FileChanges(frozenset(self._dirty), sweep)
             self._dirty, self._sweep, self._due = set(), False, _NEVER
             if changes.paths:
-                self._told_at = now
+                self._sent_at = now
             return changes
 
-    def _tell(self, changes: Changes) -> None:
+    def _send(self, changes: FileChanges) -> None:
         try:
             self._on_change(changes)
         except Exception:
-            # The next change must still be told; a dead watch would look like a quiet project.
-            _LOG.exception("a change could not be taken in")
+            # Later changes must still be reported; a dead watcher would look like a quiet project.
+            _LOG.exception("a change could not be applied")
 
     def _supervise(self, now: float) -> None:
-        """Watch what is there now, if it is not what is watched; sweep after every such change."""
+        """Watch the present folders if they are not the watched ones; sweep after each such change."""
         if self._refusal is None:
             identities = tuple(_identity(folder) for folder in self._folders)
             if self._events is not None:
-                settled = self._events.alive
+                is_settled = self._events.alive
             else:
-                settled = not any(identities) or (self._polling and now < self._polling_until)
-            if settled and identities == self._watched:
+                is_settled = not any(identities) or (self._polling and now < self._polling_until)
+            if is_settled and identities == self._watched:
                 return
             self._disarm()
             self._watched = identities
@@ -287,30 +285,30 @@ class Watcher:
             self._sweep, self._due, self._refusal = True, now, None
 
     def _arm(self, now: float) -> None:
-        # watchdog is imported in this thread: the first frame does not wait for it.
+        # Imported in this thread for speed: the first frame does not wait for watchdog.
         from core.storage.inotify import FolderEvents
 
-        folders = [folder for folder, seen in zip(self._folders, self._watched, strict=True) if seen]
+        folders = [folder for folder, identity in zip(self._folders, self._watched, strict=True) if identity]
         if not folders:
             names = " nor ".join(str(folder) for folder in self._folders)
-            self._standing = (WatchMode.WAITING, f"there is neither {names} yet")
+            self._mode = (WatchMode.WAITING, f"neither {names} exists yet")
             return
         try:
             self._events = FolderEvents(folders, self)
-            self._standing = (WatchMode.EVENTS, "")
+            self._mode = (WatchMode.EVENTS, "")
         except OSError as error:
-            if error.errno == errno.ENOENT:  # gone since it was looked at; the next look will tell
+            if error.errno == errno.ENOENT:  # removed meanwhile; the next check finds out
                 self._watched = ()
-                self._standing = (WatchMode.WAITING, "a watched folder vanished")
+                self._mode = (WatchMode.WAITING, "a watched folder vanished")
             else:
                 self._refusal = error
 
     def _poll(self, error: OSError, now: float) -> None:
-        """Go on without events. All watches are given back: other programs need them too."""
+        """Continue without events; all watches are released, because other programs need them too."""
         self._disarm()
-        self._polling_until = now + _TRY_EVENTS_AGAIN_SECONDS
-        reason = f"{error.strerror or error}; looking every {self._settings.poll_seconds:g} s instead"
-        self._standing = (WatchMode.POLLING, reason)
+        self._polling_until = now + _RETRY_EVENTS_SECONDS
+        reason = f"{error.strerror or error}; checking every {self._settings.poll_seconds:g} s instead"
+        self._mode = (WatchMode.POLLING, reason)
 
     def _disarm(self) -> None:
         if self._events is not None:
@@ -319,7 +317,7 @@ class Watcher:
 
 
 def _identity(folder: Path) -> _Identity:
-    """Device and inode of a folder; None if it is none (a symbolic link is not followed)."""
+    """Device and inode of a folder; None if it is not a folder (symbolic links are not followed)."""
     try:
         status = os.lstat(folder)
     except OSError:

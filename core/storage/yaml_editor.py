@@ -1,6 +1,6 @@
-"""YAML edited as text: what an edit does not name keeps its very bytes, comments included.
+"""Edit YAML as text, so that everything an edit does not name keeps its exact bytes, comments included.
 
-Has the part of the interface of `core.storage.json_editor.JsonText` that records of the debug memory need.
+Implements the part of the interface of `JsonText` that debug sessions need.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from core.storage.json_editor import BadJson, Path
 from core.storage.yaml_reader import decode_yaml
 
 _STEP: Final = 2
-"""Spaces of indentation that new lines get."""
+"""Indentation of new lines, in spaces."""
 _UNSAFE: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
@@ -25,15 +25,15 @@ class YamlText:
     """A YAML file open for edits.
 
     Attributes:
-        value: What the file holds, see `decode_yaml` with `every` and `typed`; kept in step with the edits.
+        value: The parsed file (`decode_yaml` with `every` and `typed`), updated with each edit.
     """
 
     def __init__(self, data: bytes) -> None:
         """Parse `data`.
 
         Raises:
-            BadJson: It is not YAML that is read, most likely half written.
-            Refused: It is read, but no place in it is found for an edit.
+            BadJson: It is not valid YAML, probably half written.
+            Refused: It can be read, but not edited.
         """
         self._data = data
         self._parse()
@@ -43,7 +43,7 @@ class YamlText:
         return self._data
 
     def set(self, path: Path, key: str, value: Any) -> None:
-        """Give the mapping at `path` the member `key: value`; a new member comes last."""
+        """Set the member `key` of the mapping at `path`; a new member comes last."""
         node = self._node(path)
         if not isinstance(node, yaml.MappingNode) or node.flow_style or not node.value:
             self._replace(path, {**(self._at(path) or {}), key: value})
@@ -53,16 +53,16 @@ class YamlText:
             self._replace((*path, key), value)
             return
         column = node.start_mark.column
-        self._insert_behind(node, f"{' ' * column}{_member(key, value, column)}")
+        self._insert_after(node, f"{' ' * column}{_member(key, value, column)}")
 
     def append(self, path: Path, value: Any) -> None:
-        """Add `value` to the list at `path`."""
+        """Append `value` to the list at `path`."""
         node = self._node(path)
         if not isinstance(node, yaml.SequenceNode) or node.flow_style or not node.value:
             self._replace(path, [*(self._at(path) or []), value])
             return
         column = node.start_mark.column
-        self._insert_behind(node, f"{' ' * column}{_item(value, column)}")
+        self._insert_after(node, f"{' ' * column}{_item(value, column)}")
 
     def _parse(self) -> None:
         decoded = decode_yaml(self._data, every=True, typed=True)
@@ -76,7 +76,7 @@ class YamlText:
         self._newline = "\r\n" if "\r\n" in self._text else "\n"
         try:
             documents = list(yaml.compose_all(self._text, Loader=yaml.SafeLoader))
-        except yaml.YAMLError as error:  # stricter than the parser that reads, about tabs for example
+        except yaml.YAMLError as error:  # stricter than the reader's parser, for example about tabs
             raise Refused(f"the YAML file cannot be edited: {visible_line(str(error), 200)}") from None
         self._documents = [node for node in documents if node is not None and not _is_null(node)]
 
@@ -101,7 +101,7 @@ class YamlText:
         return value
 
     def _replace(self, path: Path, value: Any) -> None:
-        """Put another value in the place of the one at `path`; inside brackets all on one line."""
+        """Replace the value at `path`; inside brackets on one line."""
         node = self._node(path)
         above: Any = self._node(path[:-1]) if path else None
         start, end = node.start_mark.index, _end(node)
@@ -114,13 +114,13 @@ class YamlText:
         else:
             column = above.start_mark.column + _STEP
             written = (f"\n{_block(value, column)}").replace("\n", self._newline)
-            while self._text[start - 1] in " \r\n":  # a block begins below its key
+            while self._text[start - 1] in " \r\n":  # a block starts on the line after its key
                 start -= 1
         gap = " " if self._text[start - 1 : start] == ":" and not written.startswith(self._newline) else ""
         self._take(self._text[:start] + gap + written + self._text[end:])
 
-    def _insert_behind(self, node: yaml.Node, lines: str) -> None:
-        """Put lines behind the last one of a block."""
+    def _insert_after(self, node: yaml.Node, lines: str) -> None:
+        """Insert lines after the last line of a block."""
         end = self._text.find("\n", _end(node))
         added = lines.replace("\n", self._newline)
         if end < 0:
@@ -130,7 +130,7 @@ class YamlText:
 
 
 def _flow(value: Any) -> str:
-    """A value on one line; JSON is YAML but for characters that YAML takes for line ends or does not allow."""
+    """A value on one line, as JSON with those characters escaped that YAML treats as line ends or forbids."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
@@ -139,7 +139,7 @@ def _is_null(node: yaml.Node) -> bool:
 
 
 def _end(node: yaml.Node) -> int:
-    """Offset behind the last character of a node; the mark of a block is that of what follows it."""
+    """Offset after the last character of a node; PyYAML's end mark of a block is that of the next node."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         return _end(last[1] if isinstance(last, tuple) else last)
@@ -151,7 +151,7 @@ def _end(node: yaml.Node) -> int:
 
 
 def _member(key: str, value: Any, column: int) -> str:
-    """`key: value` in a block mapping at a column."""
+    """The lines of `key: value` in a block mapping at a column."""
     name = key if key.isidentifier() else _flow(key)
     if isinstance(value, dict | list) and value:
         return f"{name}:\n{_block(value, column + _STEP)}"
@@ -159,14 +159,14 @@ def _member(key: str, value: Any, column: int) -> str:
 
 
 def _item(value: Any, column: int) -> str:
-    """`- value` in a block list at a column."""
+    """The lines of `- value` in a block list at a column."""
     if isinstance(value, dict | list) and value:
         return f"- {_block(value, column + _STEP).lstrip(' ')}"
     return f"- {_flow(value)}"
 
 
 def _block(value: dict[str, Any] | list[Any], column: int) -> str:
-    """The lines of a collection that is not empty, indented."""
+    """The indented lines of a non-empty collection."""
     lead = " " * column
     if isinstance(value, dict):
         return "\n".join(f"{lead}{_member(key, item, column)}" for key, item in value.items())

@@ -28,7 +28,7 @@ from core.queries.filter_parser import parse_query
 from core.queries.pattern_filter import PATTERN_FIELDS, PatternCatalog
 from core.records.snapshot import Delta, Snapshot
 from core.state.project_state import ProjectState
-from core.storage.watcher import Changes, Watcher
+from core.storage.watcher import FileChanges, Watcher
 from tests.bench.screen import Screen
 from tests.bench.trees import NOW, events, loop_name
 
@@ -96,7 +96,7 @@ def memory(project: Path) -> str:
 def followed(project: Project, notified: Callable[[], None]) -> Iterator[Watcher]:
     """Keep the project up to date with a watcher; calls `notified` after each change."""
 
-    def take(changes: Changes) -> None:
+    def take(changes: FileChanges) -> None:
         project.apply(None if changes.sweep else changes.paths)
         begun.set()
         notified()

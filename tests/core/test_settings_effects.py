@@ -318,7 +318,7 @@ def watched(settings: Settings, world: World) -> Any:
     """When a watcher does what, in seconds."""
     watcher = Watcher(ProjectPaths(world.sample), settings.watch, lambda _: None)
     sweeps = watcher._sweep_interval
-    watcher._told_at = monotonic()
+    watcher._sent_at = monotonic()
     watcher.changed(world.sample / "x")
     due = round(watcher._due - monotonic(), 1)
     watcher.retry([world.sample / "y"])

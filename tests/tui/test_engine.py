@@ -13,7 +13,7 @@ from textual.message_pump import MessagePump
 from core.project.project import Project
 from core.project.watch_loop import BATCH_BURST, BatchPacer
 from core.records.snapshot import Delta
-from core.storage.watcher import Changes, Watcher
+from core.storage.watcher import FileChanges, Watcher
 from tui.engine import Engine
 
 CHANGED = Delta(decisions=True)
@@ -110,7 +110,7 @@ def test_jobs_and_files_come_before_the_next_piece() -> None:
     engine, turns = turning(calls)
     assert turns(1) == ["look"]
     engine.submit(calls.job)
-    engine._noticed(Changes(frozenset({Path("x")}), sweep=False))
+    engine._noticed(FileChanges(frozenset({Path("x")}), sweep=False))
     assert turns(2) == ["job", "apply", "look"]
 
 
@@ -143,7 +143,7 @@ def test_a_decision_does_not_wait_for_changes_that_are_held_back() -> None:
     engine._pacer = BatchPacer(clock=lambda: 0.0)
     for _ in range(BATCH_BURST):
         engine._pacer.count()
-    engine._noticed(Changes(frozenset({Path("a")}), sweep=False))
+    engine._noticed(FileChanges(frozenset({Path("a")}), sweep=False))
     engine.submit(calls.job)
     engine._turn(cast(Watcher, calls))
     assert calls.done == ["job"]

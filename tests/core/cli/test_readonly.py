@@ -97,5 +97,5 @@ def test_no_export_goes_into_the_folder_of_the_loops(project: Path, call: Call, 
         for folder in (".aiwg", "way-in/ralph"):
             result = call(*mode, *words, project / folder / "x.md", "--project", project)
             assert (result.code, result.out) == (1, ""), words
-            assert "lies in .aiwg, which belongs to the loops; name a file elsewhere" in result.err, words
+            assert "is inside .aiwg, which belongs to the loops; choose another folder" in result.err, words
     assert tree(project) == before

@@ -556,7 +556,7 @@ def test_a_broken_file_is_left_alone_and_written_once_it_is_whole(curator: Curat
     path.write_bytes(whole[:50])
     first = promote(curator)
     assert not first.written
-    assert "cannot be understood" in first.warnings[0]
+    assert "cannot be parsed" in first.warnings[0]
     assert path.read_bytes() == whole[:50]
     second = deprecate(curator)
     assert not second.written

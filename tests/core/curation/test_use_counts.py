@@ -321,7 +321,7 @@ def test_a_file_that_cannot_be_understood_is_left_alone(project: UsedPattern, mo
     torn = project.file.read_bytes()[:-40]
     project.file.write_bytes(torn)
     project.deck.settings = Settings(watch=type(project.deck.settings.watch)(retry_seconds=()))
-    assert "cannot be understood" in project.use(USER, 180, True).problem
+    assert "cannot be parsed" in project.use(USER, 180, True).problem
     assert project.file.read_bytes() == torn
     assert project.counts() == (3, 0, 3)
 

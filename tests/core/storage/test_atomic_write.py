@@ -157,7 +157,7 @@ def test_a_half_written_file_is_waited_for(path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("torn", [b"", b'[{"pattern_id": "a"'])
 def test_a_file_that_stays_broken_is_left_as_it_is(path: Path, torn: bytes) -> None:
     path.write_bytes(torn)
-    with pytest.raises(Conflict, match="cannot be understood"):
+    with pytest.raises(Conflict, match="cannot be parsed"):
         rewrite(path, add("ours"), merge=merge_records, retry_seconds=PAUSES)
     assert path.read_bytes() == torn
 

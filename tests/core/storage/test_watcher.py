@@ -21,7 +21,7 @@ import pytest
 from core.config.paths import ProjectPaths
 from core.config.settings import WatchSettings
 from core.storage import watcher as watcher_module
-from core.storage.watcher import Changes, Watcher, WatchMode
+from core.storage.watcher import FileChanges, Watcher, WatchMode
 
 LONG = WatchSettings(sweep_seconds=3600, poll_seconds=3600)
 """No sweep comes by itself."""
@@ -32,10 +32,10 @@ class Heard:
     """What a watcher told, in order; waits for more."""
 
     def __init__(self) -> None:
-        self.batches: list[Changes] = []
+        self.batches: list[FileChanges] = []
         self._more = threading.Condition()
 
-    def __call__(self, changes: Changes) -> None:
+    def __call__(self, changes: FileChanges) -> None:
         with self._more:
             self.batches.append(changes)
             self._more.notify_all()
@@ -83,7 +83,7 @@ def project(tmp_path: Path) -> ProjectPaths:
 def test_starts_with_a_sweep_and_leaves_no_thread(project: ProjectPaths) -> None:
     before = set(threading.enumerate())
     with watched(project) as (watcher, heard):
-        assert heard.batches == [Changes(frozenset(), sweep=True)]
+        assert heard.batches == [FileChanges(frozenset(), sweep=True)]
         state = watcher.state
         assert (state.mode, state.reason, state.last_event_at) == (WatchMode.EVENTS, "", None)
         assert state.watches == 5
@@ -168,7 +168,7 @@ def test_what_happens_during_a_call_is_told_with_the_next(project: ProjectPaths)
     running: list[int] = []
     heard = Heard()
 
-    def slow(changes: Changes) -> None:
+    def slow(changes: FileChanges) -> None:
         running.append(1)
         if first in changes.paths:
             entered.set()
@@ -189,7 +189,7 @@ def test_what_happens_during_a_call_is_told_with_the_next(project: ProjectPaths)
 def test_a_failing_callee_does_not_end_the_watch(project: ProjectPaths, caplog: pytest.LogCaptureFixture) -> None:
     heard = Heard()
 
-    def fail(changes: Changes) -> None:
+    def fail(changes: FileChanges) -> None:
         heard(changes)
         raise ValueError("no")
 
@@ -203,7 +203,7 @@ def test_a_failing_callee_does_not_end_the_watch(project: ProjectPaths, caplog: 
 def test_stop_from_within_a_call(project: ProjectPaths) -> None:
     stopped = threading.Event()
 
-    def stop(changes: Changes) -> None:
+    def stop(changes: FileChanges) -> None:
         watcher.stop()
         stopped.set()
 
@@ -333,7 +333,7 @@ def test_torn_files_come_again_until_they_are_whole_or_the_delays_are_over(proje
     settings = WatchSettings(sweep_seconds=3600, retry_seconds=(0.01, 0.02, 0.03))
     heard = Heard()
 
-    def callee(changes: Changes) -> None:
+    def callee(changes: FileChanges) -> None:
         watcher.retry([torn, whole] if changes.sweep else [torn])
         heard(changes)
 
@@ -355,7 +355,7 @@ def test_a_write_gives_a_torn_file_its_tries_back(project: ProjectPaths) -> None
     settings = WatchSettings(sweep_seconds=3600, retry_seconds=(0.01,))
     heard = Heard()
 
-    def callee(changes: Changes) -> None:
+    def callee(changes: FileChanges) -> None:
         watcher.retry([torn])
         heard(changes)
 
@@ -450,7 +450,7 @@ def test_the_limit_of_watches_leads_to_polling(project: ProjectPaths) -> None:
     child = Child(project, prepare="echo 20 > /proc/sys/user/max_inotify_watches")
     assert [child.line() for _ in range(3)] == ["sweep polling 0"] * 3
     reason, err = child.end()
-    assert reason == "inotify watch limit reached; looking every 0.2 s instead"
+    assert reason == "inotify watch limit reached; checking every 0.2 s instead"
     assert err == ""
 
 
