@@ -1,7 +1,7 @@
-"""Differences of texts and of patterns, as data: what stays, what goes, what comes.
+"""Differences of texts and patterns as data.
 
-Comparing takes time with the square of what differs, so ends that are the same are set apart first, and of what is
-left only so much is compared; longer texts count as replaced as a whole.
+Time grows with the square of the differing part. So equal ends are removed first, and a longer middle part than
+`MAX_COMPARED` counts as replaced.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ EQUAL: Final = "same"
 DELETED: Final = "gone"
 INSERTED: Final = "come"
 MAX_COMPARED: Final = 400
-"""Words and blanks, or lines, that are compared; texts made to be slow take some 0.2 s."""
+"""Words and blanks, or lines, that are compared: at most about 0.2 s."""
 _WORDS: Final = re.compile(r"\S+|\s+")
 
 
 class DiffPiece(NamedTuple):
-    """Part of a text; a line with its end, or some words."""
+    """Part of a text: a line with its end, or words."""
 
     mark: Literal["same", "gone", "come"]
     text: str
 
 
 class FieldChange(NamedTuple):
-    """A field of two patterns; a list has one line for each of its items."""
+    """A field that differs between two patterns; a list has one line per item."""
 
     name: str
     before: str
@@ -37,26 +37,23 @@ class FieldChange(NamedTuple):
 
 
 def word_changes(before: str, after: str) -> tuple[DiffPiece, ...]:
-    """What becomes of the words of a text.
-
-    The `same` and `gone` pieces together are `before`, the `same` and `come` ones `after`.
-    """
+    """Compare two texts word by word; equal and deleted pieces form `before`, equal and inserted ones `after`."""
     pieces = _changes(_WORDS.findall(before), _WORDS.findall(after))
     return tuple(DiffPiece(mark, "".join(parts)) for mark, parts in pieces)
 
 
 def line_changes(before: str, after: str) -> tuple[DiffPiece, ...]:
-    """What becomes of the lines of a text, a piece each; see `word_changes`."""
+    """Compare two texts line by line, one piece per line; see `word_changes`."""
     pieces = _changes(before.splitlines(keepends=True), after.splitlines(keepends=True))
     return tuple(DiffPiece(mark, line) for mark, lines in pieces for line in lines)
 
 
 def field_changes(before: Pattern, after: Pattern) -> tuple[FieldChange, ...]:
-    """The fields of what would be injected in which two patterns differ."""
+    """Find the injected fields in which two patterns differ."""
     return tuple(
         FieldChange(name, one, two)
         for name in _FIELDS
-        if (one := _told(getattr(before, name))) != (two := _told(getattr(after, name)))
+        if (one := _field_text(getattr(before, name))) != (two := _field_text(getattr(after, name)))
     )
 
 
@@ -68,7 +65,7 @@ _FIELDS: Final = (
 )
 
 
-def _told(value: str | Sequence[str | tuple[str, str]]) -> str:
+def _field_text(value: str | Sequence[str | tuple[str, str]]) -> str:
     if isinstance(value, str):
         return value
     return "\n".join(item if isinstance(item, str) else ": ".join(item) for item in value)
@@ -82,20 +79,20 @@ def _changes(
         start = min(len(before), len(after))
     left = min(len(before), len(after)) - start
     end = next((n for n in range(left) if before[-1 - n] != after[-1 - n]), left)
-    gone, come = before[start : len(before) - end], after[start : len(after) - end]
+    old, new = before[start : len(before) - end], after[start : len(after) - end]
     if start:
         yield EQUAL, before[:start]
-    if max(len(gone), len(come)) > MAX_COMPARED:
-        yield DELETED, gone
-        yield INSERTED, come
+    if max(len(old), len(new)) > MAX_COMPARED:
+        yield DELETED, old
+        yield INSERTED, new
     else:
-        for tag, one, two, three, four in SequenceMatcher(None, gone, come, autojunk=False).get_opcodes():
+        for tag, one, two, three, four in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
             if tag == "equal":
-                yield EQUAL, gone[one:two]
+                yield EQUAL, old[one:two]
                 continue
             if one < two:
-                yield DELETED, gone[one:two]
+                yield DELETED, old[one:two]
             if three < four:
-                yield INSERTED, come[three:four]
+                yield INSERTED, new[three:four]
     if end:
         yield EQUAL, before[len(before) - end :]

@@ -1,4 +1,4 @@
-"""What is made of all records of a kind when first asked for, and brought up to date from what was made before."""
+"""Indexes built on first use and updated incrementally."""
 
 from __future__ import annotations
 
@@ -7,51 +7,51 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 Record = TypeVar("Record")
-Taken = TypeVar("Taken", contravariant=True)
+RecordIn = TypeVar("RecordIn", contravariant=True)
 
 
-class IncrementalIndex(Protocol[Taken]):
-    """Something made of records; never changed, only replaced."""
+class IncrementalIndex(Protocol[RecordIn]):
+    """Immutable index of records that can derive a newer one."""
 
     @classmethod
-    def build(cls, records: Mapping[str, Taken], /) -> Self:
-        """Of all of them."""
+    def build(cls, records: Mapping[str, RecordIn], /) -> Self:
+        """Index all records."""
 
-    def updated(self, records: Mapping[str, Taken], changed_ids: Iterable[str], /) -> Self:
-        """For newer records, of which only those in `changed_ids` were added, changed or removed."""
-
-
-Made = TypeVar("Made", bound=IncrementalIndex[Any])
+    def updated(self, records: Mapping[str, RecordIn], changed_ids: Iterable[str], /) -> Self:
+        """Index of newer records, of which only `changed_ids` were added, changed or removed."""
 
 
-class LazyIndex(Generic[Record, Made]):
-    """Made when it is first asked for; from any thread. A subclass says what of."""
+Index = TypeVar("Index", bound=IncrementalIndex[Any])
 
-    kind: type[Made]
+
+class LazyIndex(Generic[Record, Index]):
+    """Index built on first use, from any thread; a subclass sets `kind`."""
+
+    kind: type[Index]
 
     def __init__(
-        self, records: Mapping[str, Record], base: Made | None = None, changed: frozenset[str] = frozenset()
+        self, records: Mapping[str, Record], base: Index | None = None, changed: frozenset[str] = frozenset()
     ) -> None:
         self._records = records
         self._base = base
         self._changed = changed
-        self._made: Made | None = None
+        self._index: Index | None = None
         self._lock = threading.Lock()
 
-    def get(self) -> Made:
-        """What is made of the records."""
+    def get(self) -> Index:
+        """Return the index, built if necessary."""
         with self._lock:
-            if self._made is None:
+            if self._index is None:
                 if self._base is None:
-                    self._made = self.kind.build(self._records)
+                    self._index = self.kind.build(self._records)
                 else:
-                    self._made = self._base.updated(self._records, self._changed)
+                    self._index = self._base.updated(self._records, self._changed)
                     self._base = None
-            return self._made
+            return self._index
 
     def updated(self, records: Mapping[str, Record], changed_ids: frozenset[str]) -> Self:
-        """For newer records, of which only those in `changed_ids` were added, changed or removed."""
+        """Lazy index of newer records, of which only `changed_ids` were added, changed or removed."""
         with self._lock:
-            if self._made is not None:
-                return type(self)(records, self._made, changed_ids)
+            if self._index is not None:
+                return type(self)(records, self._index, changed_ids)
             return type(self)(records, self._base, self._changed | changed_ids)

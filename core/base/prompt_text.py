@@ -1,4 +1,4 @@
-"""Untrusted text as data in a prompt: one line a field, never our layout, never the frame of a conversation."""
+"""Escaping of untrusted text for a prompt: one line per field, no layout, no frame of a conversation."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _ROLES: Final = (
 )
 _ROLE: Final = rf"(?:\w+:)?(?:(?i:{_ROLES})|s)(?![\w.-])"
 _ROLE_TAG: Final = re.compile(
-    # After a word a name that begins with a capital is a type, as in List<User>.
+    # After a word, a name with a capital is a type, as in List<User>.
     rf"<(?=\s*/\s*{_ROLE}|[|\uff5c]\S|(?:{_ROLES})(?![\w.-]))|(?<!\w)<(?={_ROLE})"
 )
-"""What frames the turns of a conversation with a language model: tags named after a role, and `<|im_end|>`."""
+"""Frames of the turns of a conversation with a language model: tags named after a role, and `<|im_end|>`."""
 _INSTRUCTION: Final = re.compile(r"\[(?=/?(?i:inst|sys)\])")
 _TAG: Final = re.compile(r"<(?=[/!?|\uff5c])|(?<!\w)<(?=[A-Za-z])")
-"""Any tag, comment or declaration; not the types of List<string>."""
+"""Any tag, comment or declaration, but not a type as in List<string>."""
 _OPENER: Final = re.compile(r"[>|]|~~~|={2,}\s*$|[-+*](?:\s|$)|([-*_])(?:\s*\1){2,}\s*$|\[[ xX]\](?:\s|$)|\[[^\]]*\]:")
-"""What opens a block of Markdown: quotation, table, fence, underline, list, rule, task, definition of a link."""
+"""Start of a Markdown block: quotation, table, fence, underline, list, rule, task, link definition."""
 _NUMBER_OR_LABEL: Final = re.compile(
     r"\d{1,9}(?=[.)](?:\s|$))|(?:Error|Fix|Template|Steps|Source|Use|Better alternative)(?=:)"
 )
@@ -33,7 +33,7 @@ _BEFORE_QUOTE: Final = re.compile(r'(\\*)("|\Z)')
 
 
 def escape_inline(text: str, limit: int) -> str:
-    """`text` as one line of at most about `limit` characters, to stand behind one of our labels."""
+    """Escape `text` as one line of about `limit` characters, for use after a label."""
     line = visible_line(text.strip(), limit).strip()
     line = escape_delimiters(escape_fences(line).replace("**", "\\*\\*"))
     line = _TAG.sub("<\\\\", line)
@@ -41,7 +41,7 @@ def escape_inline(text: str, limit: int) -> str:
 
 
 def escape_line(text: str, limit: int) -> str:
-    """`escape_inline`, to stand where a line begins: it opens no block, and is none of our labels."""
+    """`escape_inline` for the start of a line: opens no block and is not one of our labels."""
     line = escape_inline(text, limit)
     if _OPENER.match(line):
         return f"\\{line}"
@@ -50,17 +50,17 @@ def escape_line(text: str, limit: int) -> str:
 
 
 def escape_quoted(text: str, limit: int) -> str:
-    """`escape_inline` in double quotes that only the last character closes."""
-    # Backslashes elsewhere stay single: most of these texts are regexes, and are read as they stand.
+    """`escape_inline` in double quotes."""
+    # Other backslashes stay single, since most of these texts are regexes.
     inner = _BEFORE_QUOTE.sub(lambda found: found[1] * 2 + found[2].replace('"', '\\"'), escape_inline(text, limit))
     return f'"{inner}"'
 
 
 def escape_fences(line: str) -> str:
-    """`line` with every backtick of what could open or close a block of code escaped."""
+    """Escape backticks that could open or close a code block."""
     return _FENCE.sub(lambda found: "\\`" * len(found[0]), line)
 
 
 def escape_delimiters(line: str) -> str:
-    """`line` with the marks that frame the turns of a conversation escaped, the rest as it is."""
+    """Escape the frames of conversation turns."""
     return _INSTRUCTION.sub("[\\\\", _ROLE_TAG.sub("<\\\\", line))

@@ -1,4 +1,4 @@
-"""Untrusted texts as parts of a record: one line each, capped; and the words that name a pattern."""
+"""Untrusted texts as single lines of records, and slugs for pattern IDs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 MAX_LINE: Final = 300
-"""Longest single text, in characters, of a record that is made."""
+"""Longest line, in characters, of a created record."""
 MAX_SLUG: Final = 40
 
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*")
@@ -15,35 +15,35 @@ _SMALL: Final = frozenset(
     {"the", "an", "of", "to", "and", "or", "for", "in", "on", "with", "is", "are", "was", "it", "its", "by", "at"}
     | {"from", "so", "that", "this", "be", "as", "all", "one", "their", "then", "when", "while"}
 )
-"""Words that no name needs."""
+"""Words left out of slugs."""
 _LABEL: Final = re.compile(r"\s*(?:attempt|iteration|step)\s+\d{1,6}\s*[:.-]\s*", re.IGNORECASE)
 
 
 def one_line(text: str, limit: int = MAX_LINE) -> str:
-    """`text` on one line of at most `limit` characters; whatever else it holds stays as it is."""
+    """Join `text` to one line of at most `limit` characters."""
     whole = " ".join(replace_surrogates(text[: limit * 4]).split())
     return whole if len(whole) <= limit else f"{whole[: limit - 1]}…"
 
 
 def replace_surrogates(text: str) -> str:
-    """`text` without half characters, which no file can hold."""
+    """Replace lone surrogates, which cannot be encoded."""
     return text.encode("utf-8", "replace").decode()
 
 
 def strip_label(text: str) -> str:
-    """What an iteration says it did, without the label in front: `Attempt 2: guard` is `guard`."""
+    """Text of an iteration on one line, without its label: `Attempt 2: guard` becomes `guard`."""
     label = _LABEL.match(text)
     return one_line(text[label.end() :] if label else text)
 
 
 def make_slug(text: str, fallback: str) -> str:
-    """The telling words of `text` as an id carries them: lower case letters, digits, hyphens, 40 at most."""
-    kept: list[str] = []
+    """Slug of the meaningful words of `text`: lower-case letters, digits and hyphens, at most 40 characters."""
+    words: list[str] = []
     for word in _WORD.findall(text[: MAX_LINE * 2]):
-        if len(word) > 1 and word.lower() not in _SMALL and word.lower() not in kept:
-            kept.append(word.lower())
-        if len(kept) == _MAX_SLUG_WORDS:
+        if len(word) > 1 and word.lower() not in _SMALL and word.lower() not in words:
+            words.append(word.lower())
+        if len(words) == _MAX_SLUG_WORDS:
             break
-    while len(kept) > 1 and len("-".join(kept)) > MAX_SLUG:
-        kept.pop()
-    return "-".join(kept)[:MAX_SLUG] or fallback
+    while len(words) > 1 and len("-".join(words)) > MAX_SLUG:
+        words.pop()
+    return "-".join(words)[:MAX_SLUG] or fallback

@@ -1,4 +1,4 @@
-"""Untrusted text becomes displayable text; untrusted regexes become safe matchers."""
+"""Display of untrusted text, and safe matching of untrusted regexes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ HIDDEN_CHAR: Final = "\N{APL FUNCTIONAL SYMBOL QUAD QUESTION}"
 ELLIPSIS: Final = "\N{HORIZONTAL ELLIPSIS}"
 
 MAX_PATTERN: Final = 512
-"""Longest regex, in characters, that is compiled (safety.md)."""
+"""Longest regex, in characters, that is compiled (docs/safety.md#regexes)."""
 MAX_SUBJECT: Final = 4096
-"""Longest text, in characters, that a regex from a file is matched against (safety.md)."""
+"""Longest text, in characters, that a regex from a file is matched against (docs/safety.md#regexes)."""
 
 _VARIATION_SELECTORS: Final = range(0xFE00, 0xFE10)
 _SKIN_TONES: Final = range(0x1F3FB, 0x1F400)
-# Letters and marks that draw nothing although Unicode does not file them under "format".
+# Blank characters whose Unicode category is not "format".
 _BLANK: Final = frozenset(
     {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x2800, 0x3164, 0xFFA0}
 )
 
 
 class _Table(dict[int, str]):
-    """Translation table for `str.translate`, filled for each character when it is first met."""
+    """Table for `str.translate`, filled on demand."""
 
     def __missing__(self, code: int) -> str:
         shown = self[code] = _shown(code)
@@ -51,8 +51,8 @@ def _shown(code: int) -> str:
     return char
 
 
-class _Overlooked(dict[int, str]):
-    """Translation table that puts `gap` for what `_shown` drops or marks, and for the marks themselves."""
+class _HiddenTable(dict[int, str]):
+    """Table that replaces hidden characters, and the marks that `_shown` puts for them, by `gap`."""
 
     def __init__(self, gap: str) -> None:
         super().__init__()
@@ -73,14 +73,14 @@ class _Overlooked(dict[int, str]):
 _TABLE: Final = _Table()
 _PICTURES: Final = range(0x2400, 0x2425)
 _SPACE_PICTURES: Final = frozenset({0x2409, 0x240A, 0x240B, 0x240C, 0x240D, 0x2424})
-_overlooked: Final = cache(_Overlooked)
+_hidden_table: Final = cache(_HiddenTable)
 _MARGIN: Final = 512
-"""Characters behind a cut that are looked at, so that half a secret is known for one."""
+"""Characters after a cut that are read, so that a cut secret is recognised."""
 _LINE_TABLE: Final = {ord("\n"): "\N{SYMBOL FOR NEWLINE}", ord("\t"): " "}
 
 
 def visible(text: str, limit: int | None = None) -> str:
-    """`text` as it may reach a terminal: what would act or hide is shown as a mark instead.
+    """Make `text` safe for a terminal: active and hidden characters are shown as marks.
 
     Control characters except newline and tab become control pictures; DEL, C1, lone surrogates and
     unassigned characters U+FFFD; bidirectional and invisible characters one visible mark; variation
@@ -88,59 +88,57 @@ def visible(text: str, limit: int | None = None) -> str:
     `core.redaction.masking.mask_secrets`.
 
     Args:
-        text: Anything read from a file, a name, or an exception.
-        limit: Cut to this many characters, the last one an ellipsis, before anything is translated.
+        text: Text from a file, a name, or an exception.
+        limit: Highest number of characters; the last one of a cut text is an ellipsis.
     """
-    text = _shareable(text, limit)
+    text = _mask_and_cut(text, limit)
     if text.isascii() and text.isprintable():
         return text
     return text.translate(_TABLE)
 
 
 def visible_line(text: str, limit: int | None = None) -> str:
-    """`visible(text)` on one line: newlines are shown as a mark, tabs as one space."""
-    text = _shareable(text, limit)
+    """`visible(text)` on one line: newlines become marks, tabs spaces."""
+    text = _mask_and_cut(text, limit)
     if text.isascii() and text.isprintable():
         return text
     return text.replace("\r\n", "\n").strip("\n").translate(_TABLE).translate(_LINE_TABLE)
 
 
 def remove_hidden(text: str, gap: str = "") -> str:
-    """`text` as it is read by who overlooks all that `visible` drops or marks, and the marks of `visible` too.
+    """Remove characters that `visible` drops or marks, and its marks: `Ig\\u200bnore` becomes `Ignore`.
 
-    What hides inside of a word hides the word from nobody: `Ig\u200bnore` reads as `Ignore`, before and after
-    `visible`. What parts lines or words becomes a space, newlines and tabs stay.
+    Separators of lines or words become spaces; newlines and tabs stay.
 
     Args:
-        gap: What such a character becomes.
+        gap: Replacement of each removed character.
     """
-    return text if is_plain_ascii(text) else text.replace("\r\n", "\n").translate(_overlooked(gap))
+    return text if is_plain_ascii(text) else text.replace("\r\n", "\n").translate(_hidden_table(gap))
 
 
 def is_plain_ascii(text: str) -> bool:
-    """Whether `text` is ASCII without any control character but newline and tab: nothing in it can be overlooked."""
+    """Whether `text` is ASCII without control characters other than newline and tab, so that nothing is hidden."""
     return text.isascii() and text.replace("\n", "").replace("\t", "").isprintable()
 
 
-def _shareable(text: str, limit: int | None) -> str:
-    """`text` without secrets, cut to `limit` characters."""
+def _mask_and_cut(text: str, limit: int | None) -> str:
+    """Mask secrets and cut to `limit` characters."""
     if limit is None or len(text) <= limit:
         return mask_secrets(text)
-    seen = mask_secrets(text[: limit + _MARGIN])
-    return seen[: max(limit - 1, 0)] + ELLIPSIS
+    return mask_secrets(text[: limit + _MARGIN])[: max(limit - 1, 0)] + ELLIPSIS
 
 
 def plural(count: int, noun: str, many: str | None = None) -> str:
-    """`1 loop`, `2 loops`, `3 entries`: the noun that fits the count."""
+    """Count and noun: `1 loop`, `2 loops`, `3 entries`."""
     return f"{count:,} {noun if count == 1 else many or noun + 's'}"
 
 
 class Matcher:
-    """A regex from a file, made safe: RE2 where RE2 can, else the literal text.
+    """Safe matcher of a regex from a file: RE2, or the literal text if RE2 rejects it.
 
     Attributes:
-        source: The regex as it stands in the file.
-        problem: Why it is matched literally, or None where RE2 took it.
+        source: The regex.
+        problem: Reason for literal matching; None if RE2 accepts the regex.
     """
 
     __slots__ = ("_regex", "problem", "source")
@@ -159,7 +157,7 @@ class Matcher:
             self.problem = f"not a regex that can run safely ({reason}); matched as literal text"
 
     def matches(self, subject: str) -> bool:
-        """Whether the regex is found anywhere in the first `MAX_SUBJECT` characters of `subject`."""
+        """Whether the regex matches anywhere in the first `MAX_SUBJECT` characters."""
         subject = subject[:MAX_SUBJECT]
         if self._regex is None:
             return bool(self.source) and self.source in subject
@@ -177,7 +175,7 @@ def _compile(source: str) -> Any:
 
 @cache
 def _options() -> Any:
-    """Made once: to make them takes as long as to compile a short regex."""
+    """Options, created once: that takes as long as compiling a short regex."""
     import re2
 
     options = re2.Options()
@@ -188,5 +186,5 @@ def _options() -> Any:
 
 @lru_cache(maxsize=4096)
 def safe_matcher(source: str) -> Matcher:
-    """The (cached) safe matcher for a regex that came from a file."""
+    """Cached safe matcher of a regex from a file."""
     return Matcher(source)

@@ -1,4 +1,4 @@
-"""What a caller may give: each check raises `BadInput` naming the field and the value."""
+"""Checks of arguments; each raises `BadInput` with the field and the value."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from core.base.errors import BadInput
 from core.base.text import visible_line
 
 MAX_COUNT: Final = 10**15
-"""Larger counts are no counts: beyond it a float no longer holds every whole number."""
+"""Largest count; a float cannot represent every whole number beyond it."""
 MAX_AMOUNT: Final = sys.float_info.max
 MIN_HALF_LIFE: Final = 1e-9
-"""Days; less is as good as 0, and ages in half-lives could be larger than a float."""
+"""Shortest half-life in days, so that ages in half-lives do not overflow a float."""
 _SHOWN_CHARS: Final = 80
 
 
 def format_value(value: object) -> str:
-    """`value` for a message: its `repr` on one short line."""
+    """`repr` of a value on one short line, for messages."""
     start = value[: _SHOWN_CHARS + 1] if isinstance(value, str) else value
     try:
         return visible_line(repr(start), _SHOWN_CHARS)
-    except ValueError:  # Python refuses to write out a number of thousands of digits
+    except ValueError:  # Python does not convert numbers of thousands of digits
         return "a number too long to show"
 
 
@@ -46,28 +46,30 @@ def check_flag(value: Any, field: str) -> None:
 
 
 def check_count(value: Any, field: str, most: int = MAX_COUNT) -> None:
-    """`BadInput` unless `value` is a whole number from 0 to `most`; a bool is no number."""
+    """`BadInput` unless `value` is a whole number from 0 to `most`; a bool is not a number."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-        limit = "on" if most == MAX_COUNT else f"to {most:,}"
-        raise BadInput(f"{field} must be a whole number from 0 {limit}, not {format_value(value)}")
+        limits = "of at least 0" if most == MAX_COUNT else f"from 0 to {most:,}"
+        raise BadInput(f"{field} must be a whole number {limits}, not {format_value(value)}")
 
 
 def check_amount(value: Any, field: str, most: float = MAX_AMOUNT, *, least: float = 0) -> None:
-    """`BadInput` unless `value` is a finite number from `least` to `most`; a bool is no number."""
+    """`BadInput` unless `value` is a finite number from `least` to `most`; a bool is not a number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
         limits = (
-            f"a finite number from {least:g} on" if most == MAX_AMOUNT else f"a number from {least:g} to {most:,.0f}"
+            f"a finite number of at least {least:g}"
+            if most == MAX_AMOUNT
+            else f"a number from {least:g} to {most:,.0f}"
         )
         raise BadInput(f"{field} must be {limits}, not {format_value(value)}")
 
 
 def check_choice(value: Any, field: str, choices: tuple[str, ...]) -> None:
-    """`BadInput` unless `value` is one of some words."""
+    """`BadInput` unless `value` is one of `choices`."""
     if value not in choices:
         raise BadInput(f"{field} must be {' or '.join(choices)}, not {format_value(value)}")
 
 
 def check_half_life(days: Any, field: str = "half_life_days") -> None:
-    """`BadInput` unless `days` is a finite number above 0, `MIN_HALF_LIFE` at least."""
+    """`BadInput` unless `days` is a finite number of at least `MIN_HALF_LIFE`."""
     if isinstance(days, bool) or not isinstance(days, int | float) or not MIN_HALF_LIFE <= days <= MAX_AMOUNT:
         raise BadInput(f"{field} must be a number of days above 0, not {format_value(days)}")

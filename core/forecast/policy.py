@@ -127,7 +127,7 @@ def _value(file: str, key: str, value: Any) -> Any:
         return limit
     if switch is False:
         return None
-    raise BadInput(f"{file}: {key} must be a whole number from 0 on or off, not {format_value(value)}")
+    raise BadInput(f"{file}: {key} must be off or a whole number of at least 0, not {format_value(value)}")
 
 
 def check(policy: Policy, view: ProjectState, paths: ProjectPaths) -> tuple[Kept, ...]:

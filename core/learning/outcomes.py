@@ -44,7 +44,7 @@ class OutcomeSignals(Signals, frozen=True, kw_only=True):
 
     Raises:
         BadInput: A value of another type, a time that can't be parsed, a duration that is negative or not
-            finite, or a count that is no whole number from 0 on.
+            finite, or a count that is not a whole number of at least 0.
     """
 
     bead_id: str

@@ -166,7 +166,7 @@ class Fraction(click.ParamType[float]):
 
 
 class Count(click.ParamType[int]):
-    """A whole number from 0 on."""
+    """A whole number of at least 0."""
 
     name = "count"
 
@@ -177,7 +177,7 @@ class Count(click.ParamType[int]):
         except ValueError:
             number = -1
         if not 0 <= number <= MAX_COUNT:
-            self.fail(f"{value!r} is not a whole number from 0 on", param, ctx)
+            self.fail(f"{value!r} is not a whole number of at least 0", param, ctx)
         return number
 
 

@@ -34,7 +34,7 @@ def test_what_is_no_amount(value: Any) -> None:
     with pytest.raises(BadInput, match="weight must be a number from 0 to 1, not"):
         check_amount(value, "weight", 1)
     if value != 1.01:
-        with pytest.raises(BadInput, match="age must be a finite number from 0 on, not"):
+        with pytest.raises(BadInput, match="age must be a finite number of at least 0, not"):
             check_amount(value, "age")
 
 

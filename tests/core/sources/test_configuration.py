@@ -171,10 +171,10 @@ def test_only_a_misspelt_section_is_told_of_what_belongs_to_others(paths: Projec
 @pytest.mark.parametrize(
     ("group", "field", "value", "message"),
     [
-        ("injection", "top_k_patterns", "many", "must be a whole number from 0 on, not 'many'"),
-        ("injection", "top_k_patterns", 2.5, "must be a whole number from 0 on, not '2.5'"),
-        ("injection", "top_k_patterns", -1, "must be a whole number from 0 on, not '-1'"),
-        ("injection", "top_k_patterns", "9" * 5000, "must be a whole number from 0 on, not '999"),
+        ("injection", "top_k_patterns", "many", "must be a whole number of at least 0, not 'many'"),
+        ("injection", "top_k_patterns", 2.5, "must be a whole number of at least 0, not '2.5'"),
+        ("injection", "top_k_patterns", -1, "must be a whole number of at least 0, not '-1'"),
+        ("injection", "top_k_patterns", "9" * 5000, "must be a whole number of at least 0, not '999"),
         ("injection", "min_success_rate", "60%", "must be a number from 0 to 1, not '60%'"),
         ("injection", "min_success_rate", float("nan"), "must be a number from 0 to 1, not '.nan'"),
         ("injection", "min_success_rate", [0.5], "must be a number from 0 to 1, not ['0.5']"),

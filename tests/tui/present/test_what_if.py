@@ -99,8 +99,8 @@ def test_minutes_in_the_field_are_milliseconds_in_the_settings() -> None:
         ("maturity.half_life_days", "0", "must be a number of days above 0"),
         ("maturity.half_life_days", "ten", "must be a number of days above 0"),
         ("maturity.max_harmful", "1.5", "must be a number from 0 to 1"),
-        ("anti_pattern.min_observations", "2.5", "must be a whole number from 0 on"),
-        ("learning.fast_completion_threshold_ms", "nan", "must be a finite number from 0 on"),
+        ("anti_pattern.min_observations", "2.5", "must be a whole number of at least 0"),
+        ("learning.fast_completion_threshold_ms", "nan", "must be a finite number of at least 0"),
         ("learning.neutral_counts_as", "12", "must be nothing or failure"),
     ],
 )

@@ -70,7 +70,7 @@ async def test_days_are_stepped_and_typed_and_what_is_none_is_told(sample: Path,
         assert field(user, "since").text == "2026-11-12"
         assert place._found is not None and place._found.since.isoformat().startswith("2026-11-12T00:00")
         await user.type("99")
-        await user.sees("is no time such as 2026-11-15")
+        await user.sees("Use 2026-11-15")
         await user.press("ctrl+u")
         await user.type("3d")
         await user.until(lambda: place._found is not None and place._found.since == NOW - timedelta(days=3), "3 days")
