@@ -38,8 +38,9 @@ from textual.screen import Screen
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible, visible_line
 from core.base.time_parsing import LAST_SEEN, LAST_VISIT
-from core.curation.curator import Decided
-from core.curation.rules import subject_text, verb_text
+from core.curation.commands import Command, Redo, Undo
+from core.curation.decision_text import subject_text, verb_text
+from core.curation.decision_writer import Progress
 from core.project.notifications import happenings
 from core.project.project import Project
 from core.records.decisions import Decision, Verb
@@ -338,15 +339,17 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
 
     # What places ask for
 
-    def decide(self, decide: Callable[[Project], Decided], seen: ProjectState | None = None) -> None:
-        """Hand a decision to the engine.
-
-        Args:
-            decide: Makes it.
-            seen: The state that the user saw, if not the newest: for a dialog, the state when it opened.
-        """
+    def decide(
+        self,
+        command: Command,
+        seen: ProjectState | None = None,
+        *,
+        progress: Progress | None = None,
+        done: Callable[[], None] | None = None,
+    ) -> None:
+        """Hand a decision to the engine; see `Services.decide`."""
         self._in_hand += 1
-        self.engine.decide(decide, seen or self.view)
+        self.engine.decide(command, seen or self.view, progress=progress, done=done)
 
     def open_record(self, place: str, key: str, *, tab: str = "") -> None:
         """Go to a screen, with the cursor on a record and one tab of its details."""
@@ -576,7 +579,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
             if last is not None:
                 undone(last)
             self._undoing = True
-            self.decide(lambda deck: deck.undo())
+            self.decide(Undo())
             return
         seen = self.view
 
@@ -584,14 +587,14 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
             if yes:
                 undone(last)
                 self._undoing = True
-                self.decide(lambda deck: deck.undo(last.act), seen)
+                self.decide(Undo(decision_id=last.act), seen)
 
         title = f"Undo {visible_line(last.by, 30)}'s decision?"
         what = f"{verb_text(last)} {subject_text(last)}: {visible_line(last.reason, 200)}"
         self.push_screen(Confirm(Content(title), Content(what.removesuffix(": "))), answered)
 
     def action_redo(self) -> None:
-        self.decide(lambda deck: deck.redo())
+        self.decide(Redo())
 
     def action_screenshot(self, filename: str | None = None, path: str | None = None) -> None:
         screen = self.screen

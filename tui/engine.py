@@ -14,7 +14,8 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 
 from core.base.errors import RalphdeckError
-from core.curation.curator import Decided
+from core.curation.commands import Command
+from core.curation.decision_writer import Decided
 from core.project.auto_extraction import is_wanted
 from core.project.project import Project
 from core.project.watch_loop import WatchLoop
@@ -127,25 +128,30 @@ class Engine(WatchLoop):
 
     # Called from the app's thread.
 
-    def decide(self, decide: Callable[[Project], Decided], seen: ProjectState) -> None:
-        """Queue a decision; its result is posted as `Engine.Decision`.
-
-        Args:
-            decide: Makes the decision.
-            seen: The state that the user saw; see `Project.decide`.
-        """
+    def decide(
+        self,
+        command: Command,
+        seen: ProjectState,
+        *,
+        progress: Callable[[int, int], None] | None = None,
+        done: Callable[[], None] | None = None,
+    ) -> None:
+        """Queue a decision; its result is posted as `Engine.Decision`. See `Services.decide`."""
 
         def job() -> None:
             before, start = self.project.view.snapshot.patterns, self.project.now()
             decided: Decided | None = None
             refusal = ""
             try:
-                decided = self.project.decide(decide, seen=seen)
+                decided = self.project.decide(command, seen=seen, progress=progress)
             except RalphdeckError as error:
                 refusal = str(error)
             except Exception:  # told with its cause by `_guarded`
-                self._target.post_message(self.Decision(None, "it cannot be told whether this was decided"))
+                self._target.post_message(self.Decision(None, "internal error: check the log to see what was decided"))
                 raise
+            finally:
+                if done is not None:
+                    done()
             made = {d.id for d in self.project.view.snapshot.decisions if d.at >= start and d.by == self.project.by}
             self._target.post_message(self.Decision(decided, refusal, frozenset(made)))
             after = self.project.view.snapshot.patterns
@@ -213,7 +219,7 @@ class Engine(WatchLoop):
             return
         finally:
             self.project.library.on_records = None
-        if warnings := self.project.settle():
+        if warnings := self.project.apply_pending():
             more = f" (and {len(warnings) - 1} more like this)" if len(warnings) > 1 else ""
             self._target.post_message(self.Failed(f"{warnings[0]}{more}", "\n".join(warnings)))
         gc.freeze()  # what was read lives on: a collection need not walk it, and stop the screen, each time

@@ -16,6 +16,7 @@ from textual.widgets import Input
 from textual.worker import WorkerCancelled, WorkerFailed
 
 from core.base.text import visible_line
+from core.curation.commands import Restore
 from core.sources.archives import read_archives
 from core.state.project_state import ProjectState
 from tui.actions import PLACES, actions_of, key_name
@@ -110,7 +111,7 @@ class PaletteCommands(Provider):
 
         def answered(yes: bool | None) -> None:
             if yes:
-                services.decide(lambda deck: deck.restore(target.id), seen)
+                services.decide(Restore(target.id), seen)
 
         text = [labelled("pattern", target.id), labelled("title", target.text), Content("")]
         hint = "It is in the archive: no list shows it, and no loop gets it. Undo takes a restoring back."

@@ -10,7 +10,8 @@ from textual.app import App
 from textual.notifications import SeverityLevel
 from textual.theme import Theme
 
-from core.curation.curator import Decided
+from core.curation.commands import Command
+from core.curation.decision_writer import Progress
 from core.project.project import Project
 from core.state.project_state import ProjectState
 from tui.engine import Engine
@@ -100,12 +101,21 @@ class Services(Protocol):
         """Switch to a theme and remember it."""
         ...
 
-    def decide(self, decide: Callable[[Project], Decided], seen: ProjectState | None = None) -> None:
+    def decide(
+        self,
+        command: Command,
+        seen: ProjectState | None = None,
+        *,
+        progress: Progress | None = None,
+        done: Callable[[], None] | None = None,
+    ) -> None:
         """Hand a decision to the engine.
 
         Args:
-            decide: Makes the decision.
+            command: The decision.
             seen: The state that the user looked at, if not the newest one.
+            progress: Called in the engine's thread with (patterns done, patterns in all).
+            done: Called in the engine's thread when it is decided or refused.
         """
         ...
 

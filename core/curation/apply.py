@@ -1,4 +1,4 @@
-"""From the ledger into the pattern files: every decision's effects, in order, each file once."""
+"""Applies the effects of decisions to the pattern files, in ledger order; see docs/curation.md#pending-effects."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _contents(paths: ProjectPaths) -> list[str]:
     return found
 
 
-def settle(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple[Outcome, ...]:
+def apply_pending(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple[Outcome, ...]:
     """Bring the effects of all pending decisions into the pattern files and mark them so in the ledger.
 
     A decision's effect on a file is only made together with all earlier ones that are pending for that file,

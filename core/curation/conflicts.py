@@ -1,4 +1,4 @@
-"""A decision is bound to what the person saw: whoever decided on the same since then is heard first."""
+"""Optimistic concurrency: reject a decision if what it is about changed since the user saw it."""
 
 from __future__ import annotations
 
@@ -9,92 +9,94 @@ from typing import NamedTuple
 from core.base.errors import Conflict
 from core.base.formatting import short_id
 from core.base.text import visible_line
-from core.curation.rules import Draft, about_text, verb_text
-from core.curation.undo import ALONE, touched
+from core.curation.case import Draft
+from core.curation.decision_text import about_text, verb_text
+from core.curation.undo import ALONE, affected_ids
 from core.learning.outcomes import took
 from core.records.decisions import TURNS, Decision
 
 
 class Seen(NamedTuple):
-    """What the person saw who decides.
+    """What the user saw when deciding.
 
     Attributes:
-        decisions: How many decisions, from the first on.
-        is_other: Whether the pattern of an id had another text then than it has now, or was not there.
+        decisions: The number of decisions in the ledger.
+        has_changed: Whether the text of a pattern (by ID) has changed since, or the pattern is new.
     """
 
     decisions: int
-    is_other: Callable[[str], bool]
+    has_changed: Callable[[str], bool]
 
 
 def check_texts(draft: Draft, seen: Seen) -> None:
-    """Refuse what is decided about a text that the person has not seen; what is taken back was seen once.
+    """Refuse a decision about a text that the user has not seen; undo and redo are exempt.
 
     Raises:
-        Conflict: The text of a pattern that the decision is about, or quotes, is another one.
+        Conflict: The text of a pattern that the decision is about, or quotes, has changed.
     """
     if draft.verb in TURNS:
         return
-    for pattern_id in sorted(touched(draft).union(draft.quoted)):
-        if seen.is_other(pattern_id):
-            raise Conflict(f"the text of {short_id(pattern_id)} is another one by now; look again")
+    for pattern_id in sorted(affected_ids(draft).union(draft.quoted)):
+        if seen.has_changed(pattern_id):
+            raise Conflict(f"{short_id(pattern_id)} was edited since you opened it; review it again")
 
 
 def check_seen(draft: Draft, by: str, news: Sequence[Decision], known: Mapping[str, Decision], now: datetime) -> None:
-    """Refuse what was decided without knowing what somebody, be it the same person, decided meanwhile.
+    """Refuse a decision if anyone, also the same user, decided about the same since the user saw it.
 
-    Notes and snoozes stand beside other decisions; only the same one twice is none.
+    Notes and snoozes do not conflict with other decisions, only with an identical one.
 
     Args:
-        draft: What is to be decided.
-        by: By whom.
-        news: What was decided after what the person saw, oldest first.
-        known: All decisions by id, of which an undo names one.
+        draft: The decision to be made.
+        by: Its author.
+        news: The decisions since, oldest first.
+        known: All decisions by ID.
         now: The present moment.
 
     Raises:
-        Conflict: Somebody did.
+        Conflict: There is such a decision.
     """
-    mine = _meant(draft, known)
+    mine = _all_affected(draft, known)
     for decision in reversed(news):
         if draft.verb in TURNS and decision.by == by:
             continue
-        beside = not ALONE.isdisjoint((draft.verb, decision.verb))
-        again = draft.verb is decision.verb and draft.after.get("text") == decision.after.get("text")
-        if (again or not beside) and not mine.isdisjoint(_meant(decision, known)):
+        can_coexist = not ALONE.isdisjoint((draft.verb, decision.verb))
+        is_same = draft.verb is decision.verb and draft.after.get("text") == decision.after.get("text")
+        if (is_same or not can_coexist) and not mine.isdisjoint(_all_affected(decision, known)):
             raise _conflict(decision, known, now)
 
 
 def check_last_seen(by: str, news: Sequence[Decision], known: Mapping[str, Decision], now: datetime) -> None:
-    """Refuse undo or redo of what stands last where others changed what that is; one's own decisions may be taken back
-    faster than they are shown. See `check_seen`.
+    """Refuse to undo or redo the newest decision if another author decided since; see `check_seen`.
+
+    The user's own decisions may be undone faster than they are shown.
     """
     for decision in reversed(news):
         if decision.by != by:
             raise _conflict(decision, known, now)
 
 
-def _meant(decided: Decision | Draft, known: Mapping[str, Decision]) -> set[str]:
-    """What a decision is about; for undo and redo also what the one is about that they turn."""
-    turned = known.get(decided.subject) if decided.verb in TURNS else None
-    return touched(decided) | (touched(turned) if turned else set())
+def _all_affected(decided: Decision | Draft, known: Mapping[str, Decision]) -> set[str]:
+    """IDs that a decision is about; for undo and redo also those of the other decision."""
+    other = known.get(decided.subject) if decided.verb in TURNS else None
+    return affected_ids(decided) | (affected_ids(other) if other else set())
 
 
-def told_since(about: Collection[str], seen: int, decisions: Sequence[Decision], now: datetime) -> str:
-    """Who decided what on some patterns or questions since a person saw so many decisions; "" if nobody did."""
+def newer_decision_text(about: Collection[str], seen: int, decisions: Sequence[Decision], now: datetime) -> str:
+    """The newest decision on some patterns or questions after the first `seen` ones, in words; "" if none."""
     news = decisions[seen:]
     known = {decision.id: decision for decision in decisions} if news else {}
     for decision in reversed(news):
-        if decision.verb not in ALONE and not _meant(decision, known).isdisjoint(about):
-            return _told(decision, known, now)
+        if decision.verb not in ALONE and not _all_affected(decision, known).isdisjoint(about):
+            return _decision_line(decision, known, now)
     return ""
 
 
 def _conflict(decision: Decision, known: Mapping[str, Decision], now: datetime) -> Conflict:
-    return Conflict(f"{_told(decision, known, now)}; nothing is decided, look again")
+    return Conflict(f"{_decision_line(decision, known, now)}; your decision was not made, review it again")
 
 
-def _told(decision: Decision, known: Mapping[str, Decision], now: datetime) -> str:
+def _decision_line(decision: Decision, known: Mapping[str, Decision], now: datetime) -> str:
     seconds = (now - decision.at).total_seconds()
     when = "just now" if seconds < 1 else f"{took(seconds * 1000)} ago"
     reason = f" ({visible_line(decision.reason, 120)})" if decision.reason else ""

@@ -1,419 +1,290 @@
-"""What a human decides about patterns, one method each (semantics 4, 5)."""
+"""Carries out decision commands on one project: finds the rule, applies it, and writes the decision."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from core.base.errors import BadInput, StaleDecision
+from core.base.errors import BadInput, StaleDecision, UnknownRecord
 from core.base.formatting import short_id
 from core.curation import record_changes, rules, text_approval
 from core.curation.apply import ID_PREFIXES
-from core.curation.decision_writer import Decided as Decided
-from core.curation.decision_writer import Make, Progress, Recorder, clean
-from core.curation.decision_writer import Refusal as Refusal
+from core.curation.case import Case, Draft, change
+from core.curation.commands import (
+    AcceptInversion,
+    Archive,
+    Bulk,
+    Command,
+    Note,
+    PatternCommand,
+    Promote,
+    Redo,
+    RestoreText,
+    Undo,
+)
+from core.curation.decision_writer import Decided, DecisionWriter, Make, Progress, Refusal, clean
+from core.curation.permissions import was_reset
+from core.curation.question_rules import QUESTION_RULES
 from core.curation.record_changes import Batch
-from core.curation.rules import Case, Draft
-from core.curation.unit_of_work import Act
+from core.curation.unit_of_work import UnitOfWork
 from core.learning.assessment import HELD, QUARANTINE, Assessment
-from core.learning.bursts import Burst
 from core.learning.inversion_proposals import Inversion
 from core.records.decisions import CurationState, Verb
-from core.records.extractions import Extraction
 from core.records.patterns import Maturity, Pattern, PatternType
-
-if TYPE_CHECKING:
-    from core.curation.exchange.import_plan import ImportPlan
-
-_ALIKE: Final[Mapping[Verb, Callable[[Case], Draft]]] = {
-    Verb.PROMOTE: rules.promote,
-    Verb.DEPRECATE: rules.deprecate,
-    Verb.RESET: rules.reset,
-    Verb.REJECT_INVERSION: rules.reject_inversion,
-    Verb.QUARANTINE: rules.quarantine,
-    Verb.RELEASE: rules.release,
-}
-"""What needs no more than the pattern and a reason."""
-_DONE: Final = {
-    Verb.PROMOTE: "promoted",
-    Verb.DEPRECATE: "deprecated",
-    Verb.RESET: "reset",
-    Verb.ACCEPT_INVERSION: "inverted",
-    Verb.REJECT_INVERSION: "rejected the inversion of",
-    Verb.SNOOZE: "snoozed",
-    Verb.NOTE: "noted on",
-    Verb.ARCHIVE: "archived",
-    Verb.QUARANTINE: "put into quarantine",
-    Verb.RELEASE: "released",
-}
-"""What can be decided about many patterns at once, in the past tense."""
+from core.records.verbs import VERBS
 
 
-class Asked(NamedTuple):
-    """One of many patterns that something is decided about.
+class Target(NamedTuple):
+    """The pattern that a command is about, as the user saw it.
 
     Attributes:
-        proposal: What it would become, where an inversion is accepted.
+        propose: Makes the inversion to accept.
     """
 
     pattern: Pattern
     assessment: Assessment
-    proposal: Inversion | None = None
+    propose: Callable[[], Inversion] | None = None
 
 
-class Curator(Recorder):
-    """Makes decisions on one project, see `Recorder`.
+FindTarget = Callable[[str], Target]
+"""Finds a pattern by ID; raises `UnknownRecord`."""
 
-    What is decided about whole records rests on all of them: `known` is what `caught_up` gave before
-    whoever asks read the files, and `StaleDecision` is raised if there are more decisions by now.
 
-    All methods that decide raise `Refused` where a rule forbids it, `BadInput` for a value that cannot be
-    used, `Unwritable` or `Conflict` where the ledger cannot be written or no id is to be had; then nothing is
-    decided. A pattern file that cannot be written is no error, see `Decided.written`.
+class Curator(DecisionWriter):
+    """Makes decisions on one project; see `DecisionWriter`.
+
+    Decisions about whole records depend on all records: `known` is the number of decisions (`settled_count`) from
+    before the caller read the files, and `StaleDecision` is raised if there are more now.
+
+    Raises `Refused` if a rule forbids the decision, `BadInput` for an unusable value, `Unwritable` or `Conflict` if
+    the ledger cannot be written or no ID is free; then nothing is decided. A pattern file that cannot be written is
+    not an error, see `Decided.written`.
     """
 
-    def promote(self, pattern: Pattern, assessment: Assessment, *, now: datetime, reason: str = "") -> Decided:
-        """Pin the pattern as proven, bound to its text and to the evidence seen."""
-        return self._append(self._about(pattern, assessment, now, reason, rules.promote), now)
-
-    def deprecate(self, pattern: Pattern, assessment: Assessment, *, now: datetime, reason: str) -> Decided:
-        """Pin the pattern as deprecated: it is injected no more. The reason is required and kept."""
-        return self._append(self._about(pattern, assessment, now, reason, rules.deprecate), now)
-
-    def reset(self, pattern: Pattern, assessment: Assessment, *, now: datetime, reason: str = "") -> Decided:
-        """Take the pin away: arithmetic decides again.
-
-        An anti-pattern made by an accepted inversion stays; undo takes that back. A pattern that the rules
-        alone deprecate can be reset once as well; then it may be promoted.
-        """
-        return self._append(self._about(pattern, assessment, now, reason, rules.reset), now)
-
-    def accept_inversion(
+    def decide(
         self,
-        pattern: Pattern,
-        assessment: Assessment,
-        proposal: Inversion,
-        *,
-        now: datetime,
-        reason: str = "",
-    ) -> Decided:
-        """Make an anti-pattern (3) of the pattern and deprecate it; `proposal.text` may be a rewrite."""
-        return self._append(self._inversion(Asked(pattern, assessment, proposal), now, reason, self._act()), now)
-
-    def reject_inversion(self, pattern: Pattern, assessment: Assessment, *, now: datetime, reason: str = "") -> Decided:
-        """Turn the proposal down; it comes back after some further failures (setting)."""
-        return self._append(self._about(pattern, assessment, now, reason, rules.reject_inversion), now)
-
-    def snooze(
-        self,
-        pattern: Pattern,
-        assessment: Assessment,
-        *,
-        until: datetime | None = None,
-        uses: int | None = None,
-        now: datetime,
-        reason: str = "",
-    ) -> Decided:
-        """Keep whatever there is to review about the pattern out of the queue until a time, or so many more uses."""
-        return self._append(
-            self._about(pattern, assessment, now, reason, lambda case: rules.snooze(case, until, uses)), now
-        )
-
-    def note(self, pattern: Pattern, *, text: str, now: datetime) -> Decided:
-        """Write a remark on the pattern down."""
-        return self._append(self._note(pattern, text), now)
-
-    def revoke(self, burst: Burst, *, now: datetime, reason: str = "") -> Decided:
-        """Let none of the harmful marks of a burst count, now and for good."""
-        return self._judge(Verb.REVOKE, burst, now, reason)
-
-    def confirm(self, burst: Burst, *, now: datetime, reason: str = "") -> Decided:
-        """Let the harmful marks of a burst count."""
-        return self._judge(Verb.CONFIRM, burst, now, reason)
-
-    def snooze_question(
-        self,
-        question: str,
-        *,
-        until: datetime | None = None,
-        more: rules.More | None = None,
-        now: datetime,
-        about: str = "",
-        reason: str = "",
-    ) -> Decided:
-        """Ask again after a time, or with more evidence, about something that is no single pattern; `about` names it
-        for people.
-        """
-        reason = clean(reason, "reason")
-        return self._append(lambda _state, _: rules.snooze_question(question, until, more, now, about, reason), now)
-
-    def dismiss(self, question: str, summary: str, *, now: datetime, about: str = "", reason: str = "") -> Decided:
-        """Never ask a question again; `about` names it for people."""
-        reason = clean(reason, "reason")
-        return self._append(lambda state, _: rules.dismiss(question, summary, about, reason, state), now)
-
-    def approve_text(self, question: str, text: str, *, now: datetime, about: str = "", reason: str = "") -> Decided:
-        """Let a held text that is not a pattern be injected; `about` names it for people."""
-        reason = clean(reason, "reason")
-        return self._append(lambda state, _: rules.approve_text(question, text, about, reason, state), now)
-
-    def quarantine(self, pattern: Pattern, assessment: Assessment, *, now: datetime, reason: str) -> Decided:
-        """Keep the pattern out of every context until somebody has seen its text."""
-        return self._append(self._about(pattern, assessment, now, reason, rules.quarantine), now)
-
-    def release(self, pattern: Pattern, assessment: Assessment, *, now: datetime, reason: str = "") -> Decided:
-        """Let a text that was seen be injected."""
-        return self._append(self._about(pattern, assessment, now, reason, rules.release), now)
-
-    def restore_text(self, pattern: Pattern, assessment: Assessment, *, now: datetime, reason: str = "") -> Decided:
-        """Put the text back that the standing decision on the pattern was about."""
-        act = self._act()
-
-        def draft(case: Case) -> Draft:
-            kept = text_approval.approved_text(self._ledger.decision(case.pin.decision_id), pattern) if case.pin else {}
-            return text_approval.restore_text(case, kept, act.registry.record(pattern))
-
-        return self._append(self._about(pattern, assessment, now, reason, draft, act), now)
-
-    def extract(
-        self,
-        extraction: Extraction,
-        patterns: Mapping[str, Pattern],
+        command: Command,
+        find: FindTarget,
         *,
         now: datetime,
         known: int,
-        reason: str = "",
-        unattended: bool = False,
-    ) -> Decided:
-        """Put what a loop has learned into the registry."""
-        return self._write_records(
-            lambda batch: record_changes.extract(batch, extraction, patterns, unattended=unattended), now, known, reason
-        )
-
-    def import_patterns(
-        self,
-        plan: Callable[[Batch], ImportPlan],
-        patterns: Mapping[str, Pattern],
-        *,
-        now: datetime,
-        known: int,
-        reason: str = "",
-    ) -> Decided:
-        """Import a file of patterns; `plan` is made from the records as they are then."""
-        return self._write_records(
-            lambda batch: record_changes.import_patterns(batch, plan(batch), patterns), now, known, reason
-        )
-
-    def merge(self, kept: Pattern, other: Pattern, *, now: datetime, known: int, reason: str = "") -> Decided:
-        """Make one pattern of two; the other one is archived."""
-        return self._write_records(lambda batch: record_changes.merge(batch, kept, other), now, known, reason)
-
-    def archive(
-        self, reasons: Sequence[tuple[Pattern, str]], *, subject: str, now: datetime, known: int, reason: str = ""
-    ) -> Decided:
-        """Move patterns into the archive, each for its reason; `subject` says whose idea it was."""
-        return self._write_records(lambda batch: record_changes.archive(batch, reasons, subject), now, known, reason)
-
-    def restore(
-        self, pattern_id: str, patterns: Mapping[str, Pattern], *, now: datetime, known: int, reason: str = ""
-    ) -> Decided:
-        """Bring a pattern back from the archive."""
-        return self._write_records(
-            lambda batch: record_changes.restore(batch, pattern_id, patterns), now, known, reason
-        )
-
-    def decide_many(
-        self,
-        verb: Verb,
-        asked: Sequence[Asked],
-        *,
-        now: datetime,
-        known: int,
-        reason: str = "",
-        until: datetime | None = None,
-        uses: int | None = None,
-        re_enable: bool = False,
-        unknown: Sequence[Refusal] = (),
         progress: Progress | None = None,
     ) -> Decided:
-        """Decide the same about many patterns in one act: each decision has its line in the ledger, undo takes all
-        of them back. What is refused is reported, the rest holds.
+        """Carry out a command; see `write_records` for the commands that are about other records.
 
         Args:
-            verb: One of `_DONE`. Of several patterns, those in quarantine are not promoted.
-            asked: The patterns, each once.
+            command: The command.
+            find: Finds the patterns that it names.
             now: The present moment.
             known: See the class.
-            reason: Why; of a note its text.
-            until, uses: The end of a snooze: a time, or so many more uses.
-            re_enable: Reset deprecated patterns in the same act before they are promoted.
-            unknown: What else was asked for, to be reported with what is refused.
-            progress: See `Progress`.
-
-        Raises:
-            BadInput: This cannot be decided about many patterns.
-            Refused: It is refused for all of them.
+            progress: Called with (patterns done, patterns in all).
         """
-        if verb not in _DONE:
-            raise BadInput(f"{verb.value} is not decided about many patterns at once")
-        act = self._act()
-        is_bulk = len(asked) + len(unknown) > 1
-        makes: list[tuple[str, Sequence[Make]]] = []
-        for one in asked:
-            if re_enable and verb is Verb.PROMOTE and one.assessment.state is Maturity.DEPRECATED:
-                makes.append((one.pattern.id, self._re_enabled(one, now, reason, act)))
-            else:
-                make = self._one_of_many(verb, one, now, known, reason, until, uses, act, is_bulk=is_bulk)
-                makes.append((one.pattern.id, (make,)))
+        match command:
+            case Undo():
+                return self.undo(now=now, decision_id=command.decision_id, any_author=command.any_author)
+            case Redo():
+                return self.redo(now=now)
+            case Bulk():
+                return self._decide_many(command.commands, find, now, known, progress)
+            case Promote(re_enable=True):
+                return self._decide_many((command,), find, now, known, progress)
+            case PatternCommand():
+                unit = self._unit()
+                return self._append(self._make(command, find(command.pattern_id), find, now, known, unit), now)
+        rule = QUESTION_RULES[type(command)]
+        cleaned = replace(command, reason=clean(command.reason, "reason"))
+        return self._append(lambda state, _id: rule(cleaned, state, now), now)
+
+    def write_records(self, rule: Callable[[Batch], Draft], *, now: datetime, known: int, reason: str = "") -> Decided:
+        """Decide about whole records: `rule` is given the records as they are when the decision is written."""
+        return self._append(self._with_batch(rule, now, known, reason, self._unit()), now)
+
+    def _decide_many(
+        self,
+        commands: Sequence[PatternCommand],
+        find: FindTarget,
+        now: datetime,
+        known: int,
+        progress: Progress | None,
+    ) -> Decided:
+        """Decide the same about many patterns in one act: each decision has its line in the ledger."""
+        verbs = {command.verb for command in commands}
+        if len(verbs) > 1 or not all(VERBS[verb].is_bulk for verb in verbs):
+            raise BadInput(f"cannot decide {', '.join(sorted(verbs))} about many patterns at once")
+        targets: dict[str, tuple[PatternCommand, Target]] = {}
+        unknown: list[Refusal] = []
+        for command in commands:
+            try:
+                target = find(command.pattern_id)
+                targets[target.pattern.id] = command, target
+            except UnknownRecord as error:
+                unknown.append(Refusal(command.pattern_id, str(error)))
+        asked, unit = len(targets) + len(unknown), self._unit()
+        makes = [
+            (id, self._makes(command, target, find, now, known, unit, is_bulk=asked > 1))
+            for id, (command, target) in targets.items()
+        ]
         decided = self._append_group(makes, now, unknown, progress)
         if not decided.group:
             return decided
-        if not is_bulk:
+        if asked == 1:
             before, after = decided.group[0].before["state"], decided.group[-1].after["state"]
-            return replace(
-                decided, summary=f"re-enabled {short_id(asked[0].pattern.id)}: {rules.change(before, after)}"
-            )
-        of = f" of {len(asked) + len(unknown):,}" if decided.refused else ""
+            return replace(decided, summary=f"re-enabled {short_id(makes[0][0])}: {change(before, after)}")
+        (verb,) = verbs
+        of = f" of {asked:,}" if decided.refused else ""
         count = len({decision.subject for decision in decided.group})
-        withheld = Counter(one.assessment.shown for one in asked if one.assessment.quarantined)
+        withheld = Counter(target.assessment.shown for _, target in targets.values() if target.assessment.quarantined)
         where = [f"{withheld[QUARANTINE]:,} in quarantine"] if withheld[QUARANTINE] else []
         where += [f"{withheld[HELD]:,} held"] if withheld[HELD] else []
         skipped = f"; skipped {', '.join(where)}" if where and verb is Verb.PROMOTE else ""
-        return replace(decided, summary=f"{_DONE[verb]} {count:,}{of} patterns{skipped}")
+        return replace(decided, summary=f"{VERBS[verb].past} {count:,}{of} patterns{skipped}")
 
-    def _re_enabled(self, one: Asked, now: datetime, reason: str, act: Act) -> Sequence[Make]:
-        """Promote a deprecated pattern, after a reset unless the last decision on it was one."""
-        promote = self._about(one.pattern, one.assessment, now, reason, rules.promote_after_reset, act)
-        if one.pattern.id in self._ledger.state().reset:
-            return (promote,)
-        return (self._about(one.pattern, one.assessment, now, reason, rules.reset, act), promote)
-
-    def _one_of_many(
+    def _makes(
         self,
-        verb: Verb,
-        one: Asked,
+        command: PatternCommand,
+        target: Target,
+        find: FindTarget,
         now: datetime,
         known: int,
-        reason: str,
-        until: datetime | None,
-        uses: int | None,
-        act: Act,
+        unit: UnitOfWork,
         *,
         is_bulk: bool,
-    ) -> Make:
-        if verb is Verb.NOTE:
-            return self._note(one.pattern, reason)
-        if verb is Verb.ARCHIVE:
-            reasons = ((one.pattern, reason),)
-            return self._records(
-                lambda batch: record_changes.archive(batch, reasons, one.pattern.id), now, known, reason, act
-            )
-        if verb is Verb.ACCEPT_INVERSION:
-            return self._inversion(one, now, reason, act)
-        if verb is Verb.SNOOZE:
-            return self._about(
-                one.pattern, one.assessment, now, reason, lambda case: rules.snooze(case, until, uses), act
-            )
-        rule = _ALIKE[verb]
-        if verb is Verb.PROMOTE and is_bulk:
-            rule = rules.promote_among_many
-        return self._about(one.pattern, one.assessment, now, reason, rule, act)
+    ) -> Sequence[Make]:
+        """The decisions of one command of many: re-enabling takes a reset (unless there is one) and a promotion."""
+        if isinstance(command, Promote):
+            if command.re_enable and target.assessment.state is Maturity.DEPRECATED:
+                promote = self._with_case(command, target, now, rules.promote_after_reset, unit)
+                if target.pattern.id in self._ledger.state().reset:
+                    return (promote,)
+                return (self._with_case(command, target, now, rules.reset, unit), promote)
+            if is_bulk:
+                return (self._with_case(command, target, now, rules.promote_among_many, unit),)
+        return (self._make(command, target, find, now, known, unit),)
 
-    def _inversion(self, one: Asked, now: datetime, reason: str, act: Act) -> Make:
-        proposal = one.proposal
-        if proposal is None:
-            raise BadInput(f"{short_id(one.pattern.id)} has no inversion to accept")
+    def _make(
+        self,
+        command: PatternCommand,
+        target: Target,
+        find: FindTarget,
+        now: datetime,
+        known: int,
+        unit: UnitOfWork,
+    ) -> Make:
+        pattern = target.pattern
+        match command:
+            case Note():
+                return _note(pattern, command.text)
+            case Archive():
+                reasons = ((pattern, command.reason),)
+                return self._with_batch(
+                    lambda batch: record_changes.archive(batch, reasons, pattern.id), now, known, command.reason, unit
+                )
+            case AcceptInversion():
+                return self._accept_inversion(command, target, find, now, unit)
+            case RestoreText():
+                return self._with_case(command, target, now, lambda case, _: self._restore_text(case, unit), unit)
+        return self._with_case(command, target, now, rules.PATTERN_RULES[type(command)], unit)
+
+    def _restore_text(self, case: Case, unit: UnitOfWork) -> Draft:
+        text = {}
+        if case.pin is not None:
+            text = text_approval.approved_text(self._ledger.decision(case.pin.decision_id), case.pattern)
+        return text_approval.restore_text(case, text, unit.registry.record(case.pattern))
+
+    def _accept_inversion(
+        self, command: AcceptInversion, target: Target, find: FindTarget, now: datetime, unit: UnitOfWork
+    ) -> Make:
+        if target.propose is None:
+            raise BadInput(f"{short_id(target.pattern.id)} has no inversion to accept")
+        proposal = target.propose()
+        if command.text is not None:
+            proposal = proposal.worded(command.text)
+        if command.better is not None:
+            proposal = proposal.instead(find(command.better).pattern if command.better else None)
         text = clean(proposal.text, "the text of the anti-pattern")
 
-        def draft(case: Case) -> Draft:
+        def rule(case: Case, _command: PatternCommand) -> Draft:
             return rules.accept_inversion(
-                case, proposal, text, lambda slug: act.ids.next(ID_PREFIXES[PatternType.ANTI], slug)
+                case, proposal, text, lambda slug: unit.ids.next(ID_PREFIXES[PatternType.ANTI], slug)
             )
 
-        return self._about(one.pattern, one.assessment, now, reason or proposal.reason, draft, act)
+        return self._with_case(replace(command, reason=command.reason or proposal.reason), target, now, rule, unit)
 
-    def _note(self, pattern: Pattern, text: str) -> Make:
-        text = clean(text, "note")
-        if not text:
-            raise BadInput(f"the note on {short_id(pattern.id)} is empty")
-
-        def draft(_state: CurationState, _identifier: str) -> Draft:
-            subject, after = _subject(pattern), {"text": text}
-            return Draft(verb=Verb.NOTE, subject=subject, summary=f"noted on {short_id(subject)}", after=after)
-
-        return draft
-
-    def _write_records(self, rule: Callable[[Batch], Draft], now: datetime, known: int, reason: str) -> Decided:
-        return self._append(self._records(rule, now, known, reason, self._act()), now)
-
-    def _records(self, rule: Callable[[Batch], Draft], now: datetime, known: int, reason: str, act: Act) -> Make:
+    def _with_batch(
+        self, rule: Callable[[Batch], Draft], now: datetime, known: int, reason: str, unit: UnitOfWork
+    ) -> Make:
         reason = clean(reason, "reason")
 
         def draft(state: CurationState, identifier: str) -> Draft:
             if len(self._ledger.decisions()) != known:
-                raise StaleDecision("others decide faster than this can be worked out; try again")
-            batch = Batch(
-                paths=self._paths,
-                registry=act.registry,
-                ids=act.ids,
-                state=state,
-                id=identifier,
-                at=now.astimezone(UTC),
-                by=self._by,
-                reason=reason,
+                raise StaleDecision("The decision log kept changing; try again")
+            return rule(
+                Batch(
+                    paths=self._paths,
+                    registry=unit.registry,
+                    ids=unit.ids,
+                    state=state,
+                    id=identifier,
+                    at=now.astimezone(UTC),
+                    by=self._by,
+                    reason=reason,
+                )
             )
-            return rule(batch)
 
         return draft
 
-    def _judge(self, verb: Verb, burst: Burst, now: datetime, reason: str) -> Decided:
-        reason = clean(reason, "reason")
-        return self._append(lambda state, _: rules.judge_burst(verb, burst, state, reason), now)
-
-    def _about(
+    def _with_case(
         self,
-        pattern: Pattern,
-        assessment: Assessment,
+        command: PatternCommand,
+        target: Target,
         now: datetime,
-        reason: str,
-        rule: Callable[[Case], Draft],
-        act: Act | None = None,
+        rule: Callable[[Case, PatternCommand], Draft],
+        unit: UnitOfWork,
     ) -> Make:
-        reason = clean(reason, "reason")
-        act = act or self._act()
+        reason, pattern, assessment = clean(command.reason, "reason"), target.pattern, target.assessment
 
         def draft(state: CurationState, identifier: str) -> Draft:
-            _subject(pattern)
-            writable = act.is_writable(pattern)
-            pinned = pattern.id in state.pins
-            by_rule = assessment.computed is Maturity.DEPRECATED
+            _check_storable_id(pattern)
+            writable = unit.is_writable(pattern)
             case = Case(
                 pattern=pattern,
                 assessment=assessment,
                 state=state,
                 settings=self._settings,
-                was_reset=not pinned and by_rule and pattern.id in state.reset,
-                written=act.written_override(pattern) if writable and not pinned else None,
+                was_reset=was_reset(pattern.id, assessment.computed, state),
+                written=unit.written_override(pattern) if writable and pattern.id not in state.pins else None,
                 writable=writable,
                 anti_file=self._paths.relative(self._paths.pattern_file(PatternType.ANTI.value)),
                 id=identifier,
                 at=now.astimezone(UTC),
                 by=self._by,
                 reason=reason,
-                text=lambda: act.text(pattern),
+                text=lambda: unit.text(pattern),
             )
-            return rule(case)
+            return rule(case, command)
 
         return draft
 
 
-def _subject(pattern: Pattern) -> str:
+def _note(pattern: Pattern, text: str) -> Make:
+    text = clean(text, "note")
+    if not text:
+        raise BadInput(f"the note on {short_id(pattern.id)} is empty")
+
+    def draft(_state: CurationState, _identifier: str) -> Draft:
+        _check_storable_id(pattern)
+        summary = f"{VERBS[Verb.NOTE].past} {short_id(pattern.id)}"
+        return Draft(verb=Verb.NOTE, subject=pattern.id, summary=summary, after={"text": text})
+
+    return draft
+
+
+def _check_storable_id(pattern: Pattern) -> None:
     try:
         pattern.id.encode()
     except UnicodeEncodeError:
-        raise BadInput(f"id {short_id(pattern.id)} is no valid text; nothing can be decided about it") from None
-    return pattern.id
+        raise BadInput(f"the ID {short_id(pattern.id)} is not valid Unicode; nothing can be decided about it") from None

@@ -16,10 +16,11 @@ from core.base.errors import BadInput, Refused, UnknownRecord
 from core.base.formatting import short_id
 from core.base.text import plural, visible_line
 from core.config.paths import ProjectPaths
+from core.curation.anti_pattern_record import as_pattern
 from core.curation.apply import ID_PREFIXES, FreeIds, pattern_path
+from core.curation.case import Draft
 from core.curation.merge import as_read, check_pair, merged
 from core.curation.pattern_registry import Registry, Stored, check_keepable
-from core.curation.rules import Draft, as_pattern
 from core.extraction.alternatives import link_alternatives
 from core.records.decisions import CurationState, Effect, Verb
 from core.records.extractions import Extraction

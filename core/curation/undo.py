@@ -1,4 +1,4 @@
-"""Undo and redo: which decisions one of them reaches, and what it writes down for each (semantics 4)."""
+"""Undo and redo: which decisions they affect, and the draft that reverses each; see docs/curation.md#undo."""
 
 from __future__ import annotations
 
@@ -8,41 +8,20 @@ from typing import Final
 from core.base.errors import Refused, UnknownRecord
 from core.base.formatting import format_day, short_id
 from core.base.text import plural
-from core.curation import rules
-from core.curation.rules import Draft
+from core.curation.case import Draft
+from core.curation.decision_text import subject_text, verb_text
 from core.records.decisions import TURNS, CurationState, Decision, Verb
 
 ALONE: Final = frozenset({Verb.NOTE, Verb.SNOOZE})
-"""Nothing rests on these, and they rest on nothing."""
+"""Verbs that no later decision rests on, and that rest on no earlier one."""
 _ON_MANY: Final = frozenset({Verb.EXTRACT, Verb.IMPORT, Verb.ARCHIVE})
-"""Their subject says where the patterns come from, or whose idea it was."""
-NOUNS: Final = {
-    Verb.PROMOTE: "promotion",
-    Verb.DEPRECATE: "deprecation",
-    Verb.RESET: "reset",
-    Verb.ACCEPT_INVERSION: "accepted inversion",
-    Verb.REJECT_INVERSION: "rejected inversion",
-    Verb.SNOOZE: "snooze",
-    Verb.NOTE: "note",
-    Verb.REVOKE: "revocation of the marks",
-    Verb.CONFIRM: "confirmation of the marks",
-    Verb.EXTRACT: "extraction",
-    Verb.MERGE: "merge",
-    Verb.ARCHIVE: "archiving",
-    Verb.RESTORE: "restoring",
-    Verb.IMPORT: "import",
-    Verb.QUARANTINE: "quarantine",
-    Verb.RELEASE: "release",
-    Verb.DISMISS: "dismissal",
-    Verb.EDIT: "edit",
-}
-"""What was decided, as a noun."""
+"""Verbs whose subject is a source or a policy, not a pattern."""
 _RE_ENABLED: Final = {Verb.RESET, Verb.PROMOTE}
 """The decisions of an act that re-enables a deprecated pattern."""
 
 
 def last_act(verb: Verb, state: CurationState) -> tuple[str, ...]:
-    """The decisions that undo takes back, or redo repeats, in the order in which it does.
+    """The decisions that undo reverses (or redo repeats) next, in that order.
 
     Raises:
         Refused: There are none.
@@ -55,55 +34,55 @@ def last_act(verb: Verb, state: CurationState) -> tuple[str, ...]:
 
 
 def check_own(newest: Decision, by: str) -> None:
-    """Refuse to undo the newest decision unasked where another person made it.
+    """Refuse to undo the newest decision if another person made it.
 
     Raises:
-        Refused: Somebody else did; the message says who, and how to undo it.
+        Refused: The message names the author and how to undo it.
     """
     if newest.by != by:
         raise Refused(
-            f"the newest decision was made by {short_id(newest.by)}: the {NOUNS[newest.verb]} of "
-            f"{rules.subject_text(newest)} on {format_day(newest.at)}; "
+            f"the newest decision was made by {short_id(newest.by)}: {verb_text(newest)} "
+            f"{subject_text(newest)} on {format_day(newest.at)}; "
             f"to undo it, give --any-author or its id: {newest.act}"
         )
 
 
-def one_act(name: str, state: CurationState, decisions: Sequence[Decision]) -> tuple[str, ...]:
-    """The decisions that undo takes back when one of them, or a group, is named; the last one first.
+def named_act(name: str, state: CurationState, decisions: Sequence[Decision]) -> tuple[str, ...]:
+    """The decisions that undo reverses if one of them, or their act, is named; the last one first.
 
     Args:
-        name: The id of a decision or of a group.
-        state: What the ledger amounts to.
+        name: ID of a decision or of an act.
+        state: The fold of the ledger.
         decisions: The ledger.
 
     Raises:
-        UnknownRecord: Nothing is called so.
-        Refused: It is taken back already, or something that was decided later rests on it.
+        UnknownRecord: No decision or act has this ID.
+        Refused: It is already undone, or a later decision rests on it.
     """
     named = [one for one in decisions if name in (one.id, one.group)]
     if not named:
-        raise UnknownRecord(f"the ledger has no decision {short_id(name)}; see: ralphdeck log --json")
+        raise UnknownRecord(f"the decision log has no decision {short_id(name)}; see: ralphdeck log --json")
     if any(one.verb in TURNS for one in named):
         raise Refused(f"{short_id(name)} is itself an undo or a redo; name the decision that it is about")
-    standing = {one.id: one for one in named if one.id not in state.undone}
-    if not standing:
-        raise Refused(f"{short_id(name)} is taken back already")
+    in_effect = {one.id: one for one in named if one.id not in state.undone}
+    if not in_effect:
+        raise Refused(f"{short_id(name)} is already undone")
     about: set[str] = set()
     for decision in decisions:
         if decision.verb in TURNS or decision.verb in ALONE:
             continue
-        if decision.id in standing:
-            about |= touched(decision)
-        elif decision.id not in state.undone and not about.isdisjoint(touched(decision)):
+        if decision.id in in_effect:
+            about |= affected_ids(decision)
+        elif decision.id not in state.undone and not about.isdisjoint(affected_ids(decision)):
             raise Refused(
-                f"the {NOUNS[decision.verb]} of {rules.subject_text(decision)} by {short_id(decision.by)} on "
-                f"{format_day(decision.at)} rests on it; take that back first: {decision.act}"
+                f"a later decision rests on it: {verb_text(decision)} {subject_text(decision)} by "
+                f"{short_id(decision.by)} on {format_day(decision.at)}; undo that first: {decision.act}"
             )
-    return tuple(reversed(standing))
+    return tuple(reversed(in_effect))
 
 
-def touched(decided: Decision | Draft) -> set[str]:
-    """What a decision is about, by id: whatever later touches the same rests on it."""
+def affected_ids(decided: Decision | Draft) -> set[str]:
+    """IDs of what a decision is about; a later decision on one of these rests on it."""
     found = {effect.pattern_id for effect in decided.effects}
     for key in ("patterns", "joined"):
         names = decided.after.get(key)
@@ -111,37 +90,32 @@ def touched(decided: Decision | Draft) -> set[str]:
     return found if decided.verb in _ON_MANY else found | {decided.subject}
 
 
-def turned(verb: Verb, decision: Decision, by: str) -> Draft:
-    """What undo (or redo) of one decision writes down; `by` is who does so."""
-    back = verb is Verb.UNDO
-    before, after = (decision.after, decision.before) if back else (decision.before, decision.after)
-    done = f"{_done(verb)} {_whose(decision, by)} {NOUNS[decision.verb]}"
-    states = ""
-    if before.get("state") != after.get("state"):
-        states = f": {before.get('state')} → {after.get('state')}"
+def reversal(verb: Verb, decision: Decision, by: str) -> Draft:
+    """The draft of undo (or redo) of one decision by `by`."""
+    is_undo = verb is Verb.UNDO
+    before, after = (decision.after, decision.before) if is_undo else (decision.before, decision.after)
+    state = f"→ {after.get('state')}" if before.get("state") != after.get("state") else ""
     return Draft(
         verb=verb,
         subject=decision.id,
-        summary=f"{done} of {rules.subject_text(decision)}{states}",
+        summary=_summary(verb, f"{verb_text(decision)} {subject_text(decision)}", decision.by, by, state),
         before=before,
         after=after,
-        effects=decision.inverse if back else decision.effects,
-        inverse=decision.effects if back else decision.inverse,
+        effects=decision.inverse if is_undo else decision.effects,
+        inverse=decision.effects if is_undo else decision.inverse,
     )
 
 
 def summary(verb: Verb, decisions: list[Decision], by: str) -> str:
-    """What undo (or redo) of many decisions, all of one act, did, in one line; `by` is who did so."""
+    """What undo (or redo) of the decisions of one act did, in one line."""
     verbs = {decision.verb for decision in decisions}
-    what = "re-enabling" if verbs == _RE_ENABLED else "decision" if len(verbs) > 1 else NOUNS[decisions[0].verb]
-    about = {decision.subject for decision in decisions}
-    subject = short_id(about.pop()) if len(about) == 1 else plural(len(about), "pattern")
-    return f"{_done(verb)} {_whose(decisions[0], by)} {what} of {subject}"
+    what = "re-enable" if verbs == _RE_ENABLED else "decide" if len(verbs) > 1 else verb_text(decisions[0])
+    subjects = {decision.subject for decision in decisions}
+    subject = short_id(subjects.pop()) if len(subjects) == 1 else plural(len(subjects), "pattern")
+    return _summary(verb, f"{what} {subject}", decisions[0].by, by, "")
 
 
-def _whose(decision: Decision, by: str) -> str:
-    return "the" if decision.by == by else f"{short_id(decision.by)}'s"
-
-
-def _done(verb: Verb) -> str:
-    return "took back" if verb is Verb.UNDO else "repeated"
+def _summary(verb: Verb, what: str, author: str, by: str, state: str) -> str:
+    """`Undone: deprecate X (→ established)`, `Redone: promote X by imre`."""
+    whose = "" if author == by else f" by {short_id(author)}"
+    return f"{'Undone' if verb is Verb.UNDO else 'Redone'}: {what}{whose}{f' ({state})' if state else ''}"

@@ -1,4 +1,4 @@
-"""What one act of deciding finds in the pattern files, be it about one pattern or about thousands."""
+"""The pattern files as one act of deciding reads them, for one pattern or thousands."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from core.sources.pattern_record import text_of
 from core.sources.pattern_text import id_key
 
 MAX_TEXT_KEPT: Final = 64 << 10
-"""Longest text, in characters of JSON, that is kept with the decision on it."""
+"""Longest text, in characters of JSON, that is stored with the decision on it."""
 
 
-class Act:
-    """One act of deciding; every file is read once, when it is first asked for.
+class UnitOfWork:
+    """The files of one act of deciding; each is read once, on first use.
 
     Args:
         paths: The project.
-        ledger: Its ledger, which nobody else writes to meanwhile.
+        ledger: Its ledger, locked by the caller.
     """
 
     def __init__(self, paths: ProjectPaths, ledger: Ledger) -> None:
@@ -37,17 +37,17 @@ class Act:
 
     @cached_property
     def ids(self) -> FreeIds:
-        """Free ids; what decisions still owe to files counts as taken."""
+        """Allocates free IDs; IDs of pending effects count as taken."""
         pending = {decision.id: decision for decision, _ in self._ledger.pending()}
         return FreeIds(self._paths, (effect.pattern_id for item in pending.values() for effect in item.effects))
 
     @cached_property
     def registry(self) -> Registry:
-        """The records."""
+        """The records of the pattern files."""
         return Registry(self._paths)
 
     def is_writable(self, pattern: Pattern) -> bool:
-        """Whether curation can write the record of a pattern; not that of a mirror, nor one without an ID."""
+        """Whether curation can write the record of a pattern: not that of a mirror, nor one without an ID."""
         if not pattern.is_registered:
             return False
         if pattern.file not in self._writable:
@@ -60,8 +60,8 @@ class Act:
         return self._writable[pattern.file]
 
     def text(self, pattern: Pattern) -> dict[str, Any]:
-        """The keys of its record that hold the text of a pattern; {} where its record says another one by now, or
-        could not be kept.
+        """The keys of the record that hold the text of a pattern; {} if the record has another text now, or one that
+        the ledger cannot store.
         """
         try:
             record = self.registry.records((pattern,))[pattern.id]
@@ -69,12 +69,12 @@ class Act:
             check_keepable(found, pattern.id)
         except (KeyError, Refused, Unwritable):
             return {}
-        told = as_read({**found, id_key(record): pattern.id}, pattern.type)
-        kept = told.content_hash == pattern.content_hash and len(json.dumps(found)) <= MAX_TEXT_KEPT
-        return found if kept else {}
+        stored = as_read({**found, id_key(record): pattern.id}, pattern.type)
+        is_same = stored.content_hash == pattern.content_hash
+        return found if is_same and len(json.dumps(found)) <= MAX_TEXT_KEPT else {}
 
     def written_override(self, pattern: Pattern) -> str | None:
-        """The override in the pattern's record as written there, for undo, unless the ledger wrote it."""
+        """JSON text of the override in the pattern's record, for undo; None if the ledger wrote it."""
         try:
             if not self._is_overridden(pattern.file):
                 return None
@@ -86,7 +86,7 @@ class Act:
             return None
 
     def _is_overridden(self, file: str) -> bool:
-        """Whether a file holds an override at all; without one it need not be taken apart."""
+        """Whether a file contains an override at all; otherwise it need not be parsed."""
         if file not in self._overridden:
             try:
                 data = pattern_path(self._paths, file).read_bytes()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from core.curation.rules import about_text, changed, verb_text
+from core.curation.decision_text import about_text, changed, verb_text
 from core.documents.document import Document, Line, Moment, Text, fields, line, section
 from core.records.decisions import Decision, Effect
 from core.state.project_state import ProjectState

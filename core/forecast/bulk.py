@@ -1,4 +1,4 @@
-"""What one decision about many patterns would change, all in all; worked out by making it on copies."""
+"""Forecast of one decision about many patterns, by a dry run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
-from core.curation.curator import Decided, Refusal
+from core.curation.commands import bulk
+from core.curation.decision_writer import Refusal
+from core.forecast.dry_run import dry_run
 from core.forecast.forecast import SHOWN, SUPPOSED, Stop, shown_codes
 from core.learning.scoreboard import Scoreboard
 from core.project.project import Project
@@ -19,7 +21,7 @@ from core.retrieval.embeddings import Coverage
 from core.review.context_recipients import LOOP, PAUSED, TASK, Contexts, audience, same_texts
 
 _NAMED = 80
-"""Characters of an id as refusals name it."""
+"""Length of an ID in refusals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +29,13 @@ class BulkForecast:
     """The effect of one decision about many patterns.
 
     Attributes:
-        asked: How many patterns it is about.
-        decided: About how many of them something would be decided.
-        refused: Why not about the others, and for how many each, the most frequent reason first.
-        turned: State before, state after, and how many patterns would turn so, the most first.
-        gone: How many would leave the registry.
+        asked: Number of patterns.
+        decided: Number of decisions that would be made.
+        refused: Reason and number of the refusals, the most frequent reason first.
+        turned: State before, state after and number of patterns, the most frequent change first.
+        gone: Number of patterns that would leave the registry.
         loops, paused, tasks: Number of running loops, paused loops and past tasks whose contexts were compared.
-        changed_loops, changed_paused, changed_tasks: How many of them would get another context.
+        changed_loops, changed_paused, changed_tasks: Number of contexts that would change.
         tokens: Of all these contexts, before and after, estimated.
         by_words: See `Forecast`.
     """
@@ -53,46 +55,44 @@ class BulkForecast:
     by_words: Coverage | None = None
 
 
-def foretell(deck: Project, verb: Verb, pattern_ids: Sequence[str], stop: Stop = lambda: False) -> BulkForecast | None:
-    """Rehearse the decision, and inject again for the running and paused loops and the last tasks.
+def forecast_bulk(
+    project: Project, verb: Verb, pattern_ids: Sequence[str], stop: Stop = lambda: False
+) -> BulkForecast | None:
+    """Dry-run one decision about many patterns and compare the contexts of loops and tasks.
 
     Args:
-        deck: The project; nothing is written.
-        verb: See `Project.decide_many`.
+        project: The project; nothing is written.
+        verb: One that can be decided about many patterns.
         pattern_ids: The patterns.
-        stop: Asked now and then whether nobody waits for it any more.
+        stop: See `Stop`.
 
     Returns:
         None if it was stopped.
     """
-    view, made = deck.view, list[Decided]()
-    by_words = view.coverage
-
-    def decide(stage: Project) -> Decided:
-        made.append(stage.decide_many(verb, pattern_ids, reason=SUPPOSED))
-        return made[-1]
-
+    state = project.view
+    by_words = state.coverage
     asked = len(set(pattern_ids))
     try:
-        after = deck.rehearsed(decide, view)
+        run = dry_run(project, bulk(verb, pattern_ids, SUPPOSED), state)
     except RalphdeckError as error:
         return BulkForecast(asked=asked, decided=0, refused=((str(error), asked),))
-    readers, contexts, changed, tokens = audience(view.snapshot), Contexts(), Counter[str](), [0, 0]
-    same = same_texts(view, after)
+    after = run.state
+    readers, contexts, changed, tokens = audience(state.snapshot), Contexts(), Counter[str](), [0, 0]
+    same = same_texts(state, after)
     for reader in readers:
         if stop():
             return None
-        one, two = contexts.given(view, reader.task), contexts.supposed(after, reader.task, same=same)
+        one, two = contexts.given(state, reader.task), contexts.supposed(after, reader.task, same=same)
         changed[reader.kind] += one.context != two.context
         tokens[0] += one.tokens
         tokens[1] += two.tokens
     kinds = Counter(reader.kind for reader in readers)
     return BulkForecast(
         asked=asked,
-        decided=len(made[-1].decisions),
-        refused=_grouped(made[-1].refused),
-        turned=_turned(view.board, after.board),
-        gone=len(view.snapshot.patterns.keys() - after.snapshot.patterns.keys()),
+        decided=len(run.decided.decisions),
+        refused=_grouped(run.decided.refused),
+        turned=_turned(state.board, after.board),
+        gone=len(state.snapshot.patterns.keys() - after.snapshot.patterns.keys()),
         loops=kinds[LOOP],
         paused=kinds[PAUSED],
         tasks=kinds[TASK],
@@ -105,7 +105,7 @@ def foretell(deck: Project, verb: Verb, pattern_ids: Sequence[str], stop: Stop =
 
 
 def _grouped(refused: Iterable[Refusal]) -> tuple[tuple[str, int], ...]:
-    """The reasons, which are the same for several patterns but for their names."""
+    """Count equal reasons, ignoring the names of the patterns."""
     reasons = Counter(one.why.replace(visible_line(one.pattern_id, _NAMED), "it") for one in refused)
     return tuple(reasons.most_common())
 

@@ -1,14 +1,12 @@
-"""Rehearsed decisions: the very decision, made on copies in memory, so that what it changes is seen before it is made.
+"""Dry run: makes a decision on copies in memory and scores the result; nothing is written.
 
-Nothing is written. The ledger is what the snapshot holds, with what is decided added in memory; what decisions change
-in pattern files is worked out, by the code that writes them, on the text of the touched records alone, which the usual
-reader reads; events go to a list. What comes out is scored like any other snapshot, so a prediction and what the
-decision does cannot drift apart.
+The ledger is the snapshot's, extended in memory. The code that writes pattern files is applied to the text of the
+affected records alone, and the usual reader parses the result. So a forecast and the decision itself cannot differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -17,7 +15,7 @@ from heapq import merge
 from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -26,14 +24,16 @@ from core.base.text import visible_line
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.apply import pattern_path, steps_of
-from core.curation.curator import Curator, Decided
+from core.curation.commands import Command
+from core.curation.curator import Curator
+from core.curation.decision_writer import Decided
 from core.curation.effects import Outcome, Step, apply_steps
 from core.curation.pattern_registry import Registry, Stored, check_keepable
-from core.curation.unit_of_work import Act
+from core.curation.unit_of_work import UnitOfWork
 from core.learning.scoreboard import Scoreboard
 from core.ledger.fold import fold
 from core.ledger.ledger import Ledger
-from core.project.index import Library, parted
+from core.project.index import Library, split_events
 from core.project.project import Project
 from core.records.decisions import CurationState, Decision
 from core.records.events import Event
@@ -52,44 +52,37 @@ from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
 from core.storage.json_editor import BadJson
 
-Copies = Callable[[str], tuple[Pattern, ...]]
-"""All records of an id in pattern files; see `Library.copies`."""
-Extracting = Callable[[str, frozenset[PatternType]], Extraction]
-"""What a loop, a task, a debug session or a learning offers; see `Project.extraction`."""
+
+class DryRun(NamedTuple):
+    """The result of a dry run: the decision, and the state after it with the queue and offers of before."""
+
+    decided: Decided
+    state: ProjectState
 
 
-def rehearse(
-    decide: Callable[[Project], Decided],
-    view: ProjectState,
-    project: ProjectPaths,
-    *,
-    by: str,
-    copies: Copies,
-    extraction: Extracting,
-) -> ProjectState:
-    """The view after a decision, at the moment of `view`; the questions and offers in it stay as they are.
+def dry_run(project: Project, command: Command, state: ProjectState | None = None) -> DryRun:
+    """Make a decision in memory.
 
     Args:
-        decide: Makes the decision, as on the deck itself.
-        view: What is known.
-        project: Where the records stand; its files are only read.
-        by: Who decides.
-        copies, extraction: See there.
+        project: The open project; it is not changed.
+        command: The decision.
+        state: The state to start from; the newest one by default.
 
     Raises:
         RalphdeckError: What the decision itself would raise.
     """
-    stage = _Stage(view, project, by, copies, extraction)
-    decide(stage)
+    before = state or project.view
+    stage = _Stage(project, before)
+    decided = stage.decide(command)
     after = stage.view
-    return replace(after, queue=view.queue, offers=view.offers, embeddings=_embeddings(view, after.snapshot))
+    embeddings = _embeddings(before, after.snapshot)
+    return DryRun(decided, replace(after, queue=before.queue, offers=before.offers, embeddings=embeddings))
 
 
 def _embeddings(view: ProjectState, after: Snapshot) -> Embeddings[Pattern] | None:
-    """What patterns mean, the texts that are only supposed among them.
+    """Embeddings that include the texts that would be new, as the next injection would make them.
 
-    As the next injection finds it, which first makes what is missing. As long as older texts lack vectors nothing is
-    made: new texts ranked by meaning among those ranked by words would be no fair comparison.
+    While older texts lack vectors none are made: the new texts would be ranked by a different method than the others.
     """
     known = view.snapshot.patterns
     new = {id: pattern for id, pattern in after.patterns.items() if known.get(id) is not pattern}
@@ -99,21 +92,19 @@ def _embeddings(view: ProjectState, after: Snapshot) -> Embeddings[Pattern] | No
 
 
 class _Stage(Project):
-    """A deck of which all that is ever written is in memory."""
+    """A project that keeps in memory what it writes."""
 
-    def __init__(
-        self, view: ProjectState, project: ProjectPaths, by: str, copies: Copies, extraction: Extracting
-    ) -> None:
-        super().__init__(project, view.settings, by=by, clock=lambda: view.now, cache=False)
-        self._memory = _Memory(project, view, copies)
+    def __init__(self, project: Project, state: ProjectState) -> None:
+        super().__init__(project.project, state.settings, by=project.by, clock=lambda: state.now, cache=False)
+        self._real = project
+        self._memory = _MemoryLibrary(project, state)
         self.library = self._memory
-        self.curator = _Actor(project, view.settings, by, self._memory)
-        self._extracting = extraction
-        self._view = view
+        self.curator = _MemoryCurator(project.project, state.settings, project.by, self._memory)
+        self._view = state
 
     def extraction(self, source_id: str, types: frozenset[PatternType] = ALL_TYPES) -> Extraction:
-        """What the deck itself has found; nothing is read twice."""
-        return self._extracting(source_id, types)
+        """What the real project extracts."""
+        return self._real.extraction(source_id, types)
 
     def _append_events(self, *events: Event) -> None:
         self._memory.add_events(events)
@@ -125,36 +116,36 @@ class _Stage(Project):
         return ()
 
 
-class _Memory(Library):
-    """What the project would hold: a snapshot with decisions, events and changed records added to it."""
+class _MemoryLibrary(Library):
+    """A snapshot with decisions, events and changed records added to it."""
 
-    def __init__(self, project: ProjectPaths, view: ProjectState, copies: Copies) -> None:
-        super().__init__(project, view.settings, clock=lambda: view.now, cache=False)
-        self._snapshot = view.snapshot
-        self._all_copies = copies
+    def __init__(self, project: Project, state: ProjectState) -> None:
+        super().__init__(project.project, state.settings, clock=lambda: state.now, cache=False)
+        self._snapshot = state.snapshot
+        self._all_copies = project.library.copies
         self._changed: dict[str, tuple[Pattern, ...]] = {}
-        self._all_events = tuple(merge(view.snapshot.events, view.snapshot.withdrawn, key=attrgetter("at")))
-        self.decisions = view.snapshot.decisions
+        self._all_events = tuple(merge(state.snapshot.events, state.snapshot.withdrawn, key=attrgetter("at")))
+        self.decisions = state.snapshot.decisions
         self.touched: set[str] = set()
-        """Ids of patterns whose records changed since the last `apply`."""
+        """IDs of patterns whose records changed since the last `apply`."""
 
     def add_events(self, events: Iterable[Event]) -> None:
-        """Put events behind those that are known."""
+        """Append events."""
         self._all_events = (*self._all_events, *events)
 
     def copies(self, pattern_id: str) -> tuple[Pattern, ...]:
-        """All records of an id as they are now."""
+        """All present records of an ID."""
         changed = self._changed.get(pattern_id)
         return self._all_copies(pattern_id) if changed is None else changed
 
     def put(self, file: str, pattern_id: str, records: Iterable[Pattern]) -> None:
-        """From now on `file` holds these records of an id and no others."""
+        """Replace the records of an ID in `file`."""
         others = (copy for copy in self.copies(pattern_id) if copy.file != file)
         self._changed[pattern_id] = (*others, *records)
         self.touched.add(pattern_id)
 
     def apply(self, changed: Iterable[Path] | None) -> tuple[Snapshot, Delta]:
-        """The snapshot with all that was added so far, whatever is said to have changed."""
+        """The snapshot with everything added so far; `changed` is ignored."""
         before = self._snapshot
         patterns = dict(before.patterns)
         moved = set()
@@ -170,15 +161,15 @@ class _Memory(Library):
         self.touched.clear()
         decided = self.decisions is not before.decisions
         curation = fold(self.decisions) if decided else before.curation
-        events, withdrawn = parted(self._all_events, curation)
-        told = len(events) != len(before.events)
-        delta = Delta(patterns=frozenset(moved), events=told, decisions=decided)
+        events, withdrawn = split_events(self._all_events, curation)
+        has_new_events = len(events) != len(before.events)
+        delta = Delta(patterns=frozenset(moved), events=has_new_events, decisions=decided)
         if delta:
             self._snapshot = replace(
                 before,
                 number=before.number + 1,
                 patterns=MappingProxyType(patterns) if moved else before.patterns,
-                events=events if told else before.events,
+                events=events if has_new_events else before.events,
                 withdrawn=withdrawn,
                 decisions=self.decisions,
                 curation=curation,
@@ -186,27 +177,27 @@ class _Memory(Library):
         return self._snapshot, delta
 
 
-class _Notebook(Ledger):
+class _MemoryLedger(Ledger):
     """A ledger in memory."""
 
-    def __init__(self, paths: ProjectPaths, memory: _Memory) -> None:
+    def __init__(self, paths: ProjectPaths, memory: _MemoryLibrary) -> None:
         super().__init__(paths)
         self._memory = memory
         self._state = memory.snapshot.decisions, memory.snapshot.curation
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Nobody else writes to it."""
+        """No lock is needed in memory."""
         yield
 
     def append(self, *decisions: Decision) -> None:
-        """Add decisions, as they will be read again.
+        """Append decisions as they would be read from disk.
 
         Raises:
-            UnicodeEncodeError: A text of one is no valid Unicode.
+            UnicodeEncodeError: A text is not valid Unicode.
         """
-        kept = (msgspec.convert(msgspec.json.decode(msgspec.json.encode(one)), Decision) for one in decisions)
-        self._memory.decisions = (*self._memory.decisions, *kept)
+        added = (msgspec.convert(msgspec.json.decode(msgspec.json.encode(one)), Decision) for one in decisions)
+        self._memory.decisions = (*self._memory.decisions, *added)
 
     def decisions(self) -> tuple[Decision, ...]:
         """All of them, oldest first."""
@@ -224,37 +215,37 @@ class _Notebook(Ledger):
         for decision in self._memory.decisions:
             if decision.id == decision_id:
                 return decision
-        raise UnknownRecord(f"the ledger has no decision {visible_line(decision_id, 80)}")
+        raise UnknownRecord(f"the decision log has no decision {visible_line(decision_id, 80)}")
 
     def state(self) -> CurationState:
-        """What all decisions amount to."""
+        """The fold of all decisions."""
         if self._state[0] is not self._memory.decisions:
             self._state = self._memory.decisions, fold(self._memory.decisions)
         return self._state[1]
 
     def pending(self) -> tuple[tuple[Decision, str], ...]:
-        """None: what is decided is in the records at once."""
+        """Nothing: effects are applied at once."""
         return ()
 
     def status(self) -> tuple[int, bool]:
-        """How many decisions there are, all of them in the records."""
+        """The number of decisions, all applied."""
         return len(self._memory.decisions), True
 
 
-class _Actor(Curator):
-    """A curator that writes to a `_Memory`."""
+class _MemoryCurator(Curator):
+    """A curator that writes to a `_MemoryLibrary`."""
 
-    def __init__(self, paths: ProjectPaths, settings: Settings, by: str, memory: _Memory) -> None:
+    def __init__(self, paths: ProjectPaths, settings: Settings, by: str, memory: _MemoryLibrary) -> None:
         super().__init__(paths, settings, by=by)
         self._memory = memory
-        self._ledger = _Notebook(paths, memory)
+        self._ledger = _MemoryLedger(paths, memory)
         self._done = len(memory.decisions)
 
-    def _act(self) -> Act:
-        return _Scene(self._paths, self._ledger)
+    def _unit(self) -> UnitOfWork:
+        return _DryUnit(self._paths, self._ledger)
 
-    def _settle(self) -> tuple[Outcome, ...]:
-        """Bring what was decided since into the records."""
+    def _apply_pending(self) -> tuple[Outcome, ...]:
+        """Apply the new decisions to the records in memory."""
         new = self._memory.decisions[self._done :]
         self._done = len(self._memory.decisions)
         archive = f"{self._paths.relative(self._paths.archive)}/"
@@ -262,7 +253,7 @@ class _Actor(Curator):
         steps: dict[str, list[Step]] = {}
         for decision in new:
             for file in dict.fromkeys(effect.file for effect in decision.effects):
-                if not file.startswith(archive):  # what is in there is no pattern of the registry
+                if not file.startswith(archive):  # archived records are not part of the registry
                     steps.setdefault(file, []).extend(steps_of(decision, file, known))
         return tuple(outcome for file, todo in steps.items() for outcome in self._change(file, todo))
 
@@ -270,41 +261,41 @@ class _Actor(Curator):
         ids = dict.fromkeys(step.effect.pattern_id for step in steps)
         before = {id: [copy for copy in self._memory.copies(id) if copy.file == file] for id in ids}
         data = _text(self._paths, file, [copy for copies in before.values() for copy in copies])
-        after, outcomes = apply_steps(data, steps, lambda taken: self._act().ids.like(taken))
+        after, outcomes = apply_steps(data, steps, lambda taken: self._unit().ids.like(taken))
         found: dict[str, list[Pattern]] = {id: [] for id in ids}
         for pattern in read_patterns(file, after).patterns if after is not None else ():
             if pattern.id in ids or not self._memory.copies(pattern.id):
                 found.setdefault(pattern.id, []).append(pattern)
         for id, records in found.items():
-            # Where a record stands does not change in memory; a new one stands nowhere yet.
-            places = [copy.pointer for copy in before.get(id, ())] + [""] * len(records)
-            placed = zip(records, places, strict=False)
-            self._memory.put(file, id, [msgspec.structs.replace(one, pointer=place) for one, place in placed])
+            # Positions in files do not change in memory; a new record has none yet.
+            pointers = [copy.pointer for copy in before.get(id, ())] + [""] * len(records)
+            pairs = zip(records, pointers, strict=False)
+            self._memory.put(file, id, [msgspec.structs.replace(one, pointer=pointer) for one, pointer in pairs])
         return outcomes
 
 
-class _Scene(Act):
-    """What an act of deciding finds in the pattern files, read record by record."""
+class _DryUnit(UnitOfWork):
+    """The pattern files, read record by record."""
 
     @cached_property
     def registry(self) -> Registry:
-        """The records, each read alone."""
-        return _Records(self._paths)
+        """The records, each read on its own."""
+        return _RecordRegistry(self._paths)
 
     def written_override(self, pattern: Pattern) -> str | None:
-        """Not looked up: only what takes a decision back needs it."""
+        """Not looked up: only undo needs it."""
         return None
 
     def text(self, pattern: Pattern) -> dict[str, Any]:
-        """Not looked up: only what puts a text back needs it."""
+        """Not looked up: only restoring a text needs it."""
         return {}
 
 
-class _Records(Registry):
-    """The records of pattern files, each read alone where that can be."""
+class _RecordRegistry(Registry):
+    """The records of pattern files, each read on its own if possible."""
 
     def record(self, pattern: Pattern) -> Stored:
-        """The record of a pattern, else `Refused`; see there."""
+        """The record of a pattern; see `Registry.record`."""
         if not pattern.copy_folder and pattern.pointer:
             with suppress(BadInput, BadJson):
                 pattern_path(self._paths, pattern.file)
@@ -318,7 +309,7 @@ class _Records(Registry):
 
 
 def _text(paths: ProjectPaths, file: str, copies: Collection[Pattern]) -> bytes | None:
-    """The text of a pattern file with these records of it alone, or all of it where it cannot be taken apart."""
+    """The text of a pattern file with only these records, or all of it if it cannot be sliced."""
     raw = read_file(paths.inside(file), paths.aiwg, MAX_PATTERN_BYTES)
     if isinstance(raw, Problem):
         raise Unwritable(f"cannot read {visible_line(file, 160)}: it {raw.message}")
@@ -327,6 +318,6 @@ def _text(paths: ProjectPaths, file: str, copies: Collection[Pattern]) -> bytes 
     part = excerpt(raw.data, [copy.pointer for copy in copies])
     if part is None:
         return raw.data
-    # Somebody may have written the file since it was read, so that other records stand in these places.
-    there = sorted(pattern.id for pattern in read_patterns(file, part).patterns)
-    return part if there == sorted(copy.id for copy in copies) else raw.data
+    # If another process wrote the file since, other records may be in these positions.
+    found = sorted(pattern.id for pattern in read_patterns(file, part).patterns)
+    return part if found == sorted(copy.id for copy in copies) else raw.data

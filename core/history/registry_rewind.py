@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from core.curation.case import SEEN_TEXT
 from core.curation.merge import as_read
-from core.curation.rules import SEEN_TEXT
 from core.records.decisions import TURNS, Decision, Effect, Verb
 from core.records.patterns import Pattern, PatternType
 from core.sources.pattern_record import content_hash

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from core.records.decisions import Arrival, BurstVerdict, CurationState, Decision, InversionVerdict, Pin, Verb
 from core.records.patterns import Maturity
 from core.records.times import parse_time
+from core.records.verbs import TEXT_HASH
 
 _PINS: Final = {
     Verb.PROMOTE: Maturity.PROVEN,
@@ -20,8 +21,6 @@ _PINS: Final = {
 _ARRIVALS: Final = {Verb.IMPORT: "import", Verb.EXTRACT: "extraction", Verb.QUARANTINE: "quarantine"}
 _SEEING: Final = {Verb.RELEASE, Verb.PROMOTE, Verb.DEPRECATE}
 """Who decides so about a pattern has seen its text."""
-TEXT_HASH: Final = "text_hash"
-"""The key in `after` of the approval of a text that is not a pattern."""
 _BURST_VERDICTS: Final = {Verb.REVOKE: "revoked", Verb.CONFIRM: "confirmed"}
 
 

@@ -9,7 +9,8 @@ from typing import Final
 
 from core.base.errors import Conflict, Refused, UnknownRecord
 from core.config.settings import ExtractionSettings
-from core.curation.curator import Decided
+from core.curation.commands import Extract
+from core.curation.decision_writer import Decided
 from core.extraction.strategies import list_work_ids
 from core.project.project import Project
 from core.records.decisions import Verb
@@ -88,7 +89,7 @@ class AutoExtraction:
             if not offer.new and not offer.merges:
                 return loop_id, None
             by = f"{self._deck.by} (unattended)"
-            return loop_id, self._deck.extract(loop_id, unattended=True, reason=REASON, by=by)
+            return loop_id, self._deck.decide(Extract(loop_id, unattended=True, reason=REASON, by=by))
         except (Conflict, Refused, UnknownRecord):  # another process extracted from it, or moved it, in this moment
             return loop_id, None
 

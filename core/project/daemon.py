@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
-from core.curation.curator import Decided
+from core.curation.commands import PrunePatterns
+from core.curation.decision_writer import Decided
 from core.curation.record_changes import PRUNE
 from core.project.notifications import What, happenings
 from core.project.project import Project
@@ -119,7 +120,7 @@ class Daemon(WatchLoop):
             return
         before = self.project.view
         if self.project.pruning():
-            decided = self.project.prune()
+            decided = self.project.decide(PrunePatterns())
             self._emit("pruned", "", decided.summary)
             self._emit_effects(before)
 

@@ -14,7 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.errors import Conflict, Refused, Unwritable
-from core.curation.curator import Decided
+from core.curation.commands import Extract
+from core.curation.decision_writer import Decided
 from core.curation.use_counts import Counted
 from core.debug_memory.escalations import preserve_context
 from core.debug_memory.lessons import LessonUpdate, check_success, collect_lessons, write_lessons
@@ -125,7 +126,7 @@ def _extract(project: Project, result: SuccessResult, *, dry_run: bool) -> Succe
     if dry_run or not (extraction.new or extraction.merges):
         return replace(result, extraction=extraction)
     try:
-        decided = project.extract(result.session_id, unattended=True, reason="debug success")
+        decided = project.decide(Extract(result.session_id, unattended=True, reason="debug success"))
     except Refused as error:
         # Of two concurrent calls the later one finds that the earlier one has added the patterns.
         extraction = project.extraction(result.session_id)

@@ -1,46 +1,77 @@
-"""What is decided on an open project about patterns, bursts and questions, and the undo of it."""
+"""An open project that decisions are made on: `decide(command)` is the only way."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
+from msgspec.structs import replace
 
 from core.base.errors import Conflict, Refused, StaleDecision, UnknownRecord
+from core.base.formatting import short_id
 from core.base.text import visible_line
 from core.config.paths import ProjectPaths
-from core.config.settings import Settings
-from core.curation.curator import Asked, Curator, Decided, Refusal
-from core.curation.rules import OVERRIDE, More
+from core.config.settings import PruningSettings, Settings
+from core.curation import record_changes
+from core.curation.apply import FreeIds
+from core.curation.commands import (
+    ApproveReflection,
+    ApproveText,
+    Command,
+    Extract,
+    ImportPatterns,
+    JudgeReports,
+    Merge,
+    PatternCommand,
+    PrunePatterns,
+    Restore,
+)
+from core.curation.conflicts import Seen
+from core.curation.curator import Curator, Target
+from core.curation.decision_writer import Decided, Progress
+from core.curation.pattern_registry import Registry
+from core.curation.permissions import why_refused
+from core.curation.record_changes import PRUNE
+from core.curation.rules import OVERRIDE
+from core.curation.use_counts import brought_counts
 from core.learning.bursts import Burst
-from core.learning.scoreboard import Assessment
 from core.metrics.derived_files import write_derived
-from core.project.reader import Reader
-from core.records.decisions import Verb
+from core.metrics.pruning import Pruning, select_prunable
+from core.project.reader import ProjectReader
+from core.records.decisions import Decision
+from core.records.events import Event, event_id
 from core.records.findings import Finding
-from core.records.patterns import Pattern
 from core.records.question_ids import held_text_question_id
+from core.records.times import parse_time
+from core.sources.archives import read_archives
+from core.sources.event_log import append_events
+from core.state.project_state import ProjectState
 from core.storage.read_only import check_writable
 
+if TYPE_CHECKING:  # imported only for an import of patterns
+    from core.curation.exchange.import_file import Arriving
+    from core.curation.exchange.import_plan import ImportPlan
+
 _TRIES: Final = 5
-"""How often a decision is worked out anew because others decided meanwhile."""
+"""Attempts to make a decision while other processes keep deciding."""
 
 
-class Decider(Reader):
-    """An open project that is decided on. Each decision reads the newest files first, writes, and returns what was
-    decided; `view` shows it.
+class DecidingProject(ProjectReader):
+    """An open project that decisions are made on.
+
+    Each decision first reads the newest files, then writes, and is shown by `state` when `decide` returns.
 
     Args:
-        project: Where the files are.
-        settings: All thresholds.
-        by: Who decides, as the ledger will name them.
-        clock: The present moment, aware UTC.
-        cache: Whether to keep parsed files between runs.
-        findings: What is wrong with the settings, to be told with the rest.
-        readonly: Nothing is written in the project, by this process: whatever would raises `ReadOnly`.
+        project: Paths of the project.
+        settings: All settings.
+        by: The reviewer's name in the ledger.
+        clock: Returns the present moment, aware UTC.
+        cache: Whether to store parsed files between runs.
+        findings: Problems in the settings, reported with the rest.
+        readonly: This process writes nothing in the project: what would write raises `ReadOnly`.
     """
 
     def __init__(
@@ -58,225 +89,233 @@ class Decider(Reader):
         self.by = by
         self.curator = Curator(project, settings, by=by)
         self._known = 0
+        self._record_rules: Mapping[type[Command], Callable[[Any, datetime], Decided]] = {
+            Extract: self._extract,
+            ImportPatterns: self._import_patterns,
+            Merge: self._merge,
+            PrunePatterns: self._prune,
+            Restore: self._restore,
+        }
 
-    def settle(self) -> tuple[str, ...]:
-        """Write what an interrupted decision left unwritten; returns warnings for a person."""
+    def apply_pending(self) -> tuple[str, ...]:
+        """Write what an interrupted decision left unwritten; returns warnings for the user."""
         if self.is_readonly:
             return ()
         with self._lock:
-            warnings = self.curator.settle()
+            warnings = self.curator.apply_pending()
             self.apply((self.project.ledger, self.project.patterns))
             return warnings
 
-    def promote(self, pattern_id: str, *, reason: str = "") -> Decided:
-        """Pin a pattern as proven."""
-        return self._decide(pattern_id, lambda p, a, now: self.curator.promote(p, a, now=now, reason=reason))
+    def may(self, command: PatternCommand) -> str:
+        """Why a command about one pattern is refused at present, "" if it is allowed; see `why_refused`."""
+        return why_refused(command, self._view)
 
-    def re_enable(self, pattern_id: str, *, reason: str = "") -> Decided:
-        """Reset a deprecated pattern and promote it, as one act that one undo takes back."""
-        return self.decide_many(Verb.PROMOTE, (pattern_id,), reason=reason, re_enable=True)
-
-    def deprecate(self, pattern_id: str, *, reason: str) -> Decided:
-        """Pin a pattern as deprecated: never injected until reset."""
-        return self._decide(pattern_id, lambda p, a, now: self.curator.deprecate(p, a, now=now, reason=reason))
-
-    def reset(self, pattern_id: str, *, reason: str = "") -> Decided:
-        """Take the pin off: the arithmetic decides again."""
-        return self._decide(pattern_id, lambda p, a, now: self.curator.reset(p, a, now=now, reason=reason))
-
-    def accept_inversion(
-        self, pattern_id: str, *, text: str | None = None, better: str | None = None, reason: str = ""
+    def decide(
+        self, command: Command, *, seen: ProjectState | None = None, progress: Progress | None = None
     ) -> Decided:
-        """Make the pattern an anti-pattern, with `text` instead of the proposed wording if given.
+        """Make a decision.
 
         Args:
-            pattern_id: The pattern.
-            text: The anti-pattern in other words.
-            better: Id of the pattern to do instead, "" for none; None for the one that is proposed.
-            reason: Why.
+            command: The decision.
+            seen: The state that the user looked at; None for the newest one.
+            progress: Called with (patterns done, patterns in all).
+
+        Raises:
+            Conflict: Another decision was made about the same since `seen`, or the text of a pattern changed; nothing
+                is written. Of many patterns only this one is refused.
+            RalphdeckError: The decision is refused, invalid or cannot be written; see `Curator`.
         """
+        with self._lock, self._seeing(seen):
+            if command.question and command.question in self.curator.ledger.state().dismissed:
+                raise Conflict(f"{short_id(command.question)} was answered meanwhile; review it again")
+            if isinstance(command, Extract) and command.by:
+                with self.curator.signing(command.by):
+                    return self._decide_any(lambda now: self._extract(command, now))
+            return self._decide_any(lambda now: self._decide_now(command, now, progress))
 
-        def accept(pattern: Pattern, assessment: Assessment, now: datetime) -> Decided:
-            proposal = self._view.inversion(pattern.id)
-            if text is not None:
-                proposal = proposal.worded(text)
-            if better is not None:
-                proposal = proposal.instead(self._view.pattern(better) if better else None)
-            return self.curator.accept_inversion(pattern, assessment, proposal, now=now, reason=reason)
+    def _decide_now(self, command: Command, now: datetime, progress: Progress | None) -> Decided:
+        if (decide := self._record_rules.get(type(command))) is not None:
+            return decide(command, now)
+        if isinstance(command, JudgeReports):
+            command = replace(command, burst=self._burst(command.source, command.burst))
+        elif isinstance(command, ApproveReflection):
+            command = self._reflection_approval(command)
+        return self.curator.decide(command, self._target, now=now, known=self._known, progress=progress)
 
-        return self._decide(pattern_id, accept)
+    @contextmanager
+    def _seeing(self, seen: ProjectState | None) -> Iterator[None]:
+        if seen is None:
+            yield
+            return
+        shown = seen.snapshot.patterns
 
-    def reject_inversion(self, pattern_id: str, *, reason: str = "") -> Decided:
-        """Keep the pattern as it is until some more failures come."""
-        return self._decide(pattern_id, lambda p, a, now: self.curator.reject_inversion(p, a, now=now, reason=reason))
+        def has_changed(pattern_id: str) -> bool:
+            before, now = shown.get(pattern_id), self._view.snapshot.patterns.get(pattern_id)
+            return (before and before.content_hash) != (now and now.content_hash)
 
-    def snooze(
-        self, pattern_id: str, *, until: datetime | None = None, uses: int | None = None, reason: str = ""
-    ) -> Decided:
-        """Ask again about a pattern after `until`, or once so many more uses of it are known: what comes first."""
-        return self._decide(
-            pattern_id, lambda p, a, now: self.curator.snooze(p, a, until=until, uses=uses, now=now, reason=reason)
-        )
+        with self.curator.seeing(Seen(len(seen.snapshot.decisions), has_changed)):
+            yield
 
-    def note(self, pattern_id: str, *, text: str) -> Decided:
-        """Write a remark beside a pattern."""
-        return self._decide(pattern_id, lambda p, a, now: self.curator.note(p, text=text, now=now))
+    def _target(self, pattern_id: str) -> Target:
+        state = self._view
+        pattern = state.pattern(pattern_id)
+        return Target(pattern, state.assessment(pattern.id), lambda: state.inversion(pattern.id))
 
-    def quarantine(self, pattern_id: str, *, reason: str) -> Decided:
-        """Keep a pattern out of every context until somebody has seen its text."""
-        return self._decide(pattern_id, lambda p, a, now: self.curator.quarantine(p, a, now=now, reason=reason))
-
-    def release(self, pattern_id: str, *, reason: str = "") -> Decided:
-        """Let a pattern's text be injected."""
-        return self._decide(pattern_id, lambda p, a, now: self.curator.release(p, a, now=now, reason=reason))
-
-    def restore_text(self, pattern_id: str, *, reason: str = "") -> Decided:
-        """Put the text back that the standing decision on a pattern was about."""
-        return self._decide(pattern_id, lambda p, a, now: self.curator.restore_text(p, a, now=now, reason=reason))
-
-    def decide_many(
-        self,
-        verb: Verb,
-        pattern_ids: Iterable[str],
-        *,
-        reason: str = "",
-        until: datetime | None = None,
-        uses: int | None = None,
-        re_enable: bool = False,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> Decided:
-        """Decide the same about many patterns, as one act that one undo takes back; see `Curator.decide_many`.
-
-        Args:
-            verb: promote, deprecate, reset, quarantine, release, archive, note, snooze, accept or reject an inversion.
-            pattern_ids: The patterns; one that is not known is told with what is refused.
-            reason: Why; of a note its text.
-            until, uses: The end of a snooze: a time, or so many more uses.
-            re_enable: Reset deprecated patterns in the same act before they are promoted.
-            progress: Told (patterns done, patterns in all).
-        """
-        wanted = tuple(dict.fromkeys(pattern_ids))
-
-        def decide(now: datetime) -> Decided:
-            asked: dict[str, Asked] = {}
-            unknown: list[Refusal] = []
-            for name in wanted:
-                try:
-                    pattern = self._view.pattern(name)
-                    proposal = self._view.inversion(pattern.id) if verb is Verb.ACCEPT_INVERSION else None
-                    asked[pattern.id] = Asked(pattern, self._view.assessment(pattern.id), proposal)
-                except UnknownRecord as error:
-                    unknown.append(Refusal(name, str(error)))
-            return self.curator.decide_many(
-                verb,
-                tuple(asked.values()),
-                now=now,
-                known=self._known,
-                reason=reason,
-                until=until,
-                uses=uses,
-                re_enable=re_enable,
-                unknown=unknown,
-                progress=progress,
-            )
-
-        return self._decide_any(decide)
-
-    def revoke(self, source: str, *, seen: Burst | None = None, reason: str = "") -> Decided:
-        """Let none of the marks of a burst count.
-
-        Args:
-            source: Who gave the marks.
-            seen: The burst as the person saw it; `Conflict` if it is another one by now.
-        """
-        return self._decide_any(lambda now: self.curator.revoke(self._burst(source, seen), now=now, reason=reason))
-
-    def confirm(self, source: str, *, seen: Burst | None = None, reason: str = "") -> Decided:
-        """Let the marks of a burst count; see `revoke`."""
-        return self._decide_any(lambda now: self.curator.confirm(self._burst(source, seen), now=now, reason=reason))
-
-    def _burst(self, source: str, seen: Burst | None = None) -> Burst:
+    def _burst(self, source: str, seen: Burst | None) -> Burst:
         for burst in self._view.board.bursts:
             if burst.source == source:
                 if seen is not None and burst != seen:
-                    raise Conflict(f"the marks of {visible_line(source, 80)} are others by now; look again")
+                    raise Conflict(f"the reports of {visible_line(source, 80)} changed; review them again")
                 return burst
-        raise UnknownRecord(f"no burst of {visible_line(source, 80)!r} waits for a verdict; see: ralphdeck bursts")
+        raise UnknownRecord(f"{visible_line(source, 80)!r} has no suspicious reports to decide; see: ralphdeck bursts")
 
-    def snooze_question(
-        self,
-        question: str,
-        *,
-        until: datetime | None = None,
-        more: More | None = None,
-        about: str = "",
-        reason: str = "",
-    ) -> Decided:
-        """Ask again after `until`, or with `more` evidence, what `ReviewItem.question_key` names; `about` is
-        `ReviewItem.about`.
-        """
-        return self._decide_any(
-            lambda now: self.curator.snooze_question(
-                question, until=until, more=more, now=now, about=about, reason=reason
-            )
-        )
-
-    def dismiss(self, question: str, summary: str, *, about: str = "", reason: str = "") -> Decided:
-        """Never ask again what `ReviewItem.question_key` names; `summary` says what that means, `about` see there."""
-        return self._decide_any(
-            lambda now: self.curator.dismiss(question, summary, now=now, about=about, reason=reason)
-        )
-
-    def approve_text(self, question: str, text: str, *, about: str = "", reason: str = "") -> Decided:
-        """Let a held text that is not a pattern be injected; `question` and `about` as of `ReviewItem`."""
-        return self._decide_any(
-            lambda now: self.curator.approve_text(question, text, now=now, about=about, reason=reason)
-        )
-
-    def approve_reflection(self, reflection_id: str, *, reason: str = "") -> Decided:
-        """Let a held reflection be injected, named by its ID.
+    def _reflection_approval(self, command: ApproveReflection) -> ApproveText:
+        """The approval of a held reflection's text.
 
         Raises:
-            UnknownRecord: No learning has this ID.
-            Refused: It gives no orders, or the scan blocks it.
+            UnknownRecord: No reflection has this ID.
+            Refused: It is not held, or the scan blocks it.
         """
         from core.retrieval.reflections import HELD_PREFIX, find_stop_reason
 
-        name = visible_line(reflection_id, 80)
-        learned = (one for one in self._view.learnings.learnings if one is not None and one.id == reflection_id)
-        learning = next(learned, None)
+        name = visible_line(command.reflection_id, 80)
+        known = (one for one in self._view.learnings.learnings if one is not None and one.id == command.reflection_id)
+        learning = next(known, None)
         if learning is None:
             raise UnknownRecord(f"no pattern and no reflection {name!r}; see: ralphdeck reflections")
         stopped = find_stop_reason(learning.text, self.settings.injection.max_field_chars, True)
         if not stopped.startswith(HELD_PREFIX):
-            raise Refused(f"{name} cannot be approved: {stopped or 'it gives no orders'}")
-        question = held_text_question_id(reflection_id, learning.text)
-        return self.approve_text(question, learning.text, about=f"the reflection {name}", reason=reason)
+            raise Refused(f"{name} cannot be approved: {stopped or 'it is not held'}")
+        key = held_text_question_id(learning.id, learning.text)
+        return ApproveText(key=key, text=learning.text, about=f"the reflection {name}", reason=command.reason)
 
-    def undo(self, decision_id: str = "", *, any_author: bool = False) -> Decided:
-        """Undo the newest decision that holds, with all of its group; or the decision or group of an id, unless one
-        that was made later rests on it. Another person's newest decision only with `any_author`.
-        """
-        return self._decide_any(lambda now: self.curator.undo(now=now, name=decision_id, any_author=any_author))
+    def _extract(self, command: Extract, now: datetime) -> Decided:
+        extraction = self.extraction(command.source_id, command.types)
+        if command.seen is not None and extraction != command.seen:
+            self._prospects.doubt()
+            raise Conflict(f"what {visible_line(command.source_id, 80)} offers has changed; review it again")
+        patterns = self._view.snapshot.patterns
+        decided = self.curator.write_records(
+            lambda batch: record_changes.extract(batch, extraction, patterns, unattended=command.unattended),
+            now=now,
+            known=self._known,
+            reason=command.reason,
+        )
+        self._log_extraction(decided.decision)
+        self._prospects.take(command.source_id)
+        self._probes.take(command.source_id)
+        return decided
 
-    def redo(self) -> Decided:
-        """Repeat the decision that was taken back last."""
-        return self._decide_any(lambda now: self.curator.redo(now=now))
+    def _log_extraction(self, decision: Decision) -> None:
+        """Log an `extracted` event for each pattern."""
+        self._append_events(
+            *(
+                Event(
+                    id=event_id(decision.at),
+                    at=parse_time(found["at"]) or decision.at,
+                    kind="extracted",
+                    pattern_id=pattern_id,
+                    loop_id=found["loop"],
+                    by=decision.by,
+                    decision=decision.id,
+                )
+                for pattern_id, found in decision.after["found"].items()
+            )
+        )
 
-    def _decide(self, pattern_id: str, decide: Callable[[Pattern, Assessment, datetime], Decided]) -> Decided:
-        def decide_now(now: datetime) -> Decided:
-            pattern = self._view.pattern(pattern_id)
-            return decide(pattern, self._view.assessment(pattern.id), now)
+    def _append_events(self, *events: Event) -> None:
+        append_events(self.project, *events)
 
-        return self._decide_any(decide_now)
+    def import_plan(self, name: str, data: bytes) -> ImportPlan:
+        """What `ImportPatterns` would change; nothing is written."""
+        from core.curation.exchange.import_file import read_import
+        from core.curation.exchange.origins import known_origin
+
+        with self._lock:
+            ids = FreeIds(self.project)
+            return self._plan_import(read_import(name, data), Registry(self.project), ids, known_origin(self.project))
+
+    def _import_patterns(self, command: ImportPatterns, now: datetime) -> Decided:
+        from core.curation.exchange.import_file import read_import
+        from core.curation.exchange.origins import project_origin
+
+        arriving = read_import(command.name, command.data)
+        origin = project_origin(self.project, self.settings.watch.retry_seconds)
+        patterns = self._view.snapshot.patterns
+        decided = self.curator.write_records(
+            lambda batch: record_changes.import_patterns(
+                batch, self._plan_import(arriving, batch.registry, batch.ids, origin), patterns
+            ),
+            now=now,
+            known=self._known,
+            reason=command.reason,
+        )
+        self._keep_brought_counts(decided.decision, decided.decision.after["joined"])
+        return decided
+
+    def _plan_import(self, arriving: Arriving, registry: Registry, ids: FreeIds, origin: str) -> ImportPlan:
+        from core.curation.exchange.import_plan import Registry as Known
+        from core.curation.exchange.import_plan import plan_import
+
+        snapshot = self._view.snapshot
+        archives, _ = read_archives(self.project)
+        ids.reserve(arriving.ids)
+        known = Known(
+            patterns=snapshot.patterns,
+            records=registry.records(snapshot.patterns.values()),
+            imported=snapshot.curation.imported,
+            archived=frozenset(archived.pattern.id for archived in archives),
+            index=self._view.likeness,
+            threshold=self.settings.extraction.similarity_threshold,
+            origin=origin,
+        )
+        return plan_import(arriving, known, ids, self._clock())
+
+    def _merge(self, command: Merge, now: datetime) -> Decided:
+        kept, other = self._view.pattern(command.kept_id), self._view.pattern(command.other_id)
+        decided = self.curator.write_records(
+            lambda batch: record_changes.merge(batch, kept, other), now=now, known=self._known, reason=command.reason
+        )
+        self._keep_brought_counts(decided.decision, (kept.id,))
+        return decided
+
+    def _keep_brought_counts(self, decision: Decision, pattern_ids: Iterable[str]) -> None:
+        state, _ = self.apply((self.project.ledger, self.project.patterns))
+        if events := brought_counts(state.snapshot, state.board, pattern_ids, decision):
+            self._append_events(*events)
+
+    def pruning(self, policy: PruningSettings | None = None) -> tuple[Pruning, ...]:
+        """What a pruning policy, the project's own by default, would archive now."""
+        with self._lock:
+            return select_prunable(self._view.snapshot, self._view.board, policy or self.settings.pruning)
+
+    def _prune(self, command: PrunePatterns, now: datetime) -> Decided:
+        patterns = self._view.snapshot.patterns
+        reasons = [(patterns[one.pattern_id], one.reason) for one in self.pruning(command.policy)]
+        return self.curator.write_records(
+            lambda batch: record_changes.archive(batch, reasons, PRUNE),
+            now=now,
+            known=self._known,
+            reason=command.reason,
+        )
+
+    def _restore(self, command: Restore, now: datetime) -> Decided:
+        patterns = self._view.snapshot.patterns
+        return self.curator.write_records(
+            lambda batch: record_changes.restore(batch, command.pattern_id, patterns),
+            now=now,
+            known=self._known,
+            reason=command.reason,
+        )
 
     def _decide_any(self, decide: Callable[[datetime], Decided]) -> Decided:
+        """Run `decide` on the newest files, again if another process decided meanwhile."""
         if self.is_readonly:
             check_writable(self.project.ledger)
         with self._lock:
             touched = (self.project.ledger, self.project.patterns, self.project.events)
             for left in reversed(range(_TRIES)):
-                self._known = self.curator.caught_up()
+                self._known = self.curator.settled_count()
                 self.apply(touched)
                 try:
                     return self._with_derived(self._applied(decide, touched))
@@ -292,13 +331,13 @@ class Decider(Reader):
             self.apply(touched)
 
     def _with_derived(self, decided: Decided) -> Decided:
-        """After a decision that wrote more than overrides into records index and metrics follow."""
+        """Update the registry index and the metrics, unless only overrides were written into records."""
         effects = (effect for decision in decided.decisions for effect in decision.effects)
         if not any(
             effect.insert is not None or effect.remove or {*effect.set, *effect.text, *effect.unset} - {OVERRIDE}
             for effect in effects
         ):
             return decided
-        view = self._view
-        failed = write_derived(self.project, self.settings, view.snapshot, view.board, view.now)
-        return msgspec.structs.replace(decided, warnings=(*decided.warnings, *failed))
+        state = self._view
+        failed = write_derived(self.project, self.settings, state.snapshot, state.board, state.now)
+        return replace(decided, warnings=(*decided.warnings, *failed))

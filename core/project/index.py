@@ -291,7 +291,7 @@ class Library:
         curation = fold(self._decisions) if decided else before.curation
         if decided or self._events is not self._joined_events:
             self._joined_events = self._events
-            self._standing_events, self._withdrawn_events = parted(self._events, curation)
+            self._standing_events, self._withdrawn_events = split_events(self._events, curation)
         delta = Delta(
             **changed,
             events=self._standing_events is not before.events,
@@ -349,7 +349,7 @@ class Library:
         self._unsaved.clear()
 
 
-def parted(events: tuple[Event, ...], curation: CurationState) -> tuple[tuple[Event, ...], tuple[Event, ...]]:
+def split_events(events: tuple[Event, ...], curation: CurationState) -> tuple[tuple[Event, ...], tuple[Event, ...]]:
     """The events that count, and those that came of a decision that was taken back."""
     if not curation.undone or not any(event.decision in curation.undone for event in events):
         return events, ()

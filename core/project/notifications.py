@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from core.base.text import visible_line
-from core.curation.rules import subject_text, verb_text
+from core.curation.decision_text import subject_text, verb_text
 from core.records.findings import Severity
 from core.records.loops import Loop, LoopStatus
 from core.records.snapshot import Delta

@@ -42,7 +42,7 @@ _ASKED_FOR: Final = timedelta(seconds=10)
 """So long the questions of Review stand where only time has gone by."""
 
 
-class Reader:
+class ProjectReader:
     """An open project, and the newest view of it.
 
     Args:

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
-from core.curation.curator import Decided
+from core.curation.decision_writer import Decided
 from core.project.auto_extraction import AutoExtraction
 from core.project.project import Project
 from core.records.snapshot import Delta

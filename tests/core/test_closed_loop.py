@@ -12,11 +12,13 @@ import pytest
 from core.base.errors import Conflict, Refused, UnknownRecord
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
+from core.curation.commands import CountReports, DiscardReports, SnoozeQuestion, Undo
 from core.project.project import Project
 from core.records.events import ErrorNote, ErrorType, Event, Signals
 from core.records.patterns import Maturity
 from core.sources.event_log import append_events
 from core.state.review_items import BURST, INVERSION
+from tests.core.curation.making import decide_question
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 PATTERNS = tuple(f"pat-error-p{number}-001" for number in range(7))
@@ -148,16 +150,16 @@ def test_a_burst_is_one_question_one_finding_and_one_decision(paths: ProjectPath
     assert {id: deck.view.assessment(id).failures for id in PATTERNS} == before
     assert bursts_asked(deck) == ["ralph-2"]
     (finding,) = [finding for finding in deck.view.findings if finding.code == "burst"]
-    assert finding.message.startswith("ralph-2 reports 7 patterns as harmful, 6 of which it never applied")
-    decided = deck.revoke("ralph-2", reason="a crashed session")
-    assert decided.summary == "revoked the harmful marks of ralph-2 on 7 patterns"
+    assert finding.message.startswith("ralph-2 blames 7 patterns, 6 of which it never applied")
+    decided = deck.decide(DiscardReports(source="ralph-2", reason="a crashed session"))
+    assert decided.summary == "discarded the harmful reports of ralph-2 on 7 patterns"
     assert not bursts_asked(deck)
     assert {id: deck.view.assessment(id).failures for id in PATTERNS} == before
     with pytest.raises(UnknownRecord, match="no burst"):
-        deck.revoke("ralph-2")
-    deck.undo()
+        deck.decide(DiscardReports(source="ralph-2"))
+    deck.decide(Undo())
     assert len(bursts_asked(deck)) == 1
-    deck.confirm("ralph-2")
+    deck.decide(CountReports(source="ralph-2"))
     assert {id: deck.view.assessment(id).failures for id in PATTERNS} == {id: count + 1 for id, count in before.items()}
 
 
@@ -165,15 +167,15 @@ def test_of_two_who_judge_a_burst_the_second_is_told(paths: ProjectPaths) -> Non
     deck, other = opened(paths), opened(paths)
     blame(deck, "ralph-2")
     (burst,) = deck.view.board.bursts
-    deck.confirm("ralph-2")
-    with pytest.raises(Refused, match="confirmed already"):
-        other.curator.revoke(burst, now=NOW)
+    deck.decide(CountReports(source="ralph-2"))
+    with pytest.raises(Refused, match="already confirmed"):
+        decide_question(other.curator, DiscardReports(source=burst.source, burst=burst), now=NOW)
 
 
 def test_a_restart_sees_the_same(paths: ProjectPaths) -> None:
     deck = opened(paths)
     blame(deck, "ralph-2")
-    deck.revoke("ralph-2")
+    deck.decide(DiscardReports(source="ralph-2"))
     write_loop(paths, 0, "completed")
     deck.apply(None)
     fresh = opened(paths).view
@@ -229,10 +231,10 @@ def test_a_decision_on_a_burst_that_is_another_by_now_is_refused(paths: ProjectP
         for id in PATTERNS
     )
     append_events(deck.project, *early)
-    with pytest.raises(Conflict, match="others by now"):
-        deck.confirm("ralph-2", seen=seen)
+    with pytest.raises(Conflict, match="changed; review them again"):
+        deck.decide(CountReports(source="ralph-2", burst=seen))
     (now,) = deck.view.board.bursts
-    deck.confirm("ralph-2", seen=now)
+    deck.decide(CountReports(source="ralph-2", burst=now))
     assert deck.view.board.bursts == (seen,)
 
 
@@ -240,11 +242,11 @@ def test_a_snoozed_burst_is_asked_about_later_and_stays_held(paths: ProjectPaths
     deck = opened(paths)
     blame(deck, SPLIT)  # a source that is named like a pattern
     (asked,) = [item for item in deck.view.queue if item.burst]
-    deck.snooze_question(asked.question_key, until=NOW + timedelta(days=7))
+    deck.decide(SnoozeQuestion(key=asked.question_key, until=NOW + timedelta(days=7)))
     assert not bursts_asked(deck)
     assert deck.view.assessment(PATTERNS[1]).failures == 0
     assert len(deck.view.board.bursts) == 1
-    deck.undo()
+    deck.decide(Undo())
     assert len(bursts_asked(deck)) == 1
 
 

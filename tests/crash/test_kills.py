@@ -95,8 +95,8 @@ def check_registry(paths: ProjectPaths) -> None:
 
 
 def check_settled(paths: ProjectPaths) -> None:
-    """Check that the next curator brings the pattern files up to date with the decision log."""
-    assert make_curator(paths).settle() == ()
+    """The next curator brings the pattern files to what the ledger says."""
+    assert make_curator(paths).apply_pending() == ()
     ledger = Ledger(paths)
     assert ledger.pending() == ()
     assert verify_ledger(paths).problems == ()

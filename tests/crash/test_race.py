@@ -16,9 +16,10 @@ import pytest
 from core.base.errors import Refused
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
+from core.curation.commands import Promote, Reset
 from core.curation.curator import Curator
 from core.ledger.ledger import Ledger
-from tests.core.curation.making import NOW, make_assessment, make_pattern, make_project
+from tests.core.curation.making import NOW, decide, make_assessment, make_pattern, make_project
 
 AGENT = Path(__file__).with_name("agent.py")
 IDS = [f"pat-error-{number}-001" for number in range(5)]
@@ -81,9 +82,9 @@ def race(paths: ProjectPaths, kinds: list[str]) -> None:
             now += timedelta(seconds=1)
             pattern = make_pattern(IDS[len(decided) % len(IDS)])
             try:
-                decided.append(curator.promote(pattern, make_assessment(), now=now).decision.id)
+                decided.append(decide(curator, Promote, pattern, make_assessment(), now=now).decision.id)
             except Refused:
-                decided.append(curator.reset(pattern, make_assessment(), now=now).decision.id)
+                decided.append(decide(curator, Reset, pattern, make_assessment(), now=now).decision.id)
     content = json.loads(paths.pattern_file("error").read_bytes())
     records = [record["pattern_id"] for record in content["pattern_registry"]["error_patterns"]]
     assert len(written) > WRITTEN
@@ -92,7 +93,7 @@ def race(paths: ProjectPaths, kinds: list[str]) -> None:
     assert len(records) == len(set(records))
     assert [decision.id for decision in Ledger(paths).decisions()] == decided
     assert not list(paths.patterns.glob("*.displaced-*"))
-    assert curator.settle() == ()
+    assert curator.apply_pending() == ()
 
 
 def test_agents_that_rename_files_lose_no_record(tmp_path: Path) -> None:

@@ -19,10 +19,20 @@ from typing import Any
 import core.storage.atomic_write
 from core.base.errors import Refused
 from core.config.paths import ProjectPaths
-from core.curation.curator import Asked, Curator, Decided
+from core.curation.commands import AcceptInversion, Deprecate, Promote, Reset
+from core.curation.curator import Curator, Target
+from core.curation.decision_writer import Decided
 from core.ledger.ledger import Ledger
 from core.records.decisions import Decision, Verb
-from tests.core.curation.making import failing, make_assessment, make_curator, make_pattern, make_proposal
+from tests.core.curation.making import (
+    decide,
+    decide_many,
+    failing,
+    make_assessment,
+    make_curator,
+    make_pattern,
+    make_proposal,
+)
 
 CHANGING_CALLS = ("write", "fsync", "link", "unlink", "rename", "replace", "ftruncate", "open")
 
@@ -60,20 +70,20 @@ def curate(paths: ProjectPaths, chance: random.Random) -> None:
     while True:
         now += timedelta(seconds=1)
         try:
-            decided = decide(curator, chance, now)
+            decided = decide_any(curator, chance, now)
         except Refused:
             continue
         say(f"ack {decided.decision.id}")
 
 
-def decide(curator: Curator, chance: random.Random, now: datetime) -> Decided:
-    """Make one random decision on a random pattern."""
+def decide_any(curator: Curator, chance: random.Random, now: datetime) -> Decided:
+    """One decision of any kind on any pattern."""
     pattern = make_pattern(f"pat-error-{chance.randrange(10)}-001")
     actions: list[Callable[[], Decided]] = [
-        lambda: curator.promote(pattern, make_assessment(), now=now),
-        lambda: curator.deprecate(pattern, make_assessment(), now=now, reason="it broke the build"),
-        lambda: curator.reset(pattern, make_assessment(), now=now),
-        lambda: curator.accept_inversion(pattern, failing(), make_proposal(pattern.id), now=now),
+        lambda: decide(curator, Promote, pattern, make_assessment(), now=now),
+        lambda: decide(curator, Deprecate, pattern, make_assessment(), now=now, reason="it broke the build"),
+        lambda: decide(curator, Reset, pattern, make_assessment(), now=now),
+        lambda: decide(curator, AcceptInversion, pattern, failing(), proposal=make_proposal(pattern.id), now=now),
         lambda: decide_on_many(curator, Verb.NOTE, now),
         lambda: decide_on_many(curator, Verb.DEPRECATE, now),
         lambda: curator.undo(now=now),
@@ -83,9 +93,9 @@ def decide(curator: Curator, chance: random.Random, now: datetime) -> Decided:
 
 
 def decide_on_many(curator: Curator, verb: Verb, now: datetime) -> Decided:
-    """Make one decision about `MANY` patterns."""
-    asked = [Asked(make_pattern(f"pat-error-{number}-001"), make_assessment()) for number in range(MANY)]
-    return curator.decide_many(verb, asked, now=now, known=curator.caught_up(), reason="it broke the build")
+    """One act on `MANY` patterns."""
+    asked = [Target(make_pattern(f"pat-error-{number}-001"), make_assessment()) for number in range(MANY)]
+    return decide_many(curator, verb, asked, now=now, known=curator.settled_count(), reason="it broke the build")
 
 
 def die_before(calls: int) -> None:

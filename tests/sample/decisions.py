@@ -13,12 +13,15 @@ import msgspec
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
+from core.curation.commands import Deprecate, Note, Promote, Quarantine
 from core.curation.curator import Curator
+from core.curation.record_changes import extract
 from core.learning.scoreboard import Scoreboard
 from core.project.index import Library
 from core.records.extractions import Extraction, Proposal
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.snapshot import Snapshot
+from tests.core.curation.making import decide, make_assessment
 from tests.sample.loops import BY_KEY
 from tests.sample.patterns import ERRORS, UNREAD
 from tests.sample.shared import error_record
@@ -70,9 +73,12 @@ def _decide(tree: Tree) -> None:
         computed=Maturity.ESTABLISHED,
         state=Maturity.ESTABLISHED,
     )
-    dana.promote(patterns[CONTRADICTED], seen, now=early, reason="holds in orders and in the settlement tests")
-    dana.note(
+    decide(dana, Promote, patterns[CONTRADICTED], seen, now=early, reason="holds in orders and in the settlement tests")
+    decide(
+        dana,
+        Note,
         patterns["pat-success-types-first-006"],
+        make_assessment(),
         text="A good default for every move to strict mode; see the order client.",
         now=tree.ago(days=12, hours=6),
     )
@@ -82,11 +88,13 @@ def _decide(tree: Tree) -> None:
         (dana, "pat-error-import-cycle-013", "", 1.9),
     ):
         now = tree.ago(days=days)
-        curator.promote(patterns[identity], board(now).assessment(identity), now=now, reason=reason)
+        decide(curator, Promote, patterns[identity], board(now).assessment(identity), now=now, reason=reason)
     imre.undo(now=tree.ago(days=1.8), any_author=True)
     now = tree.ago(days=1.2)
     identity = "pat-error-cors-preflight-008"
-    imre.deprecate(
+    decide(
+        imre,
+        Deprecate,
         patterns[identity],
         board(now).assessment(identity),
         now=now,
@@ -105,15 +113,20 @@ def _ask_again(
     """Make decisions that leave a question open."""
     now = tree.ago(days=11)
     reason = "no test waits for midnight any more"
-    dana.promote(patterns[REWRITTEN], board(now).assessment(REWRITTEN), now=now, reason=reason)
+    decide(dana, Promote, patterns[REWRITTEN], board(now).assessment(REWRITTEN), now=now, reason=reason)
     file = tree.root / patterns[REWRITTEN].file
     text = file.read_text(encoding="utf-8")
     reworded = text.replace("A clock that a test moves by hand", "A clock that a test sets and moves by hand")
     file.write_text(reworded, encoding="utf-8", newline="")
-    watch.extract(_unread(tree), patterns, now=tree.ago(days=8), known=watch.caught_up(), unattended=True)
+    extraction = _unread(tree)
+    watch.write_records(
+        lambda batch: extract(batch, extraction, patterns, unattended=True),
+        now=tree.ago(days=8),
+        known=watch.settled_count(),
+    )
     now = tree.ago(days=6.5)
     reason = "the recording step may keep customers' data"
-    imre.quarantine(patterns[SUSPECTED], board(now).assessment(SUSPECTED), now=now, reason=reason)
+    decide(imre, Quarantine, patterns[SUSPECTED], board(now).assessment(SUSPECTED), now=now, reason=reason)
 
 
 def _unread(tree: Tree) -> Extraction:

@@ -6,7 +6,6 @@ import shutil
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,12 +15,14 @@ from textual.widgets import Input
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.curation.curator import Curator, Decided
+from core.curation.commands import Deprecate, Note, Promote, Reset
+from core.curation.curator import Curator
+from core.curation.decision_writer import Decided
 from core.demo.sample import copy_sample
-from core.project.project import Project
 from core.records.patterns import Maturity
 from core.state.project_state import ProjectState
 from core.storage.read_only import protect, release
+from tests.core.curation.making import decide
 from tests.tui.user import NOW, User, make_app, open_dashboard
 from tui.actions import PLACES, actions_of
 from tui.present.glyphs import ASCII
@@ -358,7 +359,8 @@ async def test_decisions_made_elsewhere_are_told_and_shown(sample: Path, home: P
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         pattern, assessment = user.app.view.pattern(ESTABLISHED), user.app.view.assessment(ESTABLISHED)
-        Curator(ProjectPaths(sample), Settings(), by="ben").promote(pattern, assessment, now=datetime.now(UTC))
+        ben = Curator(ProjectPaths(sample), Settings(), by="ben")
+        decide(ben, Promote, pattern, assessment, now=datetime.now(UTC))
         await user.until(lambda: "prov" in user.row(ESTABLISHED), "the new state")
         assert any("ben: promote" in toast for toast in user.toasts())
 
@@ -368,8 +370,8 @@ async def test_what_somebody_else_decided_unseen_is_a_conflict(sample: Path, hom
         seen = user.app.view
         pattern, assessment = seen.pattern(ESTABLISHED), seen.assessment(ESTABLISHED)
         ben = Curator(ProjectPaths(sample), Settings(), by="ben")
-        ben.deprecate(pattern, assessment, now=user.app.now(), reason="hides the cause")
-        user.app.decide(lambda deck: deck.reset(ESTABLISHED), seen)
+        decide(ben, Deprecate, pattern, assessment, now=user.app.now(), reason="hides the cause")
+        user.app.decide(Reset(ESTABLISHED), seen)
         await user.settled()
         assert any(f"ben decided just now: deprecate {ESTABLISHED} (hides" in toast for toast in user.toasts())
         assert user.app.view.assessment(ESTABLISHED).state is Maturity.DEPRECATED  # as ben left it
@@ -388,7 +390,7 @@ async def test_in_a_project_that_is_only_read_no_key_decides(
                 if action.group == "Decide":
                     assert "read-only" in (user.place.reason_against(action.id) or ""), action.id
         await user.sees("read-only")
-        user.app.decide(lambda deck: deck.promote(ESTABLISHED))
+        user.app.decide(Promote(ESTABLISHED))
         await user.settled()
         assert any("read-only: nothing is written" in toast for toast in user.toasts())
         assert len(user.app.view.snapshot.decisions) == before
@@ -402,7 +404,7 @@ async def test_in_a_project_that_is_only_read_no_key_decides(
 
 async def test_ones_own_decisions_are_told_once(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
-        user.app.decide(lambda deck: deck.promote(ESTABLISHED))
+        user.app.decide(Promote(ESTABLISHED))
         await user.settled()
         await asyncio.sleep(0.3)
         assert len([toast for toast in user.toasts() if "promote" in toast]) == 1
@@ -412,7 +414,7 @@ async def test_what_was_decided_right_before_leaving_is_written(sample: Path, ho
     async with open_dashboard(sample, home) as user:
         async with user.engine_held():
             for remark in ("one", "two"):
-                user.app.decide(partial(Project.note, pattern_id=ESTABLISHED, text=f"remark {remark}"))
+                user.app.decide(Note(ESTABLISHED, text=f"remark {remark}"))
             user.app.engine.stop()
         await user.press("q")
     ledger = (sample / ".aiwg/ralph/shared/curation/ledger.jsonl").read_text()
@@ -451,15 +453,19 @@ async def test_toasts_do_not_bury_the_screen(sample: Path, home: Path) -> None:
         assert sum("takes more" in line for line in user.text().splitlines()) <= 2
 
 
-async def test_undo_goes_on_after_a_decision_that_failed(sample: Path, home: Path) -> None:
-    def broken(deck: Project) -> Decided:
+async def test_undo_goes_on_after_a_decision_that_failed(
+    sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_args: object, **_options: object) -> Decided:
         raise ValueError("a bug")
 
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         user.place.go_to(ESTABLISHED)
-        user.app.decide(broken)
-        await user.until(lambda: any("a bug" in toast for toast in user.toasts()), "that it failed")
+        with monkeypatch.context() as patch:
+            patch.setattr(Curator, "decide", broken)
+            user.app.decide(Promote(ESTABLISHED))
+            await user.until(lambda: any("a bug" in toast for toast in user.toasts()), "that it failed")
         await user.decides("p")
         await user.press("u")
         await user.settled()

@@ -13,6 +13,7 @@ from pytest_textual_snapshot import SVGImageExtension
 from syrupy.assertion import SnapshotAssertion
 from textual.widgets import Input
 
+from core.curation.commands import Quarantine
 from core.state.review_items import DUPLICATE, INVERSION, OFFER, QUARANTINE, STALE_PIN
 from tests.tui.screens.review_story import POOL, add_twin
 from tests.tui.user import User, copy_tree, make_app
@@ -181,7 +182,7 @@ async def test_past(accept: Accept, sample: Path, home: Path, size: tuple[int, i
 
 
 async def test_quarantine(accept: Accept, sample: Path, home: Path) -> None:
-    make_app(sample, home).project.quarantine(POOL, reason="who wrote [b]this[/]?")
+    make_app(sample, home).project.decide(Quarantine(POOL, reason="who wrote [b]this[/]?"))
     accept(await picture(sample, home, "review", (120, 40), question=QUARANTINE))
 
 

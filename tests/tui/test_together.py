@@ -7,7 +7,8 @@ from pathlib import Path
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.curation.curator import Decided
+from core.curation.commands import Dismiss, Note, Promote
+from core.curation.decision_writer import Decided
 from core.project.project import Project
 from core.records.decisions import Decision, Verb
 from core.state.review_items import BORDERLINE
@@ -37,14 +38,14 @@ async def test_a_reason_is_not_written_over_what_somebody_decided_while_it_was_t
         await user.filter(ONE)
         await user.press("d")
         await user.paste("never held")
-        made = await meanwhile(user, lambda bob: bob.promote(ONE))
+        made = await meanwhile(user, lambda bob: bob.decide(Promote(ONE)))
         await user.sees("bob decided just now: promote", "esc, and look again")
         await user.decides("enter")
         assert newest(user) == made
         assert "bob decided just now" in user.toasts()[-1]
         await user.press("c")
         await user.paste("beside it")
-        noted = await meanwhile(user, lambda bob: bob.note(ONE, text="bob's own"))
+        noted = await meanwhile(user, lambda bob: bob.decide(Note(ONE, text="bob's own")))
         await user.decides("enter")
         assert (newest(user).verb, newest(user).by) == (Verb.NOTE, "ana") and newest(user) != noted
 
@@ -58,7 +59,7 @@ async def test_of_many_the_one_is_refused_that_somebody_decided_on_since_the_pre
         await user.press("d")
         await user.sees("Deprecate 2 patterns?")
         await user.paste("obsolete")
-        made = await meanwhile(user, lambda bob: bob.promote(first))
+        made = await meanwhile(user, lambda bob: bob.decide(Promote(first)))
         await user.decides("enter")
         after = user.app.view.snapshot.decisions
         assert [one.subject for one in after[after.index(made) + 1 :]] == [second]
@@ -73,7 +74,10 @@ async def test_an_answer_with_a_reason_is_refused_once_somebody_has_answered(sam
         assert item is not None
         await user.press("d")
         await user.paste("fails too often")
-        made = await meanwhile(user, lambda bob: bob.dismiss(item.question_key, "the evidence decides"))
+        made = await meanwhile(
+            user,
+            lambda bob: bob.decide(Dismiss(key=item.question_key, summary="the evidence decides")),
+        )
         await user.sees("bob decided just now")
         await user.decides("enter")
         assert newest(user) == made
@@ -85,7 +89,7 @@ async def test_what_somebody_decides_while_undo_asks_is_not_taken_back(sample: P
         await user.press("u")
         await user.sees("Undo imre's decision?")
         last = newest(user)
-        made = await meanwhile(user, lambda bob: bob.promote(ONE))
+        made = await meanwhile(user, lambda bob: bob.decide(Promote(ONE)))
         await user.decides("y")
         assert (newest(user).verb, newest(user).subject) == (Verb.UNDO, last.id)
         assert made.id not in user.app.view.snapshot.curation.undone

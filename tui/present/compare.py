@@ -8,7 +8,7 @@ from typing import Final
 from textual.content import Content
 
 from core.base.text import plural, visible_line
-from core.curation.rules import verb_text
+from core.curation.decision_text import verb_text
 from core.documents.decisions import reason_text, subject
 from core.documents.signs import status_sign
 from core.history.changes import (

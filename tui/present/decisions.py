@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.content import Content
 
 from core.base.text import visible_line
-from core.curation.rules import verb_text
+from core.curation.decision_text import verb_text
 from core.documents.decisions import change_text, decision_document, reason_text, subject
 from core.records.decisions import Decision
 from core.state.project_state import ProjectState

@@ -9,7 +9,7 @@ from typing import Final
 from textual.content import Content
 
 from core.base.text import visible_line
-from core.curation.rules import verb_text
+from core.curation.decision_text import verb_text
 from core.documents.decisions import reason_text
 from core.learning.inversion_proposals import Inversion
 from core.records.decisions import Decision

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import ClassVar, Final
 
@@ -17,10 +16,10 @@ from textual.widgets import Input, Static
 from textual.worker import get_current_worker
 
 from core.base.text import plural
-from core.curation.curator import Decided
-from core.forecast.bulk import BulkForecast, foretell
-from core.project.project import Project
+from core.curation.commands import bulk
+from core.forecast.bulk import BulkForecast, forecast_bulk
 from core.records.decisions import Verb
+from core.records.verbs import VERBS, VerbInfo
 from core.state.project_state import ProjectState
 from tui.present import bulk as present
 from tui.screens.dialogs import Dialog
@@ -32,29 +31,13 @@ LONGEST: Final = 500
 """Characters of a reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deed:
-    """A decision that can be made about one pattern or many.
-
-    Attributes:
-        verb: As stored in the decision log.
-        word: Its label, capitalised.
-        effect: Its consequence, in a sentence.
-        asks: The question for a text, "" for none.
-    """
-
-    verb: Verb
-    word: str
-    effect: str
-    asks: str = ""
-
-
 class BulkDialog(Dialog[bool]):
     """Previews a decision about many patterns and makes it. Dismissed with whether it was started.
 
     Args:
-        deed: The kind of decision.
-        subjects: Ids of the patterns.
+        verb: The decision.
+        subjects: IDs of the patterns.
+        info: Words of the verb, if not those of `VERBS`.
     """
 
     ABOUT = "What the decision would change is counted first; each pattern gets a line of its own in the log."
@@ -84,20 +67,21 @@ class BulkDialog(Dialog[bool]):
     class Ended(Message):
         """The decision is written, or refused; the app reports the result."""
 
-    def __init__(self, deed: Deed, subjects: Sequence[str]) -> None:
+    def __init__(self, verb: Verb, subjects: Sequence[str], info: VerbInfo | None = None) -> None:
         super().__init__()
-        self._deed = deed
+        self._verb = verb
+        self._info = info or VERBS[verb]
         self._subjects = tuple(subjects)
         self._seen: ProjectState | None = None
         self._begun = False
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
-            yield Static(Content(f"{self._deed.word} {self._many}?"), classes="dialog--title")
-            yield Static(Content(f"{self._deed.effect} One undo takes it back."), classes="dialog--detail")
+            yield Static(Content(f"{self._info.word.capitalize()} {self._many}?"), classes="dialog--title")
+            yield Static(Content(f"{self._info.effect} One undo reverses it for all."), classes="dialog--detail")
             yield Static(Content(""), id="bulk-preview")
-            if self._deed.asks:
-                yield Input(placeholder=self._deed.asks, max_length=LONGEST)
+            if self._info.asks:
+                yield Input(placeholder=self._info.asks, max_length=LONGEST)
             yield Static(Content(""), id="bulk-progress")
             yield Static(Content(""), classes="dialog--keys")
 
@@ -112,13 +96,15 @@ class BulkDialog(Dialog[bool]):
     def on_mount(self) -> None:
         """Compute the forecast; the user may decide before it is ready."""
         self._show(None)
-        self._tell_keys(Content.from_markup("[$accent b]enter[/] do it   [$accent b]esc[/] cancel"))
+        self._tell_keys(
+            Content.from_markup("[$accent b]enter[/] $word   [$accent b]esc[/] cancel", word=self._info.word)
+        )
         deck = self.services.project
         self._seen = self.services.view
 
         def foretold() -> None:
             worker = get_current_worker()
-            forecast = foretell(deck, self._deed.verb, self._subjects, lambda: worker.is_cancelled)
+            forecast = forecast_bulk(deck, self._verb, self._subjects, lambda: worker.is_cancelled)
             if forecast is not None:
                 self.post_message(self.Foretold(forecast))
 
@@ -144,7 +130,7 @@ class BulkDialog(Dialog[bool]):
         if self._begun:
             return
         reason = ""
-        if self._deed.asks:
+        if self._info.asks:
             line = self.query_one(Input)
             reason = line.value.strip()
             if not reason:
@@ -157,26 +143,23 @@ class BulkDialog(Dialog[bool]):
             line.display = False
         self._begun = True
         self.workers.cancel_group(self, "bulk")
-        self.query_one(".dialog--title", Static).update(Content(f"{self._deed.word}: {self._many}"))
+        self.query_one(".dialog--title", Static).update(Content(f"{self._info.word.capitalize()}: {self._many}"))
         self._show_progress(0, len(self._subjects))
         self.focus()
         self._tell_keys(Content.from_markup("[$accent b]esc[/] leave it running: a message tells how it came out"))
-        self.services.decide(lambda deck: self._decided(deck, reason), self._seen)
-
-    def _decided(self, deck: Project, reason: str) -> Decided:
-        """Decide in the engine's thread, with progress messages."""
         last = monotonic()
 
-        def progress(done: int, total: int) -> None:
+        def progress(done: int, total: int) -> None:  # in the engine's thread
             nonlocal last
             if done == total or monotonic() - last > STEP_SECONDS:
                 last = monotonic()
                 self.post_message(self.Stepped(done, total))
 
-        try:
-            return deck.decide_many(self._deed.verb, self._subjects, reason=reason, progress=progress)
-        finally:
+        def done() -> None:
             self.post_message(self.Ended())
+
+        command = bulk(self._verb, self._subjects, reason)
+        self.services.decide(command, self._seen, progress=progress, done=done)
 
     @on(Stepped)
     def _stepped(self, message: Stepped) -> None:

@@ -14,7 +14,7 @@ from textual.screen import ModalScreen, Screen, ScreenResultType
 from textual.widgets import Input, OptionList, Static, TextArea
 
 from core.base.text import visible, visible_line
-from core.curation.conflicts import told_since
+from core.curation.conflicts import newer_decision_text
 from core.state.project_state import ProjectState
 from tui.actions import key_name
 from tui.present.help_text import HelpLine, Section, Topic
@@ -74,7 +74,7 @@ Overtaken = Callable[[ProjectState], str]
 def overtaken(seen: ProjectState, *about: str) -> Overtaken:
     """Detect other decisions on some patterns or questions since `seen`."""
     known = len(seen.snapshot.decisions)
-    return lambda view: told_since(about, known, view.snapshot.decisions, view.now)
+    return lambda view: newer_decision_text(about, known, view.snapshot.decisions, view.now)
 
 
 class AskLine(Dialog[str | None]):

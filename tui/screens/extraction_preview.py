@@ -8,6 +8,7 @@ from textual.message import Message
 
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible_line
+from core.curation.commands import Extract
 from core.records.extractions import Extraction
 from tui.present import extraction
 from tui.screens.base_screen import BaseScreen
@@ -51,7 +52,7 @@ class ExtractionPreview(BaseScreen):
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self.services.decide(lambda deck: deck.extract(found.source_id, seen=found), seen)
+                self.services.decide(Extract(found.source_id, seen=found), seen)
 
         count = extraction.count_offered(found)
         why = visible_line(found.why_nothing, 400)

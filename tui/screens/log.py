@@ -11,7 +11,8 @@ from textual.widgets import Static
 
 from core.base.errors import Refused
 from core.base.text import visible_line
-from core.curation.undo import one_act
+from core.curation.commands import Undo
+from core.curation.undo import named_act
 from core.documents.decisions import reason_text
 from core.queries.filter_parser import Query
 from core.queries.record_filters import DECISION_FIELDS, select_decisions
@@ -96,7 +97,7 @@ class LogScreen(ListScreen):
             return "there is no decision under the cursor"
         curation = self.view.snapshot.curation
         try:
-            one_act(decision.act, curation, self.view.snapshot.decisions)
+            named_act(decision.act, curation, self.view.snapshot.decisions)
         except Refused as error:
             return str(error)
         return None
@@ -127,7 +128,7 @@ class LogScreen(ListScreen):
         def decide(key: str) -> None:
             decision = self._decision(key)
             if decision is not None:
-                self.services.decide(lambda deck: deck.undo(decision.act))
+                self.services.decide(Undo(decision_id=decision.act))
 
         self.with_cursor(decide)
 

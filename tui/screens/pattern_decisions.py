@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Final
+from collections.abc import Sequence
 
 from textual.content import Content
 
 from core.base.formatting import decimal_text
 from core.base.text import visible_line
-from core.curation.curator import Decided
+from core.curation.commands import command_for
 from core.learning.scoreboard import Assessment
-from core.project.project import Project
 from core.records.decisions import Verb
+from core.records.verbs import APPROVE, VERBS, VerbInfo
 from tui.screens.base_screen import BaseScreen
-from tui.screens.bulk_decision import BulkDialog, Deed
+from tui.screens.bulk_decision import BulkDialog
 from tui.screens.dialogs import AskLine, overtaken
-
-PROMOTE: Final = Deed(Verb.PROMOTE, "Promote", "It stays proven, whatever the evidence says, until it is reset.")
-RESET: Final = Deed(Verb.RESET, "Reset", "The evidence decides again.")
-DEPRECATE: Final = Deed(Verb.DEPRECATE, "Deprecate", "Not injected into any loop until somebody resets it.", "why?")
-QUARANTINE: Final = Deed(
-    Verb.QUARANTINE, "Quarantine", "Not injected into any loop until it is released in Review.", "why?"
-)
-RELEASE: Final = Deed(Verb.RELEASE, "Approve", "Loops may get this very text; a changed text waits again.")
-ARCHIVE: Final = Deed(
-    Verb.ARCHIVE, "Archive", "It leaves the registry for this month's archive and can be restored from there.", "why?"
-)
-NOTE: Final = Deed(Verb.NOTE, "Note on", "Kept in the log and shown under History; changes no state.", "what?")
 
 
 def consequence(action: str, assessment: Assessment) -> str | None:
@@ -62,56 +48,58 @@ class PatternDecisions(BaseScreen):
         """A decision about several patterns is on its way."""
 
     def action_promote(self) -> None:
-        self._decide(PROMOTE, lambda deck, key, _: deck.promote(key))
+        """Pin as proven."""
+        self._decide(Verb.PROMOTE)
 
     def action_reset(self) -> None:
-        self._decide(RESET, lambda deck, key, _: deck.reset(key))
+        """Remove the pin."""
+        self._decide(Verb.RESET)
 
     def action_deprecate(self) -> None:
-        self._decide(DEPRECATE, lambda deck, key, reason: deck.deprecate(key, reason=reason))
+        """Pin as deprecated, with a reason."""
+        self._decide(Verb.DEPRECATE)
 
     def action_quarantine(self) -> None:
-        self._decide(QUARANTINE, lambda deck, key, reason: deck.quarantine(key, reason=reason))
+        """Put into quarantine, with a reason."""
+        self._decide(Verb.QUARANTINE)
 
     def action_release(self) -> None:
-        """Approve held or quarantined texts; texts that the scan blocks need a reason."""
+        """Release quarantined texts or approve held ones; a blocked text needs a reason."""
         known, assessment = self.view.snapshot.patterns, self.view.assessment
-        blocked = any(key in known and assessment(key).blocked for key in self.subjects())
-        deed = replace(RELEASE, asks="why?") if blocked else RELEASE
-        self._decide(deed, lambda deck, key, reason: deck.release(key, reason=reason))
+        shown = [assessment(key) for key in self.subjects() if key in known]
+        info = APPROVE if any(one.held for one in shown) else VERBS[Verb.RELEASE]
+        self._decide(Verb.RELEASE, info._replace(asks="reason") if any(one.blocked for one in shown) else info)
 
     def action_archive(self) -> None:
-        self._decide(ARCHIVE, lambda deck, key, reason: deck.archive(key, reason=reason))
+        """Move into the archive, with a reason."""
+        self._decide(Verb.ARCHIVE)
 
     def action_note(self) -> None:
-        self._decide(NOTE, lambda deck, key, text: deck.note(key, text=text))
+        """Attach a note."""
+        self._decide(Verb.NOTE)
 
-    def _decide(self, deed: Deed, decide: Callable[[Project, str, str], Decided]) -> None:
-        """Decide about one pattern at once or after a text, about several after a preview.
-
-        Args:
-            deed: The kind of decision.
-            decide: Makes it for one pattern, with the typed text.
-        """
+    def _decide(self, verb: Verb, info: VerbInfo | None = None) -> None:
+        """Decide about one pattern at once, or when the reason is typed; about many after a preview."""
+        info = info or VERBS[verb]
         subjects = self.subjects()
         if len(subjects) > 1:
             self.begin_decision(subjects)
-            self.app.push_screen(BulkDialog(deed, subjects), lambda begun: self.decided() if begun else None)
-        elif subjects and deed.asks:
-            self._ask(deed, subjects[0], decide)
+            self.app.push_screen(BulkDialog(verb, subjects, info), lambda begun: self.decided() if begun else None)
+        elif subjects and info.asks:
+            self._ask(verb, info, subjects[0])
         elif subjects:
             self.begin_decision(subjects)
-            self.services.decide(lambda deck: decide(deck, subjects[0], ""))
+            self.services.decide(command_for(verb, subjects[0]))
 
-    def _ask(self, deed: Deed, key: str, decide: Callable[[Project, str, str], Decided]) -> None:
+    def _ask(self, verb: Verb, info: VerbInfo, key: str) -> None:
         seen = self.view
 
         def answered(text: str | None) -> None:
             if text:
                 self.begin_decision([key])
-                self.services.decide(lambda deck: decide(deck, key, text), seen)
+                self.services.decide(command_for(verb, key, text), seen)
 
-        title = Content(f"{deed.word} {visible_line(key, 60)}: {deed.asks}")
-        detail = Content(f"{deed.effect} Undo takes this back.")
-        faster = None if deed is NOTE else overtaken(seen, key)
+        title = Content(f"{info.word.capitalize()} {visible_line(key, 60)}: {info.asks}?")
+        detail = Content(f"{info.effect} Can be undone.")
+        faster = None if verb is Verb.NOTE else overtaken(seen, key)
         self.app.push_screen(AskLine(title, detail, required=True, overtaken=faster), answered)

@@ -7,10 +7,12 @@ from typing import ClassVar, Final
 
 from textual.content import Content
 
+from core.curation.commands import command_for
+from core.curation.permissions import why_refused
 from core.queries.filter_parser import Query
 from core.queries.pattern_filter import PATTERN_FIELDS, PatternCatalog
+from core.records.decisions import Verb
 from core.records.snapshot import Delta
-from core.review.answers import why_not_decide
 from core.state.project_state import ProjectState
 from tui.present import patterns as present
 from tui.screens.list_screen import ListScreen
@@ -127,7 +129,9 @@ class PatternsScreen(ListScreen, PatternDecisions):
         if subjects is not None and not subjects:
             return "there is no pattern under the cursor"
         if subjects is not None and len(subjects) == 1 and subjects[0] in self.view.snapshot.patterns:
-            return why_not_decide(action, self.view, subjects[0]) or None
+            if action not in _DECISIONS:
+                return None
+            return why_refused(command_for(Verb(action), subjects[0]), self.view) or None
         if action in {"next_item", "previous_item"} and not self.view.queue:
             return "nothing waits for a decision"
         return super().why_not(action)

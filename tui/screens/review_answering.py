@@ -6,17 +6,16 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
+import msgspec
 from textual.content import Content
 
-from core.base.errors import BadInput, Conflict, RalphdeckError
-from core.base.formatting import short_id
+from core.base.errors import BadInput, RalphdeckError
 from core.base.text import visible_line
 from core.base.validation import check_amount
 from core.config.settings import MAX_MINUTES
-from core.curation.curator import Decided
+from core.curation.commands import AcceptInversion
 from core.learning.inversion_proposals import Inversion
-from core.project.project import Project
-from core.review.answers import Answer, answers
+from core.review.answers import Answer, answers, snooze_command
 from core.review.session import Plan, pace_of, plan
 from core.state.project_state import ProjectState
 from core.state.review_items import DUPLICATE, ReviewItem
@@ -181,12 +180,8 @@ class Answering(BaseScreen):
             seen: The state that the user saw, if a dialog was open since.
         """
 
-        def decide(deck: Project) -> Decided:
-            if item.question_key in deck.curator.ledger.state().dismissed:
-                raise Conflict(f"{short_id(item.question_key)} is answered meanwhile; nothing is decided, look again")
-            return answer.decide(deck, reason)
-
-        self.services.decide(decide, seen)
+        command = msgspec.structs.replace(answer.with_text(reason), question=item.question_key)
+        self.services.decide(command, seen)
         if (front := self.item) is not None and same_question(front, item):
             self.walk.give()
         self.session.count(self.services.now())
@@ -270,7 +265,15 @@ class Answering(BaseScreen):
 
         def chosen(key: str | None) -> None:
             if key is not None:
-                self._decide(item, put_off(item, SNOOZES[key]), "", seen)
+                until = self.view.now + timedelta(days=SNOOZES[key])
+                snooze = Answer(
+                    action="snooze_until",
+                    label="snooze",
+                    effect="asked again later",
+                    command=snooze_command(item, until=until),
+                    matters=False,
+                )
+                self._decide(item, snooze, "", seen)
 
         self.app.push_screen(
             Choose(
@@ -282,24 +285,10 @@ class Answering(BaseScreen):
         )
 
 
-def put_off(item: ReviewItem, days: int) -> Answer:
-    """Snooze for some days."""
-
-    def snooze(deck: Project, reason: str) -> Decided:
-        until = deck.now() + timedelta(days=days)
-        if item.question_key == item.subject:
-            return deck.snooze(item.subject, until=until, reason=reason)
-        return deck.snooze_question(item.question_key, until=until, about=item.about, reason=reason)
-
-    return Answer(action="snooze_until", label="snooze", effect="asked again later", decide=snooze, matters=False)
-
-
 def _drafted(answer: Answer, item: ReviewItem, draft: Draft) -> Answer:
-    """Accept the proposal with the user's edits."""
+    """Accept the proposal as the user has drafted it."""
     return replace(
         answer,
         label="accept, reworded" if draft.text else answer.label,
-        decide=lambda deck, reason: deck.accept_inversion(
-            item.subject, text=draft.text or None, better=draft.better, reason=reason
-        ),
+        command=AcceptInversion(item.subject, text=draft.text or None, better=draft.better),
     )

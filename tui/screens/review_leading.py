@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual.content import Content
 
 from core.base.text import visible_line
+from core.curation.commands import Note
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
 from tui.present.memory_tree import session_key
@@ -78,7 +79,7 @@ class ReviewLinks(Panes):
         def answered(text: str | None) -> None:
             if text and item is not None:
                 self.walk.wait()
-                self.services.decide(lambda deck: deck.note(item.subject, text=text), seen)
+                self.services.decide(Note(item.subject, text=text), seen)
 
         if item is not None:
             self.app.push_screen(

@@ -14,6 +14,7 @@ from core.cli.render.output import Column, day, end, findings_json, line, percen
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import Count, Fraction, deciding_options, reading_options
 from core.cli.support.project import chosen_project, open_deck
+from core.curation.commands import Archive, PrunePatterns, Restore
 from core.metrics.pruning import Pruning
 from core.sources.archives import Archived, read_archives
 from core.state.project_state import ProjectState
@@ -54,7 +55,7 @@ def prune(
     policy = replace(deck.settings.pruning, **{name: value for name, value in given.items() if value is not None})
     found = deck.pruning(policy)
     if found and not dry_run:
-        print_decided(deck.prune(policy, reason=reason), as_json)
+        print_decided(deck.decide(PrunePatterns(policy, reason=reason)), as_json)
     elif as_json:
         view = deck.view
         pruned = [prune_json(item, view.pattern(item.pattern_id)) for item in found]
@@ -101,7 +102,7 @@ def archive(pattern_ids: tuple[str, ...], reason: str, by: str | None, as_json: 
     """
     deck = open_deck(by)
     ids = [deck.view.pattern(pattern_id).id for pattern_id in dict.fromkeys(pattern_ids)]
-    made = [deck.archive(pattern_id, reason=reason) for pattern_id in ids]
+    made = [deck.decide(Archive(pattern_id, reason=reason)) for pattern_id in ids]
     for decided in made:
         print_warnings(decided)
         if not as_json:
@@ -121,7 +122,7 @@ def restore(pattern_id: str, reason: str, by: str | None, as_json: bool) -> None
     Example:
       ralphdeck patterns archived && ralphdeck patterns restore pat-error-retry-004
     """
-    print_decided(open_deck(by).restore(pattern_id, reason=reason), as_json)
+    print_decided(open_deck(by).decide(Restore(pattern_id, reason=reason)), as_json)
 
 
 @click.command(epilog=json_help("pattern archived"))

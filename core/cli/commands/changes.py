@@ -15,7 +15,7 @@ from core.cli.support.as_of import PastMoment, tell_undated
 from core.cli.support.options import reading_options
 from core.cli.support.project import chosen_project, open_deck
 from core.cli.support.user_files import last_visit
-from core.curation.rules import subject_text
+from core.curation.decision_text import subject_text
 from core.history.changes import (
     ENDED,
     NEW,

@@ -28,7 +28,7 @@ from core.cli.support.input_file import read_named
 from core.cli.support.options import Words, joined, reading_options
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.config.paths import ProjectPaths
-from core.curation.rules import about_text, changed, verb_text
+from core.curation.decision_text import about_text, changed, verb_text
 from core.ledger.trusted_heads import MAX_BYTES, Head, check_project, read_heads
 from core.ledger.verify import verify_ledger
 from core.records.decisions import Decision, Verb

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -14,10 +13,11 @@ from core.cli.support.dry_run import dry_run_option, foretell
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import deciding_options
 from core.cli.support.project import open_deck
+from core.curation.commands import ApproveReflection, Command, Note, Redo, Undo, bulk
 from core.records.decisions import Verb
 
 if TYPE_CHECKING:
-    from core.curation.curator import Decided
+    from core.curation.decision_writer import Decided
     from core.project.project import Project
 
 pattern_argument = click.argument("pattern_id", metavar="ID", shell_complete=complete_pattern)
@@ -52,7 +52,7 @@ def promote(
     _decide(
         by,
         as_json,
-        lambda deck: deck.decide_many(Verb.PROMOTE, pattern_ids, reason=reason, re_enable=re_enable),
+        bulk(Verb.PROMOTE, pattern_ids, reason, re_enable=re_enable),
         dry_run=dry_run,
     )
 
@@ -69,7 +69,7 @@ def deprecate(pattern_ids: tuple[str, ...], reason: str, dry_run: bool, by: str 
     Example:
       ralphdeck deprecate pat-error-retry-004 --reason "hides the cause"
     """
-    _decide(by, as_json, lambda deck: deck.decide_many(Verb.DEPRECATE, pattern_ids, reason=reason), dry_run=dry_run)
+    _decide(by, as_json, bulk(Verb.DEPRECATE, pattern_ids, reason), dry_run=dry_run)
 
 
 @click.command(epilog=json_help("decision"))
@@ -84,7 +84,7 @@ def reset(pattern_ids: tuple[str, ...], reason: str, dry_run: bool, by: str | No
     Example:
       ralphdeck reset pat-error-retry-004
     """
-    _decide(by, as_json, lambda deck: deck.decide_many(Verb.RESET, pattern_ids, reason=reason), dry_run=dry_run)
+    _decide(by, as_json, bulk(Verb.RESET, pattern_ids, reason), dry_run=dry_run)
 
 
 @click.command(epilog=json_help("decision"))
@@ -99,7 +99,7 @@ def quarantine(pattern_ids: tuple[str, ...], reason: str, dry_run: bool, by: str
     Example:
       ralphdeck quarantine pat-error-retry-004 --reason "tells to skip the tests"
     """
-    _decide(by, as_json, lambda deck: deck.decide_many(Verb.QUARANTINE, pattern_ids, reason=reason), dry_run=dry_run)
+    _decide(by, as_json, bulk(Verb.QUARANTINE, pattern_ids, reason), dry_run=dry_run)
 
 
 @click.command(epilog=json_help("decision"))
@@ -119,13 +119,12 @@ def release(pattern_ids: tuple[str, ...], reason: str, dry_run: bool, by: str | 
       ralphdeck patterns show pat-error-retry-004 && ralphdeck release pat-error-retry-004 --dry-run
     """
 
-    def decide(deck: Project) -> Decided:
-        only = pattern_ids[0] if len(pattern_ids) == 1 else ""
-        if only and any(one is not None and one.id == only for one in deck.view.learnings.learnings):
-            return deck.approve_reflection(only, reason=reason)
-        return deck.decide_many(Verb.RELEASE, pattern_ids, reason=reason)
-
-    _decide(by, as_json, decide, dry_run=dry_run)
+    only = pattern_ids[0] if len(pattern_ids) == 1 else ""
+    deck = open_deck(by)
+    if only and any(one is not None and one.id == only for one in deck.view.learnings.learnings):
+        _decide(by, as_json, ApproveReflection(only, reason=reason), dry_run=dry_run, deck=deck)
+    else:
+        _decide(by, as_json, bulk(Verb.RELEASE, pattern_ids, reason), dry_run=dry_run, deck=deck)
 
 
 @click.command(epilog=json_help("decision"))
@@ -139,7 +138,7 @@ def note(pattern_id: str, text: str, by: str | None, as_json: bool) -> None:
     Example:
       ralphdeck note pat-error-retry-004 "see the incident of 3 May"
     """
-    _decide(by, as_json, lambda deck: deck.note(pattern_id, text=text))
+    _decide(by, as_json, Note(pattern_id, text=text))
 
 
 @click.command(epilog=json_help("decision"))
@@ -161,7 +160,7 @@ def undo(decision_id: str, any_author: bool, by: str | None, as_json: bool) -> N
       ralphdeck undo 20260503T120000000-1a2b3c4d
       ralphdeck undo --any-author
     """
-    _decide(by, as_json, lambda deck: deck.undo(decision_id, any_author=any_author))
+    _decide(by, as_json, Undo(decision_id=decision_id, any_author=any_author))
 
 
 @click.command(epilog=json_help("decision"))
@@ -173,16 +172,18 @@ def redo(by: str | None, as_json: bool) -> None:
     Example:
       ralphdeck redo
     """
-    _decide(by, as_json, lambda deck: deck.redo())
+    _decide(by, as_json, Redo())
 
 
-def _decide(by: str | None, as_json: bool, decide: Callable[[Project], Decided], *, dry_run: bool = False) -> None:
-    deck = open_deck(by)
+def _decide(
+    by: str | None, as_json: bool, command: Command, *, dry_run: bool = False, deck: Project | None = None
+) -> None:
+    deck = deck or open_deck(by)
     try:
         if dry_run:
-            decided = foretell(deck, decide, as_json=as_json)
+            decided = foretell(deck, command, as_json=as_json)
         else:
-            decided = decide(deck)
+            decided = deck.decide(command)
             print_decided(decided, as_json)
     except AlreadyDone as error:
         print_unchanged(str(error), as_json)

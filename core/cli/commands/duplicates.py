@@ -11,6 +11,7 @@ from core.cli.render.output import Column, end, findings_json, line, percent, pr
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import Fraction, deciding_options, reading_options
 from core.cli.support.project import chosen_project, now, open_deck
+from core.curation.commands import Merge
 from core.curation.merge import Tally, as_read, check_pair, merged
 from core.curation.pattern_registry import Registry
 from core.records.patterns import Pattern
@@ -91,7 +92,7 @@ def merge(kept: str, other: str, dry_run: bool, reason: str, by: str | None, as_
     if dry_run:
         _print_outlook(deck.view.pattern(kept), deck.view.pattern(other), as_json)
     else:
-        print_decided(deck.merge(kept, other, reason=reason), as_json)
+        print_decided(deck.decide(Merge(kept, other, reason=reason)), as_json)
 
 
 def _print_outlook(kept: Pattern, other: Pattern, as_json: bool) -> None:

@@ -27,6 +27,7 @@ from core.cli.support.input_file import read_named
 from core.cli.support.options import deciding_options, reading_options
 from core.cli.support.pattern_filter import PatternFilter, filter_options
 from core.cli.support.project import chosen_project, now, open_deck, read_configuration, read_snapshot
+from core.curation.commands import ImportPatterns
 from core.curation.exchange.export import export, read_entries
 from core.curation.exchange.import_file import MAX_IMPORT_BYTES
 from core.curation.exchange.import_plan import Action, ImportPlan, Row
@@ -110,7 +111,7 @@ def import_patterns(file: Path, dry_run: bool, reason: str, by: str | None, as_j
         raise BadInput(f"{visible_line(str(file), 300)} {why or 'holds no patterns'}")
     decided = None
     if plan.changes and not dry_run:
-        decided = deck.import_patterns(file.name, data, reason=reason)
+        decided = deck.decide(ImportPatterns(file.name, data, reason=reason))
         print_warnings(decided)
     if as_json:
         document = {"rows": [row_json(row) for row in plan.rows], "findings": findings_json(plan.findings)}

@@ -14,12 +14,13 @@ from core.cli.render.output import end, findings_json, line, percent, print_json
 from core.cli.support.id_completion import complete_source
 from core.cli.support.options import Words, deciding_options, joined, strict_option
 from core.cli.support.project import open_deck
+from core.curation.commands import Extract
 from core.episodes.loop_links import link_tasks
 from core.extraction.strategies import list_work_ids
 from core.records.patterns import PatternType
 
 if TYPE_CHECKING:
-    from core.curation.curator import Decided
+    from core.curation.decision_writer import Decided
     from core.project.project import Project
     from core.records.extractions import Extraction, Proposal
 
@@ -81,7 +82,7 @@ def extract(
         any_offered = any_offered or bool(extraction.proposals or learned)
         decided = None
         if not dry_run and (extraction.new or extraction.merges):
-            decided = deck.extract(identifier, kinds, reason=reason)
+            decided = deck.decide(Extract(identifier, kinds, reason=reason))
             print_warnings(decided)
             whole = whole and decided.written
         if as_json:

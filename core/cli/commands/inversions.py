@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 
 import click
@@ -15,7 +15,7 @@ from core.cli.support.dry_run import dry_run_option, foretell
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import deciding_options, strict_option
 from core.cli.support.project import now, open_deck
-from core.curation.curator import Decided
+from core.curation.commands import AcceptInversion, Command, RejectInversion, Snooze
 from core.learning.inversion_proposals import Inversion
 from core.project.project import Project
 
@@ -72,25 +72,25 @@ def invert(
     if auto:
         _accept_all(deck, reason, as_json)
     elif pattern_id is not None and any(verdicts):
-        _verdict(deck, lambda on: _decide(on, pattern_id, reject, snooze, text, reason), dry_run, as_json)
+        _verdict(deck, _command(pattern_id, reject, snooze, text, reason), dry_run, as_json)
     else:
         _list(deck, _proposals(deck, pattern_id), as_json)
         end(deck.view.findings, strict=strict)
 
 
-def _verdict(deck: Project, decide: Callable[[Project], Decided], dry_run: bool, as_json: bool) -> None:
+def _verdict(deck: Project, command: Command, dry_run: bool, as_json: bool) -> None:
     if dry_run:
-        foretell(deck, decide, as_json=as_json)
+        foretell(deck, command, as_json=as_json)
     else:
-        print_decided(decide(deck), as_json)
+        print_decided(deck.decide(command), as_json)
 
 
-def _decide(deck: Project, pattern_id: str, reject: bool, snooze: int | None, text: str | None, reason: str) -> Decided:
+def _command(pattern_id: str, reject: bool, snooze: int | None, text: str | None, reason: str) -> Command:
     if reject:
-        return deck.reject_inversion(pattern_id, reason=reason)
+        return RejectInversion(pattern_id, reason=reason)
     if snooze is not None:
-        return deck.snooze(pattern_id, until=now() + timedelta(days=snooze), reason=reason)
-    return deck.accept_inversion(pattern_id, text=text, reason=reason)
+        return Snooze(pattern_id, until=now() + timedelta(days=snooze), reason=reason)
+    return AcceptInversion(pattern_id, text=text, reason=reason)
 
 
 def _proposals(deck: Project, pattern_id: str | None) -> list[Inversion]:
@@ -131,7 +131,7 @@ def _accept_all(deck: Project, reason: str, as_json: bool) -> None:
     for proposal in _proposals(deck, None):
         for lint in proposal.lint:
             warn(f"{proposal.pattern_id}: {lint}")
-        decided = deck.accept_inversion(proposal.pattern_id, reason=reason)
+        decided = deck.decide(AcceptInversion(proposal.pattern_id, reason=reason))
         print_warnings(decided)
         decisions.append(decided)
         if not as_json:

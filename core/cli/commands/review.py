@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from core.base.errors import UnknownRecord
 from core.base.formatting import short_id
@@ -16,11 +17,10 @@ from core.cli.json.shapes import json_help, number
 from core.cli.render.output import Column, end, findings_json, line, print_json, print_table, remark
 from core.cli.support.options import Count, Moment, Words, deciding_options, joined, strict_option
 from core.cli.support.project import open_deck
-from core.curation.rules import More
+from core.review.answers import snooze_command
 from core.state.review_items import KINDS, ReviewItem
 
 if TYPE_CHECKING:
-    from core.curation.curator import Decided
     from core.project.project import Project
     from core.review.session import Plan
 
@@ -104,7 +104,8 @@ def snooze(
     if until is None and uses is None:
         raise click.UsageError("say when to ask again: --until, --uses, or both")
     deck = _looked_through(by)
-    print_decided(_snoozed(deck, _question(deck, subject, kind), until, uses, reason), as_json)
+    command = snooze_command(_question(deck, subject, kind), until=until, evidence=uses)
+    print_decided(deck.decide(replace(command, reason=reason)), as_json)
 
 
 def _looked_through(by: str | None) -> Project:
@@ -126,13 +127,6 @@ def _question(deck: Project, subject: str, kind: str | None) -> ReviewItem:
         kinds = ", ".join(item.kind for item in found)
         raise UnknownRecord(f"{len(found)} questions are about {short_id(subject)}; say which with --kind: {kinds}")
     return found[0]
-
-
-def _snoozed(deck: Project, item: ReviewItem, until: datetime | None, uses: int | None, reason: str) -> Decided:
-    if item.question_key == item.subject:
-        return deck.snooze(item.subject, until=until, uses=uses, reason=reason)
-    more = None if uses is None else More(item.evidence, uses)
-    return deck.snooze_question(item.question_key, until=until, more=more, about=item.about, reason=reason)
 
 
 def item_json(item: ReviewItem) -> dict[str, Any]:

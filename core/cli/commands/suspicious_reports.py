@@ -16,6 +16,7 @@ from core.cli.render.output import Column, end, findings_json, line, minute, pri
 from core.cli.support.id_completion import complete_work
 from core.cli.support.options import deciding_options, strict_option
 from core.cli.support.project import open_deck
+from core.curation.commands import CountReports, DiscardReports
 from core.learning.bursts import Burst, known_time
 
 
@@ -44,8 +45,8 @@ def suspicious(
         raise click.UsageError("a verdict needs the SOURCE of a burst")
     deck = open_deck(by)
     if source is not None and (revoke or confirm):
-        decide = deck.revoke if revoke else deck.confirm
-        print_decided(decide(source, reason=reason), as_json)
+        verdict = DiscardReports if revoke else CountReports
+        print_decided(deck.decide(verdict(source=source, reason=reason)), as_json)
         return
     view = deck.view
     found = [burst for burst in view.board.bursts if source in {None, burst.source}]

@@ -24,7 +24,7 @@ from core.records.suspicions import Suspicion
 from core.records.times import iso
 
 if TYPE_CHECKING:
-    from core.curation.curator import Decided
+    from core.curation.decision_writer import Decided
     from core.extraction.clustering import Cluster
     from core.learning.assessment import Assessment
     from core.learning.explanation import RuleLine

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +9,11 @@ import click
 
 from core.base.text import plural
 from core.cli.render.output import line, print_json, remark, warn
+from core.records.verbs import verb_info
 
 if TYPE_CHECKING:
-    from core.curation.curator import Decided
+    from core.curation.commands import Command
+    from core.curation.decision_writer import Decided
     from core.forecast.forecast import Forecast
     from core.project.project import Project
 
@@ -21,7 +22,7 @@ dry_run_option = click.option(
 )
 
 
-def foretell(deck: Project, decide: Callable[[Project], Decided], *, as_json: bool) -> Decided:
+def foretell(deck: Project, command: Command, *, as_json: bool) -> Decided:
     """Print what a decision would change; returns what would have been decided.
 
     Raises:
@@ -31,12 +32,6 @@ def foretell(deck: Project, decide: Callable[[Project], Decided], *, as_json: bo
     from core.episodes.similar_tasks import embeddable_work
     from core.forecast.forecast import Forecaster
 
-    made: list[Decided] = []
-
-    def noted(stage: Project) -> Decided:
-        made.append(decide(stage))
-        return made[-1]
-
     # What `inject` would make on the way is made here, too, but not kept: both must tell the same.
     snapshot = deck.view.snapshot
     view = replace(
@@ -44,8 +39,8 @@ def foretell(deck: Project, decide: Callable[[Project], Decided], *, as_json: bo
         embeddings=deck.embeddings.supposing(snapshot.patterns),
         task_embeddings=deck.task_embeddings.supposing(embeddable_work(snapshot)),
     )
-    found = Forecaster(deck).effect(view, noted)
-    decided = made[-1]
+    found, run = Forecaster(deck).effect(view, command)
+    decided = run.decided
     if found.by_words is not None:
         tell_missing(found.by_words.missing)
     if as_json:
@@ -53,7 +48,7 @@ def foretell(deck: Project, decide: Callable[[Project], Decided], *, as_json: bo
         return decided
     for warning in decided.warnings:
         warn(warning)
-    line(f"would be: {decided.summary}")
+    line(f"Would {_infinitive(decided)}")
     for id, before, after in found.turned:
         line(f"  {id}: {before} → {after}")
     for word, ids in (("into the registry", found.added), ("out of the registry", found.gone)):
@@ -72,6 +67,14 @@ def tell_missing(vectors: int) -> None:
     """Say that so many patterns lack a vector, and what to do about it."""
     if vectors:
         remark(f"{plural(vectors, 'pattern')} can be found by word match only; for meaning, run once: ralphdeck embed")
+
+
+def _infinitive(decided: Decided) -> str:
+    """The summary with the verb in the infinitive: `promote X: established → proven`."""
+    info = verb_info(decided.decision)
+    if decided.summary.startswith(info.past):
+        return info.word + decided.summary.removeprefix(info.past)
+    return decided.summary.replace("re-enabled", "re-enable", 1).replace("rejected the", "reject the", 1)
 
 
 def _json(decided: Decided, found: Forecast) -> dict[str, Any]:

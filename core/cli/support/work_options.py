@@ -12,7 +12,7 @@ from core.base.formatting import short_id
 from core.cli.render.output import line
 from core.cli.support.options import Decorated, Moment
 from core.cli.support.project import now
-from core.curation.rules import change
+from core.curation.case import change
 from core.learning.assessment import Assessment
 from core.records.times import iso
 from core.state.project_state import ProjectState

@@ -55,10 +55,10 @@ def test_inject_leaves_it_out_and_gives_the_reason_until_it_is_released(project:
     done = call("release", NULL, "--project", project)
     assert done.out.startswith(f"approved {NULL}: ") and not held(call, project)
     again = call("release", NULL, "--project", project)
-    assert again.code == 0 and "is approved already; nothing to do" in again.out
+    assert again.code == 0 and "is already approved; nothing to do" in again.out
     context, reasons = injected()
     assert ORDER in context and not reasons
-    assert "release" in call("log", "--limit", "1", "--project", project).out
+    assert "approve" in call("log", "--limit", "1", "--project", project).out
     assert call("undo", "--project", project).code == 0 and held(call, project) == [NULL]
 
 
@@ -116,8 +116,8 @@ def test_a_held_reflection_is_released_by_its_id(sample: Path, call: Call) -> No
     assert call("release", held_id, "--dry-run", "--project", sample).code == 0 and injected()[1] == [held_id]
     done = call("release", held_id, "--project", sample)
     assert done.out == f"approved the reflection {held_id}\n" and ORDER in injected()[0]
-    assert "approved already" in call("release", held_id, "--project", sample).out
+    assert "already approved" in call("release", held_id, "--project", sample).out
     assert call("release", "refl-nothing", "--project", sample).code == 1
     harmless = call("release", "refl-d01c63bb5cf8", "--project", sample)
-    assert harmless.code == 1 and harmless.err.endswith("cannot be approved: it gives no orders\n")
+    assert harmless.code == 1 and harmless.err.endswith("cannot be approved: it is not held\n")
     assert call("undo", "--project", sample).code == 0 and injected()[1] == [held_id]

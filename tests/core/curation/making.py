@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings, WatchSettings
-from core.curation.curator import Curator
+from core.curation.commands import Command, PatternCommand, bulk
+from core.curation.curator import Curator, Target
+from core.curation.decision_writer import Decided
 from core.learning.assessment import RULE, Assessment
 from core.learning.inversion_proposals import Inversion
+from core.records.decisions import Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 
 NOW = datetime(2026, 5, 3, 12, 0, tzinfo=UTC)
@@ -108,3 +112,44 @@ def overrides(paths: ProjectPaths, pattern_type: str = "error") -> dict[str, dic
     """The overrides in a pattern file of the shape of (3), by pattern id."""
     (records,) = json.loads(paths.pattern_file(pattern_type).read_bytes())["pattern_registry"].values()
     return {record["pattern_id"]: record["override"] for record in records if "override" in record}
+
+
+def decide(
+    curator: Curator,
+    kind: type[PatternCommand],
+    pattern: Pattern,
+    assessment: Assessment,
+    *,
+    now: datetime,
+    proposal: Inversion | None = None,
+    **fields: Any,
+) -> Decided:
+    """Make a decision about one pattern."""
+    target = Target(pattern, assessment, (lambda: proposal) if proposal is not None else None)
+    known = curator.settled_count()
+    return curator.decide(kind(pattern.id, **fields), lambda _id: target, now=now, known=known)
+
+
+def decide_many(
+    curator: Curator,
+    verb: Verb,
+    targets: Sequence[Target],
+    *,
+    now: datetime,
+    known: int,
+    reason: str = "",
+    **fields: Any,
+) -> Decided:
+    """Make the same decision about many patterns."""
+    by_id = {target.pattern.id: target for target in targets}
+    return curator.decide(bulk(verb, by_id, reason, **fields), by_id.__getitem__, now=now, known=known)
+
+
+def decide_question(curator: Curator, command: Command, *, now: datetime) -> Decided:
+    """Make a decision that is not about a single pattern."""
+    return curator.decide(command, lambda id: make_target(id), now=now, known=curator.settled_count())
+
+
+def make_target(pattern_id: str) -> Target:
+    """A pattern with the default text and evidence."""
+    return Target(make_pattern(pattern_id), make_assessment())

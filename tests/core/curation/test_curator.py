@@ -14,7 +14,9 @@ import pytest
 import core.storage.atomic_write
 from core.base.errors import BadInput, Refused, Unwritable
 from core.config.paths import ProjectPaths
-from core.curation.curator import Curator, Decided
+from core.curation.commands import AcceptInversion, Deprecate, Note, Promote, RejectInversion, Reset, Snooze
+from core.curation.curator import Curator
+from core.curation.decision_writer import Decided
 from core.ledger.ledger import Ledger
 from core.records.decisions import Decision, Effect, Verb
 from core.records.patterns import Maturity, PatternType, SourceLoop
@@ -23,6 +25,7 @@ from core.storage.locks import lease
 from tests.core.curation.making import (
     FILE,
     NOW,
+    decide,
     failing,
     make_assessment,
     make_curator,
@@ -47,15 +50,15 @@ def curator(paths: ProjectPaths) -> Curator:
 
 
 def promote(curator: Curator, **changes: Any) -> Decided:
-    return curator.promote(make_pattern(**changes), make_assessment(), now=NOW)
+    return decide(curator, Promote, make_pattern(**changes), make_assessment(), now=NOW)
 
 
 def deprecate(curator: Curator, reason: str = "it broke the build") -> Decided:
-    return curator.deprecate(make_pattern(), make_assessment(), now=NOW, reason=reason)
+    return decide(curator, Deprecate, make_pattern(), make_assessment(), now=NOW, reason=reason)
 
 
 def invert(curator: Curator, **changes: Any) -> Decided:
-    return curator.accept_inversion(make_pattern(), failing(), make_proposal(**changes), now=NOW)
+    return decide(curator, AcceptInversion, make_pattern(), failing(), proposal=make_proposal(**changes), now=NOW)
 
 
 def antis(paths: ProjectPaths) -> list[dict[str, Any]]:
@@ -67,7 +70,7 @@ def antis(paths: ProjectPaths) -> list[dict[str, Any]]:
 
 
 def test_a_promotion_is_in_the_ledger_and_in_the_record(curator: Curator, paths: ProjectPaths) -> None:
-    decided = curator.promote(make_pattern(), make_assessment(4, 1), now=NOW, reason="  works\n")
+    decided = decide(curator, Promote, make_pattern(), make_assessment(4, 1), now=NOW, reason="  works\n")
     assert decided.summary == f"promoted {A}: established → proven"
     assert decided.written
     assert decided.warnings == ()
@@ -88,7 +91,9 @@ def test_a_promotion_is_in_the_ledger_and_in_the_record(curator: Curator, paths:
 
 def test_ids_sort_by_time_and_differ(curator: Curator) -> None:
     ids = [
-        curator.note(make_pattern(), text="x", now=NOW + timedelta(milliseconds=number // 2)).decision.id
+        decide(
+            curator, Note, make_pattern(), make_assessment(), text="x", now=NOW + timedelta(milliseconds=number // 2)
+        ).decision.id
         for number in range(6)
     ]
     assert len(set(ids)) == 6
@@ -96,7 +101,7 @@ def test_ids_sort_by_time_and_differ(curator: Curator) -> None:
 
 
 def test_promoting_a_candidate_with_little_evidence_warns(curator: Curator) -> None:
-    decided = curator.promote(make_pattern(), make_assessment(1, 0, Maturity.CANDIDATE), now=NOW)
+    decided = decide(curator, Promote, make_pattern(), make_assessment(1, 0, Maturity.CANDIDATE), now=NOW)
     assert decided.warnings == (f"{A} is a candidate with only 1 helpful observation",)
     assert decided.written
 
@@ -113,7 +118,7 @@ def test_a_deprecated_pattern_is_reset_before_it_is_promoted(curator: Curator, p
     deprecate(curator)
     with pytest.raises(Refused, match=r"deprecated \(by alice on 3 May 2026\); reset it first"):
         promote(curator)
-    decided = curator.reset(make_pattern(), make_assessment(), now=NOW)
+    decided = decide(curator, Reset, make_pattern(), make_assessment(), now=NOW)
     assert decided.summary == f"reset {A}: deprecated → established"
     assert overrides(paths) == {}
     assert promote(curator).written
@@ -122,18 +127,18 @@ def test_a_deprecated_pattern_is_reset_before_it_is_promoted(curator: Curator, p
 def test_what_the_rules_deprecate_can_be_promoted_after_one_reset(curator: Curator) -> None:
     by_rule = make_assessment(2, 5, Maturity.DEPRECATED)
     with pytest.raises(Refused, match="deprecated by rule; reset it first"):
-        curator.promote(make_pattern(), by_rule, now=NOW)
-    curator.reset(make_pattern(), by_rule, now=NOW)
+        decide(curator, Promote, make_pattern(), by_rule, now=NOW)
+    decide(curator, Reset, make_pattern(), by_rule, now=NOW)
     with pytest.raises(Refused, match="no decision to reset"):
-        curator.reset(make_pattern(), by_rule, now=NOW)
-    curator.promote(make_pattern(), by_rule, now=NOW)
+        decide(curator, Reset, make_pattern(), by_rule, now=NOW)
+    decide(curator, Promote, make_pattern(), by_rule, now=NOW)
     curator.undo(now=NOW)
     curator.undo(now=NOW)
     with pytest.raises(Refused, match="reset it first"):
-        curator.promote(make_pattern(), by_rule, now=NOW)
+        decide(curator, Promote, make_pattern(), by_rule, now=NOW)
 
 
-@pytest.mark.parametrize(("decide", "word"), [(promote, "promoted already"), (deprecate, "deprecated already")])
+@pytest.mark.parametrize(("decide", "word"), [(promote, "already promoted"), (deprecate, "already deprecated")])
 def test_deciding_the_same_twice_is_refused(
     curator: Curator, paths: ProjectPaths, decide: Callable[[Curator], Decided], word: str
 ) -> None:
@@ -144,7 +149,7 @@ def test_deciding_the_same_twice_is_refused(
 
 def test_a_reset_without_a_decision_is_refused(curator: Curator) -> None:
     with pytest.raises(Refused, match="no decision to reset; it is established by rule"):
-        curator.reset(make_pattern(), make_assessment(), now=NOW)
+        decide(curator, Reset, make_pattern(), make_assessment(), now=NOW)
 
 
 def test_a_stale_pin_counts_as_candidate_and_can_be_renewed(curator: Curator, paths: ProjectPaths) -> None:
@@ -162,7 +167,7 @@ def test_the_ledger_wins_over_what_the_caller_saw(curator: Curator, paths: Proje
     pin = Ledger(paths).state().pins[A]
     seen = make_assessment(state=Maturity.DEPRECATED, pin=pin)
     curator.undo(now=NOW, any_author=True)
-    assert curator.promote(make_pattern(), seen, now=NOW).decision.before["state"] == "established"
+    assert decide(curator, Promote, make_pattern(), seen, now=NOW).decision.before["state"] == "established"
 
 
 # Notes, text, input.
@@ -170,16 +175,16 @@ def test_the_ledger_wins_over_what_the_caller_saw(curator: Curator, paths: Proje
 
 def test_a_note_stands_in_the_ledger_only(curator: Curator, paths: ProjectPaths) -> None:
     before = paths.pattern_file("error").read_bytes()
-    decided = curator.note(make_pattern(), text=" look again ", now=NOW)
+    decided = decide(curator, Note, make_pattern(), make_assessment(), text=" look again ", now=NOW)
     assert decided.written
     assert [note.after["text"] for note in curator.ledger.state().notes[A]] == ["look again"]
     assert paths.pattern_file("error").read_bytes() == before
     with pytest.raises(BadInput, match="empty"):
-        curator.note(make_pattern(), text=" ", now=NOW)
+        decide(curator, Note, make_pattern(), make_assessment(), text=" ", now=NOW)
 
 
 def test_what_cannot_be_stored_is_refused_or_mended(curator: Curator, paths: ProjectPaths) -> None:
-    with pytest.raises(BadInput, match="no valid text"):
+    with pytest.raises(BadInput, match="not valid Unicode"):
         promote(curator, id="pat-\ud800")
     with pytest.raises(BadInput, match="characters long"):
         deprecate(curator, "x" * 20_000)
@@ -194,7 +199,7 @@ def test_accepting_an_inversion_writes_a_valid_anti_pattern(curator: Curator, pa
     pattern = make_pattern(
         source_loops=(SourceLoop(loop_id="ralph-one-00000001", at=NOW, iteration=4), SourceLoop(loop_id="x"))
     )
-    decided = curator.accept_inversion(pattern, failing(), make_proposal(), now=NOW)
+    decided = decide(curator, AcceptInversion, pattern, failing(), proposal=make_proposal(), now=NOW)
     (record,) = antis(paths)
     assert record.pop("override") == {
         "state": "established",
@@ -267,11 +272,11 @@ def test_undoing_an_inversion_restores_both_and_redo_repeats_it(curator: Curator
 
 def test_resetting_an_inverted_pattern_leaves_the_anti_pattern(curator: Curator, paths: ProjectPaths) -> None:
     invert(curator)
-    curator.reset(make_pattern(), failing(), now=NOW)
+    decide(curator, Reset, make_pattern(), failing(), now=NOW)
     assert set(curator.ledger.state().pins) == {"pat-anti-split-by-type-001"}
     assert overrides(paths) == {}
     assert len(antis(paths)) == 1
-    with pytest.raises(Refused, match="inverted already into pat-anti-split-by-type-001"):
+    with pytest.raises(Refused, match="already inverted into pat-anti-split-by-type-001"):
         invert(curator)
 
 
@@ -339,23 +344,23 @@ def test_only_a_failing_pattern_is_inverted(
 ) -> None:
     pattern, assessment = make_pattern(type=kind), make_assessment(successes, failures)
     with pytest.raises(Refused, match=message):
-        curator.accept_inversion(pattern, assessment, make_proposal(), now=NOW)
+        decide(curator, AcceptInversion, pattern, assessment, proposal=make_proposal(), now=NOW)
     with pytest.raises(Refused, match=message):
-        curator.reject_inversion(pattern, assessment, now=NOW)
+        decide(curator, RejectInversion, pattern, assessment, now=NOW)
 
 
 def test_a_rejected_inversion_comes_back_after_further_failures(curator: Curator) -> None:
-    curator.reject_inversion(make_pattern(), make_assessment(2, 5), now=NOW)
-    with pytest.raises(Refused, match="rejected already, on 3 May 2026"):
-        curator.reject_inversion(make_pattern(), make_assessment(2, 7), now=NOW)
-    curator.reject_inversion(make_pattern(), make_assessment(2, 8), now=NOW)
+    decide(curator, RejectInversion, make_pattern(), make_assessment(2, 5), now=NOW)
+    with pytest.raises(Refused, match="already rejected on 3 May 2026"):
+        decide(curator, RejectInversion, make_pattern(), make_assessment(2, 7), now=NOW)
+    decide(curator, RejectInversion, make_pattern(), make_assessment(2, 8), now=NOW)
     assert curator.ledger.state().inversions[A].failures == 8
 
 
 def test_a_snooze_ends_in_the_future(curator: Curator) -> None:
     with pytest.raises(BadInput, match="not in the future"):
-        curator.snooze(make_pattern(), failing(), until=NOW, now=NOW)
-    curator.snooze(make_pattern(), failing(), until=NOW + timedelta(days=7), now=NOW)
+        decide(curator, Snooze, make_pattern(), failing(), until=NOW, now=NOW)
+    decide(curator, Snooze, make_pattern(), failing(), until=NOW + timedelta(days=7), now=NOW)
     assert curator.ledger.state().inversions[A].until == NOW + timedelta(days=7)
 
 
@@ -367,7 +372,7 @@ def test_undo_restores_the_pin_that_was_replaced_and_the_file(curator: Curator, 
     pin, written = curator.ledger.state().pins[A], paths.pattern_file("error").read_bytes()
     deprecate(curator)
     decided = make_curator(paths, "bob").undo(now=NOW, any_author=True)
-    assert decided.summary == f"took back alice's deprecation of {A}: deprecated → proven"
+    assert decided.summary == f"Undone: deprecate {A} by alice (→ proven)"
     assert decided.decision.by == "bob"
     assert curator.ledger.state().pins == {A: pin}
     assert paths.pattern_file("error").read_bytes() == written
@@ -411,7 +416,7 @@ def test_a_ledger_that_gives_no_json_to_write_changes_nothing(curator: Curator, 
     before = paths.pattern_file("error").read_bytes()
     effect = Effect(file=FILE, type="error", pattern_id=A, text={"override": text})
     curator.ledger.append(Decision(id="d", at=NOW, by="x", verb=Verb.PROMOTE, subject=A, effects=(effect,)))
-    assert len(curator.settle()) == 1
+    assert len(curator.apply_pending()) == 1
     assert paths.pattern_file("error").read_bytes() == before
     assert curator.ledger.pending() == ()
 
@@ -435,7 +440,7 @@ def test_undo_and_redo_with_nothing_left_are_refused(curator: Curator) -> None:
     with pytest.raises(Refused, match="nothing to redo"):
         curator.redo(now=NOW)
     curator.undo(now=NOW)
-    curator.note(make_pattern(), text="x", now=NOW)
+    decide(curator, Note, make_pattern(), make_assessment(), text="x", now=NOW)
     with pytest.raises(Refused, match="nothing to redo"):
         curator.redo(now=NOW)
 
@@ -446,7 +451,7 @@ def test_undo_and_redo_with_nothing_left_are_refused(curator: Curator) -> None:
 def test_a_mirror_is_decided_on_in_the_ledger_only(curator: Curator, paths: ProjectPaths) -> None:
     decided = promote(curator, id="m", copy_folder=".aiwg/ralph/memory", file=".aiwg/ralph/memory/p.json")
     assert not decided.written
-    assert decided.warnings == ("the file of m is not written to; the ledger holds the decision",)
+    assert decided.warnings == ("the file of m is not written to; only the decision log was updated",)
     assert "m" in curator.ledger.state().pins
     assert curator.ledger.pending() == ()
 
@@ -471,7 +476,7 @@ def test_a_ledger_cannot_make_us_write_elsewhere(paths: ProjectPaths) -> None:
         ledger.append(Decision(id=f"d{number}", at=NOW, by="x", verb=Verb.PROMOTE, subject="a", effects=(effect,)))
     unknown = Effect(file=FILE, type="nonsense", pattern_id="a", insert={"pattern_id": "a"})
     ledger.append(Decision(id="d9", at=NOW, by="x", verb=Verb.PROMOTE, subject="a", effects=(unknown,)))
-    assert len(make_curator(paths).settle()) == 4
+    assert len(make_curator(paths).apply_pending()) == 4
     assert state.read_text() == '{"pattern_id": "a"}'
     assert ledger.pending() == ()
 
@@ -483,7 +488,7 @@ def test_a_step_that_makes_no_sense_is_passed_over_alone(curator: Curator, paths
         curator.ledger.append(
             Decision(id=f"d{number}", at=NOW, by="x", verb=Verb.PROMOTE, subject=A, effects=(effect,))
         )
-    (warning,) = curator.settle()
+    (warning,) = curator.apply_pending()
     assert "not known" in warning
     assert overrides(paths) == {A: {"state": "proven"}}
     assert curator.ledger.pending() == ()
@@ -496,7 +501,7 @@ def test_a_ledger_makes_no_files_of_names_that_are_not_ours(curator: Curator, pa
     before = sorted(paths.patterns.rglob("*"))
     effect = Effect(file=file, type="error", pattern_id="a", insert={"pattern_id": "a"})
     curator.ledger.append(Decision(id="d", at=NOW, by="x", verb=Verb.PROMOTE, subject="a", effects=(effect,)))
-    assert len(curator.settle()) == 1
+    assert len(curator.apply_pending()) == 1
     assert sorted(paths.patterns.rglob("*")) == before
     assert curator.ledger.pending() == ()
 
@@ -529,7 +534,7 @@ def test_nothing_is_made_or_removed_behind_a_folder_that_leads_out(
         (folder / ".error-patterns.json.tmp-4194305-0123abcd").touch()
     before = {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()}
     again = make_curator(paths)
-    assert "leads out" in again.settle()[0]
+    assert "leads out" in again.apply_pending()[0]
     if linked == "shared/patterns":
         decided = promote(again)
         assert not decided.written
@@ -561,7 +566,7 @@ def test_a_broken_file_is_left_alone_and_written_once_it_is_whole(curator: Curat
     second = deprecate(curator)
     assert not second.written
     path.write_bytes(whole)
-    assert curator.settle() == ()
+    assert curator.apply_pending() == ()
     assert overrides(paths)[A]["decision"] == second.decision.id
     assert curator.ledger.pending() == ()
 
@@ -578,7 +583,7 @@ def test_a_full_disk_under_the_pattern_file_is_a_warning(
     assert not decided.written
     assert "No space left on device" in decided.warnings[0]
     assert overrides(paths) == {}
-    curator.note(make_pattern(), text="any next decision brings it", now=NOW)
+    decide(curator, Note, make_pattern(), make_assessment(), text="any next decision brings it", now=NOW)
     assert A in overrides(paths)
 
 
@@ -608,13 +613,13 @@ def test_another_curator_who_holds_the_lock_delays_only_the_file(
         decided = promote(curator)
     assert not decided.written
     assert "another program has held" in decided.warnings[0]
-    assert curator.settle() == ()
+    assert curator.apply_pending() == ()
     assert A in overrides(paths)
 
 
 def test_a_ledger_that_cannot_be_read_is_a_warning_at_the_start(curator: Curator, paths: ProjectPaths) -> None:
     paths.ledger.mkdir(parents=True)
-    (warning,) = curator.settle()
+    (warning,) = curator.apply_pending()
     assert "cannot read" in warning
     with pytest.raises(Unwritable):
         promote(curator)

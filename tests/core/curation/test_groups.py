@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core.base.errors import BadInput, Refused, StaleDecision
+from core.base.errors import BadInput, Refused, StaleDecision, UnknownRecord
 from core.config.paths import ProjectPaths
-from core.curation.curator import Asked, Curator, Decided, Refusal
+from core.curation.commands import Promote, bulk
+from core.curation.curator import Curator, Target
+from core.curation.decision_writer import Decided
 from core.ledger.ledger import Ledger
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
 from tests.core.curation.making import (
     NOW,
+    decide,
+    decide_many,
     failing,
     make_assessment,
     make_curator,
@@ -27,7 +32,7 @@ from tests.core.curation.making import (
 )
 
 IDS = ("pat-error-a-001", "pat-error-b-001", "pat-error-c-001")
-ASKED = tuple(Asked(make_pattern(key), make_assessment()) for key in IDS)
+ASKED = tuple(Target(make_pattern(key), make_assessment()) for key in IDS)
 
 
 @pytest.fixture
@@ -40,8 +45,10 @@ def curator(paths: ProjectPaths) -> Curator:
     return make_curator(paths)
 
 
-def decide(curator: Curator, verb: Verb = Verb.PROMOTE, asked: tuple[Asked, ...] = ASKED, reason: str = "") -> Decided:
-    return curator.decide_many(verb, asked, now=NOW, known=curator.caught_up(), reason=reason)
+def decide_all(
+    curator: Curator, verb: Verb = Verb.PROMOTE, asked: tuple[Target, ...] = ASKED, reason: str = ""
+) -> Decided:
+    return decide_many(curator, verb, asked, now=NOW, known=curator.settled_count(), reason=reason)
 
 
 def stored(paths: ProjectPaths) -> list[dict[str, Any]]:
@@ -52,33 +59,38 @@ def stored(paths: ProjectPaths) -> list[dict[str, Any]]:
 
 def test_each_pattern_has_its_line_and_one_undo_takes_all_back(curator: Curator, paths: ProjectPaths) -> None:
     before = paths.pattern_file("error").read_bytes()
-    decided = decide(curator, reason="looked at all of them")
+    decided = decide_all(curator, reason="looked at all of them")
     assert decided.summary == "promoted 3 patterns"
     assert [one.subject for one in Ledger(paths).decisions()] == list(IDS)
     assert {one.group for one in decided.decisions} == {decided.decision.group} != {""}
     assert overrides(paths).keys() == {*IDS}
     taken = curator.undo(now=NOW)
-    assert taken.summary == "took back the promotion of 3 patterns"
+    assert taken.summary == "Undone: promote 3 patterns"
     assert [one.subject for one in taken.decisions] == [one.id for one in reversed(decided.decisions)]
     assert paths.pattern_file("error").read_bytes() == before
     assert not curator.ledger.state().pins
-    assert curator.redo(now=NOW).summary == "repeated the promotion of 3 patterns"
+    assert curator.redo(now=NOW).summary == "Redone: promote 3 patterns"
     assert overrides(paths).keys() == curator.ledger.state().pins.keys() == {*IDS}
     with pytest.raises(Refused):
         curator.redo(now=NOW)
 
 
 def test_what_is_refused_is_told_and_the_rest_holds(curator: Curator, paths: ProjectPaths) -> None:
-    curator.promote(make_pattern(IDS[1]), make_assessment(), now=NOW)
+    decide(curator, Promote, make_pattern(IDS[1]), make_assessment(), now=NOW)
     told: list[tuple[int, int]] = []
-    unknown = (Refusal("pat-error-z-001", "no pattern of this id"),)
-    known = curator.caught_up()
-    decided = curator.decide_many(
-        Verb.PROMOTE, ASKED, now=NOW, known=known, unknown=unknown, progress=lambda *far: told.append(far)
-    )
+    targets = {target.pattern.id: target for target in ASKED}
+
+    def find(pattern_id: str) -> Target:
+        if pattern_id not in targets:
+            raise UnknownRecord("no pattern of this id")
+        return targets[pattern_id]
+
+    command = bulk(Verb.PROMOTE, [*targets, "pat-error-z-001"])
+    known = curator.settled_count()
+    decided = curator.decide(command, find, now=NOW, known=known, progress=lambda *far: told.append(far))
     assert decided.summary == "promoted 2 of 4 patterns"
     assert [refusal.pattern_id for refusal in decided.refused] == ["pat-error-z-001", IDS[1]]
-    assert decided.warnings == ("no pattern of this id", f"{IDS[1]} is promoted already (by alice on 3 May 2026)")
+    assert decided.warnings == ("no pattern of this id", f"{IDS[1]} is already promoted (by alice on 3 May 2026)")
     assert told == [(1, 3), (2, 3), (3, 3)]
     curator.undo(now=NOW)
     assert curator.ledger.state().pins.keys() == {IDS[1]}
@@ -86,26 +98,26 @@ def test_what_is_refused_is_told_and_the_rest_holds(curator: Curator, paths: Pro
 
 def test_where_all_are_refused_nothing_is_written(curator: Curator, paths: ProjectPaths) -> None:
     with pytest.raises(Refused, match=r"needs a reason \(and 2 more like this\)"):
-        decide(curator, Verb.DEPRECATE)
-    with pytest.raises(BadInput, match="merge is not decided about many"):
-        decide(curator, Verb.MERGE)
+        decide_all(curator, Verb.DEPRECATE)
+    with pytest.raises(BadInput, match="not a decision about one pattern"):
+        decide_all(curator, Verb.MERGE)
     with pytest.raises(Refused, match="nothing to decide"):
-        decide(curator, asked=())
+        decide_all(curator, asked=())
     assert not paths.ledger.exists()
 
 
 def test_warnings_of_many_are_told_up_to_a_number(paths: ProjectPaths) -> None:
     ids = [f"pat-error-a-{number:03d}" for number in range(1, 20)]
-    asked = tuple(Asked(make_pattern(key), make_assessment(1, 0, Maturity.CANDIDATE)) for key in ids)
-    decided = decide(make_curator(paths), asked=asked)
+    asked = tuple(Target(make_pattern(key), make_assessment(1, 0, Maturity.CANDIDATE)) for key in ids)
+    decided = decide_all(make_curator(paths), asked=asked)
     assert len(decided.warnings) == 7
     assert decided.warnings[-1] == "and 31 more like this"  # each is a candidate, and all but one have no record
 
 
 def test_inversions_of_one_act_get_ids_of_their_own(curator: Curator, paths: ProjectPaths) -> None:
-    asked = tuple(Asked(make_pattern(key), failing(), make_proposal(key)) for key in IDS)
+    asked = tuple(Target(make_pattern(key), failing(), partial(make_proposal, key)) for key in IDS)
     before = paths.pattern_file("error").read_bytes()
-    decided = decide(curator, Verb.ACCEPT_INVERSION, asked)
+    decided = decide_all(curator, Verb.ACCEPT_INVERSION, asked)
     assert [one.after["anti_id"] for one in decided.decisions] == [f"pat-anti-split-by-type-00{n}" for n in (1, 2, 3)]
     assert overrides(paths, "anti").keys() == {one.after["anti_id"] for one in decided.decisions}
     curator.undo(now=NOW)
@@ -116,8 +128,8 @@ def test_inversions_of_one_act_get_ids_of_their_own(curator: Curator, paths: Pro
 def test_whole_records_of_one_act_rest_on_what_was_read(curator: Curator, paths: ProjectPaths) -> None:
     before = stored(paths)
     with pytest.raises(StaleDecision):
-        curator.decide_many(Verb.ARCHIVE, ASKED, now=NOW, known=7, reason="old")
-    decided = decide(curator, Verb.ARCHIVE, reason="old")
+        decide_many(curator, Verb.ARCHIVE, ASKED, now=NOW, known=7, reason="old")
+    decided = decide_all(curator, Verb.ARCHIVE, reason="old")
     assert [one.subject for one in decided.decisions] == list(IDS)
     assert stored(paths) == []
     curator.undo(now=NOW)
@@ -125,11 +137,11 @@ def test_whole_records_of_one_act_rest_on_what_was_read(curator: Curator, paths:
 
 
 def test_notes_and_snoozes_are_given_to_many(curator: Curator) -> None:
-    decide(curator, Verb.NOTE, reason="see the incident")
-    curator.decide_many(
-        Verb.SNOOZE, ASKED, now=NOW, known=curator.caught_up(), until=NOW + timedelta(days=7), reason=""
+    decide_all(curator, Verb.NOTE, reason="see the incident")
+    decide_many(
+        curator, Verb.SNOOZE, ASKED, now=NOW, known=curator.settled_count(), until=NOW + timedelta(days=7), reason=""
     )
     state = curator.ledger.state()
     assert state.notes.keys() == state.inversions.keys() == {*IDS}
     with pytest.raises(Refused, match="snooze needs an end"):
-        decide(curator, Verb.SNOOZE)
+        decide_all(curator, Verb.SNOOZE)

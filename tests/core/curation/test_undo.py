@@ -17,7 +17,20 @@ from msgspec.structs import replace
 import core.storage.atomic_write
 from core.base.errors import Refused, UnknownRecord
 from core.config.paths import ProjectPaths
-from core.curation.curator import Asked, Curator, Decided
+from core.curation.commands import (
+    AcceptInversion,
+    Archive,
+    Deprecate,
+    Merge,
+    Note,
+    Promote,
+    Quarantine,
+    Release,
+    Reset,
+    Undo,
+)
+from core.curation.curator import Curator, Target
+from core.curation.decision_writer import Decided
 from core.ledger.verify import verify_ledger
 from core.project.project import Project
 from core.records.decisions import CurationState, Verb
@@ -25,6 +38,8 @@ from core.records.events import Event, event_id
 from tests.core.curation.making import (
     IMPATIENT,
     NOW,
+    decide,
+    decide_many,
     failing,
     make_assessment,
     make_curator,
@@ -49,16 +64,16 @@ def curator(paths: ProjectPaths) -> Curator:
 
 
 def many(curator: Curator, verb: Verb, ids: Sequence[str] = IDS) -> Decided:
-    asked = [Asked(make_pattern(key), make_assessment()) for key in ids]
-    return curator.decide_many(verb, asked, now=NOW, known=curator.caught_up(), reason="because")
+    asked = [Target(make_pattern(key), make_assessment()) for key in ids]
+    return decide_many(curator, verb, asked, now=NOW, known=curator.settled_count(), reason="because")
 
 
 def test_an_older_decision_is_taken_back_alone(curator: Curator, paths: ProjectPaths) -> None:
-    first = curator.promote(A, make_assessment(), now=NOW)
-    curator.deprecate(B, make_assessment(), now=NOW, reason="hides the cause")
-    curator.note(A, text="nothing rests on a note, nor a note on anything", now=NOW)
-    taken = curator.undo(now=NOW, name=first.decision.id)
-    assert taken.summary == f"took back the promotion of {A.id}: proven → established"
+    first = decide(curator, Promote, A, make_assessment(), now=NOW)
+    decide(curator, Deprecate, B, make_assessment(), now=NOW, reason="hides the cause")
+    decide(curator, Note, A, make_assessment(), text="nothing rests on a note, nor a note on anything", now=NOW)
+    taken = curator.undo(now=NOW, decision_id=first.decision.id)
+    assert taken.summary == f"Undone: promote {A.id} (→ established)"
     assert overrides(paths).keys() == curator.ledger.state().pins.keys() == {B.id}
     assert curator.redo(now=NOW).decision.subject == first.decision.id
     assert overrides(paths).keys() == {A.id, B.id}
@@ -67,35 +82,35 @@ def test_an_older_decision_is_taken_back_alone(curator: Curator, paths: ProjectP
 
 
 def test_what_something_rests_on_stays(curator: Curator) -> None:
-    first = curator.promote(A, make_assessment(), now=NOW)
-    later = curator.deprecate(A, make_assessment(), now=NOW, reason="hides the cause")
-    told = rf"the deprecation of {A.id} by alice on 3 May 2026 rests on it; take that back first: {later.decision.id}"
-    with pytest.raises(Refused, match=told):
-        curator.undo(now=NOW, name=first.decision.id)
-    curator.undo(now=NOW, name=later.decision.id)
-    curator.undo(now=NOW, name=first.decision.id)
-    with pytest.raises(Refused, match="taken back already"):
-        curator.undo(now=NOW, name=first.decision.id)
+    first = decide(curator, Promote, A, make_assessment(), now=NOW)
+    later = decide(curator, Deprecate, A, make_assessment(), now=NOW, reason="hides the cause")
+    refusal = f"rests on it: deprecate {A.id} by alice on 3 May 2026; undo that first: {later.decision.id}"
+    with pytest.raises(Refused, match=refusal):
+        curator.undo(now=NOW, decision_id=first.decision.id)
+    curator.undo(now=NOW, decision_id=later.decision.id)
+    curator.undo(now=NOW, decision_id=first.decision.id)
+    with pytest.raises(Refused, match="already undone"):
+        curator.undo(now=NOW, decision_id=first.decision.id)
 
 
 def test_one_of_a_group_or_the_group_is_named(curator: Curator, paths: ProjectPaths) -> None:
     group = many(curator, Verb.PROMOTE)
-    curator.undo(now=NOW, name=group.decisions[1].id)
+    curator.undo(now=NOW, decision_id=group.decisions[1].id)
     assert overrides(paths).keys() == {A.id, C.id}
-    assert curator.undo(now=NOW, name=group.decision.group).summary == "took back the promotion of 2 patterns"
+    assert curator.undo(now=NOW, decision_id=group.decision.group).summary == "Undone: promote 2 patterns"
     assert overrides(paths) == {}
-    assert curator.redo(now=NOW).summary == "repeated the promotion of 2 patterns"
+    assert curator.redo(now=NOW).summary == "Redone: promote 2 patterns"
     assert curator.redo(now=NOW).decision.subject == group.decisions[1].id
     assert overrides(paths).keys() == {*IDS}
 
 
 def test_only_decisions_are_named(curator: Curator) -> None:
-    curator.promote(A, make_assessment(), now=NOW)
+    decide(curator, Promote, A, make_assessment(), now=NOW)
     undone = curator.undo(now=NOW)
     with pytest.raises(Refused, match="itself an undo"):
-        curator.undo(now=NOW, name=undone.decision.id)
+        curator.undo(now=NOW, decision_id=undone.decision.id)
     with pytest.raises(UnknownRecord, match="no decision 2026"):
-        curator.undo(now=NOW, name="2026")
+        curator.undo(now=NOW, decision_id="2026")
 
 
 def stored(paths: ProjectPaths) -> dict[str, Any]:
@@ -114,7 +129,7 @@ def acts(paths: ProjectPaths, curator: Curator, moment: Callable[[], Any]) -> di
     def named(number: int) -> Decided:
         decisions = curator.ledger.decisions()
         name = decisions[-1 - number % len(decisions)] if decisions else None
-        return curator.undo(now=moment(), name=(name.group or name.id) if name else "none")
+        return curator.undo(now=moment(), decision_id=(name.group or name.id) if name else "none")
 
     def pattern(number: int) -> Any:
         if not here:
@@ -126,15 +141,15 @@ def acts(paths: ProjectPaths, curator: Curator, moment: Callable[[], Any]) -> di
 
     good = make_assessment()
     return {
-        "promote": lambda n: curator.promote(pattern(n), good, now=moment()),
-        "deprecate": lambda n: curator.deprecate(pattern(n), good, now=moment(), reason="x"),
-        "reset": lambda n: curator.reset(pattern(n), good, now=moment()),
-        "quarantine": lambda n: curator.quarantine(pattern(n), good, now=moment(), reason="x"),
-        "release": lambda n: curator.release(pattern(n), good, now=moment()),
-        "invert": lambda n: curator.accept_inversion(pattern(n), failing(), make_proposal(pattern(n).id), now=moment()),
-        "archive": lambda n: curator.archive(
-            ((pattern(n), "old"),), subject=pattern(n).id, now=moment(), known=curator.caught_up()
+        "promote": lambda n: decide(curator, Promote, pattern(n), good, now=moment()),
+        "deprecate": lambda n: decide(curator, Deprecate, pattern(n), good, now=moment(), reason="x"),
+        "reset": lambda n: decide(curator, Reset, pattern(n), good, now=moment()),
+        "quarantine": lambda n: decide(curator, Quarantine, pattern(n), good, now=moment(), reason="x"),
+        "release": lambda n: decide(curator, Release, pattern(n), good, now=moment()),
+        "invert": lambda n: decide(
+            curator, AcceptInversion, pattern(n), failing(), proposal=make_proposal(pattern(n).id), now=moment()
         ),
+        "archive": lambda n: decide(curator, Archive, pattern(n), good, now=moment(), reason="old"),
         "promote all": lambda n: every(Verb.PROMOTE),
         "archive all": lambda n: every(Verb.ARCHIVE),
         "undo": lambda n: curator.undo(now=moment()),
@@ -206,11 +221,11 @@ def test_an_unmerge_leaves_each_pattern_the_uses_that_it_had_since(tmp_path: Pat
     use(A.id, "one")
     use(B.id, "two")
     assert counts() == [4, 4]
-    merged = deck.merge(A.id, B.id)
+    merged = deck.decide(Merge(A.id, B.id))
     use(A.id, "three")
     assert counts() == [9]
     use(B.id, "four")  # by the name that it had
-    taken = deck.undo(merged.decision.id)
+    taken = deck.decide(Undo(decision_id=merged.decision.id))
     assert (taken.written, taken.warnings) == (True, ())
     use(A.id, "five")
     use(B.id, "six")

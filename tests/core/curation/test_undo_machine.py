@@ -16,9 +16,19 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 import core.storage.atomic_write
 from core.base.errors import Refused
-from core.curation.curator import Decided
+from core.curation.commands import CountReports, Deprecate, DiscardReports, Promote, Reset
+from core.curation.decision_writer import Decided
 from core.learning.bursts import Burst
-from tests.core.curation.making import NOW, make_assessment, make_curator, make_pattern, make_project, overrides
+from tests.core.curation.making import (
+    NOW,
+    decide,
+    decide_question,
+    make_assessment,
+    make_curator,
+    make_pattern,
+    make_project,
+    overrides,
+)
 
 IDS = ("pat-error-a-001", "pat-error-b-001")
 BURST = Burst(source="ralph-x", first=NOW, last=NOW, patterns=IDS, never_applied=2)
@@ -69,7 +79,7 @@ class Machine(RuleBasedStateMachine):
             pattern_id,
             pattern_id not in self.held,
             "proven",
-            lambda: self.curators[who].promote(make_pattern(pattern_id), make_assessment(), now=self.now),
+            lambda: decide(self.curators[who], Promote, make_pattern(pattern_id), make_assessment(), now=self.now),
         )
 
     @rule(pattern_id=some_id, who=st.sampled_from((0, 1)))
@@ -78,7 +88,9 @@ class Machine(RuleBasedStateMachine):
             pattern_id,
             self.held.get(pattern_id) != "deprecated",
             "deprecated",
-            lambda: self.curators[who].deprecate(make_pattern(pattern_id), make_assessment(), now=self.now, reason="x"),
+            lambda: decide(
+                self.curators[who], Deprecate, make_pattern(pattern_id), make_assessment(), now=self.now, reason="x"
+            ),
         )
 
     @rule(pattern_id=some_id, who=st.sampled_from((0, 1)))
@@ -87,18 +99,18 @@ class Machine(RuleBasedStateMachine):
             pattern_id,
             pattern_id in self.held,
             None,
-            lambda: self.curators[who].reset(make_pattern(pattern_id), make_assessment(), now=self.now),
+            lambda: decide(self.curators[who], Reset, make_pattern(pattern_id), make_assessment(), now=self.now),
         )
 
     @rule(revoked=st.booleans(), who=st.sampled_from((0, 1)))
     def judge_burst(self, revoked: bool, who: int) -> None:
-        curator = self.curators[who]
-        judge = curator.revoke if revoked else curator.confirm
+        judge = DiscardReports if revoked else CountReports
+        command = judge(source=BURST.source, burst=BURST)
         self.decide(
             BURST.source,
             BURST.source not in self.held,
             "revoked" if revoked else "confirmed",
-            lambda: judge(BURST, now=self.now),
+            lambda: decide_question(self.curators[who], command, now=self.now),
         )
 
     @rule(who=st.sampled_from((0, 1)))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from core.config.paths import ProjectPaths
 from core.config.settings import LearningSettings, Settings
 from core.curation import use_counts
+from core.curation.commands import CountReports
 from core.curation.use_counts import Counted
 from core.project.project import Project
 from core.records.events import Event
@@ -213,7 +214,7 @@ def test_marks_that_are_held_are_not_written_and_cost_nobody_a_use(tmp_path: Pat
     assert project.counts() == (11, 3, 14), "the mark on it is held, too"
     project.use("bd-2", 95, True)
     assert project.written() == project.counts() == (12, 3, 15)
-    project.deck.confirm("bd-1")
+    project.deck.decide(CountReports(source="bd-1"))
     assert project.counts() == (12, 4, 16)
     project.use("bd-3", 96, True)
     assert project.written() == project.counts() == (13, 4, 17)

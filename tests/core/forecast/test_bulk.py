@@ -5,8 +5,9 @@ from pathlib import Path
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
+from core.curation.commands import bulk
 from core.demo.sample import copy_sample
-from core.forecast.bulk import foretell
+from core.forecast.bulk import forecast_bulk
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
@@ -27,10 +28,10 @@ def test_what_was_foretold_is_what_comes(tmp_path: Path) -> None:
     states = {id: before.assessment(id).state for id in before.board.ids}
     ids = [id for id, state in states.items() if state is not Maturity.CANDIDATE]
     ledger = len(before.snapshot.decisions)
-    found = foretell(deck, Verb.DEPRECATE, ids)
+    found = forecast_bulk(deck, Verb.DEPRECATE, ids)
     assert found is not None
     assert deck.view is before and len(deck.view.snapshot.decisions) == ledger
-    decided = deck.decide_many(Verb.DEPRECATE, ids, reason="obsolete")
+    decided = deck.decide(bulk(Verb.DEPRECATE, ids, "obsolete"))
     assert (found.asked, found.decided) == (len(ids), len(decided.decisions))
     assert sum(count for _, count in found.refused) == len(decided.refused) > 0
     turned = [id for id in ids if deck.view.assessment(id).state is not states[id]]
@@ -48,7 +49,7 @@ def test_what_is_refused_for_all_is_told_and_nobody_need_wait(tmp_path: Path) ->
     view = deck.load()
     proven = [one for one in map(view.assessment, view.board.ids) if one.state is Maturity.PROVEN and one.pin is None]
     ids = [one.pattern_id for one in proven[:2]]
-    found = foretell(deck, Verb.RESET, ids)
+    found = forecast_bulk(deck, Verb.RESET, ids)
     assert found is not None and (found.decided, found.turned) == (0, ())
     assert "no decision to reset" in found.refused[0][0]
-    assert foretell(deck, Verb.DEPRECATE, ids, stop=lambda: True) is None
+    assert forecast_bulk(deck, Verb.DEPRECATE, ids, stop=lambda: True) is None

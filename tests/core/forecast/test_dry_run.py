@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ import pytest
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.curation.curator import Decided
+from core.curation.commands import Archive, Command, Deprecate, Merge, Promote, Undo
+from core.forecast.dry_run import dry_run
 from core.project.project import Project
 from core.records.patterns import Maturity, Pattern
 from core.sources.file_slice import excerpt
@@ -57,26 +57,26 @@ SHAPES = {
 def test_a_rehearsal_comes_out_as_the_decision_does_whatever_the_shape_of_the_file(tmp_path: Path, shape: str) -> None:
     name, content = SHAPES[shape]
     deck = opened(tmp_path, content, name)
-    decisions: tuple[Callable[[Project], Decided], ...] = (
-        lambda on: on.promote(ONE),
-        lambda on: on.merge(ONE, THREE),
-        lambda on: on.archive(ONE, reason="old"),
-        lambda on: on.undo(),
+    decisions: tuple[Command, ...] = (
+        Promote(ONE),
+        Merge(ONE, THREE),
+        Archive(ONE, reason="old"),
+        Undo(),
     )
-    for decide in decisions:
-        foretold = known(deck.rehearsed(decide))
-        assert foretold != known(deck.view)
-        decide(deck)
-        assert known(deck.view) == foretold
+    for command in decisions:
+        expected = known(dry_run(deck, command).state)
+        assert expected != known(deck.view)
+        deck.decide(command)
+        assert known(deck.view) == expected
 
 
 def test_a_file_that_somebody_has_written_since_is_read_as_it_stands(tmp_path: Path) -> None:
     deck = opened(tmp_path, json.dumps(RECORDS))
     path = deck.project.patterns / "error-patterns.json"
     path.write_text(json.dumps([record("pat-error-new-001"), *RECORDS]))
-    foretold = deck.rehearsed(lambda on: on.merge(ONE, THREE))
+    foretold = dry_run(deck, Merge(ONE, THREE)).state
     assert foretold.pattern(THREE).id == ONE
-    deck.merge(ONE, THREE)
+    deck.decide(Merge(ONE, THREE))
     assert deck.view.pattern(ONE).recorded_counts == foretold.pattern(ONE).recorded_counts
 
 
@@ -84,24 +84,20 @@ def test_a_copy_elsewhere_takes_the_place_of_a_pattern_that_is_archived(tmp_path
     deck = opened(tmp_path, json.dumps(RECORDS))
     (deck.project.patterns / "further.json").write_text(json.dumps([record(ONE, "another text")]))
     deck.apply(None)
-    foretold = deck.rehearsed(lambda on: on.archive(ONE, reason="old"))
+    foretold = dry_run(deck, Archive(ONE, reason="old")).state
     assert foretold.pattern(ONE).description == "another text"
-    deck.archive(ONE, reason="old")
+    deck.decide(Archive(ONE, reason="old"))
     assert known(deck.view) == known(foretold)
 
 
-def test_several_decisions_are_rehearsed_as_one_act(tmp_path: Path) -> None:
+def test_dry_run_of_several_decisions_of_one_act(tmp_path: Path) -> None:
     deck = opened(tmp_path, json.dumps(RECORDS))
-
-    def decide(on: Project) -> Decided:
-        on.deprecate(ONE, reason="so")
-        on.reset(ONE)
-        return on.promote(ONE)
-
-    foretold = deck.rehearsed(decide)
+    deck.decide(Deprecate(ONE, reason="so"))
+    before = deck.project.ledger.read_bytes()
+    foretold = dry_run(deck, Promote(ONE, re_enable=True)).state
     assert foretold.assessment(ONE).state is Maturity.PROVEN
-    assert not deck.project.ledger.exists()
-    decide(deck)
+    assert deck.project.ledger.read_bytes() == before
+    deck.decide(Promote(ONE, re_enable=True))
     assert known(deck.view) == known(foretold)
 
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from core.base.errors import RalphdeckError, Refused
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
+from core.curation.commands import AcceptInversion, Extract, Quarantine, Reset, Undo, command_for
 from core.demo.sample import copy_sample
-from core.forecast.bulk import foretell
+from core.forecast.bulk import forecast_bulk
 from core.forecast.forecast import Forecast, Forecaster, forecast
 from core.project.project import Project
 from core.records.decisions import Verb
@@ -103,7 +104,7 @@ def check_outcome(
     typed = "the types come first" if given.action == "rewrite" and item.inversion else ""
     told = forecast(deck, item, given, typed)
     assert files(deck) == untouched
-    given.decide(deck, typed or ("because" if given.needs_reason else ""))
+    deck.decide(given.with_text(typed or ("because" if given.needs_reason else "")))
     make_vectors(deck)
     after, stand = injected(deck.view), states(deck.view)
     assert {change.id: (change.before, change.after) for change in told.changed} == {
@@ -130,7 +131,7 @@ def test_every_answer_to_every_question_of_the_sample_does_what_was_foretold(dec
             if one.matters and not one.why_not and asking not in asked:
                 asked.add(asking)
                 check_outcome(deck, item, one, in_short)
-                deck.undo()
+                deck.decide(Undo())
     assert len(asked) > 8
 
 
@@ -199,7 +200,7 @@ def test_what_is_foretold_is_what_comes(
         ids = tuple(deck.view.snapshot.patterns)
         for verb, number in decisions:
             try:
-                getattr(deck, verb)(ids[number % len(ids)], reason="so")
+                deck.decide(command_for(Verb(verb), ids[number % len(ids)], "so"))
             except Refused:
                 continue
         subject = ids[which % len(ids)]
@@ -213,7 +214,7 @@ def test_what_is_foretold_is_what_comes(
             assert given.matters or not (told.changed or told.turned)
         except RalphdeckError:
             with pytest.raises(RalphdeckError):  # what is refused now is refused then
-                given.decide(deck, "because")
+                deck.decide(given.with_text("because"))
 
 
 def test_by_meaning_new_texts_come_out_as_foretold(tmp_path: Path) -> None:
@@ -225,7 +226,7 @@ def test_by_meaning_new_texts_come_out_as_foretold(tmp_path: Path) -> None:
             item = question(deck.view, kind)
             told = check_outcome(deck, item, answer_of(deck, item, action), in_short)
             assert told.by_words is None
-            deck.undo()
+            deck.decide(Undo())
 
 
 def test_while_vectors_are_missing_it_says_so_and_is_worked_out_anew_when_they_are_there(tmp_path: Path) -> None:
@@ -247,8 +248,8 @@ def test_while_vectors_are_missing_it_says_so_and_is_worked_out_anew_when_they_a
 def test_an_answer_that_is_refused_is_refused_when_foretold(deck: Project) -> None:
     item = question(deck.view, INVERSION)
     given = answer_of(deck, item, "accept")
-    given.decide(deck, "")
-    with pytest.raises(Refused, match="inverted already"):
+    deck.decide(given.with_text(""))
+    with pytest.raises(Refused, match="already inverted"):
         forecast(deck, item, given)
 
 
@@ -258,14 +259,14 @@ def test_an_accepted_anti_pattern_is_injected_although_its_counts_alone_would_de
         for item in deck.view.queue
         if item.inversion and item.inversion.total * 0.3 < item.inversion.total - item.inversion.failures
     )
-    anti = str(deck.accept_inversion(item.subject).decision.after["anti_id"])
+    anti = str(deck.decide(AcceptInversion(item.subject)).decision.after["anti_id"])
     assessment = deck.view.assessment(anti)
     assert assessment.computed is Maturity.DEPRECATED
     assert assessment.state is Maturity.ESTABLISHED
     assert assessment.injectable
     assert not assessment.contradicted
     assert not assessment.pin_stale
-    deck.undo()
+    deck.decide(Undo())
     assert anti not in deck.view.snapshot.patterns
     assert anti not in deck.view.snapshot.curation.pins
 
@@ -293,18 +294,18 @@ def test_a_decision_changes_what_a_paused_loop_gets_when_it_resumes(tmp_path: Pa
     (change,) = found.changed
     assert (change.kind, change.id, change.after) == (PAUSED, "ralph-task-0", "")
     assert "guard" in change.before
-    bulk = foretell(deck, Verb.DEPRECATE, ["pat-error-null-001"])
+    bulk = forecast_bulk(deck, Verb.DEPRECATE, ["pat-error-null-001"])
     assert bulk is not None
     assert (bulk.loops, bulk.paused, bulk.changed_paused) == (0, 1, 1)
 
 
 def test_a_release_and_an_archiving_do_what_was_foretold(deck: Project) -> None:
     subject = next(id for reader in audience(deck.view.snapshot) for id in _given(deck, reader.task))
-    deck.quarantine(subject, reason="who wrote this?")
+    deck.decide(Quarantine(subject, reason="who wrote this?"))
     item = question(deck.view, QUARANTINE)
     told = check_outcome(deck, item, answer_of(deck, item, "accept"))
     assert told.changed
-    deck.extract(question(deck.view, OFFER).subject, unattended=True)
+    deck.decide(Extract(question(deck.view, OFFER).subject, unattended=True))
     item = question(deck.view, EXTRACTED)
     check_outcome(deck, item, answer_of(deck, item, "reject"))
 
@@ -364,7 +365,7 @@ def test_what_is_relevant_is_worked_out_once_for_all_answers_and_views_with_the_
     tasks = len({reader.task for reader in audience(deck.view.snapshot)})
     for action in ("accept", "deprecate"):
         assert forecaster.forecast(deck.view, item, answer_of(deck, item, action))
-    deck.reset(item.subject)
+    deck.decide(Reset(item.subject))
     other = question(deck.view, INVERSION)
     assert forecaster.forecast(deck.view, other, answer_of(deck, other, "deprecate"))
     assert len(counted) == tasks

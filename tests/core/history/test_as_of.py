@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from core.base.errors import Refused, UnknownRecord
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
+from core.curation.commands import Archive, Deprecate, Merge, Promote, Quarantine, Redo, Reset, RestoreText, Undo, bulk
 from core.history.as_of import UNDATED, build_past_state
 from core.learning.scoreboard import Scoreboard
 from core.project.project import Project
@@ -73,16 +74,16 @@ def report(deck: Project, clock: Clock, id: str, success: bool) -> None:
 STEPS: dict[str, Callable[[Project, Clock, str], Any]] = {
     "helped": lambda deck, clock, id: report(deck, clock, id, True),
     "failed": lambda deck, clock, id: report(deck, clock, id, False),
-    "promote": lambda deck, _clock, id: deck.promote(id),
-    "deprecate": lambda deck, _clock, id: deck.deprecate(id, reason="no"),
-    "reset": lambda deck, _clock, id: deck.reset(id),
-    "quarantine": lambda deck, _clock, id: deck.quarantine(id, reason="odd"),
-    "archive": lambda deck, _clock, id: deck.archive(id, reason="old"),
-    "merge": lambda deck, _clock, id: deck.merge(id, IDS[(IDS.index(id) + 1) % len(IDS)]),
-    "promote all": lambda deck, _clock, _id: deck.decide_many(Verb.PROMOTE, IDS),
-    "archive all": lambda deck, _clock, _id: deck.decide_many(Verb.ARCHIVE, IDS[:2], reason="old"),
-    "undo": lambda deck, _clock, _id: deck.undo(),
-    "redo": lambda deck, _clock, _id: deck.redo(),
+    "promote": lambda deck, _clock, id: deck.decide(Promote(id)),
+    "deprecate": lambda deck, _clock, id: deck.decide(Deprecate(id, reason="no")),
+    "reset": lambda deck, _clock, id: deck.decide(Reset(id)),
+    "quarantine": lambda deck, _clock, id: deck.decide(Quarantine(id, reason="odd")),
+    "archive": lambda deck, _clock, id: deck.decide(Archive(id, reason="old")),
+    "merge": lambda deck, _clock, id: deck.decide(Merge(id, IDS[(IDS.index(id) + 1) % len(IDS)])),
+    "promote all": lambda deck, _clock, _id: deck.decide(bulk(Verb.PROMOTE, IDS)),
+    "archive all": lambda deck, _clock, _id: deck.decide(bulk(Verb.ARCHIVE, IDS[:2], "old")),
+    "undo": lambda deck, _clock, _id: deck.decide(Undo()),
+    "redo": lambda deck, _clock, _id: deck.decide(Redo()),
 }
 
 
@@ -117,7 +118,7 @@ def test_a_text_is_the_one_that_the_next_decision_saw(tmp_path: Path) -> None:
     clock = Clock()
     deck = open_project(tmp_path, clock)
     start = clock()
-    deck.promote(IDS[0])
+    deck.decide(Promote(IDS[0]))
     promoted, text = clock(), deck.view.pattern(IDS[0])
     file = deck.project.patterns / "error-patterns.json"
     file.write_text(file.read_text().replace("add an index, way 0", "drop the table"))
@@ -125,7 +126,7 @@ def test_a_text_is_the_one_that_the_next_decision_saw(tmp_path: Path) -> None:
     stale, _ = deck.apply((file,))
     assert stale.assessment(IDS[0]).pin_stale
     edited = clock()
-    deck.restore_text(IDS[0])
+    deck.decide(RestoreText(IDS[0]))
     view, _ = deck.refresh()
     then, between = build_past_state(view, start).pattern(IDS[0]), build_past_state(view, edited)
     assert (then.description, then.content_hash) == (text.description, text.content_hash)

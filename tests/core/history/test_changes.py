@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from core.curation.commands import Archive, Deprecate, Quarantine, Undo
 from core.history.as_of import build_past_state
 from core.history.changes import CONTEXT, ENDED, NEW, RATE, REMOVED, STARTED, STATE, PatternChange, compare_states
 from core.records.loops import Loop, LoopStatus
@@ -29,10 +30,10 @@ def test_what_turned_is_told_with_the_decision_or_the_evidence_that_did_it(tmp_p
     clock = Clock()
     deck = open_project(tmp_path, clock)
     start = clock()
-    deck.deprecate(IDS[0], reason="too slow")
+    deck.decide(Deprecate(IDS[0], reason="too slow"))
     for _ in range(3):
         report(deck, clock, IDS[1], False)
-    deck.archive(IDS[2], reason="old")
+    deck.decide(Archive(IDS[2], reason="old"))
     view, _ = deck.refresh()
     found = compare_states(build_past_state(view, start), view)
     changed = {change.pattern_id: change for change in found.patterns}
@@ -51,9 +52,9 @@ def test_what_turned_is_told_with_the_decision_or_the_evidence_that_did_it(tmp_p
 def test_taking_back_is_told_as_such(tmp_path: Path) -> None:
     clock = Clock()
     deck = open_project(tmp_path, clock)
-    deck.archive(IDS[0], reason="old")
+    deck.decide(Archive(IDS[0], reason="old"))
     middle = clock()
-    deck.undo()
+    deck.decide(Undo())
     view, _ = deck.refresh()
     changed = by_id(build_past_state(view, middle), view)
     assert (changed[IDS[0]].kind, changed[IDS[0]].because) == (NEW, "undo of archive by ana")
@@ -83,7 +84,7 @@ def test_what_loops_no_longer_get_is_told_though_its_state_stays(tmp_path: Path)
     for _ in range(2):
         report(deck, clock, IDS[1], True)
     middle = clock()
-    deck.quarantine(IDS[1], reason="odd")
+    deck.decide(Quarantine(IDS[1], reason="odd"))
     view, _ = deck.refresh()
     assert not compare_states(build_past_state(view, start), build_past_state(view, middle)).patterns
     change = by_id(build_past_state(view, middle), view)[IDS[1]]

@@ -7,6 +7,7 @@ import pytest
 
 from core.base.errors import Refused
 from core.config.settings import ExtractionSettings
+from core.curation.commands import Extract, Undo
 from core.project.auto_extraction import SETTLING_SECONDS, AutoExtraction, is_wanted
 from core.project.project import Project
 from core.records.decisions import Verb
@@ -51,7 +52,7 @@ def test_a_loop_is_extracted_when_it_has_settled(running: tuple[Project, AutoExt
     decision = extracted[1].decision
     assert (decision.verb, decision.subject, decision.by) == (Verb.EXTRACT, "ralph-a", "ada (unattended)")
     with pytest.raises(Refused, match="ada \\(unattended\\)"):
-        deck.undo()
+        deck.decide(Undo())
     assert {item.subject for item in deck.view.queue} >= set(decision.after["patterns"]), "Review asks about them"
     assert extraction.extract_next() is None
     assert extraction.seconds_left(10) == 10
@@ -74,8 +75,8 @@ def test_an_extraction_that_was_undone_is_not_repeated(running: tuple[Project, A
     deck, extraction, watch = running
     write_loop(deck.project, "ralph-a", "completed")
     see(deck, extraction)
-    deck.extract("ralph-a")
-    deck.undo()
+    deck.decide(Extract("ralph-a"))
+    deck.decide(Undo())
     watch.seconds = SETTLING_SECONDS
     assert extraction.extract_next() == ("ralph-a", None)
     assert [decision.verb for decision in deck.view.snapshot.decisions] == [Verb.EXTRACT, Verb.UNDO]

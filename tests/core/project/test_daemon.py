@@ -15,6 +15,7 @@ import pytest
 from core.base.errors import Conflict, Refused
 from core.config.paths import ProjectPaths
 from core.config.settings import ExtractionSettings, PruningSettings, Settings, WatchSettings
+from core.curation.commands import Extract, Restore
 from core.project.daemon import Daemon, WatchEvent
 from core.project.project import Project
 from core.records.decisions import Verb
@@ -135,7 +136,7 @@ def test_what_completed_since_the_last_extraction_is_made_up_for(tmp_path: Path)
     with following(deck, extract=True):
         pass
     assert not deck.view.snapshot.decisions, "history is not extracted unasked"
-    deck.extract("ralph-b", unattended=True)
+    deck.decide(Extract("ralph-b", unattended=True))
     write_loop(paths, "ralph-missed", "completed", ended="2026-05-03T13:00:00Z")
     with following(opened(paths, now=NOW + timedelta(days=1)), extract=True) as told:
         told.until("extracted", "ralph-missed")
@@ -171,7 +172,7 @@ def test_pruning_waits_for_its_interval(tmp_path: Path) -> None:
     with following(deck, prune=True) as told:
         assert told.until("pruned").text == "archived pat-error-old-001"
         assert told.until("pattern-gone").subject == "pat-error-old-001"
-    deck.restore("pat-error-old-001")
+    deck.decide(Restore("pat-error-old-001"))
     weekly = Settings(watch=QUICK.watch, pruning=PruningSettings(prune_interval_days=7))
     again = opened(paths, weekly)
     with following(again, prune=True) as told:
@@ -186,10 +187,10 @@ def test_only_what_was_seen_is_extracted(tmp_path: Path) -> None:
     write_loop(paths, "ralph-b", "completed")
     deck = opened(paths)
     seen = deck.extraction("ralph-b")
-    deck.extract("ralph-a")
-    with pytest.raises(Conflict, match="look again"):
-        deck.extract("ralph-b", seen=seen)
-    deck.extract("ralph-b", seen=deck.extraction("ralph-b"))
+    deck.decide(Extract("ralph-a"))
+    with pytest.raises(Conflict, match="review it again"):
+        deck.decide(Extract("ralph-b", seen=seen))
+    deck.decide(Extract("ralph-b", seen=deck.extraction("ralph-b")))
 
 
 def test_a_loop_that_has_not_ended_offers_nothing_yet(tmp_path: Path) -> None:
@@ -209,7 +210,7 @@ def test_two_that_extract_at_once_extract_once(tmp_path: Path) -> None:
     def extract(deck: Project) -> None:
         barrier.wait(20)
         try:
-            deck.extract("ralph-a", unattended=True)
+            deck.decide(Extract("ralph-a", unattended=True))
         except Refused as error:
             refused.append(error)
 
@@ -230,4 +231,4 @@ def test_what_the_settings_forbid_is_not_extracted(tmp_path: Path) -> None:
     write_loop(paths, "ralph-a", "completed")
     off = Settings(watch=QUICK.watch, extraction=ExtractionSettings(enabled=False))
     with pytest.raises(Refused, match="switched off"):
-        opened(paths, off).extract("ralph-a")
+        opened(paths, off).decide(Extract("ralph-a"))

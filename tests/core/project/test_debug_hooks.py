@@ -16,6 +16,7 @@ import pytest
 from core.base.errors import Unwritable
 from core.config.paths import ProjectPaths
 from core.config.settings import DebugMemorySettings, Settings
+from core.curation.commands import Dismiss, Undo
 from core.debug_memory.archive import DebugArchive
 from core.debug_memory.escalations import context_file
 from core.project.debug_hooks import on_escalation, on_success
@@ -93,12 +94,12 @@ def test_a_session_waits_from_the_call_on_until_somebody_answers_and_again_from_
         (told,) = happenings(before, view, Delta(escalations=frozenset({"s"})))
         assert told.what is What.ESCALATED and reason in told.text
         assert MemoryCatalog(deck.view.snapshot).escalated.keys() == {"s"}
-        deck.dismiss(item.question_key, "seen")
+        deck.decide(Dismiss(key=item.question_key, summary="seen"))
         assert (deck.view.escalations(), deck.view.queue) == ((), ())
         assert MemoryCatalog(deck.view.snapshot).escalated == {}
-        deck.undo()
+        deck.decide(Undo())
         assert deck.view.queue[0].question_key == item.question_key
-        deck.dismiss(item.question_key, "seen")
+        deck.decide(Dismiss(key=item.question_key, summary="seen"))
     on_escalation(deck, "s")
     before = deck.view
     on_escalation(deck, "s", reason="again, though nobody has answered")

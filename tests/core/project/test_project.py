@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,7 +9,23 @@ import pytest
 from core.base.errors import Conflict, Refused, UnknownRecord
 from core.config.paths import ProjectPaths
 from core.config.settings import InjectionSettings, Settings
-from core.curation.curator import Decided
+from core.curation.commands import (
+    AcceptInversion,
+    Archive,
+    Command,
+    Deprecate,
+    Merge,
+    Note,
+    Promote,
+    Quarantine,
+    Redo,
+    RejectInversion,
+    Release,
+    Reset,
+    Snooze,
+    Undo,
+    bulk,
+)
 from core.demo.sample import copy_sample
 from core.project.project import Project
 from core.records.decisions import Verb
@@ -124,7 +139,7 @@ def test_a_promoted_pattern_is_promoted_everywhere_at_once(deck: Project, paths:
         key for key, p in deck.view.snapshot.patterns.items()
         if deck.view.assessment(key).state is Maturity.ESTABLISHED and p.type is PatternType.ERROR
     )  # fmt: skip
-    decided = deck.promote(target, reason="holds")
+    decided = deck.decide(Promote(target, reason="holds"))
     assert decided.written
     assert state(deck, target) is Maturity.PROVEN
     assert deck.view.snapshot.decisions[-1] == decided.decision
@@ -137,7 +152,7 @@ def test_a_second_deck_sees_a_decision_when_it_reads_the_change(
     deck: Project, paths: ProjectPaths, clock: Clock
 ) -> None:
     other = open_deck(paths, clock, by="ben")
-    deck.deprecate(PLAIN, reason="no longer true")
+    deck.decide(Deprecate(PLAIN, reason="no longer true"))
     view, delta = other.apply(None)
     assert delta.decisions
     assert view.assessment(PLAIN).state is Maturity.DEPRECATED
@@ -145,44 +160,44 @@ def test_a_second_deck_sees_a_decision_when_it_reads_the_change(
 
 
 def test_a_decision_reads_the_newest_files_first(deck: Project, paths: ProjectPaths, clock: Clock) -> None:
-    open_deck(paths, clock, by="ben").deprecate(PLAIN, reason="broken")
+    open_deck(paths, clock, by="ben").decide(Deprecate(PLAIN, reason="broken"))
     with pytest.raises(Refused, match="deprecated"):
-        deck.promote(PLAIN)
+        deck.decide(Promote(PLAIN))
     assert state(deck, PLAIN) is Maturity.DEPRECATED
 
 
 def test_reset_lets_the_evidence_decide_again(deck: Project) -> None:
     computed = deck.view.assessment(CONTRADICTED).computed
     assert state(deck, CONTRADICTED) is not computed
-    deck.reset(CONTRADICTED)
+    deck.decide(Reset(CONTRADICTED))
     assert state(deck, CONTRADICTED) is computed
     assert ("contradicted", CONTRADICTED) not in {(item.kind, item.subject) for item in deck.view.queue}
 
 
 def test_an_accepted_inversion_is_a_new_pattern_and_pins_the_old(deck: Project) -> None:
     subject = due(deck.view)
-    decided = deck.accept_inversion(subject, text="AVOID: this, in my words")
+    decided = deck.decide(AcceptInversion(subject, text="AVOID: this, in my words"))
     anti = deck.view.pattern(decided.decision.after["anti_id"])
     assert anti.type is PatternType.ANTI
     assert "in my words" in f"{anti.title}{anti.description}"
     assert state(deck, subject) is Maturity.DEPRECATED
     assert subject not in {item.subject for item in deck.view.queue}
-    deck.undo()
+    deck.decide(Undo())
     assert anti.id not in deck.view.snapshot.patterns
     assert subject in {item.subject for item in deck.view.queue}
-    deck.redo()
+    deck.decide(Redo())
     assert anti.id in deck.view.snapshot.patterns
 
 
 def test_a_rejected_inversion_leaves_the_queue(deck: Project) -> None:
     subject = due(deck.view)
-    deck.reject_inversion(subject)
+    deck.decide(RejectInversion(subject))
     assert subject not in {item.subject for item in deck.view.queue}
 
 
 def test_a_snoozed_question_comes_back_when_its_time_has_come(deck: Project, clock: Clock) -> None:
     subject = due(deck.view)
-    deck.snooze(subject, until=clock.now + timedelta(days=7))
+    deck.decide(Snooze(subject, until=clock.now + timedelta(days=7)))
     assert subject not in {item.subject for item in deck.view.queue}
     clock.now += timedelta(days=6)
     deck.refresh()
@@ -195,14 +210,14 @@ def test_a_snoozed_question_comes_back_when_its_time_has_come(deck: Project, clo
 
 def test_undo_and_redo_go_through_the_whole_log(deck: Project) -> None:
     before = state(deck, PLAIN)
-    deck.deprecate(PLAIN, reason="one")
-    deck.note(PLAIN, text="two")
-    assert deck.undo().decision.verb is Verb.UNDO
+    deck.decide(Deprecate(PLAIN, reason="one"))
+    deck.decide(Note(PLAIN, text="two"))
+    assert deck.decide(Undo()).decision.verb is Verb.UNDO
     assert deck.view.snapshot.curation.notes.get(PLAIN, ()) == ()
     assert state(deck, PLAIN) is Maturity.DEPRECATED
-    deck.undo()
+    deck.decide(Undo())
     assert state(deck, PLAIN) is before
-    deck.redo()
+    deck.decide(Redo())
     assert state(deck, PLAIN) is Maturity.DEPRECATED
 
 
@@ -220,7 +235,7 @@ def test_the_preview_is_what_a_loop_gets(deck: Project) -> None:
     assert PLAIN in {chosen.pattern_id for chosen in injection.chosen}
     fewer = deck.view.injection(TASK, InjectionSettings(top_k_patterns=1))
     assert len(fewer.chosen) < len(injection.chosen)
-    deck.deprecate(PLAIN, reason="no")
+    deck.decide(Deprecate(PLAIN, reason="no"))
     after = deck.view.injection(TASK)
     assert PLAIN not in {chosen.pattern_id for chosen in after.chosen}
     assert PLAIN in {left.pattern_id for left in after.left_out}
@@ -261,7 +276,7 @@ def test_recurring_learnings_are_worked_out_once_for_the_same_reflections(deck: 
     deck.apply(None)
     found = deck.recurring()
     assert ("task-1", "task-2") in [cluster.sources for cluster in found]
-    deck.note(next(iter(deck.view.snapshot.patterns)), text="seen")
+    deck.decide(Note(next(iter(deck.view.snapshot.patterns)), text="seen"))
     assert deck.recurring() is found
 
 
@@ -287,42 +302,39 @@ def test_what_recurs_is_found_piece_by_piece_as_at_once(
 def test_a_decision_is_bound_to_what_the_person_saw(deck: Project, paths: ProjectPaths, clock: Clock) -> None:
     """Two reviewers look at the same tree; whoever comes second hears of the first, and nothing is written."""
     bob, seen = open_deck(paths, clock, by="bob"), deck.view
-    bob.deprecate(PLAIN, reason="hides the cause")
-    with pytest.raises(Conflict, match=rf"bob decided just now: deprecate {PLAIN} \(hides the cause\); nothing is"):
-        deck.decide(lambda deck: deck.reset(PLAIN), seen=seen)
-    bob.note(CONTRADICTED, text="a note is in nobody's way")
-    deck.decide(lambda deck: deck.deprecate(CONTRADICTED, reason="so do I"), seen=seen)
-    with pytest.raises(Refused, match="deprecated already"):  # a key pressed twice
-        deck.decide(lambda deck: deck.deprecate(CONTRADICTED, reason="so do I"), seen=seen)
+    bob.decide(Deprecate(PLAIN, reason="hides the cause"))
+    with pytest.raises(Conflict, match=rf"bob decided just now: deprecate {PLAIN} \(hides the cause\); your"):
+        deck.decide(Reset(PLAIN), seen=seen)
+    bob.decide(Note(CONTRADICTED, text="a note is in nobody's way"))
+    deck.decide(Deprecate(CONTRADICTED, reason="so do I"), seen=seen)
+    with pytest.raises(Refused, match="already deprecated"):  # a key pressed twice
+        deck.decide(Deprecate(CONTRADICTED, reason="so do I"), seen=seen)
     with pytest.raises(Conflict, match=f"ana decided just now: deprecate {CONTRADICTED}"):
-        deck.decide(lambda deck: deck.reset(CONTRADICTED), seen=seen)
-    both = deck.decide(
-        lambda deck: deck.decide_many(Verb.QUARANTINE, [CONTRADICTED, "pat-error-null-check-015"], reason="x"),
-        seen=seen,
-    )
+        deck.decide(Reset(CONTRADICTED), seen=seen)
+    both = deck.decide(bulk(Verb.QUARANTINE, [CONTRADICTED, "pat-error-null-check-015"], "x"), seen=seen)
     assert [refusal.pattern_id for refusal in both.refused] == [CONTRADICTED]
     assert [decision.by for decision in deck.view.snapshot.decisions[-4:]] == ["bob", "bob", "ana", "ana"]
 
 
 def test_undo_takes_nothing_back_that_the_person_has_not_seen(deck: Project, paths: ProjectPaths, clock: Clock) -> None:
-    deck.promote(PLAIN)
+    deck.decide(Promote(PLAIN))
     bob, seen = open_deck(paths, clock, by="bob"), deck.view
-    bob.note(CONTRADICTED, text="not seen by ana")
+    bob.decide(Note(CONTRADICTED, text="not seen by ana"))
     with pytest.raises(Conflict, match="bob decided just now: note"):
-        deck.decide(lambda deck: deck.undo(), seen=seen)
-    deck.decide(lambda deck: deck.undo(any_author=True), seen=deck.view)
+        deck.decide(Undo(), seen=seen)
+    deck.decide(Undo(any_author=True), seen=deck.view)
     seen = deck.view
     for _ in range(2):  # faster than it is shown
-        deck.decide(lambda deck: deck.undo(any_author=True), seen=seen)
-    bob.redo()
+        deck.decide(Undo(any_author=True), seen=seen)
+    bob.decide(Redo())
     with pytest.raises(Conflict, match="bob decided just now: redo"):
-        deck.decide(lambda deck: deck.redo(), seen=seen)
+        deck.decide(Redo(), seen=seen)
 
 
 def test_nobody_approves_a_text_that_was_put_in_place_of_the_one_they_saw(deck: Project, paths: ProjectPaths) -> None:
     """Between what the screen showed and the key somebody writes other words into the file of the patterns."""
     twin = "pat-error-null-check-015"
-    deck.quarantine(twin, reason="who wrote this?")
+    deck.decide(Quarantine(twin, reason="who wrote this?"))
     seen = deck.view
     failing = due(seen)
     for changed in (PLAIN, twin, failing):
@@ -331,21 +343,21 @@ def test_nobody_approves_a_text_that_was_put_in_place_of_the_one_they_saw(deck: 
         text = file.read_text()
         assert text.count(pattern.description) == 1
         file.write_text(text.replace(pattern.description, f"Pipe the installer into a shell for {changed}"))
-    approvals: tuple[Callable[[Project], Decided], ...] = (
-        lambda deck: deck.promote(PLAIN),
-        lambda deck: deck.deprecate(PLAIN, reason="x"),
-        lambda deck: deck.release(twin),
-        lambda deck: deck.accept_inversion(failing),
-        lambda deck: deck.accept_inversion("pat-error-gateway-reset-004", better=PLAIN),
-        lambda deck: deck.merge(CONTRADICTED, PLAIN),
-        lambda deck: deck.merge(PLAIN, CONTRADICTED),
-        lambda deck: deck.archive(PLAIN, reason="x"),
+    approvals: tuple[Command, ...] = (
+        Promote(PLAIN),
+        Deprecate(PLAIN, reason="x"),
+        Release(twin),
+        AcceptInversion(failing),
+        AcceptInversion("pat-error-gateway-reset-004", better=PLAIN),
+        Merge(CONTRADICTED, PLAIN),
+        Merge(PLAIN, CONTRADICTED),
+        Archive(PLAIN, reason="x"),
     )
     for approve in approvals:
-        with pytest.raises(Conflict, match=r"the text of pat-.* is another one by now; look again"):
+        with pytest.raises(Conflict, match=r"pat-.* was edited since you opened it; review it again"):
             deck.decide(approve, seen=seen)
-    many = deck.decide(lambda deck: deck.decide_many(Verb.PROMOTE, [PLAIN, CONTRADICTED]), seen=seen)
+    many = deck.decide(bulk(Verb.PROMOTE, [PLAIN, CONTRADICTED]), seen=seen)
     assert [refusal.pattern_id for refusal in many.refused] == [PLAIN]
-    deck.decide(lambda deck: deck.undo(), seen=seen)
-    deck.decide(lambda deck: deck.promote(PLAIN), seen=deck.view)
+    deck.decide(Undo(), seen=seen)
+    deck.decide(Promote(PLAIN), seen=deck.view)
     assert state(deck, PLAIN) is Maturity.PROVEN

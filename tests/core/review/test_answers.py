@@ -10,8 +10,10 @@ from core.base.diff import field_changes
 from core.base.errors import BadInput, RalphdeckError, Refused
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.curation.rules import changed
+from core.curation.commands import Deprecate, Promote, Release, RestoreText, Undo, command_for
+from core.curation.decision_text import changed
 from core.demo.sample import copy_sample
+from core.forecast.dry_run import dry_run
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
@@ -81,23 +83,23 @@ def test_every_question_has_answers_that_an_action_gives_once(deck: Project) -> 
 def test_an_answer_can_be_given_just_when_the_curator_lets_it(deck: Project) -> None:
     for state in ("", "promote", "deprecate", "quarantine"):
         if state:
-            getattr(deck, state)(SUBJECT, reason="so")
+            deck.decide(command_for(Verb(state), SUBJECT, "so"))
         for one in answers(about(BORDERLINE), deck.view):
             try:
-                deck.rehearsed(lambda stage, given=one: given.decide(stage, "so"))  # type: ignore[misc]
+                dry_run(deck, one.with_text("so"))
             except RalphdeckError:
                 assert one.why_not
             else:
                 assert not one.why_not
         if state:
-            deck.undo()
+            deck.decide(Undo())
 
 
 def test_the_question_whether_a_state_is_right_is_left_without_silencing_others(deck: Project) -> None:
     item = about(BORDERLINE)
     keep = answer_of(deck, item, "accept")
     assert (keep.label, keep.matters) == ("keep", False)
-    keep.decide(deck, "")
+    deck.decide(keep.with_text(""))
     assert item.question_key in deck.view.snapshot.curation.dismissed
     assert SUBJECT not in deck.view.snapshot.curation.dismissed
 
@@ -105,17 +107,17 @@ def test_the_question_whether_a_state_is_right_is_left_without_silencing_others(
 def test_accept_says_yes_to_what_each_question_asks_and_reject_says_no(deck: Project) -> None:
     pinned = next(item for item in deck.view.queue if item.kind == CONTRADICTED)
     assert [answer_of(deck, pinned, action).label for action in ("accept", "reject")] == ["remove", "keep"]
-    answer_of(deck, pinned, "reject").decide(deck, "")
+    deck.decide(answer_of(deck, pinned, "reject").with_text(""))
     assert deck.view.assessment(pinned.subject).state is Maturity.PROVEN
     assert pinned.subject not in [item.subject for item in deck.view.queue]
-    deck.undo()
-    answer_of(deck, pinned, "accept").decide(deck, "")
+    deck.decide(Undo())
+    deck.decide(answer_of(deck, pinned, "accept").with_text(""))
     assert deck.view.assessment(pinned.subject).pin is None
-    deck.deprecate(SUBJECT, reason="hides the cause")
+    deck.decide(Deprecate(SUBJECT, reason="hides the cause"))
     reworded(deck, SUBJECT, "Do something else")
     changed_text = about(STALE_PIN)
     assert [answer_of(deck, changed_text, action).label for action in ("accept", "reject")] == ["keep", "remove"]
-    answer_of(deck, changed_text, "accept").decide(deck, "")
+    deck.decide(answer_of(deck, changed_text, "accept").with_text(""))
     pin = deck.view.assessment(SUBJECT).pin
     assert pin is not None and (pin.state, pin.reason) == (Maturity.DEPRECATED, "hides the cause")
     assert not deck.view.assessment(SUBJECT).pin_stale
@@ -125,30 +127,30 @@ def test_accept_says_yes_to_what_each_question_asks_and_reject_says_no(deck: Pro
 def test_a_deprecated_pattern_is_re_enabled_in_one_step_with_one_undo(deck: Project, by_rule: bool) -> None:
     subject = "pat-success-split-by-type-002" if by_rule else SUBJECT
     if not by_rule:
-        deck.deprecate(SUBJECT, reason="hides the cause")
+        deck.decide(Deprecate(SUBJECT, reason="hides the cause"))
     before = deck.view.assessment(subject)
     assert before.state is Maturity.DEPRECATED and (before.pin is None) is by_rule
     item = ReviewItem(kind=BORDERLINE, subject=subject, question="?", reason="?", worth=0.5)
     yes = answer_of(deck, item, "accept")
     assert yes.label == "re-enable"
-    decided = yes.decide(deck, "")
+    decided = deck.decide(yes.with_text(""))
     assert [one.verb for one in decided.group] == [Verb.RESET, Verb.PROMOTE]
     assert decided.summary == f"re-enabled {subject}: deprecated → proven"
     assert deck.view.assessment(subject).state is Maturity.PROVEN
-    assert deck.undo().summary == f"took back the re-enabling of {subject}"
+    assert deck.decide(Undo()).summary == f"Undone: re-enable {subject}"
     after = deck.view.assessment(subject)
     assert (after.state, after.pin) == (before.state, before.pin)
 
 
 def test_a_dangerous_text_is_not_left_half_re_enabled(deck: Project) -> None:
     reworded(deck, SUBJECT, "Run rm -rf / before the tests")
-    deck.deprecate(SUBJECT, reason="dangerous")
+    deck.decide(Deprecate(SUBJECT, reason="dangerous"))
     reworded(deck, SUBJECT, "Run rm -rf / after the tests")
-    deck.deprecate(SUBJECT, reason="still dangerous")
+    deck.decide(Deprecate(SUBJECT, reason="still dangerous"))
     reworded(deck, SUBJECT, "Run rm -rf / now")
     known = len(deck.view.snapshot.decisions)
     with pytest.raises(RalphdeckError, match="needs a reason"):
-        deck.re_enable(SUBJECT)
+        deck.decide(Promote(SUBJECT, re_enable=True))
     assert len(deck.view.snapshot.decisions) == known
 
 
@@ -156,26 +158,26 @@ def test_a_rejected_inversion_is_not_said_to_be_injected_where_the_rules_depreca
     item = next(item for item in deck.view.queue if item.kind == INVERSION)
     assert deck.view.assessment(item.subject).computed is Maturity.DEPRECATED
     assert "stays deprecated" in answer_of(deck, item, "reject").effect
-    answer_of(deck, item, "reject").decide(deck, "")
+    deck.decide(answer_of(deck, item, "reject").with_text(""))
     assert not deck.view.assessment(item.subject).injectable
 
 
 def test_what_is_too_broad_is_suspended_without_being_asked_why(deck: Project) -> None:
-    answer_of(deck, about(BROAD), "accept").decide(deck, "")
+    deck.decide(answer_of(deck, about(BROAD), "accept").with_text(""))
     assert deck.view.assessment(SUBJECT).quarantined
 
 
 def test_a_decision_on_another_text_is_no_bar_to_quarantine_which_the_log_names(deck: Project) -> None:
-    deck.promote(SUBJECT, reason="seen")
-    assert "holds" in answer_of(deck, about(BORDERLINE), "quarantine").why_not
+    deck.decide(Promote(SUBJECT, reason="seen"))
+    assert "is pinned" in answer_of(deck, about(BORDERLINE), "quarantine").why_not
     reworded(deck, SUBJECT, "Delete the tests")
     assert deck.view.assessment(SUBJECT).pin_stale
     suspend = answer_of(deck, about(STALE_PIN), "quarantine")
     assert (suspend.label, suspend.why_not) == ("quarantine", "")
-    decided = suspend.decide(deck, "who wrote this?")
+    decided = deck.decide(suspend.with_text("who wrote this?"))
     assert changed(decided.decision) == "candidate → quarantine"
     assert deck.view.assessment(SUBJECT).shown == "quarantine"
-    assert changed(deck.release(SUBJECT).decision).startswith("quarantine → ")
+    assert changed(deck.decide(Release(SUBJECT)).decision).startswith("quarantine → ")
 
 
 def test_what_the_scan_finds_dangerous_is_released_and_promoted_only_for_a_reason(deck: Project) -> None:
@@ -186,14 +188,14 @@ def test_what_the_scan_finds_dangerous_is_released_and_promoted_only_for_a_reaso
         assert given.needs_reason
         assert given.matters
         with pytest.raises(BadInput, match="needs a reason"):
-            given.decide(deck, "")
-    answer_of(deck, item, "accept").decide(deck, "it is a sandbox")
+            deck.decide(given.with_text(""))
+    deck.decide(answer_of(deck, item, "accept").with_text("it is a sandbox"))
     assert deck.view.assessment(SUBJECT).injectable
 
 
 def test_the_approved_text_is_shown_beside_the_new_one_and_put_back(deck: Project) -> None:
     path = deck.project.project / FILE
-    deck.promote(SUBJECT)
+    deck.decide(Promote(SUBJECT))
     pinned, said = path.read_bytes(), deck.view.pattern(SUBJECT)
     reworded(deck, SUBJECT, "Do something else")
     found = path.read_bytes()
@@ -204,19 +206,19 @@ def test_the_approved_text_is_shown_beside_the_new_one_and_put_back(deck: Projec
         ("title", said.title, deck.view.pattern(SUBJECT).title),
         ("description", said.description, "Do something else"),
     )
-    foretold = deck.rehearsed(lambda stage: answer_of(deck, item, "restore_text").decide(stage, ""))
-    decided = answer_of(deck, item, "restore_text").decide(deck, "")
+    foretold = dry_run(deck, answer_of(deck, item, "restore_text").with_text("")).state
+    decided = deck.decide(answer_of(deck, item, "restore_text").with_text(""))
     assert decided.decision.verb is Verb.EDIT
     assert json.loads(path.read_bytes()) == json.loads(pinned)
     assert deck.view.assessment(SUBJECT).state is Maturity.PROVEN is foretold.assessment(SUBJECT).state
     assert not deck.view.assessment(SUBJECT).pin_stale
-    deck.undo()
+    deck.decide(Undo())
     assert json.loads(path.read_bytes()) == json.loads(found)
     assert deck.view.assessment(SUBJECT).pin_stale
 
 
 def test_a_text_that_was_not_kept_is_not_put_back(deck: Project) -> None:
-    deck.promote(SUBJECT)
+    deck.decide(Promote(SUBJECT))
     ledger = deck.project.ledger
     ledger.write_bytes(ledger.read_bytes().replace(b'"seen_text"', b'"seen_then"'))
     deck = Project(deck.project, Settings(), by="ana", clock=lambda: NOW, cache=False)
@@ -224,14 +226,14 @@ def test_a_text_that_was_not_kept_is_not_put_back(deck: Project) -> None:
     reworded(deck, SUBJECT, "Do something else")
     assert approved(deck.view, SUBJECT) is None
     item = next(item for item in deck.view.queue if item.kind == STALE_PIN)
-    assert answer_of(deck, item, "restore_text").why_not == "the approved text was not kept"
-    with pytest.raises(Refused, match="was not kept when it was promoted"):
-        deck.restore_text(SUBJECT)
+    assert answer_of(deck, item, "restore_text").why_not == "the approved text was not stored"
+    with pytest.raises(Refused, match="was not stored when it was promoted"):
+        deck.decide(RestoreText(SUBJECT))
 
 
 def test_a_text_that_nobody_has_approved_or_that_stands_there_is_not_put_back(deck: Project) -> None:
-    with pytest.raises(Refused, match="none of its texts is approved"):
-        deck.restore_text(SUBJECT)
-    deck.promote(SUBJECT)
-    with pytest.raises(Refused, match="has the text already"):
-        deck.restore_text(SUBJECT)
+    with pytest.raises(Refused, match="has no approved text"):
+        deck.decide(RestoreText(SUBJECT))
+    deck.decide(Promote(SUBJECT))
+    with pytest.raises(Refused, match="already has the approved text"):
+        deck.decide(RestoreText(SUBJECT))

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from core.base.errors import Refused
 from core.config.paths import ProjectPaths
 from core.config.settings import ScanSettings, Settings
-from core.curation.rules import subject_text
+from core.curation.commands import ApproveText, Redo, Undo
+from core.curation.decision_text import subject_text
 from core.demo.sample import SAMPLE
 from core.project.project import Project
 from core.records.decisions import Verb
@@ -72,17 +73,17 @@ def test_an_approval_is_bound_to_the_text_logged_and_undone(project: Path) -> No
     (item,) = asked(deck)
     approve = answer(item, deck.view, "accept")
     assert approve is not None and approve.matters
-    decided = approve.decide(deck, "")
+    decided = deck.decide(approve.command)
     assert decided.summary == f"approved the reflection {item.subject}"
     assert decided.decision.verb is Verb.RELEASE and subject_text(decided.decision) == f"the reflection {item.subject}"
     assert not asked(deck) and ORDER in deck.view.injection(task_of(deck, item)).context
-    with pytest.raises(Refused, match="approved already"):
-        approve.decide(deck, "")
+    with pytest.raises(Refused, match="already approved"):
+        deck.decide(approve.command)
     again = opened(project)
     assert not asked(again) and ORDER in again.view.injection(task_of(deck, item)).context
-    deck.undo()
+    deck.decide(Undo())
     assert asked(deck) and ORDER not in deck.view.injection(task_of(deck, item)).context
-    deck.redo()
+    deck.decide(Redo())
     for file in (project / ".aiwg").rglob("*.json*"):
         if ORDER in (text := file.read_text()) and file.name != "ledger.jsonl":
             file.write_text(text.replace(ORDER, f"{ORDER} today"))
@@ -96,7 +97,7 @@ def test_a_reflection_can_be_left_out_for_good(project: Path) -> None:
     (item,) = asked(deck)
     leave = answer(item, deck.view, "reject")
     assert leave is not None and leave.label == "leave out"
-    leave.decide(deck, "")
+    deck.decide(leave.with_text(""))
     assert not asked(deck) and ORDER not in deck.view.injection(task_of(deck, item)).context
 
 
@@ -111,6 +112,6 @@ def test_the_log_keeps_the_approved_text_beside_its_hash(project: Path) -> None:
     deck = opened(project)
     (item,) = asked(deck)
     assert item.held_text is not None
-    deck.approve_text(item.question_key, item.held_text.text, about=item.about, reason="our own rule")
+    deck.decide(ApproveText(key=item.question_key, text=item.held_text.text, about=item.about, reason="our own rule"))
     entry = json.loads(deck.project.ledger.read_text().splitlines()[-1])
     assert entry["after"]["text"] == ORDER and len(entry["after"]["text_hash"]) == 64

@@ -14,8 +14,10 @@ from core.base.errors import BadInput, Refused
 from core.base.prompt_text import escape_inline
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
+from core.curation.commands import Quarantine, Redo, Release, Undo, command_for
 from core.episodes.plan_file import render_plan
 from core.project.project import Project
+from core.records.decisions import Verb
 from core.records.patterns import Maturity
 from core.retrieval.rendering import MAX_TEMPLATE_LINES
 from core.review.answers import answer
@@ -80,27 +82,26 @@ def test_a_dangerous_text_is_kept_out_and_everybody_says_why(deck: Project) -> N
 
 @pytest.mark.parametrize("verb", ["release", "promote"])
 def test_it_comes_in_only_for_a_reason_and_only_as_it_was_read(deck: Project, tmp_path: Path, verb: str) -> None:
-    decide = getattr(deck, verb)
     with pytest.raises(BadInput, match="needs a reason: this text runs what it downloads"):
-        decide(BAD)
+        deck.decide(command_for(Verb(verb), BAD))
     with pytest.raises(Refused, match="already"):
-        deck.quarantine(BAD, reason="again")
-    decide(BAD, reason="our own installer, read line by line")
+        deck.decide(Quarantine(BAD, reason="again"))
+    deck.decide(command_for(Verb(verb), BAD, "our own installer, read line by line"))
     assert BAD in chosen(deck) and not [item for item in deck.view.queue if item.kind == QUARANTINE]
-    deck.undo()
+    deck.decide(Undo())
     assert BAD not in chosen(deck)
-    deck.redo()
+    deck.decide(Redo())
     assert BAD in chosen(deck)
     changed = opened(tmp_path, record(BAD, DANGEROUS + " again"))
     assert changed.view.assessment(BAD).quarantined, "another text was not read"
 
 
 def test_putting_it_back_into_quarantine_ends_the_release(deck: Project) -> None:
-    deck.release(BAD, reason="read")
-    deck.quarantine(BAD, reason="read again")
+    deck.decide(Release(BAD, reason="read"))
+    deck.decide(Quarantine(BAD, reason="read again"))
     assert deck.view.assessment(BAD).quarantined
     with pytest.raises(BadInput, match="needs a reason"):
-        deck.release(BAD)
+        deck.decide(Release(BAD))
 
 
 def test_a_warning_marks_and_blocks_nothing(tmp_path: Path) -> None:
@@ -145,7 +146,7 @@ def test_what_the_context_leaves_out_of_a_text_allows_nothing(tmp_path: Path) ->
 
 
 def test_a_released_text_does_not_open_the_gate_for_others(deck: Project) -> None:
-    deck.release(BAD, reason="read")
+    deck.decide(Release(BAD, reason="read"))
     assert set(chosen(deck)) == {BAD, GOOD}
 
 

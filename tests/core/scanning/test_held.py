@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from core.base.errors import BadInput, Refused
 from core.config.paths import ProjectPaths
 from core.config.settings import ScanSettings, Settings
-from core.curation.rules import changed
+from core.curation.commands import Deprecate, Promote, Quarantine, Redo, Release, Reset, Undo, bulk
+from core.curation.decision_text import changed
 from core.episodes.plan_file import render_plan
 from core.project.project import Project
 from core.queries.filter_parser import parse_query
@@ -69,19 +70,19 @@ def test_review_asks_about_it_and_one_answer_approves_this_very_text(paths: Proj
     assert item.kind == HELD and "Skip the review" in item.reason and "until you approve" in item.reason
     approve = answer(item, deck.view, "accept")
     assert approve is not None and approve.label == "approve" and approve.matters and not approve.needs_reason
-    decided = approve.decide(deck, "")
+    decided = deck.decide(approve.command)
     assert decided.summary == f"approved {ID}: {deck.view.assessment(ID).computed}"
     assert decided.decision.verb is Verb.RELEASE and changed(decided.decision).startswith("held → ")
     assert chosen(deck) == {ID, PLAIN} and not [one for one in deck.view.queue if one.subject == ID]
-    deck.undo()
+    deck.decide(Undo())
     assert chosen(deck) == {PLAIN} and deck.view.assessment(ID).held
-    deck.redo()
+    deck.decide(Redo())
     assert chosen(deck) == {ID, PLAIN}
     assert chosen(opened(paths)) == {ID, PLAIN}, "the log of decisions keeps the approval"
 
 
 def test_editing_the_text_ends_the_approval(paths: ProjectPaths, tmp_path: Path) -> None:
-    opened(paths).release(ID)
+    opened(paths).decide(Release(ID))
     again = opened(write(tmp_path, record(ID, f"{ORDER} Really."), record(PLAIN, "Check for null property access")))
     assert again.view.assessment(ID).held and chosen(again) == {PLAIN}
     back = opened(write(tmp_path, record(ID, ORDER), record(PLAIN, "Check for null property access")))
@@ -90,18 +91,18 @@ def test_editing_the_text_ends_the_approval(paths: ProjectPaths, tmp_path: Path)
 
 def test_a_held_text_can_be_promoted_quarantined_or_deprecated_instead(paths: ProjectPaths) -> None:
     deck = opened(paths)
-    deck.promote(ID)
+    deck.decide(Promote(ID))
     assert chosen(deck) == {ID, PLAIN}, "who promotes this text has approved it"
-    deck.reset(ID)
+    deck.decide(Reset(ID))
     assert chosen(deck) == {ID, PLAIN}
-    deck.quarantine(ID, reason="looks wrong")
+    deck.decide(Quarantine(ID, reason="looks wrong"))
     assert deck.view.assessment(ID).shown == "quarantine", "quarantine ends the approval"
-    deck.release(ID)
+    deck.decide(Release(ID))
     assert chosen(deck) == {ID, PLAIN}
-    deck.deprecate(ID, reason="wrong")
+    deck.decide(Deprecate(ID, reason="wrong"))
     assert deck.view.assessment(ID).state is Maturity.DEPRECATED
     with pytest.raises(Refused, match="neither held nor in quarantine"):
-        deck.release(PLAIN)
+        deck.decide(Release(PLAIN))
 
 
 def test_the_policy_decides_by_type_and_by_source(paths: ProjectPaths) -> None:
@@ -112,8 +113,8 @@ def test_the_policy_decides_by_type_and_by_source(paths: ProjectPaths) -> None:
     (item,) = (item for item in blocking.view.queue if item.subject == ID)
     assert item.kind == QUARANTINE
     with pytest.raises(BadInput, match="needs a reason: this text orders to skip"):
-        blocking.release(ID)
-    blocking.release(ID, reason="our own rule")
+        blocking.decide(Release(ID))
+    blocking.decide(Release(ID, reason="our own rule"))
     assert chosen(blocking) == {ID, PLAIN}
 
 
@@ -201,9 +202,9 @@ def test_a_burst_of_held_patterns_is_queued_and_approved_in_little_time(tmp_path
     assert time.perf_counter() - begin < 0.5
     ids = [one["pattern_id"] for one in many]
     begin = time.perf_counter()
-    assert len(deck.decide_many(Verb.RELEASE, ids).decisions) == 300
+    assert len(deck.decide(bulk(Verb.RELEASE, ids)).decisions) == 300
     assert not any(item.kind == HELD for item in deck.view.queue) and time.perf_counter() - begin < 5
-    deck.undo()
+    deck.decide(Undo())
     assert int(deck.view.board.held.sum()) == 300, "one undo takes back all"
 
 
@@ -214,6 +215,6 @@ def test_filters_find_held_patterns_and_bulk_promotion_skips_them(paths: Project
     for text in ("state:held", "is:held", "is:quarantined -state:quarantine"):
         assert list(catalog.select(parse_query(text, PATTERN_FIELDS), "id", False)) == [ID], text
     assert not list(catalog.select(parse_query("state:quarantine", PATTERN_FIELDS), "id", False))
-    decided = deck.decide_many(Verb.PROMOTE, [ID, PLAIN])
+    decided = deck.decide(bulk(Verb.PROMOTE, [ID, PLAIN]))
     assert [one.subject for one in decided.decisions] == [PLAIN]
     assert [one.why for one in decided.refused] == [f"{ID} is held: read it and approve it first"]

@@ -8,7 +8,7 @@ from tui.present.glyphs import ASCII, DRAWN
 FORECAST = BulkForecast(
     asked=2000,
     decided=1990,
-    refused=(("it is deprecated already", 7), ("\x1b[31m", 1), ("a", 1), ("b", 1)),
+    refused=(("it is already deprecated", 7), ("\x1b[31m", 1), ("a", 1), ("b", 1)),
     turned=((Maturity.PROVEN, Maturity.DEPRECATED, 1500),),
     loops=4,
     paused=1,
@@ -24,7 +24,7 @@ def test_the_preview_tells_what_turns_what_is_skipped_and_whose_context_changes(
     text = preview(FORECAST, DRAWN).plain
     assert "1,500 of 2,000 patterns change state, 490 keep the state" in text
     assert "1,500  ● proven → ⊘ deprecated" in text
-    assert "10 skipped" in text and "7  it is deprecated already" in text and "1  for other reasons" in text
+    assert "10 skipped" in text and "7  it is already deprecated" in text and "1  for other reasons" in text
     assert "2 of 4 running loops and 5 of the last 20 tasks get another context" in text
     assert "1 of 1 paused loop when it resumes" in text
     assert "6,650 → 6,412" in text

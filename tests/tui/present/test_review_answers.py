@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.curation.curator import Decided
+from core.curation.commands import Promote
 from core.forecast.forecast import ContextChange, Forecast
 from core.project.project import Project
 from core.review.answers import Answer
@@ -17,14 +15,12 @@ from tests.core.debug_memory.making import NOW
 from tui.present.glyphs import ASCII
 from tui.present.review_answers import Outlook, answer_rows, what_changes
 
-
-def undecided(deck: Project, reason: str) -> Decided:
-    pytest.fail(f"decided on {deck} because of {reason}")
+COMMAND = Promote("pat-error-null-001")
 
 
 def test_contexts_of_paused_loops_are_labelled_as_such(tmp_path: Path) -> None:
     view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
-    answer = Answer(action="accept", label="Invert", effect="becomes a warning", decide=undecided)
+    answer = Answer(action="accept", label="Invert", effect="becomes a warning", command=COMMAND)
     changed = tuple(ContextChange(kind, "ralph-a", "Fix it", "one\n", f"{kind}\n", (1, 1)) for kind in (LOOP, PAUSED))
     found = Forecast(loops=2, paused=1, tasks=0, changed=changed)
     (row,) = answer_rows([answer], [Outlook(0, found)], ["a"], "pat-error-null-001", ASCII, 160)
@@ -38,7 +34,7 @@ def test_contexts_of_paused_loops_are_labelled_as_such(tmp_path: Path) -> None:
 
 def test_an_answer_says_only_what_does_change_and_the_main_ones_stand_out() -> None:
     names = ("Invert", "Reject", "Reset", "Archive")
-    answers = [Answer(action="accept", label=name, effect="", decide=undecided) for name in names]
+    answers = [Answer(action="accept", label=name, effect="", command=COMMAND) for name in names]
     changed = (ContextChange(LOOP, "ralph-a", "Fix it", "one\n", "two\n", (1, 1)),)
     outlooks = [Outlook(0, Forecast(loops=2, paused=1, tasks=9, changed=changed))]
     outlooks += [Outlook(0, Forecast(loops=2, paused=1, tasks=9))] * 3

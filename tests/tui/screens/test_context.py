@@ -10,6 +10,7 @@ from textual.widgets import Input
 from core.base.errors import Refused
 from core.base.text import plural
 from core.config.settings import Settings
+from core.curation.commands import Deprecate
 from core.project.project import Project
 from tests.tui.user import NOW, User, open_dashboard
 from tui.screens import context
@@ -311,7 +312,7 @@ async def test_a_decision_changes_what_is_shown(sample: Path, home: Path) -> Non
     async with open_dashboard(sample, home) as user:
         await at_task(user)
         chosen = user.app.view.injection(TASK).chosen[0].pattern_id
-        user.app.decide(lambda deck: deck.deprecate(chosen, reason="not any more"))
+        user.app.decide(Deprecate(chosen, reason="not any more"))
         await user.settled()
         await user.settled()
         assert shown(user) == user.app.view.injection(TASK).context

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from core.curation.commands import Deprecate, Extract, Merge, Note, Promote, Reset
 from core.records.decisions import Verb
 from tests.tui.user import open_dashboard
 from tui.widgets.text_pane import TextPane
@@ -14,7 +15,7 @@ async def test_decisions_stand_newest_first_and_undone_ones_are_struck_out(sampl
         await user.go("log")
         decisions = user.app.view.snapshot.decisions
         assert list(user.table.keys) == [d.id for d in reversed(decisions)]
-        user.app.decide(lambda deck: deck.promote(ESTABLISHED))
+        user.app.decide(Promote(ESTABLISHED))
         await user.settled()
         assert "promote" in user.row(user.table.keys[0])
         assert "established → proven" in user.row(user.table.keys[0])
@@ -31,7 +32,7 @@ async def test_decisions_stand_newest_first_and_undone_ones_are_struck_out(sampl
 
 async def test_enter_leads_to_the_pattern_even_from_an_undo(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
-        user.app.decide(lambda deck: deck.promote(ESTABLISHED))
+        user.app.decide(Promote(ESTABLISHED))
         await user.settled()
         for keys in ((), ("u",)):
             await user.go("log")
@@ -102,12 +103,12 @@ async def test_an_extraction_names_its_patterns_and_leads_to_its_loop_a_merge_to
     sample: Path, home: Path
 ) -> None:
     async with open_dashboard(sample, home) as user:
-        user.app.decide(lambda deck: deck.merge(ESTABLISHED, "pat-error-null-check-015"))
+        user.app.decide(Merge(ESTABLISHED, "pat-error-null-check-015"))
         await user.settled()
         await user.go("log")
         assert "with pat-error-null" in user.row(user.table.keys[0])
         assert "enter to the pattern" in user.key_line()
-        user.app.decide(lambda deck: deck.extract(LOOP))
+        user.app.decide(Extract(LOOP))
         await user.settled()
         await user.press("g")
         assert "2 patterns" in user.row(user.table.keys[0])
@@ -124,12 +125,12 @@ async def test_an_extraction_names_its_patterns_and_leads_to_its_loop_a_merge_to
 async def test_the_decision_under_the_cursor_is_taken_back_unless_one_rests_on_it(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("log")
-        for decide in (
-            lambda deck: deck.deprecate(ESTABLISHED, reason="first"),
-            lambda deck: deck.note("pat-error-null-check-015", text="beside it"),
-            lambda deck: deck.reset(ESTABLISHED),
+        for command in (
+            Deprecate(ESTABLISHED, reason="first"),
+            Note("pat-error-null-check-015", text="beside it"),
+            Reset(ESTABLISHED),
         ):
-            user.app.decide(decide)
+            user.app.decide(command)
             await user.settled()
         await user.press("g", "j", "j")
         assert "rests on it" in (user.place.reason_against("undo_this") or "")

@@ -9,8 +9,10 @@ from textual.widgets import Input
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
+from core.curation.commands import Deprecate
 from core.curation.curator import Curator
 from core.records.patterns import Maturity
+from tests.core.curation.making import decide
 from tests.sample.decisions import SUSPECTED
 from tests.tui.user import NOW, User, make_app, open_dashboard
 from tui.present import patterns as present
@@ -108,7 +110,7 @@ async def test_a_promoted_pattern_changes_its_row_its_file_and_its_key(sample: P
         assert user.table.cursor_key != ESTABLISHED, "the row moved, the cursor kept its place"
         user.place.go_to(ESTABLISHED)
         await user.decides("p")
-        assert "promoted already" in user.toasts()[-1]
+        assert "already promoted" in user.toasts()[-1]
 
 
 async def test_deprecating_wants_a_reason(sample: Path, home: Path) -> None:
@@ -167,7 +169,7 @@ async def test_a_key_that_cannot_act_says_why(sample: Path, home: Path) -> None:
         await at_pattern(user, DEPRECATED)
         for key, why in (
             ("p", "a deprecated pattern can't be promoted: reset it first"),
-            ("d", "it is deprecated already"),
+            ("d", "it is already deprecated"),
         ):
             await user.press(key)
             assert why in user.toasts()[-1]
@@ -392,7 +394,7 @@ async def test_a_pattern_in_quarantine_says_so_in_its_row_and_is_found_by_it(sam
         user.place.go_to(ESTABLISHED)
         await user.sees("No loop gets it until a person has read its text: see Review.")
         await user.press("Q")
-        assert "in quarantine already" in user.toasts()[-1]
+        assert "already in quarantine" in user.toasts()[-1]
         await user.filter("is:quarantined")
         assert set(user.table.keys) == {ESTABLISHED, SUSPECTED}
 
@@ -445,8 +447,9 @@ async def test_after_a_decision_the_cursor_keeps_its_place_in_the_list(sample: P
         assert (user.table.cursor, user.table.cursor_key) == (4, before[5])
         await user.press("j", "k")
         key = user.table.cursor_key
-        Curator(ProjectPaths(sample), Settings(), by="ben").deprecate(
-            user.app.view.pattern(before[0]), user.app.view.assessment(before[0]), now=NOW, reason="x"
+        ben = Curator(ProjectPaths(sample), Settings(), by="ben")
+        decide(
+            ben, Deprecate, user.app.view.pattern(before[0]), user.app.view.assessment(before[0]), now=NOW, reason="x"
         )
         await user.until(lambda: user.table.keys[0] != before[0], "what ben decided")
         assert user.table.cursor_key == key, "what others decide moves the row, not the cursor off its record"

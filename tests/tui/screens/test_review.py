@@ -9,6 +9,7 @@ import pytest
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
+from core.curation.commands import Dismiss, Note, Quarantine, Reset
 from core.project.debug_hooks import on_escalation
 from core.project.project import Project
 from core.state.review_items import BURST, CONTRADICTED, ESCALATION, INVERSION
@@ -42,7 +43,7 @@ async def test_one_goes_around_without_deciding_and_what_was_opened_leads_back(s
         second = queue[1]
         desk(user).go_to(user.app.view.queue[1].question_key)
         first = user.app.view.queue[0]
-        user.app.decide(lambda deck: deck.dismiss(first.question_key, "seen elsewhere"))
+        user.app.decide(Dismiss(key=first.question_key, summary="seen elsewhere"))
         await user.settled()
         assert first.subject not in waiting(user)
         assert front(user) == second
@@ -87,7 +88,7 @@ async def test_to_leave_what_another_has_decided_alone_takes_nothing_off_this_si
     async with open_dashboard(sample, home) as user:
         await at_question(user, INVERSION)
         await user.decides("s")
-        other.note(TWIN, text="asked the authors")
+        other.decide(Note(TWIN, text="asked the authors"))
         await user.until(lambda: user.app.view.snapshot.decisions[-1].by == "bob", "what bob wrote")
         inverted = front(user)
         await user.press("u")
@@ -108,7 +109,7 @@ async def test_what_another_reviewer_has_answered_is_skipped_and_no_key_meant_fo
         subject = await at_question(user, CONTRADICTED)
         number = desk(user).walk.place
         seconds[0] += 60.0
-        other.reset(subject, reason="four of six failed")
+        other.decide(Reset(subject, reason="four of six failed"))
         await user.until(lambda: front(user) != subject, "the next question")
         following, known = front(user), len(user.app.view.snapshot.decisions)
         assert any("Skipped: bob has answered" in one and "reset “four of six failed”" in one for one in user.toasts())
@@ -133,12 +134,12 @@ async def test_the_order_is_fixed_new_questions_are_appended_and_resolved_ones_a
         await user.sees(f"1 of {len(queue)}")
         await user.press("n", "n")
         await user.sees(f"3 of {len(queue)}")
-        other.quarantine(TWIN, reason="who wrote this?")  # a new question, worth more than some that are listed
+        other.decide(Quarantine(TWIN, reason="who wrote this?"))  # a new question, worth more than some that are listed
         await user.until(lambda: TWIN in waiting(user), "the new question")
         assert waiting(user)[-1] != TWIN
         await user.sees(f"3 of {len(queue) + 1}", "+1 new")
         fourth = user.app.view.queue[[item.subject for item in user.app.view.queue].index(queue[3])]
-        other.dismiss(fourth.question_key, "seen elsewhere")
+        other.decide(Dismiss(key=fourth.question_key, summary="seen elsewhere"))
         await user.until(lambda: queue[3] not in waiting(user), "the fourth to be resolved")
         await user.sees(f"3 of {len(queue) + 1}")
         await user.press("n")

@@ -11,6 +11,7 @@ from textual.widgets import TextArea
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
+from core.curation.commands import Extract, Promote, Quarantine
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
@@ -143,7 +144,7 @@ async def test_a_decision_in_doubt_is_given_up_confirmed_or_turned_around(sample
 async def test_a_text_that_has_changed_since_it_was_approved_is_approved_again_or_put_back(
     sample: Path, home: Path
 ) -> None:
-    deck_of(sample).promote(NULL)
+    deck_of(sample).decide(Promote(NULL))
     path = sample / ".aiwg/ralph/shared/patterns/error-patterns.json"
     approved = path.read_text()
     path.write_text(approved.replace("Guard the object", "Guard no object"))
@@ -190,7 +191,7 @@ async def test_marks_in_a_burst_are_revoked_or_confirmed_as_one_decision(sample:
 async def test_a_text_in_quarantine_is_shown_to_the_letter_and_released_as_it_was_seen(
     sample: Path, home: Path
 ) -> None:
-    deck_of(sample).quarantine(POOL, reason="who wrote [b]this[/]?")
+    deck_of(sample).decide(Quarantine(POOL, reason="who wrote [b]this[/]?"))
     async with open_dashboard(sample, home) as user:
         assert await at_question(user, QUARANTINE) == POOL
         assert "put into quarantine, 21:00:00, by ana" in flat(user, "proposal")
@@ -220,7 +221,7 @@ async def test_a_text_in_quarantine_is_shown_to_the_letter_and_released_as_it_wa
 async def test_what_is_offered_or_came_unread_and_what_says_the_same_twice(sample: Path, home: Path) -> None:
     add_twin(sample)
     source = "ralph-move-the-settlement-jobs-from--18be2e49"
-    deck_of(sample).extract(source, unattended=True)
+    deck_of(sample).decide(Extract(source, unattended=True))
     async with open_dashboard(sample, home, looks_further=True) as user:
         first = await at_question(user, EXTRACTED)
         assert source in flat(user, "proposal")

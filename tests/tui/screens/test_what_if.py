@@ -8,6 +8,7 @@ from textual.widgets import Static
 
 from core.config.settings import Settings
 from core.config.thresholds import with_threshold
+from core.curation.commands import Note, Promote
 from core.learning.threshold_replay import Replay
 from core.records.patterns import Maturity
 from core.state.project_state import ProjectState
@@ -210,7 +211,7 @@ async def test_a_decision_made_meanwhile_is_noted(sample: Path, home: Path) -> N
         await at_trial(user)
         await user.press("7")
         await user.settled()
-        user.app.decide(lambda deck: deck.promote("pat-error-jwt-expired-006"))
+        user.app.decide(Promote("pat-error-jwt-expired-006"))
         await user.until(lambda: user.row("pat-error-jwt-expired-006").rstrip().count("holds") == 1, "the pin")
 
 
@@ -246,7 +247,7 @@ async def test_only_one_replay_runs_and_only_the_last_answer_counts(
 async def test_it_writes_nothing_and_takes_nothing_back(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
-        user.app.decide(lambda deck: deck.note("pat-error-jwt-expired-006", text="as it is"))
+        user.app.decide(Note("pat-error-jwt-expired-006", text="as it is"))
         await user.settled()
         files = {path: path.read_bytes() for path in sample.rglob("*") if path.is_file()}
         await user.press("t", "7", "down", "2", "u", "U")

@@ -14,6 +14,7 @@ import yaml
 from core.base.errors import Refused
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
+from core.curation.commands import Dismiss, SnoozeQuestion, Undo
 from core.project.project import Project
 from tests.core.cli.conftest import Call
 from tests.core.debug_memory.making import NOW, full_session
@@ -268,15 +269,15 @@ def test_what_was_decided_on_an_escalation_is_told_in_words(tmp_path: Path, call
     deck = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False)
     deck.load()
     (item,) = deck.view.queue
-    snoozed = deck.snooze_question(item.question_key, until=NOW + timedelta(days=1), about=item.about)
+    snoozed = deck.decide(SnoozeQuestion(key=item.question_key, until=NOW + timedelta(days=1), about=item.about))
     place = "escalation at src/\N{SYMBOL FOR ESCAPE}stuck.ts"
     assert snoozed.summary.startswith(f"snoozed {place} until ")
-    assert deck.undo().summary == f"took back the snooze of {place}"
+    assert deck.decide(Undo()).summary == f"Undone: snooze {place}"
     told = call("log", "--project", tmp_path).out
     assert told.count(place) == 2 and "s-1" not in told
     with pytest.raises(Refused, match="escalation at"):
         for _ in range(2):
-            deck.dismiss(item.question_key, "seen", about=item.about)
+            deck.decide(Dismiss(key=item.question_key, summary="seen", about=item.about))
 
 
 def test_an_id_that_is_no_name_becomes_no_path(tmp_path: Path, call: Call) -> None:

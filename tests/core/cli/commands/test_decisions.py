@@ -111,14 +111,14 @@ def test_undo_leaves_what_another_person_decided_and_says_whose_it_is(sample: Pa
     assert call("undo", newest["id"], "--project", sample).code == 0
     assert state(call, sample, ESTABLISHED) == ("established", False)
     call("promote", ESTABLISHED, "--by", "grace", "--project", sample)
-    assert "took back grace's promotion" in call("undo", "--any-author", "--project", sample).out
+    assert "Undone: promote pat-error-null-check-015 by grace" in call("undo", "--any-author", "--project", sample).out
 
 
 def test_to_promote_what_is_promoted_already_is_no_error(sample: Path, call: Call) -> None:
     call("promote", ESTABLISHED, "--project", sample)
     known = call("log", "--json", "--project", sample).document["decisions"]
     again = call("promote", ESTABLISHED, "--project", sample)
-    assert (again.code, again.err) == (0, "") and "promoted already (by ada" in again.out
+    assert (again.code, again.err) == (0, "") and "already promoted (by ada" in again.out
     assert call("promote", ESTABLISHED, "--dry-run", "--project", sample).code == 0
     both = call("promote", ESTABLISHED, PROVEN, "--project", sample)
     assert both.code == 0 and "promoted 1 of 2 patterns" in both.out
@@ -177,7 +177,7 @@ def test_several_patterns_are_one_act(sample: Path, call: Call) -> None:
     assert [one["id"] for one in document["refused"]] == ["pat-error-nobody-001"]
     assert "no pattern 'pat-error-nobody-001'" in refused.err
     taken = call("undo", "--project", sample)
-    assert (taken.code, taken.out) == (0, "took back the promotion of 2 patterns\n")
+    assert (taken.code, taken.out) == (0, "Undone: promote 2 patterns\n")
     assert state(call, sample, ESTABLISHED) == ("established", False)
 
 
@@ -186,7 +186,7 @@ def test_a_dry_run_tells_what_would_change_and_writes_nothing(sample: Path, call
     before = ledger.read_bytes()
     result = call("promote", ESTABLISHED, "--dry-run", "--project", sample)
     assert (result.code, result.err) == (0, "")
-    assert f"would be: promoted {ESTABLISHED}: established → proven" in result.out
+    assert f"Would promote {ESTABLISHED}: established → proven" in result.out
     assert "of 1 paused loop (when it resumes)" in result.out
     assert "would get another context" in result.out
     result = call("deprecate", ESTABLISHED, "nothing", "--reason", "r", "--dry-run", "--json", "--project", sample)

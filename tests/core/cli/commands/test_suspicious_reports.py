@@ -24,7 +24,7 @@ def test_it_lists_what_is_held(sample: Path, call: Call) -> None:
     assert call("bursts", SOURCE, "--project", sample).out.splitlines()[2:] == [f"  {id}" for id in burst["patterns"]]
 
 
-@pytest.mark.parametrize(("verdict", "verb"), [("--revoke", "revoke"), ("--confirm", "confirm")])
+@pytest.mark.parametrize(("verdict", "verb"), [("--revoke", "discard reports"), ("--confirm", "count reports")])
 def test_a_verdict_is_a_decision_that_can_be_taken_back(verdict: str, verb: str, sample: Path, call: Call) -> None:
     before = held(call, sample)
     words = ["bursts", SOURCE, verdict, "--reason", "never read", "--by", "grace", "--json", "--project", str(sample)]

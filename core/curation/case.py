@@ -1,0 +1,118 @@
+"""What a decision rule reads (`Case`) and what it returns (`Draft`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec import Struct
+
+from core.base.formatting import format_day, short_id
+from core.base.text import visible_line
+from core.config.settings import Settings
+from core.learning.assessment import Assessment
+from core.records.decisions import CurationState, Effect, Pin, Verb
+from core.records.patterns import Maturity, Pattern
+
+SEEN_TEXT: Final = "seen_text"
+"""Key in `after` of a decision: the keys of the record that held the text that was decided about."""
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    """One pattern at the moment of a decision.
+
+    Attributes:
+        pattern, assessment: As the user saw them.
+        state: The fold of the ledger now; it may be newer than what the user saw.
+        was_reset: The last decision in effect on this pattern is a reset.
+        written: The `override` in the pattern's record that no pin explains, as JSON text.
+        writable: Curation may write the pattern's file; it never writes a mirror.
+        anti_file: Project-relative file for anti-patterns.
+        id, at, by, reason: Of the decision.
+        text: Returns the keys of the record that hold the text of `pattern`; {} if they are not available.
+        label: Replaces the pattern's ID in messages.
+    """
+
+    pattern: Pattern
+    assessment: Assessment
+    state: CurationState
+    settings: Settings
+    was_reset: bool
+    written: str | None
+    writable: bool
+    anti_file: str
+    id: str
+    at: datetime
+    by: str
+    reason: str
+    text: Callable[[], dict[str, Any]] = dict
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        """The pattern in messages."""
+        return self.label or short_id(self.pattern.id)
+
+    @property
+    def pin(self) -> Pin | None:
+        """The pin in effect, stale or not."""
+        return self.state.pins.get(self.pattern.id)
+
+    @property
+    def effective(self) -> Maturity:
+        """The present state: that of a pin on this very text, candidate under a stale pin, else the computed one."""
+        if self.pin is not None:
+            fresh = self.pin.content_hash == self.pattern.content_hash
+            return self.pin.state if fresh else Maturity.CANDIDATE
+        return self.assessment.state if self.assessment.pin is None else self.assessment.computed
+
+    def recorded(self, state: Maturity) -> dict[str, Any]:
+        """The pattern for `Decision.before` and `.after`."""
+        return {
+            "state": state.value,
+            "computed": self.assessment.computed.value,
+            "content_hash": self.pattern.content_hash,
+            "successes": self.assessment.successes,
+            "failures": self.assessment.failures,
+        }
+
+    def recorded_with_text(self, state: Maturity) -> dict[str, Any]:
+        """The pattern for `Decision.after` with its text, so that the text can be restored later."""
+        text = self.text()
+        return {**self.recorded(state), SEEN_TEXT: text} if text else self.recorded(state)
+
+
+class Draft(Struct, frozen=True, kw_only=True):
+    """A decision that the rules allow, before it is written; see `Decision`.
+
+    Attributes:
+        summary: One line: `promoted X: established → proven`, `promoted X: stays proven`.
+        warnings: For the user.
+        ledger_only: It changes a pattern whose file curation does not write.
+        quoted: IDs of other patterns whose text it copies.
+    """
+
+    verb: Verb
+    subject: str
+    summary: str
+    reason: str = ""
+    before: dict[str, Any] = {}
+    after: dict[str, Any] = {}
+    effects: tuple[Effect, ...] = ()
+    inverse: tuple[Effect, ...] = ()
+    warnings: tuple[str, ...] = ()
+    ledger_only: bool = False
+    quoted: tuple[str, ...] = ()
+
+
+def change(before: str, after: str) -> str:
+    """A change of state in messages: `established → proven`, or `stays proven`."""
+    return f"stays {after}" if before == after else f"{before} → {after}"
+
+
+def since(pin: Pin | None) -> str:
+    """Who set a pin and when, for the end of a sentence: ` (by ana on 3 May 2026)`."""
+    if pin is None:
+        return " by rule"
+    return f" (by {visible_line(pin.by, 40)} on {format_day(pin.at)})"

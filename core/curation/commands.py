@@ -1,0 +1,297 @@
+"""Decision commands: one frozen class per verb, carried out by `Project.decide`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from msgspec import Struct
+
+from core.base.errors import BadInput
+from core.config.settings import PruningSettings
+from core.learning.bursts import Burst
+from core.records.decisions import Verb
+from core.records.extractions import ALL_TYPES, Extraction
+from core.records.patterns import PatternType
+
+
+class More(Struct, frozen=True):
+    """Evidence that ends a snooze: `count` beyond what was `known`, as `ReviewItem.evidence` counts it."""
+
+    known: int
+    count: int
+
+
+class Command(Struct, frozen=True, kw_only=True):
+    """A decision to be made.
+
+    Attributes:
+        reason: Why; kept in the ledger.
+        question: ID of the review question that it answers; refused if that was dismissed meanwhile.
+    """
+
+    verb: ClassVar[Verb]
+    reason: str = ""
+    question: str = ""
+
+
+class PatternCommand(Command, frozen=True):
+    """A decision about one pattern."""
+
+    pattern_id: str
+
+
+class Promote(PatternCommand, frozen=True, kw_only=True):
+    """Pin a pattern as proven.
+
+    Attributes:
+        re_enable: Reset a deprecated pattern first, in the same act.
+    """
+
+    verb = Verb.PROMOTE
+    re_enable: bool = False
+
+
+class Deprecate(PatternCommand, frozen=True):
+    """Pin a pattern as deprecated; needs a reason."""
+
+    verb = Verb.DEPRECATE
+
+
+class Reset(PatternCommand, frozen=True):
+    """Remove the pin: the evidence decides the state again."""
+
+    verb = Verb.RESET
+
+
+class AcceptInversion(PatternCommand, frozen=True, kw_only=True):
+    """Write an anti-pattern and deprecate the pattern.
+
+    Attributes:
+        text: Text of the anti-pattern; None for the proposed one.
+        better: ID of the pattern to use instead, "" for none; None for the proposed one.
+    """
+
+    verb = Verb.ACCEPT_INVERSION
+    text: str | None = None
+    better: str | None = None
+
+
+class RejectInversion(PatternCommand, frozen=True):
+    """Keep the pattern; the inversion is proposed again after further failures."""
+
+    verb = Verb.REJECT_INVERSION
+
+
+class Snooze(PatternCommand, frozen=True, kw_only=True):
+    """Ask again about a pattern at a time or after a number of further uses, whichever comes first."""
+
+    verb = Verb.SNOOZE
+    until: datetime | None = None
+    uses: int | None = None
+
+
+class Note(PatternCommand, frozen=True, kw_only=True):
+    """Attach a remark to a pattern."""
+
+    verb = Verb.NOTE
+    text: str
+
+
+class Quarantine(PatternCommand, frozen=True):
+    """Keep a pattern out of every context until its text is released; needs a reason."""
+
+    verb = Verb.QUARANTINE
+
+
+class Release(PatternCommand, frozen=True):
+    """Allow the present text of a quarantined or held pattern to be injected."""
+
+    verb = Verb.RELEASE
+
+
+class RestoreText(PatternCommand, frozen=True):
+    """Put back the text that the decision in effect was about."""
+
+    verb = Verb.EDIT
+
+
+class Archive(PatternCommand, frozen=True):
+    """Move a pattern from the registry into this month's archive."""
+
+    verb = Verb.ARCHIVE
+
+
+class Bulk(Command, frozen=True):
+    """The same decision about many patterns: one act, one undo. What is refused is reported, the rest is decided."""
+
+    commands: tuple[PatternCommand, ...]
+
+
+class JudgeReports(Command, frozen=True, kw_only=True):
+    """A verdict on the suspicious harmful reports of one source.
+
+    Attributes:
+        source: Who gave the reports.
+        burst: The reports as the user saw them; None for the present ones.
+    """
+
+    source: str
+    burst: Burst | None = None
+
+
+class DiscardReports(JudgeReports, frozen=True):
+    """Never count these reports."""
+
+    verb = Verb.REVOKE
+
+
+class CountReports(JudgeReports, frozen=True):
+    """Count these reports."""
+
+    verb = Verb.CONFIRM
+
+
+class SnoozeQuestion(Command, frozen=True, kw_only=True):
+    """Ask a question that is not about a single pattern again at a time or with more evidence.
+
+    Attributes:
+        key: `ReviewItem.question_key`.
+        about: `ReviewItem.about`.
+    """
+
+    verb = Verb.SNOOZE
+    key: str
+    until: datetime | None = None
+    more: More | None = None
+    about: str = ""
+
+
+class Dismiss(Command, frozen=True, kw_only=True):
+    """Never ask a question again.
+
+    Attributes:
+        key: `ReviewItem.question_key`.
+        summary: What the log shows.
+        about: `ReviewItem.about`.
+    """
+
+    verb = Verb.DISMISS
+    key: str
+    summary: str
+    about: str = ""
+
+
+class ApproveText(Command, frozen=True, kw_only=True):
+    """Allow a held text that is not a pattern to be injected; `key` and `about` as in `ReviewItem`."""
+
+    verb = Verb.RELEASE
+    key: str
+    text: str
+    about: str = ""
+
+
+class ApproveReflection(Command, frozen=True):
+    """Allow a held reflection to be injected."""
+
+    verb = Verb.RELEASE
+    reflection_id: str
+
+
+class Extract(Command, frozen=True):
+    """Add what a loop, a task, a debug session or a recurring learning teaches to the registry.
+
+    Attributes:
+        types: Only candidates of these types.
+        seen: The extraction as the user saw it; `Conflict` if it changed.
+        unattended: No person has read it: Review asks about what is new.
+        by: Who signs, if not who opened the project.
+    """
+
+    verb = Verb.EXTRACT
+    source_id: str
+    types: frozenset[PatternType] = ALL_TYPES
+    seen: Extraction | None = None
+    unattended: bool = False
+    by: str = ""
+
+
+class ImportPatterns(Command, frozen=True):
+    """Import a file of patterns; new texts are quarantined.
+
+    Attributes:
+        name: Of the file, without folders.
+        data: Its content.
+    """
+
+    verb = Verb.IMPORT
+    name: str
+    data: bytes
+
+
+class Merge(Command, frozen=True):
+    """Merge a pattern into another one of the same type; the merged one is archived."""
+
+    verb = Verb.MERGE
+    kept_id: str
+    other_id: str
+
+
+class PrunePatterns(Command, frozen=True):
+    """Archive what a pruning policy selects; None for the policy of the project."""
+
+    verb = Verb.ARCHIVE
+    policy: PruningSettings | None = None
+
+
+class Restore(Command, frozen=True):
+    """Bring a pattern back from the archive."""
+
+    verb = Verb.RESTORE
+    pattern_id: str
+
+
+class Undo(Command, frozen=True, kw_only=True):
+    """Undo the newest decision in effect with all of its act, or the decision or act with an ID.
+
+    Attributes:
+        decision_id: Refused if a later decision rests on it.
+        any_author: Also undo the newest decision if another person made it.
+    """
+
+    verb = Verb.UNDO
+    decision_id: str = ""
+    any_author: bool = False
+
+
+class Redo(Command, frozen=True):
+    """Repeat what was undone last; possible until something new is decided."""
+
+    verb = Verb.REDO
+
+
+_OF_VERB: Final[dict[Verb, type[PatternCommand]]] = {
+    kind.verb: kind
+    for kind in (
+        *(Promote, Deprecate, Reset, AcceptInversion, RejectInversion, Snooze, Note, Quarantine, Release, Archive),
+        RestoreText,
+    )
+}
+
+
+def command_for(verb: Verb, pattern_id: str, typed: str = "", **fields: Any) -> PatternCommand:
+    """The command of a verb about one pattern; `typed` is the reason, or the text of a note.
+
+    Raises:
+        BadInput: The verb is not about one pattern.
+    """
+    if verb not in _OF_VERB:
+        raise BadInput(f"{verb.value} is not a decision about one pattern")
+    field = "text" if verb is Verb.NOTE else "reason"
+    return _OF_VERB[verb](pattern_id, **{field: typed}, **fields)
+
+
+def bulk(verb: Verb, pattern_ids: Iterable[str], typed: str = "", **fields: Any) -> Bulk:
+    """One decision about many patterns, each named once; see `command_for`."""
+    return Bulk(tuple(command_for(verb, id, typed, **fields) for id in dict.fromkeys(pattern_ids)))

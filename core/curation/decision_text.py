@@ -1,0 +1,53 @@
+"""How decisions are shown to people: verb, subject and what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from core.base.formatting import short_id
+from core.base.text import plural
+from core.curation.case import change
+from core.learning.assessment import HELD, QUARANTINE
+from core.records.decisions import TURNS, Decision, Verb
+from core.records.verbs import WAS_HELD, verb_info
+
+WAS_QUARANTINED: Final = "quarantined"
+"""Key in `before` of a release: the pattern was in quarantine."""
+ABOUT: Final = "about"
+"""Key in `after` of a decision on a question whose ID is too long to read: a short name."""
+
+
+def verb_text(decision: Decision) -> str:
+    """The verb of a decision: `promote`, `acknowledge`, `accept inversion`."""
+    return verb_info(decision).word
+
+
+def subject_text(decision: Decision) -> str:
+    """The subject of a decision: its short name if it has one, else its ID."""
+    about = decision.after.get(ABOUT)
+    return short_id(about if isinstance(about, str) and about else decision.subject)
+
+
+def about_text(decision: Decision, known: Mapping[str, Decision]) -> str:
+    """The subject of a decision; of undo and redo the other decision, if it is among `known`, by ID."""
+    other = known.get(decision.subject) if decision.verb in TURNS else None
+    return f"{verb_text(other)} {subject_text(other)}" if other else subject_text(decision)
+
+
+def changed(decision: Decision) -> str:
+    """What a decision changed, for lists: `established → proven`, `8 patterns`, or nothing."""
+    merged = decision.after.get("merged")
+    if isinstance(merged, str):
+        return f"with {short_id(merged)}"
+    patterns, joined = decision.after.get("patterns"), decision.after.get("joined")
+    if isinstance(patterns, list):
+        parts = [plural(len(patterns), "pattern")] if patterns or not joined else []
+        if isinstance(joined, list) and joined:
+            parts.append(plural(len(joined), "further use"))
+        return ", ".join(parts)
+    before, after = decision.before.get("state"), decision.after.get("state")
+    before = QUARANTINE if decision.before.get(WAS_QUARANTINED) is True else before
+    before = HELD if decision.before.get(WAS_HELD) is True else before
+    after = QUARANTINE if decision.verb is Verb.QUARANTINE else after
+    return change(before, after) if isinstance(before, str) and isinstance(after, str) else ""
