@@ -89,7 +89,7 @@ def deprecate(case: Case, _command: PatternCommand) -> Draft:
 def reset(case: Case, _command: PatternCommand) -> Draft:
     """Remove the pin. A pattern that only the rules deprecate can be reset once, then promoted."""
     if case.pin is None and (case.effective is not Maturity.DEPRECATED or case.was_reset):
-        raise Refused(f"{case.name} has no decision to reset; it is {case.effective} by rule")
+        raise Refused(f"{case.name} is not pinned; it is {case.effective} by rule")
     effects: tuple[Effect, ...] = ()
     inverse: tuple[Effect, ...] = ()
     if case.pin is not None and case.writable:

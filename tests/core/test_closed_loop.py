@@ -155,7 +155,7 @@ def test_a_burst_is_one_question_one_finding_and_one_decision(paths: ProjectPath
     assert decided.summary == "discarded the harmful reports of ralph-2 on 7 patterns"
     assert not bursts_asked(deck)
     assert {id: deck.view.assessment(id).failures for id in PATTERNS} == before
-    with pytest.raises(UnknownRecord, match="no burst"):
+    with pytest.raises(UnknownRecord, match="no suspicious reports"):
         deck.decide(DiscardReports(source="ralph-2"))
     deck.decide(Undo())
     assert len(bursts_asked(deck)) == 1

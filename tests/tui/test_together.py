@@ -93,4 +93,4 @@ async def test_what_somebody_decides_while_undo_asks_is_not_taken_back(sample: P
         await user.decides("y")
         assert (newest(user).verb, newest(user).subject) == (Verb.UNDO, last.id)
         assert made.id not in user.app.view.snapshot.curation.undone
-        assert "took back imre's deprecation" in user.toasts()[-1]
+        assert "by imre" in user.toasts()[-1]

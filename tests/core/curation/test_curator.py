@@ -129,7 +129,7 @@ def test_what_the_rules_deprecate_can_be_promoted_after_one_reset(curator: Curat
     with pytest.raises(Refused, match="deprecated by rule; reset it first"):
         decide(curator, Promote, make_pattern(), by_rule, now=NOW)
     decide(curator, Reset, make_pattern(), by_rule, now=NOW)
-    with pytest.raises(Refused, match="no decision to reset"):
+    with pytest.raises(Refused, match="is not pinned"):
         decide(curator, Reset, make_pattern(), by_rule, now=NOW)
     decide(curator, Promote, make_pattern(), by_rule, now=NOW)
     curator.undo(now=NOW)
@@ -148,7 +148,7 @@ def test_deciding_the_same_twice_is_refused(
 
 
 def test_a_reset_without_a_decision_is_refused(curator: Curator) -> None:
-    with pytest.raises(Refused, match="no decision to reset; it is established by rule"):
+    with pytest.raises(Refused, match="is not pinned; it is established by rule"):
         decide(curator, Reset, make_pattern(), make_assessment(), now=NOW)
 
 

@@ -78,7 +78,7 @@ def test_an_older_decision_is_taken_back_alone(curator: Curator, paths: ProjectP
     assert curator.redo(now=NOW).decision.subject == first.decision.id
     assert overrides(paths).keys() == {A.id, B.id}
     assert curator.undo(now=NOW).decision.subject == first.decision.id  # what was repeated last goes first
-    assert curator.undo(now=NOW).summary == f"took back the note of {A.id}"
+    assert curator.undo(now=NOW).summary == f"Undone: note {A.id}"
 
 
 def test_what_something_rests_on_stays(curator: Curator) -> None:

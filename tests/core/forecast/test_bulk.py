@@ -51,5 +51,5 @@ def test_what_is_refused_for_all_is_told_and_nobody_need_wait(tmp_path: Path) ->
     ids = [one.pattern_id for one in proven[:2]]
     found = forecast_bulk(deck, Verb.RESET, ids)
     assert found is not None and (found.decided, found.turned) == (0, ())
-    assert "no decision to reset" in found.refused[0][0]
+    assert "is not pinned" in found.refused[0][0]
     assert forecast_bulk(deck, Verb.DEPRECATE, ids, stop=lambda: True) is None

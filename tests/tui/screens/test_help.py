@@ -16,7 +16,7 @@ async def test_the_help_begins_with_what_has_focus_and_is_searched_by_typing(sam
         assert key is not None
         await user.press("question_mark")
         assert isinstance(user.app.screen, Help)
-        await user.sees(f"On {key}", "under the cursor", "not now: nobody has pinned it", "now: deprecate → never")
+        await user.sees(f"On {key}", "under the cursor", "not now: it is not pinned", "now: deprecate → never")
         await user.type("budg")
         await user.sees("nothing here has 'budg'")
         await user.press("ctrl+u")

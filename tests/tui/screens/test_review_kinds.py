@@ -138,7 +138,7 @@ async def test_a_decision_in_doubt_is_given_up_confirmed_or_turned_around(sample
         await user.until(lambda: user.app.view.pattern(subject).content_hash != seen.content_hash)
         await user.type("four of six failed")
         await user.decides("enter")
-        assert any("another one by now" in toast for toast in user.toasts()), "the dialog covered the new text"
+        assert any("review it again" in toast for toast in user.toasts()), "the dialog covered the new text"
 
 
 async def test_a_text_that_has_changed_since_it_was_approved_is_approved_again_or_put_back(
@@ -199,7 +199,7 @@ async def test_a_text_in_quarantine_is_shown_to_the_letter_and_released_as_it_wa
         shown = flat(user, "subject")
         assert '- Error: "Timed out fetching a new connection from the connection pool"' in shown
         assert "src/db/pool.ts" in shown.split("Stored, not injected:")[1]
-        assert "loops may get it" in row(user, "a") and "out of the registry" in row(user, "x")
+        assert "may be injected" in row(user, "a") and "leaves the registry" in row(user, "x")
         await user.decides("a")
         assert not user.app.view.assessment(POOL).quarantined
         await user.decides("u")
@@ -214,7 +214,7 @@ async def test_a_text_in_quarantine_is_shown_to_the_letter_and_released_as_it_wa
             path.write_text(path.read_text().replace("Raise the connection limit", "Remove the connection limit"))
             await user.press("a")
         await user.settled()
-        assert any("another one by now" in toast for toast in user.toasts())
+        assert any("review it again" in toast for toast in user.toasts())
         assert user.app.view.assessment(POOL).quarantined
 
 

@@ -24,8 +24,12 @@ def test_it_lists_what_is_held(sample: Path, call: Call) -> None:
     assert call("bursts", SOURCE, "--project", sample).out.splitlines()[2:] == [f"  {id}" for id in burst["patterns"]]
 
 
-@pytest.mark.parametrize(("verdict", "verb"), [("--revoke", "discard reports"), ("--confirm", "count reports")])
-def test_a_verdict_is_a_decision_that_can_be_taken_back(verdict: str, verb: str, sample: Path, call: Call) -> None:
+@pytest.mark.parametrize(
+    ("verdict", "verb", "word"), [("--revoke", "revoke", "discard reports"), ("--confirm", "confirm", "count reports")]
+)
+def test_a_verdict_is_a_decision_that_can_be_taken_back(
+    verdict: str, verb: str, word: str, sample: Path, call: Call
+) -> None:
     before = held(call, sample)
     words = ["bursts", SOURCE, verdict, "--reason", "never read", "--by", "grace", "--json", "--project", str(sample)]
     decision = call(*words).document["decision"]
@@ -33,7 +37,7 @@ def test_a_verdict_is_a_decision_that_can_be_taken_back(verdict: str, verb: str,
     assert decision["reason"] == "never read"
     assert held(call, sample) == []
     assert call("bursts", "--project", sample).err == "no harmful marks are held\n"
-    assert verb in call("log", "--limit", "1", "--project", sample).out
+    assert word in call("log", "--limit", "1", "--project", sample).out
     call("undo", "--any-author", "--project", sample)
     assert held(call, sample) == before
 
