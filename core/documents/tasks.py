@@ -39,7 +39,7 @@ MAX_ATTEMPTS: Final = 50
 VERDICT_SIGNS: Final = {
     Verdict.SUCCEEDED: Sign(Verdict.SUCCEEDED.value, "good", "done"),
     Verdict.FAILED: Sign(Verdict.FAILED.value, "bad", "failed"),
-    Verdict.UNTOLD: Sign(Verdict.UNTOLD.value, "quiet", "unknown"),
+    Verdict.UNKNOWN: Sign(Verdict.UNKNOWN.value, "quiet", "unknown"),
 }
 _SUMMARY_VALUES: Final = 500
 

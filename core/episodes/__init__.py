@@ -1,13 +1,12 @@
-"""Episodic memory, headless (1): the agent protocol that writes `tasks/`, histories, replay, and what was learned.
+"""Task memory: tasks, attempts, actions and reflections (docs/task-memory.md).
 
-What an agent calls: `protocol`. Its steps: `initializing` (a task), `starting` and `completing` (an attempt),
-`action_log`, `propagating` (what follows from an outcome, file by file). What these write: `planning` (plan.md),
-`reflecting` (drafts), `indexing` (by status and agent). Below them: `folders` (places and locks), `json_files` (edits
-that lose nothing), `strict_reader` (refuses a wrong file), `arguments` (checks what is given).
+Writing: `protocol` is the entry point for agents; `lifecycle` holds its steps, `action_log`, `plan_file`,
+`reflection_drafts` and `task_indexes` the files that they write. `validation` checks arguments, `folders` and
+`json_files` access files, and `strict_reader` refuses files that cannot be parsed.
 
-What readers call: `history` (one task, one attempt), `replay` and `diffs` (step by step), `export` (Markdown),
-`searching`, `matching` and `search_words`, `names` (which task is meant), `condition` (whether anybody works at it).
+Reading: `history` reads one task or attempt, `replay` and `diffs` show its steps, `export` formats it as Markdown,
+`search` finds records, `task_lookup` resolves IDs, and `attempt_state` decides whether an attempt is running.
 
-What it amounts to: `log_summary` and `commands` (one log), `linking` (which loop a task records), `similar` (past tasks
-like one), `measure_improvement` (retries against first attempts), `success_metrics`.
+Analysis: `log_summary` and `commands` summarize one log; `loop_links`, `similar_tasks`, `improvement` and
+`success_metrics` compare tasks.
 """

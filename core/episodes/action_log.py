@@ -1,4 +1,4 @@
-"""The log of an attempt that is written: `actions.jsonl` appended to, and counted in `attempt.json` (1)."""
+"""Write the action log of an attempt: append_actions to `actions.jsonl` and read_count in `attempt.json`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import msgspec
 
 from core.base.errors import BadInput, Unwritable
 from core.episodes.folders import AttemptFolder, TaskFolder
-from core.episodes.json_files import Shapes, edit_object, ensure, expect, put
-from core.episodes.validation import MAX_SAID
+from core.episodes.json_files import Shapes, check_shapes, edit_object, set_default, set_members
+from core.episodes.validation import MAX_TOTAL_SIZE
 from core.sources import normalize
 from core.storage.append_log import AppendLog
 from core.storage.file_reader import MAX_BYTES
@@ -21,57 +21,59 @@ from core.storage.json_editor import JsonText
 from core.storage.locks import open_regular
 
 MAX_QUALITIES: Final = 50_000
-"""Longest quality history that is written: one that readers still take, and far more than anybody looks at."""
+"""Maximum length of a quality history; readers accept it."""
 _ENTRY_BYTES: Final = 120
-"""Most bytes of an entry of the quality history."""
-_MOST_BYTES: Final = MAX_BYTES - MAX_SAID - (1 << 16)
-"""Of an `attempt.json` that still takes in how the attempt ends."""
+"""Maximum size of an entry of the quality history."""
+_MAX_RECORD_BYTES: Final = MAX_BYTES - MAX_TOTAL_SIZE - (1 << 16)
+"""Maximum size of an `attempt.json` that leaves room for the end of the attempt."""
 _LINE: Final = re.compile(
     rb'\{"timestamp":"(?P<timestamp>[^"]*)","iteration":(?P<iteration>\d+),(?P<rest>.*)', re.DOTALL
 )
-"""A line as it is written, see `arguments.action`."""
-_MOST_DIFFERENT: Final = 16
-"""Bytes that an iteration may be longer, and a line feed."""
+"""A line as `validate_action` formats it."""
+_MAX_LENGTH_DIFFERENCE: Final = 16
+"""Bytes by which an iteration number may be longer, and a line feed."""
 _SHAPES: Final[Shapes] = {("execution",): dict, ("execution", "quality_history"): list}
-"""What counting expects of an `attempt.json`."""
+"""Expected types in `attempt.json`."""
 
 
-def append(path: Path, records: Sequence[Mapping[str, Any]], told: Sequence[Set[str]], known: int) -> tuple[int, int]:
-    """Append actions to a log, unless they are its last ones already and one of them tells its time.
+def append_actions(
+    path: Path, records: Sequence[Mapping[str, Any]], given: Sequence[Set[str]], known: int
+) -> tuple[int, int]:
+    """Append actions to a log, unless they are its last ones already and one of them has a timestamp.
 
     Args:
-        told: The fields that each of them tells itself; others are not compared.
-        known: How many actions it had, as far as they were counted.
+        given: The fields that each action has itself; only these are compared.
+        known: The recorded number of actions.
 
     Returns:
-        How many were added, and how many there are now. The log is counted only after a call that was repeated:
-        the first one may not have come so far.
+        The number of added actions and of all actions. The log is counted only after a repeated call, since the first
+        call may have been killed before it recorded the number.
     """
     if not records:
         return 0, known
     lines = [msgspec.json.encode(record) for record in records]
-    if any("timestamp" in fields for fields in told) and _ends_with(path, lines, told):
+    if any("timestamp" in fields for fields in given) and _ends_with(path, lines, given):
         return 0, AppendLog(path).read()[0].count(b"\n")
     AppendLog(path).append(lines)
     return len(lines), known + len(lines)
 
 
-def _ends_with(path: Path, lines: Sequence[bytes], told: Sequence[Set[str]]) -> bool:
-    """Whether a log has these lines last, but for the times and the iterations that they do not tell themselves."""
-    last = _last_lines(path, sum(len(line) + _MOST_DIFFERENT for line in lines))[-len(lines) :]
-    return len(last) == len(lines) and all(map(_is_same, last, lines, told))
+def _ends_with(path: Path, lines: Sequence[bytes], given: Sequence[Set[str]]) -> bool:
+    """Whether the last lines of a log equal these, except for times and iterations that were not given."""
+    last = _last_lines(path, sum(len(line) + _MAX_LENGTH_DIFFERENCE for line in lines))[-len(lines) :]
+    return len(last) == len(lines) and all(map(_is_same, last, lines, given))
 
 
-def _is_same(one: bytes, other: bytes, told: Set[str]) -> bool:
+def _is_same(one: bytes, other: bytes, given: Set[str]) -> bool:
     if one == other:
         return True
     parts = [found for found in (_LINE.match(one), _LINE.match(other)) if found]
-    untold = {name: None for name in ("timestamp", "iteration") if name not in told}
-    return len(parts) == 2 and parts[0].groupdict() | untold == parts[1].groupdict() | untold
+    not_given = {name: None for name in ("timestamp", "iteration") if name not in given}
+    return len(parts) == 2 and parts[0].groupdict() | not_given == parts[1].groupdict() | not_given
 
 
 def _last_lines(path: Path, size: int) -> list[bytes]:
-    """The whole lines in the last `size` bytes of a log."""
+    """The complete lines in the last `size` bytes of a log."""
     try:
         handle = open_regular(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -82,35 +84,34 @@ def _last_lines(path: Path, size: int) -> list[bytes]:
         start = max(os.fstat(handle).st_size - size - 1, 0)
         data = os.pread(handle, size + 1, start)
         whole = data.split(b"\n")
-        # What stands before the first line feed may be the end of a line, what follows the last one is no line yet.
+        # The text before the first line feed may be an incomplete line, and so is the text after the last one.
         return whole[1 if start else 0 : -1] if not whole[-1] else []
     finally:
         os.close(handle)
 
 
 def repair_log(place: AttemptFolder) -> None:
-    """Take back the actions of a call that was killed before it had written all of them."""
+    """Remove the actions of a call that was killed before it had written all of them."""
     AppendLog(place.actions).undo_incomplete_batch()
 
 
 def check_log_metrics(folder: TaskFolder, place: AttemptFolder, qualities: Mapping[int, float]) -> None:
-    """Find out before anything is appended whether it can be counted.
+    """Check that new actions can be counted, before they are appended.
 
     Raises:
         BadInput: The quality history would become too long.
-        Conflict: `attempt.json` cannot be understood, or has no place for counts.
+        Conflict: `attempt.json` cannot be parsed or has another shape.
     """
 
     def check(document: JsonText) -> None:
         history = _history(document)
-        new = len(qualities.keys() - _places(history).keys())
+        new = len(qualities.keys() - _find_iterations(history).keys())
         if qualities and len(history) + new > MAX_QUALITIES:
-            many = f"the quality of {len(history) + new:,} iterations"
-            raise BadInput(f"{many}; at most {MAX_QUALITIES:,} of an attempt are kept")
+            raise BadInput(f"quality of {len(history) + new:,} iterations; at most {MAX_QUALITIES:,} per attempt")
         size = len(document.encode()) + new * _ENTRY_BYTES
-        if qualities and size > _MOST_BYTES:
-            limit = f"of {size:,} bytes; with room for its end there are {_MOST_BYTES:,}"
-            raise BadInput(f"no room for a further quality in {place.attempt}, {limit}")
+        if qualities and size > _MAX_RECORD_BYTES:
+            limit = f"{size:,} bytes; at most {_MAX_RECORD_BYTES:,}, to leave room for the end of the attempt"
+            raise BadInput(f"with another quality {place.attempt} would have {limit}")
 
     edit_object(place.attempt, check, {"id": place.number, "task_id": folder.id})
 
@@ -122,16 +123,16 @@ def update_metrics(
     iterations: int,
     qualities: Mapping[int, float],
 ) -> None:
-    """(1) `update_attempt_metrics`: in steps, without counting the log again.
+    """Write counts and qualities to `attempt.json` without counting the log again.
 
     Args:
-        qualities: What the work was worth at the end of an iteration.
+        qualities: Quality of the work at the end of iterations.
     """
 
     def edit(document: JsonText) -> None:
         _history(document)
-        ensure(document, "execution", {})
-        put(document, ("execution",), {"iterations": iterations, "actions_performed": actions})
+        set_default(document, "execution", {})
+        set_members(document, ("execution",), {"iterations": iterations, "actions_performed": actions})
         if qualities:
             _set_qualities(document, qualities)
 
@@ -139,19 +140,19 @@ def update_metrics(
 
 
 def _history(document: JsonText) -> list[Any]:
-    """The quality history as it is told by now; `BadJson` where there is no place for it."""
-    expect(document.value, _SHAPES)
+    """The quality history; raises `BadJson` if it has another shape."""
+    check_shapes(document.value, _SHAPES)
     history: list[Any] = document.value.get("execution", {}).get("quality_history", [])
     return history
 
 
 def _set_qualities(document: JsonText, qualities: Mapping[int, float]) -> None:
-    """The entries of some iterations in the quality history, each with the step from the entry before it."""
+    """Set entries of the quality history, each with the difference to the entry before it."""
     at = ("execution", "quality_history")
     if "quality_history" not in document.value["execution"]:
         document.set(at[:1], at[1], [])
     history = _history(document)
-    places = _places(history)
+    places = _find_iterations(history)
     known = {places[iteration]: iteration for iteration in qualities if iteration in places}
     last: float | None = None
     changed: dict[int, dict[str, Any]] = {}
@@ -163,7 +164,7 @@ def _set_qualities(document: JsonText, qualities: Mapping[int, float]) -> None:
         last = last if value is None else value
     entries = document.items(at, changed)
     for place, entry in entries.items():
-        put(entry, (), changed[place])
+        set_members(entry, (), changed[place])
     document.put_back(at, entries)
     new = []
     for iteration, value in qualities.items():
@@ -173,17 +174,17 @@ def _set_qualities(document: JsonText, qualities: Mapping[int, float]) -> None:
     document.extend(at, new)
 
 
-def _places(history: Sequence[Any]) -> dict[int, int]:
-    """Where an iteration has its entry, the last one if there are several."""
+def _find_iterations(history: Sequence[Any]) -> dict[int, int]:
+    """The index of the (last) entry of each iteration."""
     entries = ((place, one) for place, one in enumerate(history) if isinstance(one, dict))
     return {one["iteration"]: place for place, one in entries if isinstance(one.get("iteration"), int)}
 
 
 def _entry(iteration: int, quality: float, before: float | None) -> dict[str, Any]:
-    """(1) `quality_history`: what the work was worth at the end of an iteration."""
+    """An entry of the quality history."""
     return {"iteration": iteration, "quality": quality, "delta": 0 if before is None else round(quality - before, 6)}
 
 
-def count(execution: Mapping[str, Any], name: str) -> int:
-    """A count of `execution`, 0 where it is none."""
+def read_count(execution: Mapping[str, Any], name: str) -> int:
+    """A read_count in `execution`, 0 if it is missing or invalid."""
     return normalize.count(execution.get(name)) or 0

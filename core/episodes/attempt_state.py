@@ -1,4 +1,4 @@
-"""What state an attempt is in: at work, waiting, left half finished, or ended; and why one thinks so."""
+"""Decide whether an attempt is running, paused, left unfinished or ended, and why."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from core.records.loops import Outcome
 
 
 class AttemptState(StrEnum):
-    """Whether somebody works at an attempt."""
-
     RUNNING = "running"
     PAUSED = "paused"
     LEFT = "left unfinished"
@@ -23,16 +21,16 @@ class AttemptState(StrEnum):
 
 
 NOT_STARTED: Final = "not started"
-"""A task that is to be worked at and has no attempt yet, whatever its file says."""
+"""A running task without any attempt."""
 
 
 def describe_state(task: Task, attempts: Sequence[Attempt]) -> str:
-    """The state of a task for people: its status, or "not started"."""
+    """The state of a task for display: its status, or "not started"."""
     return NOT_STARTED if task.status is TaskStatus.RUNNING and not attempts else task.status.value
 
 
 class AttemptCondition(NamedTuple):
-    """The state of an attempt, and the reason in words of our own, on one line."""
+    """The state of an attempt and a one-line reason."""
 
     state: AttemptState
     reason: str
@@ -43,35 +41,32 @@ def assess_attempt(
 ) -> AttemptCondition:
     """The state of one attempt.
 
-    What proves that nobody comes back to it is asked first: the end of the task, or a later attempt. A pause
-    needs no sign of life.
+    An attempt is left unfinished if its task has ended, if a later attempt exists, or without recent activity. A paused
+    task needs no activity.
 
     Args:
-        attempt: Open or not.
-        task: Its task, None where no file tells of it.
+        task: Its task, None if no file describes it.
         latest: The highest number of an attempt at this task.
         now: Aware UTC.
-        settings: `stale_after_minutes` without a sign of life mean that it was left.
+        settings: `stale_after_minutes` without activity mean that it was left.
     """
     if not attempt.is_open:
         known = attempt.outcome is not Outcome.UNKNOWN
-        return AttemptCondition(AttemptState.ENDED, str(attempt.outcome) if known else "it has an end, but no outcome")
+        return AttemptCondition(AttemptState.ENDED, str(attempt.outcome) if known else "it ended without an outcome")
     status = task.status if task is not None else TaskStatus.UNKNOWN
     if status.ended:
-        return AttemptCondition(AttemptState.LEFT, f"the task is {status}, and nobody said how this attempt came out")
+        return AttemptCondition(AttemptState.LEFT, f"the task is {status}, and this attempt has no outcome")
     if latest > attempt.number:
-        return AttemptCondition(
-            AttemptState.LEFT, f"attempt {latest} came after it, and nobody said how this one came out"
-        )
+        return AttemptCondition(AttemptState.LEFT, f"attempt {latest} was started later, and this one has no outcome")
     if status is TaskStatus.PAUSED:
         return AttemptCondition(AttemptState.PAUSED, "the task is paused")
-    return _by_signs(_last_sign(attempt, task), status, now, settings)
+    return _assess_activity(_last_activity(attempt, task), status, now, settings)
 
 
 def assess_attempts(
     tasks: Mapping[str, Task], attempts: Mapping[str, Attempt], now: datetime, settings: WatchSettings
 ) -> dict[str, AttemptCondition]:
-    """The state of every attempt, by its id; see `assess_attempt`."""
+    """The state of every attempt by ID; see `assess_attempt`."""
     latest: dict[str, int] = {}
     for attempt in attempts.values():
         latest[attempt.task_id] = max(latest.get(attempt.task_id, 0), attempt.number)
@@ -81,26 +76,28 @@ def assess_attempts(
     }
 
 
-def _last_sign(attempt: Attempt, task: Task | None) -> datetime | None:
-    """When somebody last did anything, as far as the files tell."""
-    told = (attempt.last_activity, task.updated_at if task is not None else None)
-    return max(filter(None, told), default=None)
+def _last_activity(attempt: Attempt, task: Task | None) -> datetime | None:
+    """The last recorded activity."""
+    times = (attempt.last_activity, task.updated_at if task is not None else None)
+    return max(filter(None, times), default=None)
 
 
-def _by_signs(sign: datetime | None, status: TaskStatus, now: datetime, settings: WatchSettings) -> AttemptCondition:
-    if sign is None:
-        # Without any time only the word of the task is left to go by.
+def _assess_activity(
+    active_at: datetime | None, status: TaskStatus, now: datetime, settings: WatchSettings
+) -> AttemptCondition:
+    if active_at is None:
+        # Without any time, only the status of the task is known.
         if status is TaskStatus.RUNNING:
-            return AttemptCondition(AttemptState.RUNNING, "the task says so; no time tells of a sign of life")
-        return AttemptCondition(AttemptState.LEFT, "nothing tells that somebody works at it")
-    silent = max(now - sign, timedelta())
+            return AttemptCondition(AttemptState.RUNNING, "by the status of the task; no activity is recorded")
+        return AttemptCondition(AttemptState.LEFT, "no activity is recorded")
+    silent = max(now - active_at, timedelta())
     if silent > timedelta(minutes=settings.stale_after_minutes):
-        return AttemptCondition(AttemptState.LEFT, f"no sign of life for {_rough(silent)}")
-    return AttemptCondition(AttemptState.RUNNING, f"last sign of life {_rough(silent)} ago")
+        return AttemptCondition(AttemptState.LEFT, f"no activity for {_round_duration(silent)}")
+    return AttemptCondition(AttemptState.RUNNING, f"last activity {_round_duration(silent)} ago")
 
 
-def _rough(span: timedelta) -> str:
-    """A length of time in its largest whole unit."""
+def _round_duration(span: timedelta) -> str:
+    """A duration in its largest whole unit."""
     minutes = int(span.total_seconds() // 60)
     if minutes >= 48 * 60:
         return plural(minutes // (24 * 60), "day")

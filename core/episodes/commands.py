@@ -1,4 +1,4 @@
-"""What an action of an attempt ran, and whether a later run looks at all that an earlier one did."""
+"""Parse the command of an action, and decide whether a later run covers an earlier one."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from core.records.episodes import Action
 _MAX_TEXT: Final = 20_000
 _MAX_WORDS: Final = 100
 _RUNNER: Final = re.compile(r"pytest|unittest|tox|nox|jest|vitest|mocha|tsc|mypy|pyright|ruff|flake8|eslint")
-"""Programs that do nothing but look at the work."""
+"""Programs that only check the work."""
 _BUILDER: Final = re.compile(r"npm|yarn|pnpm|bun|deno|cargo|go|mvn|gradle|gradlew|make|dotnet|mix|rake")
 _CHECK: Final = re.compile(r"test|spec|check|build|lint|type|vet|clippy|verify|compile", re.IGNORECASE)
-"""What a builder is asked for if it looks at the work, rather than installs or publishes something."""
+"""Targets of a build tool that check the work, rather than install or publish."""
 _LAUNCHER: Final = re.compile(r"npx|bunx|uv|poetry|pipenv|hatch|run|exec|bundle|python|python3|-m|time|env")
 _QUIET: Final = re.compile(r"-q|-v|-vv|-s|-x|--|--quiet|--verbose|--silent|--run")
-"""Options that change neither what is looked at nor how it comes out."""
-_LOOKS: Final = re.compile(
+"""Options that do not affect what is checked or its result."""
+_READ_ONLY: Final = re.compile(
     r"(?:ls|cat|head|tail|less|grep|rg|ag|find|fd|pwd|echo|printf|wc|which|type|tree|stat|file|diff|date|true|jq|ps)"
     r"(?:\s|$)|(?:sed\s+-n|git\s+(?:status|log|diff|show|branch|blame|grep|ls-files))\b"
 )
-"""The beginning of a command that changes nothing, unless it writes what it prints into a file."""
+"""Beginnings of commands that change nothing, unless their output is redirected to a file."""
 _EVERYTHING: Final = frozenset((".", "./..."))
-"""What a check is given to look at all there is, as it does without being given anything."""
+"""Arguments that mean everything, the same as no argument."""
 
 
 class ActionCommand(NamedTuple):
-    """What an action ran: alike where two actions ran the same.
+    """What an action ran; equal if two actions ran the same.
 
     Attributes:
-        whole: The tool and all it was given; of a shell command its text.
-        check: The test, type check, build or linter that a shell command runs; empty for anything else.
-        words: What that was given, without what only changes its output; empty if it looks at all there is.
+        whole: The tool and its parameters; for a shell command its text.
+        check: The test, type check, build or linter that a shell command runs; empty for other commands.
+        words: Arguments of the check without output options; empty if it checks everything.
     """
 
     whole: tuple[str, ...]
@@ -41,52 +41,57 @@ class ActionCommand(NamedTuple):
     words: tuple[str, ...] = ()
 
     def covers(self, earlier: ActionCommand) -> bool:
-        """Whether it looks at all that an earlier one did: it is the same, or the same check of as much or more."""
+        """Whether it checks everything that an earlier command checked."""
         if self.whole == earlier.whole:
             return True
-        return bool(self.check) and self.check == earlier.check and all(_within(w, earlier.words) for w in self.words)
+        return (
+            bool(self.check) and self.check == earlier.check and all(_is_covered(w, earlier.words) for w in self.words)
+        )
 
 
 def parse_command(action: Action) -> ActionCommand:
-    """What an action ran."""
     text = action.command
     if not text:
         return ActionCommand((action.tool or action.type, *(f"{name}={value}" for name, value in action.params)))
-    return ActionCommand((" ".join(text.split()),), *_check_in(text[:_MAX_TEXT]))
+    return ActionCommand((" ".join(text.split()),), *_parse_check(text[:_MAX_TEXT]))
 
 
 def is_read_only(text: str) -> bool:
-    """Whether a shell command, as far as its programs are known, only looks at something."""
+    """Whether a shell command only reads, as far as its programs are known."""
     parts = re.split(r"&&|\|\||[;|\n]", text[:_MAX_TEXT])
-    told = [part.strip() for part in parts if part.strip() and not re.match(r"\s*cd(?:\s|$)", part)]
-    return ">" not in text and all(_LOOKS.match(part) for part in told)
+    commands = [part.strip() for part in parts if part.strip() and not re.match(r"\s*cd(?:\s|$)", part)]
+    return ">" not in text and all(_READ_ONLY.match(part) for part in commands)
 
 
-def _within(word: str, earlier: Iterable[str]) -> bool:
-    """Whether a word asks for nothing that the earlier ones did not ask for, or for a folder or file around it."""
+def _is_covered(word: str, earlier: Iterable[str]) -> bool:
+    """Whether a word is among the earlier ones, or a file or folder that contains one of them."""
     if word in earlier:
         return True
     return not word.startswith("-") and any(other.startswith((f"{word}/", f"{word}::")) for other in earlier)
 
 
-def _check_in(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The check that a shell command runs, and what it gives it; nothing where its own result is not that of the
-    check, as behind a pipe."""
+def _parse_check(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The check in a shell command and its arguments; empty if its exit status is not that of the check, as in a
+    pipe."""
     for part in text.split("&&"):
         words = part.split()[:_MAX_WORDS]
         while words and (_LAUNCHER.fullmatch(words[0]) or "=" in words[0]):
             del words[0]
         name = words[0].rpartition("/")[2] if words else ""
-        named = 0
+        name_length = 0
         if _RUNNER.fullmatch(name):
-            named = 1
+            name_length = 1
         elif _BUILDER.fullmatch(name):
-            named = 3 if words[1:2] == ["run"] else 2
-        rest = words[named:]
-        if not named or len(words) < named or (named > 1 and not _CHECK.search(words[named - 1])):
+            name_length = 3 if words[1:2] == ["run"] else 2
+        rest = words[name_length:]
+        if (
+            not name_length
+            or len(words) < name_length
+            or (name_length > 1 and not _CHECK.search(words[name_length - 1]))
+        ):
             continue
         if any(sign in word for word in rest for sign in "|;"):
             return (), ()
         given = (word.rstrip("/") or word for word in rest if not _QUIET.fullmatch(word) and ">" not in word)
-        return (name, *words[1:named]), tuple(word for word in given if word not in _EVERYTHING)
+        return (name, *words[1:name_length]), tuple(word for word in given if word not in _EVERYTHING)
     return (), ()

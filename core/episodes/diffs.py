@@ -1,4 +1,4 @@
-"""What an edit or a write changed, as lines of a unified diff."""
+"""Show what an edit or a write changed as lines of a unified diff."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from core.sources import normalize
 from core.storage.json_reader import decode_json
 
 MAX_COMPARED: Final = 400
-"""Of longer texts only so many lines are compared; what is written anew is not compared."""
+"""Lines of a text that are compared; new files are not compared."""
 MAX_LINES: Final = 200
-"""Longest diff, in lines; a last one says how many there are more."""
+"""Lines of a diff; one more line gives the number of omitted ones."""
 _OLD_AND_NEW: Final = (
     ("old_string", "new_string"),
     ("old_str", "new_str"),
@@ -25,18 +25,18 @@ _OLD_AND_NEW: Final = (
 _DIFFS: Final = ("diff", "patch")
 _CONTENTS: Final = ("content", "file_text", "contents", "new_source")
 _EDITS: Final = "edits"
-"""A list of old and new texts, of tools that change several places of a file at once."""
-TOLD_BY_DIFF: Final = frozenset({*_DIFFS, *_CONTENTS, _EDITS, *(name for names in _OLD_AND_NEW for name in names)})
+"""A list of old and new texts, from tools that change several places of a file."""
+DIFF_PARAMS: Final = frozenset({*_DIFFS, *_CONTENTS, _EDITS, *(name for names in _OLD_AND_NEW for name in names)})
 """Names of parameters that a diff is made of."""
 _WRITING: Final = frozenset({"write", "edit", "create"})
-"""Types of actions and names of tools whose content becomes that of a file."""
+"""Action types and tool names whose content replaces a file."""
 
 
 def build_diff(action: Action) -> tuple[str, ...]:
-    """The lines of the diff, each with its `+`, `-`, space or `@@`; none where the action tells of no change.
+    """The lines of the diff, each with `+`, `-`, space or `@@`; none if the action has no change.
 
-    What an action was to change is told, whether it succeeded or not. The old text of a file that is written as a
-    whole is not known: all of the new one counts as added.
+    The intended change is shown whether the action succeeded or not. The old content of a written file is unknown, so
+    all of its lines count as added.
     """
     params = dict(action.params)
     lines = list(_lines(params, action))
@@ -46,9 +46,9 @@ def build_diff(action: Action) -> tuple[str, ...]:
 
 
 def _lines(params: Mapping[str, str], action: Action) -> Iterator[str]:
-    told = action.param(*_DIFFS)
-    if told:
-        yield from told.splitlines()
+    diff = action.param(*_DIFFS)
+    if diff:
+        yield from diff.splitlines()
         return
     changes = [(params[old], params[new]) for old, new in _OLD_AND_NEW if old in params and new in params][:1]
     changes += _edits(params.get(_EDITS, ""))
@@ -60,10 +60,10 @@ def _lines(params: Mapping[str, str], action: Action) -> Iterator[str]:
     yield f"--- {action.target}"
     yield f"+++ {action.target}"
     for old, new in changes:
-        yield from _compared(old.splitlines(), new.splitlines())
+        yield from _compare(old.splitlines(), new.splitlines())
 
 
-def _compared(old: list[str], new: list[str]) -> Iterator[str]:
+def _compare(old: list[str], new: list[str]) -> Iterator[str]:
     if not old and new:
         yield f"@@ -0,0 +1{f',{len(new)}' if len(new) > 1 else ''} @@"
         yield from (f"+{line}" for line in new)

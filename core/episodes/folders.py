@@ -1,4 +1,4 @@
-"""The folder of a task and those of its attempts: where their files lie, who may write them, how they come to be."""
+"""The folders of tasks and attempts: file names, locks and atomic creation."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from core.storage.append_log import append_bytes, sync_folder
 from core.storage.locks import draft_of, file_lock, is_alive, lease, open_regular, remove_drafts
 
 _DRAFTS: Final = ".drafts"
-"""Below `index/`: folders that are being made; no reader looks there."""
+"""Below `index/`: folders that are being created; readers ignore it."""
 _DRAFT: Final = re.compile(r".+\.([0-9]{1,10})-[0-9a-f]{8}")
 _CLAIM_SECONDS: Final = 60
-"""Time a process has to lock a folder that it creates; an unlocked folder older than this has no owner."""
+"""Time a process has to lock a folder that it creates; an older unlocked folder has no owner."""
 _MADE_ALREADY: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptFolder:
-    """`attempts/<number>/`; of a thousand of them few are looked into."""
+    """`attempts/<number>/`; paths are built on access, since few of many attempts are read."""
 
     attempts: Path
     name: str
@@ -53,40 +53,38 @@ class AttemptFolder:
 
     @property
     def path(self) -> Path:
-        """The folder."""
         return self.attempts / self.name
 
     @property
     def attempt(self) -> Path:
-        """What was planned, how it went, how it came out."""
+        """The record of the attempt."""
         return self.path / ATTEMPT
 
     @property
     def plan(self) -> Path:
-        """The plan, Markdown."""
         return self.path / PLAN
 
     @property
     def actions(self) -> Path:
-        """What was done, append-only."""
+        """The append-only action log."""
         return self.path / ACTIONS
 
     @property
     def outcome(self) -> Path:
-        """How it came out; the attempt is over once this file is there."""
+        """The outcome; the attempt has ended once this file exists."""
         return self.path / OUTCOME
 
     def results(self, iteration: int) -> Path:
-        """What an iteration brought."""
+        """The folder of result files of an iteration."""
         return self.path / RESULTS / f"iter-{iteration:03}"
 
 
 @dataclass(frozen=True, slots=True)
 class TaskFolder:
-    """`tasks/<id>/` of a project, which exists and lies inside `.aiwg`.
+    """`tasks/<id>/` of a project; exists and is check_inside `.aiwg`.
 
     Attributes:
-        warnings: What went wrong with files that only follow from those of tasks, and stops nobody.
+        warnings: Problems with derived files, which do not stop a call.
     """
 
     project: ProjectPaths
@@ -98,53 +96,49 @@ class TaskFolder:
         """The folder of a task.
 
         Raises:
-            BadInput: The id cannot be part of a path, or the folder leads out of the project.
-            UnknownRecord: There is no such task.
+            BadInput: The ID cannot be part of a path, or the folder is outside of the project.
+            UnknownRecord: The task does not exist.
         """
         check_text(task_id, "task_id")
         folder = cls(project, safe_component(task_id))
-        inside(project, folder.path)
+        check_inside(project, folder.path)
         if not folder.path.is_dir():
             raise UnknownRecord(f"no task {visible_line(task_id, 80)}; see: ralphdeck task list")
         return folder
 
     @property
     def path(self) -> Path:
-        """The folder."""
         return self.project.tasks / self.id
 
     @property
     def metadata(self) -> Path:
-        """What the task is, and how it stands."""
         return self.path / METADATA
 
     @property
     def trajectory(self) -> Path:
-        """All attempts that ended."""
         return self.path / TRAJECTORY
 
     @property
     def reflections(self) -> Path:
-        """What was learned, append-only."""
+        """The append-only reflections."""
         return self.path / REFLECTIONS
 
     @property
     def summary(self) -> Path:
-        """All attempts in a few numbers."""
         return self.path / SUMMARY
 
     def relative(self, path: Path) -> str:
-        """A path as records name it, below the project."""
+        """A path relative to the project."""
         return self.project.relative(path)
 
     def attempts(self) -> dict[int, AttemptFolder]:
-        """The folders of attempts by number, in their order.
+        """The folders of all attempts by number, in order.
 
         Raises:
-            BadInput: `attempts/` leads out of the project.
+            BadInput: `attempts/` is outside of the project.
         """
         top = self.path / ATTEMPTS
-        inside(self.project, top)
+        check_inside(self.project, top)
         try:
             with os.scandir(top) as entries:
                 names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -153,16 +147,16 @@ class TaskFolder:
         return {number: AttemptFolder(top, name, number) for number, name in select_attempt_folders(names).items()}
 
     def new_attempt(self, number: int) -> AttemptFolder:
-        """Where the folder of a further attempt will be."""
+        """The folder of a new attempt, not created yet."""
         return AttemptFolder(self.path / ATTEMPTS, f"{number:03}", number)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep all other writers of this task out.
+        """Exclude all other writers of this task.
 
         Raises:
             Conflict: Another program holds the lease of the task all the time.
-            Unwritable: The lock cannot be made.
+            Unwritable: The lock cannot be created.
         """
         with lease(self.path / ".task.lock", self.path / ".lease.lock"):
             remove_abandoned(self.project)
@@ -170,57 +164,53 @@ class TaskFolder:
 
 
 def find_attempt_folder(folder: TaskFolder, number: int | None) -> AttemptFolder:
-    """The folder of an attempt, or of the newest one.
+    """The folder of an attempt, by default of the newest one.
 
     Raises:
-        BadInput: It leads out of the project, or `number` is none.
-        Refused: The task has no attempt at all.
-        UnknownRecord: It has none of this number.
+        BadInput: It is outside of the project, or the number is invalid.
+        Refused: The task has no attempt.
+        UnknownRecord: It has no attempt with this number.
     """
     if number is not None:
         check_count(number, "attempt", MAX_ATTEMPTS)
     places = folder.attempts()
     if not places:
-        raise Refused(f"{folder.id} has no attempt yet; begin with: ralphdeck task start {folder.id}")
+        raise Refused(f"{folder.id} has no attempt yet; start one: ralphdeck task start {folder.id}")
     place = places.get(max(places) if number is None else number)
     if place is None:
         raise UnknownRecord(f"{folder.id} has no attempt {number}")
-    inside(folder.project, place.path)
+    check_inside(folder.project, place.path)
     return place
 
 
-def inside(project: ProjectPaths, path: Path) -> None:
-    """Refuse a path that leads out of the project, or through a link: it may be that of a loop or of the registry.
-
-    Raises:
-        BadInput: It does.
-    """
+def check_inside(project: ProjectPaths, path: Path) -> None:
+    """Raise `BadInput` for a path that is outside of the project or reached through a link."""
     project.unlinked(project.relative(path))
 
 
 @contextmanager
 def lock_index(project: ProjectPaths) -> Iterator[None]:
-    """Keep all others from giving out ids of tasks and from writing the index.
+    """Exclude other processes from creating tasks and from writing the index.
 
     Raises:
-        Unwritable: Another process keeps it too long, or it cannot be made.
+        Unwritable: Another process holds the lock too long, or it cannot be created.
     """
-    inside(project, project.task_index)
+    check_inside(project, project.task_index)
     with file_lock(project.task_index / ".lock"):
         remove_abandoned(project)
         yield
 
 
-def publish(project: ProjectPaths, folder: Path, files: Mapping[str, bytes]) -> bool:
-    """Make a folder with files in it appear at once and durably; False if there is something of this name already.
+def create_folder(project: ProjectPaths, folder: Path, files: Mapping[str, bytes]) -> bool:
+    """Create a folder with files atomically and durably; False if the name is taken.
 
-    The caller keeps other writers out, who could else make an empty folder of this name.
+    The caller excludes other writers, which could otherwise create an empty folder of this name.
 
     Raises:
-        Unwritable: The disk or a permission forbids it; no such folder appears.
+        Unwritable: The disk or a permission forbids it; no folder is created.
     """
-    inside(project, folder)
-    inside(project, project.task_index / _DRAFTS)
+    check_inside(project, folder)
+    check_inside(project, project.task_index / _DRAFTS)
     drafts = project.task_index / _DRAFTS
     draft = drafts / f"{folder.name}.{os.getpid()}-{os.urandom(4).hex()}"
     try:
@@ -249,21 +239,21 @@ def publish(project: ProjectPaths, folder: Path, files: Mapping[str, bytes]) -> 
             os.close(owned)
         sync_folder(folder.parent)
     except OSError as error:
-        raise Unwritable(f"cannot make {folder}: {error.strerror}") from None
+        raise Unwritable(f"cannot create {folder}: {error.strerror}") from None
     return True
 
 
 def store_file(project: ProjectPaths, path: Path, data: bytes, *, drafts: Path) -> None:
-    """Put a file under a name that is free; nothing happens if it holds `data` already.
+    """Write a new file; does nothing if it exists with the same content.
 
     Args:
-        drafts: A folder on the same disk in which nobody takes for a result what a killed writer left of it.
+        drafts: A folder on the same disk for the temporary file; readers must not take a leftover there for a result.
 
     Raises:
-        BadInput: Something else has this name, or the path leads out of the project.
+        BadInput: Another file has this name, or the path is outside of the project.
         Unwritable: The disk or a permission forbids it.
     """
-    inside(project, path)
+    check_inside(project, path)
     try:
         _make_folder(path.parent)
         remove_drafts(drafts)
@@ -275,7 +265,7 @@ def store_file(project: ProjectPaths, path: Path, data: bytes, *, drafts: Path) 
         except FileExistsError:
             same = path.is_file() and not path.is_symlink() and path.stat().st_size == len(data)
             if not same or path.read_bytes() != data:
-                raise BadInput(f"{project.relative(path)} holds something else already; give another name") from None
+                raise BadInput(f"{project.relative(path)} exists with other content; choose another name") from None
         finally:
             os.close(handle)
             draft.unlink()
@@ -285,7 +275,7 @@ def store_file(project: ProjectPaths, path: Path, data: bytes, *, drafts: Path) 
 
 
 def _make_folder(folder: Path) -> None:
-    """A folder with all those above it, durably."""
+    """Create a folder and its parents durably."""
     if not folder.is_dir():
         _make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
@@ -293,11 +283,11 @@ def _make_folder(folder: Path) -> None:
 
 
 def remove_abandoned(project: ProjectPaths) -> None:
-    """Remove half-written folders of killed writers from `index/.drafts/`; those of running writers stay."""
+    """Remove folders in `index/.drafts/` that killed writers left."""
     drafts = project.task_index / _DRAFTS
     if drafts.is_symlink() or not drafts.is_dir():
         return
-    with suppress(OSError):  # another writer removes the same, or only reading is allowed: no reader looks there
+    with suppress(OSError):  # another writer removes it, or the disk is read-only; readers ignore the folder
         for draft in drafts.iterdir():
             name = _DRAFT.fullmatch(draft.name)
             if name is not None and not draft.is_symlink() and not _is_owned(draft, int(name[1])):
@@ -305,7 +295,7 @@ def remove_abandoned(project: ProjectPaths) -> None:
 
 
 def _is_owned(draft: Path, pid: int) -> bool:
-    """Whether a running process still writes a folder; a process that only got the same number owns nothing."""
+    """Whether a running process still writes a folder; a reused process ID does not count."""
     if not is_alive(pid):
         return False
     if time.time() - draft.stat().st_mtime < _CLAIM_SECONDS:

@@ -1,10 +1,9 @@
-"""Whether retries with reflections succeed more often (1) improvement_tracking, and how sure that is.
+"""Measure whether retries with reflections succeed more often (docs/task-memory.md#success-metrics).
 
-Counted are attempts that came out, each by what its files or a report on it say. An attempt is the first of its task,
-a retry with reflections, or a retry without: with them if a reflection on an earlier attempt at the task was written
-before it began. A draft counts if it taught anything: the plan takes in no other. Nothing is drawn at random here: a
-task that needs a retry is a hard one, so against first attempts reflections look worse than they are; against retries
-without them like is compared with like.
+Attempts with a known outcome are grouped into first attempts, retries with reflections and retries without. A retry has
+reflections if one on an earlier attempt was written before it started; a draft counts if it contains a learning. The
+groups are not random: a task that needs a retry is a hard one, so the comparison with first attempts underestimates the
+effect of reflections, while the comparison with other retries is fair.
 """
 
 from __future__ import annotations
@@ -24,13 +23,15 @@ from core.records.episodes import Attempt
 from core.records.reflections import Reflection
 
 TARGET_IMPROVEMENT: Final = 0.20
-"""(1) success_metrics retry_improvement, (1) research_backing: "20% improvement". REF-021 gives differences of success
-rates, so these are percentage points; as a share of a rate it would mean nothing where no retry succeeds without."""
+"""Target of the improvement, as a difference of success rates (percentage points).
+
+A relative improvement would be undefined if no retry without reflections succeeded.
+"""
 _NOTHING: Final = Report()
 
 
 class AttemptGroup(Struct, frozen=True, kw_only=True):
-    """Attempts of one kind that came out, and the Jeffreys interval of their success rate; rates 0..1."""
+    """Attempts of one kind with a known outcome, and the Jeffreys interval of their success rate; rates 0..1."""
 
     successes: int = 0
     failures: int = 0
@@ -39,25 +40,25 @@ class AttemptGroup(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, successes: int, failures: int, level: float) -> AttemptGroup:
-        """With the interval of probability `level`."""
+        """A group with the interval of probability `level`."""
         low, high = jeffreys_interval(successes, failures, level)
         return cls(successes=successes, failures=failures, low=low, high=high)
 
     @property
     def attempts(self) -> int:
-        """How many there are."""
+        """All attempts of the group."""
         return self.successes + self.failures
 
     @property
     def rate(self) -> float | None:
-        """The share that succeeded; None without any."""
+        """Success rate; None without any attempt."""
         return self.successes / self.attempts if self.attempts else None
 
 
 class GroupComparison(Difference, frozen=True, kw_only=True):
-    """Success rates of two groups against each other.
+    """Success rates of two groups compared.
 
-    The difference is -1..1, above 0 is an improvement. Its interval is Newcombe's, made of the Jeffreys intervals of
+    The difference is -1..1, positive for an improvement. Its interval is Newcombe's, from the Jeffreys intervals of
     both rates.
     """
 
@@ -66,31 +67,30 @@ class GroupComparison(Difference, frozen=True, kw_only=True):
 
     @property
     def relative(self) -> float | None:
-        """The difference as a share of the rate without; None where that is 0 or unknown."""
+        """The difference relative to the rate without reflections; None if that is 0 or unknown."""
         return self.difference / self.lacking.rate if self.difference is not None and self.lacking.rate else None
 
     @property
     def verdict(self) -> str:
-        """`+25 percentage points`, or what it would take to tell."""
+        """`+25 percentage points`, or how much data is missing."""
         if self.is_conclusive and self.difference is not None:
             return f"{format_points(self.difference)} percentage points"
         return format_inconclusive(self.needed, "attempt")
 
     def reaches(self, target: float) -> bool | None:
-        """Whether the improvement is at least `target` (0..1); None while the interval holds more and less."""
+        """Whether the improvement is at least `target` (0..1); None if the interval contains both."""
         if self.low is None or self.high is None:
             return None
         return True if self.low >= target else False if self.high < target else None
 
 
 class Improvement(Struct, frozen=True, kw_only=True):
-    """How first attempts and retries came out.
+    """Outcomes of first attempts and retries.
 
     Attributes:
         first, reflected, unreflected: First attempts, retries with reflections, retries without.
-        against_first, against_unreflected: Retries with reflections against either.
-        open, unclear: Ids of attempts that are left out: nobody has said how they came out; or they have ended, but
-            neither as a success nor as a failure.
+        against_first, against_unreflected: Retries with reflections compared with either group.
+        open, unclear: IDs of attempts that are left out: open ones, and ended ones without success or failure.
     """
 
     first: AttemptGroup
@@ -108,13 +108,13 @@ def measure_improvement(
     reports: Mapping[str, Report],
     settings: Settings,
 ) -> Improvement:
-    """(1) "Track success rate improvement across retries with reflections".
+    """Compare the outcomes of attempts with and without reflections.
 
     Args:
         attempts: At all tasks.
-        reflections: Of all tasks; those of loops are passed over.
-        reports: What the event log says of attempts, by their ids.
-        settings: Probability of the intervals, and from how many attempts on a group says anything.
+        reflections: Of all tasks; those of loops are ignored.
+        reports: Reports in the event log by attempt ID.
+        settings: Probability of the intervals, and minimum size of a group.
     """
     written, known = _by_task(reflections), tuple(attempts)
     first: dict[str, int] = {}
@@ -141,21 +141,21 @@ def measure_improvement(
 
 def compare(having: AttemptGroup, lacking: AttemptGroup, settings: Settings) -> GroupComparison:
     """See `GroupComparison`."""
-    told = GroupComparison(having=having, lacking=lacking)
+    comparison = GroupComparison(having=having, lacking=lacking)
     fewest, least = min(having.attempts, lacking.attempts), settings.extraction.min_usage_count_for_evaluation
     if having.rate is None or lacking.rate is None:
-        return replace(told, needed=max(least, 1))
+        return replace(comparison, needed=max(least, 1))
     difference = having.rate - lacking.rate
     if fewest < least:
-        return replace(told, difference=difference, needed=least - fewest)
+        return replace(comparison, difference=difference, needed=least - fewest)
     low = difference - math.hypot(having.rate - having.low, lacking.high - lacking.rate)
     high = difference + math.hypot(having.high - having.rate, lacking.rate - lacking.low)
-    told = replace(told, difference=difference, low=low, high=high)
+    comparison = replace(comparison, difference=difference, low=low, high=high)
     if low > 0 or high < 0:
-        return told
+        return comparison
     variance = (_variance(having) + _variance(lacking)) / 2
     enough = required_cases(difference, variance, settings.interval_level, settings.power)
-    return replace(told, needed=max(enough - fewest, 1))
+    return replace(comparison, needed=max(enough - fewest, 1))
 
 
 def format_points(difference: float) -> str:
@@ -173,8 +173,7 @@ def _by_task(reflections: Iterable[Reflection]) -> dict[str, list[Reflection]]:
 
 
 def _is_reflected(attempt: Attempt, written: Iterable[Reflection]) -> bool:
-    """Whether a reflection on an earlier attempt was there when this one began; where times do not tell, the
-    numbers do."""
+    """Whether a reflection on an earlier attempt existed when this one started; without times, by the numbers."""
     for reflection in written:
         if reflection.attempt is None or reflection.attempt >= attempt.number:
             continue
@@ -185,6 +184,6 @@ def _is_reflected(attempt: Attempt, written: Iterable[Reflection]) -> bool:
 
 
 def _variance(group: AttemptGroup) -> float:
-    """Of one attempt; from a rate drawn a little to the middle, since no failure so far is no proof of none ever."""
+    """Variance of one attempt, with the rate drawn slightly to the middle: no failure so far does not prove none."""
     rate = (group.successes + 0.5) / (group.attempts + 1)
     return rate * (1 - rate)

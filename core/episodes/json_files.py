@@ -1,4 +1,4 @@
-"""The JSON objects of the episodic memory: read with patience, edited without a byte changed that nobody named."""
+"""Read and edit JSON objects of the task memory; edits keep all other bytes of a file."""
 
 from __future__ import annotations
 
@@ -20,50 +20,49 @@ from core.storage.json_reader import decode_json, decode_jsonl
 from core.storage.locks import remove_drafts
 
 Edit = Callable[[JsonText], None]
-"""Changes a document; comes out the same when it is applied to its own result."""
+"""Changes a document; applying it to its own result must change nothing."""
 Shapes = Mapping[Pointer, type[dict[str, Any]] | type[list[Any]]]
-"""What an edit expects at places of a document, if there is anything: an object or a list; outer places first."""
+"""Expected types of values in a document, where they exist; outer values first."""
 
 _RETRY_SECONDS: Final = WatchSettings().retry_seconds
 _LAST_BYTES: Final = MAX_BYTES
-"""Of a JSON lines file that is longer, only so much of its end is read."""
-_MEND: Final = "Mend it, or move it away"
+"""Only this much of the end of a longer JSON lines file is read."""
+_HINT: Final = "Fix it, or move it away"
 
 
 def encode_object(value: Mapping[str, Any]) -> bytes:
-    """A new document."""
+    """Encode a new document."""
     return (json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n").encode()
 
 
 def read_object(path: Path, root: Path) -> dict[str, Any] | None:
-    """The object in a file; None if there is no such file.
+    """The object in a file; None if the file does not exist.
 
     Args:
-        root: A link is followed only to a place inside it.
+        root: Links are followed only inside this folder.
 
     Raises:
-        Conflict: It holds no object, even after a writer had the time to end; the message names it.
+        Conflict: The file does not contain an object, even after retries; the message names it.
     """
     for pause in (*_RETRY_SECONDS, None):
         raw = read_file(path, root)
         if raw is None:
             return None
         if isinstance(raw, Problem):
-            raise Conflict(f"{path} {raw.message}; nothing was changed. {_MEND}")
+            raise Conflict(f"{path} {raw.message}; nothing was changed. {_HINT}")
         value = decode_json(raw.data).value
         if isinstance(value, dict):
             return value
         if pause is not None:
             time.sleep(pause)
-    raise Conflict(f"{path} holds no JSON object; nothing was changed. {_MEND}")
+    raise Conflict(f"{path} does not contain a JSON object; nothing was changed. {_HINT}")
 
 
 def read_last_lines(path: Path, root: Path) -> list[Line]:
-    """The lines in the last `_LAST_BYTES` of a JSON lines file that can be read, numbered from the first one of them;
-    none if there is no such file.
+    """The parsed lines in the last `_LAST_BYTES` of a JSON lines file; none if it does not exist.
 
     Raises:
-        Conflict: It is there but cannot be read.
+        Conflict: The file cannot be read.
     """
     handle = open_file(path, root)
     if handle is None:
@@ -78,39 +77,39 @@ def read_last_lines(path: Path, root: Path) -> list[Line]:
 
 
 def check_editable(path: Path, root: Path, shapes: Shapes | None = None, *, room: int = 0) -> None:
-    """Refuse a document that `edit_object` could not change, before anything else is written.
+    """Check that `edit_object` can change a file, before anything else is written.
 
     Args:
         shapes: What the edit expects.
         room: Bytes that the edit may add.
 
     Raises:
-        Conflict: The file holds no such document, even after a writer had the time to end; the message names it.
+        Conflict: The file does not contain such a document, even after retries; the message names it.
     """
     if path.is_symlink():
-        raise Conflict(f"{path} is a link, and nothing is written through it; nothing was changed")
+        raise Conflict(f"{path} is a link; nothing is written through it, and nothing was changed")
     for pause in (*_RETRY_SECONDS, None):
         raw = read_file(path, root)
         if raw is None:
             return
         if isinstance(raw, Problem):
-            raise Conflict(f"{path} {raw.message}; nothing was changed. {_MEND}")
+            raise Conflict(f"{path} {raw.message}; nothing was changed. {_HINT}")
         if len(raw.data) + room > MAX_BYTES:
             raise Conflict(
-                f"{path} has {len(raw.data):,} bytes, and no room for what is to come: at most {MAX_BYTES:,} are read; "
-                "nothing was changed. Make it shorter, or move it away"
+                f"{path} has {len(raw.data):,} bytes and no room for the change (at most {MAX_BYTES:,}); "
+                "nothing was changed. Shorten it, or move it away"
             )
         try:
-            expect(_document(raw.data).value, shapes or {})
+            check_shapes(_document(raw.data).value, shapes or {})
             return
         except BadJson as error:
             if pause is None:
-                raise Conflict(f"{path}: {error}; nothing was changed. {_MEND}") from None
+                raise Conflict(f"{path}: {error}; nothing was changed. {_HINT}") from None
         time.sleep(pause)
 
 
-def expect(value: Any, shapes: Shapes) -> None:
-    """Raise `BadJson` where something else stands in a document than an edit expects."""
+def check_shapes(value: Any, shapes: Shapes) -> None:
+    """Raise `BadJson` if a value in the document has another type than expected."""
     for at, shape in shapes.items():
         inner = value
         for step in at[:-1]:
@@ -124,19 +123,19 @@ def expect(value: Any, shapes: Shapes) -> None:
 def _document(data: bytes) -> JsonText:
     document = JsonText(data)
     if document.is_lines or not isinstance(document.value, dict):
-        raise BadJson("it holds no JSON object")
+        raise BadJson("it does not contain a JSON object")
     return document
 
 
 def edit_object(path: Path, edit: Edit, initial: Mapping[str, Any]) -> None:
-    """Change a document in place, durably; the file is made where there is none, and what killed writers left goes.
+    """Change a document in place, durably; creates the file if needed and removes leftovers of killed writers.
 
     Args:
-        initial: What to begin with where there is no file.
+        initial: The document if there is no file.
 
     Raises:
-        Conflict: The file holds no object, others kept changing it, or it would be longer than readers take; it is as
-            it was.
+        Conflict: The file does not contain an object, other processes keep changing it, or it would become longer than
+            readers accept; it stays unchanged.
         Unwritable: The disk or a permission forbids it.
     """
 
@@ -145,16 +144,16 @@ def edit_object(path: Path, edit: Edit, initial: Mapping[str, Any]) -> None:
         edit(document)
         changed = document.encode() if present is not None else encode_object(document.value)
         if len(changed) > MAX_BYTES and changed != present:
-            many = f"would have {len(changed):,} bytes, of which at most {MAX_BYTES:,} are read"
-            raise Conflict(f"{path} {many}; it was left as it is. Make it shorter, or move it away")
+            limit = f"would have {len(changed):,} bytes; at most {MAX_BYTES:,} are read"
+            raise Conflict(f"{path} {limit}; it was not changed. Shorten it, or move it away")
         return changed
 
     remove_drafts(path.parent)
-    rewrite(path, change, merge=_merged, retry_seconds=_RETRY_SECONDS)
+    rewrite(path, change, merge=_merge, retry_seconds=_RETRY_SECONDS)
 
 
-def put(document: JsonText, at: Pointer, values: Mapping[str, Any]) -> None:
-    """Give the object at `at` these members; those that say so already keep their bytes."""
+def set_members(document: JsonText, at: Pointer, values: Mapping[str, Any]) -> None:
+    """Set members of the object at `at`; members with equal values keep their bytes."""
     for key, value in values.items():
         present = document.value
         for step in at:
@@ -163,14 +162,14 @@ def put(document: JsonText, at: Pointer, values: Mapping[str, Any]) -> None:
             document.set(at, key, value)
 
 
-def ensure(document: JsonText, key: str, empty: Any) -> Any:
-    """What stands under a key of the document; `empty` is put there where the key is missing."""
-    put(document, (), {} if key in document.value else {key: empty})
+def set_default(document: JsonText, key: str, empty: Any) -> Any:
+    """The value of a key, which is set to `empty` if it is missing."""
+    set_members(document, (), {} if key in document.value else {key: empty})
     return document.value[key]
 
 
-def _merged(base: bytes | None, theirs: bytes, present: bytes | None) -> bytes:
-    """`present` with the members that another writer, who was faster by a hair, changed; see `rewrite`."""
+def _merge(base: bytes | None, theirs: bytes, present: bytes | None) -> bytes:
+    """Merge the members that another writer has just changed into `present`; see `rewrite`."""
     if present is None:
         return theirs
     before, after, document = JsonText(base or b"{}").value, JsonText(theirs), JsonText(present)

@@ -1,4 +1,4 @@
-"""What the log of an attempt amounts to: counts, what failed and whether it went away, files, the last check."""
+"""Summarize the log of an attempt: counts, failures and their solutions, changed files, the last check."""
 
 from __future__ import annotations
 
@@ -17,60 +17,59 @@ from core.records.episodes import Action
 from core.records.loops import Outcome
 
 ACTION_TYPES: Final = ("read", "write", "bash", "grep", "glob", "task", "edit")
-"""(1) action `type`."""
+"""Types of actions."""
 MAX_FAILURES: Final = 1000
-"""Different failures that are told apart; those that come after are only counted."""
+"""Distinct failures that are recorded; later ones are only counted."""
 MAX_MISSED: Final = 20
-"""After so many failing runs of a check, the latest first, that a run of a part of it does not cover, no further ones
-are looked at."""
+"""Failing runs of a check, latest first, that are compared until this number of them is not covered by a run."""
 MAX_CHANGED: Final = 1000
-"""Files that are told to have changed since a failure, the last ones."""
+"""Last files listed as changed since a failure."""
 MAX_TRIED: Final = 100
-"""Files that are told to have changed between failures."""
+"""Files listed as changed between failures."""
 MAX_RAN: Final = 3
-"""Commands that are told to have been run since a failure, the last ones."""
+"""Last commands listed as run since a failure."""
 _NUMBER: Final = re.compile(r"\d+")
 _MAX_WHAT: Final = 120
 _MAX_ERROR: Final = 20_000
-"""Characters of an error that are looked through for the line that tells most."""
+"""Characters of an error that are searched for its most informative line."""
 _MAX_SKIPPED: Final = 20
-"""Lines of it that may tell nothing."""
+"""Uninformative lines that are skipped."""
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _RAISED: Final = re.compile(r"[A-Za-z_][\w.]{0,200}(?:Error|Exception|Interrupt|Exit|Warning)\b")
-_UNTELLING: Final = re.compile(
+_UNINFORMATIVE: Final = re.compile(
     r"(?i:(?:command |process )?(?:failed|exited|exit)(?: with)?(?: exit)?(?: code| status)?:? \d{1,3}\.?$)"
     r"|[>$] |\W*$|(?:FAIL|RUNS) "
 )
-"""Lines that name no error: the code of an exit, what a runner or a shell says before it runs, rules."""
-_TELLING: Final = re.compile(
+"""Lines without an error: exit codes, headers of runners and shells, rules."""
+_ERROR_LINE: Final = re.compile(
     r"E {3,}(?=\S)|\s*(?:[●✕✗✖×] |--- FAIL: |thread '.{1,80}' .{0,20}panicked at |fatal: |npm (?:ERR!|error) \S)"
     r"|.{0,300}?(?:\b(?:error|Error|ERROR)(?: ?\[\w{1,40}\]| TS\d{1,6})?: |:\d{1,7}(?::\d{1,7})? +error )"
 )
-"""The beginning of a line that names an error amid all that a test, a compiler or a linter printed."""
+"""The beginning of a line with an error in the output of a test, compiler or linter."""
 
 
 CHECK: Final = "check"
-"""What failed is a test, a build, a type check or a linter."""
+"""A failed test, build, type check or linter."""
 COMMAND: Final = "command"
 TOOL: Final = "tool"
 
 
 class LoggedFailure(Struct, kw_only=True):
-    """One thing that went wrong, however often.
+    """One failure, which may have occurred several times.
 
     Attributes:
-        what: The command, or the tool and the file it was used on.
-        message: The error as it was told the first time: the line that tells most of it.
+        what: The command, or the tool and the file.
+        message: The most informative line of the first error.
         of: `CHECK`, `COMMAND` or `TOOL`.
-        times: How often it failed with this error.
-        runs: How often it failed with any error.
-        last: The number of the action that failed last.
-        solved: Whether the same, or the same check of as much or more, came out well later.
-        replaced: Whether it failed later with another error, and not with this one.
-        changed: The files that were changed since its last failure, until it was solved; at most `MAX_CHANGED`.
-        tried: Those that were changed between its failures, in vain; at most `MAX_TRIED`.
-        ran: The commands that came out well between its last failure and its solution, without those that only look
-            at something; at most `MAX_RAN`.
+        times: Occurrences with this error.
+        runs: Occurrences with any error.
+        last: The number of the last failed action.
+        solved: Whether the same run, or the same check of as much or more, succeeded later.
+        replaced: Whether a later run failed with another error instead.
+        changed: Files changed between the last failure and the solution; at most `MAX_CHANGED`.
+        tried: Files changed between two failures; at most `MAX_TRIED`.
+        ran: Commands that succeeded between the last failure and the solution, without read-only ones; at most
+            `MAX_RAN`.
     """
 
     what: str
@@ -90,13 +89,13 @@ class LogSummary(Struct, kw_only=True):
     """What was done in an attempt.
 
     Attributes:
-        actions, errors: How many, and how many of these failed.
-        iterations: The highest that an action names, 0 if none does.
-        files: Those that were changed, in the order of their first change.
-        failures: Those of what failed most often first.
-        check: How the last check came out, None where there was none or something was changed after it.
-        ended_wrong: Whether the last action that tells its result failed.
-        last_at: When the last action was that tells its time.
+        actions, errors: All actions and failed ones.
+        iterations: The highest iteration of an action, 0 if none has one.
+        files: Changed files, in the order of their first change.
+        failures: Most frequent first.
+        check: Result of the last check, None if there was none or a file was changed after it.
+        last_failed: Whether the last action with a known result failed.
+        last_at: The last time of an action.
     """
 
     actions: int = 0
@@ -105,56 +104,56 @@ class LogSummary(Struct, kw_only=True):
     files: tuple[str, ...] = ()
     failures: tuple[LoggedFailure, ...] = ()
     check: bool | None = None
-    ended_wrong: bool = False
+    last_failed: bool = False
     last_at: datetime | None = None
 
     @property
     def outcome(self) -> Outcome:
-        """What the log proves, unknown where it proves nothing; (1) `determine_outcome`.
+        """The outcome that the log proves, else unknown.
 
-        The last check (a test, a build, a type check, a linter) decides, unless a file was changed after it.
-        Without one, a last action that failed is a failure. Nothing else is taken for a success.
+        The last check (a test, build, type check or linter) decides, unless a file was changed after it. Without one, a
+        failed last action is a failure. Nothing else proves a success.
         """
         if self.check is not None:
             return Outcome.SUCCESS if self.check else Outcome.FAILURE
-        return Outcome.FAILURE if self.ended_wrong else Outcome.UNKNOWN
+        return Outcome.FAILURE if self.last_failed else Outcome.UNKNOWN
 
 
 def summarize_log(actions: Iterable[Action]) -> LogSummary:
-    """What the actions of one attempt, in the order of the log, amount to."""
+    """Summarize the actions of one attempt, given in log order."""
     tally = _Tally()
     for action in actions:
-        tally.take(action)
+        tally.add(action)
     return tally.done()
 
 
 class _Unsolved:
-    """What failed and did not come out well since: by what was run, in the order of the last failure."""
+    """Failures that have not been solved, by the command, in the order of the last failure."""
 
     def __init__(self) -> None:
         self._alike: dict[tuple[str, ...], _Runs] = {}
         self._last_run: dict[int, ActionCommand] = {}
 
     def add(self, command: ActionCommand, failing: LoggedFailure) -> None:
-        """It failed, perhaps once more."""
+        """Add a failure, or move it to the end."""
         self._remove(failing)
-        alike = self._alike.setdefault(_kind(command), {})
+        alike = self._alike.setdefault(_command_key(command), {})
         failed = alike[command] = alike.pop(command, {})
         failed[id(failing)] = failing
         self._last_run[id(failing)] = command
 
     def solve(self, command: ActionCommand) -> list[LoggedFailure]:
-        """What a run that came out well proves to be solved; it is taken out."""
-        alike = self._alike.get(_kind(command), {})
-        solved = [failing for earlier in _covered(command, alike) for failing in alike[earlier].values()]
+        """Remove and return the failures that a successful run solves."""
+        alike = self._alike.get(_command_key(command), {})
+        solved = [failing for earlier in _find_covered(command, alike) for failing in alike[earlier].values()]
         for failing in solved:
             self._remove(failing)
         return solved
 
     def replaced(self, failing: LoggedFailure) -> bool:
-        """Whether a later run of as much or more failed, too, but with another error."""
+        """Whether a later run of as much or more failed with another error."""
         command = self._last_run[id(failing)]
-        alike = self._alike[_kind(command)]
+        alike = self._alike[_command_key(command)]
         runs = (run for run in (command, *islice(reversed(alike), MAX_MISSED)) if run.covers(command))
         return any(next(reversed(alike[run].values())).last > failing.last for run in runs)
 
@@ -162,25 +161,25 @@ class _Unsolved:
         command = self._last_run.pop(id(failing), None)
         if command is None:
             return
-        alike = self._alike[_kind(command)]
+        alike = self._alike[_command_key(command)]
         del alike[command][id(failing)]
         if not alike[command]:
             del alike[command]
         if not alike:
-            del self._alike[_kind(command)]
+            del self._alike[_command_key(command)]
 
 
 _Runs = dict[ActionCommand, dict[int, LoggedFailure]]
-"""Commands, each with what failed when it ran last."""
+"""Commands, each with the failures of its last run."""
 
 
-def _kind(command: ActionCommand) -> tuple[str, ...]:
-    """What only commands have in common of which one may cover another."""
+def _command_key(command: ActionCommand) -> tuple[str, ...]:
+    """A key that is equal for commands of which one may cover the other."""
     return command.check or command.whole
 
 
-def _covered(command: ActionCommand, alike: _Runs) -> list[ActionCommand]:
-    """Those of the commands that looked at no more than this one."""
+def _find_covered(command: ActionCommand, alike: _Runs) -> list[ActionCommand]:
+    """The earlier commands that a command covers."""
     if not command.words:
         return list(alike)
     covered = {command: None} if command in alike else {}
@@ -194,7 +193,7 @@ def _covered(command: ActionCommand, alike: _Runs) -> list[ActionCommand]:
 
 
 class _Tally:
-    """The log so far."""
+    """The summary of the log up to the current action."""
 
     def __init__(self) -> None:
         self._done = LogSummary()
@@ -204,7 +203,7 @@ class _Tally:
         self._unsolved = _Unsolved()
         self._ran: deque[tuple[int, str]] = deque(maxlen=MAX_RAN)
 
-    def take(self, action: Action) -> None:
+    def add(self, action: Action) -> None:
         done = self._done
         done.actions += 1
         done.last_at = action.at or done.last_at
@@ -213,14 +212,14 @@ class _Tally:
             done.check = None
             if file := action.target:
                 self._files.setdefault(file)
-                self._last_edit.pop(file, None)  # so that they stand in the order of their last change
+                self._last_edit.pop(file, None)  # re-insert, to keep the order of the last change
                 self._last_edit[file] = done.actions
         if action.success is not None or action.has_failed:
             self._judge(action)
 
     def _judge(self, action: Action) -> None:
         command = parse_command(action)
-        self._done.ended_wrong = action.has_failed
+        self._done.last_failed = action.has_failed
         if command.check:
             self._done.check = not action.has_failed
         if action.has_failed:
@@ -230,18 +229,18 @@ class _Tally:
             failing.solved, failing.changed = True, self._changed_since(failing.last)
             failing.ran = tuple(dict.fromkeys(what for number, what in self._ran if number > failing.last))
         if action.command and not command.check and not is_read_only(action.command):
-            self._ran.append((self._done.actions, _what_of(action)))
+            self._ran.append((self._done.actions, _describe(action)))
 
     def _fail(self, action: Action, command: ActionCommand) -> None:
         done = self._done
         done.errors += 1
-        what, message = _what_of(action), _message_of(action)
+        what, message = _describe(action), _pick_error_line(action)
         key = what, _NUMBER.sub("0", message)
         if key not in self._failures and len(self._failures) == MAX_FAILURES:
             return
         of = CHECK if command.check else COMMAND if action.command else TOOL
         failing = self._failures.setdefault(key, LoggedFailure(what=what, message=message, of=of))
-        # What came back after it was solved has other causes: nothing was tried against it in vain yet.
+        # A failure that returns after it was solved has another cause; earlier changes do not count.
         new = self._changed_since(failing.last, MAX_TRIED) if failing.times and not failing.solved else ()
         tried = () if failing.solved else failing.tried
         failing.tried = tuple(dict.fromkeys((*tried, *new)))[-MAX_TRIED:] if new else tried
@@ -264,29 +263,29 @@ class _Tally:
         return self._done
 
     def _changed_since(self, number: int, most: int = MAX_CHANGED) -> tuple[str, ...]:
-        """The files that were changed after an action, in the order of their last change; at most so many."""
+        """Files changed after an action, in the order of their last change."""
         since = takewhile(lambda edit: edit[1] > number, reversed(self._last_edit.items()))
         return tuple(file for file, _ in islice(since, most))[::-1]
 
 
-def _what_of(action: Action) -> str:
-    """What an action did, on a short line: its command, else its tool and its file."""
-    told = action.command or " ".join(part for part in (action.tool or action.type, action.target) if part)
-    return one_line(told, _MAX_WHAT) or "an action"
+def _describe(action: Action) -> str:
+    """A short line for an action: its command, else its tool and file."""
+    text = action.command or " ".join(part for part in (action.tool or action.type, action.target) if part)
+    return one_line(text, _MAX_WHAT) or "an action"
 
 
-def _message_of(action: Action) -> str:
-    """The line of an error that tells most; of one that says nothing the last of what came out."""
+def _pick_error_line(action: Action) -> str:
+    """The most informative line of an error, else the last line of the output."""
     lines = [text for text in action.error[:_MAX_ERROR].splitlines() if text.strip()]
     if any(text.strip() == _TRACEBACK for text in lines):
         raised = [text for text in lines if _RAISED.match(text)]
         if raised:
             return one_line(raised[-1])
-    amid = next((text for text in lines if _TELLING.match(text)), None)
-    if amid is not None:
-        return one_line(amid.removeprefix("E "))
-    telling = (text for text in lines[:_MAX_SKIPPED] if not _UNTELLING.match(text.strip()))
-    if found := one_line(next(telling, "")):
+    error_line = next((text for text in lines if _ERROR_LINE.match(text)), None)
+    if error_line is not None:
+        return one_line(error_line.removeprefix("E "))
+    informative = (text for text in lines[:_MAX_SKIPPED] if not _UNINFORMATIVE.match(text.strip()))
+    if found := one_line(next(informative, "")):
         return found
-    said = [text for text in action.output[-_MAX_ERROR:].splitlines() if text.strip()]
-    return one_line((said or lines or ["no message"])[-1]) or "no message"
+    output = [text for text in action.output[-_MAX_ERROR:].splitlines() if text.strip()]
+    return one_line((output or lines or ["no message"])[-1]) or "no message"

@@ -1,4 +1,4 @@
-"""Which task of the episodic memory records which loop, and which loops have no record (1) tracking_coverage."""
+"""Find which task records which loop, and which loops have no record."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from core.records.loops import Loop
 from core.records.reflections import MemoryTask
 
 MAX_COMPARED: Final = 4_096
-"""Of longer descriptions only so many characters are compared: a task keeps no more of it."""
+"""Characters of descriptions that are compared; a task stores no more."""
 BY_METADATA: Final = "named in the metadata"
 BY_TAG: Final = "an id of the loop as a tag"
 BY_ID: Final = "an id of the loop as its own"
@@ -21,7 +21,7 @@ BY_DESCRIPTION: Final = "the same description, as no other loop has"
 
 
 class LoopLink(NamedTuple):
-    """A task, the loop that it records, and how that was found: one of the `BY_` constants."""
+    """A task, its loop, and how the link was found: one of the `BY_` constants."""
 
     task_id: str
     loop_id: str
@@ -29,11 +29,11 @@ class LoopLink(NamedTuple):
 
 
 class Coverage(Struct, frozen=True, kw_only=True):
-    """(1) success_metrics tracking_coverage: which loops have a record, by their ids.
+    """Which loops have a record, by their IDs.
 
     Attributes:
-        tracked: In the structured memory, `tasks/`.
-        remembered: Only in the cross-task memory, which has no attempts and no actions.
+        tracked: In the task memory, `tasks/`.
+        remembered: Only in the cross-task memory, without attempts and actions.
         missing: In neither.
     """
 
@@ -43,33 +43,33 @@ class Coverage(Struct, frozen=True, kw_only=True):
 
     @property
     def loops(self) -> int:
-        """How many loops there are."""
+        """The number of loops."""
         return len(self.tracked) + len(self.remembered) + len(self.missing)
 
     @property
     def share(self) -> float | None:
-        """Of the loops that the structured memory has, 0..1; None without any loop."""
+        """Share of loops in the task memory, 0..1; None without any loop."""
         return len(self.tracked) / self.loops if self.loops else None
 
 
 class LoopNames:
-    """The loops of a project by all that a record may call them."""
+    """The loops of a project by all their names."""
 
     def __init__(self, loops: Iterable[Loop]) -> None:
         self._loops = tuple(loops)
 
     @cached_property
     def _ids(self) -> Mapping[str, str]:
-        """Every id of one loop and no other; of an id and an alias the id counts."""
-        found = _of_one((alias, loop.id) for loop in self._loops for alias in loop.aliases)
+        """IDs and unambiguous aliases; an ID takes precedence over an alias."""
+        found = _unambiguous((alias, loop.id) for loop in self._loops for alias in loop.aliases)
         return found | {loop.id: loop.id for loop in self._loops}
 
     @cached_property
     def _texts(self) -> Mapping[str, str]:
-        return _of_one((_compared(loop.task), loop.id) for loop in self._loops)
+        return _unambiguous((_normalize(loop.task), loop.id) for loop in self._loops)
 
     def link(self, task: Task | MemoryTask) -> LoopLink | None:
-        """The loop that a task records; None if that is not known, or if two loops could be meant."""
+        """The loop of a task; None if it is unknown or ambiguous."""
         named = self._ids.get(task.loop_id) if isinstance(task, Task) else None
         if named is not None:
             return LoopLink(task.id, named, BY_METADATA)
@@ -78,12 +78,12 @@ class LoopNames:
             return LoopLink(task.id, tagged.pop(), BY_TAG)
         if task.id in self._ids:
             return LoopLink(task.id, self._ids[task.id], BY_ID)
-        same = self._texts.get(_compared(task.description))
+        same = self._texts.get(_normalize(task.description))
         return None if same is None else LoopLink(task.id, same, BY_DESCRIPTION)
 
 
 def link_tasks(tasks: Mapping[str, Task], loops: Mapping[str, Loop]) -> dict[str, LoopLink]:
-    """The links of all tasks that have one, by the id of the task."""
+    """The links of all tasks that have one, by task ID."""
     names = LoopNames(loops.values())
     return {id: link for id, task in tasks.items() if (link := names.link(task)) is not None}
 
@@ -91,7 +91,7 @@ def link_tasks(tasks: Mapping[str, Task], loops: Mapping[str, Loop]) -> dict[str
 def measure_coverage(
     tasks: Mapping[str, Task], memory_tasks: Mapping[str, MemoryTask], loops: Mapping[str, Loop]
 ) -> Coverage:
-    """Which of the loops have a record; each kind in the order of `loops`."""
+    """Which loops have a record; each kind in the order of `loops`."""
     names = LoopNames(loops.values())
     tracked = {link.loop_id for task in tasks.values() if (link := names.link(task)) is not None}
     remembered = {link.loop_id for task in memory_tasks.values() if (link := names.link(task)) is not None} - tracked
@@ -103,13 +103,13 @@ def measure_coverage(
     )
 
 
-def _compared(text: str) -> str:
-    """What two descriptions that say the same have in common, whatever their case, spaces and full stop."""
+def _normalize(text: str) -> str:
+    """A description without case, extra spaces and final full stop."""
     return " ".join(text[:MAX_COMPARED].split()).casefold().rstrip(" .")
 
 
-def _of_one(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Name and loop, for names that are those of one loop only."""
+def _unambiguous(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Names that belong to one loop only, with its ID."""
     found: dict[str, str] = {}
     shared = {""}
     for name, loop_id in pairs:

@@ -1,69 +1,81 @@
-"""The agent protocol of (1): what an agent does at a task becomes `tasks/<id>/`, step by step.
+"""The agent protocol: records what an agent does at a task below `tasks/<id>/` (docs/task-memory.md#agent-protocol).
 
-Every call is durable when it returns, and is safe to repeat after a kill: it completes what is there already. Writers
-of one task exclude each other. An attempt is open until its `outcome.json` is there.
+Every call is durable when it returns and can be repeated after a kill: the second call completes what the first one
+left out. Writers of one task exclude each other. An attempt is open until its `outcome.json` exists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-import msgspec
-
-from core.base.errors import BadInput, Conflict, Refused, UnknownRecord, Unwritable
-from core.base.validation import check_choice, check_count, check_flag, check_text
+from core.base.errors import BadInput, Conflict, Refused, Unwritable
+from core.base.validation import check_count, check_flag
 from core.config.paths import ProjectPaths, safe_component
-from core.episodes import validation
-from core.episodes.action_log import append, check_log_metrics, count, repair_log, update_metrics
+from core.episodes.action_log import append_actions, check_log_metrics, read_count, repair_log, update_metrics
 from core.episodes.folders import AttemptFolder, TaskFolder, find_attempt_folder, store_file
-from core.episodes.json_files import check_editable, edit_object, put, read_object
-from core.episodes.lifecycle.completion import check_task_end, determine_outcome, end, repeat_end
-from core.episodes.lifecycle.creation import create_task
-from core.episodes.lifecycle.propagation import (
-    LISTS,
-    MILESTONES,
-    TASK_STATUS,
-    check_milestones,
-    propagate_all,
-    record_milestones,
+from core.episodes.json_files import check_editable, edit_object, read_object, set_members
+from core.episodes.lifecycle.completion import (
+    check_task_end,
+    determine_outcome,
+    end_attempt,
+    read_log_ahead,
+    repeat_end,
 )
+from core.episodes.lifecycle.creation import create_task
+from core.episodes.lifecycle.propagation import LISTS, TASK_STATUS, propagate_all
+from core.episodes.lifecycle.reflection import add_reflection
 from core.episodes.lifecycle.start import (
     AttemptIntent,
     StartedAttempt,
-    begin,
     create_attempt,
     find_resumable,
-    index,
+    mark_running,
     resume_attempt,
+    update_index,
 )
+from core.episodes.lifecycle.trajectory import MILESTONES, check_milestones, record_milestones
 from core.episodes.log_summary import LogSummary
-from core.episodes.reflection_drafts import TRIGGERS, TYPE_OF, TYPES, attempt_trigger, parts_of_draft, reflection_line
 from core.episodes.strict_reader import ROOM, StrictReader
+from core.episodes.validation import (
+    MAX_ACTIONS,
+    MAX_ID,
+    MAX_ITERATION,
+    check_list,
+    check_total_size,
+    json_size,
+    validate_actions,
+    validate_iteration,
+    validate_milestones,
+    validate_percent,
+    validate_quality,
+    validate_required_text,
+    validate_results,
+    validate_similar,
+    validate_task_id,
+    validate_text,
+    validate_texts,
+)
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.records.times import iso
-from core.storage.append_log import AppendLog
-from core.storage.file_reader import MAX_BYTES, Stamp
 from core.storage.json_editor import JsonText
 
 _OUTCOMES: Final = (Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT)
-"""(1) `outcome`."""
-_MOST_REFLECTED: Final = MAX_BYTES // 4 * 3
-"""Bytes of `reflections.jsonl` up to which further ones are taken: what is drafted of attempts to come has the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogResult:
-    """What `log_actions` has written down.
+    """The result of `log_actions`.
 
     Attributes:
-        actions: How many the attempt has now, as far as `attempt.json` has counted.
-        added: How many of these are new.
+        number: The attempt.
+        actions: All actions of the attempt, as counted in `attempt.json`.
+        added: New actions of this call.
     """
 
     number: int
@@ -73,13 +85,13 @@ class LogResult:
 
 @dataclass(frozen=True, slots=True)
 class CompletedAttempt:
-    """An attempt that ended.
+    """An attempt that has ended.
 
     Attributes:
-        derived: Whether nobody said how it came out, and the log did.
-        again: Whether it had ended before; what was said of it then stays.
-        status: That of the task.
-        reflections: Those on this attempt, drafts among them.
+        derived: Whether the outcome was determined from the log.
+        again: Whether the attempt had ended before; its earlier outcome stays.
+        status: The status of the task.
+        reflections: Reflections on this attempt, including drafts.
     """
 
     number: int
@@ -92,16 +104,16 @@ class CompletedAttempt:
 
 
 class Episodes:
-    """The episodic memory of one project, to be written.
+    """Writes the task memory of one project.
 
-    Every method may raise `BadInput` for what is given, `UnknownRecord` for a task or attempt that is not there,
-    `Refused` where the protocol forbids it, `Conflict` where a file cannot be understood (it is left as it is, and the
-    message names it) and `Unwritable` where the disk, a lock or a permission forbids it.
+    Every method may raise `BadInput` for an invalid argument, `UnknownRecord` for an unknown task or attempt, `Refused`
+    if the protocol forbids the call, `Conflict` for a file that cannot be parsed (it stays unchanged and is named in
+    the message), and `Unwritable` if the disk, a lock or a permission forbids writing.
 
     Args:
-        clock: The present moment, aware UTC.
-        by: The agent, where a call that begins a task or an attempt names none.
-        warn: Gets what stops nobody, but should be known: why the index does not tell how a task stands.
+        clock: Returns the present moment, aware UTC.
+        by: The agent, for calls that name none.
+        warn: Receives problems that do not stop a call, such as an index that could not be updated.
     """
 
     def __init__(
@@ -128,51 +140,52 @@ class Episodes:
         loop_id: str = "",
         task_id: str | None = None,
     ) -> str:
-        """(1) `init_task`: make the folder of a task, and return its id.
+        """Create a task and return its ID.
 
         Args:
-            criteria: When it is done.
-            related: Ids of other tasks.
-            task_id: Its id; by default the next free `task-NNN`. A task of this id that nobody has begun, with
-                the same description, is this one.
+            criteria: The completion criteria.
+            related: IDs of other tasks.
+            task_id: By default the next free `task-NNN`. An existing task with this ID and the same description that
+                has no attempt yet is used as it is.
         """
         now = iso(self._clock())
-        agent = validation.text(agent or self._by, "agent", validation.MAX_ID)
+        agent = validate_text(agent or self._by, "agent", MAX_ID)
         metadata: dict[str, Any] = {
-            "description": validation.required_text(description, "description"),
-            "completion_criteria": validation.text(criteria, "criteria"),
+            "description": validate_required_text(description, "description"),
+            "completion_criteria": validate_text(criteria, "criteria"),
             "created": now,
             "updated": now,
             "status": TaskStatus.RUNNING.value,
             "current_attempt": 0,
             "total_attempts": 0,
-            "tags": validation.texts(tags, "tags"),
-            "related_tasks": [validation.task_id(id, "related") for id in related],
+            "tags": validate_texts(tags, "tags"),
+            "related_tasks": [validate_task_id(id, "related") for id in related],
         }
         metadata |= {"agent": agent} if agent else {}
-        metadata |= {"loop_id": validation.text(loop_id, "loop_id", validation.MAX_ID)} if loop_id else {}
-        validation.check_total_size(metadata, "criteria, tags and related tasks")
-        made = create_task(self._project, metadata, None if task_id is None else validation.task_id(task_id, "task_id"))
-        folder = TaskFolder.of(self._project, made)
+        metadata |= {"loop_id": validate_text(loop_id, "loop_id", MAX_ID)} if loop_id else {}
+        check_total_size(metadata, "criteria, tags and related tasks")
+        wanted = None if task_id is None else validate_task_id(task_id, "task_id")
+        created = create_task(self._project, metadata, wanted)
+        folder = TaskFolder.of(self._project, created)
         try:
-            index(folder, TaskStatus.RUNNING)
-        except (Conflict, Unwritable) as error:  # the folder is the task; who is told of no id would make another one
-            folder.warnings.append(f"{made} is not in the index yet: {error}")
-        self._pass_on(folder)
-        return made
+            update_index(folder, TaskStatus.RUNNING)
+        except (Conflict, Unwritable) as error:  # the task exists; without its ID the caller would create another one
+            folder.warnings.append(f"{created} is not in the index yet: {error}")
+        self._send_warnings(folder)
+        return created
 
-    def _pass_on(self, folder: TaskFolder) -> None:
+    def _send_warnings(self, folder: TaskFolder) -> None:
         for text in dict.fromkeys(folder.warnings):
             self._warn(text)
 
     @contextmanager
     def _locked(self, folder: TaskFolder) -> Iterator[None]:
-        """Keep all other writers of a task out; warnings are passed on once they may write again."""
+        """Exclude other writers of a task; warnings are sent after the lock is released."""
         try:
             with folder.locked():
                 yield
         finally:
-            self._pass_on(folder)
+            self._send_warnings(folder)
 
     def start_attempt(
         self,
@@ -188,44 +201,47 @@ class Episodes:
         resume: bool = False,
         reopen: bool = False,
     ) -> StartedAttempt:
-        """(1) `start_attempt`; at a paused task it goes on with the attempt that was open.
+        """Start an attempt; at a paused task, resume the open one.
 
         Args:
-            agent: Who works at it; by default that of the task.
-            similar: Task and learning, from other tasks, for the plan.
+            agent: By default the agent of the task.
+            similar: Pairs of similar task and learning, for the plan.
             orders: Whether the plan leaves out texts of other attempts that give orders.
-            abandon: Close an attempt that was left open, as a timeout.
-            resume: Go on with it instead, as an agent does that was killed and begins again.
-            reopen: Also if the task is completed or failed.
+            abandon: End open attempts with the outcome timeout.
+            resume: Resume the open attempt, for an agent that was killed.
+            reopen: Start even if the task is completed or failed.
         """
         if estimated_iterations is not None:
-            check_count(estimated_iterations, "estimated_iterations", validation.MAX_ITERATION)
+            check_count(estimated_iterations, "estimated_iterations", MAX_ITERATION)
         if abandon and resume:
-            raise BadInput("an attempt that was left open is either resumed or abandoned")
+            raise BadInput("an open attempt is either resumed or abandoned, not both")
         intent = AttemptIntent(
-            agent=validation.text(agent or self._by, "agent", validation.MAX_ID),
-            approach=validation.text(approach, "approach"),
-            steps=validation.texts(steps, "steps"),
+            agent=validate_text(agent or self._by, "agent", MAX_ID),
+            approach=validate_text(approach, "approach"),
+            steps=validate_texts(steps, "steps"),
             estimated_iterations=estimated_iterations,
-            similar=validation.similar(similar),
+            similar=validate_similar(similar),
             orders=orders,
         )
-        validation.check_total_size([intent.approach, intent.steps], "approach and steps")
+        check_total_size([intent.approach, intent.steps], "approach and steps")
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
             now, reader = self._clock(), StrictReader(folder)
-            reader.check(room=2 * ROOM)  # and for its end
+            reader.check(room=2 * ROOM)  # for the start and for the end
             status = reader.task().status
             if status.ended and not reopen:
                 raise Refused(f"{task_id} is {status.value}; to try again, reopen it (--reopen)")
             propagate_all(folder, seen_at=now)
-            open_one = find_resumable(folder, abandon=abandon, resume=resume, now=now)
-            started = resume_attempt(folder, open_one) if open_one is not None else create_attempt(folder, intent, now)
-            begin(folder, started.number, now=now)
+            open_attempt = find_resumable(folder, abandon=abandon, resume=resume, now=now)
+            if open_attempt is not None:
+                started = resume_attempt(folder, open_attempt)
+            else:
+                started = create_attempt(folder, intent, now)
+            mark_running(folder, started.number, now=now)
             return started
 
     def log_action(self, task_id: str, action: Mapping[str, Any], *, attempt: int | None = None) -> LogResult:
-        """(1) `log_action`: append one action to the log of an attempt; see `log_actions`."""
+        """Append one action to the log of an attempt; see `log_actions`."""
         return self.log_actions(task_id, [action], attempt=attempt)
 
     def log_actions(
@@ -241,58 +257,58 @@ class Episodes:
     ) -> LogResult:
         """Append actions to the log of an attempt, all or none, and count them.
 
-        Actions that are the last of the log already are not written twice, if one of them tells its own time.
+        Actions that are the last ones of the log already are not appended again if one of them has a timestamp.
 
         Args:
-            actions: Fields of (1) `action`; the time is now unless it is told. A `quality` is taken for that of its
-                iteration.
-            attempt: By default the one that is open.
-            iteration: Of actions that name none; by default the one that was named last, else 1.
-            quality: What the work is worth by now, 0..1, at the end of `iteration`.
-            results: Files to keep under `results/iter-NNN/` of `iteration`, content by name.
-            milestones: What was reached, `{event, details, timestamp}` each; the trajectory tells it at once.
+            actions: Fields of docs/task-memory.md#actions; `timestamp` is now by default, and `quality` is the quality
+                of the iteration.
+            attempt: By default the open one.
+            iteration: For actions without one; by default the latest one of the log, else 1.
+            quality: Quality of the work at the end of `iteration`, 0..1.
+            results: Contents of files to store below `results/iter-NNN/` of `iteration`, by name.
+            milestones: `{event, details, timestamp}` each; the trajectory contains them at once.
         """
-        iteration, quality = validation.iteration(iteration), validation.quality(quality)
-        validation.check_list(actions, "actions")
-        files = validation.results(results)
-        if len(actions) > validation.MAX_ACTIONS:
-            raise BadInput(f"{len(actions):,} actions in one call; at most {validation.MAX_ACTIONS:,}")
+        iteration, quality = validate_iteration(iteration), validate_quality(quality)
+        check_list(actions, "actions")
+        files = validate_results(results)
+        if len(actions) > MAX_ACTIONS:
+            raise BadInput(f"{len(actions):,} actions in one call; at most {MAX_ACTIONS:,}")
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
-            place = self._open(folder, attempt)
+            place = self._find_open(folder, attempt)
             record = read_object(place.attempt, self._project.aiwg) or {}
             execution = record.get("execution")
-            counted = execution if isinstance(execution, dict) else {}
+            counts = execution if isinstance(execution, dict) else {}
             now = self._clock()
-            reached = validation.milestones(milestones, now)
-            if not actions and quality is None and not files and not reached:
-                return LogResult(place.number, count(counted, "actions_performed"), 0)
-            latest = iteration or min(max(count(counted, "iterations"), 1), validation.MAX_ITERATION)
-            records, worth = validation.actions(actions, now, latest)
-            told = zip([record["iteration"] for record in records] + [latest], [*worth, quality], strict=True)
-            qualities = {at: value for at, value in told if value is not None}
+            new_milestones = validate_milestones(milestones, now)
+            if not actions and quality is None and not files and not new_milestones:
+                return LogResult(place.number, read_count(counts, "actions_performed"), 0)
+            latest = iteration or min(max(read_count(counts, "iterations"), 1), MAX_ITERATION)
+            records, action_qualities = validate_actions(actions, now, latest)
+            iterations = [record["iteration"] for record in records]
+            pairs = zip([*iterations, latest], [*action_qualities, quality], strict=True)
+            qualities = {at: value for at, value in pairs if value is not None}
             check_log_metrics(folder, place, qualities)
-            check_milestones(folder, place.number, reached)
+            check_milestones(folder, place.number, new_milestones)
             for name, data in files.items():
-                self._keep_result(place, latest, name, data)
-            known = count(counted, "actions_performed")
-            added, total = append(place.actions, records, [_told(action) for action in actions], known)
-            named = max((latest, *(record["iteration"] for record in records), count(counted, "iterations")))
-            update_metrics(folder, place, total, named, qualities)
-            if reached:
+                path = place.results(latest) / safe_component(name)
+                store_file(self._project, path, data, drafts=place.path)
+            given = [{name for name, value in action.items() if value not in (None, "")} for action in actions]
+            known = read_count(counts, "actions_performed")
+            added, total = append_actions(place.actions, records, given, known)
+            highest = max((latest, *iterations, read_count(counts, "iterations")))
+            update_metrics(folder, place, total, highest, qualities)
+            if new_milestones:
                 started = record.get("started")
-                record_milestones(folder, place.number, started if isinstance(started, str) else None, reached)
+                record_milestones(folder, place.number, started if isinstance(started, str) else None, new_milestones)
         return LogResult(place.number, total, added)
 
-    def _keep_result(self, place: AttemptFolder, iteration: int, name: str, data: bytes) -> None:
-        store_file(self._project, place.results(iteration) / safe_component(name), data, drafts=place.path)
-
-    def _open(self, folder: TaskFolder, number: int | None) -> AttemptFolder:
-        """The attempt that an agent works at."""
+    def _find_open(self, folder: TaskFolder, number: int | None) -> AttemptFolder:
+        """The folder of an open attempt."""
         place = find_attempt_folder(folder, number)
         if not StrictReader(folder).attempt(place.number).is_open:
-            how = f"start another one: ralphdeck task start {folder.id}"
-            raise Refused(f"attempt {place.number} at {folder.id} has ended; {how}")
+            hint = f"start another one: ralphdeck task start {folder.id}"
+            raise Refused(f"attempt {place.number} at {folder.id} has ended; {hint}")
         return place
 
     def complete_attempt(
@@ -310,66 +326,71 @@ class Episodes:
         task_done: bool | None = None,
         milestones: Sequence[Mapping[str, Any]] = (),
     ) -> CompletedAttempt:
-        """(1) `complete_attempt`: say how an attempt came out, and draft the reflection on it.
+        """Record the outcome of an attempt and draft a reflection on it.
 
-        An attempt that ended already is brought to its end once more: what a kill left out is made up for, and with
-        `task_done` the task ends, too. What was said before of how it came out stays.
+        For an attempt that has ended already, everything that a kill left out is completed, and `task_done` ends the
+        task; its recorded outcome and texts stay.
 
         Args:
-            outcome: Success, failure or timeout; by default what the log proves, see `LogSummary.outcome`.
-            final_quality: 0..1; by default the last one that was logged.
+            outcome: Success, failure or timeout; by default determined from the log, see `LogSummary.outcome`.
+            final_quality: 0..1; by default the last logged quality.
             completion_percent: 0..100.
             attempt: By default the newest.
-            task_done: Whether the task is done (True) or given up (False); by default it goes on.
+            task_done: Whether the task is completed (True) or failed (False); by default it continues.
             milestones: `{event, details, timestamp}` each.
         """
         if outcome is not None and outcome not in _OUTCOMES:
             raise BadInput(f"outcome must be success, failure or timeout, not {outcome}")
         if task_done is not None:
             check_flag(task_done, "task_done")
-        told: dict[str, Any] = {
-            "reason": validation.text(reason, "reason"),
-            "final_quality": validation.quality(final_quality, "final_quality"),
-            "completion_percent": validation.percent(completion_percent),
+        result: dict[str, Any] = {
+            "reason": validate_text(reason, "reason"),
+            "final_quality": validate_quality(final_quality, "final_quality"),
+            "completion_percent": validate_percent(completion_percent),
             **{
-                name: validation.texts(values, name)
+                name: validate_texts(values, name)
                 for name, values in zip(LISTS, (worked, didnt_work, suggestions), strict=True)
             },
         }
-        validation.check_total_size(told, "reason, what worked, what did not and suggestions")
+        check_total_size(result, "reason, what worked, what did not and suggestions")
         folder = TaskFolder.of(self._project, task_id)
-        ahead = _read_ahead(folder, attempt)
+        ahead = read_log_ahead(folder, attempt)
         with self._locked(folder):
-            now = self._clock()  # not before: what another writer began meanwhile would end before it began
-            told[MILESTONES] = validation.milestones(milestones, now)
+            now = self._clock()  # inside the lock, so that the end is not before the start by another writer
+            result[MILESTONES] = validate_milestones(milestones, now)
             place = find_attempt_folder(folder, attempt)
             reader = StrictReader(folder)
             reader.check(place)
             repair_log(place)
             known = reader.attempt(place.number)
-            goes_on = known.outcome is Outcome.UNKNOWN
-            log = ahead.log if ahead is not None and ahead.is_still(place) else None
-            if log is None and goes_on and outcome is None:
+            is_open = known.outcome is Outcome.UNKNOWN
+            log = ahead.summary if ahead is not None and ahead.is_current(place) else None
+            if log is None and is_open and outcome is None:
                 log = reader.log(place)
             found = determine_outcome(known, log, outcome)
             if task_done is not None:
-                check_task_end(folder, found, task_done, newest=place.number == max(folder.attempts()))
-                told[TASK_STATUS] = (TaskStatus.COMPLETED if task_done else TaskStatus.FAILED).value
-            if goes_on:
-                check_milestones(folder, place.number, told[MILESTONES])
-                check_editable(place.attempt, self._project.aiwg, room=validation.json_size(told) + ROOM)
+                check_task_end(folder, found, task_done, is_newest=place.number == max(folder.attempts()))
+                result[TASK_STATUS] = (TaskStatus.COMPLETED if task_done else TaskStatus.FAILED).value
+            if is_open:
+                check_milestones(folder, place.number, result[MILESTONES])
+                check_editable(place.attempt, self._project.aiwg, room=json_size(result) + ROOM)
                 if final_quality is None and known.quality:
-                    told["final_quality"] = known.quality[-1].quality
-                done = end(folder, place, {"status": found.value, **told}, now=now, log=log)
+                    result["final_quality"] = known.quality[-1].quality
+                log = end_attempt(folder, place, {"status": found.value, **result}, now=now, log=log)
             else:
-                done = repeat_end(folder, place, found, told.get(TASK_STATUS), now, log=log)
-            reflections = tuple(one for one in reader.reflections() if one.attempt == place.number)
-            status = reader.task().status
-            derived = goes_on and outcome is None
-            return CompletedAttempt(place.number, found, derived, not goes_on, status, done, reflections)
+                log = repeat_end(folder, place, found, result.get(TASK_STATUS), now, log=log)
+            return CompletedAttempt(
+                number=place.number,
+                outcome=found,
+                derived=is_open and outcome is None,
+                again=not is_open,
+                status=reader.task().status,
+                log=log,
+                reflections=tuple(one for one in reader.reflections() if one.attempt == place.number),
+            )
 
     def pause_task(self, task_id: str) -> None:
-        """Say that nobody works at a task for now; an open attempt stays open, and the next start resumes it."""
+        """Pause a task; an open attempt stays open, and the next start resumes it."""
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
             reader = StrictReader(folder)
@@ -381,10 +402,10 @@ class Episodes:
 
             def edit(document: JsonText) -> None:
                 if document.value.get("status") != TaskStatus.PAUSED:
-                    put(document, (), {"updated": iso(now), "status": TaskStatus.PAUSED.value})
+                    set_members(document, (), {"updated": iso(now), "status": TaskStatus.PAUSED.value})
 
             edit_object(folder.metadata, edit, {"id": folder.id})
-            index(folder, TaskStatus.PAUSED)
+            update_index(folder, TaskStatus.PAUSED)
 
     def reflect(
         self,
@@ -398,86 +419,23 @@ class Episodes:
         trigger: str = "manual",
         reflection_type: str | None = None,
     ) -> Reflection:
-        """Add a reflection on an attempt; for readers it takes the place of the drafts on it.
+        """Add a reflection on an attempt, which replaces the drafts on it for readers.
 
-        What is not said is taken over from the draft, so that one part can be said better without losing the others.
-        The same reflection on the same attempt is not written twice in a row.
+        Missing parts are taken from the draft. The same reflection is not written twice in a row.
 
         Args:
             attempt: By default the newest.
-            reflection_type: With hyphens or with underscores; by default the one that (1) has for the outcome.
+            reflection_type: With hyphens or underscores; by default the one for the outcome.
         """
-        check_choice(trigger, "trigger", TRIGGERS)
-        if reflection_type is not None:
-            check_text(reflection_type, "reflection_type")
-            reflection_type = reflection_type.replace("_", "-")
-            check_choice(reflection_type, "reflection_type", TYPES)
-        said = {
-            "observation": validation.text(observation, "observation"),
-            "analysis": validation.text(analysis, "analysis"),
-            "learning": validation.text(learning, "learning"),
+        texts = {
+            "observation": validate_text(observation, "observation"),
+            "analysis": validate_text(analysis, "analysis"),
+            "learning": validate_text(learning, "learning"),
         }
-        if not any(text.strip() for text in said.values()):
-            raise BadInput("a reflection says what was observed, why it happened, or what to do differently")
-        parts = {**said, "action_items": validation.texts(action_items, "action_items")}
-        validation.check_total_size(parts, "the parts of a reflection")
-        given = {name: part for name, part in parts.items() if part}
+        if not any(text.strip() for text in texts.values()):
+            raise BadInput("a reflection needs an observation, an analysis or a learning")
+        parts = {**texts, "action_items": validate_texts(action_items, "action_items")}
+        check_total_size(parts, "the parts of a reflection")
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
-            place = find_attempt_folder(folder, attempt)
-            reader = StrictReader(folder)
-            trigger_of = attempt_trigger(reader.attempt(place.number).outcome)
-            kind = reflection_type or TYPE_OF.get(trigger_of, TYPES[-1])
-            drafts = [one for one in reader.reflections() if one.draft and one.attempt == place.number]
-            whole = {**parts, **(parts_of_draft(drafts[0]) if drafts else {}), **given}
-            line = reflection_line(place.number, self._clock(), **whole, triggered_by=trigger, reflection_type=kind)
-            mine = [
-                one.value
-                for one in reader.reflection_lines()
-                if isinstance(one.value, dict) and one.value.get("attempt_id") == place.number
-            ]
-            again = {**given, "triggered_by": trigger, "reflection_type": kind}
-            if not mine or drafts or {**mine[-1], **again} != mine[-1]:
-                self._append_reflection(folder, msgspec.json.encode(line))
-            return [one for one in reader.reflections() if one.attempt == place.number][-1]
-
-    def _append_reflection(self, folder: TaskFolder, line: bytes) -> None:
-        size = len(line) + (folder.reflections.stat().st_size if folder.reflections.exists() else 0)
-        if size > _MOST_REFLECTED:
-            limit = f"{size:,} bytes; at most {_MOST_REFLECTED:,} are kept"
-            raise BadInput(f"with this one the reflections on {folder.id} have {limit}: say it shorter")
-        AppendLog(folder.reflections).append([line])
-
-
-class _Ahead(NamedTuple):
-    """What the log of an attempt amounted to before others were kept out: a long one takes seconds."""
-
-    number: int
-    stamp: Stamp
-    log: LogSummary
-
-    def is_still(self, place: AttemptFolder) -> bool:
-        """Whether it is that of this attempt, and nobody has written to it since."""
-        return self.number == place.number and self.stamp == _stamp(place)
-
-
-def _stamp(place: AttemptFolder) -> Stamp | None:
-    try:
-        return Stamp.of(place.actions.lstat())
-    except FileNotFoundError:
-        return None
-
-
-def _read_ahead(folder: TaskFolder, attempt: int | None) -> _Ahead | None:
-    """The log of an attempt as it is now, if there is one."""
-    try:
-        place = find_attempt_folder(folder, attempt)
-    except (Refused, UnknownRecord):  # somebody may begin it while one waits for the lock
-        return None
-    stamp = _stamp(place)
-    return _Ahead(place.number, stamp, StrictReader(folder).log(place)) if stamp is not None else None
-
-
-def _told(action: Mapping[str, Any]) -> Set[str]:
-    """The fields that an action tells itself."""
-    return {name for name, value in action.items() if value not in (None, "")}
+            return add_reflection(folder, attempt, parts, trigger, reflection_type, self._clock())

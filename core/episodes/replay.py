@@ -1,4 +1,4 @@
-"""An attempt step by step: what was done and why, what was expected, what came of it, and when (1). Pure."""
+"""Replay an attempt step by step: what was done and why, what was expected, the result, and when. Pure."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from enum import StrEnum
 from typing import Final, overload
 
 from core.base.text import ELLIPSIS, plural
-from core.episodes.diffs import TOLD_BY_DIFF, build_diff
+from core.episodes.diffs import DIFF_PARAMS, build_diff
 from core.episodes.history import AttemptDetail
 from core.records.episodes import Action
 from core.sources.actions import Actions
 
 MAX_PAUSE: Final = 5.0
-"""What an agent takes from one action to the next counts for so many seconds at most: nobody watches it think."""
-MAX_REAL_LINES: Final = 8
-"""Of an output or an error so many lines are the real outcome, half of them its first ones and half its last."""
-_MAX_REAL: Final = 4096
+"""Longest pause between two actions in a replay, in seconds."""
+MAX_OUTPUT_LINES: Final = 8
+"""Lines of a shortened output: half from its beginning, half from its end."""
+_MAX_OUTPUT: Final = 4096
 _PAGE: Final = 256
-"""Steps that are made at once where all of them are gone through."""
-_FIRST_TIME_AMONG: Final = 100
-"""Where the attempt does not tell its start, the first time among so many actions is taken for it."""
+"""Steps that are built at once when iterating."""
+_MAX_SEARCHED_TIMES: Final = 100
+"""Actions that are searched for a time if the attempt has no start."""
 
 
 class Verdict(StrEnum):
-    """How an action came out."""
+    """Result of an action."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
-    UNTOLD = "not told"
+    UNKNOWN = "not told"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,11 @@ class ReplayStep:
     """One action in its place; every text is untrusted.
 
     Attributes:
-        elapsed: Seconds since the attempt began, never negative; None where the action tells no time.
-        pause: Seconds until the next action; None for the last one, and where a time is missing or runs backwards.
+        elapsed: Seconds since the attempt started, not negative; None if the action has no time.
+        pause: Seconds until the next action; None for the last one, or if a time is missing or earlier than the one
+            before.
         begins_iteration: Whether it is the first action of its iteration.
-        quality: 0..1 as measured last: at the end of an earlier iteration or, with its last action, of this one.
+        quality: The last known quality, 0..1: of an earlier iteration or, for the last action, of this one.
     """
 
     action: Action
@@ -53,49 +54,48 @@ class ReplayStep:
 
     @property
     def verdict(self) -> Verdict:
-        """How it came out."""
         if self.action.has_failed:
             return Verdict.FAILED
-        return Verdict.UNTOLD if self.action.success is None else Verdict.SUCCEEDED
+        return Verdict.UNKNOWN if self.action.success is None else Verdict.SUCCEEDED
 
     @property
     def expected(self) -> str:
-        """What it was to bring; "" where nobody told."""
+        """The expected outcome, "" if it is unknown."""
         return self.action.expected
 
     @property
     def real(self) -> str:
-        """What it did bring: its error, else its output, in an excerpt."""
+        """The error, else the output, shortened."""
         return shorten_output(self.action.error.strip() or self.action.output)
 
     @property
     def output(self) -> str:
-        """What it printed where its error is the real outcome, whole; "" where the two are the same."""
+        """The complete output if it differs from the error that `real` shows, else ""."""
         printed = self.action.output.strip()
         return printed if self.action.error.strip() not in ("", printed) else ""
 
     @property
     def params(self) -> tuple[tuple[str, str], ...]:
-        """What it was called with, but for what `about` tells on a line, the reasoning and what the diff is made of."""
+        """The parameters that are not shown elsewhere (summary line, reasoning or diff)."""
         action = self.action
         known = {action.target, action.reasoning, action.about if "\n" not in action.about else ""}
-        in_diff = TOLD_BY_DIFF if self.diff else frozenset[str]()
+        in_diff = DIFF_PARAMS if self.diff else frozenset[str]()
         return tuple((name, text) for name, text in action.params if name not in in_diff and text not in known)
 
     @property
     def diff(self) -> tuple[str, ...]:
-        """What it changed, or was to change; see `core.episodes.diffs.diff_of`. Made anew each time."""
+        """The intended change, see `core.episodes.diffs.build_diff`; not cached."""
         return build_diff(self.action)
 
 
 def shorten_output(text: str) -> str:
-    """A text of a few lines as it is; of a longer one its first and last lines: what went wrong is told in either."""
+    """The first and last lines of a long text; errors are at either end."""
     text = text.strip()
     lines = text.splitlines()
-    if len(text) <= _MAX_REAL and len(lines) <= MAX_REAL_LINES:
+    if len(text) <= _MAX_OUTPUT and len(lines) <= MAX_OUTPUT_LINES:
         return text
-    width = _MAX_REAL // min(len(lines), MAX_REAL_LINES)
-    half, more = MAX_REAL_LINES // 2, len(lines) - MAX_REAL_LINES
+    width = _MAX_OUTPUT // min(len(lines), MAX_OUTPUT_LINES)
+    half, more = MAX_OUTPUT_LINES // 2, len(lines) - MAX_OUTPUT_LINES
     between = (
         [*lines[:half], f"{ELLIPSIS} {plural(more, 'more line')} {ELLIPSIS}", *lines[-half:]] if more > 0 else lines
     )
@@ -103,7 +103,7 @@ def shorten_output(text: str) -> str:
 
 
 class ReplaySteps(Sequence[ReplayStep]):
-    """The steps of one attempt, each made when it is looked at; a slice is a tuple."""
+    """The steps of one attempt, built on access; a slice is a tuple."""
 
     def __init__(self, detail: AttemptDetail) -> None:
         self.actions: Final[Actions] = detail.actions
@@ -111,7 +111,7 @@ class ReplaySteps(Sequence[ReplayStep]):
         measured = {place if one.iteration is None else one.iteration: one.quality for place, one in entries}
         self._iterations: Final = sorted(measured)
         self._measured: Final = measured
-        times = [action.at for action in self.actions[:_FIRST_TIME_AMONG] if action.at is not None]
+        times = [action.at for action in self.actions[:_MAX_SEARCHED_TIMES] if action.at is not None]
         started = [detail.attempt.started_at] if detail.attempt.started_at is not None else []
         self._start: Final[datetime | None] = min(started + times[:1], default=None)
 
@@ -125,18 +125,18 @@ class ReplaySteps(Sequence[ReplayStep]):
     def __getitem__(self, place: int | slice) -> ReplayStep | tuple[ReplayStep, ...]:
         wanted = range(len(self))[place]
         if isinstance(wanted, int):
-            return self._made(wanted, wanted + 1)[0]
+            return self._build(wanted, wanted + 1)[0]
         if not wanted:
             return ()
         first = min(wanted)
-        made = self._made(first, max(wanted) + 1)
-        return tuple(made[position - first] for position in wanted)
+        built = self._build(first, max(wanted) + 1)
+        return tuple(built[position - first] for position in wanted)
 
     def __iter__(self) -> Iterator[ReplayStep]:
         for start in range(0, len(self), _PAGE):
             yield from self[start : start + _PAGE]
 
-    def _made(self, first: int, end: int) -> list[ReplayStep]:
+    def _build(self, first: int, end: int) -> list[ReplayStep]:
         row: list[Action | None] = [*self.actions[max(first - 1, 0) : end + 1]]
         if first == 0:
             row.insert(0, None)
@@ -157,7 +157,7 @@ class ReplaySteps(Sequence[ReplayStep]):
         )
 
     def _quality(self, iteration: int | None, ended: bool) -> float | None:
-        """The newest measurement before an iteration, or at its end."""
+        """The last quality before an iteration, or at its end."""
         if iteration is None:
             return None
         known = bisect_right(self._iterations, iteration if ended else iteration - 1)
@@ -165,21 +165,21 @@ class ReplaySteps(Sequence[ReplayStep]):
 
 
 def steps(detail: AttemptDetail) -> ReplaySteps:
-    """The actions of an attempt in their places."""
+    """The steps of an attempt."""
     return ReplaySteps(detail)
 
 
 def find_next_error(steps: ReplaySteps, position: int) -> int | None:
-    """The position (from 0) of the next step after `position` that went wrong; None if there is none."""
+    """The position (from 0) of the next failed step after `position`; None if there is none."""
     errors = steps.actions.errors
     found = bisect_right(errors, position)
     return errors[found] if found < len(errors) else None
 
 
 def pause_after(step: ReplayStep, speed: float) -> float:
-    """Seconds to wait before the next step is shown, when time runs `speed` times as fast; at speed 0 none.
+    """Seconds to wait before the next step at a replay speed; 0 if the speed is 0.
 
-    A gap counts for `MAX_PAUSE` at most before it is divided, so that a faster replay is faster however long the gaps.
+    The pause is limited to `MAX_PAUSE` before it is divided, so that a higher speed is always faster.
     """
     if step.pause is None or not speed > 0:
         return 0.0

@@ -1,4 +1,4 @@
-"""Search in the episodic memory: tasks, actions, reflections and errors, straight on the disk (1) ralph_search."""
+"""Search the task memory: tasks, actions, reflections and errors, directly in the files."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 
 from core.config.paths import ProjectPaths
-from core.episodes.search_matching import Hit, MemorySearcher, SearchPlace
+from core.episodes.search_errors import ErrorSearcher
+from core.episodes.search_reader import SearchHit, SearchPlace
+from core.episodes.search_tasks import TaskSearcher
 from core.episodes.search_words import SearchWords
 from core.records.episodes import TaskStatus
 from core.records.findings import Finding
@@ -17,15 +20,15 @@ from core.records.loops import Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFilters:
-    """What a hit must be, beside having the words; an empty filter lets everything through.
+    """Conditions for a hit besides the words; an empty filter matches everything.
 
     Attributes:
-        places: A failed action is found among the actions and among the errors, and told once.
-        task_id: Of the task, whole; with `attempt` only that attempt at it.
+        places: A failed action is both an action and an error, and is found once.
+        task_id: The complete ID of the task; with `attempt` only that attempt.
         statuses: Of the task.
-        agent: Of the attempt or the task, or of the debug session; compared without case.
+        agent: Of the attempt, the task or the debug session; case is ignored.
         outcomes: Of the attempt; for a task, of its last attempt.
-        since, until: The time of the hit itself, both inclusive; what has no time is not found then.
+        since, until: Range of the time of the hit, inclusive; hits without a time do not match then.
     """
 
     places: frozenset[SearchPlace] = frozenset(SearchPlace)
@@ -40,15 +43,15 @@ class SearchFilters:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The hits, newest first and those without a time last.
+    """Hits, newest first and those without a time last.
 
     Attributes:
-        hits: At most as many as were wanted.
-        total: How many there are.
-        findings: What is wrong with the files that had to be looked into.
+        hits: At most the requested number.
+        total: The number of all hits.
+        findings: Problems with the files that were parsed.
     """
 
-    hits: tuple[Hit, ...]
+    hits: tuple[SearchHit, ...]
     total: int
     findings: tuple[Finding, ...]
 
@@ -56,38 +59,40 @@ class SearchResult:
 def search(
     paths: ProjectPaths, words: SearchWords, filters: SearchFilters | None = None, limit: int | None = None
 ) -> SearchResult:
-    """The records that have all words and pass the filters.
+    """The records that contain all words and match the filters.
 
-    A file is decoded only where its bytes do not rule out a match: reading 10,000 tasks takes one to two seconds.
+    A file is parsed only if its bytes may match: searching 10,000 tasks takes one to two seconds.
     """
     filters = filters or SearchFilters()
-    matching = MemorySearcher(paths, words, filters.places, filters.statuses, filters.task_id)
-    counted = _Counted(hit for hit in matching.hits() if _passes(hit, filters, matching))
+    tasks = TaskSearcher(paths, words, filters.places, filters.statuses, filters.task_id)
+    errors = ErrorSearcher(paths, words)
+    found = chain(tasks.hits(), errors.hits() if SearchPlace.ERRORS in filters.places else ())
+    counted = _CountedHits(hit for hit in found if _matches(hit, filters, tasks))
     hits = sorted(counted, key=_order) if limit is None else heapq.nsmallest(limit, counted, key=_order)
-    for _ in counted:  # what is left where nothing was wanted
+    for _ in counted:  # count the remaining hits if the limit is 0
         pass
-    return SearchResult(tuple(hits), counted.total, tuple(matching.findings))
+    return SearchResult(tuple(hits), counted.total, (*tasks.findings, *errors.findings))
 
 
-class _Counted(Iterator[Hit]):
-    """Some hits, and how many they were."""
+class _CountedHits(Iterator[SearchHit]):
+    """Counts the hits that pass through."""
 
-    def __init__(self, hits: Iterable[Hit]) -> None:
+    def __init__(self, hits: Iterable[SearchHit]) -> None:
         self.total = 0
         self._hits = iter(hits)
 
-    def __next__(self) -> Hit:
+    def __next__(self) -> SearchHit:
         hit = next(self._hits)
         self.total += 1
         return hit
 
 
-def _order(hit: Hit) -> tuple[float, str, int, int]:
+def _order(hit: SearchHit) -> tuple[float, str, int, int]:
     newest = -hit.at.timestamp() if hit.at is not None else 0.0
     return newest, hit.task_id, hit.attempt or 0, hit.action or 0
 
 
-def _passes(hit: Hit, filters: SearchFilters, matching: MemorySearcher) -> bool:
+def _matches(hit: SearchHit, filters: SearchFilters, tasks: TaskSearcher) -> bool:
     if filters.task_id and (hit.task_id != filters.task_id or filters.attempt not in (None, hit.attempt)):
         return False
     if filters.since is not None and (hit.at is None or hit.at < filters.since):
@@ -96,7 +101,7 @@ def _passes(hit: Hit, filters: SearchFilters, matching: MemorySearcher) -> bool:
         return False
     if not (filters.statuses or filters.agent or filters.outcomes):
         return True
-    owner = matching.owner(hit.task_id)
+    owner = tasks.owner(hit.task_id)
     attempt = owner.attempts.get(max(owner.attempts, default=0) if hit.attempt is None else hit.attempt)
     if filters.statuses and owner.task.status not in filters.statuses:
         return False

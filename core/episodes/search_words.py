@@ -1,4 +1,4 @@
-"""The words and phrases of a query: found in records, and ruled out in bytes that were not decoded."""
+"""The words and phrases of a search query: find them in texts, and rule them out in undecoded bytes."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from core.base.errors import BadInput
 from core.base.text import ELLIPSIS
 
 MAX_QUERY: Final = 512
-"""Longest query, in characters."""
+"""Characters of a query."""
 BETWEEN: Final = " \N{MIDDLE DOT} "
-"""What stands between two lines in an excerpt, which may be of different fields."""
+"""Separator of lines in an excerpt."""
 _BEFORE: Final = 30
-"""So many characters before a match are shown with it."""
-# What JSON may write with a backslash and a letter or sign; everything else stands as it is, or as \uXXXX.
+"""Characters that are shown before a match."""
+# Characters that JSON may escape with a backslash and a letter or sign; all others are literal or \uXXXX.
 _ESCAPED: Final = re.compile(r'["\\/\x00-\x1f]+')
 _WORD_OR_PHRASE: Final = re.compile(r'(?<!\S)"([^"]*[^"\s][^"]*)"(?!\S)|\S+')
 
 
 class SearchWords:
-    """All of them must occur in a record, in any order, whatever their case.
+    """All words must occur in a record, in any order and case.
 
-    What stands between two double quotes is a phrase: its words must follow each other, with any white space between.
+    Text between double quotes is a phrase: its words must follow each other, separated by any white space.
 
     Raises:
-        BadInput: There are none, or the query is too long.
+        BadInput: The query is empty or too long.
     """
 
     def __init__(self, query: str) -> None:
@@ -41,34 +41,34 @@ class SearchWords:
         self._needles: Final = tuple(piece.encode("utf-8", "replace") for piece in self._pieces)
 
     def __len__(self) -> int:
-        """How many words and phrases there are."""
+        """The number of words and phrases."""
         return len(self._words)
 
     def may_be_in(self, data: bytes, escape: bytes = b"\\u") -> bool:
-        """False only where no record of an encoded document can hold all words.
+        """False only if no record in encoded data can contain all words.
 
         Args:
-            data: JSON or the like, whole or a line of it.
-            escape: What begins a spelling of a character that hides it.
+            data: JSON or the like, complete or one line.
+            escape: The beginning of an escape sequence, which may hide a character.
         """
         if not data.isascii():
             text = data.decode("utf-8", "replace").casefold()
             return all(piece in text for piece in self._pieces) or escape in data
         lower = data.lower()
-        for needle in self._needles:  # no generator: this is where a search spends its time
+        for needle in self._needles:  # not a generator: a search spends its time here
             if needle not in lower:
                 return escape in data
         return True
 
     def are_in(self, text: str) -> bool:
-        """Whether a text holds all words and phrases."""
+        """Whether a text contains all words and phrases."""
         text = text.casefold()
         if self._phrases:
             text = " ".join(text.split())
         return all(word in text for word in self._words)
 
     def snippet(self, text: str, limit: int) -> str:
-        """The surroundings of the first match, on at most so many characters; a mark stands between lines."""
+        """The text around the first match, at most `limit` characters."""
         text = BETWEEN.join(filter(None, (" ".join(line.split()) for line in text.splitlines())))
         if len(text) <= limit:
             return text

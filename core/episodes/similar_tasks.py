@@ -1,4 +1,4 @@
-"""Past tasks like a given one, and what was learned in them (1) learning_application on_similar_task."""
+"""Find past tasks that are similar to a given one, and their learnings."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ from core.retrieval.words import content_words
 SEMANTIC: Final = "meaning"
 WORDS: Final = "words"
 SIMILAR: Final = 0.35
-"""Score from which on two tasks are called similar: of pairs that say the same in other words 13 of 15 have it by
-meaning and 5 by words, of 420 unrelated ones 1 and none."""
+"""Minimum score of similar tasks.
+ Of 15 pairs with the same meaning in other words, 13 reach it by embeddings and 5 by words; of 420 unrelated pairs, 1
+and none.
+"""
 MAX_TASKS: Final = 5
 MAX_LEARNINGS: Final = 5
-"""Learnings that are told of one task."""
+"""Learnings per task."""
 _OUTCOMES: Final = {TaskStatus.COMPLETED: Outcome.SUCCESS, TaskStatus.FAILED: Outcome.FAILURE}
 
 
 class TaskLearning(NamedTuple):
-    """What was learned in one attempt, or in a task of the cross-task memory, which has none. Untrusted."""
+    """A learning of an attempt, or of a task of the cross-task memory without attempts. Untrusted."""
 
     attempt: int | None
     text: str
@@ -39,15 +41,15 @@ class TaskLearning(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SimilarTask:
-    """A past task and how much it is like the one that was asked about.
+    """A past task and its similarity.
 
     Attributes:
-        score: 0..1. By meaning: the cosine, from `UNRELATED` as 0 to `SAME` as 1. By words: the share of the words
-            of both tasks that they have in common, rare ones counting more.
-        matched_by: `meaning` or `words`, for a task that has no vector yet.
-        outcome: Unknown while it goes on.
-        learnings: Most useful first: of a successful attempt before those of others, of the newest attempt before
-            earlier ones. Drafted ones only where nobody has written any.
+        score: 0..1. By embeddings: the cosine, scaled from `UNRELATED` (0) to `SAME` (1). By words: the share of common
+            words, rare ones weighing more.
+        matched_by: `meaning` for embeddings, or `words` for a task without a vector.
+        outcome: Unknown while it is running.
+        learnings: Most useful first: those of successful attempts before others, newer attempts before older ones;
+            drafts only if there is nothing else.
     """
 
     task_id: str
@@ -59,32 +61,30 @@ class SimilarTask:
 
 
 def collect_past_tasks(snapshot: Snapshot) -> Mapping[str, PastTask]:
-    """The tasks of both memories by id; the episodic one tells more where both know a task."""
+    """The tasks of both memories by ID; the task memory takes precedence."""
     return {**snapshot.memory_tasks, **snapshot.tasks}
 
 
 def embeddable_work(snapshot: Snapshot) -> Mapping[str, ComparableWork]:
-    """All that gets a vector to be compared by meaning: the past tasks, and the loops that learned something."""
+    """The records with embeddings: past tasks, and loops with reflections."""
     learned = {reflection.loop_id for reflection in snapshot.reflections.values()}
     loops = {id: loop for id, loop in snapshot.loops.items() if id in learned}
     return {**loops, **collect_past_tasks(snapshot)}
 
 
 def find_similar_tasks(
-    asked: str | PastTask,
+    query: str | PastTask,
     snapshot: Snapshot,
     embeddings: Embeddings[ComparableWork] | None = None,
     limit: int = MAX_TASKS,
 ) -> tuple[SimilarTask, ...]:
-    """The past tasks that are most like a task or a text, best first; never the task itself.
+    """The past tasks that are most similar to a task or a text, best first; never the task itself.
 
     Args:
-        asked: A task, or its description.
-        snapshot: Where to look.
-        embeddings: What tasks mean; None: only words are compared.
-        limit: At most so many.
+        query: A task, or a description.
+        embeddings: None to compare only words.
     """
-    text, own = (asked, "") if isinstance(asked, str) else (task_text(asked), asked.id)
+    text, own = (query, "") if isinstance(query, str) else (task_text(query), query.id)
     tasks = {id: task for id, task in collect_past_tasks(snapshot).items() if id != own}
     found = _by_meaning(text, tasks, embeddings)
     found |= _by_words(text, {id: task for id, task in tasks.items() if id not in found})
@@ -108,16 +108,16 @@ def _by_meaning(
 
 
 def _by_words(text: str, tasks: Mapping[str, PastTask]) -> dict[str, tuple[float, str]]:
-    """The cosine of two sets of words, each by its idf `log(1 + tasks / tasks that hold it)`."""
-    asked = content_words(text)
-    words = {id: content_words(task_text(task)) for id, task in tasks.items()} if asked else {}
-    holding = Counter(word for held in words.values() for word in held)
-    squares = {word: math.log1p(len(words) / max(holding[word], 1)) ** 2 for word in asked | holding.keys()}
-    length = math.sqrt(math.fsum(squares[word] for word in asked))
+    """The cosine of word sets weighted by idf, `log(1 + tasks / tasks with the word)`."""
+    query = content_words(text)
+    words = {id: content_words(task_text(task)) for id, task in tasks.items()} if query else {}
+    frequencies = Counter(word for task_words in words.values() for word in task_words)
+    squares = {word: math.log1p(len(words) / max(frequencies[word], 1)) ** 2 for word in query | frequencies.keys()}
+    length = math.sqrt(math.fsum(squares[word] for word in query))
     found = {}
-    for id, held in words.items():
-        if common := asked & held:
-            other = math.sqrt(math.fsum(squares[word] for word in held))
+    for id, task_words in words.items():
+        if common := query & task_words:
+            other = math.sqrt(math.fsum(squares[word] for word in task_words))
             found[id] = (min(math.fsum(squares[word] for word in common) / (length * other), 1.0), WORDS)
     return found
 
@@ -127,12 +127,12 @@ def _outcome(task: PastTask) -> Outcome:
 
 
 def _learnings(snapshot: Snapshot, ids: Sequence[str]) -> dict[str, tuple[TaskLearning, ...]]:
-    """Of each of these tasks, in the order of their use."""
-    told: dict[str, list[Reflection]] = {id: [] for id in ids}
+    """Learnings of each task, most useful first."""
+    found: dict[str, list[Reflection]] = {id: [] for id in ids}
     for reflection in snapshot.reflections.values():
-        if reflection.learning and reflection.teaches and not reflection.superseded and reflection.task_id in told:
-            told[reflection.task_id].append(reflection)
-    return {id: tuple(_in_order(id, reflections, snapshot))[:MAX_LEARNINGS] for id, reflections in told.items()}
+        if reflection.learning and reflection.teaches and not reflection.superseded and reflection.task_id in found:
+            found[reflection.task_id].append(reflection)
+    return {id: tuple(_in_order(id, reflections, snapshot))[:MAX_LEARNINGS] for id, reflections in found.items()}
 
 
 def _in_order(task_id: str, reflections: Sequence[Reflection], snapshot: Snapshot) -> Iterator[TaskLearning]:
@@ -141,11 +141,11 @@ def _in_order(task_id: str, reflections: Sequence[Reflection], snapshot: Snapsho
         outcome = attempt.outcome if attempt else reflection.outcome
         return outcome is not Outcome.SUCCESS, -(reflection.attempt or 0)
 
-    told: set[str] = set()
+    found: set[str] = set()
     written = [reflection for reflection in reflections if not reflection.draft]
     for reflection in sorted(written or reflections, key=rank):
-        if reflection.learning not in told:
-            told.add(reflection.learning)
+        if reflection.learning not in found:
+            found.add(reflection.learning)
             yield TaskLearning(reflection.attempt, reflection.learning)
     memory = snapshot.memory_tasks.get(task_id)
-    yield from (TaskLearning(None, text) for text in (memory.learnings if memory else ()) if text not in told)
+    yield from (TaskLearning(None, text) for text in (memory.learnings if memory else ()) if text not in found)

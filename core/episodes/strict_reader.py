@@ -1,4 +1,4 @@
-"""How a task stands on the disk, for those who write it: unlike other readers, they refuse what they can't read."""
+"""Read the files of a task for writers: unlike other readers, refuse files that cannot be parsed."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from core.sources.reflections import read_reflections
 from core.storage.decoded import Line
 
 TRAJECTORY_SHAPES: Final[Shapes] = {("attempts",): list}
-"""What a trajectory must be like for an attempt to be told in it."""
+"""Expected types in `trajectory.json`."""
 ROOM: Final = 1 << 16
-"""Bytes that a step may add to each file, beside what an agent says: an entry of the trajectory is the longest."""
+"""Bytes that a step may add to each file besides given texts; an entry of the trajectory is the longest."""
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class StrictReader:
-    """One task as its files tell it when they are asked; every method may raise `Conflict`, naming a wrong file.
+    """One task as in its files at each call; every method may raise `Conflict` and name the wrong file.
 
-    Which attempts there are is looked up once: make another reader where one was begun since.
+    The list of attempts is cached: create another reader after starting an attempt.
     """
 
     def __init__(self, folder: TaskFolder) -> None:
@@ -38,10 +38,10 @@ class StrictReader:
         self._root = folder.project.aiwg
 
     def check(self, *places: AttemptFolder, room: int = ROOM) -> None:
-        """Look at every file of the task that a step may have to write: a wrong one stops it before its first write.
+        """Check every file of the task that a step may write, before its first write.
 
         Args:
-            places: Attempts that it may end.
+            places: Attempts that the step may end.
             room: Bytes that it may add to each file.
         """
         folder = self._folder
@@ -54,70 +54,70 @@ class StrictReader:
         for path, shapes in editable.items():
             check_editable(path, self._root, shapes, room=room)
         if folder.reflections.is_symlink() or not (folder.reflections.is_file() or not folder.reflections.exists()):
-            raise Conflict(f"{folder.reflections} is no regular file; nothing was changed. Move it away")
+            raise Conflict(f"{folder.reflections} is not a regular file; nothing was changed. Move it away")
 
     def task(self) -> Task:
-        """What the metadata say."""
+        """The task from its metadata."""
         value = self._object(self._folder.metadata) or {}
         return parse_tasks(self._folder.relative(self._folder.metadata), value)[0][0]
 
     def attempts(self) -> dict[int, Attempt]:
-        """All attempts by number; of those that the trajectory knows to have ended only what it tells."""
+        """All attempts by number; ended ones only as in the trajectory."""
         trajectory = self._object(self._folder.trajectory) or {}
-        told = self._read(self._folder.trajectory, trajectory)
-        ended = {attempt.number for attempt in told if attempt.outcome is not Outcome.UNKNOWN}
+        found = self._read(self._folder.trajectory, trajectory)
+        ended = {attempt.number for attempt in found if attempt.outcome is not Outcome.UNKNOWN}
         for number, place in self._places.items():
             if number not in ended:
-                told += self._of_folder(place)
-        joined = join_attempts(told).values()
+                found += self._read_folder(place)
+        joined = join_attempts(found).values()
         return {attempt.number: attempt for attempt in sorted(joined, key=lambda attempt: attempt.number)}
 
     def attempt(self, number: int) -> Attempt:
-        """One attempt with all that its own files tell."""
+        """One attempt with everything in its own files."""
         trajectory = self._object(self._folder.trajectory) or {}
         entries = trajectory.get("attempts")
         mine = [one for one in entries if is_entry(one, number)] if isinstance(entries, list) else []
-        told = self._read(self._folder.trajectory, {"attempts": mine})
+        found = self._read(self._folder.trajectory, {"attempts": mine})
         if place := self._places.get(number):
-            told += self._of_folder(place)
-        joined = join_attempts(told)
+            found += self._read_folder(place)
+        joined = join_attempts(found)
         unknown = Attempt(task_id=self._folder.id, number=number)
         return joined.get(unknown.id, unknown)
 
     def own(self, place: AttemptFolder) -> Attempt:
-        """One attempt as its own files alone tell it."""
-        [attempt] = join_attempts(self._of_folder(place)).values()
+        """One attempt from its own files alone."""
+        [attempt] = join_attempts(self._read_folder(place)).values()
         return attempt
 
     def trajectory(self) -> dict[int, Attempt]:
-        """The attempts that the trajectory says have ended, by number."""
-        told = self._read(self._folder.trajectory, self._object(self._folder.trajectory) or {})
-        return {attempt.number: attempt for attempt in told if attempt.outcome is not Outcome.UNKNOWN}
+        """The attempts that have ended according to the trajectory, by number."""
+        found = self._read(self._folder.trajectory, self._object(self._folder.trajectory) or {})
+        return {attempt.number: attempt for attempt in found if attempt.outcome is not Outcome.UNKNOWN}
 
     def log(self, place: AttemptFolder) -> LogSummary:
-        """What the log of an attempt amounts to, every line of it."""
+        """The summary of the complete log of an attempt."""
         return summarize_log(Actions(self._folder.project, self._folder.relative(place.actions)))
 
     def reflections(self) -> tuple[Reflection, ...]:
-        """What was learned, in the order of the file; drafts only where nobody has said it better."""
+        """The reflections in file order; drafts only without a later reflection."""
         lines = self.reflection_lines()
         return read_reflections(self._folder.relative(self._folder.reflections), lines, _LONG_AGO)[0]
 
     def reflection_lines(self) -> list[Line]:
-        """The lines of `reflections.jsonl`, of a very long one the last."""
+        """The lines of `reflections.jsonl`, only the last ones of a very long file."""
         return read_last_lines(self._folder.reflections, self._root)
 
     @cached_property
     def _places(self) -> dict[int, AttemptFolder]:
         return self._folder.attempts()
 
-    def _of_folder(self, place: AttemptFolder) -> list[Attempt]:
-        told: list[Attempt] = []
+    def _read_folder(self, place: AttemptFolder) -> list[Attempt]:
+        found: list[Attempt] = []
         for path in (place.attempt, place.outcome):
             value = self._object(path)
             if value is not None:
-                told += self._read(path, value)
-        return told or [Attempt(task_id=self._folder.id, number=place.number)]
+                found += self._read(path, value)
+        return found or [Attempt(task_id=self._folder.id, number=place.number)]
 
     def _read(self, path: Path, value: Mapping[str, Any]) -> list[Attempt]:
         return list(parse_attempts(self._folder.relative(path), value)[0])
@@ -127,5 +127,5 @@ class StrictReader:
 
 
 def is_entry(value: Any, number: int) -> bool:
-    """Whether an entry of a trajectory is that of an attempt."""
+    """Whether an entry of a trajectory belongs to an attempt."""
     return isinstance(value, dict) and value.get("attempt_id", value.get("attempt", value.get("id"))) == number

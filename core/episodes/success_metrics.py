@@ -1,4 +1,4 @@
-"""The four success metrics of (1), each with what it was measured on."""
+"""Measure the four success metrics of the task memory (docs/task-memory.md#success-metrics)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 
 READ_LATENCY_SECONDS: Final = 0.050
-"""(1) success_metrics read_latency: "<50ms read latency for task history"."""
+"""Target for reading the history of a task."""
 
 
 class Latency(Struct, frozen=True, kw_only=True):
-    """(1) read_latency: how long it took just now to read histories of tasks.
+    """Measured time to read task histories.
 
     Attributes:
-        tasks: How many were read.
-        median, slowest: Seconds; None where there was none to read.
-        slowest_task: Its id.
+        tasks: Histories that were read.
+        median, slowest: Seconds; None without any history.
+        slowest_task: Its ID.
     """
 
     tasks: int = 0
@@ -39,17 +39,16 @@ class Latency(Struct, frozen=True, kw_only=True):
 
     @property
     def met(self) -> bool | None:
-        """Whether every history was read in time; None where there was none."""
+        """Whether every history was read in time; None without any."""
         return None if self.slowest is None else self.slowest < READ_LATENCY_SECONDS
 
 
 class AuditTrail(Struct, frozen=True, kw_only=True):
-    """(1) audit_trail: which of the attempts that have ended have actions, an outcome and a reflection.
+    """Which ended attempts have actions, an outcome and a reflection.
 
     Attributes:
-        ended: How many have ended.
-        complete: How many of these have all three.
-        without_actions, without_outcome, without_reflection: Ids of those that lack something.
+        ended: Ended attempts; `complete` of them have all three.
+        without_actions, without_outcome, without_reflection: IDs of the others.
     """
 
     ended: int = 0
@@ -60,15 +59,15 @@ class AuditTrail(Struct, frozen=True, kw_only=True):
 
     @property
     def met(self) -> bool | None:
-        """Whether nothing is missing; None where no attempt has ended."""
+        """Whether nothing is missing; None without any ended attempt."""
         return self.complete == self.ended if self.ended else None
 
 
 class SuccessMetrics(Struct, frozen=True, kw_only=True):
-    """How the episodic memory does by its own measures, (1) success_metrics.
+    """All four success metrics.
 
     Attributes:
-        running, paused, left: Ids of the open attempts by their state, see `core.episodes.attempt_state`.
+        running, paused, left: IDs of open attempts by state, see `core.episodes.attempt_state`.
     """
 
     coverage: Coverage
@@ -81,31 +80,31 @@ class SuccessMetrics(Struct, frozen=True, kw_only=True):
 
     @property
     def covers(self) -> bool | None:
-        """(1) tracking_coverage: whether all loops are tracked in the structured memory; None without any loop."""
+        """Whether all loops are recorded in the task memory; None without any loop."""
         return None if self.coverage.share is None else not (self.coverage.remembered or self.coverage.missing)
 
     @property
     def improves(self) -> bool | None:
-        """(1) retry_improvement: whether retries with reflections succeed so much more often than those without;
-        None where that cannot be told."""
+        """Whether retries with reflections reach the target improvement; None if the data is not sufficient."""
         return self.improvement.against_unreflected.reaches(TARGET_IMPROVEMENT)
 
 
 def success_metrics(
     snapshot: Snapshot, seconds: Mapping[str, float], now: datetime, settings: Settings
 ) -> SuccessMetrics:
-    """All four, of one snapshot.
+    """Measure all four metrics of one snapshot.
 
     Args:
-        snapshot: The records.
-        seconds: How long it took to read the history of each of some tasks, by their ids.
-        now: Aware UTC; open attempts without a sign of life for long have been left.
-        settings: How long that is, and of the intervals.
+        seconds: Time to read the history of some tasks, by ID.
+        now: Aware UTC.
+        settings: When an open attempt counts as left, and the interval level.
     """
     reflections = snapshot.reflections.values()
     attempts = {one.id: one for one in sorted(snapshot.attempts.values(), key=lambda one: (one.task_id, one.number))}
     states = assess_attempts(snapshot.tasks, attempts, now, settings.watch)
-    by_state = {state: tuple(id for id, told in states.items() if told.state is state) for state in AttemptState}
+    by_state = {
+        state: tuple(id for id, condition in states.items() if condition.state is state) for state in AttemptState
+    }
     return SuccessMetrics(
         coverage=measure_coverage(snapshot.tasks, snapshot.memory_tasks, snapshot.loops),
         latency=latency(seconds),
@@ -118,7 +117,7 @@ def success_metrics(
 
 
 def latency(seconds: Mapping[str, float]) -> Latency:
-    """What the times of reading each task amount to."""
+    """Summarize the times of reading tasks."""
     if not seconds:
         return Latency()
     slowest = max(seconds, key=seconds.__getitem__)
@@ -131,9 +130,9 @@ def latency(seconds: Mapping[str, float]) -> Latency:
 
 
 def audit_trail(attempts: Iterable[Attempt], reflections: Iterable[Reflection]) -> AuditTrail:
-    """What is missing of the attempts that have ended.
+    """Find what is missing of ended attempts.
 
-    An attempt has actions if its log has some; what other files claim to have counted is none.
+    Only actions in the log count, not counts in other files.
     """
     reflected = {(reflection.task_id, reflection.attempt) for reflection in reflections}
     ended = [attempt for attempt in attempts if not attempt.is_open]

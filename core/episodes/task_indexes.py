@@ -1,4 +1,4 @@
-"""`index/by-status.json` and `index/by-agent.json`: the ids of the tasks by status and by agent (1)."""
+"""Update `index/by-status.json` and `index/by-agent.json`: task IDs by status and by agent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 from core.base.errors import BadInput, Conflict, Unwritable
 from core.config.paths import ProjectPaths
 from core.episodes.folders import TaskFolder, lock_index
-from core.episodes.json_files import Shapes, check_editable, edit_object, expect, read_object
+from core.episodes.json_files import Shapes, check_editable, check_shapes, edit_object, read_object
 from core.episodes.task_lookup import task_ids
 from core.records.episodes import Task, TaskStatus
 from core.sources.episodes import METADATA, parse_attempts, parse_tasks
@@ -22,76 +22,76 @@ from core.storage.json_reader import decode_json
 BY_STATUS: Final = "by-status.json"
 BY_AGENT: Final = "by-agent.json"
 STATUSES: Final = tuple(status.value for status in TaskStatus if status is not TaskStatus.UNKNOWN)
-"""(1) `task_metadata.status`; each has a list in the index, also while it is empty.
+"""Statuses of a task; each has a list in the index, even an empty one.
 
-Another list, `unknown`, has the tasks whose metadata told no status when the index took them in.
+A further list, `unknown`, contains tasks without a valid status in their metadata.
 """
 STATUS_SHAPES: Final[Shapes] = {(status,): list for status in TaskStatus}
-"""What the index by status must be like to be written."""
+"""Expected types in the index by status."""
 
 
 def index_task(folder: TaskFolder, status: str, agents: Sequence[str]) -> None:
-    """Say in the index how a task stands, and who works at it.
+    """Set the status and the agents of a task in the index.
 
-    Where an index lacks tasks that have a folder, those come in with what their files say: it is made anew where
-    it is missing or cannot be understood, and mended after a kill. Tasks that have no folder any more are taken out.
-    What cannot be written stops nobody, as the index only follows from the tasks: `folder.warnings` tells of it.
+    Tasks with a folder that the index lacks are added from their files, so that a missing or damaged index is rebuilt.
+    Tasks without a folder are removed. A failure does not stop the call, since the index is derived:
+    `folder.warnings` contains it.
 
     Args:
         status: One of `STATUSES`.
-        agents: Everybody who is known to have worked at it; "" is nobody.
+        agents: All known agents of the task; "" is ignored.
     """
     try:
         _index_task(folder, status, agents)
     except (BadInput, Conflict, Unwritable) as error:
-        folder.warnings.append(_untold(folder, error))
+        folder.warnings.append(_warning(folder, error))
 
 
 def _index_task(folder: TaskFolder, status: str, agents: Sequence[str]) -> None:
     project, task_id = folder.project, folder.id
     with lock_index(project):
         usable = [
-            name for name, shapes in ((BY_STATUS, STATUS_SHAPES), (BY_AGENT, {})) if _usable(folder, name, shapes)
+            name for name, shapes in ((BY_STATUS, STATUS_SHAPES), (BY_AGENT, {})) if _is_writable(folder, name, shapes)
         ]
         others = {id for id in task_ids(project) if id != task_id}
-        indexed = {name: _indexed(project, name) for name in usable}
+        indexed = {name: _read_ids(project, name) for name in usable}
         lacking = sorted(others - indexed[BY_STATUS]) if BY_STATUS in usable else []
-        gone = set().union(*indexed.values()) - others - {task_id}
-        # Nobody is known to have worked at many a task: only where the whole file is missing it lacks those, too.
+        removed = set().union(*indexed.values()) - others - {task_id}
+        # Many tasks have no known agent: they are missing from the index only if the whole file is missing.
         unnamed = lacking if (project.task_index / BY_AGENT).exists() else sorted(others)
         if BY_STATUS in usable:
-            stand = ((id, (_stands(project, id).status.value,)) for id in lacking)
-            _write(project.task_index / BY_STATUS, [(task_id, (status,)), *stand], gone, only=True)
+            statuses = ((id, (_read_task(project, id).status.value,)) for id in lacking)
+            _write(project.task_index / BY_STATUS, [(task_id, (status,)), *statuses], removed, exclusive=True)
         if BY_AGENT in usable:
-            worked = ((id, _workers(project, id)) for id in unnamed)
-            _write(project.task_index / BY_AGENT, [(task_id, agents), *worked], gone, only=False)
+            worked = ((id, _read_agents(project, id)) for id in unnamed)
+            _write(project.task_index / BY_AGENT, [(task_id, agents), *worked], removed, exclusive=False)
 
 
-def _usable(folder: TaskFolder, name: str, shapes: Shapes) -> bool:
-    """Whether a file of the index can be written, perhaps anew; if not, `folder.warnings` tells why."""
+def _is_writable(folder: TaskFolder, name: str, shapes: Shapes) -> bool:
+    """Whether an index file can be written, perhaps after a damaged one was moved; problems become warnings."""
     try:
         moved = _move_damaged(folder.project.task_index / name, folder.project.aiwg, shapes)
     except (Conflict, Unwritable) as error:
-        folder.warnings.append(_untold(folder, error))
+        folder.warnings.append(_warning(folder, error))
         return False
     folder.warnings.extend([moved] if moved else [])
     return True
 
 
-def _untold(folder: TaskFolder, error: Exception) -> str:
-    told = str(error).replace("; nothing was changed", "")
-    return f"the index does not tell how {folder.id} stands: {told}"
+def _warning(folder: TaskFolder, error: Exception) -> str:
+    reason = str(error).replace("; nothing was changed", "")
+    return f"the index does not contain the status of {folder.id}: {reason}"
 
 
 def _move_damaged(path: Path, root: Path, shapes: Shapes) -> str:
-    """Move a file of the index out of the way that cannot be understood; what it holds is kept.
+    """Rename an index file that cannot be parsed.
 
     Returns:
-        What was done, "" if nothing.
+        A message, "" if nothing was done.
 
     Raises:
-        Conflict: It is a link or no regular file, or cannot be read; it is as it was.
-        Unwritable: It cannot be moved.
+        Conflict: It is a link, not a regular file or not readable; it stays unchanged.
+        Unwritable: It cannot be renamed.
     """
     try:
         check_editable(path, root, shapes)
@@ -105,23 +105,23 @@ def _move_damaged(path: Path, root: Path, shapes: Shapes) -> str:
         sync_folder(path.parent)
     except OSError as error:
         raise Unwritable(f"cannot move {path} away: {error.strerror}") from None
-    return f"{path} could not be understood: it was made anew from the tasks, and is kept as {aside.name}"
+    return f"{path} could not be parsed: it was rebuilt from the tasks, and the old file is now {aside.name}"
 
 
-def _stands(project: ProjectPaths, task_id: str) -> Task:
-    """What the metadata of another task say at the first look; what is wrong there is not for this writer to tell."""
+def _read_task(project: ProjectPaths, task_id: str) -> Task:
+    """Another task from its metadata; problems are ignored."""
     return parse_tasks(*_read(project, project.tasks / task_id / METADATA))[0][0]
 
 
-def _workers(project: ProjectPaths, task_id: str) -> tuple[str, ...]:
-    """Everybody who has worked at another task, as its files say at the first look."""
+def _read_agents(project: ProjectPaths, task_id: str) -> tuple[str, ...]:
+    """The agents of another task, from its files; files that cannot be read are ignored."""
     folder = TaskFolder(project, task_id)
     try:
         files = [folder.trajectory, *(place.attempt for place in folder.attempts().values())]
-    except BadInput:  # its attempts lie behind a link
+    except BadInput:  # its attempts are reached through a link
         files = [folder.trajectory]
-    told = [attempt.agent for file in files for attempt in parse_attempts(*_read(project, file))[0]]
-    return tuple(dict.fromkeys((_stands(project, task_id).agent, *told)))
+    found = [attempt.agent for file in files for attempt in parse_attempts(*_read(project, file))[0]]
+    return tuple(dict.fromkeys((_read_task(project, task_id).agent, *found)))
 
 
 def _read(project: ProjectPaths, file: Path) -> tuple[str, dict[str, Any]]:
@@ -131,34 +131,34 @@ def _read(project: ProjectPaths, file: Path) -> tuple[str, dict[str, Any]]:
     return project.relative(file), value if isinstance(value, dict) else {}
 
 
-def _indexed(project: ProjectPaths, name: str) -> set[str]:
-    """The ids in the lists of an index."""
+def _read_ids(project: ProjectPaths, name: str) -> set[str]:
+    """The IDs in all lists of an index."""
     value = read_object(project.task_index / name, project.aiwg) or {}
     return {id for ids in value.values() if isinstance(ids, list) for id in ids if isinstance(id, str)}
 
 
-def _write(path: Path, entries: Iterable[tuple[str, Sequence[str]]], gone: Set[str], *, only: bool) -> None:
-    """Bring each id into its lists, with `only` also out of all others; what is gone out of all."""
+def _write(path: Path, entries: Iterable[tuple[str, Sequence[str]]], removed: Set[str], *, exclusive: bool) -> None:
+    """Add each ID to its lists (`exclusive`: and remove it from all others); drop removed IDs."""
     wanted = {id: frozenset(key for key in keys if key) for id, keys in entries}
     added: dict[str, list[str]] = {}
     for id, keys in wanted.items():
         for key in keys:
             added.setdefault(key, []).append(id)
 
-    def stays(id: str, key: str) -> bool:
-        return not only or key in wanted.get(id, (key,))
+    def is_member(id: str, key: str) -> bool:
+        return not exclusive or key in wanted.get(id, (key,))
 
     def edit(document: JsonText) -> None:
-        expect(document.value, STATUS_SHAPES if only else {})
+        check_shapes(document.value, STATUS_SHAPES if exclusive else {})
         for key in dict.fromkeys((*document.value, *added)):
             present = document.value.get(key, [])
-            if not isinstance(present, list):  # something of another maker's, not a list of ids
+            if not isinstance(present, list):  # a member of another program
                 continue
-            kept = [id for id in present if not isinstance(id, str) or (id not in gone and stays(id, key))]
-            known = {id for id in kept if isinstance(id, str)}
-            kept += [id for id in added.get(key, ()) if id not in known]
-            if kept != present:
-                document.set((), key, kept)
+            ids = [id for id in present if not isinstance(id, str) or (id not in removed and is_member(id, key))]
+            known = {id for id in ids if isinstance(id, str)}
+            ids += [id for id in added.get(key, ()) if id not in known]
+            if ids != present:
+                document.set((), key, ids)
 
-    initial: dict[str, list[str]] = {key: [] for key in STATUSES} if only else {}
+    initial: dict[str, list[str]] = {key: [] for key in STATUSES} if exclusive else {}
     edit_object(path, edit, initial)

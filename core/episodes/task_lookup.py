@@ -1,4 +1,4 @@
-"""Which task or attempt a person means, and how the folders of (1) are gone through."""
+"""Find a task or attempt by ID or ID prefix, and list the task folders."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from core.base.text import plural, visible_line
 from core.config.paths import SAFE_ID, ProjectPaths
 from core.sources.record_kinds import is_text
 
-MOST_NAMED: Final = 5
-"""So many tasks a message names."""
+MAX_NAMED: Final = 5
+"""IDs in an error message."""
 _ATTEMPT_ID: Final = re.compile(r"(?P<task>.+)\.(?P<number>[0-9]{1,9})")
 
 
 def task_ids(paths: ProjectPaths) -> list[str]:
-    """The names of all tasks, in order; links to folders are none."""
-    return sorted(entry.name for entry in entries_of(paths.tasks) if entry.is_dir(follow_symlinks=False))
+    """The names of all tasks, sorted; links to folders are ignored."""
+    return sorted(entry.name for entry in list_entries(paths.tasks) if entry.is_dir(follow_symlinks=False))
 
 
 def find_task(paths: ProjectPaths, name: str) -> str:
-    """The task with this name, else the only one whose name begins so.
+    """The task with this ID or unambiguous ID prefix.
 
     Raises:
-        UnknownRecord: There is none, or several begin so.
+        UnknownRecord: The task does not exist, or the prefix is ambiguous.
     """
     if _is_task(paths, name):
         return name
@@ -40,19 +40,19 @@ def find_task(paths: ProjectPaths, name: str) -> str:
         raise ambiguous_task_error(name, found)
     asked = repr(visible_line(name, 80))
     if known:
-        raise UnknownRecord(f"no task {asked}; there {'is' if len(known) == 1 else 'are'} {_named(known)}")
+        raise UnknownRecord(f"no task {asked}; there {'is' if len(known) == 1 else 'are'} {_name_ids(known)}")
     raise UnknownRecord(f"no task {asked}: there are no tasks in {paths.tasks} yet")
 
 
 def find_attempt(paths: ProjectPaths, name: str, number: int | None = None) -> tuple[str, int | None]:
-    """The task that `name` means, and the number of the attempt if it names one: `task-001.2`.
+    """The task that `name` names, and the number of the attempt if it names one: `task-001.2`.
 
     Args:
-        number: Of the attempt, where it is told apart from the name.
+        number: The number of the attempt, if given separately.
 
     Raises:
-        BadInput: The name and the number mean different attempts.
-        UnknownRecord: There is no such task.
+        BadInput: The name and the number differ.
+        UnknownRecord: The task does not exist.
     """
     parts = _ATTEMPT_ID.fullmatch(name)
     if parts is None or _is_task(paths, name):
@@ -64,23 +64,23 @@ def find_attempt(paths: ProjectPaths, name: str, number: int | None = None) -> t
 
 
 def ambiguous_task_error(name: str, found: Sequence[str]) -> UnknownRecord:
-    """The error of a name that may be several tasks."""
-    return UnknownRecord(f"{visible_line(name, 80)!r} may be {_named(found)}; give more of the id")
+    """The error for an ambiguous ID prefix."""
+    return UnknownRecord(f"{visible_line(name, 80)!r} is ambiguous ({_name_ids(found)}); use a longer prefix")
 
 
 def _is_task(paths: ProjectPaths, name: str) -> bool:
-    """Whether this is the whole name of a task, without a look at all the others."""
+    """Whether this is the complete ID of a task, checked without listing all tasks."""
     return SAFE_ID.fullmatch(name) is not None and (paths.tasks / name).is_dir()
 
 
-def _named(ids: Sequence[str]) -> str:
-    told = ", ".join(visible_line(id, 80) for id in ids[-MOST_NAMED:])
-    more = len(ids) - MOST_NAMED
-    return f"{told} and {plural(more, 'other')}" if more > 0 else told
+def _name_ids(ids: Sequence[str]) -> str:
+    names = ", ".join(visible_line(id, 80) for id in ids[-MAX_NAMED:])
+    more = len(ids) - MAX_NAMED
+    return f"{names} and {plural(more, 'other')}" if more > 0 else names
 
 
-def entries_of(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """What lies in a folder; nothing where there is none, or only a link to one."""
+def list_entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """The entries of a folder; none if it does not exist or is a link."""
     if folder.is_symlink():
         return
     try:

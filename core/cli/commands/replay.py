@@ -22,7 +22,7 @@ from core.episodes.replay import MAX_PAUSE, ReplayStep, Verdict, pause_after, sh
 from core.episodes.task_lookup import find_attempt
 from core.redaction.masking import mask_secrets
 
-_COLOURS: Final = {Verdict.SUCCEEDED: "green", Verdict.FAILED: "red", Verdict.UNTOLD: "yellow"}
+_COLOURS: Final = {Verdict.SUCCEEDED: "green", Verdict.FAILED: "red", Verdict.UNKNOWN: "yellow"}
 _DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
 _INDENT: Final = "      "
 _LABEL: Final = len("expected: ")

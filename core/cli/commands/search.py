@@ -19,7 +19,7 @@ from core.cli.support.project import chosen_project, now
 from core.config.paths import ProjectPaths
 from core.episodes.search import SearchFilters
 from core.episodes.search import search as search_memory
-from core.episodes.search_matching import Hit, SearchPlace
+from core.episodes.search_reader import SearchHit, SearchPlace
 from core.episodes.search_words import SearchWords
 from core.episodes.task_lookup import find_attempt, task_ids
 from core.records.episodes import TaskStatus
@@ -137,7 +137,7 @@ def _why_not(paths: ProjectPaths, words: SearchWords, filters: SearchFilters) ->
     return f": no record has all {len(words)} of these; try fewer" if len(words) > 1 else ""
 
 
-def _row(hit: Hit, words: SearchWords) -> tuple[str, ...]:
+def _row(hit: SearchHit, words: SearchWords) -> tuple[str, ...]:
     where = f"{hit.task_id}.{hit.attempt}" if hit.attempt is not None and hit.task_id else hit.task_id
     place = f"{where} action {hit.action}" if hit.action is not None else where or hit.subject
     return (

@@ -12,7 +12,7 @@ from core.cli.json.shapes import json_help
 from core.cli.json.tasks import said_json
 from core.cli.render.output import line, print_json, remark
 from core.cli.support.options import Count, Fraction, OneOfAKind, json_option, project_option
-from core.episodes.reflection_drafts import TRIGGERS, TYPES, render_reflection
+from core.episodes.reflection_format import TRIGGERS, TYPES, render_reflection
 from core.episodes.validation import MAX_PERCENT
 from core.records.loops import Outcome
 from core.records.reflections import Reflection

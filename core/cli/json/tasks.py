@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from core.episodes.loop_links import LoopLink
     from core.episodes.plan_file import AttemptLessons
     from core.episodes.replay import ReplayStep
-    from core.episodes.search_matching import Hit
+    from core.episodes.search_reader import SearchHit
     from core.episodes.success_metrics import SuccessMetrics
     from core.records.episodes import Action, Attempt, Milestone, Task
     from core.records.reflections import Reflection
@@ -261,7 +261,7 @@ def step_json(step: ReplayStep) -> Shape:
     }
 
 
-def hit_json(hit: Hit, snippet: str) -> Shape:
+def hit_json(hit: SearchHit, snippet: str) -> Shape:
     """Where a query was found."""
     return {
         "in": hit.place.value,

@@ -1,1 +1,1 @@
-"""The steps of an attempt: creation, start, completion and what follows from the outcome."""
+"""The lifecycle of tasks and attempts: creation, start, completion, reflection and derived files."""

@@ -1,52 +1,68 @@
-"""How an attempt ends: how it came out, and that it did (1) complete_attempt."""
+"""End an attempt: determine its outcome and write `outcome.json`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from core.base.errors import BadInput, Refused
+from core.base.errors import BadInput, Refused, UnknownRecord
 from core.episodes.action_log import repair_log
-from core.episodes.folders import AttemptFolder, TaskFolder
-from core.episodes.json_files import edit_object, put
-from core.episodes.lifecycle.propagation import (
-    ENDED,
-    LISTS,
-    MILESTONES,
-    TASK_STATUS,
-    merge_milestones,
-    propagate,
-    read_milestone_entries,
-)
+from core.episodes.folders import AttemptFolder, TaskFolder, find_attempt_folder
+from core.episodes.json_files import edit_object, set_members
+from core.episodes.lifecycle.propagation import ENDED, LISTS, TASK_STATUS, propagate
+from core.episodes.lifecycle.trajectory import MILESTONES, merge_milestones, read_milestone_entries
 from core.episodes.log_summary import LogSummary
-from core.episodes.validation import MAX_SAID, json_size
+from core.episodes.strict_reader import StrictReader
+from core.episodes.validation import MAX_TOTAL_SIZE, json_size
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
 from core.records.times import iso
+from core.storage.file_reader import Stamp
 
-_ORDER: Final = (
-    "status",
-    "reason",
-    "final_quality",
-    "completion_percent",
-    *LISTS,
-    ENDED,
-    MILESTONES,
-    TASK_STATUS,
-)
-"""Of the members of `outcome.json`."""
+_RESULT: Final = ("status", "reason", "final_quality", "completion_percent")
+_ORDER: Final = (*_RESULT, *LISTS, ENDED, MILESTONES, TASK_STATUS)
+"""Order of the members of `outcome.json`."""
+
+
+class LogAhead(NamedTuple):
+    """The summary of a log, computed before the lock is taken, since that takes seconds for a long log."""
+
+    number: int
+    stamp: Stamp
+    summary: LogSummary
+
+    def is_current(self, place: AttemptFolder) -> bool:
+        """Whether it belongs to this attempt and the log has not changed since."""
+        return self.number == place.number and self.stamp == _stamp(place)
+
+
+def read_log_ahead(folder: TaskFolder, attempt: int | None) -> LogAhead | None:
+    """Summarize the log of an attempt (by default the newest); None if there is no log yet."""
+    try:
+        place = find_attempt_folder(folder, attempt)
+    except (Refused, UnknownRecord):  # another process may start it before the lock is taken
+        return None
+    stamp = _stamp(place)
+    return LogAhead(place.number, stamp, StrictReader(folder).log(place)) if stamp is not None else None
+
+
+def _stamp(place: AttemptFolder) -> Stamp | None:
+    try:
+        return Stamp.of(place.actions.lstat())
+    except FileNotFoundError:
+        return None
 
 
 def determine_outcome(known: Attempt, log: LogSummary | None, outcome: Outcome | None) -> Outcome:
-    """(1) `determine_outcome`: what was said, else what the log proves; never a guess.
+    """The given outcome, else the one that the log proves.
 
     Args:
-        log: Needed only where nobody has said it.
+        log: Required if `outcome` is None and the attempt is open.
 
     Raises:
-        BadInput: Nobody says it, and the log proves nothing.
-        Refused: It ended otherwise already.
+        BadInput: No outcome is given and the log proves none.
+        Refused: The attempt has ended with another outcome.
     """
     if known.outcome is not Outcome.UNKNOWN:
         if outcome not in (None, known.outcome):
@@ -55,41 +71,37 @@ def determine_outcome(known: Attempt, log: LogSummary | None, outcome: Outcome |
     found = outcome or (log.outcome if log is not None else Outcome.UNKNOWN)
     if found is Outcome.UNKNOWN:
         raise BadInput(
-            f"the log does not tell how attempt {known.number} at {known.task_id} came out; "
-            "say it (--success, --failure or --timeout)"
+            f"the log does not show the outcome of attempt {known.number} at {known.task_id}; "
+            "give --success, --failure or --timeout"
         )
     return found
 
 
-def check_task_end(folder: TaskFolder, outcome: Outcome, task_done: bool, *, newest: bool) -> None:
-    """Whether an attempt that came out so can end its task.
-
-    Raises:
-        Refused: It cannot.
-    """
-    if not newest:
+def check_task_end(folder: TaskFolder, outcome: Outcome, task_done: bool, *, is_newest: bool) -> None:
+    """Raise `Refused` if an attempt with this outcome cannot end its task."""
+    if not is_newest:
         raise Refused(f"only the newest attempt at {folder.id} can end the task")
     if task_done and outcome is not Outcome.SUCCESS:
-        raise Refused(f"the attempt ended in {outcome.value}; {folder.id} can be done only by one that succeeded")
+        raise Refused(f"the attempt ended in {outcome.value}; {folder.id} can only be completed by a success")
 
 
-def end(
-    folder: TaskFolder, place: AttemptFolder, told: Mapping[str, Any], *, now: datetime, log: LogSummary | None = None
+def end_attempt(
+    folder: TaskFolder, place: AttemptFolder, result: Mapping[str, Any], *, now: datetime, log: LogSummary | None = None
 ) -> LogSummary:
-    """(1) `write_outcome_json`, with which the attempt is over; then all that follows from it.
+    """Write `outcome.json`, which ends the attempt, and update all other files.
 
     Args:
-        told: Members of `outcome.json`, None where there is nothing to tell.
-        log: What its log amounts to, if that is known by now.
+        result: Members of `outcome.json`; None values are left out.
+        log: The summary of the log, if it is known.
     """
     repair_log(place)
-    reached = merge_milestones(read_milestone_entries(folder, place.number), told.get(MILESTONES, ()))
-    whole: dict[str, Any] = {"reason": "", **{name: [] for name in LISTS}, **told, ENDED: iso(now)}
-    # Those of another maker may be more; the trajectory keeps them.
-    fits = json_size(reached) <= MAX_SAID and (reached or MILESTONES in told)
-    whole |= {MILESTONES: reached if fits else None}
-    result = {name: whole[name] for name in _ORDER if whole.get(name) is not None}
-    edit_object(place.outcome, lambda document: put(document, (), result), {})
+    milestones = merge_milestones(read_milestone_entries(folder, place.number), result.get(MILESTONES, ()))
+    whole: dict[str, Any] = {"reason": "", **{name: [] for name in LISTS}, **result, ENDED: iso(now)}
+    # Other programs may have recorded more milestones than fit; the trajectory keeps them.
+    fits = json_size(milestones) <= MAX_TOTAL_SIZE and (milestones or MILESTONES in result)
+    whole |= {MILESTONES: milestones if fits else None}
+    members = {name: whole[name] for name in _ORDER if whole.get(name) is not None}
+    edit_object(place.outcome, lambda document: set_members(document, (), members), {})
     return propagate(folder, place, seen_at=now, log=log)
 
 
@@ -102,8 +114,8 @@ def repeat_end(
     *,
     log: LogSummary | None = None,
 ) -> LogSummary:
-    """Make up for what a kill left out of the end of an attempt, and end the task, too, where a status says so."""
+    """Complete what a kill left out of the end of an attempt; a `status` also ends the task."""
     if status is not None:
-        said = {"status": outcome.value, TASK_STATUS: status}
-        edit_object(place.outcome, lambda document: put(document, (), said), {})
+        members = {"status": outcome.value, TASK_STATUS: status}
+        edit_object(place.outcome, lambda document: set_members(document, (), members), {})
     return propagate(folder, place, seen_at=now, log=log)

@@ -1,4 +1,4 @@
-"""How a task begins: its id, and its folder with what is known of it (1) init_task."""
+"""Create a task: choose its ID and create its folder."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from typing import Any, Final
 
 from core.base.errors import Refused
 from core.config.paths import ProjectPaths
-from core.episodes.folders import TaskFolder, inside, lock_index, publish
+from core.episodes.folders import TaskFolder, check_inside, create_folder, lock_index
 from core.episodes.json_files import encode_object, read_object
 from core.episodes.task_lookup import task_ids
 from core.sources.episodes import METADATA, TRAJECTORY
 
 _TASK: Final = "task-"
-_COUNTED: Final = re.compile(rf"{_TASK}([0-9]{{1,6}})")
-"""Ids that were counted; a longer number is a date or the like."""
+_NUMBERED: Final = re.compile(rf"{_TASK}([0-9]{{1,6}})")
+"""IDs that count as numbered; a longer number is a date or the like."""
 
 
 def create_task(project: ProjectPaths, metadata: Mapping[str, Any], task_id: str | None) -> str:
-    """(1) `generate_task_id`, `create_task_directory`, `write_metadata_json`, `initialize_trajectory`.
+    """Create the folder of a task with its metadata and an empty trajectory.
 
     Args:
-        metadata: All but the id.
-        task_id: A checked id; by default the next free `task-NNN`.
+        metadata: All members but the ID.
+        task_id: A checked ID; by default the next free `task-NNN`.
 
     Returns:
-        Its id. A task of that id that is the same, and that nobody has begun, is this one.
+        Its ID. An equal task with this ID and without attempts is used as it is.
 
     Raises:
-        Refused: Another task has this id.
+        Refused: Another task has this ID.
         Unwritable: The disk, a lock or a permission forbids it.
     """
-    inside(project, project.tasks)
+    check_inside(project, project.tasks)
     with lock_index(project):
         for id in (task_id,) if task_id is not None else _free_ids(project):
             files = {
                 METADATA: encode_object({"id": id, **metadata}),
                 TRAJECTORY: encode_object({"task_id": id, "attempts": []}),
             }
-            if publish(project, project.tasks / id, files):
+            if create_folder(project, project.tasks / id, files):
                 return id
         assert task_id is not None
         _check_same(project, task_id, metadata)
@@ -48,8 +48,8 @@ def create_task(project: ProjectPaths, metadata: Mapping[str, Any], task_id: str
 
 
 def _free_ids(project: ProjectPaths) -> Iterator[str]:
-    """The ids after all that were counted, in their order."""
-    numbers = [int(found[1]) for id in task_ids(project) if (found := _COUNTED.fullmatch(id))]
+    """The IDs after the highest one in use."""
+    numbers = [int(found[1]) for id in task_ids(project) if (found := _NUMBERED.fullmatch(id))]
     return (f"{_TASK}{number:03}" for number in itertools.count(max(numbers, default=0) + 1))
 
 

@@ -1,4 +1,4 @@
-"""How an attempt begins: which open one is taken up, what is loaded from earlier ones, what is written first (1)."""
+"""Start an attempt: resume an open one or create a new one with a plan."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from core.base.errors import Refused, Unwritable
-from core.episodes.folders import AttemptFolder, TaskFolder, inside, publish
-from core.episodes.json_files import edit_object, encode_object, put
-from core.episodes.lifecycle.completion import end
-from core.episodes.lifecycle.propagation import agents, attempt_counts
+from core.episodes.folders import AttemptFolder, TaskFolder, check_inside, create_folder
+from core.episodes.json_files import edit_object, encode_object, set_members
+from core.episodes.lifecycle.completion import end_attempt
+from core.episodes.lifecycle.propagation import attempt_counts, list_agents
 from core.episodes.plan_file import MAX_EARLIER, AttemptLessons, render_plan
-from core.episodes.reflection_drafts import LEFT
+from core.episodes.reflection_format import LEFT_UNFINISHED
 from core.episodes.strict_reader import StrictReader
 from core.episodes.task_indexes import index_task
 from core.records.episodes import Attempt, Task, TaskStatus
@@ -28,11 +28,11 @@ from core.storage.locks import open_regular
 
 
 class AttemptIntent(NamedTuple):
-    """What an agent means to try, checked.
+    """What an agent wants to try, checked.
 
     Attributes:
-        agent: Who works at it; "" for that of the task.
-        similar: Task and learning, from other tasks.
+        agent: "" for the agent of the task.
+        similar: Pairs of similar task and learning.
         orders: Whether the plan leaves out texts of other attempts that give orders.
     """
 
@@ -46,13 +46,12 @@ class AttemptIntent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StartedAttempt:
-    """An attempt that can be worked at.
+    """An attempt that was started or resumed.
 
     Attributes:
         plan_path: `plan.md`, relative to the project.
-        plan: Its text.
-        learnings: The earlier attempts, with what they have taught by now, oldest first.
-        resumed: Whether it had been begun before.
+        plan: The text of the plan.
+        learnings: Earlier attempts and the reflections on them, oldest first.
     """
 
     number: int
@@ -63,84 +62,82 @@ class StartedAttempt:
 
 
 def find_resumable(folder: TaskFolder, *, abandon: bool, resume: bool, now: datetime) -> AttemptFolder | None:
-    """The open attempt that a start takes up; None if a new one is to be made.
+    """The open attempt to resume; None if a new one is needed.
 
     Args:
-        abandon: Close what was left open, as a timeout.
-        resume: Go on with it.
+        abandon: End all open attempts with the outcome timeout.
+        resume: Resume the open attempt.
 
     Raises:
-        Refused: Somebody works at an attempt.
+        Refused: An attempt is open, and neither `abandon` nor `resume` is set.
     """
     reader = StrictReader(folder)
     task, places = reader.task(), folder.attempts()
-    open_ones = [number for number, attempt in reader.attempts().items() if attempt.is_open and number in places]
-    if not open_ones:
+    open_numbers = [number for number, attempt in reader.attempts().items() if attempt.is_open and number in places]
+    if not open_numbers:
         return None
-    newest = places[open_ones[-1]]
-    # A start that was killed in its last step: nobody has worked at it, and the metadata do not count it.
-    begun = newest.number <= (task.total_attempts or 0) or newest.actions.exists()
-    if resume or (task.status is TaskStatus.PAUSED and not abandon) or not begun:
+    newest = places[open_numbers[-1]]
+    # The metadata do not count an attempt whose start was killed in its last step.
+    was_started = newest.number <= (task.total_attempts or 0) or newest.actions.exists()
+    if resume or (task.status is TaskStatus.PAUSED and not abandon) or not was_started:
         return newest
     if not abandon:
         raise Refused(
-            f"attempt {newest.number} at {folder.id} is still open; complete it, go on with it (--resume), or start "
-            "another one and close it as left unfinished (--abandon)"
+            f"attempt {newest.number} at {folder.id} is still open; complete it, resume it (--resume), or start "
+            "another one and end it as left unfinished (--abandon)"
         )
-    reader.check(*(places[number] for number in open_ones))
-    for number in open_ones:
-        end(folder, places[number], {"status": Outcome.TIMEOUT.value, "reason": LEFT}, now=now)
+    reader.check(*(places[number] for number in open_numbers))
+    for number in open_numbers:
+        end_attempt(folder, places[number], {"status": Outcome.TIMEOUT.value, "reason": LEFT_UNFINISHED}, now=now)
     return None
 
 
-def begin(folder: TaskFolder, number: int, *, now: datetime) -> None:
-    """Say in the index, the summary and the metadata that somebody works at an attempt.
+def mark_running(folder: TaskFolder, number: int, *, now: datetime) -> None:
+    """Set the task to running in the update_index, the summary and the metadata.
 
-    The metadata come last: an attempt that they count has been begun, and is not begun again.
+    The metadata are written last: an attempt that they count was started completely.
     """
-    index(folder, TaskStatus.RUNNING)
+    update_index(folder, TaskStatus.RUNNING)
 
     def edit(document: JsonText) -> None:
-        told = {"status": TaskStatus.RUNNING.value, **attempt_counts(document.value, number)}
-        if any(document.value.get(key) != value for key, value in told.items()):
-            put(document, (), {"updated": iso(now), **told})
-        if "completed" in document.value:  # the task goes on
+        members = {"status": TaskStatus.RUNNING.value, **attempt_counts(document.value, number)}
+        if any(document.value.get(key) != value for key, value in members.items()):
+            set_members(document, (), {"updated": iso(now), **members})
+        if "completed" in document.value:  # the task continues
             document.remove(("completed",))
 
     edit_object(folder.metadata, edit, {"id": folder.id})
 
 
-def index(folder: TaskFolder, status: TaskStatus) -> None:
-    """Say in the index, and in a summary that is there, that a task stands so."""
+def update_index(folder: TaskFolder, status: TaskStatus) -> None:
+    """Update the status of a task in the update_index, and in the summary if there is one."""
     reader = StrictReader(folder)
-    workers = agents(reader.task(), tuple(reader.attempts().values()))
-    index_task(folder, status.value, workers)
+    agents = list_agents(reader.task(), tuple(reader.attempts().values()))
+    index_task(folder, status.value, agents)
     if folder.summary.exists():
-        edit_object(folder.summary, lambda document: put(document, (), {"status": status.value}), {})
+        edit_object(folder.summary, lambda document: set_members(document, (), {"status": status.value}), {})
 
 
 def resume_attempt(folder: TaskFolder, place: AttemptFolder) -> StartedAttempt:
-    """An attempt that goes on, with its plan as it was written; "" if there is none."""
+    """Resume an attempt with its plan; the plan is "" if there is none."""
     reader = StrictReader(folder)
     before = {number: one for number, one in reader.attempts().items() if number < place.number}
     plan = _read_plan(folder, place)
-    return StartedAttempt(place.number, folder.relative(place.plan), plan, _lessons(reader, before), resumed=True)
+    return StartedAttempt(place.number, folder.relative(place.plan), plan, _read_lessons(reader, before), resumed=True)
 
 
 def create_attempt(folder: TaskFolder, intent: AttemptIntent, now: datetime) -> StartedAttempt:
-    """(1) `create_attempt_directory`, `write_plan_md`, `write_attempt_json`, at once.
-
-    The plan takes in what earlier attempts have taught.
+    """Create the folder of an attempt with its plan, which contains the learnings of earlier attempts.
 
     Raises:
-        Refused: Something else has its name, or no number is left.
+        Refused: Another file has its name, or no number is free.
         Unwritable: The disk or a permission forbids it.
     """
     reader = StrictReader(folder)
     task, attempts = reader.task(), reader.attempts()
-    number, learned = _next_number(task, attempts), _lessons(reader, attempts)
+    number, lessons = _next_number(task, attempts), _read_lessons(reader, attempts)
     if number >= MAX_ATTEMPTS:
-        raise Refused(f"{folder.id} has an attempt {number - 1:,}, and no number is left; move its folder away")
+        raise Refused(f"{folder.id} has an attempt {number - 1:,}, the highest possible number; move its folder away")
     plan = render_plan(
         number,
         description=task.description,
@@ -148,26 +145,26 @@ def create_attempt(folder: TaskFolder, intent: AttemptIntent, now: datetime) -> 
         approach=intent.approach,
         steps=intent.steps,
         estimated_iterations=intent.estimated_iterations,
-        lessons=learned,
+        lessons=lessons,
         similar=intent.similar,
         orders=intent.orders,
     )
     place = folder.new_attempt(number)
-    record = _record(folder.id, number, intent.agent or task.agent, intent, now)
+    record = _new_record(folder.id, number, intent.agent or task.agent, intent, now)
     files = {place.plan.name: plan.encode("utf-8", "replace"), place.attempt.name: encode_object(record)}
-    if not publish(folder.project, place.path, files):
-        raise Refused(f"{folder.relative(place.path)} exists already, and is no folder of an attempt")
-    return StartedAttempt(number, folder.relative(place.plan), plan, learned)
+    if not create_folder(folder.project, place.path, files):
+        raise Refused(f"{folder.relative(place.path)} exists already and is not an attempt")
+    return StartedAttempt(number, folder.relative(place.plan), plan, lessons)
 
 
 def _next_number(task: Task, attempts: Mapping[int, Attempt]) -> int:
-    """(1) `increment_attempt_count`: no number that a file has used."""
+    """The next number that no file uses."""
     used = [*attempts, task.total_attempts or 0, task.current_attempt or 0]
     return max((number for number in used if number < MAX_ATTEMPTS), default=0) + 1
 
 
-def _lessons(reader: StrictReader, attempts: Mapping[int, Attempt]) -> tuple[AttemptLessons, ...]:
-    """(1) `load_previous_reflections`, oldest attempt first; in detail for those that a plan has room for."""
+def _read_lessons(reader: StrictReader, attempts: Mapping[int, Attempt]) -> tuple[AttemptLessons, ...]:
+    """Earlier attempts and the reflections on them, oldest first; read in detail only as far as a plan has room."""
     by_attempt: dict[int | None, list[Reflection]] = {}
     for reflection in reader.reflections():
         if not reflection.superseded:
@@ -181,7 +178,7 @@ def _lessons(reader: StrictReader, attempts: Mapping[int, Attempt]) -> tuple[Att
 
 def _read_plan(folder: TaskFolder, place: AttemptFolder) -> str:
     """The text of `plan.md`, "" if there is none."""
-    inside(folder.project, place.path)
+    check_inside(folder.project, place.path)
     try:
         with os.fdopen(open_regular(place.plan, os.O_RDONLY), "rb") as file:
             return file.read(MAX_BYTES).decode("utf-8", "replace")
@@ -191,8 +188,8 @@ def _read_plan(folder: TaskFolder, place: AttemptFolder) -> str:
         raise Unwritable(f"cannot read {place.plan}: {error.strerror}") from None
 
 
-def _record(task_id: str, number: int, agent: str, intent: AttemptIntent, now: datetime) -> dict[str, Any]:
-    """(1) `attempt`, as far as it is known at the start."""
+def _new_record(task_id: str, number: int, agent: str, intent: AttemptIntent, now: datetime) -> dict[str, Any]:
+    """The content of `attempt.json` at the start."""
     plan: dict[str, Any] = {"approach": intent.approach, "steps": list(intent.steps)}
     if intent.estimated_iterations is not None:
         plan["estimated_iterations"] = intent.estimated_iterations

@@ -33,18 +33,18 @@ def attempt(**fields: Any) -> Attempt:
 def test_what_came_out_has_ended_whatever_else_is_told() -> None:
     came_out = attempt(outcome=Outcome.TIMEOUT, last_action_at=NOW)
     assert state(came_out, Task(id="t", status=TaskStatus.RUNNING), 3) == (AttemptState.ENDED, "timeout")
-    assert state(attempt(ended_at=NOW)) == (AttemptState.ENDED, "it has an end, but no outcome")
+    assert state(attempt(ended_at=NOW)) == (AttemptState.ENDED, "it ended without an outcome")
 
 
 @pytest.mark.parametrize("status", [TaskStatus.COMPLETED, TaskStatus.FAILED])
 def test_an_open_attempt_of_a_task_that_has_ended_was_left(status: TaskStatus) -> None:
     found = state(attempt(last_action_at=NOW), Task(id="t", status=status))
-    assert found == (AttemptState.LEFT, f"the task is {status}, and nobody said how this attempt came out")
+    assert found == (AttemptState.LEFT, f"the task is {status}, and this attempt has no outcome")
 
 
 def test_an_open_attempt_before_a_later_one_was_left_though_the_task_is_paused() -> None:
     found, reason = state(attempt(last_action_at=NOW), Task(id="t", status=TaskStatus.PAUSED), latest=2)
-    assert (found, reason.split(",")[0]) == (AttemptState.LEFT, "attempt 2 came after it")
+    assert (found, reason.split(",")[0]) == (AttemptState.LEFT, "attempt 2 was started later")
 
 
 def test_a_pause_needs_no_sign_of_life() -> None:
@@ -56,17 +56,17 @@ def test_silence_longer_than_the_setting_means_that_it_was_left() -> None:
     assert state(attempt(last_action_at=minutes_ago(30)), task)[0] is AttemptState.RUNNING
     assert state(attempt(last_action_at=minutes_ago(31)), task) == (
         AttemptState.LEFT,
-        "no sign of life for 31 minutes",
+        "no activity for 31 minutes",
     )
     assert state(attempt(started_at=minutes_ago(60 * 24 * 3)), None) == (
         AttemptState.LEFT,
-        "no sign of life for 3 days",
+        "no activity for 3 days",
     )
 
 
 def test_a_clock_ahead_is_no_silence() -> None:
     found = state(attempt(last_action_at=minutes_ago(-600)))
-    assert found == (AttemptState.RUNNING, "last sign of life less than a minute ago")
+    assert found == (AttemptState.RUNNING, "last activity less than a minute ago")
 
 
 def test_without_any_time_the_word_of_the_task_counts() -> None:

@@ -48,7 +48,7 @@ def test_the_example_of_the_document(paths: ProjectPaths) -> None:
     assert history.summary == (("task_id", "task-001"), ("status", "completed"))
     differs, _ = history.findings
     assert (differs.code, differs.file) == ("count-differs", ".aiwg/ralph/tasks/task-001/trajectory.json")
-    assert differs.message == "says 8 actions of attempt 2; its log has 4, which counts"
+    assert differs.message == "has 8 actions of attempt 2; its log has 4, which counts"
     assert [one.actions for one in history.attempts] == [4, 4, 4]
 
 

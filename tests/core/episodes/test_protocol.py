@@ -348,7 +348,7 @@ def test_a_task_ends_only_when_somebody_says_so(memory: Episodes, tmp_path: Path
     assert read_json(tmp_path, "summary.json")["status"] == "running"
     memory.pause_task(task_id)
     assert read_json(tmp_path, "summary.json")["status"] == "paused"
-    with pytest.raises(Refused, match="can be done only by one that succeeded"):
+    with pytest.raises(Refused, match="can only be completed by a success"):
         memory.complete_attempt(task_id, outcome=Outcome.FAILURE, task_done=True)
     assert memory.complete_attempt(task_id, outcome=Outcome.FAILURE, task_done=False).status is TaskStatus.FAILED
     with pytest.raises(Refused, match="failed already"):
@@ -382,7 +382,7 @@ def test_no_outcome_is_guessed_and_none_is_changed(memory: Episodes, tmp_path: P
         ({"type": "bash", "params": {str(n): "" for n in range(9000)}}, "in 9,000 parameters; at most 65,536"),
         ({"type": "bash", "reasoning": "x" * 70_000}, "reasoning has 70,000 characters"),
         ({"type": "bash", "output": ["x"]}, "output must be a text"),
-        ({"type": "bash", "tool": "\ud800"}, "no valid Unicode"),
+        ({"type": "bash", "tool": "\ud800"}, "not valid Unicode"),
         ({"type": "bash", "success": "yes"}, "success must be true or false"),
         ({"type": "bash", "iteration": 0}, "iteration counts from 1"),
         ({"type": "bash", "quality": 7}, "quality must be"),
@@ -407,18 +407,18 @@ def test_what_is_wrong_is_refused_before_anything_is_written(
     [
         ("start_attempt", {"task_id": None}, "task_id must be a text"),
         ("start_attempt", {"similar": [1]}, "similar must be texts"),
-        ("start_attempt", {"approach": "x", "steps": ["é" * 4096] * 200}, "approach and steps have .* say it shorter"),
+        ("start_attempt", {"approach": "x", "steps": ["é" * 4096] * 200}, "approach and steps have .* shorten"),
         ("log_actions", {"actions": "bash"}, "actions must be a list"),
         ("log_actions", {"attempt": []}, "attempt must be a whole number"),
         ("log_actions", {"attempt": True}, "attempt must be a whole number"),
         ("log_actions", {"milestones": [1]}, "a milestone must be an object"),
         ("log_actions", {"milestones": {"event": "a"}}, "milestones must be a list"),
-        ("log_actions", {"milestones": [{"event": "x" * 4096}] * 300}, "milestones have .* say it shorter"),
+        ("log_actions", {"milestones": [{"event": "x" * 4096}] * 300}, "milestones have .* shorten"),
         ("log_actions", {"results": {"a": None}}, "result 'a' must be bytes"),
         ("log_actions", {"results": {"a": bytes(MAX_BYTES + 1)}}, "result 'a' has 8,388,609 bytes"),
-        ("complete_attempt", {"worked": ["é" * 4096] * 200}, "what worked.* say it shorter"),
+        ("complete_attempt", {"worked": ["é" * 4096] * 200}, "what worked.* shorten"),
         ("complete_attempt", {"milestones": [{"event": "x"}] * 1001}, "milestones has 1,001 entries"),
-        ("reflect", {"learning": "x", "action_items": ["x" * 4096] * 300}, "a reflection have .* say it shorter"),
+        ("reflect", {"learning": "x", "action_items": ["x" * 4096] * 300}, "a reflection have .* shorten"),
         ("reflect", {"learning": "x", "reflection_type": "mood"}, "reflection_type must be"),
     ],
 )
@@ -439,8 +439,8 @@ def test_what_is_no_value_or_too_much_to_be_read_again_is_refused_before_anythin
 def test_milestones_leave_room_for_the_attempts_to_come(
     memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.episodes.lifecycle.propagation._MOST_REACHED", 9_000)
-    monkeypatch.setattr("core.episodes.lifecycle.propagation._MOST_PLANNED", 8_000)
+    monkeypatch.setattr("core.episodes.lifecycle.trajectory._MAX_MILESTONE_BYTES", 9_000)
+    monkeypatch.setattr("core.episodes.lifecycle.trajectory._MAX_PLAN_BYTES", 8_000)
     task_id = begun(memory, approach="types first")
     reached = [{"event": "x" * 4000}]
     memory.log_actions(task_id, [], milestones=[*reached, {"event": "y" * 4000}])
@@ -673,7 +673,7 @@ def test_results_are_kept_under_safe_names_and_not_replaced(memory: Episodes, tm
     task_id = begun(memory)
     for _ in range(2):
         memory.log_actions(task_id, [], iteration=2, results={"out.txt": b"1"})
-    with pytest.raises(BadInput, match="holds something else already"):
+    with pytest.raises(BadInput, match="exists with other content"):
         memory.log_actions(task_id, [], iteration=2, results={"out.txt": b"2"})
     with pytest.raises(BadInput, match="cannot be part of a path"):
         memory.log_actions(task_id, [], results={"../x": b"1"})
@@ -818,7 +818,7 @@ def test_very_many_reflections_stop_nobody(memory: Episodes, tmp_path: Path, mon
     done = memory.complete_attempt(task_id, outcome=Outcome.FAILURE, reason="red")
     assert [one.attempt for one in done.reflections] == [1]
     assert file.read_bytes().startswith(old * 100)
-    monkeypatch.setattr("core.episodes.protocol._MOST_REFLECTED", 4096)
+    monkeypatch.setattr("core.episodes.lifecycle.reflection._MAX_FILE_BYTES", 4096)
     with pytest.raises(BadInput, match="the reflections on task-001 have"):
         memory.reflect(task_id, learning="x")
 
@@ -870,7 +870,7 @@ def test_folders_that_do_not_count_as_attempts_take_nothing(memory: Episodes, tm
     assert [list((attempts / name).iterdir()) for name in ("999999999", "1")] == [[], []]
     (attempts / "999999").mkdir()
     memory.complete_attempt(task_id, outcome=Outcome.FAILURE)
-    with pytest.raises(Refused, match="no number is left"):
+    with pytest.raises(Refused, match="the highest possible number"):
         memory.start_attempt(task_id, reopen=True)
 
 

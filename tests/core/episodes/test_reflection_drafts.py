@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from core.episodes.log_summary import summarize_log
-from core.episodes.reflection_drafts import TEMPLATE, AttemptWork, draft_completion, draft_reflection, render_reflection
+from core.episodes.reflection_drafts import AttemptWork, draft_completion, draft_reflection
+from core.episodes.reflection_format import TEMPLATE, render_reflection
 from core.records.episodes import Action, Attempt, Quality
 from core.records.loops import Outcome
 
@@ -90,7 +91,7 @@ def test_the_example_of_the_document_comes_out_word_for_word() -> None:
         "Re-run type check before implementation",
         "Add interface update to standard checklist",
     ]
-    assert render_reflection(2, observation, analysis, learning, items, asked=False) == EXAMPLE
+    assert render_reflection(2, observation, analysis, learning, items, with_questions=False) == EXAMPLE
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_the_real_outcome_is_the_beginning_and_the_end_of_what_was_told() -> Non
     assert long.splitlines() == ["a", "b", "c", "d", "… 3 more lines …", "h", "i", "j", "k"]
     for text in ("x" * 60_000, f"{'x' * 60_000}\n" * 3, f"{'x' * 6_000}\n" * 30):
         assert len(ReplayStep(Action(number=1, error=text)).real) < 5000
-    assert ReplayStep(Action(number=1)).verdict is Verdict.UNTOLD
+    assert ReplayStep(Action(number=1)).verdict is Verdict.UNKNOWN
 
 
 def test_twice_the_speed_is_half_the_wait_however_long_the_gap() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from core.base.errors import BadInput
 from core.config.paths import ProjectPaths
 from core.episodes.search import SearchFilters, search
-from core.episodes.search_matching import Hit, SearchPlace
+from core.episodes.search_reader import SearchHit, SearchPlace
 from core.episodes.search_words import MAX_QUERY, SearchWords
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
@@ -35,7 +35,7 @@ def log(paths: ProjectPaths, *actions: dict[str, Any], ascii_only: bool = True) 
         file.writelines(json.dumps(action, ensure_ascii=ascii_only) + "\n" for action in actions)
 
 
-def hits(paths: ProjectPaths, query: str, **filters: Any) -> list[Hit]:
+def hits(paths: ProjectPaths, query: str, **filters: Any) -> list[SearchHit]:
     return list(search(paths, SearchWords(query), SearchFilters(**filters)).hits)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies
 from core.base.errors import BadInput
 from core.episodes.log_summary import ACTION_TYPES
 from core.episodes.tool_events import FAILED, SUCCEEDED, classify_tool, parse_tool_event
-from core.episodes.validation import action
+from core.episodes.validation import validate_action
 from core.records.times import parse_time
 from core.storage.json_reader import decode_json
 
@@ -23,7 +23,7 @@ def used(tool: str, given: object = None, response: object = None, **event: obje
     told = {"hook_event_name": SUCCEEDED, "tool_name": tool, "tool_input": given, "tool_response": response}
     found = parse_tool_event({**told, **event}, "/srv/app")
     assert AT is not None
-    action(found, AT, 1)
+    validate_action(found, AT, 1)
     return found
 
 
@@ -128,10 +128,10 @@ def test_a_file_of_the_project_is_named_as_in_every_other_checkout() -> None:
 @pytest.mark.parametrize(
     ("event", "message"),
     [
-        ({"hook_event_name": "PreToolUse", "tool_name": "Bash"}, "PreToolUse tells of no tool that was used"),
-        ({"hook_event_name": ["x"], "tool_name": "Bash"}, "x tells of no tool"),
+        ({"hook_event_name": "PreToolUse", "tool_name": "Bash"}, "PreToolUse is not a tool event"),
+        ({"hook_event_name": ["x"], "tool_name": "Bash"}, "x is not a tool event"),
         ({"tool_input": {}}, "names no tool"),
-        ({"tool_name": "TodoWrite"}, "TodoWrite does nothing to the work"),
+        ({"tool_name": "TodoWrite"}, "TodoWrite does not affect the work"),
     ],
 )
 def test_what_is_no_action_says_why(event: dict[str, Any], message: str) -> None:
@@ -162,4 +162,4 @@ _RESPONSE = ("stdout", "stderr", "interrupted", "error", "status", "task", "cont
 def test_whatever_an_event_tells_of_a_tool_becomes_an_action(event: dict[str, Any]) -> None:
     told = decode_json(json.dumps(event).encode()).value
     assert AT is not None
-    assert action(parse_tool_event(told, "/srv/app"), AT, 1)["tool"] == event["tool_name"]
+    assert validate_action(parse_tool_event(told, "/srv/app"), AT, 1)["tool"] == event["tool_name"]

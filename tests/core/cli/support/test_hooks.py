@@ -179,10 +179,10 @@ def test_a_tool_call_becomes_an_action_of_the_task_that_the_agent_works_at(attem
     ("event", "args", "because"),
     [
         (b'{"broken', (), "stdin is not the JSON of an event"),
-        ({**READ, "tool_name": "TodoWrite"}, (), "TodoWrite does nothing to the work"),
+        ({**READ, "tool_name": "TodoWrite"}, (), "TodoWrite does not affect the work"),
         (READ, ("no-such-task",), "no task no-such-task"),
         (READ, ("--attempt", "7"), "attempt 7"),
-        ({**READ, "cwd": ["x"], "hook_event_name": 7}, (), "7 tells of no tool that was used"),
+        ({**READ, "cwd": ["x"], "hook_event_name": 7}, (), "7 is not a tool event"),
         (READ, ("--type", "read"), "--hook goes with --attempt, --iteration and --project only"),
         (READ, ("--no-such-option",), "No such option"),
         (READ, ("--success", "--failure"), "give either --success or --failure"),

@@ -1,0 +1,101 @@
+"""Update `trajectory.json` of a task: its entries for attempts and their milestones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from core.base.errors import BadInput
+from core.episodes.folders import TaskFolder
+from core.episodes.json_files import check_editable, check_shapes, edit_object, read_object, set_default, set_members
+from core.episodes.strict_reader import TRAJECTORY_SHAPES, is_entry
+from core.episodes.validation import check_total_size, json_size
+from core.sources.episodes import MAX_ENTRIES
+from core.storage.file_reader import MAX_BYTES
+from core.storage.json_editor import JsonText
+
+MILESTONES: Final = "milestones"
+_MAX_MILESTONE_BYTES: Final = MAX_BYTES // 2
+"""Size of a trajectory up to which milestones are added; the rest is reserved for the entries of attempts."""
+_MAX_PLAN_BYTES: Final = MAX_BYTES // 4 * 3
+"""Size of a trajectory up to which entries contain the plan of the attempt."""
+
+
+def set_entry(folder: TaskFolder, number: int, entry: Mapping[str, Any]) -> None:
+    """Add or update the entry of an attempt; without its plan if the file is long."""
+    members = dict(entry)
+
+    def edit(document: JsonText) -> None:
+        check_shapes(document.value, TRAJECTORY_SHAPES)
+        if len(document.encode()) > _MAX_PLAN_BYTES:
+            members.pop("plan", None)
+        at = _find_entry(document, number)
+        if at is None:
+            document.append(("attempts",), {MILESTONES: [], **members})
+        else:
+            set_members(document, ("attempts", at), members)
+
+    edit_object(folder.trajectory, edit, {"task_id": folder.id, "attempts": []})
+
+
+def _find_entry(document: JsonText, number: int) -> int | None:
+    entries = set_default(document, "attempts", [])
+    return next((at for at, one in enumerate(entries) if is_entry(one, number)), None)
+
+
+def read_milestone_entries(folder: TaskFolder, number: int) -> list[Any]:
+    """The milestones of an attempt in the trajectory, of any JSON type."""
+    entries = (read_object(folder.trajectory, folder.project.aiwg) or {}).get("attempts")
+    mine = (one.get(MILESTONES) for one in entries if is_entry(one, number)) if isinstance(entries, list) else ()
+    found = next(mine, None) if mine else None
+    return found if isinstance(found, list) else []
+
+
+def check_milestones(folder: TaskFolder, number: int, new: Sequence[Mapping[str, Any]]) -> None:
+    """Check that further milestones of an attempt fit into the trajectory, before anything is written.
+
+    Raises:
+        BadInput: They do not fit.
+        Conflict: The trajectory cannot be parsed.
+    """
+    if not new:
+        return
+    check_editable(folder.trajectory, folder.project.aiwg, TRAJECTORY_SHAPES)
+    merged = merge_milestones(read_milestone_entries(folder, number), new)
+    if len(merged) > MAX_ENTRIES:
+        raise BadInput(f"{len(merged):,} milestones of attempt {number}; at most {MAX_ENTRIES:,} are kept")
+    check_total_size(merged, f"the milestones of attempt {number}")
+    size = json_size(new) + (folder.trajectory.stat().st_size if folder.trajectory.exists() else 0)
+    if size > _MAX_MILESTONE_BYTES:
+        limit = f"{size:,} bytes in its trajectory; at most {_MAX_MILESTONE_BYTES:,} are kept"
+        raise BadInput(f"with these milestones {folder.id} has {limit}: shorten them, or leave them out")
+
+
+def record_milestones(folder: TaskFolder, number: int, started: str | None, new: Sequence[Mapping[str, Any]]) -> None:
+    """Add milestones of an open attempt to the trajectory, unless they are its last ones already.
+
+    Args:
+        started: The start of the attempt, for a new entry.
+    """
+
+    def edit(document: JsonText) -> None:
+        check_shapes(document.value, TRAJECTORY_SHAPES)
+        at = _find_entry(document, number)
+        if at is None:
+            at = len(document.value["attempts"])
+            document.append(("attempts",), {"attempt_id": number, **({"started": started} if started else {})})
+        set_members(document, ("attempts", at), {MILESTONES: merge_milestones(known, new)})
+
+    known = read_milestone_entries(folder, number)
+    edit_object(folder.trajectory, edit, {"task_id": folder.id, "attempts": []})
+
+
+def merge_milestones(known: Sequence[Any], new: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """The known milestones and the new ones, unless the new ones equal the last known ones (times aside)."""
+
+    def without_time(one: Any) -> Any:
+        return {name: one[name] for name in ("event", "details") if name in one} if isinstance(one, dict) else one
+
+    last = known[-len(new) :] if new else ()
+    is_repeated = bool(new) and [*map(without_time, last)] == [*map(without_time, new)]
+    return [*known, *(() if is_repeated else new)]
