@@ -1,4 +1,4 @@
-"""The preview of an injected context: the text, what differs from the project's own, and the score of each pattern."""
+"""Preview of an injected context: the text, its difference, and the score of each pattern."""
 
 from __future__ import annotations
 
@@ -24,23 +24,29 @@ from core.retrieval.reflections import ChosenReflection, ReflectionLeftOut
 from core.retrieval.relevance import SEMANTIC_WEIGHTS, WEIGHTS
 from core.review.context_recipients import LOOP, Reader
 from core.state.project_state import ProjectState
-from tui.present.context_reflections import chosen_by_key, chosen_cells, left_out_by_key, left_out_cells
+from tui.present.context_reflections import (
+    PART_CELLS,
+    chosen_by_key,
+    chosen_cells,
+    left_out_by_key,
+    left_out_cells,
+    part_lines,
+    part_name,
+    product,
+)
 from tui.present.glyphs import Cells, Glyphs, draw_state
 from tui.present.numbers import bar
-
-_PART_CELLS: Final = 10
-"""Width of the bar of one part of the relevance."""
 
 
 @dataclass(frozen=True)
 class Preview:
-    """What a task gets under some settings, beside what it gets now.
+    """The context of a task under trial settings, and under the project's settings.
 
     Attributes:
-        settings: The knobs.
-        injection: What they lead to.
-        own: What the project's own settings lead to: what `inject` prints now.
-        ranks: Place of each pattern, from 1, if the other order counted: the lower bound, or the score.
+        settings: The trial settings.
+        injection: The context under them.
+        own: The context under the project's settings, as `inject` prints it.
+        ranks: Rank of each pattern, from 1, in the other order: by lower bound or by score.
     """
 
     settings: InjectionSettings
@@ -50,7 +56,7 @@ class Preview:
 
     @staticmethod
     def prepare(view: ProjectState, task: str, settings: InjectionSettings) -> Preview:
-        """Work it out; some 40 ms for 10,000 patterns."""
+        """Compute the preview; about 40 ms for 10,000 patterns."""
         injection = view.injection(task, settings)
         own = injection if settings == view.settings.injection else view.injection(task)
         other = replace(settings, order="score" if settings.order == "lower-bound" else "lower-bound")
@@ -59,74 +65,73 @@ class Preview:
 
     @property
     def by_lower_bound(self) -> bool:
-        """Whether the lower bound counts under the knobs, not the score."""
+        """Whether the trial settings rank by lower bound instead of score."""
         return self.settings.order == "lower-bound"
 
     @cached_property
     def chosen(self) -> dict[str, ChosenPattern]:
-        """The patterns that are injected, best first."""
+        """Injected patterns by ID, best first."""
         return {one.pattern_id: one for one in self.injection.chosen}
 
     @cached_property
     def left_out(self) -> dict[str, OmittedPattern]:
-        """The others, most deserving first."""
+        """Patterns left out by ID, best first."""
         return {one.pattern_id: one for one in self.injection.left_out}
 
     @cached_property
     def reflections(self) -> Mapping[str, ChosenReflection]:
-        """The reflections in the context by key, best first."""
+        """Injected reflections by key, best first."""
         return chosen_by_key(self.injection)
 
     @cached_property
     def reflections_left_out(self) -> Mapping[str, ReflectionLeftOut]:
-        """The other ones by key, best first."""
+        """Reflections left out by key, best first."""
         return left_out_by_key(self.injection)
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """All rows: patterns and reflections in the context, then those that are left out."""
+        """Keys of all rows: injected patterns and reflections, then the ones left out."""
         rows = (self.chosen, self.reflections, self.left_out, self.reflections_left_out)
         return tuple(dict.fromkeys(key for keys in rows for key in keys))
 
     @cached_property
     def rank(self) -> dict[str, int]:
-        """Place of each injected pattern, from 1."""
+        """Rank of each injected pattern, from 1."""
         return {id: rank for rank, id in enumerate(self.chosen, 1)}
 
     @cached_property
     def own_ids(self) -> frozenset[str]:
-        """Keys of the patterns and reflections that are injected now."""
+        """Keys injected under the project's settings."""
         return frozenset((*(one.pattern_id for one in self.own.chosen), *chosen_by_key(self.own)))
 
     @property
     def differs(self) -> bool:
-        """Whether the knobs lead to another text."""
+        """Whether the trial settings change the text."""
         return self.injection.context != self.own.context
 
     @cached_property
     def lines(self) -> tuple[tuple[str, str], ...]:
-        """The lines of both texts, each with `+` if it comes, `-` if it goes, ` ` if it stays."""
+        """Lines of both texts with a sign: `+` added, `-` removed, ` ` unchanged."""
         signs = {EQUAL: " ", DELETED: "-", INSERTED: "+"}
         changes = line_changes(*(visible(one.context) for one in (self.own, self.injection)))
         return tuple((signs[piece.mark], piece.text.rstrip("\n")) for piece in changes)
 
-    def turned(self, key: str) -> str:
-        """`+` for a pattern or reflection that the knobs let in, `-` for one that they leave out, else nothing."""
+    def change_sign(self, key: str) -> str:
+        """Return `+` for a row that the trial settings add, `-` for one they remove, else ""."""
         is_in = key in self.chosen or key in self.reflections
         return {(True, False): "+", (False, True): "-"}.get((is_in, key in self.own_ids), "")
 
 
 def profile_line(injection: Injection) -> Content:
-    """What the task was understood as."""
+    """Return the category, languages and likely errors found in the task."""
     profile = injection.profile
-    parts = [profile.category or "no category", ", ".join(profile.languages)]
-    if profile.error_types:
-        parts.append("likely " + ", ".join(profile.error_types))
+    errors = f"likely {', '.join(profile.error_types)}" if profile.error_types else ""
+    parts = (profile.category or "no category", ", ".join(profile.languages), errors)
     return Content.styled(visible_line(" · ".join(filter(None, parts)), 120), "$secondary")
 
 
 def size_items(injection: Injection, settings: InjectionSettings) -> tuple[Content, Content]:
-    """How much of the budget the context takes, and its bytes."""
+    """Return the used part of the token budget, and the bytes."""
     return (
         Content.assemble((f"{injection.tokens:,}", "bold"), (f" of {settings.max_tokens:,} tokens", "$quiet")),
         Content.styled(f"{injection.bytes:,} bytes", "$quiet"),
@@ -134,184 +139,140 @@ def size_items(injection: Injection, settings: InjectionSettings) -> tuple[Conte
 
 
 def difference_line(preview: Preview) -> Content:
-    """What the knobs change: `+12 -4 lines, 2 patterns come, 1 goes`."""
+    """Return what the trial settings change: `+12 -4 lines, 2 patterns added, 1 removed`."""
     if not preview.differs:
         return Content.styled("the text stays the same", "$quiet")
     signs = [sign for sign, _line in preview.lines]
     changes: list[str] = []
-    for noun, now in (("pattern", preview.chosen.keys()), ("reflection", preview.reflections.keys())):
-        own = {key for key in preview.own_ids if (key in chosen_by_key(preview.own)) == (noun == "reflection")}
-        come, go = len(now - own), len(own - now)
-        changes += [f"{plural(come, noun)} {'comes' if come == 1 else 'come'}"] * bool(come)
-        if go:
-            changes.append(f"{go if come else plural(go, noun)} {'goes' if go == 1 else 'go'}")
+    own_reflections = chosen_by_key(preview.own).keys()
+    for noun, now, own in (
+        ("pattern", preview.chosen.keys(), preview.own_ids - own_reflections),
+        ("reflection", preview.reflections.keys(), preview.own_ids & own_reflections),
+    ):
+        added, removed = len(now - own), len(own - now)
+        changes += [f"{plural(added, noun)} added"] * bool(added)
+        changes += [f"{removed if added else plural(removed, noun)} removed"] * bool(removed)
     return Content.assemble(
         (f"+{signs.count('+')}", "bold $success"),
         " ",
         (f"-{signs.count('-')}", "bold $error"),
-        (" lines", "$quiet"),
-        (f", {', '.join(changes)}" if changes else "", "$quiet"),
+        (f" lines{''.join(f', {text}' for text in changes)}", "$quiet"),
     )
 
 
 def context_lines(injection: Injection) -> list[Content]:
-    """The exact text, headings set off."""
+    """Return the exact text with highlighted headings."""
     if not injection.context:
         return [
-            Content.styled("This task gets nothing injected.", "$warning"),
-            Content.styled("Beside each pattern stands why it is left out.", "$quiet"),
+            Content.styled("Nothing is injected for this task.", "$warning"),
+            Content.styled("The list shows the reason for each pattern.", "$quiet"),
         ]
     return [_line(line) for line in visible(injection.context).split("\n")]
 
 
 def _line(line: str) -> Content:
-    style = "bold $accent" if line.startswith("## ") else "bold" if line.startswith("### ") else ""
-    return Content.styled(line, style)
+    return Content.styled(line, "bold $accent" if line.startswith("## ") else "bold" if line.startswith("### ") else "")
 
 
 _SIGNS: Final = {"+": "$success", "-": "$error"}
 
 
 def difference(preview: Preview) -> tuple[list[Content], list[Content]]:
-    """The text with what comes and goes, and the mark of each line."""
+    """Return the lines of both texts, and the sign of each."""
     lines = [Content.styled(line, _SIGNS[sign]) if sign in _SIGNS else _line(line) for sign, line in preview.lines]
-    marks = [Content.styled(f"{sign} ", f"bold {_SIGNS.get(sign, '')}".strip()) for sign, _line in preview.lines]
-    return lines, marks
+    signs = [Content.styled(f"{sign} ", f"bold {_SIGNS.get(sign, '')}".strip()) for sign, _line in preview.lines]
+    return lines, signs
 
 
-# Why these
-
-
-def found_line(injection: Injection) -> Content:
-    """How the patterns were found."""
-    how = "meaning" if injection.matched_by == "meaning" else "word match"
-    return Content.assemble(("why these: found by ", "$quiet"), how)
-
-
-def embedding_line(done: int, total: int, glyphs: Glyphs) -> Content:
-    """How far the work on what patterns mean has come."""
+def match_line(injection: Injection) -> Content:
+    """Return how the patterns were found."""
     return Content.assemble(
-        ("meaning: ", "$quiet"),
-        (bar(done, total, _PART_CELLS, glyphs), "$accent"),
-        f" {done:,} of {plural(total, 'pattern')}",
+        ("found by ", "$quiet"), "semantic similarity" if injection.matched_by == "meaning" else "word match"
     )
 
 
+def embedding_line(done: int, total: int, glyphs: Glyphs) -> Content:
+    """Return the progress of embedding the patterns."""
+    drawn = (bar(done, total, PART_CELLS, glyphs), "$accent")
+    return Content.assemble(("embedding: ", "$quiet"), drawn, f" {done:,} of {plural(total, 'pattern')}")
+
+
 def count_line(preview: Preview) -> Content:
-    """How many are let in and left out."""
-    let_in = len(preview.chosen) + len(preview.reflections)
-    return Content.styled(f"{let_in:,} in, {len(preview.keys) - let_in:,} left out", "$quiet")
+    """Return how many rows are injected and left out."""
+    count = len(preview.chosen) + len(preview.reflections)
+    return Content.styled(f"{count:,} injected, {len(preview.keys) - count:,} left out", "$quiet")
 
 
 def score_cells(preview: Preview, pattern_id: str, glyphs: Glyphs) -> Cells:
-    """One row of the list: a pattern or reflection with what it is ranked by, or why it is left out."""
-    sign = preview.turned(pattern_id)
-    turned = (sign or " ", f"bold {_SIGNS.get(sign, '')}".strip())
-    if (learned := preview.reflections.get(pattern_id)) is not None:
-        return chosen_cells(learned, list(preview.reflections).index(pattern_id) + 1, turned)
+    """Return the cells of a pattern or reflection: rank and score, or why it is left out."""
+    sign = preview.change_sign(pattern_id)
+    changed = (sign or " ", f"bold {_SIGNS.get(sign, '')}".strip())
+    if (lesson := preview.reflections.get(pattern_id)) is not None:
+        return chosen_cells(lesson, list(preview.reflections).index(pattern_id) + 1, changed)
     if (unused := preview.reflections_left_out.get(pattern_id)) is not None:
-        return left_out_cells(unused, turned)
+        return left_out_cells(unused, changed)
     if (chosen := preview.chosen.get(pattern_id)) is None:
         left = preview.left_out[pattern_id]
+        score = decimal_text(left.score) if left.score and not preview.by_lower_bound else ""
         return {
-            "rank": Content.assemble(turned),
-            "score": Content.styled(
-                decimal_text(left.score) if left.score and not preview.by_lower_bound else "", "$quiet"
-            ),
+            "rank": Content.assemble(changed),
+            "score": Content.styled(score, "$quiet"),
             "id": Content.styled(visible_line(pattern_id, 120), "$quiet"),
             "why": Content.styled(visible_line(left.reason, 300), "$quiet"),
         }
     rank, other = preview.rank[pattern_id], preview.ranks.get(pattern_id)
+    parts = sorted(((value, name) for name, value in chosen.parts.items() if value), reverse=True)
     return {
-        "rank": Content.assemble(turned, (f"{rank}", "bold")),
+        "rank": Content.assemble(changed, (f"{rank}", "bold")),
         "other": Content.styled(f"{other or '-'}", "$quiet" if other == rank else "$warning"),
         "score": Content.styled(decimal_text(chosen.lower_bound if preview.by_lower_bound else chosen.score), "bold"),
         "id": Content.styled(visible_line(pattern_id, 120), "$secondary"),
-        "why": _parts_in_short(chosen),
+        "why": Content("").join(
+            Content.assemble((f"{part_name(name)} ", "$quiet"), f"{decimal_text(value)}  ") for value, name in parts
+        ),
     }
 
 
 def choice_cells(choice: Reader) -> Cells:
-    """The row of a task that can be taken, and whose it is."""
-    running = choice.kind == LOOP
+    """Return the cells of a task that can be selected."""
     return {
-        "kind": Content.styled("loop" if running else choice.kind, "$success" if running else "$quiet"),
+        "kind": Content.styled(choice.kind, "$success" if choice.kind == LOOP else "$quiet"),
         "task": Content(visible_line(choice.task, 300)),
     }
-
-
-def _parts_in_short(chosen: ChosenPattern) -> Content:
-    parts = sorted(((value, name) for name, value in chosen.parts.items() if value), reverse=True)
-    pieces: list[Content | str | tuple[str, str]] = []
-    for value, name in parts:
-        pieces += [(f"{name} ", "$quiet"), f"{decimal_text(value)}  "]
-    return Content.assemble(*pieces)
 
 
 def detail_lines(
     preview: Preview, pattern: Pattern, view: ProjectState, glyphs: Glyphs, *, short: bool
 ) -> list[Content]:
-    """One pattern: its score part by part, or why it is left out.
-
-    Args:
-        short: The parts first, and as few words as possible.
-    """
+    """Return the score of a pattern part by part, or why it is left out; `short` puts the parts first."""
     head = [
         Content.styled(visible_line(pattern.id, 200), "$secondary"),
         Content.styled(visible_line(pattern.title, 300), "bold"),
     ]
     if (chosen := preview.chosen.get(pattern.id)) is not None:
         state = draw_state(view.assessment(pattern.id).state, glyphs) if pattern.id in view.board else Content("")
+        factors = ((chosen.relevance, "relevance"), (chosen.effectiveness, "success"))
+        score = product(chosen.score, factors, short=short)
         body = [
-            _product(chosen, state, short=short),
+            Content.assemble(score, (" x ", "$quiet"), f"{chosen.multiplier:g} ", state),
             _other_rank(preview, chosen),
-            *_part_lines(chosen, glyphs),
+            *part_lines(chosen.parts, _weights(chosen), glyphs),
         ]
     else:
         left = preview.left_out[pattern.id]
         body = [Content.assemble(("left out: ", "$warning"), visible_line(left.reason, 300))]
-        if left.score:
-            body.append(Content.styled(f"It would have scored {decimal_text(left.score)}.", "$quiet"))
+        body += [Content.styled(f"Its score would be {decimal_text(left.score)}.", "$quiet")] * bool(left.score)
     return [*body, *head] if short else [*head, *body]
 
 
-def _product(chosen: ChosenPattern, state: Content, *, short: bool) -> Content:
-    """How the score comes about (semantics 6.3)."""
-    relevance, success = ("", "") if short else (" relevance", " success")
-    return Content.assemble(
-        (decimal_text(chosen.score), "bold"),
-        (" = ", "$quiet"),
-        decimal_text(chosen.relevance),
-        (f"{relevance} x ", "$quiet"),
-        decimal_text(chosen.effectiveness),
-        (f"{success} x ", "$quiet"),
-        f"{chosen.multiplier:g} ",
-        state,
-    )
-
-
-def _part_lines(chosen: ChosenPattern, glyphs: Glyphs) -> list[Content]:
-    """Each part of the relevance: how much of what it may add it adds."""
-    weights = (SEMANTIC_WEIGHTS if "meaning" in chosen.parts else WEIGHTS)[chosen.type]
+def _weights(chosen: ChosenPattern) -> Mapping[str, float]:
     if STRATEGY_PART in chosen.parts:
-        weights = {STRATEGY_PART: 1.0}
-    widest = max(map(len, weights))
-    lines = []
-    for name, weight in weights.items():
-        value = chosen.parts.get(name, 0.0)
-        lines.append(
-            Content.assemble(
-                (f"{name:<{widest}} ", "" if value else "$quiet"),
-                (bar(value, weight, _PART_CELLS, glyphs), "$accent" if value else "$quiet"),
-                (f" {decimal_text(value):>4}", "" if value else "$quiet"),
-                (f" of {decimal_text(weight)}", "$quiet"),
-            )
-        )
-    return lines
+        return {STRATEGY_PART: 1.0}
+    return (SEMANTIC_WEIGHTS if "meaning" in chosen.parts else WEIGHTS)[chosen.type]
 
 
 def _other_rank(preview: Preview, chosen: ChosenPattern) -> Content:
-    """Its rank, and what counts in the other order with the rank there."""
+    """Return the rank, and the value and rank in the other order."""
     rank, other = preview.rank[chosen.pattern_id], preview.ranks.get(chosen.pattern_id)
     by, value = ("score", chosen.score) if preview.by_lower_bound else ("lower bound", chosen.lower_bound)
     return Content.assemble(
@@ -323,22 +284,16 @@ def _other_rank(preview: Preview, chosen: ChosenPattern) -> Content:
     )
 
 
-# A loop's record
-
-
 def loop_choices(loops: Sequence[Loop]) -> list[tuple[str, Content]]:
-    """Running loops to choose from: id, and what to show."""
+    """Return ID and label of the running loops, to choose from."""
     return [
-        (
-            loop.id,
-            Content.assemble(visible_line(loop.task, 90) or "no task", ("  " + visible_line(loop.id, 60), "$quiet")),
-        )
-        for loop in loops
+        (one.id, Content.assemble(visible_line(one.task, 90) or "no task", (f"  {visible_line(one.id, 60)}", "$quiet")))
+        for one in loops
     ]
 
 
 def recorded(new: Injected, injection: Injection, loop_id: str) -> str:
-    """What was written into a loop's record, for a toast."""
+    """Return a toast about the injections recorded for a loop."""
     loop = visible_line(loop_id, 60)
     counts = (
         (len(new.patterns), len(injection.chosen), "pattern"),
@@ -346,8 +301,8 @@ def recorded(new: Injected, injection: Injection, loop_id: str) -> str:
     )
     if not any(count for count, _, _ in counts):
         known = " and ".join(plural(total, noun) for _, total, noun in counts if total)
-        return f"nothing new: {loop} has all {known} on record as injected"
+        return f"already recorded: {known} injected into {loop}"
     added = " and ".join(plural(count, noun) for count, _, noun in counts if count)
-    known_before = sum(total - count for count, total, _ in counts)
-    known = f"; {known_before:,} were on record" if known_before else ""
+    before = sum(total - count for count, total, _ in counts)
+    known = f"; {before:,} already recorded" if before else ""
     return f"recorded: {added} injected into {loop}{known}. y copies the text"

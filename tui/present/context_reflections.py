@@ -1,8 +1,8 @@
-"""The reflections of a previewed context: a row each, and why each is in it or left out."""
+"""Reflections of a previewed context, and scores part by part."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -17,46 +17,42 @@ from tui.present.glyphs import Cells, Glyphs
 from tui.present.numbers import ago, bar
 
 PREFIX: Final = "reflection/"
-"""What the keys of reflections begin with."""
-_PART_CELLS: Final = 10
-_MOST_SOURCES: Final = 8
+"""Start of the keys of reflections."""
+PART_CELLS: Final = 10
+"""Cells of the bar of one part of a score."""
+_MAX_SOURCES: Final = 8
 
 
 def chosen_by_key(injection: Injection) -> Mapping[str, ChosenReflection]:
-    """The reflections in the context, best first."""
+    """Return the injected reflections, best first."""
     return {f"{PREFIX}{one.id}": one for one in injection.reflections.chosen}
 
 
 def left_out_by_key(injection: Injection) -> Mapping[str, ReflectionLeftOut]:
-    """The ones that are left out, best first."""
+    """Return the reflections left out, best first."""
     return {f"{PREFIX}{one.id}": one for one in injection.reflections.left_out}
 
 
-def chosen_cells(one: ChosenReflection, rank: int, turned: tuple[str, str]) -> Cells:
-    """The row of a reflection in the context.
+def chosen_cells(one: ChosenReflection, rank: int, changed: tuple[str, str]) -> Cells:
+    """Return the cells of an injected reflection.
 
     Args:
-        one: The reflection.
-        rank: Its place in the section, from 1.
-        turned: Sign and style that mark what the knobs let in.
+        rank: Position among the reflections, from 1.
+        changed: Sign and style of what the trial settings add.
     """
+    parts = (("task ", "$quiet"), decimal_text(one.parts["task"]), ("  learning ", "$quiet"))
     return {
-        "rank": Content.assemble(turned, (f"m{rank}", "bold")),
+        "rank": Content.assemble(changed, (f"m{rank}", "bold")),
         "score": Content.styled(decimal_text(one.score), "bold"),
         "id": Content(visible_line(one.text, 120)),
-        "why": Content.assemble(
-            ("task ", "$quiet"),
-            f"{decimal_text(one.parts['task'])}  ",
-            ("learning ", "$quiet"),
-            decimal_text(one.parts["learning"]),
-        ),
+        "why": Content.assemble(*parts, decimal_text(one.parts["learning"])),
     }
 
 
-def left_out_cells(one: ReflectionLeftOut, turned: tuple[str, str]) -> Cells:
-    """The row of a reflection that is left out, with the reason."""
+def left_out_cells(one: ReflectionLeftOut, changed: tuple[str, str]) -> Cells:
+    """Return the cells of a reflection that is left out."""
     return {
-        "rank": Content.assemble(turned),
+        "rank": Content.assemble(changed),
         "score": Content.styled(decimal_text(one.score), "$quiet"),
         "id": Content.styled(visible_line(one.text, 120), "$quiet"),
         "why": Content.styled(visible_line(one.reason, 300), "$quiet"),
@@ -64,68 +60,69 @@ def left_out_cells(one: ReflectionLeftOut, turned: tuple[str, str]) -> Cells:
 
 
 def chosen_lines(one: ChosenReflection, now: datetime, glyphs: Glyphs, *, short: bool) -> list[Content]:
-    """A reflection in the context: its score part by part, and where it comes from.
-
-    Args:
-        one: The reflection.
-        now: The time that its age is counted to.
-        glyphs: Marks.
-        short: The parts first, and as few words as possible.
-    """
-    relevance, outcome, decay = ("", "", "") if short else (" relevance", " outcome", " decay")
-    product = Content.assemble(
-        (decimal_text(one.score), "bold"),
-        (" = ", "$quiet"),
-        decimal_text(one.relevance),
-        (f"{relevance} x ", "$quiet"),
-        decimal_text(one.outcome_factor),
-        (f"{outcome} x ", "$quiet"),
-        f"{decimal_text(one.decay)}{decay}",
-    )
-    body = [product, *_part_lines(one, glyphs)]
-    head = [
-        Content.styled(visible_line(one.id, 200), "$secondary"),
-        Content.styled(visible_line(one.text, 600), "bold"),
-    ]
-    found_by = "meaning" if one.is_semantic else "word match"
+    """Return the score of an injected reflection part by part, and its origin; `short` puts the parts first."""
+    factors = ((one.relevance, "relevance"), (one.outcome_factor, "outcome"), (one.decay, "decay"))
+    weights = {name: weight for name, weight in (WEIGHTS if one.title else UNTITLED_WEIGHTS).items() if weight}
+    body = [product(one.score, factors, short=short), *part_lines(one.parts, weights, glyphs)]
+    more = f" and {len(one.sources) - _MAX_SOURCES:,} more" if len(one.sources) > _MAX_SOURCES else ""
     origin = [
-        Content.assemble(("learned at  ", "$quiet"), visible_line(one.title, 300) or "an unknown task"),
+        Content.assemble(("task  ", "$quiet"), visible_line(one.title, 300) or "an unknown task"),
         Content.assemble(
             ("outcome  ", "$quiet"),
             one.outcome.told or "none yet",
             (", drafted from the log" if one.draft else "", "$warning"),
             (f"   {ago(one.at, now)}" if one.at is not None else "", "$quiet"),
-            (f"   task found by {found_by}", "$quiet"),
+            (f"   task found by {'semantic similarity' if one.is_semantic else 'word match'}", "$quiet"),
         ),
         Content.assemble(
             (f"{plural(len(one.sources), 'loop or task', 'loops and tasks')}  ", "$quiet"),
-            ", ".join(visible_line(source, 80) for source in one.sources[:_MOST_SOURCES]),
-            (f" and {len(one.sources) - _MOST_SOURCES:,} more" if len(one.sources) > _MOST_SOURCES else "", "$quiet"),
+            ", ".join(visible_line(source, 80) for source in one.sources[:_MAX_SOURCES]),
+            (more, "$quiet"),
         ),
     ]
-    return [*body, *head, *origin] if short else [*head, *body, *origin]
+    return [*body, *_head(one), *origin] if short else [*_head(one), *body, *origin]
 
 
 def left_out_lines(one: ReflectionLeftOut) -> list[Content]:
-    """A reflection that is left out, and why."""
+    """Return a reflection that is left out, and the reason."""
     return [
-        Content.styled(visible_line(one.id, 200), "$secondary"),
-        Content.styled(visible_line(one.text, 600), "bold"),
+        *_head(one),
         Content.assemble(("left out: ", "$warning"), visible_line(one.reason, 300)),
-        Content.styled(f"It scores {decimal_text(one.score)}.", "$quiet"),
+        Content.styled(f"Its score is {decimal_text(one.score)}.", "$quiet"),
     ]
 
 
-def _part_lines(one: ChosenReflection, glyphs: Glyphs) -> list[Content]:
-    """Each part of the relevance: how much of what it may add it adds."""
-    weights = WEIGHTS if one.title else UNTITLED_WEIGHTS
-    return [
-        Content.assemble(
-            f"{name:<8} ",
-            (bar(one.parts[name], weight, _PART_CELLS, glyphs), "$accent"),
-            f" {decimal_text(one.parts[name]):>4}",
-            (f" of {decimal_text(weight)}", "$quiet"),
+def _head(one: ChosenReflection | ReflectionLeftOut) -> list[Content]:
+    texts = ((visible_line(one.id, 200), "$secondary"), (visible_line(one.text, 600), "bold"))
+    return [Content.styled(text, style) for text, style in texts]
+
+
+def product(score: float, factors: Sequence[tuple[float, str]], *, short: bool) -> Content:
+    """Return a score as the product of its factors; `short` leaves out their names."""
+    terms = [f"{decimal_text(value)}{'' if short else f' {name}'}" for value, name in factors]
+    joined = Content.styled(" x ", "$quiet").join(map(Content, terms))
+    return Content.assemble((decimal_text(score), "bold"), (" = ", "$quiet"), joined)
+
+
+def part_name(name: str) -> str:
+    """Return the label of a part of the relevance; JSON calls semantic similarity `meaning`."""
+    return "semantic" if name == "meaning" else name
+
+
+def part_lines(parts: Mapping[str, float], weights: Mapping[str, float], glyphs: Glyphs) -> list[Content]:
+    """Return each part of a relevance: its value, and the most it can add."""
+    names = {name: part_name(name) for name in weights}
+    widest = max(map(len, names.values()))
+    lines = []
+    for name, weight in weights.items():
+        value = parts.get(name, 0.0)
+        style = "" if value else "$quiet"
+        lines.append(
+            Content.assemble(
+                (f"{names[name]:<{widest}} ", style),
+                (bar(value, weight, PART_CELLS, glyphs), "$accent" if value else "$quiet"),
+                (f" {decimal_text(value):>4}", style),
+                (f" of {decimal_text(weight)}", "$quiet"),
+            )
         )
-        for name, weight in weights.items()
-        if weight
-    ]
+    return lines

@@ -271,7 +271,7 @@ class ContextScreen(BaseScreen):
         else:
             right = [Item(present.difference_line(preview))] if self.knobs.turned else []
         head.show([Item(size) for size in present.size_items(preview.injection, self.settings)], right)
-        why.show([Item(present.found_line(preview.injection))], making or [Item(present.count_line(preview))])
+        why.show([Item(present.match_line(preview.injection))], making or [Item(present.count_line(preview))])
 
     def _cells(self, key: str) -> dict[str, Content]:
         if (choice := self._choices.get(key)) is not None:

@@ -123,15 +123,15 @@ def test_each_line_tells_whether_it_comes_or_goes() -> None:
         "+ two",
         "  four",
     ]
-    assert present.difference_line(found).plain == "+1 -1 lines, 1 pattern comes, 1 goes"
-    assert [found.turned(id) for id in "abc"] == ["", "+", "-"]
+    assert present.difference_line(found).plain == "+1 -1 lines, 1 pattern added, 1 removed"
+    assert [found.change_sign(id) for id in "abc"] == ["", "+", "-"]
 
 
 @pytest.mark.parametrize(
     ("new", "expected"),
     [
-        (injection("x\ny\n", "a", "b", "c"), "+1 -0 lines, 2 patterns come"),
-        (injection("y\n"), "+1 -1 lines, 1 pattern goes"),
+        (injection("x\ny\n", "a", "b", "c"), "+1 -0 lines, 2 patterns added"),
+        (injection("y\n"), "+1 -1 lines, 1 pattern removed"),
         (injection("y\n", "a"), "+1 -1 lines"),
         (injection("x\n", "a"), "the text stays the same"),
     ],
@@ -203,7 +203,7 @@ def test_a_pattern_that_is_left_out_says_why(view: ProjectState) -> None:
     found = preview(injection("", left_out=(pattern.id,)), injection(""))
     text = plain(present.detail_lines(found, pattern, view, DRAWN, short=False))
     assert "left out: below the top 1 (0.30)" in text
-    assert "would have scored 0.30" in text
+    assert "Its score would be 0.30" in text
 
 
 def test_hostile_text_draws_no_lines_and_no_codes() -> None:
@@ -221,8 +221,8 @@ def test_hostile_text_draws_no_lines_and_no_codes() -> None:
     ("patterns", "reflections", "expected"),
     [
         (2, 1, "recorded: 2 patterns and 1 reflection injected into loop-1. y copies the text"),
-        (1, 0, "recorded: 1 pattern injected into loop-1; 2 were on record. y copies the text"),
-        (0, 0, "nothing new: loop-1 has all 2 patterns and 1 reflection on record as injected"),
+        (1, 0, "recorded: 1 pattern injected into loop-1; 2 already recorded. y copies the text"),
+        (0, 0, "already recorded: 2 patterns and 1 reflection injected into loop-1"),
     ],
 )
 def test_a_record_of_an_injection_names_what_is_new(patterns: int, reflections: int, expected: str) -> None:

@@ -27,7 +27,7 @@ def test_contexts_of_paused_loops_are_labelled_as_such(tmp_path: Path) -> None:
     assert "1 of 2 running loops, 1 of 1 paused (on resume)" in row.plain
     lines = [line.plain for line in what_changes(answer, Outlook(0, found), view, ASCII)]
     assert "> loop Fix it" in lines
-    assert "= paused loop, when it resumes: Fix it" in lines
+    assert "= paused loop, on resume: Fix it" in lines
     unchanged = what_changes(answer, Outlook(0, Forecast(loops=0, paused=1, tasks=0)), view, ASCII)
     assert [line.plain for line in unchanged] == ["No injected text changes (1 paused loop)."]
 

@@ -79,7 +79,7 @@ async def test_the_text_is_byte_for_byte_what_is_injected(sample: Path, home: Pa
         await user.sees(f"{injection.tokens:,} of 2,000 tokens", f"{injection.bytes:,} bytes", "found by word match")
         let_in = len(injection.chosen) + len(injection.reflections.chosen)
         unused_count = len(injection.left_out) + len(injection.reflections.left_out)
-        assert f"{let_in} in, {unused_count} left out" in heading(user, "why")
+        assert f"{let_in} injected, {unused_count} left out" in heading(user, "why")
         chosen, left_out = ([one.pattern_id for one in ones] for ones in (injection.chosen, injection.left_out))
         learned = [f"reflection/{one.id}" for one in injection.reflections.chosen]
         unused = [f"reflection/{one.id}" for one in injection.reflections.left_out]
@@ -246,7 +246,7 @@ async def test_the_patterns_of_a_loops_task_go_on_its_record_once(sample: Path, 
         assert injected(user, loop.id) == [*before, *new]
         assert shown(user) == user.app.view.injection(task).context
         await user.press("I")
-        await user.until(lambda: "nothing new" in user.toasts()[-1], "the second answer")
+        await user.until(lambda: "already recorded" in user.toasts()[-1], "the second answer")
         assert injected(user, loop.id) == [*before, *new]
         ended = next(loop for loop in user.app.view.snapshot.loops.values() if loop.status.ended)
         with pytest.raises(Refused, match="has ended"):
@@ -260,7 +260,7 @@ async def test_a_task_that_nothing_fits_and_a_project_without_loops_say_so(sampl
         (sample / ".aiwg" / "ralph" / name).unlink()
     async with open_dashboard(sample, home) as user:
         place = await at_task(user, "zzzz qqqq")
-        await user.sees("This task gets nothing injected.", "0 in, ", "nothing in common")
+        await user.sees("Nothing is injected for this task.", "0 injected, ", "nothing in common")
         await user.press("y")
         assert "no context to copy" in user.toasts()[-1]
         await user.press("I")
@@ -341,7 +341,7 @@ async def test_reflections_have_rows_with_their_parts_and_open_where_they_are_ke
         await user.press("enter", *["j"] * 5)
         first = found.chosen[0]
         assert user.table.cursor_key == f"reflection/{first.id}"
-        await user.sees("m1", "learned at", "task found by word", "relevance x ")
+        await user.sees("m1", "task  ", "task found by word", "relevance x ")
         await user.press("G")
         await user.sees("left out: ", found.left_out[-1].reason)
         await user.press("g", *["j"] * 5, "enter")
