@@ -70,7 +70,7 @@ def make_step(project: Path, number: int, kill_before: int) -> None:
 
 def main() -> None:
     """Serve until stdin ends."""
-    setattr(core.storage.atomic_write, "_LOOK_AGAIN_SECONDS", ())  # noqa: B010
+    setattr(core.storage.atomic_write, "_CHECK_SECONDS", ())  # noqa: B010
     setattr(os, "fsync", lambda handle: None)  # noqa: B010  # a kill is not a power failure
     for line in sys.stdin:
         project, step, calls = line.split()

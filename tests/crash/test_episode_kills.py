@@ -89,7 +89,7 @@ def test_another_agent_completes_an_attempt_killed_at_any_step(
     worker: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, killed = tmp_path / "before", tmp_path / "killed"
-    monkeypatch.setattr("core.storage.atomic_write._LOOK_AGAIN_SECONDS", ())
+    monkeypatch.setattr("core.storage.atomic_write._CHECK_SECONDS", ())
     make_episodes(before)
     for earlier in range(COMPLETE):
         worker.step(before, earlier)

@@ -67,7 +67,7 @@ def agents(path: Path, kinds: list[str]) -> Iterator[set[str]]:
 @pytest.fixture(autouse=True)
 def _as_patient_as_the_machine_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A curator that gives up writes a copy beside the file, which is right but not tested here."""
-    monkeypatch.setattr("core.storage.atomic_write._PATIENCE_SECONDS", PATIENCE)
+    monkeypatch.setattr("core.storage.atomic_write._TIMEOUT_SECONDS", PATIENCE)
 
 
 def race(paths: ProjectPaths, kinds: list[str]) -> None:

@@ -123,7 +123,7 @@ def main() -> None:
     project, kind, seed = sys.argv[1:]
     paths = ProjectPaths(Path(project))
     # Most of the time between two decisions is this pause; without it, kills hit the writing.
-    setattr(core.storage.atomic_write, "_LOOK_AGAIN_SECONDS", (0.0,))  # noqa: B010
+    setattr(core.storage.atomic_write, "_CHECK_SECONDS", (0.0,))  # noqa: B010
     for round_number, line in enumerate(sys.stdin):
         pid = os.fork()
         if pid == 0:

@@ -171,7 +171,7 @@ _NAMES = st.sampled_from(
 def test_whatever_was_done_when_all_is_undone_it_ends_where_it_began(
     done: list[tuple[str, int]], tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(core.storage.atomic_write, "_LOOK_AGAIN_SECONDS", ())
+    monkeypatch.setattr(core.storage.atomic_write, "_CHECK_SECONDS", ())
     monkeypatch.setattr(os, "fsync", lambda _handle: None)
     paths = make_project(tmp_path_factory.mktemp("project"), *IDS)
     curator, now = make_curator(paths), NOW

@@ -151,7 +151,7 @@ Machine.TestCase.settings = settings(deadline=None, max_examples=25, stateful_st
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core.storage.atomic_write, "_LOOK_AGAIN_SECONDS", ())
+    monkeypatch.setattr(core.storage.atomic_write, "_CHECK_SECONDS", ())
     monkeypatch.setattr(os, "fsync", lambda _handle: None)
 
 

@@ -18,7 +18,7 @@ from core.config.paths import ProjectPaths
 from core.episodes.protocol import Episodes
 
 START = datetime(2026, 2, 1, 9, tzinfo=UTC)
-QUICK = mock.patch.multiple("core.storage.atomic_write", _LOOK_AGAIN_SECONDS=(), _LOOK_LONGER_SECONDS=())
+QUICK = mock.patch.multiple("core.storage.atomic_write", _CHECK_SECONDS=(), _COLLISION_CHECK_SECONDS=())
 """Without the pauses in which a slower writer of another make could show itself."""
 UNSYNCED = mock.patch("os.fsync")
 """Without waiting for the disk; only a power cut could tell."""

@@ -164,7 +164,7 @@ def test_a_file_that_stays_broken_is_left_as_it_is(path: Path, torn: bytes) -> N
 
 def test_writers_that_never_rest_are_given_up_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = iter(range(10**9))
-    monkeypatch.setattr(core.storage.atomic_write, "_PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(core.storage.atomic_write, "_TIMEOUT_SECONDS", 0.2)
     real = core.storage.atomic_write._write_draft
 
     def racing(*args: Any) -> Path:

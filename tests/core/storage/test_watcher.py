@@ -197,7 +197,7 @@ def test_a_failing_callee_does_not_end_the_watch(project: ProjectPaths, caplog: 
         heard.wait(lambda heard: heard.sweeps == 1)
         (project.ralph / "x").write_text("")
         heard.wait_for_path(project.ralph / "x")
-    assert "could not be taken in" in caplog.text
+    assert "could not be applied" in caplog.text
 
 
 def test_stop_from_within_a_call(project: ProjectPaths) -> None:
@@ -367,7 +367,7 @@ def test_a_write_gives_a_torn_file_its_tries_back(project: ProjectPaths) -> None
 
 
 def test_a_flood_becomes_a_sweep(project: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watcher_module, "_MOST_PATHS", 10)
+    monkeypatch.setattr(watcher_module, "_MAX_PATHS", 10)
     with watched(project, WatchSettings(batch_seconds=0.3, sweep_seconds=3600)) as (_, heard):
         for number in range(15):
             (project.ralph / f"f{number}").write_text("")
@@ -510,7 +510,7 @@ def test_after_a_while_events_are_asked_for_again(project: ProjectPaths, monkeyp
         return real(fd, path, mask)
 
     monkeypatch.setattr(inotify_c, "inotify_add_watch", add_watch)
-    monkeypatch.setattr(watcher_module, "_TRY_EVENTS_AGAIN_SECONDS", 0.5)
+    monkeypatch.setattr(watcher_module, "_RETRY_EVENTS_SECONDS", 0.5)
     with watched(project) as (watcher, heard):
         assert watcher.state.mode is WatchMode.POLLING
         full = False

@@ -207,7 +207,7 @@ def test_nothing_is_logged_where_nobody_names_a_task(
 def test_a_stdin_that_stays_open_and_silent_is_given_up(
     examples: Path, hook: Hook, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hooks, "_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(hooks, "_TIMEOUT_SECONDS", 0.05)
     reader, writer = os.pipe()
     os.dup2(reader, 0)
     assert call("inject", "--hook", "plain", "--task", TASK, "--project", examples).out.startswith(HEADING)
