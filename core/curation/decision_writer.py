@@ -86,13 +86,14 @@ class DecisionWriter:
         paths: The project.
         settings: All thresholds.
         by: Who decides.
+        ledger: The decision log; opened if not given.
     """
 
-    def __init__(self, paths: ProjectPaths, settings: Settings, *, by: str) -> None:
+    def __init__(self, paths: ProjectPaths, settings: Settings, *, by: str, ledger: Ledger | None = None) -> None:
         self._paths = paths
         self._settings = settings
         self._by = clean(by, "the reviewer's name").replace("\n", " ")
-        self._ledger = Ledger(paths)
+        self._ledger = ledger or Ledger(paths)
         self._seen: Seen | None = None
 
     @contextmanager

@@ -24,33 +24,14 @@ from core.ledger.decision_log import FILE, AppliedLine, DecisionLog
 from core.ledger.fold import fold
 from core.ledger.spec_records import Record, line_of
 from core.records.decisions import CurationState, Decision
-from core.records.findings import Finding
 from core.storage.append_log import AppendLog
 from core.storage.decoded import Line
-from core.storage.file_reader import MAX_PATTERN_BYTES, Stamp
-from core.storage.hash_chain import UNANCHORED, Place, end_of, linked, read_anchor, write_anchor
+from core.storage.file_reader import MAX_PATTERN_BYTES
+from core.storage.hash_chain import UNANCHORED, end_of, linked, read_anchor, write_anchor
 from core.storage.json_reader import decode_jsonl
 
 TABLE: Final = "ledger"
 _R = TypeVar("_R", bound=Record)
-
-
-class LedgerContents(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of the decision log at one moment.
-
-    Attributes:
-        decisions: Oldest first.
-        findings: Defects of its lines, and breaks of its hash chain.
-        places: The end of the hash chain before the first line, and after each line.
-        is_chained: Whether any line has a hash.
-        stamp: Of the file just before it was read; None if there was no file.
-    """
-
-    decisions: tuple[Decision, ...]
-    findings: tuple[Finding, ...]
-    places: tuple[Place, ...]
-    is_chained: bool
-    stamp: Stamp | None
 
 
 class LedgerStorage(Storage):
@@ -59,7 +40,6 @@ class LedgerStorage(Storage):
     def __init__(self, file: AppendLog) -> None:
         self.file = file
         self.log = DecisionLog()
-        self.stamp: Stamp | None = None
         self._identity: tuple[int, int] | None = None
         self._mutex = threading.Lock()
 
@@ -112,7 +92,7 @@ class LedgerStorage(Storage):
                 status = self.file.path.stat()
             except FileNotFoundError:
                 self.log.reset()
-                self.stamp = self._identity = None
+                self._identity = None
                 return
             except OSError as error:
                 raise Unwritable(f"cannot read {self.file.path}: {error.strerror}") from None
@@ -120,12 +100,14 @@ class LedgerStorage(Storage):
                 size = f"{status.st_size:,} bytes; at most {MAX_PATTERN_BYTES:,} are read"
                 raise Unwritable(f"cannot read {self.file.path}: it has {size}")
             identity = (status.st_dev, status.st_ino)
-            if identity != self._identity or status.st_size < self.log.end:
+            if self._identity is None:
+                self._identity = identity
+                self.log.read(self.file.read()[0])  # it may have been parsed by a reader of the whole file
+            elif identity != self._identity or status.st_size < self.log.end:
                 self.log.reset()
                 self._identity = identity
             data, _ = self.file.read(self.log.end)
             self.log.feed(data)
-            self.stamp = Stamp.of(status)
 
 
 class LedgerTable(Table):
@@ -166,6 +148,11 @@ class Ledger:
         assert isinstance(table, LedgerTable)
         self.table = table
         self._folded = (-1, CurationState())
+
+    @property
+    def log(self) -> DecisionLog:
+        """The lines parsed so far; shared with `Library`, which parses the same file."""
+        return self._storage.log
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -209,21 +196,6 @@ class Ledger:
     def records(self, kind: type[_R]) -> list[_R]:
         """The saved records of one type, in the order in which their IDs were first saved."""
         return [record for record in list(self._log().records.values()) if isinstance(record, kind)]
-
-    def contents(self) -> LedgerContents:
-        """Everything a snapshot needs, including what other processes appended.
-
-        Raises:
-            Unwritable: The file cannot be read.
-        """
-        log = self._log()
-        return LedgerContents(
-            decisions=log.decisions,
-            findings=log.findings,
-            places=log.places,
-            is_chained=log.is_chained,
-            stamp=self._storage.stamp,
-        )
 
     def decisions(self) -> tuple[Decision, ...]:
         """All decisions, oldest first."""

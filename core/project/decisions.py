@@ -87,7 +87,7 @@ class DecidingProject(ProjectReader):
     ) -> None:
         super().__init__(project, settings, clock=clock, cache=cache, findings=findings, readonly=readonly)
         self.by = by
-        self.curator = Curator(project, settings, by=by)
+        self.curator = Curator(project, settings, by=by, ledger=self.ledger)
         self._known = 0
         self._record_rules: Mapping[type[Command], Callable[[Any, datetime], Decided]] = {
             Extract: self._extract,
@@ -126,7 +126,7 @@ class DecidingProject(ProjectReader):
             RalphdeckError: The decision is refused, invalid or cannot be written; see `Curator`.
         """
         with self._lock, self._seeing(seen):
-            if command.question and command.question in self.curator.ledger.state().dismissed:
+            if command.question and command.question in self.ledger.state().dismissed:
                 raise Conflict(f"{short_id(command.question)} was answered meanwhile; review it again")
             if isinstance(command, Extract) and command.by:
                 with self.curator.signing(command.by):

@@ -20,7 +20,9 @@ from core.base.errors import UnknownRecord
 from core.base.text import visible_line
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
+from core.ledger.decision_log import DecisionLog
 from core.ledger.fold import fold
+from core.ledger.ledger import Ledger
 from core.ledger.verify import end_findings
 from core.records.decisions import CurationState, Decision
 from core.records.events import Event
@@ -35,7 +37,7 @@ from core.sources.loop_paths import loop_directory
 from core.sources.parse_cache import Cache, Cached, cache_file, decoded
 from core.sources.parsed_file import EarlierParse, ParsedFile, parse_file, parse_folder
 from core.sources.project_records import ProjectRecords
-from core.sources.record_kinds import FOLDER, LISTED, kind_of
+from core.sources.record_kinds import FOLDER, LEDGER, LISTED, kind_of
 from core.sources.sweep import can_contain_records, scan, scan_path
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, Stamp, read_file
@@ -64,6 +66,7 @@ class Library:
         settings: Thresholds of liveness.
         clock: Gives the time now, UTC.
         cache: Keep what was read for the next start.
+        ledger: The decision log of the project, parsed once for both; its own by default.
         processes: What is known of running processes; the system's by default.
         findings: What is wrong with the settings; every snapshot has them among its own.
     """
@@ -75,6 +78,7 @@ class Library:
         *,
         clock: Callable[[], datetime],
         cache: bool = True,
+        ledger: Ledger | None = None,
         processes: Processes | None = None,
         findings: tuple[Finding, ...] = (),
     ) -> None:
@@ -83,6 +87,7 @@ class Library:
         self._clock = clock
         self._processes = processes or system_processes()
         self._cache = Cache(cache_file(paths.project)) if cache else None
+        self._ledger_log = ledger.log if ledger is not None else DecisionLog()
         self._lock = threading.RLock()
         self._snapshot = Snapshot()
         self._known: dict[str, Cached] = {}
@@ -232,6 +237,8 @@ class Library:
             self._forget(file)
             return
         earlier = self._earlier.setdefault(file, EarlierParse()) if kind.limit == MAX_PATTERN_BYTES else None
+        if earlier is not None and kind is LEDGER:
+            earlier.decisions = self._ledger_log
         progress = partial(self.on_records, file) if self.on_records is not None else None
         said = raw if isinstance(raw, Problem) else parse_file(file, kind, raw, earlier, progress)
         if not isinstance(said, Problem):

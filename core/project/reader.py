@@ -16,6 +16,7 @@ from core.debug_memory.escalation_status import find_escalation
 from core.debug_memory.index import LazyDebugIndex
 from core.episodes.similar_tasks import embeddable_work
 from core.learning.scoreboard import Scoreboard
+from core.ledger.ledger import Ledger
 from core.project.index import Library
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.findings import Finding
@@ -69,7 +70,8 @@ class ProjectReader:
         self.is_readonly = readonly
         self.project = project
         self.settings = settings
-        self.library = Library(project, settings, clock=clock, cache=cache, findings=findings)
+        self.ledger = Ledger(project)
+        self.library = Library(project, settings, clock=clock, cache=cache, findings=findings, ledger=self.ledger)
         self._clock = clock
         self._lock = threading.RLock()
         self.embeddings = Embeddings(project, PATTERNS)
