@@ -12,7 +12,7 @@ from core.base.text import visible_line
 from core.curation.case import Draft
 from core.curation.decision_text import about_text, verb_text
 from core.curation.undo import ALONE, affected_ids
-from core.learning.outcomes import took
+from core.learning.outcomes import format_duration
 from core.records.decisions import TURNS, Decision
 
 
@@ -98,7 +98,7 @@ def _conflict(decision: Decision, known: Mapping[str, Decision], now: datetime) 
 
 def _decision_line(decision: Decision, known: Mapping[str, Decision], now: datetime) -> str:
     seconds = (now - decision.at).total_seconds()
-    when = "just now" if seconds < 1 else f"{took(seconds * 1000)} ago"
+    when = "just now" if seconds < 1 else f"{format_duration(seconds * 1000)} ago"
     reason = f" ({visible_line(decision.reason, 120)})" if decision.reason else ""
     what = f"{verb_text(decision)} {about_text(decision, known)}"
     return f"{short_id(decision.by)} decided {when}: {what}{reason}"

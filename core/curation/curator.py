@@ -202,9 +202,9 @@ class Curator(DecisionWriter):
             raise BadInput(f"{short_id(target.pattern.id)} has no inversion to accept")
         proposal = target.propose()
         if command.text is not None:
-            proposal = proposal.worded(command.text)
+            proposal = proposal.with_text(command.text)
         if command.better is not None:
-            proposal = proposal.instead(find(command.better).pattern if command.better else None)
+            proposal = proposal.with_alternative(find(command.better).pattern if command.better else None)
         text = clean(proposal.text, "the text of the anti-pattern")
 
         def rule(case: Case, _command: PatternCommand) -> Draft:

@@ -18,7 +18,7 @@ from core.base.errors import BadInput, Unwritable
 from core.base.text import visible_line
 from core.config.paths import ProjectPaths
 from core.learning.criteria import FeedbackEvent
-from core.learning.decay import moment
+from core.learning.decay import parse_moment
 from core.learning.errors import ErrorEntry, ErrorStorage, unknown_error
 from core.learning.outcomes import Verdict
 from core.learning.reference.maturity import MaturityFeedback, PatternMaturity
@@ -93,7 +93,7 @@ class LoggedFeedback(FeedbackStorage):
         event = with_id(event)
         line = Event(
             id=event.id,
-            at=moment(event.timestamp, "timestamp"),
+            at=parse_moment(event.timestamp, "timestamp"),
             kind="feedback",
             loop_id=event.bead_id,
             success=_SUCCESS[Verdict(event.type)],
@@ -138,7 +138,7 @@ class LoggedErrors(ErrorStorage):
 
     def store(self, entry: ErrorEntry) -> None:
         """See `ErrorStorage`."""
-        at = moment(entry.timestamp, "timestamp")
+        at = parse_moment(entry.timestamp, "timestamp")
         note = ErrorNote(**{name: getattr(entry, name) for name in ErrorNote.__struct_fields__})
         line = Event(
             id=entry.id, at=at, kind="error", loop_id=entry.bead_id, by=self._by, agent=self._agent, error=note

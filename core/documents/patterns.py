@@ -296,7 +296,7 @@ def rules(state: ProjectState, pattern: Pattern) -> Iterable[Block]:
     rows: list[tuple[Text, ...]] = [
         (
             (result_sign(rule.holds),),
-            ((rule.rule, rule.state.value if rule.state else "strong"),),
+            ((rule.label, rule.state.value if rule.state else "strong"),),
             (rule.text, ("  decides" if rule.fired else "", "accent")),
         )
         for rule in state.why(pattern.id).lines

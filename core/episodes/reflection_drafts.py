@@ -17,7 +17,7 @@ from core.episodes.reflection_format import (
     attempt_trigger,
     reflection_record,
 )
-from core.learning.outcomes import took
+from core.learning.outcomes import format_duration
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
 from core.records.reflections import NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL
@@ -146,7 +146,7 @@ def _duration(attempt: Attempt) -> Iterator[str]:
     if attempt.outcome is Outcome.TIMEOUT and attempt.started_at is not None and attempt.ended_at is not None:
         seconds = (attempt.ended_at - attempt.started_at).total_seconds()
         if seconds > 0:
-            yield took(seconds * 1000)
+            yield format_duration(seconds * 1000)
 
 
 def _quality_change(attempt: Attempt) -> str:

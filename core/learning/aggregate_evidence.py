@@ -113,7 +113,7 @@ def claimed_rate(recorded_counts: RecordedCounts) -> float | None:
     return None if abs(share - rate) <= RATE_TOLERANCE + _ROUNDING else rate
 
 
-def unrecorded(
+def list_unrecorded(
     pattern: Pattern, recorded: Sequence[Observation], recorded_counts: UseCounts | None
 ) -> list[Observation]:
     """Return sources 4 and 5: counted uses that are not among the `recorded` ones."""
@@ -133,10 +133,10 @@ def unrecorded(
         added = _trend_observations(pattern, steps, recorded, recorded_counts)
     if recorded_counts is None:
         return added
-    return added + aggregates(pattern, recorded_counts.minus((*recorded, *added) if added else recorded))
+    return added + list_aggregates(pattern, recorded_counts.minus((*recorded, *added) if added else recorded))
 
 
-def aggregates(pattern: Pattern, left: UseCounts) -> list[Observation]:
+def list_aggregates(pattern: Pattern, left: UseCounts) -> list[Observation]:
     """Return source 5: uses that only the record counts, with the time of its last use."""
     at = pattern.last_used or _newest(pattern)
     unknown = left.uses - left.successes - left.failures

@@ -1,4 +1,4 @@
-"""What the scoreboard says of one pattern at one moment."""
+"""The scores of one pattern at one moment."""
 
 from __future__ import annotations
 
@@ -19,37 +19,34 @@ RULE: Final = "rule"
 
 
 class Assessment(Struct, frozen=True, kw_only=True):
-    """One pattern's evidence, state and what decided it (semantics 1, 3, 4).
+    """Evidence, state and score of one pattern; docs/scoring.md#states.
 
     For an anti-pattern a success means that the avoided approach failed.
 
     Attributes:
         successes, failures: Raw counts of uses with a result.
         uses: Raw count of uses, those without a result included.
-        injected_only: How often it was injected and not applied; no evidence.
-        helpful, harmful: Decayed sums now.
-        rate: Success rate as shown and ranked by, 0..1, see `core.learning.score_arrays.shown_rate`; None without any.
-        claimed_rate: The rate that the record claims without the counts for it, 0..1; None if there is none.
-        interval: (low, high) of the rate, Jeffreys, 0..1.
-        computed: What the rules of (2) say.
-        state: What holds: pin, stale pin or quarantine (candidate), or `computed`.
-        faded: `computed` is candidate by age alone.
-        decided_by: `human decision`, `quarantine`, `held`, `inversion` (waits for a verdict) or `rule`.
-        pin: The standing human decision, stale or not.
-        pin_stale: The text differs from the one the pin was given to.
-        contradicted: Evidence since the pin says the opposite.
-        multiplier: Of the state, (2) Multipliers in Decomposition.
-        score: effectiveness x multiplier: how good it is before any task is known.
-        inversion_due: A proposal to invert it stands open now (not snoozed).
-        injectable: Neither deprecated, nor in quarantine, nor waiting for a verdict on its inversion (snoozed ones
-            wait, too).
-        quarantined: Its text came in without a person having read it (see `core.records.decisions.Arrival`), or the
-            scan stops it (see `core.scanning.verdict.stops`); and no pin on this very text overrules that.
-        held: It is quarantined only because it gives orders and no person has approved it; see
-            docs/safety.md#held-texts.
-        blocked: The scan blocks it: it is released or promoted only for a reason.
-        last_used: Newest use that any file tells of.
-        next_change: When `computed` changes if nothing more happens, and to what; None if it never does.
+        injected_only: Number of injections that were not applied.
+        helpful, harmful: Decayed sums.
+        rate: Success rate as shown and ranked by, 0..1; None without any.
+        claimed_rate: Recorded rate that the counts do not give, 0..1; None if there is none.
+        interval: (low, high) of the Jeffreys interval of the rate, 0..1.
+        computed: State by the rules alone.
+        state: State in effect: the pin, candidate for a stale pin or quarantine, else `computed`.
+        faded: Whether `computed` is candidate only because the evidence is old.
+        decided_by: `human decision`, `quarantine`, `held`, `inversion` (pending) or `rule`.
+        pin: Decision of a person that is in effect, stale or not.
+        pin_stale: Whether the text changed since the pin was set.
+        contradicted: Whether evidence since the pin contradicts it.
+        multiplier: Multiplier of the state.
+        score: effectiveness x multiplier.
+        inversion_due: Whether an inversion proposal is open and not snoozed.
+        injectable: Not deprecated, not quarantined, and without a pending inversion, snoozed or not.
+        quarantined: No person has read the imported text, or the scan stops it, and no pin overrules that.
+        held: Quarantined only because the text gives orders that no person has approved; docs/safety.md#held-texts.
+        blocked: Blocked by the scan: releasing or promoting it needs a reason.
+        last_used: Time of the newest known use.
+        next_change: Time and value of the next change of `computed` by decay alone; None if there is none.
     """
 
     pattern_id: str
@@ -81,14 +78,14 @@ class Assessment(Struct, frozen=True, kw_only=True):
 
     @property
     def is_claimed(self) -> bool:
-        """Whether `rate` is the claimed one, since there are too few results."""
+        """Whether `rate` is the claimed rate."""
         total = self.successes + self.failures
         counted = self.successes / total if total else None
         return self.claimed_rate is not None and self.rate == self.claimed_rate != counted
 
     @property
     def claim_text(self) -> str:
-        """A claimed rate beside the recorded results: `85% claimed, 3 of 4 recorded`; "" without a claim."""
+        """Claimed rate and recorded results: `85% claimed, 3 of 4 recorded`; "" without a claim."""
         if self.claimed_rate is None:
             return ""
         total = self.successes + self.failures
@@ -97,12 +94,12 @@ class Assessment(Struct, frozen=True, kw_only=True):
 
     @property
     def is_settled(self) -> bool:
-        """Whether a decision keeps the state as it is, whatever age and results do."""
+        """Whether a pin on the current text fixes the state."""
         return self.pin is not None and not self.pin_stale
 
     @property
     def shown(self) -> str:
-        """The state as it is shown: `quarantine` and `held` have words of their own."""
+        """The state as shown, `quarantine` and `held` included."""
         if self.held:
             return HELD
         return QUARANTINE if self.quarantined else self.state.value

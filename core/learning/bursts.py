@@ -99,12 +99,14 @@ def held_and_revoked(
                 confirmed.setdefault(pattern_id, []).append(Period(verdict.first, verdict.last))
     merged = {pattern_id: _merged(periods) for pattern_id, periods in confirmed.items()}
     undecided = [
-        one for one in reports if not within(one.at, revoked) and not within(one.at, merged.get(one.pattern_id, ()))
+        one
+        for one in reports
+        if not is_within(one.at, revoked) and not is_within(one.at, merged.get(one.pattern_id, ()))
     ]
     return tuple(_bursts(sorted(undecided), reach, settings.max_marks)), revoked
 
 
-def within(at: datetime, periods: Sequence[Period]) -> bool:
+def is_within(at: datetime, periods: Sequence[Period]) -> bool:
     """Return whether a time is in one of the periods, which are sorted and do not overlap."""
     place = bisect_right(periods, at, key=itemgetter(0)) - 1
     return place >= 0 and at <= periods[place].last

@@ -1,4 +1,4 @@
-"""When decay alone changes the state of a pattern: every date of it can be told today (semantics 3)."""
+"""Dates on which decay alone will change the state of a pattern; docs/scoring.md#states."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from itertools import accumulate, pairwise
 from typing import Final
 
 from core.config.settings import MaturitySettings
-from core.learning.decay import SECONDS_PER_DAY, moment
-from core.learning.states import Result, decayed_counts, flips, state_of
+from core.learning.decay import SECONDS_PER_DAY, parse_moment
+from core.learning.states import Result, decayed_counts, find_flips, state_of
 from core.records.patterns import Maturity
 
 Sums = tuple[float, float]
 """(helpful, harmful)."""
 Change = tuple[datetime, Maturity]
-"""From when on, and what the state is then."""
+"""Start of a state, and the state."""
 _DEFAULTS: Final = MaturitySettings()
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
@@ -24,9 +24,9 @@ _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 def state_calendar(
     events: Iterable[Result], now: str | datetime, settings: MaturitySettings = _DEFAULTS
 ) -> tuple[Change, ...]:
-    """Every change of state to come if nothing more happens, in order.
+    """Return all future changes of state if nothing more happens, in order.
 
-    Dates lie whole seconds after `now`: at each of them the state is the new one, a second earlier the old one.
+    Times are whole seconds after `now`: the first second with the new state.
 
     Raises:
         BadInput: A time that can't be parsed.
@@ -35,34 +35,34 @@ def state_calendar(
 
 
 def next_change(events: Iterable[Result], now: str | datetime, settings: MaturitySettings = _DEFAULTS) -> Change | None:
-    """The first of `state_calendar`; None if decay alone never changes the state."""
+    """Return the first change of `state_calendar`; None if decay alone never changes the state."""
     return next(_changes(events, now, settings), None)
 
 
 def change_within(
     state: Maturity, moving: Sums, fixed: Sums, now: datetime, settings: MaturitySettings = _DEFAULTS
 ) -> Change | None:
-    """`next_change` for evidence of which only the sums are known.
+    """`next_change` for decayed sums instead of single events.
 
     Args:
-        state: The state at `now`.
-        moving: Sums, at `now`, of what decays from now on.
-        fixed: Sums of what does not decay.
+        state: State at `now`.
+        moving: Sums at `now` that decay.
+        fixed: Sums that do not decay.
     """
     return next(_walk(state, [(0.0, moving, fixed)], now, settings), None)
 
 
 def _changes(events: Iterable[Result], now: str | datetime, settings: MaturitySettings) -> Iterator[Change]:
-    now = moment(now, "now")
+    now = parse_moment(now, "now")
     known = [event for event in events if event.success is not None]
     state = state_of(*decayed_counts(known, now, settings), settings)
-    return _walk(state, _stretches(known, now, settings), now, settings)
+    return _walk(state, _periods(known, now, settings), now, settings)
 
 
-def _stretches(events: list[Result], now: datetime, settings: MaturitySettings) -> list[tuple[float, Sums, Sums]]:
-    """(seconds after `now`, moving sums then, fixed sums) of each stretch of time with the same events decaying.
+def _periods(events: list[Result], now: datetime, settings: MaturitySettings) -> list[tuple[float, Sums, Sums]]:
+    """Return start (seconds after `now`), moving and fixed sums of each period in which the same events decay.
 
-    Events of a future time stand still until then, each of which begins a stretch; undated ones for ever.
+    A future event does not decay until its time, which begins a period; an undated one never does.
     """
     undated = [event for event in events if event.at is None]
     ahead: dict[datetime, list[Result]] = {}
@@ -74,26 +74,26 @@ def _stretches(events: list[Result], now: datetime, settings: MaturitySettings) 
             past.append(event)
     starts = sorted(ahead)
     new = [decayed_counts(ahead[start], start, settings) for start in starts]
-    # Summed from the end, since taking away from a sum would leave a rest of rounding that never decays.
+    # Summed from the end: subtracting from a sum would leave a rounding error that never decays.
     still = [*accumulate(reversed(new), _plus, initial=decayed_counts(undated, now, settings))][::-1]
     moving = decayed_counts(past, now, settings)
-    stretches = [(0.0, moving, still[0])]
+    periods = [(0.0, moving, still[0])]
     for (earlier, start), added, fixed in zip(pairwise([now, *starts]), new, still[1:], strict=True):
         moving = _plus(_decayed(moving, (start - earlier).total_seconds(), settings), added)
-        stretches.append(((start - now).total_seconds(), moving, fixed))
-    return stretches
+        periods.append(((start - now).total_seconds(), moving, fixed))
+    return periods
 
 
 def _walk(
-    state: Maturity, stretches: list[tuple[float, Sums, Sums]], now: datetime, settings: MaturitySettings
+    state: Maturity, periods: list[tuple[float, Sums, Sums]], now: datetime, settings: MaturitySettings
 ) -> Iterator[Change]:
-    """The changes of state, stretch by stretch, looked for on both sides of where a test flips."""
+    """Yield the changes of state, period by period, near the times at which a condition changes."""
     horizon = (_END_OF_TIME - now).total_seconds()
-    ends = [start for start, _, _ in stretches[1:]]
-    for (start, moving, fixed), end in zip(stretches, [*ends, horizon], strict=True):
-        # The first two for what flipped since the last whole second, or flips at the very start.
+    ends = [start for start, _, _ in periods[1:]]
+    for (start, moving, fixed), end in zip(periods, [*ends, horizon], strict=True):
+        # The first two seconds cover changes at the start of the period.
         seconds = {math.ceil(start), math.ceil(start) + 1}
-        for factor in flips(fixed, moving, settings):
+        for factor in find_flips(fixed, moving, settings):
             if 0.0 < factor <= 1.0:
                 after = start - math.log2(factor) * settings.half_life_days * SECONDS_PER_DAY
                 if after < end:

@@ -1,4 +1,4 @@
-"""Criterion weights: how far a criterion of evaluation is still to be trusted (2) Criterion Weight Calculation."""
+"""Weights of evaluation criteria from the feedback on them; docs/scoring.md#criteria."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from msgspec import Struct
 from core.base.errors import BadInput
 from core.base.validation import check_amount, check_count, check_half_life, check_text, format_value
 from core.config.settings import LearningSettings
-from core.learning.decay import decayed_value, moment, normalize_time
+from core.learning.decay import decayed_value, normalize_time, parse_moment
 from core.learning.outcomes import Verdict
 
 _DEFAULTS: Final = LearningSettings()
 
 
 class FeedbackEvent(Struct, frozen=True, kw_only=True):
-    """One piece of feedback on one criterion (2) FeedbackStorage.
+    """One piece of feedback on one criterion.
 
     Attributes:
-        id: Unique where events are stored, "" before.
+        id: "" until it is stored.
         criterion: Name, e.g. `type_safe`.
-        type: helpful, harmful or neutral; a neutral event weighs nothing.
-        timestamp: ISO-8601 or `datetime`; kept in UTC.
-        raw_value: What it was worth when it was new, 0..1.
-        bead_id: The loop or attempt that it comes from, "" for none.
-        context: What was said with it; untrusted.
+        type: helpful, harmful or neutral; neutral feedback has no weight.
+        timestamp: ISO-8601 or `datetime`; converted to UTC.
+        raw_value: Value without decay, 0..1.
+        bead_id: ID of the work item, or "".
+        context: A remark; untrusted.
 
     Raises:
         BadInput: A value of another type, a time that can't be parsed, or a value outside 0..1.
@@ -52,15 +52,15 @@ class FeedbackEvent(Struct, frozen=True, kw_only=True):
 
 
 class CriterionWeight(Struct, frozen=True, kw_only=True):
-    """What the feedback on one criterion amounts to.
+    """Weight of a criterion.
 
     Attributes:
-        weight: 0..1; from `min_criterion_weight` on where it is computed.
+        weight: 0..1; at least `min_criterion_weight` if computed.
         helpful_count, harmful_count: Events, not decayed.
         last_validated: Time of the newest helpful or harmful event, UTC, at most now; None without one.
-        half_life_days: By which the sums decayed.
+        half_life_days: Half-life of the sums.
         helpful, harmful: Decayed sums of `raw_value`.
-        no_data: Nothing speaks for or against it, or nothing is left of what did: the weight is 1 by default.
+        no_data: Whether the weight is 1 by default, since there is no feedback or it has decayed to 0.
 
     Raises:
         BadInput: A value of another type, a weight outside 0..1, a negative count or sum, or a half-life that is
@@ -94,7 +94,7 @@ class WeightedScores(Struct, frozen=True, kw_only=True):
     Attributes:
         scores: Score x effective weight of each criterion, 0..1.
         weights: The effective weights used, 0..1.
-        total: Weighted mean of the scores, 0..1; None where no criterion weighs anything.
+        total: Weighted mean of the scores, 0..1; None if all weights are 0.
     """
 
     scores: dict[str, float]
@@ -105,7 +105,7 @@ class WeightedScores(Struct, frozen=True, kw_only=True):
 def criterion_weight(
     events: Iterable[FeedbackEvent], now: str | datetime, settings: LearningSettings = _DEFAULTS
 ) -> CriterionWeight:
-    """The weight of a criterion at `now`: the helpful share of the decayed feedback, never below the floor.
+    """Return the weight of a criterion at `now`: the helpful share of decayed feedback, with a lower limit.
 
     Args:
         events: All feedback on one criterion, in any order.
@@ -113,26 +113,26 @@ def criterion_weight(
     Raises:
         BadInput: Events of more than one criterion, or a `now` that can't be parsed.
     """
-    today = moment(now, "now")
+    today = parse_moment(now, "now")
     names: dict[str, None] = {}
-    worth: dict[str, list[float]] = {kind: [] for kind in Verdict}
+    values: dict[str, list[float]] = {kind: [] for kind in Verdict}
     validated: list[datetime] = []
     for event in events:
         names[event.criterion] = None
-        at = moment(event.timestamp, "timestamp")
-        worth[event.type].append(event.raw_value * decayed_value(at, today, settings.half_life_days))
+        at = parse_moment(event.timestamp, "timestamp")
+        values[event.type].append(event.raw_value * decayed_value(at, today, settings.half_life_days))
         if event.type != Verdict.NEUTRAL:
             validated.append(min(at, today))
     if len(names) > 1:
         raise BadInput(f"criterion must be the same in all events, not {' and '.join(map(format_value, [*names][:2]))}")
-    # fsum rounds once, so that the order of the events can't matter.
-    helpful, harmful = math.fsum(worth[Verdict.HELPFUL]), math.fsum(worth[Verdict.HARMFUL])
+    # fsum rounds once, so that the order of the events does not matter.
+    helpful, harmful = math.fsum(values[Verdict.HELPFUL]), math.fsum(values[Verdict.HARMFUL])
     no_data = not helpful + harmful
     return CriterionWeight(
         criterion=next(iter(names), ""),
         weight=1.0 if no_data else max(settings.min_criterion_weight, helpful / (helpful + harmful)),
-        helpful_count=len(worth[Verdict.HELPFUL]),
-        harmful_count=len(worth[Verdict.HARMFUL]),
+        helpful_count=len(values[Verdict.HELPFUL]),
+        harmful_count=len(values[Verdict.HARMFUL]),
         last_validated=max(validated, default=None),
         half_life_days=settings.half_life_days,
         helpful=helpful,
@@ -144,7 +144,7 @@ def criterion_weight(
 def criterion_weights(
     events: Iterable[FeedbackEvent], now: str | datetime, settings: LearningSettings = _DEFAULTS
 ) -> dict[str, CriterionWeight]:
-    """The weight of each criterion that has feedback, sorted by name."""
+    """Return the weight of each criterion with feedback, sorted by name."""
     by_name: dict[str, list[FeedbackEvent]] = {}
     for event in events:
         by_name.setdefault(event.criterion, []).append(event)
@@ -152,7 +152,7 @@ def criterion_weights(
 
 
 def should_deprecate_criterion(weight: CriterionWeight, settings: LearningSettings = _DEFAULTS) -> bool:
-    """Whether a criterion misleads too often, by its counts (2) When Criteria Get Deprecated."""
+    """Return whether too much of the feedback on a criterion is harmful, by raw counts."""
     total = weight.helpful_count + weight.harmful_count
     if not total or total < settings.min_feedback_for_adjustment:
         return False
@@ -160,17 +160,17 @@ def should_deprecate_criterion(weight: CriterionWeight, settings: LearningSettin
 
 
 def effective_weight(weight: CriterionWeight, settings: LearningSettings = _DEFAULTS) -> float:
-    """What the criterion counts today, 0..1: 0 if it is deprecated, else its weight."""
+    """Return the weight of a criterion, 0 if it is deprecated."""
     return 0.0 if should_deprecate_criterion(weight, settings) else weight.weight
 
 
 def apply_weights(
     scores: Mapping[str, float], weights: Mapping[str, CriterionWeight], settings: LearningSettings = _DEFAULTS
 ) -> WeightedScores:
-    """Weight scores 0..1 by criterion; a criterion without a weight counts fully.
+    """Multiply scores 0..1 by the weights of their criteria; without a weight the factor is 1.
 
     Raises:
-        BadInput: A score outside 0..1, or a weight that is no `CriterionWeight`.
+        BadInput: A score outside 0..1, or a weight that is not a `CriterionWeight`.
     """
     for name, weight in weights.items():
         if not isinstance(weight, CriterionWeight):

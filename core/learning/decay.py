@@ -1,4 +1,4 @@
-"""Confidence decay: what was seen long ago says less (2) Half-Life Formula."""
+"""Decay of evidence with a half-life; docs/scoring.md#half-life."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ SECONDS_PER_DAY: Final = 86_400.0
 
 
 def decayed_value(timestamp: str | datetime, now: str | datetime, half_life_days: float) -> float:
-    """What one event of weight 1 is still worth: `0.5 ** (age_days / half_life_days)`, 0..1.
+    """Return the decayed value of an event of weight 1: `0.5 ** (age_days / half_life_days)`, 0..1.
 
-    A time after `now` counts as now, so that no clock can make an event worth more than 1.
+    A time after `now` counts as now.
 
     Raises:
         BadInput: A time that can't be parsed, or a half-life that is not a finite number above 0.
     """
     check_half_life(half_life_days)
-    age = (moment(now, "now") - moment(timestamp, "timestamp")).total_seconds()
+    age = (parse_moment(now, "now") - parse_moment(timestamp, "timestamp")).total_seconds()
     return float(0.5 ** (max(age, 0.0) / SECONDS_PER_DAY / half_life_days))
 
 
 def normalize_time(record: Struct, field: str, *, optional: bool = False) -> None:
-    """Give a time of a record that is being made its one form, aware UTC.
+    """Convert a time in a new record to aware UTC.
 
     Args:
         optional: Whether it may be None.
@@ -39,11 +39,11 @@ def normalize_time(record: Struct, field: str, *, optional: bool = False) -> Non
     """
     value = getattr(record, field)
     if value is not None or not optional:
-        force_setattr(record, field, moment(value, field))
+        force_setattr(record, field, parse_moment(value, field))
 
 
-def moment(value: str | datetime, field: str) -> datetime:
-    """`value` as an aware UTC time, else `BadInput` naming the field."""
+def parse_moment(value: str | datetime, field: str) -> datetime:
+    """Convert `value` to an aware UTC time, else raise `BadInput`."""
     parsed = parse_time(value)
     if parsed is None:
         raise BadInput(f"{field} must be an ISO-8601 time, not {format_value(value)}")

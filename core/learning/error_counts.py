@@ -1,4 +1,4 @@
-"""Number of errors that a loop or attempt met, over all records of them; see docs/scoring.md#errors-of-a-loop."""
+"""Number of errors of a loop or attempt over all records; docs/scoring.md#errors-of-a-loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core.records.debug_sessions import DebugSession, Failure
 from core.records.loops import Iteration, Outcome
 
 _MAX_KEY: Final = 300
-"""Characters of a message that are compared."""
+"""Maximum number of characters of a message that are compared."""
 _TYPE: Final = re.compile(r"(?:uncaught )?(?:\w{1,40}\.){0,6}\w{0,60}(?:error|exception)(?: ?\[\w{1,40}\])?: ")
 _PLACE: Final = re.compile(r" (?:at |\()[\w.@~+/\\-]{1,200}:\d[\d:]{0,20}\)?$")
 
@@ -21,19 +21,15 @@ def count_errors(
 ) -> int | None:
     """Count the errors that three sources record, each error once; None if no source has a result.
 
-    An error that several sources record counts as often as the source that has it most often. Without an error log,
-    a failed iteration that lists no error is one error. A test run that counts more failures than it lists counts
-    with that number.
-
     Args:
         logged: Messages of the error log.
-        iterations: Of the loop; of an attempt there are none.
-        sessions: Its debug sessions.
+        iterations: Iterations of the loop; none for an attempt.
+        sessions: Debug sessions.
     """
     known = any(iteration.outcome is not Outcome.UNKNOWN or iteration.failures for iteration in iterations)
     silent = sum(iteration.failed and not iteration.failures for iteration in iterations)
     if not logged and not sessions and not any(iteration.failures for iteration in iterations):
-        return silent if known else None  # most loops: nothing to compare
+        return silent if known else None  # the common case: nothing to compare
     of_iterations = Counter(
         key
         for iteration in iterations
@@ -50,12 +46,12 @@ def count_errors(
 
 
 def _named(failure: Failure) -> tuple[str, str, str]:
-    """The message of a failure, its type and its test."""
+    """Return the comparable message of a failure, its type and its test."""
     return _key(failure.message or failure.error_type), failure.error_type, failure.test_name
 
 
 def _key(message: str) -> str:
-    """What two records of one error have in common: the first line of its message without error type and place."""
+    """Return the first line of a message without error type and place, which is equal in all records of an error."""
     first = message.strip()[: 2 * _MAX_KEY].partition("\n")[0]
     text = " ".join(first.casefold().split())[:_MAX_KEY]
     return _PLACE.sub("", text[found.end() :] if (found := _TYPE.match(text)) else text) or text

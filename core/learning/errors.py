@@ -19,7 +19,7 @@ from core.base.prompt_text import escape_inline
 from core.base.text import MAX_SUBJECT, plural, visible_line
 from core.base.validation import check_flag, check_text, format_value
 from core.config.settings import InjectionSettings
-from core.learning.decay import moment, normalize_time
+from core.learning.decay import normalize_time, parse_moment
 from core.records.events import ErrorNote, ErrorType, event_id
 
 _MAX_CHARS: Final = InjectionSettings().max_field_chars
@@ -177,7 +177,7 @@ class ErrorAccumulator:
         Raises:
             BadInput: An unknown error type, a time that can't be parsed, or a value that is not a text.
         """
-        at = moment(now, "now")
+        at = parse_moment(now, "now")
         entry = ErrorEntry(
             id=event_id(at),
             bead_id=bead_id,
@@ -233,7 +233,7 @@ def _parts(error_type: ErrorType, entries: list[ErrorEntry]) -> Iterator[str]:
             lines.append(f"  - Context: {_render(entry.context)}")
         if entry.tool_name.strip():
             lines.append(f"  - Tool: {_render(entry.tool_name)}")
-        lines.append(f"  - Time: {_format_time(moment(entry.timestamp, 'timestamp'))}")
+        lines.append(f"  - Time: {_format_time(parse_moment(entry.timestamp, 'timestamp'))}")
         if entry.resolved:
             lines.append("  - Resolved: yes")
         yield "\n".join(lines)

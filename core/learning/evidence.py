@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from core.learning.aggregate_evidence import UseCounts, aggregates, unrecorded, usable_trend
+from core.learning.aggregate_evidence import UseCounts, list_aggregates, list_unrecorded, usable_trend
 from core.learning.recorded_uses import EVENT_LOG, UseTable, WorkItems, find_origin
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop
@@ -87,7 +87,7 @@ def collect_observations(
     if found is not None:
         recorded.append(found)
     counted = [*(seen for seen in recorded if _may_be_counted(seen, pattern, work_items)), *revoked]
-    recorded.extend(unrecorded(pattern, counted, UseCounts.of_record(pattern.recorded_counts)))
+    recorded.extend(list_unrecorded(pattern, counted, UseCounts.of_record(pattern.recorded_counts)))
     if len(recorded) > 1:
         recorded.sort(key=_age_order)
     return tuple(recorded)
@@ -129,7 +129,7 @@ def _with_counted(
     beyond: list[Observation] = []
     if recorded_counts is not None:
         counted = (seen for seen in (*recorded, *ignored) if not is_later(seen, pattern))
-        beyond = aggregates(pattern, recorded_counts.minus((*before, *counted)))
+        beyond = list_aggregates(pattern, recorded_counts.minus((*before, *counted)))
     return tuple(sorted((*recorded, *before, *beyond), key=_age_order))
 
 

@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from core.config.settings import LearningSettings
 from core.learning.bursts import UNDATED, report_of_event, source_of
-from core.learning.decay import moment
+from core.learning.decay import parse_moment
 from core.learning.evidence import find_discoverers, group_events_by_pattern, group_uses_by_pattern
 from core.learning.finished_work import (
     Report,
@@ -23,7 +23,7 @@ from core.learning.finished_work import (
 )
 from core.learning.loop_patterns import group_events_by_work
 from core.learning.outcomes import OutcomeSignals, Verdict, score_outcome
-from core.learning.session_errors import sessions_by_work
+from core.learning.session_errors import group_sessions_by_work
 from core.learning.work_names import WorkNames
 from core.records.debug_sessions import DebugSession
 from core.records.events import Event
@@ -80,7 +80,7 @@ class EvidenceIndex:
             _harmful_events(events),
             group_events_by_work(events),
         )
-        return replace(made, sessions=sessions_by_work(snapshot, made.row_id))
+        return replace(made, sessions=group_sessions_by_work(snapshot, made.row_id))
 
     def _with_patterns(self, before: Iterable[Pattern], after: Iterable[Pattern]) -> Self:
         """Replace patterns."""
@@ -145,7 +145,7 @@ class EvidenceIndex:
 
     def _with_sessions(self) -> tuple[Self, set[str]]:
         """Use the debug sessions of the snapshot; also returns the work items whose sessions changed."""
-        sessions = sessions_by_work(self.snapshot, self.row_id)
+        sessions = group_sessions_by_work(self.snapshot, self.row_id)
         work_ids = self.sessions.keys() | sessions.keys()
         return replace(self, sessions=sessions), {id for id in work_ids if self.sessions.get(id) != sessions.get(id)}
 
@@ -227,7 +227,9 @@ class EvidenceIndex:
         if work_id not in self._verdicts:
             signals = self.signals(work_id)
             self._verdicts[work_id] = (
-                (None, UNDATED) if signals is None else (self._success(signals), moment(signals.timestamp, "timestamp"))
+                (None, UNDATED)
+                if signals is None
+                else (self._success(signals), parse_moment(signals.timestamp, "timestamp"))
             )
         return self._verdicts[work_id]
 

@@ -14,10 +14,10 @@ from core.learning.bursts import (
     HarmfulReport,
     Period,
     held_and_revoked,
+    is_within,
     known_time,
     report_of_event,
     report_of_use,
-    within,
 )
 from core.learning.evidence import collect_observations, is_later
 from core.learning.evidence_index import EvidenceIndex
@@ -127,7 +127,7 @@ class EvidenceInputs(EvidenceIndex):
         return tuple(sorted(found, key=lambda burst: (-len(burst.patterns), burst.source, burst.first)))
 
     def _burst(self, source: str, period: Period) -> Burst:
-        reported = sorted({one.pattern_id for one in self._reports(source) if within(one.at, (period,))})
+        reported = sorted({one.pattern_id for one in self._reports(source) if is_within(one.at, (period,))})
         loop = self.snapshot.loops.get(source)
         applied = {use.pattern_id for use in loop.injected} if loop else set()
         applied |= {
@@ -203,9 +203,9 @@ class EvidenceInputs(EvidenceIndex):
         periods = self.ignored.get(source)
         if periods is None or report is None:
             return None
-        if within(report.at, periods.revoked):
+        if is_within(report.at, periods.revoked):
             return True
-        return False if within(report.at, periods.held) else None
+        return False if is_within(report.at, periods.held) else None
 
     # Evidence
 

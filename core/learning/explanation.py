@@ -1,4 +1,4 @@
-"""Why a pattern is in its state, rule by rule, and what would change it (2) Debugging Pattern Issues."""
+"""Explanation of a pattern's state rule by rule, and of what would change it; docs/scoring.md#states."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.base.formatting import percent_text
 from core.base.text import plural, visible_line
 from core.config.settings import MaturitySettings, Settings
 from core.learning.assessment import HELD, INVERSION, QUARANTINE, Assessment
@@ -21,24 +22,23 @@ from core.records.times import day_of
 _SECONDS_PER_HOUR: Final = 3600
 _HOURS_UNTIL_DAYS: Final = 48
 _NEAR: Final = 0.01
-"""Distances below this are written with the digit that tells them from none."""
-_NAMED: Final = 3
-"""Loops that a line names."""
-_HELD: Final = "a decision holds"
-"""Why neither age nor a result changes a state."""
+"""Smaller distances are shown with their first significant digit."""
+_MAX_NAMED: Final = 3
+"""Maximum number of loops that a line names."""
+_LABELS: Final = {"rests on": "supported by", "one failure": "one more failure"}
 _MORE: Final = {True: "more successes", False: "more failures"}
 
 
 class RuleLine(Struct, frozen=True, kw_only=True):
-    """One line of the answer to "why?".
+    """One line of an explanation.
 
     Attributes:
-        rule: Short label: a state whose rule is tested, `inversion`, or what the line is about.
-        text: The line in words; displayable.
-        holds: Whether the test is passed; None where nothing is tested.
-        fired: Whether it gave the pattern its state: a test of the rule that did, or the human decision.
-        state: The state that the line is about, None for those about the pattern as a whole.
-        value, threshold: The two sides of a test: ratios 0..1, totals in decayed events, counts.
+        rule: Identifier: a state whose rule is tested, `inversion`, or the topic of the line.
+        text: Displayable text.
+        holds: Whether the condition holds; None if the line has no condition.
+        fired: Whether it determined the state: a condition of the rule that did, or a decision of a person.
+        state: The state that the line is about; None for the pattern as a whole.
+        value, threshold: Both sides of a condition: ratios 0..1, decayed totals, or counts.
         distance: `value - threshold`.
     """
 
@@ -51,17 +51,22 @@ class RuleLine(Struct, frozen=True, kw_only=True):
     threshold: float | None = None
     distance: float | None = None
 
+    @property
+    def label(self) -> str:
+        """The topic as people read it."""
+        return _LABELS.get(self.rule, self.rule)
 
-class Weighed(Struct, frozen=True, kw_only=True):
-    """One piece of evidence with a result: what it counted when it was new, and what it counts today."""
+
+class WeightedUse(Struct, frozen=True, kw_only=True):
+    """One observation with a result, and its value without decay and today."""
 
     observation: Observation
     raw: float
     today: float
 
 
-class Step(Struct, frozen=True, kw_only=True):
-    """The fewest further results of one kind, all new, that lead to another state."""
+class StepToState(Struct, frozen=True, kw_only=True):
+    """The smallest number of new results of one kind that leads to another state."""
 
     state: Maturity
     helpful: bool
@@ -69,7 +74,7 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 class LoopShare(Struct, frozen=True, kw_only=True):
-    """What one loop's results count today, and the state that the rules would give without them."""
+    """Decayed sums of one loop's results, and the computed state without them."""
 
     loop_id: str
     helpful: float
@@ -81,22 +86,22 @@ class Explanation(Struct, frozen=True, kw_only=True):
     """Why a pattern is in its state.
 
     Attributes:
-        lines: For a person to read from top to bottom: what decides, every rule in the order in which they are
-            tried, the way to each other state, what rests on a single loop, the interval, the calendar.
-        events: The evidence with a result, newest first.
-        steps: How near each other state is; a state that one kind of result alone never leads to is left out.
-        loops: Leave one loop out: the loops with a result, those without which the state differs first.
-        calendar: Every coming change of the state by decay alone.
+        lines: What decides, all rules in order, the results needed for other states, supporting loops, the
+            interval, and coming changes.
+        events: Observations with a result, newest first.
+        steps: Results needed for each other state; states that one kind of result never leads to are left out.
+        loops: The loops with a result, those without which the state would differ first.
+        calendar: All coming changes of the state by decay alone.
     """
 
     lines: tuple[RuleLine, ...]
-    events: tuple[Weighed, ...]
-    steps: tuple[Step, ...]
+    events: tuple[WeightedUse, ...]
+    steps: tuple[StepToState, ...]
     loops: tuple[LoopShare, ...]
     calendar: tuple[tuple[datetime, Maturity], ...]
 
 
-def explain(
+def explain_state(
     assessment: Assessment,
     observations: Sequence[Observation],
     now: datetime,
@@ -104,10 +109,10 @@ def explain(
     *,
     invertible: bool = True,
 ) -> Explanation:
-    """Everything that the state of a pattern rests on.
+    """Explain the state of a pattern.
 
     Args:
-        invertible: Whether the rule of inversion applies; it does not to anti-patterns.
+        invertible: Whether inversion applies; it does not to anti-patterns.
     """
     limits = settings.maturity
     steps = _steps(assessment, limits)
@@ -134,18 +139,14 @@ def explain(
     )
 
 
-def _worth(seen: Observation, now: datetime, limits: MaturitySettings) -> float:
-    return sum(decayed_counts((seen,), now, limits))
-
-
 def decayed_weight(seen: Observation, now: datetime, limits: MaturitySettings) -> tuple[float, float]:
-    """What one piece of evidence counted when it was new, and what it counts now."""
-    return seen.weight * seen.count, _worth(seen, now, limits)
+    """Return the value of an observation without decay, and now."""
+    return seen.weight * seen.count, sum(decayed_counts((seen,), now, limits))
 
 
-def _weighed(observations: Sequence[Observation], now: datetime, limits: MaturitySettings) -> tuple[Weighed, ...]:
+def _weighed(observations: Sequence[Observation], now: datetime, limits: MaturitySettings) -> tuple[WeightedUse, ...]:
     found = ((seen, *decayed_weight(seen, now, limits)) for seen in reversed(observations) if seen.success is not None)
-    return tuple(Weighed(observation=seen, raw=raw, today=today) for seen, raw, today in found)
+    return tuple(WeightedUse(observation=seen, raw=raw, today=today) for seen, raw, today in found)
 
 
 def _counts(assessment: Assessment) -> RuleLine:
@@ -158,13 +159,13 @@ def _counts(assessment: Assessment) -> RuleLine:
 
 
 def _claim(assessment: Assessment, limits: MaturitySettings) -> Iterator[RuleLine]:
-    """What a rate without counts is used for (docs/scoring.md#claimed-rates)."""
+    """Yield how a claimed rate is used; docs/scoring.md#claimed-rates."""
     if assessment.claimed_rate is not None:
         total = assessment.successes + assessment.failures
         if total < limits.min_feedback:
-            use = f"it ranks by the claim until {limits.min_feedback:g} results are recorded"
+            use = f"it is ranked by the claim until {limits.min_feedback:g} results are recorded"
         else:
-            use = "it ranks by the recorded results"
+            use = "it is ranked by the recorded results"
         yield RuleLine(rule="claimed", text=f"{assessment.claim_text}; the claim counts no use, {use}")
 
 
@@ -173,11 +174,11 @@ def _decision(assessment: Assessment) -> RuleLine:
     if pin is not None:
         who = f"{pin.verb} by {visible_line(pin.by, 40)} on {day_of(pin.at)}"
         if assessment.pin_stale:
-            text = f"the text changed since it was {who}: a candidate until somebody looks again"
+            text = f"the text changed since it was {who}: a candidate until a person reviews it"
         else:
             reason = f": {visible_line(pin.reason, 200)}" if pin.reason else ""
-            text = f"a human decision: {who}{reason}"
-            text += "; evidence since then says the opposite" if assessment.contradicted else ""
+            text = f"decided by a person: {who}{reason}"
+            text += "; later evidence contradicts it" if assessment.contradicted else ""
         return RuleLine(rule="decided", text=text, state=assessment.state, fired=True)
     if assessment.decided_by == QUARANTINE:
         text = "in quarantine: a candidate, and not injected until released"
@@ -186,7 +187,7 @@ def _decision(assessment: Assessment) -> RuleLine:
         text = "held: a candidate, and not injected, until a person approves this text, which gives orders"
         return RuleLine(rule="decided", text=text, state=assessment.state, fired=True)
     if assessment.decided_by == INVERSION:
-        text = f"{assessment.state} by rule, but not injected: its inversion waits for a verdict"
+        text = f"{assessment.state} by rule, but not injected: its inversion is pending"
     else:
         text = f"{assessment.state} by rule"
         text += ", by age alone" if assessment.faded else ""
@@ -194,7 +195,7 @@ def _decision(assessment: Assessment) -> RuleLine:
 
 
 def _rules(assessment: Assessment, limits: MaturitySettings) -> Iterator[RuleLine]:
-    """The tests of (2) State Transitions in their order; those of the first rule that holds have fired."""
+    """Yield the conditions of all rules in order; those of the first rule that holds have fired."""
     helpful, total = assessment.helpful, assessment.helpful + assessment.harmful
     ratio = assessment.harmful / total if total > 0 else 0.0
     enough = total >= limits.min_feedback - limits.total_tolerance
@@ -240,7 +241,7 @@ def _inversion(assessment: Assessment, settings: Settings) -> Iterator[RuleLine]
     yield _test(INVERSION, None, words, ratio, worst, bool(total) and ratio >= worst)
 
 
-def _steps(assessment: Assessment, limits: MaturitySettings) -> tuple[Step, ...]:
+def _steps(assessment: Assessment, limits: MaturitySettings) -> tuple[StepToState, ...]:
     found = []
     for state in STATES:
         if state is assessment.computed:
@@ -249,14 +250,14 @@ def _steps(assessment: Assessment, limits: MaturitySettings) -> tuple[Step, ...]
             sums = assessment.helpful, assessment.harmful
             count = fewest_results(state, *sums, int(helpful), int(not helpful), limits)
             if count is not None:
-                found.append(Step(state=state, helpful=helpful, count=count))
+                found.append(StepToState(state=state, helpful=helpful, count=count))
     return tuple(found)
 
 
-def _step_lines(assessment: Assessment, steps: Sequence[Step]) -> Iterator[RuleLine]:
-    """What each other state would take, in further results that are all of one kind and new."""
+def _step_lines(assessment: Assessment, steps: Sequence[StepToState]) -> Iterator[RuleLine]:
+    """Yield the new results of one kind that each other state needs."""
     if assessment.pin is not None:
-        text = f"no result changes a state that a person decided: once it is reset it is {assessment.computed}, and"
+        text = f"no result changes a pinned state; after a reset it is {assessment.computed}, and then"
         yield RuleLine(rule="once reset", text=text, state=assessment.computed)
     for state in STATES:
         if state is assessment.computed:
@@ -266,13 +267,13 @@ def _step_lines(assessment: Assessment, steps: Sequence[Step]) -> Iterator[RuleL
             for step in steps
             if step.state is state
         ]
-        text = f"takes {' or '.join(ways)}" if ways else "out of reach of one kind of result alone"
+        text = f"takes {' or '.join(ways)}" if ways else "not reachable by one kind of result alone"
         yield RuleLine(rule=f"to {state}", text=text, state=state)
 
 
 def _one_more_failure(assessment: Assessment, limits: MaturitySettings) -> RuleLine:
     if assessment.is_settled:
-        return RuleLine(rule="one failure", text=f"stays {assessment.state}: {_HELD}", state=assessment.state)
+        return RuleLine(rule="one failure", text=f"stays {assessment.state} (pinned)", state=assessment.state)
     after = state_of(assessment.helpful, assessment.harmful + 1, limits)
     text = f"stays {after}" if after is assessment.computed else f"makes it {after}"
     return RuleLine(rule="one failure", text=text, state=after)
@@ -284,7 +285,7 @@ def _shares(
     sums: dict[str, list[float]] = {}
     for seen in observations:
         if seen.loop_id and seen.success is not None:
-            sums.setdefault(seen.loop_id, [0.0, 0.0])[0 if seen.success else 1] += _worth(seen, now, limits)
+            sums.setdefault(seen.loop_id, [0.0, 0.0])[0 if seen.success else 1] += decayed_weight(seen, now, limits)[1]
     shares = [
         LoopShare(
             loop_id=loop_id,
@@ -300,23 +301,23 @@ def _shares(
 
 
 def _loops(assessment: Assessment, loops: Sequence[LoopShare]) -> RuleLine:
-    """On how many loops the state rests, and which of them alone would flip it."""
+    """Return how many loops support the state, and which single ones are decisive."""
     if not loops:
-        return RuleLine(rule="rests on", text="counts alone; no loop is known")
-    flipping = [loop for loop in loops if loop.state_without is not assessment.computed]
+        return RuleLine(rule="rests on", text="counts only; no loop is known")
+    decisive = [loop for loop in loops if loop.state_without is not assessment.computed]
     text = f"{plural(len(loops), 'loop')}; "
-    if flipping:
-        named = (f"{visible_line(loop.loop_id, 80)} it would be {loop.state_without}" for loop in flipping[:_NAMED])
+    if decisive:
+        named = (f"{visible_line(loop.loop_id, 80)} it would be {loop.state_without}" for loop in decisive[:_MAX_NAMED])
         text += f"without {', without '.join(named)}"
-        text += f" (and {len(flipping) - _NAMED} more such)" if len(flipping) > _NAMED else ""
+        text += f" (and {len(decisive) - _MAX_NAMED} more)" if len(decisive) > _MAX_NAMED else ""
     else:
-        text += "none alone flips it"
-    return RuleLine(rule="rests on", text=text, holds=not flipping)
+        text += "no single one decisive"
+    return RuleLine(rule="rests on", text=text, holds=not decisive)
 
 
 def _interval(assessment: Assessment, settings: Settings) -> RuleLine:
     low, high = assessment.interval
-    text = f"{settings.interval_level:.0%} sure that the rate lies between {low:.2f} and {high:.2f}"
+    text = f"the rate is between {low:.2f} and {high:.2f} with a probability of {percent_text(settings.interval_level)}"
     return RuleLine(rule="interval", text=text)
 
 
@@ -324,15 +325,17 @@ def _calendar(
     assessment: Assessment, calendar: Sequence[tuple[datetime, Maturity]], now: datetime
 ) -> Iterator[RuleLine]:
     if assessment.is_settled:
-        yield RuleLine(rule="calendar", text=f"stays {assessment.state} at any age: {_HELD}", state=assessment.state)
+        yield RuleLine(rule="calendar", text=f"stays {assessment.state} at any age (pinned)", state=assessment.state)
         return
     if not calendar:
-        yield RuleLine(rule="calendar", text=f"stays {assessment.computed} by rule if nothing more happens")
+        yield RuleLine(rule="calendar", text=f"stays {assessment.computed} if unused")
     for at, state in calendar:
-        text = f"{state} by rule in {_until(at, now)} ({day_of(at)}) if nothing more happens"
+        text = f"changes to {state} in {_until(at, now)} ({day_of(at)}) if unused"
         yield RuleLine(rule="calendar", text=text, state=state)
 
 
 def _until(at: datetime, now: datetime) -> str:
     hours = (at - now).total_seconds() / _SECONDS_PER_HOUR
-    return f"{hours:.0f} h" if hours < _HOURS_UNTIL_DAYS else f"{hours / 24:.0f} d"
+    if hours < _HOURS_UNTIL_DAYS:
+        return plural(round(hours), "hour")
+    return plural(round(hours / 24), "day")

@@ -1,4 +1,4 @@
-"""Proposals to invert failing patterns: what accepting one would write (2) Anti-Pattern Inversion."""
+"""Proposals to turn failing patterns into anti-patterns; docs/scoring.md#inversion."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _NOT_SLUG: Final = re.compile(r"[^a-z0-9]+")
 _CHANGING: Final = re.compile(r"0x[0-9a-f]+|\d+|\s+", re.IGNORECASE)
 _SLUG_CHARS: Final = 60
 MAX_ALTERNATIVES: Final = 3
-"""Of so many a person can choose what to do instead."""
+"""Maximum number of alternatives to choose from."""
 _QUALITY_DROP: Final = 0.1
 """Quality (0..1) lost over a loop that counts as degradation."""
 
 
 class Inversion(Struct, frozen=True, kw_only=True):
-    """A proposal to turn one failing pattern into an anti-pattern; a human decides (semantics 5).
+    """A proposal to turn one failing pattern into an anti-pattern; a person decides.
 
     Attributes:
         pattern_id: The failing pattern.
@@ -38,12 +38,12 @@ class Inversion(Struct, frozen=True, kw_only=True):
             (71% failure rate)`. Untrusted: it quotes the pattern.
         reason: The counts alone: `Failed 5/7 times (71% failure rate)`.
         failures, total: Raw counts of uses with a result.
-        failure_mode: One of (3)'s failure modes, see `detect_failure_mode`.
-        why_it_fails: One line on what the failing loops show.
-        better_alternative, better_pattern_id: The best success pattern that fits, "" if none does.
-        source_loops: Ids of the loops in which it failed, oldest first.
-        lint: Why the text may say the opposite of what is meant, each asking for a rewrite; mostly empty.
-        slug: Middle of the new id `pat-anti-<slug>-NNN`, from the original id.
+        failure_mode: See `detect_failure_mode`.
+        why_it_fails: One line about the failing loops.
+        better_alternative, better_pattern_id: The best matching success pattern, or "".
+        source_loops: IDs of the loops in which it failed, oldest first.
+        lint: Reasons why the text may give wrong advice; see `polarity_lint`.
+        slug: Part of the new ID `pat-anti-<slug>-NNN`.
     """
 
     pattern_id: str
@@ -59,20 +59,20 @@ class Inversion(Struct, frozen=True, kw_only=True):
     lint: tuple[str, ...]
     slug: str
 
-    def instead(self, better: Pattern | None) -> Inversion:
-        """The same proposal with another alternative, or with none."""
+    def with_alternative(self, better: Pattern | None) -> Inversion:
+        """Replace or remove the alternative."""
         return replace(
             self,
             better_alternative=(better.description or better.title) if better else "",
             better_pattern_id=better.id if better else "",
         )
 
-    def worded(self, text: str) -> Inversion:
-        """The same proposal in other words; a text that a person wrote is checked as it stands."""
+    def with_text(self, text: str) -> Inversion:
+        """Replace the text by one that a person wrote."""
         return replace(self, text=text, lint=polarity_lint(remove_warning_prefix(text)))
 
 
-def propose(
+def propose_inversion(
     pattern: Pattern,
     assessment: Assessment,
     observations: Sequence[Observation],
@@ -80,12 +80,12 @@ def propose(
     better: Pattern | None,
     settings: AntiPatternSettings,
 ) -> Inversion:
-    """What accepting the inversion of `pattern` would write, for a person to accept, rewrite or reject.
+    """Propose the inversion of a pattern.
 
     Args:
-        observations: The evidence on the pattern; its failures name the source loops.
-        loops: All loops, to look the failing ones up.
-        better: What to do instead, see `Alternatives`; None if nothing fits.
+        observations: Evidence on the pattern; failures name the source loops.
+        loops: All loops by ID.
+        better: The alternative from `Alternatives`, or None.
     """
     content = pattern.description or pattern.title
     total = assessment.successes + assessment.failures
@@ -105,24 +105,18 @@ def propose(
         lint=polarity_lint(content),
         slug=make_inversion_slug(pattern.id),
     )
-    return proposal.instead(better)
+    return proposal.with_alternative(better)
 
 
 def make_inversion_slug(pattern_id: str) -> str:
-    """The `<slug>` of an id such as `pat-error-<slug>-001`, safe to be part of a new one."""
+    """Return the `<slug>` of an ID such as `pat-error-<slug>-001`, safe to be part of a new ID."""
     found = _ID_SLUG.match(pattern_id)
     slug = _NOT_SLUG.sub("-", (found["slug"] if found else pattern_id).lower()).strip("-")
     return slug[:_SLUG_CHARS].strip("-") or "pattern"
 
 
 def detect_failure_mode(failing: Sequence[Loop]) -> tuple[str, str]:
-    """(failure mode of (3), one line why) from the loops in which a pattern failed; the first that holds of:
-
-    1. `repeated_same_error`: the same error text comes again, within a loop or in a second one.
-    2. `infinite_loop`: at least half of them ran into their iteration limit.
-    3. `quality_degradation`: in at least half of them quality fell by 0.1 or more, first to last iteration.
-    4. `incorrect_fix` otherwise.
-    """
+    """Return the failure mode of a pattern and its reason in one line, from the loops in which it failed."""
     if not failing:
         return "incorrect_fix", "The failing uses are only known as a count."
     texts = [text for loop in failing for text in _error_texts(loop)]
@@ -149,10 +143,10 @@ def _error_texts(loop: Loop) -> list[str]:
 
 
 class Alternatives:
-    """Success patterns that hold their own, by category and tag: what to do instead of a failing one."""
+    """Success patterns by category and tag, as alternatives to failing patterns."""
 
     def __init__(self, scored: Iterable[tuple[Pattern, float]]) -> None:
-        """`scored`: established and proven patterns of any type, each with its score."""
+        """`scored`: established and proven patterns with their scores."""
         self._by_key: dict[str, list[tuple[Pattern, float]]] = {}
         for pattern, score in scored:
             if pattern.type is PatternType.SUCCESS:
@@ -160,11 +154,11 @@ class Alternatives:
                     self._by_key.setdefault(key, []).append((pattern, score))
 
     def best_for(self, pattern: Pattern) -> Pattern | None:
-        """The first of `alternatives_for`; None if no pattern has anything in common."""
+        """Return the best alternative, or None."""
         return next(iter(self.alternatives_for(pattern)), None)
 
     def alternatives_for(self, pattern: Pattern) -> tuple[Pattern, ...]:
-        """Up to `MAX_ALTERNATIVES`: the one with most in common first, then the best score, then the first id."""
+        """Return up to `MAX_ALTERNATIVES` by number of common tags and category, score, and ID."""
         shared: Counter[str] = Counter()
         found: dict[str, tuple[Pattern, float]] = {}
         for key in _keys(pattern):

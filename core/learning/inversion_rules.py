@@ -8,7 +8,7 @@ from typing import Any, Final
 from core.base.negation import find_prohibition
 from core.base.text import visible_line
 from core.config.settings import AntiPatternSettings
-from core.learning.statistics import percent
+from core.learning.statistics import round_percent
 
 _PREFIX: Final = re.compile(r"\s*(avoid|do not|never)\s*:\s*", re.IGNORECASE)
 _MAX_CHECKED: Final = 1000
@@ -23,7 +23,7 @@ def inversion_triggered(successes: Any, failures: Any, settings: AntiPatternSett
 
 def counts_text(failures: int, total: int) -> str:
     """Format counts: `Failed 5/7 times (71% failure rate)`, rounded half up."""
-    return f"Failed {failures}/{total} times ({percent(failures, total)}% failure rate)"
+    return f"Failed {failures}/{total} times ({round_percent(failures, total)}% failure rate)"
 
 
 def remove_warning_prefix(content: str) -> str:

@@ -1,4 +1,4 @@
-"""Lineage: a pattern's life across loops, oldest first (0) Pattern Lineage."""
+"""Lineage: the history of a pattern over all loops; docs/scoring.md#lineage."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from core.records.patterns import Pattern, PatternType, SourceLoop
 
 _RESULTS: Final = {True: "applied, helped", False: "applied, failed", None: "applied, result unknown"}
 _FAILURES: Final = {True: "the approach failed", False: "the approach did not fail", None: "result unknown"}
-"""Of an anti-pattern, for which a success is a failure of the approach that it warns of."""
+"""For an anti-pattern a success is a failure of the approach."""
 _LABELS: Final = {True: "Failed:", False: "Worked:", None: "Seen:"}
-"""Of an anti-pattern."""
+"""Labels of an anti-pattern."""
 _UNDATED: Final = datetime.min.replace(tzinfo=UTC)
 _WIDTH: Final = len("Discovered: ")
 
 
 class LineageEvent(Struct, frozen=True, kw_only=True):
-    """One thing that happened to a pattern.
+    """One event in the history of a pattern.
 
     Attributes:
-        at: UTC, None where no file tells.
+        at: UTC; None if unknown.
         kind: discovered, merged (found again by another loop, or joined with another pattern), applied, injected
-            (and not applied), unrecorded (uses that only a sum tells of), inverted or decided.
-        loop_id: "" where no loop is known.
-        success: Of an applied use; None = unknown.
-        text: The event in words. Untrusted: it may quote ids, tasks and reasons.
-        count: How many uses it stands for, 1 except for unrecorded ones.
+            (not applied), unrecorded (uses known only as a count), inverted or decided.
+        loop_id: "" if unknown.
+        success: Result of an applied use; None if unknown.
+        text: Description; untrusted, since it may quote IDs, tasks and reasons.
+        count: Number of uses; 1 except for unrecorded ones.
     """
 
     at: datetime | None
@@ -46,16 +46,16 @@ class LineageEvent(Struct, frozen=True, kw_only=True):
     count: int = 1
 
 
-def lineage(
+def build_lineage(
     pattern: Pattern,
     observations: Sequence[Observation],
     decisions: Iterable[Decision],
     loops: Mapping[str, Loop],
 ) -> tuple[LineageEvent, ...]:
-    """Everything known of a pattern's life, oldest first; an undated discovery first, the rest undated last.
+    """Return all events, oldest first; an undated discovery is first, other undated events are last.
 
-    A source loop without a record of its use is one of the uses that the registry only sums up; it gets a
-    result where all of those have the same. One beyond these uses came upon the same and is not known to have used it.
+    A source loop without a recorded use is one of the uses that only the record counts; it gets a result if all of
+    those have the same one. Further source loops are not known to have used the pattern.
     """
     words = _FAILURES if pattern.type is PatternType.ANTI else _RESULTS
     iterations = {source.loop_id: format_iterations(pattern, source) for source in pattern.source_loops}
@@ -63,7 +63,7 @@ def lineage(
         _observed(seen, loops, words, iterations) for seen in observations if seen.source not in (TREND, AGGREGATE)
     ]
     events += _unrecorded(pattern, observations, loops)
-    events += _decided(pattern, decisions)
+    events += _decision_events(pattern, decisions)
     if pattern.inverted_from:
         at = min((source.at for source in pattern.source_loops if source.at), default=None)
         events.append(_event(at, "inverted", text=f"made from {pattern.inverted_from}"))
@@ -97,7 +97,7 @@ def _event(
 
 
 def format_iterations(pattern: Pattern, source: SourceLoop) -> str:
-    """What a source loop records of its iterations: `failed in iteration 12`, `took 3 iterations`; "" for nothing."""
+    """Describe the iterations of a source loop: `failed in iteration 12`, `took 3 iterations`; or ""."""
     if source.iteration is None:
         return ""
     if pattern.type is PatternType.ANTI:
@@ -106,7 +106,7 @@ def format_iterations(pattern: Pattern, source: SourceLoop) -> str:
 
 
 def _joined(what: str, iterations: str) -> str:
-    """`the approach failed in iteration 12`, `applied, helped, took 3 iterations`."""
+    """Join two phrases: `the approach failed in iteration 12`, `applied, helped, took 3 iterations`."""
     last = what.rpartition(" ")[2]
     if iterations.startswith(f"{last} "):
         return f"{what}{iterations.removeprefix(last)}"
@@ -132,7 +132,7 @@ def _observed(
 
 
 def _unrecorded(pattern: Pattern, observations: Sequence[Observation], loops: Mapping[str, Loop]) -> list[LineageEvent]:
-    """Uses that only sums tell of: those of source loops by name, the rest as a number; and further source loops."""
+    """Return events for uses known only as counts, with their source loops if possible, and further source loops."""
     recorded = {seen.loop_id for seen in observations}
     recorded |= {alias for id in recorded if id in loops for alias in loops[id].aliases}
     summed = [seen for seen in observations if seen.source in (TREND, AGGREGATE)]
@@ -162,7 +162,7 @@ def _unrecorded(pattern: Pattern, observations: Sequence[Observation], loops: Ma
     return events
 
 
-def _decided(pattern: Pattern, decisions: Iterable[Decision]) -> list[LineageEvent]:
+def _decision_events(pattern: Pattern, decisions: Iterable[Decision]) -> list[LineageEvent]:
     own: dict[str, Decision] = {}
     events: list[LineageEvent] = []
     for decision in decisions:
@@ -172,7 +172,7 @@ def _decided(pattern: Pattern, decisions: Iterable[Decision]) -> list[LineageEve
             continue
         by = f" by {decision.by}" if decision.by else ""
         reason = f": {decision.reason}" if decision.reason else ""
-        kind, what = _deed(decision, pattern.id)
+        kind, what = _describe_decision(decision, pattern.id)
         if decision.subject in own and decision.verb in TURNS:
             what += f" {own[decision.subject].verb.value.replace('_', ' ')}"
         events.append(_event(decision.at, kind, text=f"{what}{by}{reason}"))
@@ -180,7 +180,7 @@ def _decided(pattern: Pattern, decisions: Iterable[Decision]) -> list[LineageEve
 
 
 def _names(decision: Decision, pattern_id: str) -> bool:
-    """Whether a decision is about this pattern, alone or among others."""
+    """Return whether a decision is about this pattern, alone or among others."""
     if decision.subject == pattern_id:
         return True
     one = any(decision.after.get(key) == pattern_id for key in ("anti_id", "merged"))
@@ -192,8 +192,8 @@ def _lists(decision: Decision, key: str, pattern_id: str) -> bool:
     return isinstance(listed, list | tuple) and pattern_id in listed
 
 
-def _deed(decision: Decision, pattern_id: str) -> tuple[str, str]:
-    """The kind of event that a decision is in the life of one pattern, and what was done, seen from there."""
+def _describe_decision(decision: Decision, pattern_id: str) -> tuple[str, str]:
+    """Return kind and description of a decision for one of its patterns."""
     subject, its_own = decision.subject, decision.subject == pattern_id
     verb = decision.verb.value.replace("_", " ")
     if decision.verb is Verb.ACCEPT_INVERSION:
@@ -209,14 +209,7 @@ def _deed(decision: Decision, pattern_id: str) -> tuple[str, str]:
 
 
 def format_lineage(pattern: Pattern, events: Sequence[LineageEvent], assessment: Assessment) -> str:
-    """The document's block "Pattern Lineage" as displayable plain text, with a newline at its end.
-
-    The block of an anti-pattern lists the failures of its approach.
-
-    Args:
-        events: From `lineage`.
-        assessment: Its rate and counts.
-    """
+    """Format the lineage as displayable plain text that ends with a newline; an anti-pattern lists its failures."""
     anti = pattern.type is PatternType.ANTI
     lines = [f"Pattern: {visible_line(pattern.id, 200)}", ""]
     for event in events:

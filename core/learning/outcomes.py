@@ -1,4 +1,4 @@
-"""Implicit feedback: how well a loop or attempt went, told from what it left behind (2) Implicit Feedback Scoring."""
+"""Scores of finished work from success, duration, errors and retries; docs/scoring.md#outcomes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _DEFAULTS: Final = LearningSettings()
 _SECOND_MS: Final = 1000
 _MINUTE_MS: Final = 60_000
 _MAX_DURATION_MS: Final = 1e15
-"""Some 30,000 years: whatever is longer is no duration."""
+"""About 30,000 years; a longer duration is invalid."""
 _MAX_MINUTES: Final = 120
 _MAX_HOURS: Final = 48
 
 
 class Verdict(StrEnum):
-    """What feedback says (2) Thresholds."""
+    """Verdict of an outcome or of feedback."""
 
     HELPFUL = "helpful"
     HARMFUL = "harmful"
@@ -34,17 +34,17 @@ class Verdict(StrEnum):
 
 
 class OutcomeSignals(Signals, frozen=True, kw_only=True):
-    """What one finished loop or attempt tells of itself (2) Recording Outcomes; None = not known.
+    """The facts about a finished loop or attempt that are scored; None if unknown.
 
     Attributes:
-        bead_id: The loop or attempt.
+        bead_id: ID of the work item.
         success: Whether it completed.
-        partial: It did not, but ended with a part of its goal reached.
-        timestamp: When it ended, ISO-8601 or `datetime`; kept in UTC.
+        partial: Whether it ended with a part of its goal reached.
+        timestamp: When it ended, ISO-8601 or `datetime`; converted to UTC.
 
     Raises:
-        BadInput: A value of another type, a time that can't be parsed, a duration that is negative or not
-            finite, or a count that is not a whole number of at least 0.
+        BadInput: A value of another type, a time that can't be parsed, a negative or infinite duration, or
+            a negative count.
     """
 
     bead_id: str
@@ -71,11 +71,11 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     Attributes:
         raw: Weighted mean of the parts, 0..1.
-        decay: What an event of that time is still worth, 0..1.
+        decay: Decay factor of its age, 0..1.
         decayed: raw x decay.
-        verdict: From `raw`, so that age alone never makes a success harmful.
+        verdict: From `raw`, so that age does not change it.
         parts: Value 0..1 of success, duration, errors and retries, in this order, before weighting.
-        reasoning: All of it on one line: `helpful, 0.86: success 1.00, 12 min 0.60, no errors 1.00, 1 retry 0.70`.
+        reasoning: Summary in one line: `helpful, 0.86: success 1.00, 12 min 0.60, no errors 1.00, 1 retry 0.70`.
     """
 
     raw: float
@@ -87,10 +87,10 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 def score_outcome(signals: OutcomeSignals, now: str | datetime, settings: LearningSettings = _DEFAULTS) -> Outcome:
-    """Score signals by (2) Weighted Score Calculation, each part by (2) What Gets Scored.
+    """Score the signals of a finished loop or attempt.
 
-    What is not known counts with the document's neutral value of its part. Weights that do not sum to 1 are
-    taken relative to their sum. A raw score within `ratio_tolerance` of a threshold reaches it.
+    Unknown parts get a neutral value. Weights are relative to their sum. A raw score within `ratio_tolerance` of a
+    threshold reaches it.
 
     Raises:
         BadInput: A `now` that can't be parsed.
@@ -112,19 +112,19 @@ def score_outcome(signals: OutcomeSignals, now: str | datetime, settings: Learni
         _count_word(signals.error_count, "error", "errors"),
         _count_word(signals.retry_count, "retry", "retries"),
     )
-    told = ", ".join(f"{word} {decimal_text(value)}" for word, value in zip(words, parts.values(), strict=True))
+    parts_text = ", ".join(f"{word} {decimal_text(value)}" for word, value in zip(words, parts.values(), strict=True))
     return Outcome(
         raw=raw,
         decay=decay,
         decayed=raw * decay,
         verdict=verdict,
         parts=parts,
-        reasoning=f"{verdict}, {decimal_text(raw)}: {told}",
+        reasoning=f"{verdict}, {decimal_text(raw)}: {parts_text}",
     )
 
 
 def verdict_of(raw: float, settings: LearningSettings = _DEFAULTS) -> Verdict:
-    """What a raw score 0..1 amounts to (2) Thresholds."""
+    """Return the verdict for a raw score, 0..1."""
     if raw >= settings.helpful_threshold - settings.ratio_tolerance:
         return Verdict.HELPFUL
     if raw <= settings.harmful_threshold + settings.ratio_tolerance:
@@ -132,8 +132,8 @@ def verdict_of(raw: float, settings: LearningSettings = _DEFAULTS) -> Verdict:
     return Verdict.NEUTRAL
 
 
-def took(duration_ms: float) -> str:
-    """A duration in whole units, rounded down: `850 ms`, `45 s`, `12 min`, `2 h 5 min`, `3 d 4 h`."""
+def format_duration(duration_ms: float) -> str:
+    """Format a duration in whole units, rounded down: `850 ms`, `45 s`, `12 min`, `2 h 5 min`, `3 d 4 h`."""
     if duration_ms < _SECOND_MS:
         return f"{int(duration_ms)} ms"
     if duration_ms < _MINUTE_MS:
@@ -175,16 +175,16 @@ def _retries_value(count: int | None, settings: LearningSettings) -> float:
 
 
 def _duration_word(duration_ms: float | None, settings: LearningSettings) -> str:
-    """`took`, with "over" where the rounded duration alone would be worth something else: "over 30 min"."""
+    """Format a duration, with "over" if the rounded one would score differently: "over 30 min"."""
     if duration_ms is None:
         return "duration not known"
-    word = took(duration_ms)
+    word = format_duration(duration_ms)
     same = _duration_value(_whole_ms(duration_ms), settings) == _duration_value(duration_ms, settings)
     return word if same else f"over {word}"
 
 
 def _whole_ms(duration_ms: float) -> float:
-    """The duration that `took` shows, ms."""
+    """Return the duration that `format_duration` shows, in ms."""
     unit = 1 if duration_ms < _SECOND_MS else _SECOND_MS if duration_ms < _MINUTE_MS else _MINUTE_MS
     return duration_ms // unit * unit
 

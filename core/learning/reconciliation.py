@@ -1,4 +1,4 @@
-"""What a pattern's record says of itself, held against the evidence (semantics 1)."""
+"""Comparison of a pattern's own counts with the evidence; docs/scoring.md#reconciliation."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from core.records.patterns import Pattern, PatternType
 from core.records.times import minute_of
 
 
-def reconcile(
+def reconcile_record(
     pattern: Pattern,
     observations: Sequence[Observation],
     now: datetime,
     *known: Container[str],
 ) -> tuple[Finding, ...]:
-    """Where the record's own numbers, dates and loops disagree with the evidence; empty if they agree.
+    """Return findings where counts, dates and loops of the record disagree with the evidence.
 
     Args:
-        known: The ids of all that a pattern can come from here, such as loops and tasks; none leaves orphans alone.
+        known: Sets of IDs that a source loop may have, such as loops and tasks; without any, unknown ones are ignored.
     """
     noted: list[Finding] = []
 

@@ -23,11 +23,11 @@ from core.learning.assessment import HELD, HUMAN, INVERSION, QUARANTINE, RULE, A
 from core.learning.bursts import Burst
 from core.learning.calendar import change_within, next_change
 from core.learning.evidence_inputs import EvidenceInputs, IgnoredReport
-from core.learning.inversion_proposals import Alternatives, Inversion, propose
+from core.learning.inversion_proposals import Alternatives, Inversion, propose_inversion
 from core.learning.inversion_rules import inversion_triggered
 from core.learning.loop_patterns import LoopPatterns
 from core.learning.outcomes import Outcome, OutcomeSignals, score_outcome
-from core.learning.reconciliation import reconcile
+from core.learning.reconciliation import reconcile_record
 from core.learning.recorded_uses import EVENT_LOG, LOOP
 from core.learning.score_arrays import NO_PIN, Columns, Ints, Tally
 from core.learning.scores import Scores
@@ -334,12 +334,12 @@ class Scoreboard(Scores):
         """Compare the record's own counts with the evidence; docs/scoring.md#reconciliation."""
         snapshot = self._inputs.snapshot
         sources = (snapshot.loops, snapshot.tasks, snapshot.attempts, snapshot.memory_tasks, snapshot.debug_sessions)
-        return reconcile(self._pattern(pattern_id), self.observations(pattern_id), self.now, *sources)
+        return reconcile_record(self._pattern(pattern_id), self.observations(pattern_id), self.now, *sources)
 
     def proposal(self, pattern_id: str) -> Inversion:
         """Return the proposal to invert a pattern, whether it is due or not."""
         pattern = self._pattern(pattern_id)
-        return propose(
+        return propose_inversion(
             pattern,
             self.assessment(pattern_id),
             self.observations(pattern_id),

@@ -11,7 +11,7 @@ from core.records.loops import Loop
 from core.records.snapshot import Delta, Snapshot
 
 
-def sessions_by_work(snapshot: Snapshot, row_id: Callable[[str], str]) -> dict[str, tuple[DebugSession, ...]]:
+def group_sessions_by_work(snapshot: Snapshot, row_id: Callable[[str], str]) -> dict[str, tuple[DebugSession, ...]]:
     """Group debug sessions by the ID of their loop or attempt, each session once.
 
     A loop that the session names has priority over a task. A session of a task belongs to the attempt that was running

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from core.base.validation import check_choice
 from core.config.settings import MaturitySettings
-from core.learning.decay import decayed_value, moment
+from core.learning.decay import decayed_value, parse_moment
 from core.records.patterns import Maturity
 
 STATES: Final = (Maturity.CANDIDATE, Maturity.ESTABLISHED, Maturity.PROVEN, Maturity.DEPRECATED)
@@ -98,7 +98,7 @@ def multipliers(settings: MaturitySettings) -> NDArray[np.float64]:
     return np.array([getattr(settings, f"multiplier_{state}") for state in STATES])
 
 
-def flips(base: tuple[float, float], step: tuple[float, float], settings: MaturitySettings) -> Iterator[float]:
+def find_flips(base: tuple[float, float], step: tuple[float, float], settings: MaturitySettings) -> Iterator[float]:
     """Yield every x, unsorted, at which a condition of `state_of` may change for the sums `base + x * step`.
 
     Each condition compares a sum with a threshold, or one sum with a share of another, and so changes at most once.
@@ -125,7 +125,7 @@ def fewest_results(
     0 if it is now, None if no number of results leads there.
     """
     counts = {0}
-    for flip in flips((helpful, harmful), (good, bad), settings):
+    for flip in find_flips((helpful, harmful), (good, bad), settings):
         if 0.0 <= flip < _MAX_EXACT_COUNT:
             counts.update(range(max(math.floor(flip) - 1, 0), math.floor(flip) + 3))  # both sides of rounding
     for count in sorted(counts):
@@ -142,7 +142,7 @@ def decayed_counts(
     Raises:
         BadInput: A time that can't be parsed.
     """
-    now = moment(now, "now")
+    now = parse_moment(now, "now")
     helpful: list[float] = []
     harmful: list[float] = []
     for event in events:

@@ -1,4 +1,4 @@
-"""Success rates: how to say them, and how sure they are (the Jeffreys interval); what a comparison takes to tell."""
+"""Intervals of success rates, and the sample size that a comparison needs; docs/scoring.md#intervals."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 from core.base.text import plural
 
 MAX_REQUIRED: Final = 10_000
-"""Beyond so many more cases nobody waits for an answer."""
+"""Larger estimates of required cases are only reported as "more than" this."""
 
 
 def jeffreys_intervals(
     successes: NDArray[np.int64], failures: NDArray[np.int64], level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Equal-tailed Jeffreys intervals: quantiles of Beta(successes + 1/2, failures + 1/2).
+    """Return equal-tailed Jeffreys intervals: quantiles of Beta(successes + 1/2, failures + 1/2).
 
-    As usual for this interval the lower end is 0 without any success, the upper end 1 without any failure, so
-    that an observed rate always lies inside; without any data it is (0, 1).
+    The lower end is 0 without any success, the upper end 1 without any failure, so that the observed rate is inside.
 
     Args:
         successes, failures: Counts >= 0, of equal length.
@@ -32,7 +31,7 @@ def jeffreys_intervals(
     """
     from scipy.special import betaincinv  # 0.1 s to import; most commands never need an interval
 
-    # A pair as one complex number sorts several times faster than a row of two.
+    # One complex number per pair sorts several times faster than a row of two.
     pairs, inverse = np.unique(successes + 1j * failures, return_inverse=True)
     good, bad = pairs.real, pairs.imag
     rate = good / np.maximum(good + bad, 1.0)
@@ -48,19 +47,19 @@ def jeffreys_interval(successes: int, failures: int, level: float) -> tuple[floa
     return float(low[0]), float(high[0])
 
 
-def percent(part: int, whole: int) -> int:
-    """`part` of `whole` in whole percent, rounded half up; 0 of nothing."""
+def round_percent(part: int, whole: int) -> int:
+    """Return `part` of `whole` in whole percent, rounded half up; 0 if `whole` is 0."""
     return (200 * part + whole) // (2 * whole) if whole else 0
 
 
 def required_cases(difference: float, variance: float, level: float, power: float) -> int:
-    """Cases of each kind after which a difference like this shows; twice `MAX_REQUIRED` where it takes more.
+    """Estimate the cases per group for a conclusive comparison; twice `MAX_REQUIRED` if it takes more.
 
     Args:
-        difference: Of the averages of two kinds.
-        variance: Of one case, the same for both kinds.
-        level: Of the interval that shall exclude 0, 0..1.
-        power: Probability with which it shall, 0..1.
+        difference: Difference of the two averages.
+        variance: Variance of one case, the same for both groups.
+        level: Level of the interval that should exclude 0, 0..1.
+        power: Probability of that, 0..1.
     """
     from scipy.special import ndtri
 
@@ -70,12 +69,12 @@ def required_cases(difference: float, variance: float, level: float, power: floa
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """How far two averages are apart, and how sure that is.
+    """The difference of two averages, with its interval.
 
     Attributes:
-        difference: Of those that have something, less those that lack it; None where there are none of a kind.
-        low, high: Ends of its interval; None where there are too few cases.
-        needed: How many more cases of each kind would most likely tell; 0 if the interval excludes 0 already.
+        difference: First average minus second; None if a group is empty.
+        low, high: Ends of its interval; None if there are too few cases.
+        needed: Estimated number of further cases per group; 0 if the interval excludes 0.
     """
 
     difference: float | None = None
@@ -85,7 +84,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 
     @property
     def is_conclusive(self) -> bool:
-        """Whether the sample carries a claim."""
+        """Whether the interval excludes 0."""
         return self.low is not None and self.needed == 0
 
 

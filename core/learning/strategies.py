@@ -1,4 +1,4 @@
-"""Which strategies a description of a decomposition uses, in whatever words (2) Pattern Extraction."""
+"""Detection of decomposition strategies in free text; docs/scoring.md#decomposition-strategies."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from typing import Final
 from core.base.negation import Negations, normalize_sentences
 from core.base.validation import check_text
 
-# These patterns are written for text from `normalize_sentences`. No repetition in them holds another one without
-# a bound, so that no text can make them slow.
+# These expressions match text from `normalize_sentences`. Nested repetitions are bounded, so that no text is slow.
 
 _TASK: Final = r"(?:sub ?tasks?|tasks?|beads?|agents?|workers?)"
 _ONE: Final = r"(?:one|1|single)"
 _A: Final = r"(?:(?:a|an|the|their|its|one) )?"
 _OWN: Final = r"(?:own|separate|another|dedicated|distinct|different|extra|individual|single)"
 _THE: Final = r"(?:the|a|an|each|every|all|its|their|our|individual|end|user|facing|app|application|ui|react|business)"
-"""Articles, and adjectives that make no other thing of what follows."""
+"""Articles, and adjectives that do not change the meaning of the noun."""
 _FEW: Final = r"(?:(?!(?:and|or|but|then|so)\b)\w[\w']* )"
-"""A word that may stand between two parts of a phrase."""
+"""A word that may occur between two parts of a phrase."""
 
 _FILE_TYPE: Final = r"(?:file ?(?:types?|kinds?|extensions?)|(?:types?|kinds?) of files?)"
 _COMPONENT: Final = r"components?"
@@ -27,7 +26,7 @@ _FEATURE: Final = r"features?"
 _FILE: Final = r"files?(?! (?:types?|kinds?|extensions?|names?|formats?)\b)"
 _PARTS: Final = rf"(?:{_FILE_TYPE}|{_COMPONENT}|{_LAYER}|{_FEATURE})"
 _WHOLE: Final = r"(?! (?:flags?|toggles?|branch(?:es)?|names?|requests?|teams?|librar(?:y|ies))\b)"
-"""What follows must not make another thing of it: features are not feature flags."""
+"""Excludes compounds: features are not feature flags."""
 _SPLIT: Final = (
     r"(?:split(?:s|ting)?|divid(?:e|es|ed|ing)|decompos(?:e|es|ed|ing)|partition(?:s|ed|ing)?|group(?:s|ed|ing)?"
     r"|br(?:eak|eaks|eaking|oken)|organi[sz](?:e|es|ed|ing)|separat(?:e|es|ed|ing)|slic(?:e|es|ed|ing)|carv(?:e|es|ed|ing)"
@@ -50,7 +49,7 @@ _NEEDS: Final = r"(?:dependency|dependencies)"
 
 
 def _per(noun: str) -> tuple[str, ...]:
-    """Wordings of one subtask for each `noun`."""
+    """Return expressions for one subtask per `noun`."""
     return (
         rf"{_TASK} (?:per|for each|for every) (?:{_THE} )?{noun}",
         rf"per {noun} (?:{_TASK}|split|basis|decomposition|breakdown)",
@@ -77,7 +76,7 @@ def _split_by(noun: str) -> tuple[str, ...]:
     )
 
 
-_WORDINGS: Final[dict[str, tuple[str, ...]]] = {
+_EXPRESSIONS: Final[dict[str, tuple[str, ...]]] = {
     "Split by file type": (*_split_by(_FILE_TYPE), r"files by (?:their )?(?:type|extension|kind)"),
     "Split by component": _split_by(_COMPONENT),
     "Split by layer (UI/logic/data)": (
@@ -164,17 +163,17 @@ _WORDINGS: Final[dict[str, tuple[str, ...]]] = {
         r"topological(?:ly)? (?:order|sort)(?:ed|ing)?",
     ),
 }
-"""The strategies by the titles of (2) Detected strategies; each is found by any of its wordings."""
-STRATEGY_TITLES: Final = frozenset(_WORDINGS)
+"""Expressions by title of the strategy."""
+STRATEGY_TITLES: Final = frozenset(_EXPRESSIONS)
 """Their titles."""
-_MENTIONS: Final = {title: re.compile(rf"\b(?:{'|'.join(found)})\b") for title, found in _WORDINGS.items()}
+_MENTIONS: Final = {title: re.compile(rf"\b(?:{'|'.join(found)})\b") for title, found in _EXPRESSIONS.items()}
 
 
 def extract_strategies(description: str) -> list[str]:
-    """The strategies of (2) Detected strategies that a description uses, by the document's titles.
+    """Return the titles of the common strategies that a description uses.
 
     A mention that is negated within its clause ("don't split by file type", "by feature instead of by layer",
-    "one file per subtask is not an option") is not a use.
+    "one file per subtask is not an option") does not count.
 
     Args:
         description: Free text; only its first `core.base.negation.MAX_TEXT` characters are read.
@@ -183,7 +182,7 @@ def extract_strategies(description: str) -> list[str]:
         Each title once, in the order in which the text first uses them.
 
     Raises:
-        BadInput: `description` is no text.
+        BadInput: `description` is not a text.
     """
     check_text(description, "description")
     text = normalize_sentences(description)

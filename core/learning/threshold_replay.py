@@ -1,4 +1,4 @@
-"""What other thresholds would have made of everything that happened."""
+"""Replay of all evidence under other thresholds; docs/scoring.md#what-if."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _ALWAYS: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class Course(Struct, frozen=True, kw_only=True):
-    """Where one pattern's history leads.
+    """State of one pattern after a replay.
 
     Attributes:
-        state: By the rules, now.
-        since: When it came into this state; None if it was never in another, or if nothing tells.
+        state: Computed state now.
+        since: Start of this state; None if it was always in it, or if unknown.
         inverts: Whether its raw counts call for inversion now.
-        inverted_at: When they first did; None if never, or if nothing tells.
+        inverted_at: When they first did; None if never, or if unknown.
     """
 
     state: Maturity
@@ -41,11 +41,11 @@ class Course(Struct, frozen=True, kw_only=True):
 
 
 class Turn(Struct, frozen=True, kw_only=True):
-    """A pattern that other thresholds lead elsewhere.
+    """A pattern whose state or inversion differs under other thresholds.
 
     Attributes:
-        before, after: Its course under today's thresholds, and under the others.
-        pinned: A human decision holds, whatever the rules say.
+        before, after: Its course under the current thresholds, and under the others.
+        pinned: Whether a pin overrules the computed state.
     """
 
     pattern_id: str
@@ -58,9 +58,9 @@ class Replay(Struct, frozen=True, kw_only=True):
     """The answer to `what_if`.
 
     Attributes:
-        turns: The patterns whose state or inversion differs, by id.
-        before, after: How many patterns each state has, by the rules.
-        events: How many results were replayed.
+        turns: The patterns that differ, sorted by ID.
+        before, after: Number of patterns by computed state.
+        events: Number of results that were replayed.
     """
 
     turns: tuple[Turn, ...]
@@ -71,10 +71,10 @@ class Replay(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class History:
-    """All that happened, as evidence is made of it, and the thresholds that hold.
+    """The records to replay, and the current thresholds.
 
     Attributes:
-        now: The moment that states are asked for.
+        now: The time of the computed states.
     """
 
     inputs: EvidenceInputs
@@ -83,19 +83,19 @@ class History:
 
     @cached_property
     def observations(self) -> Mapping[str, tuple[Observation, ...]]:
-        """The evidence under the thresholds that hold, by pattern."""
+        """Evidence under the current thresholds, by pattern."""
         return _observations(self.inputs)
 
     @cached_property
     def courses(self) -> Mapping[str, Course]:
-        """Where it leads under the thresholds that hold, by pattern."""
+        """Courses under the current thresholds, by pattern."""
         return _courses(self, self.observations, self.settings)
 
 
 def what_if(settings: Settings, history: History) -> Replay:
-    """Replay all history under other thresholds: which patterns would be in another state, or would invert."""
+    """Replay all evidence under other thresholds."""
     observations = history.observations
-    if settings.learning != history.settings.learning:  # other verdicts on loops make other evidence
+    if settings.learning != history.settings.learning:  # outcomes of loops are part of the evidence
         observations = _observations(history.inputs.under(settings.learning))
     after = _courses(history, observations, settings)
     before = history.courses
@@ -108,7 +108,7 @@ def what_if(settings: Settings, history: History) -> Replay:
         ),
         before=_counted(before),
         after=_counted(after),
-        events=sum(seen.count for all_seen in observations.values() for seen in all_seen if seen.success is not None),
+        events=sum(seen.count for found in observations.values() for seen in found if seen.success is not None),
     )
 
 
@@ -121,7 +121,7 @@ def _courses(
 ) -> dict[str, Course]:
     patterns = history.inputs.snapshot.patterns
     return {
-        id: course_of(
+        id: replay_pattern(
             seen,
             history.now,
             settings.maturity,
@@ -136,19 +136,17 @@ def _counted(courses: Mapping[str, Course]) -> dict[Maturity, int]:
     return {state: counts[state] for state in Maturity}
 
 
-def course_of(
+def replay_pattern(
     observations: Iterable[Observation],
     now: datetime,
     maturity: MaturitySettings,
     inversion: AntiPatternSettings | None,
 ) -> Course:
-    """One pattern's history, result by result in order of time, under some thresholds.
+    """Replay the results of one pattern in order of time.
 
     Args:
-        observations: The evidence in any order; a future result counts as of now, an undated one from the start.
-        now: The moment that the state is asked for.
-        maturity: Thresholds of the states.
-        inversion: Thresholds of inversion; None for an anti-pattern, which never inverts.
+        observations: In any order; a future result counts as of now, an undated one from the start.
+        inversion: Thresholds of inversion; None for an anti-pattern, which is never inverted.
     """
     known = (seen for seen in observations if seen.success is not None)
     results = sorted(((_ALWAYS if seen.at is None else min(seen.at, now), seen) for seen in known), key=itemgetter(0))
@@ -173,7 +171,7 @@ def course_of(
 
 
 class _Walk:
-    """The decayed sums of one pattern while time passes."""
+    """Decayed sums and state of one pattern as time passes."""
 
     def __init__(self, now: datetime, settings: MaturitySettings) -> None:
         self.state = state_of(0.0, 0.0, settings)
@@ -185,10 +183,10 @@ class _Walk:
         self._fixed = 0.0, 0.0
 
     def add(self, at: datetime, seen: Observation) -> None:
-        """One result, not before those added so far."""
+        """Add a result that is not older than the previous ones."""
         self.wait(at)
-        worth = seen.weight * seen.count
-        more = (worth, 0.0) if seen.success else (0.0, worth)
+        value = seen.weight * seen.count
+        more = (value, 0.0) if seen.success else (0.0, value)
         if seen.at is None:
             self._fixed = self._fixed[0] + more[0], self._fixed[1] + more[1]
         else:
@@ -196,7 +194,7 @@ class _Walk:
         self._judge(at)
 
     def wait(self, until: datetime) -> None:
-        """Let everything decay until then."""
+        """Advance to a time."""
         came_to = self._state(self._factor(until))
         while came_to is not self.state:
             change = change_within(self.state, self._moving, self._fixed, self._at, self._settings)

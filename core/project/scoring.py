@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.learning.decay import moment
+from core.learning.decay import parse_moment
 from core.learning.outcomes import Outcome, OutcomeSignals
 from core.records.events import Observation
 from core.state.project_state import ProjectState
@@ -36,7 +36,7 @@ class Scored(Struct, frozen=True, kw_only=True):
     @property
     def at(self) -> datetime:
         """When it came out, UTC."""
-        return moment(self.signals.timestamp, "timestamp")
+        return parse_moment(self.signals.timestamp, "timestamp")
 
 
 def scored(view: ProjectState, work_ids: Iterable[str] | None = None) -> tuple[Scored, ...]:

@@ -17,9 +17,9 @@ from core.config.settings import InjectionSettings, Settings
 from core.debug_memory.escalation_status import EscalatedSession, find_recent_escalations
 from core.debug_memory.index import DebugIndex, LazyDebugIndex
 from core.learning.bursts import format_burst
-from core.learning.explanation import Explanation, explain
+from core.learning.explanation import Explanation, explain_state
 from core.learning.inversion_proposals import Inversion
-from core.learning.lineage import LineageEvent, lineage
+from core.learning.lineage import LineageEvent, build_lineage
 from core.learning.loop_patterns import LoopPatterns
 from core.learning.outcomes import Outcome, OutcomeSignals
 from core.learning.scoreboard import Assessment, Scoreboard
@@ -164,7 +164,7 @@ class ProjectState:
     def why(self, pattern_id: str) -> Explanation:
         """Why the pattern is in its state, rule by rule and event by event."""
         pattern = self.pattern(pattern_id)
-        return explain(
+        return explain_state(
             self.assessment(pattern.id),
             self.observations(pattern.id),
             self.now,
@@ -244,7 +244,7 @@ class ProjectState:
 
     def lineage(self, pattern_id: str) -> tuple[LineageEvent, ...]:
         """The life of one pattern, oldest first."""
-        return lineage(
+        return build_lineage(
             self.pattern(pattern_id),
             self.observations(pattern_id),
             self.snapshot.decisions,

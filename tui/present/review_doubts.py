@@ -13,7 +13,7 @@ from core.base.text import plural, safe_matcher
 from core.documents.document import Block, Moment, Part, Table, Text, fields, line, more
 from core.documents.signs import result_sign, state_sign
 from core.learning.bursts import Burst, known_time
-from core.learning.explanation import Step
+from core.learning.explanation import StepToState
 from core.records.loops import Outcome
 from core.records.patterns import Pattern, PatternType
 from core.review.common_messages import ERRORS, TASKS
@@ -49,7 +49,7 @@ def distance_lines(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list
     return document_lines(blocks or [line(("No single kind of result changes its state.", "quiet"))], view.now, glyphs)
 
 
-def _step(step: Step, pattern: Pattern) -> Block:
+def _step(step: StepToState, pattern: Pattern) -> Block:
     noun = "success" if step.helpful else "failure"
     if pattern.type is PatternType.ANTI:
         noun = f"{'right' if step.helpful else 'wrong'} warning"

@@ -43,7 +43,7 @@ def robustness(view: ProjectState, pattern: Pattern) -> Iterable[Fields]:
         if rule.rule in _ROBUSTNESS_RULES:
             is_doubtful = rule.holds is False
             style = "warning" if is_doubtful else "deprecated" if rule.state is Maturity.DEPRECATED else ""
-            rows.append((rule.rule, (rule.text, style)))
+            rows.append((rule.label, (rule.text, style)))
     return fields(*rows)
 
 

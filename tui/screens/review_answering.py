@@ -99,9 +99,9 @@ class Answering(BaseScreen):
         if proposal is None or draft is None:
             return proposal
         if draft.text:
-            proposal = proposal.worded(draft.text)
+            proposal = proposal.with_text(draft.text)
         if draft.better is not None:
-            proposal = proposal.instead(self.view.snapshot.patterns.get(draft.better))
+            proposal = proposal.with_alternative(self.view.snapshot.patterns.get(draft.better))
         return proposal
 
     @property

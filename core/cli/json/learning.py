@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from core.cli.json.shapes import Shape, number
 from core.learning.bursts import known_time
 from core.learning.criteria import CriterionWeight, effective_weight, should_deprecate_criterion
-from core.learning.decay import moment
+from core.learning.decay import parse_moment
 from core.records.times import iso
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from core.learning.bursts import Burst
     from core.learning.errors import ErrorEntry, ErrorStats
     from core.learning.evidence_inputs import IgnoredReport
-    from core.learning.explanation import LoopShare, Step, Weighed
+    from core.learning.explanation import LoopShare, StepToState, WeightedUse
     from core.learning.outcomes import Outcome, OutcomeSignals
     from core.learning.threshold_replay import Replay, Turn
     from core.project.scoring import Scored
@@ -96,7 +96,7 @@ def outcome_json(kind: str, signals: OutcomeSignals, outcome: Outcome) -> Shape:
         "signals": {
             "success": signals.success,
             "partial": signals.partial,
-            "timestamp": iso(moment(signals.timestamp, "timestamp")),
+            "timestamp": iso(parse_moment(signals.timestamp, "timestamp")),
             "duration_ms": number(signals.duration_ms),
             "error_count": signals.error_count,
             "retry_count": signals.retry_count,
@@ -122,7 +122,7 @@ def error_json(entry: ErrorEntry) -> Shape:
     """One error."""
     return {
         "id": entry.id,
-        "at": iso(moment(entry.timestamp, "timestamp")),
+        "at": iso(parse_moment(entry.timestamp, "timestamp")),
         "type": entry.error_type.value,
         "message": entry.message,
         "tool": entry.tool_name,
@@ -185,7 +185,7 @@ def _turn_json(turn: Turn) -> Shape:
     }
 
 
-def weighed_json(weighed: Weighed) -> Shape:
+def weighed_json(weighed: WeightedUse) -> Shape:
     """One piece of evidence with a result: its worth when it was new, and today."""
     seen = weighed.observation
     return {
@@ -202,7 +202,7 @@ def weighed_json(weighed: Weighed) -> Shape:
     }
 
 
-def step_json(step: Step) -> Shape:
+def step_json(step: StepToState) -> Shape:
     """The fewest further results of one kind that lead to another state."""
     return {"state": step.state.value, "result": "success" if step.helpful else "failure", "count": step.count}
 

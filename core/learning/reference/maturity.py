@@ -14,9 +14,9 @@ from core.base.prompt_text import escape_line
 from core.base.text import visible_line
 from core.base.validation import check_amount, check_count, check_text, format_value
 from core.config.settings import InjectionSettings, MaturitySettings
-from core.learning.decay import moment, normalize_time
+from core.learning.decay import normalize_time, parse_moment
 from core.learning.states import Result, decayed_counts, parse_state, state_of
-from core.learning.statistics import percent
+from core.learning.statistics import round_percent
 from core.records.patterns import Maturity
 
 _DEFAULTS: Final = MaturitySettings()
@@ -50,7 +50,7 @@ class MaturityFeedback(Struct, frozen=True, kw_only=True):
     @property
     def at(self) -> datetime:
         """`timestamp` in UTC."""
-        return moment(self.timestamp, "timestamp")
+        return parse_moment(self.timestamp, "timestamp")
 
     @property
     def success(self) -> bool:
@@ -117,7 +117,7 @@ def maturity_state(events: Iterable[Result], now: str | datetime, settings: Matu
 
 def create_maturity(pattern_id: str, now: str | datetime) -> PatternMaturity:
     """Create the maturity of a pattern without feedback: a candidate."""
-    return PatternMaturity(pattern_id=pattern_id, as_of=moment(now, "now"))
+    return PatternMaturity(pattern_id=pattern_id, as_of=parse_moment(now, "now"))
 
 
 def update_maturity(
@@ -134,7 +134,7 @@ def update_maturity(
     Raises:
         BadInput: An event of another pattern, or a time that can't be parsed.
     """
-    now = moment(now, "now")
+    now = parse_moment(now, "now")
     for event in events:
         if event.pattern_id != maturity.pattern_id:
             own, other = format_value(maturity.pattern_id), format_value(event.pattern_id)
@@ -163,7 +163,7 @@ def promote(maturity: PatternMaturity, now: str | datetime) -> PatternMaturity:
     if maturity.state is Maturity.DEPRECATED:
         name = visible_line(maturity.pattern_id, 80)
         raise Refused(f"{name} is deprecated and cannot be promoted: reset it first")
-    return _enter(replace(maturity, pin=Maturity.PROVEN), Maturity.PROVEN, moment(now, "now"))
+    return _enter(replace(maturity, pin=Maturity.PROVEN), Maturity.PROVEN, parse_moment(now, "now"))
 
 
 def deprecate(maturity: PatternMaturity, reason: str, now: str | datetime) -> PatternMaturity:
@@ -176,7 +176,7 @@ def deprecate(maturity: PatternMaturity, reason: str, now: str | datetime) -> Pa
     if not reason.strip():
         raise BadInput("reason must say why the pattern is deprecated, it is empty")
     pinned = replace(maturity, pin=Maturity.DEPRECATED, reason=reason)
-    return _enter(pinned, Maturity.DEPRECATED, moment(now, "now"))
+    return _enter(pinned, Maturity.DEPRECATED, parse_moment(now, "now"))
 
 
 def reset(
@@ -202,7 +202,7 @@ def format_maturity(maturity: PatternMaturity) -> str:
     total = maturity.helpful_count + maturity.harmful_count
     if not total:
         return f"{maturity.state} (no feedback yet)"
-    share = percent(maturity.helpful_count, total)
+    share = round_percent(maturity.helpful_count, total)
     return f"{maturity.state} ({maturity.helpful_count} of {total} helpful, {share}%)"
 
 

@@ -13,9 +13,9 @@ from core.base.errors import BadInput
 from core.base.prompt_text import escape_line
 from core.base.validation import check_amount, check_count, check_flag, check_text, check_texts, format_value
 from core.config.settings import AntiPatternSettings, InjectionSettings
-from core.learning.decay import moment, normalize_time
+from core.learning.decay import normalize_time, parse_moment
 from core.learning.inversion_rules import counts_text, inversion_triggered, warning_text
-from core.learning.statistics import percent
+from core.learning.statistics import round_percent
 
 _DEFAULTS: Final = AntiPatternSettings()
 MAX_CHARS: Final = InjectionSettings().max_field_chars
@@ -99,7 +99,7 @@ def invert(
     if pattern.is_negative:
         return pattern
     check_text(reason, "reason")
-    now = moment(now, "now")
+    now = parse_moment(now, "now")
     reason = reason.strip() or counts_text(pattern.failure_count, pattern.success_count + pattern.failure_count)
     return replace(
         pattern,
@@ -138,7 +138,7 @@ def record_observation(
         success_count=pattern.success_count + success,
         failure_count=pattern.failure_count + (not success),
         example_beads=examples[max(len(examples) - settings.max_examples, 0) :],
-        updated_at=moment(now, "now"),
+        updated_at=parse_moment(now, "now"),
     )
     if not should_invert(updated, settings):
         return Recorded(pattern=updated)
@@ -168,7 +168,7 @@ def format_successful_patterns(patterns: Iterable[ObservedPattern], min_success_
     for pattern in patterns:
         good, total = pattern.success_count, pattern.success_count + pattern.failure_count
         if not pattern.is_negative and total and good / total >= min_success_rate:
-            share = f"{good} of {total} times, {percent(good, total)}%"
+            share = f"{good} of {total} times, {round_percent(good, total)}%"
             ranked.append((-good / total, -total, pattern.id, f"- {escape_line(pattern.content, MAX_CHARS)} ({share})"))
     lines = [line for *_, line in sorted(ranked)]
     return _section("Successful Patterns", "These decomposition strategies worked before:", lines)

@@ -12,7 +12,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from core.learning.criteria import FeedbackEvent
-from core.learning.decay import moment
+from core.learning.decay import parse_moment
 from core.learning.reference.maturity import MaturityFeedback, PatternMaturity
 from core.learning.reference.patterns import ObservedPattern
 from core.records.events import event_id
@@ -90,7 +90,7 @@ class MaturityStorage(Protocol):
 
 def with_id(event: FeedbackEvent) -> FeedbackEvent:
     """Return the event, with a new ID if it has none."""
-    return event if event.id else replace(event, id=event_id(moment(event.timestamp, "timestamp")))
+    return event if event.id else replace(event, id=event_id(parse_moment(event.timestamp, "timestamp")))
 
 
 def _normalize(text: str) -> str:

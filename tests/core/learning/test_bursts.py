@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import asdict, replace
 
 from core.config.settings import LearningSettings
-from core.learning.bursts import Burst, HarmfulReport, Period, held_and_revoked, within
+from core.learning.bursts import Burst, HarmfulReport, Period, held_and_revoked, is_within
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import BurstVerdict, CurationState
 from core.records.events import Event
@@ -55,7 +55,7 @@ def test_a_verdict_is_on_the_marks_around_it_and_on_no_later_burst() -> None:
     late = marks(*range(6), 30, *range(500, 506))
     waiting, revoked = held_and_revoked(late, [decided], LIMITS)
     assert [stretch.first for stretch in waiting] == [NOW + timedelta(minutes=500)]
-    assert within(NOW + timedelta(minutes=30), revoked) and not within(NOW + timedelta(minutes=500), revoked)
+    assert is_within(NOW + timedelta(minutes=30), revoked) and not is_within(NOW + timedelta(minutes=500), revoked)
 
 
 def test_a_confirmation_is_on_the_marks_that_were_seen_alone() -> None:
@@ -84,7 +84,7 @@ def test_what_is_held_is_every_window_that_is_too_full(drawn: list[tuple[int, in
         return any(mark in window and len({m.pattern_id for m in window}) > LIMITS.max_marks for window in windows)
 
     stretches = held(given)
-    assert {mark for mark in given if crowded(mark)} == {mark for mark in given if within(mark.at, stretches)}
+    assert {mark for mark in given if crowded(mark)} == {mark for mark in given if is_within(mark.at, stretches)}
 
 
 # On the scoreboard

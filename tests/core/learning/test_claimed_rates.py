@@ -6,7 +6,7 @@ import pytest
 
 from core.learning.aggregate_evidence import claimed_rate
 from core.learning.assessment import Assessment
-from core.learning.explanation import explain
+from core.learning.explanation import explain_state
 from core.records.loops import Loop
 from core.records.patterns import Maturity, PatternType, RecordedCounts, TrendPoint
 from tests.core.learning.making import (
@@ -80,9 +80,9 @@ def test_the_documents_anti_pattern_claims_85_percent_and_records_one_failure() 
     found = board.assessment(OPTIMIZING)
     assert (found.rate, found.claim_text) == (0.85, "85% claimed, 1 of 1 recorded")
     assert (found.uses, found.state) == (4, Maturity.CANDIDATE)
-    lines = explain(found, board.observations(OPTIMIZING), NOW, SETTINGS, invertible=False).lines
+    lines = explain_state(found, board.observations(OPTIMIZING), NOW, SETTINGS, invertible=False).lines
     assert [line.text for line in lines if line.rule == "claimed"] == [
-        "85% claimed, 1 of 1 recorded; the claim counts no use, it ranks by the claim until 3 results are recorded"
+        "85% claimed, 1 of 1 recorded; the claim counts no use, it is ranked by the claim until 3 results are recorded"
     ]
     notes = {finding.code: finding.message for finding in board.reconcile(OPTIMIZING)}
     assert notes["claimed-rate"].startswith("the rate of 85 % is claimed") and "claim-disagrees" not in notes

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.learning.explanation import Explanation, RuleLine, explain
+from core.learning.explanation import Explanation, RuleLine, explain_state
 from core.learning.reference.maturity import maturity_state
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState
@@ -32,7 +32,7 @@ from tests.core.learning.making import (
 
 
 def explained(board: Scoreboard, pattern: Pattern) -> Explanation:
-    return explain(board.assessment(pattern.id), board.observations(pattern.id), board.now, SETTINGS)
+    return explain_state(board.assessment(pattern.id), board.observations(pattern.id), board.now, SETTINGS)
 
 
 def why(board: Scoreboard, pattern: Pattern) -> dict[str, list[RuleLine]]:
@@ -52,9 +52,9 @@ def test_the_null_check_of_the_document() -> None:
     assert ratio.distance == pytest.approx(-0.05, abs=0.001)
     assert lines["to proven"][0].text == "takes 3 more successes"
     assert lines["to deprecated"][0].text == "takes 1 more failure"
-    assert lines["to candidate"][0].text == "out of reach of one kind of result alone"
+    assert lines["to candidate"][0].text == "not reachable by one kind of result alone"
     assert lines["one failure"][0].text == "makes it deprecated"
-    assert lines["calendar"][0].text == "candidate by rule in 38 d (2026-03-12) if nothing more happens"
+    assert lines["calendar"][0].text == "changes to candidate in 38 days (2026-03-12) if unused"
 
 
 def test_what_rests_on_a_single_loop_is_said() -> None:
@@ -64,19 +64,19 @@ def test_what_rests_on_a_single_loop_is_said() -> None:
         loops = {name: Loop(id=name, ended_at=NOW, injected=(use(pattern.id, True),)) for name in names}
         return why(board_of(pattern, loops=loops), pattern)["rests on"][0]
 
-    assert rests("a", "b", "c", "d").text == "4 loops; none alone flips it"
+    assert rests("a", "b", "c", "d").text == "4 loops; no single one decisive"
     named = "without a it would be candidate, without b it would be candidate, without c it would be candidate"
     assert rests("a", "b", "c").text == f"3 loops; {named}"
-    assert rests().text == "counts alone; no loop is known"
+    assert rests().text == "counts only; no loop is known"
 
 
 def test_a_pin_says_who_decided_and_an_inversion_that_it_waits() -> None:
     pattern = make_pattern(recorded_counts=recorded_counts(2, 5))
-    assert "waits for a verdict" in why(board_of(pattern), pattern)["decided"][0].text
+    assert "inversion is pending" in why(board_of(pattern), pattern)["decided"][0].text
     made = pin(Maturity.DEPRECATED, days_ago(3), reason="leaks\x1b]0;x\x07")
     curation = CurationState(pins={pattern.id: made})
     text = why(board_of(pattern, curation=curation), pattern)["decided"][0].text
-    assert text.startswith("a human decision: deprecated by ada on 2026-01-31: leaks") and "\x1b" not in text
+    assert text.startswith("decided by a person: deprecated by ada on 2026-01-31: leaks") and "\x1b" not in text
 
 
 def test_no_result_changes_a_pinned_state_and_no_rule_has_fired() -> None:
@@ -85,20 +85,20 @@ def test_no_result_changes_a_pinned_state_and_no_rule_has_fired() -> None:
     lines = why(board_of(pattern, curation=curation), pattern)
     assert [line.rule for found in lines.values() for line in found if line.fired] == ["decided"]
     (once,) = lines["once reset"]
-    assert once.text == "no result changes a state that a person decided: once it is reset it is established, and"
+    assert once.text == "no result changes a pinned state; after a reset it is established, and then"
 
 
 def test_distances_and_times_that_are_small_are_no_zeros() -> None:
     pattern = make_pattern(recorded_counts=recorded_counts(3, 0), last_used=days_ago(0.4))
     lines = why(board_of(pattern), pattern)
-    assert "0.0" not in lines["calendar"][0].text and " h (" in lines["calendar"][0].text
+    assert "0.0" not in lines["calendar"][0].text and " hour (" in lines["calendar"][0].text
     just = make_pattern(recorded_counts=recorded_counts(100_001, 17_649), last_used=NOW)
     assert "does not hold, 1e-05 away" in why(board_of(just), just)["proven"][1].text
 
 
 def test_an_anti_pattern_has_no_rule_of_inversion() -> None:
     board = board_of(make_pattern())
-    found = explain(board.assessment(board.ids[0]), (), NOW, SETTINGS, invertible=False)
+    found = explain_state(board.assessment(board.ids[0]), (), NOW, SETTINGS, invertible=False)
     assert not any(line.rule == "inversion" for line in found.lines)
 
 

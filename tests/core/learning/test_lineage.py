@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from core.config.paths import ProjectPaths
-from core.learning.lineage import LineageEvent, format_lineage, lineage
+from core.learning.lineage import LineageEvent, build_lineage, format_lineage
 from core.learning.scoreboard import Scoreboard
 from core.project.index import Library
 from core.records.decisions import Decision, Verb
@@ -42,14 +42,14 @@ Success rate: 75% (3/4)
 
 
 def life(pattern: Pattern, board: Scoreboard, *decisions: Decision, **loops: Loop) -> tuple[LineageEvent, ...]:
-    return lineage(pattern, board.observations(pattern.id), decisions, loops)
+    return build_lineage(pattern, board.observations(pattern.id), decisions, loops)
 
 
 def test_the_documents_block_comes_out_byte_for_byte() -> None:
     patterns, loops = example_patterns(), example_loops()
     board = Scoreboard.build(Snapshot(patterns=patterns, loops=loops), NOW, SETTINGS)
     pattern, found = patterns[NULL_CHECK_015], board.assessment(NULL_CHECK_015)
-    events = lineage(pattern, board.observations(pattern.id), (), loops)
+    events = build_lineage(pattern, board.observations(pattern.id), (), loops)
     assert format_lineage(pattern, events, found) == DOCUMENT
 
 
@@ -58,14 +58,14 @@ def test_the_block_comes_out_of_the_example_tree_itself() -> None:
     snapshot = Library(ProjectPaths(tree), SETTINGS, clock=lambda: NOW, cache=False).load()
     board = Scoreboard.build(snapshot, NOW, SETTINGS)
     pattern, found = snapshot.patterns[NULL_CHECK_015], board.assessment(NULL_CHECK_015)
-    events = lineage(pattern, board.observations(pattern.id), snapshot.decisions, snapshot.loops)
+    events = build_lineage(pattern, board.observations(pattern.id), snapshot.decisions, snapshot.loops)
     assert format_lineage(pattern, events, found) == DOCUMENT
 
 
 def test_uses_without_a_record_are_one_line() -> None:
     patterns, loops = example_patterns(), example_loops()
     board = Scoreboard.build(Snapshot(patterns=patterns, loops=loops), NOW, SETTINGS)
-    events = lineage(patterns[TYPE_MISMATCH], board.observations(TYPE_MISMATCH), (), loops)
+    events = build_lineage(patterns[TYPE_MISMATCH], board.observations(TYPE_MISMATCH), (), loops)
     # 18 uses: the discovery, a recorded one, two of source loops without a record, and the rest.
     assert [(one.kind, one.count) for one in events if one.kind == "unrecorded"] == [("unrecorded", 14)]
     assert sum(one.count for one in events) == 18

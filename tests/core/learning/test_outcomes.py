@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from core.base.errors import BadInput
 from core.base.formatting import decimal_text
 from core.config.settings import LearningSettings
-from core.learning.outcomes import OutcomeSignals, Verdict, score_outcome, took, verdict_of
+from core.learning.outcomes import OutcomeSignals, Verdict, format_duration, score_outcome, verdict_of
 from tests.core.learning.making import NOW, days_ago
 
 MINUTE_MS = 60_000
@@ -103,7 +103,7 @@ def test_words_fit_under_any_threshold() -> None:
     ],
 )
 def test_durations_for_people(duration_ms: float, text: str) -> None:
-    assert took(duration_ms) == text
+    assert format_duration(duration_ms) == text
 
 
 @pytest.mark.parametrize(

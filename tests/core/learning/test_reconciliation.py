@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from core.learning.evidence import collect_observations
-from core.learning.reconciliation import reconcile
+from core.learning.reconciliation import reconcile_record
 from core.records.loops import Loop
 from core.records.patterns import TrendPoint
 from tests.core.learning.making import NOW, days_ago, make_pattern, recorded_counts, source, use
@@ -18,7 +18,7 @@ def test_reconcile_says_what_is_unrecorded() -> None:
     pattern = make_pattern(
         recorded_counts=recorded_counts(12, 0), source_loops=(source("d", days_ago(4)),), file="f.json"
     )
-    findings = reconcile(pattern, collect_observations(pattern, uses), NOW, {"a", "b", "c", "d"})
+    findings = reconcile_record(pattern, collect_observations(pattern, uses), NOW, {"a", "b", "c", "d"})
     assert [finding.message for finding in findings] == ["registry says 12 uses, loops show 4, 8 unrecorded"]
     assert findings[0].file == "f.json" and findings[0].pointer == "/usage_count"
 
@@ -31,7 +31,7 @@ def test_reconcile_names_what_is_wrong() -> None:
         trend=(TrendPoint(at=days_ago(1)),),
     )
     uses = [(Loop(id="b"), use(ID, False, at=days_ago(1)))]
-    findings = reconcile(pattern, collect_observations(pattern, uses), NOW, {"a", "b"})
+    findings = reconcile_record(pattern, collect_observations(pattern, uses), NOW, {"a", "b"})
     assert [finding.code for finding in findings] == [
         "claim-below-evidence",
         "future-time",
@@ -45,19 +45,19 @@ def test_reconcile_names_what_is_wrong() -> None:
 def test_reconcile_sees_a_failure_that_the_record_denies() -> None:
     pattern = make_pattern(recorded_counts=recorded_counts(4, 0))
     uses = [(Loop(id="b", ended_at=days_ago(1)), use(ID, False))]
-    codes = [finding.code for finding in reconcile(pattern, collect_observations(pattern, uses), NOW)]
+    codes = [finding.code for finding in reconcile_record(pattern, collect_observations(pattern, uses), NOW)]
     assert codes == ["unrecorded-uses", "claim-disagrees"]
 
 
 def test_agreement_is_silent() -> None:
     pattern = make_pattern(recorded_counts=recorded_counts(1, 0), source_loops=(source("a", days_ago(2)),))
-    assert reconcile(pattern, collect_observations(pattern), NOW, {"a"}) == ()
+    assert reconcile_record(pattern, collect_observations(pattern), NOW, {"a"}) == ()
 
 
 def test_a_registry_that_lags_behind_is_not_wrong() -> None:
     uses = [(Loop(id=id, ended_at=NOW), use(ID, True)) for id in "abc"]
     pattern = make_pattern(recorded_counts=recorded_counts(2, 0), last_used=days_ago(3))
-    findings = reconcile(pattern, collect_observations(pattern, uses), NOW, {"a", "b", "c"})
+    findings = reconcile_record(pattern, collect_observations(pattern, uses), NOW, {"a", "b", "c"})
     assert [(finding.code, finding.message) for finding in findings] == [
         ("later-uses", "3 uses since the last one that the registry counts"),
         ("unrecorded-uses", "registry says 2 uses, loops show 0, 2 unrecorded"),
@@ -66,7 +66,7 @@ def test_a_registry_that_lags_behind_is_not_wrong() -> None:
 
 def test_a_source_that_any_record_is_known_by_is_no_orphan() -> None:
     pattern = make_pattern("p", source_loops=(source("task-001"), source("gone")))
-    findings = reconcile(pattern, (), NOW, {"a"}, {"task-001"})
+    findings = reconcile_record(pattern, (), NOW, {"a"}, {"task-001"})
     assert [finding.message for finding in findings if finding.code == "orphan-loop"] == [
         "loop gone is not in this project"
     ]

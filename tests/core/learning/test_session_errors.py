@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 
 from core.learning.scoreboard import Scoreboard
-from core.learning.session_errors import sessions_by_work
+from core.learning.session_errors import group_sessions_by_work
 from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.episodes import Attempt
 from core.records.loops import Loop, LoopStatus
@@ -26,7 +26,7 @@ def work_id_of(session: DebugSession, *attempts: Attempt) -> str:
         attempts={attempt.id: attempt for attempt in attempts},
         debug_sessions={session.id: session},
     )
-    found = sessions_by_work(snapshot, lambda name: ALIASES.get(name, name))
+    found = group_sessions_by_work(snapshot, lambda name: ALIASES.get(name, name))
     return next(iter(found), "")
 
 

@@ -13,7 +13,7 @@ from core.base.errors import BadInput
 from core.config.settings import AntiPatternSettings, LearningSettings, MaturitySettings, Settings
 from core.learning.reference.maturity import maturity_state
 from core.learning.scoreboard import Scoreboard
-from core.learning.threshold_replay import Course, course_of, what_if
+from core.learning.threshold_replay import Course, replay_pattern, what_if
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Iteration, Loop, LoopStatus, Outcome
 from core.records.patterns import Maturity, PatternType
@@ -109,7 +109,7 @@ def test_a_half_life_of_zero_is_refused() -> None:
 def test_what_age_alone_did_is_dated() -> None:
     seen = board("++++", every=0.5).history.observations[ID]
     later = NOW + timedelta(days=400)
-    found = course_of(seen, later, SETTINGS.maturity, None)
+    found = replay_pattern(seen, later, SETTINGS.maturity, None)
     assert found.state is Maturity.CANDIDATE
     assert found.since is not None
     assert maturity_state(seen, found.since, SETTINGS.maturity) is Maturity.CANDIDATE
@@ -117,7 +117,7 @@ def test_what_age_alone_did_is_dated() -> None:
 
 
 def test_a_pattern_without_results_was_never_anything_else() -> None:
-    assert course_of((), NOW, SETTINGS.maturity, SETTINGS.anti_pattern) == Course(
+    assert replay_pattern((), NOW, SETTINGS.maturity, SETTINGS.anti_pattern) == Course(
         state=Maturity.CANDIDATE, since=None, inverts=False, inverted_at=None
     )
 
@@ -145,10 +145,10 @@ _LIMITS = st.builds(
 def test_a_replay_ends_in_the_state_of_the_evidence_whatever_its_order(
     seen: list[Observation], limits: MaturitySettings, random: object
 ) -> None:
-    found = course_of(seen, NOW, limits, None)
+    found = replay_pattern(seen, NOW, limits, None)
     assert found.state is maturity_state(seen, NOW, limits)
     shuffled = sorted(seen, key=lambda one: hash((one.success, one.count, one.weight)))
-    assert course_of(shuffled, NOW, limits, None).state is found.state
+    assert replay_pattern(shuffled, NOW, limits, None).state is found.state
     if found.since is not None:
         assert found.since <= NOW
 

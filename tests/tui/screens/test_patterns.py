@@ -483,7 +483,7 @@ async def test_a_pin_is_not_said_to_decay_and_a_decision_is_said_to_be_whose_it_
         assert user.table.go_to(pinned)
         await user.press("w")
         await user.settled()
-        assert "at any age: a decision holds" in user.place.query_one(TextPane).plain
+        assert "at any age (pinned)" in user.place.query_one(TextPane).plain
         doubted = next(key for key in user.table.keys if user.app.view.assessment(key).contradicted)
         pattern = user.app.view.pattern(doubted)
         for me, whose in (("dana", "your"), ("ana", "dana's")):

@@ -114,7 +114,7 @@ async def test_a_decision_in_doubt_is_given_up_confirmed_or_turned_around(sample
     async with open_dashboard(sample, home) as user:
         subject = await at_question(user, CONTRADICTED)
         assert "Since then: 2 ✓ 4 ✗" in flat(user, "proposal")
-        assert "rests on" in pane(user, "proposal") and "calendar" in pane(user, "proposal")
+        assert "supported by" in pane(user, "proposal") and "calendar" in pane(user, "proposal")
         assert "**RuntimeError: deadlock retry**" in pane(user, "subject")
         computed = user.app.view.assessment(subject).computed
         assert f"→ ⊘ {computed.value}" in row(user, "a")
