@@ -1,6 +1,6 @@
-"""The shapes of secrets, and the search for them; use `core.redaction.masking`, which looks here only where it has to.
+"""Patterns of secrets and the search for them; `core.redaction.masking` is the entry point.
 
-Every repeat is bounded or stands behind literal text, so that long texts take linear time.
+Every repeat is bounded or follows literal text, so that long texts take linear time.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from core.redaction.token_formats import MAYBE_TOKENS, TOKENS
 from core.redaction.value_shapes import NEAR, is_basic, is_credential, is_distinct, is_placeholder, is_sample_password
 
 _MARKED: Final = ("[secret:", "«secret»", "\ue000")
-"""What tells that something stands for a secret already."""
+"""Mask or placeholder in the place of a secret."""
 _MASK: Final = re.compile(r"\[secret: ([A-Za-z0-9 .]{1,30}), [\d,]{1,12} characters\]")
 _FOUND: Final = re.compile("«\ue000(\\d{1,6})»")
-"""What stands for the secrets that were found while others are looked for."""
+"""Temporary mark of a found secret during the search."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -30,13 +30,13 @@ _KEY_END: Final = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?---
 _SHAPES: Final = (*((kind, shape) for kind, shapes in TOKENS.items() for shape in shapes), *MAYBE_TOKENS.items())
 _TOKEN_RUN: Final = re.compile(r"[A-Za-z0-9_~.+/=|$%:-]{16,}")
 _FIRST: Final = re.compile(r"\[[^\]]+\]|\\d")
-"""The set of characters that a shape begins with, if not with a literal one."""
+"""First characters of a pattern that does not begin with a literal."""
 _TOKEN_START: Final = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]")
 _CREDENTIALS: Final = re.compile(
     r"(?!(?:(?<=http)|(?<=https)|(?<=ws)|(?<=wss)):(?:\\?/){2}[^\s/:@]{1,100}:\d{1,5}[/?#])(:(?:\\?/){2})"
     r"(?:[^\s/:@\"'`<>]{0,100}:(?![{$<«]|%[(sv])[^\s\"'`<>]{1,200}|[A-Za-z0-9_-]{20,200})(?=@)"
 )
-"""What stands before the host of an address; the port of a page whose path has an @ is none."""
+"""Credentials before the host of an address; not a port with an @ in the path."""
 _WEBHOOK: Final = re.compile(
     r"(?i)(hooks\.slack\.com\\?/(?:services|workflows|triggers)\\?/"
     r"|discord(?:app)?\.com\\?/api(?:\\?/v\d{1,3})?\\?/webhooks\\?/)"
@@ -53,7 +53,7 @@ _VALUE: Final = rf"(?:{_QUOTED}|(?P<bare>(?:[^\s\"',;&(){{}}\[\]<>\\]|\\(?![\\\"
 _GROUPS: Final = ("escaped", "double", "single", "bare")
 _NAMED: Final = r"(?:PASS(?:WORD|WD|PHRASE)?|PWD|SECRET|TOKEN|CREDENTIALS?|(?:API|ACCESS|PRIVATE)_?KEY)"
 _REST: Final = r"(?=\s)(?:\"[^\"\n]*\"|'[^'\n]*'|\\\n|[^\n|;])*+"
-"""A command to its end."""
+"""A command up to its end."""
 
 _BEARER: Final = re.compile(
     r"(?i)(\b(?:bearer\s{1,4}(?=\S{0,40}(?:\d|(?-i:[a-z][A-Z])))|(?P<basic>basic\s{1,4})))[A-Z0-9+/=._~-]{12,}"
@@ -74,7 +74,7 @@ _CRUMB: Final = re.compile(
     + _CRUMB_NAME
     + r"=(?:\\{0,3}\")?(?P<bare>[^\s;\"'`\\<>]+)"
 )
-"""One value of a cookie, not its attributes."""
+"""Value of a cookie, not its attributes."""
 _OPTION: Final = re.compile(
     r"(?i)(?<![\w-])--(?!no-)(?:pass|[\w-]{0,40}?(?:pass(?:word|wd|phrase)|pwd|secret|token|(?:api|access|private)-?key))"
     rf"(?:=|\s{{1,4}}(?!-)){_VALUE}"
@@ -102,7 +102,7 @@ _COMMANDS: Final = {
     ("redis-cli",): ("password", re.compile(rf"\bredis-cli{_REST}"), re.compile(rf"(?<=\s)-a\s{{1,4}}{_VALUE}")),
     ("ldap",): ("password", re.compile(rf"\bldap[a-z]{{3,10}}{_REST}"), re.compile(rf"(?<=\s)-w\s{{0,4}}{_VALUE}")),
 }
-"""By words that tell of it: what the secret is, a command to its end, its option that holds the secret."""
+"""By hints: kind of secret, command up to its end, option with the secret."""
 _PASS_ARGUMENT: Final = re.compile(rf"(?<=\s)-pass(?:in|out)?\s{{1,4}}[\"']?pass:{_VALUE}")
 _NETRC: Final = re.compile(
     r"\b(?P<machine>machine\s{1,8}\S{1,200}\s{1,8})?login\s{1,8}\S{1,200}\s{1,8}password\s{1,8}"
@@ -116,7 +116,7 @@ _PAIR: Final = re.compile(
     rf"(?i)\b(?:name|key){_MARKS}\s{{0,4}}[:=]\s{{0,4}}{_MARKS}\b\w{{0,60}}?{_NAMED}(?:_\w{{0,20}})?{_MARKS}\s{{0,4}},?"
     rf"\s{{0,40}}{_MARKS}value{_MARKS}\s{{0,4}}[:=]\s{{0,4}}{_VALUE}"
 )
-"""A name and a value, each under a key of its own."""
+"""Name and value under separate keys."""
 _SECURE: Final = re.compile(rf"(?i)\bConvertTo-SecureString\s{{1,4}}(?:-String\s{{1,4}})?(?!-){_VALUE}")
 _SQL: Final = re.compile(
     r"(?i)(?:(?:(?-i:\bIDENTIFIED)|\b(?:create|alter)\s{1,4}user\s[^\n;]{1,150}?\sidentified)"
@@ -136,7 +136,7 @@ _ASSIGNED: Final = re.compile(
 )
 _MIN_VALUE: Final = 3
 _LONG: Final = 16
-"""Words of code and prose are rarely as long."""
+"""Length that words of code and prose rarely have."""
 _NO_SECRET: Final = _words(
     """
     string str number int integer float bool boolean any none null undefined true false required optional
@@ -147,7 +147,7 @@ _NO_SECRET: Final = _words(
     async await function get lambda new return set
     """
 )
-"""What stands in the place of a secret and is none: types, prose, keywords."""
+"""Words that are not secrets: types, prose, keywords."""
 _PLACEHOLDER: Final = re.compile(
     r"\s*(?:[{$<%«,)]|&lt;|[\"']\$|arn:aws:|#[a-z_-]+$|(?-i:/?[a-z_-]+(?:[/#][a-z_.-]+(?:@[\d.]+)?)+$)|(?<=\s)\+|:[a-z_]+$|\\|\.\*|\*+$|x{3,}$|your(?:[_-]|pass|pwd|key|token|secret)"
     r"|(?:required|nullable|optional|string|min|max|confirmed)[|:]|(?:pat-(?:error|success|anti|code)|tmpl)-[a-z0-9-]+$)",
@@ -161,15 +161,15 @@ _CODE: Final = re.compile(
 _NUMBERED: Final = re.compile(
     r"[\^~<>=v]{0,3}\d+(?:\.(?:\d+|x|\*)){1,3}(?:[-+][\w.-]+)?|\d[\d.,_]{0,12}[a-z%]{0,3}/[a-z]{1,8}"
 )
-"""Versions of packages that have such names, and rates."""
+"""Versions and rates."""
 _FOLDER: Final = re.compile(r"[\\\"']*(?:~?/|\.{1,2}/|[A-Za-z]:[\\/])")
-"""What PWD is a name of, too."""
+"""Paths, the other meaning of PWD."""
 _CALLED: Final = re.compile(r"[A-Za-z_.]+")
 
 _RUN: Final = re.compile(r"[A-Za-z0-9_~.+/@%!-]{20,512}={0,2}")
 _FORM_REACH: Final = 16
 _FORM: Final = re.compile(r"(?i)csrf|xsrf|authenticity|public[_-]?$")
-"""Names of tokens that open nothing: of web forms, and public ones."""
+"""Names of harmless tokens: form tokens and public ones."""
 _SIGN_IN_PLACEHOLDER: Final = re.compile(
     r"(?i)[^:]{0,60}:(?:change(?:it|me)|pass(?:word|wd)?|pwd|secret|test|token|\*+|x+|\[[^\]]*\])"
 )
@@ -178,20 +178,20 @@ _WITH_NAME: Final = ("credentials", "user and password")
 
 
 class Search:
-    """The secrets of one text. While it is searched each is replaced by its number, which no rule takes for one."""
+    """Search of one text; found secrets are replaced by temporary marks, which no rule matches."""
 
     def __init__(self) -> None:
         self._found: list[tuple[str, str]] = []
 
-    def replaced(self, text: str, mark: MaskFormat) -> str:
-        """The text with `mark` of it in the place of every secret."""
+    def replace(self, text: str, mark: MaskFormat) -> str:
+        """Replace every secret by its mask."""
         if "[secret: " in text:
             text = _MASK.sub(self._masked_before, text)
         if "-----BEGIN" in text:
             text = "".join(self._without_keys(text))
         lower = fold_case(text)
         text = self._without_tokens(text)
-        for kind, (hint, rule) in _KEPT_BEFORE.items():
+        for kind, (hint, rule) in _PREFIX_GROUPS.items():
             if hint in lower:
                 text = rule.sub(partial(self._after_prefix, kind), text)
         if "cookie" in lower:
@@ -221,8 +221,8 @@ class Search:
     def _masked_before(self, found: re.Match[str]) -> str:
         return self._number("", found[0]) if found[1] in _KINDS else found[0]
 
-    def only_tokens(self, text: str, mark: MaskFormat) -> str:
-        """The text with `mark` in the place of every token that its prefix identifies."""
+    def replace_tokens(self, text: str, mark: MaskFormat) -> str:
+        """Replace every token that has a known prefix."""
         text = self._without_tokens(text)
         return _FOUND.sub(lambda found: self._marked(found, mark), self._without_repeats(text)) if self._found else text
 
@@ -230,7 +230,7 @@ class Search:
         return _TOKEN_RUN.sub(lambda run: "".join(self._tokens(text, *run.span())), text)
 
     def _tokens(self, text: str, place: int, end: int) -> Iterator[str]:
-        """The parts of a run of token characters, tokens replaced; a token begins where a word does."""
+        """Parts of a run of token characters with tokens replaced; a token begins at the start of a word."""
         at = place
         while start := _TOKEN_START.search(text, at, end):
             at = start.end()
@@ -242,13 +242,13 @@ class Search:
         yield text[place:end]
 
     def _random(self, text: str, run: re.Match[str]) -> str:
-        """A value that looks generated, if the words before it name a credential."""
+        """Replace a random value if the words before it name a credential."""
         if not is_credential(run[0], text[max(run.start() - NEAR, 0) : run.start()]):
             return run[0]
         return self._number("value", run[0])
 
     def _without_repeats(self, text: str) -> str:
-        """The text without further occurrences of the secrets that were found."""
+        """Replace further occurrences of found secrets."""
         values = {_repeated(kind, value): kind for kind, value in self._found if kind}
         known = [value for value in values if is_distinct(value) and value in text]
         if not known:
@@ -265,7 +265,7 @@ class Search:
         return mark(kind, secret) if kind else secret
 
     def _without_keys(self, text: str) -> Iterator[str]:
-        """The parts outside of private keys; one that does not end takes all the rest."""
+        """Parts outside of private keys; an unterminated key extends to the end."""
         place = 0
         while block := _KEY_BLOCK.search(text, place):
             end = _KEY_END.search(text, block.end())
@@ -279,7 +279,7 @@ class Search:
         yield text[place:]
 
     def _without_arguments(self, text: str, lower: str) -> str:
-        """Without what commands are given to sign in; each command is looked at once, whatever it holds."""
+        """Replace credentials in arguments of commands; reads each command once."""
         for hints, (kind, command, option) in _COMMANDS.items():
             if any(hint in lower for hint in hints):
                 text = command.sub(partial(self._signed_in, kind, option), text)
@@ -299,7 +299,7 @@ class Search:
         return found[0][:start] + _CRUMB.sub(lambda crumb: self._told("cookie", crumb), found[0][start:])
 
     def _told(self, kind: str, found: re.Match[str]) -> str:
-        """What certainly holds a secret, unless something else stands in its place."""
+        """Replace values that certainly are secrets, except placeholders."""
         group = _group(found)
         is_none = _is_none(found, group) or _SIGN_IN_PLACEHOLDER.fullmatch(found[group]) or _FORM.search(found[0])
         return found[0] if is_none else self._hidden(kind, found, group)
@@ -338,7 +338,7 @@ class Search:
 
 @cache
 def _shapes_from(first: str) -> re.Pattern[str]:
-    """The shapes of tokens that may begin with a character, each in a group that is named after its position."""
+    """Patterns of tokens that may begin with a character, each in a group named by its position."""
     fitting = (
         f"(?P<t{at}>{shape})"
         for at, (_, shape) in enumerate(_SHAPES)
@@ -348,7 +348,7 @@ def _shapes_from(first: str) -> re.Pattern[str]:
 
 
 def _repeated(kind: str, value: str) -> str:
-    """What is repeated of a secret: of a name and a password the password."""
+    """Part of a secret that may be repeated: the password of a name and a password."""
     return (value.partition(":")[2] if kind in _WITH_NAME else value).strip(":\"'` ")
 
 
@@ -358,7 +358,7 @@ def _group(found: re.Match[str]) -> str:
 
 
 def _is_none(found: re.Match[str], group: str) -> bool:
-    """Whether a value is no secret: masked already, a type, a word of prose, a placeholder, a piece of code."""
+    """Whether a value is masked, a type, a word, a placeholder or code."""
     value = found[group].rstrip(":.") if group == "bare" else found[group]
     if (
         any(mark in found[group] for mark in _MARKED)
@@ -373,12 +373,12 @@ def _is_none(found: re.Match[str], group: str) -> bool:
     return bool(called or _METAVARIABLE.fullmatch(value) or _CODE.match(value))
 
 
-_KEPT_BEFORE: Final = {
+_PREFIX_GROUPS: Final = {
     "credentials": ("@", _CREDENTIALS),
     "webhook": ("hooks", _WEBHOOK),
     "signature": ("sig=", _SIGNATURE),
 }
-"""By kind: a lower-case literal of every match, and the shape, which keeps what precedes the value."""
+"""By kind: a lower-case literal of every match, and the pattern."""
 _LABELLED: Final = {
     "authorization": (("authorization",), _AUTHORIZATION),
     "option": (("--",), _OPTION),
@@ -392,8 +392,8 @@ _LABELLED: Final = {
     "spoken password": ((" is ",), SPOKEN),
     "sign-in": (("networkcredential",), SPOKEN),
 }
-"""By kind: lower-case literals of which every match contains one, and the shape."""
+"""By kind: lower-case literals, one of which every match contains, and the pattern."""
 _KINDS: Final = frozenset(
-    {kind for kind, _ in _SHAPES} | {kind for kind, _, _ in _COMMANDS.values()} | set(_KEPT_BEFORE) | set(_LABELLED)
+    {kind for kind, _ in _SHAPES} | {kind for kind, _, _ in _COMMANDS.values()} | set(_PREFIX_GROUPS) | set(_LABELLED)
 ).union(("private key", "cookie", "value", "password"))
-"""Kinds of secrets that masks name; another word between the brackets may itself be a secret."""
+"""Kinds of secrets in masks; any other word in brackets could be a secret."""

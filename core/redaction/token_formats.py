@@ -162,10 +162,10 @@ TOKENS: Final = {
     "Aiven token": (r"AVNS_[A-Za-z0-9_-]{16,}",),
     "BestTime key": (r"pri_[a-f0-9]{32}",),
 }  # fmt: skip
-"""Shapes by the kind of secret that a mask names."""
+"""Patterns by the kind of secret in a mask."""
 
 MAYBE_TOKENS: Final = {
     "API key": r"sk-(?<!-sk-)(?=[A-Za-z_-]{0,60}\d)[A-Za-z0-9_-]{16,}",
     "Infracost key": r"ico-(?<!\.ico-)[A-Za-z0-9]{32}",
 }
-"""Shapes that other names share; written for `re`."""
+"""Patterns that other names match, too; in `re` syntax."""

@@ -1,4 +1,4 @@
-"""What a value that could be a secret looks like: a placeholder, a random token, or something that is public anyway."""
+"""Classification of values that could be secrets: placeholder, random token, or public."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.redaction.names import NAME_HINTS, fold_case
 
 _MIN_REPEATED: Final = 8
 _LONG_REPEATED: Final = 16
-"""Words of code and prose are rarely as long."""
+"""Length that words of code and prose rarely have."""
 _DELIMITED: Final = re.compile(
     r"(?i)(?:^|[^a-z0-9])(?:example|sample|placeholder|change[_-]?(?:me|it)|replace[_-]?(?:me|with|this)|your|dummy|fake"
     r"|redacted|todo|tbd|foobar|lorem)(?=[^a-z0-9]|$)"
@@ -22,12 +22,12 @@ _DELIMITED_LETTERS: Final = re.compile(
 )
 """Words that mark a placeholder only in a value without digits."""
 _EMBEDDED: Final = re.compile(r"(?i)example|placeholder|changeme|dummy|fake|redacted")
-"""Words that mark a placeholder also in the middle of a value that is made of letters only."""
+"""Words that mark a placeholder anywhere in a value of letters."""
 _DOCUMENTED: Final = re.compile(r"EXAMPLE(?:KEY)?$|(?i:abcdefghijkl)")
 _FILLED: Final = re.compile(r"(?i)x{4,}|\*{3,}|\.{3}|#{4,}|_{4,}|-{6,}|0{8,}|(?:xx+[-_.]){2}")
 _MIN_DISTINCT: Final = 4
 _LONG: Final = 12
-"""Fewer different characters in a value of this length are filling."""
+"""Different characters below which a value of this length is filler."""
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9]+")
 _MIN_SEGMENT: Final = 8
 _WORDLIKE: Final = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|\d{1,4}")
@@ -39,17 +39,17 @@ _HEX: Final = re.compile(r"(?i)(?:0x)?[0-9a-f]+")
 _SLUG: Final = re.compile(r"(?:(?:[a-z]{1,14}\d{0,2}|\d{1,3})-{1,2}){2,}[0-9a-f]{6,8}")
 """A name of words and a short hash, as loops, branches and deployments have: `ralph-fix-the-login-2370cb66`."""
 _MIN_HEX: Final = 32
-"""Hexadecimal digits; fewer are a number, a colour or an abbreviated hash."""
+"""Shortest hexadecimal secret; shorter values are numbers, colours or abbreviated hashes."""
 _MIN_MIXED: Final = 20
-"""Characters of a value with letters and digits."""
+"""Shortest secret with letters and digits."""
 _MIN_ENTROPY: Final = 3.0
 _LONG_LETTERS: Final = 24
-"""Letters without digits are random from this length on, if they are not words in camel case."""
+"""Shortest random value of letters that are not camel-case words."""
 
 _SAMPLE_PASSWORDS: Final = frozenset(("password", "mypassword", "passwd", "pass", "pwd", "secret"))
 
 NEAR: Final = 48
-"""Characters before a random value that may contain the name of a credential."""
+"""Characters before a random value that are searched for the name of a credential."""
 _PREFIX: Final = 12
 _NAMES_IT: Final = re.compile(
     r"(?i)(?<![a-z])(?:[a-z0-9]{0,20}[_-]?)?(?:key|token|secret|passw(?:or)?d|credential|auth|bearer|apikey|api)s?(?![a-z])"
@@ -63,13 +63,13 @@ _PUBLIC: Final = re.compile(
     r"|audience|client_?id|tenant|subscription|accessor|access_?id|credentials?_?id|secrets?_?(?:id|name)|url|uri|endpoint"
     r"|path|file|image|module|package)\W{0,4}$|https?://\S*$"
 )
-"""Names of what is public or not a secret by itself."""
+"""Names of public values."""
 _KEY_OF: Final = re.compile(r"(?i)(?:key|token|secret)\d?[\"'`\]]{0,2}\s{0,3}(?:=>|:=|[:=,])\s{0,3}[\"'`]?$")
-"""Directly before a value: it is assigned to a credential. A UUID is one only then."""
+"""Directly before a value assigned to a credential; only there a UUID is a secret."""
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a value only shows where a secret belongs: `your-key`, `xxxx`, `AKIA...EXAMPLE`."""
+    """Whether a value is a placeholder: `your-key`, `xxxx`, `AKIA...EXAMPLE`."""
     if _FILLED.search(value) or _DOCUMENTED.search(value) or _DELIMITED.search(value):
         return True
     if len(value) >= _LONG and len(set(value.lower())) < _MIN_DISTINCT:
@@ -80,12 +80,12 @@ def is_placeholder(value: str) -> bool:
 
 
 def is_sample_password(value: str) -> bool:
-    """Whether it is what documentation writes in the place of the password of an address."""
+    """Whether a password in an address is an example of documentation."""
     return bool(value) and (value.lower() in _SAMPLE_PASSWORDS or is_placeholder(value))
 
 
 def is_random(value: str) -> bool:
-    """Whether a value without spaces looks generated: not words, not a version, not a path, not a UUID."""
+    """Whether a value without spaces looks random, unlike words, versions, paths and UUIDs."""
     if len(value) < _MIN_MIXED or _UUID.fullmatch(value) or _SLUG.fullmatch(value):
         return False
     bare = value.strip("=")
@@ -97,11 +97,11 @@ def is_random(value: str) -> bool:
 
 
 def is_credential(value: str, before: str) -> bool:
-    """Whether the text directly before a value that looks generated names a credential.
+    """Whether the text before a random value names a credential.
 
     Args:
-        value: Without spaces.
-        before: The last `NEAR` characters before it.
+        value: Value without spaces.
+        before: The `NEAR` characters before the value.
     """
     lower = fold_case(before)
     if not any(hint in lower for hint in NAME_HINTS):
@@ -113,14 +113,14 @@ def is_credential(value: str, before: str) -> bool:
 
 
 def is_distinct(value: str) -> bool:
-    """Whether a value is found elsewhere by no accident: a password `postgres` is a word as well."""
+    """Whether other occurrences of a value are the same secret, unlike a password `postgres`."""
     if len(value) < _MIN_REPEATED:
         return False
     return len(value) >= _LONG_REPEATED or (any(map(str.isdigit, value)) and any(map(str.isalpha, value)))
 
 
 def is_basic(value: str) -> bool:
-    """Whether a value is a name and a password as `Basic` writes them; prose has long words too."""
+    """Whether a value is name and password in the encoding of `Basic` authentication."""
     whole = value.rstrip("=.")[: len(value.rstrip("=.")) // 4 * 4]
     try:
         return b":" in b64decode(whole, validate=True)
@@ -140,11 +140,11 @@ def _is_random_segment(segment: str) -> bool:
     numbers = _NUMBER.findall(segment)
     if segment.islower() or segment.isupper():
         return not whole or len(numbers) > 1 or len(numbers[0]) > _MAX_NUMBER
-    # `ultraPictureBox1` is words with a number; random text changes its kind of character often.
+    # `ultraPictureBox1` is words and a number; random text often changes the kind of character.
     return not whole or len(parts) > max(len(segment) // 4, 2) or sum(map(len, numbers)) > _MAX_NUMBER
 
 
 def entropy(value: str) -> float:
-    """Bits for each character."""
+    """Entropy in bits per character."""
     total = len(value)
     return -sum(count / total * math.log2(count / total) for count in Counter(value).values()) if total else 0.0

@@ -220,4 +220,4 @@ def _deprecated(assessment: Assessment) -> str:
         reason = f": {visible_line(pin.reason, 120)}" if pin.reason else ""
         return f"deprecated: {visible_line(pin.by, 40) or 'you'} pinned it on {day_of(pin.at)}{reason}"
     total = assessment.helpful + assessment.harmful
-    return f"deprecated by rule: harmful ratio {assessment.harmful / total:.2f}"
+    return f"deprecated by rule: harmful ratio {decimal_text(assessment.harmful / total)}"

@@ -1,1 +1,1 @@
-"""What a text would do to an agent that reads it. Pure: texts in, suspicions out."""
+"""Safety scan: finds texts that could harm an agent that reads them (docs/safety.md). Pure functions."""

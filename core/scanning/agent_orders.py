@@ -1,6 +1,6 @@
-r"""Rules for texts that work on the agent itself: its memory, its task, its picture of who may do what, as data.
+r"""Rules for texts about the agent itself: its memory, its task, its beliefs about permissions.
 
-They do not replace its instructions, as a takeover does. `\W+(?:\w+\W+){0,3}?` is a gap of few words. See
+Unlike a takeover, they do not replace its instructions. `\W+(?:\w+\W+){0,3}?` is a gap of few words. See
 `core.scanning.rules` for how patterns are searched.
 """
 
@@ -220,4 +220,4 @@ AGENT_ORDERS: Final = (
         ),
     ),
 )
-"""What waits for the approval of a person."""
+"""Rules of the tier held."""

@@ -1,6 +1,6 @@
-r"""Rules for orders that a person has to approve first, as data: about tests, review, permissions, hosts, persistence.
+r"""Rules for orders about tests, review, permissions, hosts and persistence, which a person must approve.
 
-They are broad on purpose. `\W+(?:\w+\W+){0,3}?` is a gap of few words.
+They are deliberately broad. `\W+(?:\w+\W+){0,3}?` is a gap of few words.
 """
 
 from __future__ import annotations
@@ -346,4 +346,4 @@ ORDERS: Final = (
     ),
     *MACHINE_ORDERS,
 )
-"""What waits for the approval of a person."""
+"""Rules of the tier held."""

@@ -1,4 +1,4 @@
-"""Rules for what a text would have an agent run, read or send, as data; see `core.scanning.rules`."""
+"""Rules for commands that a text makes an agent run, and files that it makes it read or send."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _SHELL: Final = (
 )
 _FETCH: Final = r"\b(?:curl|wget|iwr|irm|invoke-webrequest|invoke-restmethod)\b"
 _TO_FILE: Final = r"(?:\s-[a-z]{0,8}o\s*|\s--output[\s=]+|\s-outfile\s+|>\s*|\bwget\s)[\"']?(?:[^/\s&|]|/[^d])"
-"""Into a file; `> /dev/null` is none."""
+"""Redirection to a file, but not to `/dev/null`."""
 _NEXT: Final = r"(?:[;&\n]|\bthen\b|\band\b)\s*(?:(?:sudo|nohup|exec|setsid)\s+){0,2}"
-"""Between two commands."""
+"""Separator of two commands."""
 _WITHIN: Final = r"(?:[^.\n]|\.\S)"
-"""What stands inside a sentence: names of files and hosts have dots too."""
+"""Characters inside of a sentence; names of files and hosts contain dots too."""
 SECRET_FILE: Final = (
     r"(?:\.ssh/(?:id_\w+|config)(?:\.pub\b)?|\bid_(?:rsa|ed25519|ecdsa|dsa)\b(?:\.pub\b)?|\.cursor/mcp\.json|\.claude(?:\.json|/\.cred\w+)"
     r"|\.config/gh/hosts|\.npmrc\b|\.pypirc\b|\.(?:bash|zsh)_history\b|\.mozilla\b|\.aws/credentials|/etc/(?:shadow|sudoers)|\.netrc\b|\.pgpass\b"
@@ -48,7 +48,7 @@ _CATCHERS: Final = (
     r"(?:webhook\.site|requestbin\.\w+|pipedream\.net|burpcollaborator\.net|oast\.\w+|interact\.sh|requestcatcher\.com"
     r"|beeceptor\.com|hookbin\.com|transfer\.sh|0x0\.st|pastebin\.com/api|bashupload\.com|file\.io)"
 )
-"""Hosts that record what is sent to them."""
+"""Hosts that record requests."""
 _SENSITIVE: Final = (
     r"(?:\.env\b|env(?:ironment)?\W+var(?:iable)?s?|(?:api|private|ssh|access|secret|encryption|signing|gpg)[ _-]?keys?"
     r"|credentials?|secrets|passwords?|tokens|cookies|(?:access|auth|session|api|bearer|refresh)[ _-]?tokens?|keychain"
@@ -73,7 +73,7 @@ INSTALLER: Final = (
     r"|astral\.sh/(?:uv|ruff)(?:/[\d.]{1,12})?/install\.(?:sh|ps[1i])|hf\.co/cli/install\.(?:sh|ps[1i])|get\.scoop\.sh|just\.systems/install\.sh|raw\.githubusercontent\.com/(?:Homebrew/install/HEAD/install\.sh"
     r"|nvm-sh/nvm/v[\d.]{1,12}/install\.sh|helm/helm/main/scripts/get-helm-3))/?[\"']?(?:\s+-\S+)*[\s)\"'`]*"
 )
-"""A call that downloads the installer of a well-known tool from its own address, and nothing else."""
+"""Command that only downloads and runs the installer of a well-known tool from its own address."""
 
 COMMANDS: Final = (
     Rule(
@@ -325,4 +325,4 @@ COMMANDS: Final = (
         ),
     ),
 )
-"""What harms."""
+"""Rules of the tier blocked."""

@@ -1,4 +1,4 @@
-"""The last gate: what the finished context says that no pattern in it says by itself."""
+"""Last check of a rendered context: harm that none of its patterns does alone (docs/safety.md#context)."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ _LAYOUT: Final = re.compile(
     rf"|- (?:{_LABEL})?)|\*\*(?: \([^()\n]{{0,60}}\)$)?|\\(?=[`<#*\[])| \((?:not )?verified\)$| \(did not help\)$",
     re.MULTILINE,
 )
-"""What our own rendering adds to the texts."""
+"""Layout that the rendering adds to texts."""
 _ITEM: Final = re.compile(rf" *(?:- (?:{_LABEL})?|\d{{1,2}}\. )")
-"""How a line begins that holds a text from a file."""
+"""Start of a line with a text from a file."""
 _SPAN: Final = 2_000
-"""Characters before a line in which what it completes may have begun; no rule reaches across so many."""
+"""Characters before a line in which a match may begin; no rule spans more."""
 _LAYOUT_RULE: Final = "fake-layout"
 
 
 def find_combined_harm(context: str, patterns: Iterable[Pattern], *, orders: bool = True) -> str:
-    """What a finished context does that none of its patterns does by itself, in words; "" if there is nothing.
+    """Describe the harm of a context that none of its patterns does alone; "" for none.
 
-    What a single pattern says has been judged already, by the scan of its text or by a person.
+    The text of each pattern was judged before, by the scan or a person.
 
     Args:
-        context: The finished text.
-        patterns: What it was rendered from.
-        orders: Whether rules of the tier held count, as the project's policy for these texts says.
+        context: Rendered text.
+        patterns: Patterns in the text.
+        orders: Whether rules of the tier held count, by the policy for these texts.
     """
     plain = _without_layout(context)
-    legible = "\n".join(list_readings(plain))
-    if is_clean(legible):
+    readings = "\n".join(list_readings(plain))
+    if is_clean(readings):
         return ""
     own: Counter[Rule] = Counter()
     for pattern in patterns:
-        # What a pattern says where the context has left it out allows nothing.
-        own.update(rule for rule, words in _own(_told(pattern)) if words in legible)
+        # A match in a part of a pattern that the context left out does not count.
+        own.update(rule for rule, words in _own(_injected_text(pattern)) if words in readings)
     for rule, count in Counter(rule for rule, _ in find_matches(plain)).items():
         if count > own[rule] and rule.id != _LAYOUT_RULE and _counts(rule.severity, orders):
             return rule.meaning
@@ -65,20 +65,20 @@ def _counts(severity: Severity, orders: bool) -> bool:
 
 
 def find_harm_when_cut(pattern: Pattern, limit: int, *, orders: bool = True) -> str:
-    """What a pattern does once its fields are cut to `limit` characters, and does not as a whole, in words.
+    """Describe the harm of a pattern with fields cut to `limit` characters, as by a lost warning; "" for none.
 
-    A warning behind the cut is lost; what the whole text does has been judged, by a person if it is here.
+    The text as a whole was judged before.
 
     Args:
-        pattern: As it would be injected.
-        limit: In characters.
+        pattern: Pattern to inject.
+        limit: Characters of each field.
         orders: See `find_combined_harm`.
     """
     judged = min((one.severity.rank for one in pattern.suspicions), default=Severity.FLAGGED.rank)
     anti = pattern.type is PatternType.ANTI
     named = [pattern.title, pattern.description, pattern.use_case]
-    told = [pattern.error_pattern, *pattern.steps, pattern.better_alternative, *pattern.template_code.split("\n")]
-    for texts, avoided in ((named, anti), (told, False)):
+    advice = [pattern.error_pattern, *pattern.steps, pattern.better_alternative, *pattern.template_code.split("\n")]
+    for texts, avoided in ((named, anti), (advice, False)):
         for text in texts:
             for one in _cut_to(text, limit, avoided) if len(text) > limit else ():
                 if one.severity.rank < judged and _counts(one.severity, orders):
@@ -92,42 +92,41 @@ def _cut_to(text: str, limit: int, avoided: bool) -> tuple[Suspicion, ...]:
 
 
 def withhold_combined_harm(text: str, before: str = "", *, orders: bool = True) -> str:
-    """A finished text without the lines that do with those before them what none does by itself.
+    """Replace lines that do harm only together with the lines before them.
 
-    What a single line says has been judged already. Only lines that are items of a list are left out, under the number
-    or label that they have.
+    Each line was judged before. Only items of lists are replaced; their number or label stays.
 
     Args:
-        text: Finished, of lines.
-        before: What precedes it and stays as it is.
+        text: Rendered lines.
+        before: Text in front of it, which is not changed.
         orders: See `find_combined_harm`.
     """
     read = _without_layout(before)[-_SPAN:]
     if all(map(is_clean, list_readings(f"{read} {_without_layout(text)}"))):
         return text
-    kept: list[str] = []
+    lines: list[str] = []
     for line in text.split("\n"):
         item = _ITEM.match(line)
         own = _without_layout(line)
-        if item and (does := _completed(read, own, orders)):
-            kept.append(f"{item[0]}{withheld_note(f'with the lines before it {does}')}")
+        if item and (does := _find_across(read, own, orders)):
+            lines.append(f"{item[0]}{withheld_note(f'with the lines before it {does}')}")
         else:
-            kept.append(line)
+            lines.append(line)
             read = f"{read} {own}".strip()[-_SPAN:]
-    return "\n".join(kept)
+    return "\n".join(lines)
 
 
 def find_completed_harm(context: str, before: str, *, orders: bool = True) -> str:
-    """What a finished context does with the text before it and neither does by itself, in words; "" for nothing."""
-    return _completed(_without_layout(before)[-_SPAN:], _without_layout(context)[:_SPAN], orders)
+    """Describe the harm of a context together with the text before it, that neither does alone; "" for none."""
+    return _find_across(_without_layout(before)[-_SPAN:], _without_layout(context)[:_SPAN], orders)
 
 
 def _without_layout(text: str) -> str:
     return re.sub(r"\s+", " ", _LAYOUT.sub(" ", text)).strip()
 
 
-def _completed(before: str, line: str, orders: bool) -> str:
-    """What a line does with the text before it that neither does by itself."""
+def _find_across(before: str, line: str, orders: bool) -> str:
+    """Describe the harm of a line together with the text before it."""
     made = get_engine()
     for begun, more in product(list_readings(before), list_readings(line)):
         text, edge = f"{begun} {more}", len(begun)
@@ -147,8 +146,8 @@ def _own(text: str) -> tuple[tuple[Rule, str], ...]:
     return find_matches(mask_secrets(text))
 
 
-def _told(pattern: Pattern) -> str:
-    """All that a context may hold of a pattern, joined as the context joins it."""
+def _injected_text(pattern: Pattern) -> str:
+    """All fields of a pattern that a context may contain, joined as in the context."""
     loops = (source.loop_id for source in pattern.source_loops[:1])
     return re.sub(r"\s+", " ", "\n".join(filter(None, (*_rendered(pattern), *loops))))
 

@@ -1,8 +1,8 @@
-"""The search for all rules in one text.
+"""Search for all rules in one text, in three steps of increasing cost.
 
-Three steps, each of which selects the patterns for the next one: RE2 looks for the literal parts of all patterns at
-once; then for the patterns whose parts occur, without the bounds of their repeats; then for the patterns themselves.
-Most texts need the first two only. Bounds take long to compile, and most patterns are never compiled with theirs.
+RE2 first looks for the literal parts of all patterns at once, then for the patterns with these parts without the bounds
+of their repeats, then for the patterns themselves. Most texts need only two steps, and most patterns are never compiled
+with their bounds, which is slow.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from core.scanning.rule import Rule
 from core.scanning.rules import RULES
 
 _TOKEN: Final = re.compile(r"\\[xpP]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(?P<least>\d+)(?:,\d*)?\}\??", re.DOTALL)
-"""What belongs together in a pattern: an escape, a class, or the bounds of a repeat."""
+"""A token of a pattern: an escape, a class, or the bounds of a repeat."""
 _WIDE: Final = re.compile(r"\\[xpPC]|[^\x00-\x7f]-|-[^\x00-\x7f]")
-"""What names characters outside of ASCII by their codes, by their properties or as a range."""
+"""Characters outside of ASCII given by code, by property or as a range."""
 _CODES: Final = (*range(0x01, 0x09), *range(0x0E, 0x20))
-"""Bytes for signs that patterns name, such as the Chinese full stop. Normalised texts have none of these controls."""
+"""Bytes for signs that patterns use, such as the Chinese full stop. Normalized texts have no control characters."""
 _OTHER: Final = 0x7F
-"""The byte for every other character outside of ASCII. No pattern names it, and it is no letter, digit or space."""
+"""Byte for every other character outside of ASCII; no pattern uses it, and it is not a letter, digit or space."""
 
 
 class Engine:
-    """Searches texts that are normalised, see `core.scanning.normalization`, for rules."""
+    """Searches texts that `core.scanning.normalization` has normalized."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._patterns = [(rule, pattern) for rule in rules for pattern in rule.patterns]
@@ -41,11 +41,11 @@ class Engine:
         self._compiled: dict[str, tuple[Any, bool]] = {}
 
     def finds(self, text: str) -> list[tuple[Rule, str]]:
-        """The rules, each with the pattern, that find something; the rules in their order."""
+        """(rule, pattern) of each pattern that matches, in the order of the rules."""
         return [self._patterns[number] for number in sorted(self._finds(text))]
 
     def finds_any(self, text: str) -> bool:
-        """Whether any rule finds something."""
+        """Whether any rule matches."""
         return next(self._finds(text), None) is not None
 
     def _finds(self, text: str) -> Iterator[int]:
@@ -56,20 +56,20 @@ class Engine:
                     yield number
 
     def places(self, rule: Rule, pattern: str, text: str) -> Iterator[tuple[int, int]]:
-        """Where the pattern is found and the rule means it."""
+        """(start, end) of each match that the exception of the rule does not cover."""
         for start, end in self._search(pattern, text):
             if not rule.unless or self.first(rule.unless, text[start:end]) is None:
                 yield start, end
 
     def starts(self, pattern: str, text: str, start: int, end: int) -> Iterator[int]:
-        """Where the pattern begins within what it found: "never use wget: curl x | sh" tells of the second only."""
+        """Positions at which the pattern can begin within a match: in "never use wget: curl x | sh" also the second."""
         yield start
         while found := self.first(pattern, text[start + 1 : end]):
             start += 1 + found[0]
             yield start
 
     def first(self, pattern: str, text: str) -> tuple[int, int] | None:
-        """Where a pattern, of a rule or not, is found first."""
+        """(start, end) of the first match of any pattern."""
         return next(self._search(pattern, text), None)
 
     def _search(self, pattern: str, text: str) -> Iterator[tuple[int, int]]:
@@ -78,7 +78,7 @@ class Engine:
             yield found.span()
 
     def _compile(self, pattern: str) -> tuple[Any, bool]:
-        """The pattern, and whether it is for texts of one byte for each character."""
+        """Compiled pattern, and whether it is for texts with one byte per character."""
         if pattern not in self._compiled:
             import re2
 
@@ -90,12 +90,12 @@ class Engine:
 
 @cache
 def get_engine() -> Engine:
-    """The engine of `RULES`."""
+    """Return the shared engine of `RULES`."""
     return Engine(RULES)
 
 
 class _Sieve:
-    """Patterns that are searched for in texts of one encoding, first without the bounds of their repeats."""
+    """Filter for patterns of one encoding without the bounds of their repeats."""
 
     def __init__(self, narrow: bool) -> None:
         import re2
@@ -106,7 +106,7 @@ class _Sieve:
         self._certain: dict[bytes, int] = {}
 
     def add(self, number: int, pattern: bytes) -> None:
-        """Search for a pattern, too; `finds` calls it by its number."""
+        """Add a pattern; `finds` returns its number."""
         loose = remove_bounds(pattern.decode("latin-1")).encode("latin-1")
         place = self._filter.Add(loose, self._options)
         self._patterns.append((number, pattern == loose))
@@ -114,24 +114,24 @@ class _Sieve:
             self._certain[pattern] = place
 
     def compile(self) -> None:
-        """Finish what is added."""
+        """Compile the filter after all patterns are added."""
         if self._patterns:
             self._filter.Compile()
 
     def compiled(self, pattern: bytes) -> Any:
-        """The pattern, if it is compiled here as it is."""
+        """The compiled pattern, if it has no bounds; else None."""
         return self._filter.re(self._certain[pattern]) if pattern in self._certain else None
 
     def finds(self, text: bytes) -> Iterator[tuple[int, bool]]:
-        """The patterns that may be found, in any order: (number, whether it is certain)."""
+        """(number, whether the match is certain) of each pattern that may match, in any order."""
         for place in (self._filter.Match(text) if self._patterns else None) or ():
             yield self._patterns[place]
 
 
 class _Bytes:
-    """Patterns and texts in bytes, one for each character where patterns cannot tell more characters apart.
+    """Encoding of patterns and texts as bytes, if possible one byte per character.
 
-    Patterns are several times as large and slow when a character may be up to four bytes.
+    Patterns for characters of up to four bytes are several times as large and slow.
     """
 
     def __init__(self, patterns: Iterable[str]) -> None:
@@ -140,7 +140,7 @@ class _Bytes:
         self._table = _Narrowed(self._codes)
 
     def of_pattern(self, pattern: str) -> tuple[bytes, bool]:
-        """The pattern, and whether it is for texts of one byte for each character."""
+        """Compiled pattern, and whether it is for texts with one byte per character."""
         if not _WIDE.search(pattern):
             if pattern.isascii():
                 return pattern.encode(), True
@@ -150,12 +150,12 @@ class _Bytes:
         return pattern.encode(), False
 
     def of_text(self, text: str, narrow: bool) -> bytes:
-        """The text for patterns of one byte for each character, or for others."""
+        """Text for patterns with one byte per character, or for other patterns."""
         return text.encode() if not narrow or text.isascii() else text.translate(self._table).encode()
 
 
 class _Narrowed(dict[int, str]):
-    """Translation table into characters of one byte, filled for each character when it is first met."""
+    """Table for `str.translate` to characters of one byte, filled on demand."""
 
     def __missing__(self, code: int) -> str:
         narrowed = self[code] = chr(code) if code < 0x80 else chr(_OTHER)
@@ -163,7 +163,7 @@ class _Narrowed(dict[int, str]):
 
 
 def _is_sign(char: str) -> bool:
-    """Whether a character outside of ASCII is no letter or part of one."""
+    """Whether a character is outside of ASCII and not a letter or a mark."""
     return not char.isascii() and unicodedata.category(char)[0] in "PSZ"
 
 

@@ -1,4 +1,4 @@
-"""Rules for advice that makes code insecure, as data; each is a mark that a reviewer sees."""
+"""Rules for advice that makes code insecure; they flag a text for a reviewer."""
 
 from __future__ import annotations
 

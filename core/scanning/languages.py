@@ -1,10 +1,8 @@
-r"""Phrases in other languages that tell an agent to set its instructions aside, as data.
+r"""Phrases in other languages that order an agent to ignore its instructions.
 
-Each language has verbs (beginnings of words), words for "all" or "previous" and words for "instructions". A text is
-matched when the three are close together, the middle one before or behind the instructions. The words are
-normalised as texts are (see `core.scanning.normalization`): without accents, and Cyrillic letters as the Latin ones
-that
-they look like.
+Each language has verbs (beginnings of words), words for "all" or "previous", and words for "instructions". A text
+matches if the three are close together, with the middle one before or after the instructions. The words are normalized
+like texts: without accents, with Latin letters for Cyrillic look-alikes.
 """
 
 from __future__ import annotations
@@ -120,7 +118,7 @@ _LETTERS: Final = {
 }
 _VERB_LAST: Final = ("Turkish",)
 _REACH: Final = 40
-"""Characters between the words; the order of verb and instructions differs among languages."""
+"""Characters between verb and object, whose order depends on the language."""
 
 
 def _patterns(verbs: str, all_or_previous: str, instructions: str) -> tuple[str, str]:
@@ -136,7 +134,7 @@ OVERRIDES: Final = tuple(
     _patterns(*map(normalize_text, words))[: 2 if name in _VERB_LAST or not words[0].isascii() else 1]
     for name, words in _LETTERS.items()
 )
-"""The patterns of each language."""
+"""Build the patterns of each language."""
 
 _SECRETS: Final = {
     "Spanish": (
@@ -174,7 +172,7 @@ def _request(verbs: str, secrets: str) -> str:
 
 
 SECRET_REQUESTS: Final = tuple(_request(*map(normalize_text, words)) for words in _SECRETS.values())
-"""Requests to show secrets."""
+"""Patterns of requests to show secrets."""
 
 _ROLES: Final = (
     r"\b(?:eres ahora|ahora eres|actua como|a partir de ahora|sin restricciones|acceso de administrador)\b",
@@ -213,6 +211,6 @@ _HIDINGS: Final = (
     "알리지 말|알리지 않고|몰래|말하지 마",
 )
 HIDINGS: Final = tuple(map(normalize_text, _HIDINGS))
-"""Phrases for what a person is not to notice."""
+"""Patterns of orders to hide something from people."""
 ROLE_CHANGES: Final = tuple(map(normalize_text, _ROLES))
-"""Phrases that give the agent another role."""
+"""Patterns of phrases that give the agent another role."""

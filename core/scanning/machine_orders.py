@@ -1,4 +1,4 @@
-r"""Rules for orders about the machine that a person has to approve first, as data."""
+r"""Rules for orders about the machine, which a person must approve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Suspicions in words."""
+"""Suspicions in words, and texts withheld because of them."""
 
 from __future__ import annotations
 
@@ -11,27 +11,24 @@ from core.scanning.rules import MEANINGS
 from core.scanning.scan import scan_text
 
 SEVERITY_WORDS: Final = {Severity.BLOCKED: "critical", Severity.HELD: "order", Severity.FLAGGED: "suspect"}
-"""What a suspicion is called in front of its meaning."""
+"""Word for a severity in front of a description."""
 _MOST: Final = 3
-"""Rules that one line names."""
+"""Rules named in one line."""
 _EXCERPT: Final = 60
 
 
 def describe_rule(suspicion: Suspicion) -> str:
-    """What the text does, in words that follow "this text"."""
+    """Describe what a text does, in words that follow "this text"."""
     return MEANINGS.get(suspicion.rule, visible_line(suspicion.rule, 40))
 
 
 def describe_suspicions(suspicions: Iterable[Suspicion]) -> str:
-    """What a text does, in words that follow "this text": `runs what it downloads ("curl x | sh")`.
-
-    Only the gravest of them.
-    """
+    """Describe the most severe suspicions, in words that follow "this text": `runs downloads ("curl x | sh")`."""
     found = tuple(suspicions)
     worst = min((one.severity.rank for one in found), default=0)
-    gravest = [one for one in found if one.severity.rank == worst]
-    parts = [f"{describe_rule(one)}{_quoted(one)}" for one in gravest[:_MOST]]
-    return ", ".join(parts) + (f", and {len(gravest) - _MOST} more" if len(gravest) > _MOST else "")
+    severe = [one for one in found if one.severity.rank == worst]
+    parts = [f"{describe_rule(one)}{_quoted(one)}" for one in severe[:_MOST]]
+    return ", ".join(parts) + (f", and {len(severe) - _MOST} more" if len(severe) > _MOST else "")
 
 
 def find_withhold_reason(
@@ -42,20 +39,19 @@ def find_withhold_reason(
     avoided: bool = False,
     happened: bool = False,
 ) -> str:
-    """Why a text that is not a pattern may not be injected, in words that follow "this text"; "" if it may.
+    """Reason why a text that is not a pattern may not be injected, in words that follow "this text"; "" if it may.
 
-    The scan reads the text as it is and as the agent gets it: a cut may remove a warning, and lines that are joined
-    may say something together.
+    Scans the text and its rendered form: a cut may remove a warning, and joined lines may form an order.
 
     Args:
-        text: Of a field.
-        shown: What the agent gets of a text.
-        orders: Whether a text that gives orders is withheld: `settings.scan.holds_other_texts`.
-        avoided: It names what is to be avoided.
-        happened: It tells what went wrong.
+        text: Text of a field.
+        shown: Renders a text for the agent.
+        orders: Whether texts that give orders are withheld: `settings.scan.holds_other_texts`.
+        avoided: The text names something to avoid.
+        happened: The text describes a failure.
     """
-    for said in dict.fromkeys((text, shown(text))) if text else ():
-        for one in scan_text(said, avoided=avoided, happened=happened)[:1]:
+    for version in dict.fromkeys((text, shown(text))) if text else ():
+        for one in scan_text(version, avoided=avoided, happened=happened)[:1]:
             if one.critical or (orders and one.severity.stops):
                 return describe_rule(one)
     return ""
@@ -69,7 +65,7 @@ def render_if_safe(
     avoided: bool = False,
     happened: bool = False,
 ) -> str:
-    """`shown(text)`, or what is injected in its place where `find_withhold_reason` gives a reason."""
+    """`shown(text)`, or a note in its place if `find_withhold_reason` returns a reason."""
     does = find_withhold_reason(text, shown, orders=orders, avoided=avoided, happened=happened)
     if does:
         return shown(withheld_note(does))
@@ -77,7 +73,7 @@ def render_if_safe(
 
 
 def withheld_note(does: str) -> str:
-    """What stands for a text that is withheld for what it does."""
+    """Note in the place of a withheld text."""
     return f"(left out: this text {does})"
 
 

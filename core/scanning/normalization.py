@@ -1,4 +1,4 @@
-"""Texts as a language model may read them: in compatible forms, with nothing invisible, in one alphabet."""
+"""Normalization of texts to what a language model reads: compatible forms, nothing hidden, one alphabet."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _INVISIBLE: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001f3fb-\U0001f3ff\U000e0000-\U000e01ef"
 )
-"""What is odd between Latin letters; what is passed over in reading is told by `core.base.text.remove_hidden`."""
+"""Characters that are suspicious between Latin letters."""
 _ACCENTS: Final = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
-"""Marks that are drawn over a letter, or through it, and leave it the letter that it is."""
+"""Combining marks that are drawn over or through a letter."""
 _INSIDE_WORD: Final = re.compile(f"(?<=[A-Za-z ])[{_INVISIBLE}]+(?=[A-Za-z])|[\u200b\u2060\ufeff\u2800\u3164]")
-"""Joiners hold emoji and letters of other scripts together; between Latin letters nothing invisible has a use."""
+"""Joiners are needed in emoji and other scripts; between Latin letters hidden characters have no use."""
 _LEET: Final = re.compile(
     r"(?<![\w-])(?=[a-z0-9@$]*[a-z])(?=[a-z]*[013457@$])[a-z013457@$]{3,20}(?![\w-])", re.IGNORECASE
 )
@@ -45,15 +45,15 @@ _ESCAPES: Final = re.compile(
 )
 _HEX_PAIR: Final = re.compile(r"(?:\\x|\\u00|%)([0-9a-fA-F]{2})")
 _MAX_CODED: Final = 8
-"""Encoded stretches of one text that are looked into."""
+"""Encoded parts of one text that are decoded."""
 _MIN_PRINTABLE: Final = 0.95
 
 
 def normalize_text(text: str, gap: str = "") -> str:
-    """Normalize `text`: NFKC, legible, Latin letters for their look-alikes, no accents.
+    """Normalize `text`: NFKC, no hidden characters, Latin letters for look-alikes, no accents.
 
     Args:
-        gap: What stands for a character that is passed over.
+        gap: Replacement of a hidden character.
     """
     if text.isascii():
         return remove_hidden(text, gap)
@@ -69,7 +69,7 @@ def list_readings(text: str) -> tuple[str, ...]:
 
 
 def find_odd_characters(text: str) -> Iterator[tuple[str, str]]:
-    """What kind of character should not be there, and where: `bidi`, `hidden-text`, `invisible`, `lookalike`."""
+    """(kind, excerpt) of suspicious characters: `bidi`, `hidden-text`, `invisible`, `lookalike`."""
     if text.isascii():
         return
     for kind, odd in (
@@ -83,39 +83,39 @@ def find_odd_characters(text: str) -> Iterator[tuple[str, str]]:
 
 
 def join_spaced_words(text: str) -> str:
-    """`text` with words that are s p a c e d out written as words; the same text if there are none."""
-    return _SPACED.sub(_closed, text)
+    """Join words that are s p a c e d out."""
+    return _SPACED.sub(_join_letters, text)
 
 
-def _closed(found: re.Match[str]) -> str:
-    """The shortest gap stands between letters, longer ones between words."""
+def _join_letters(found: re.Match[str]) -> str:
+    """Join letters: the shortest gap separates letters, longer gaps separate words."""
     shortest = min(map(len, _GAP.findall(found[0])))
     return _GAP.sub(lambda gap: " " if len(gap[0]) > shortest else "", found[0])
 
 
 def decode_escapes(text: str) -> str:
-    """`text` with escapes such as `&#105;`, `\\u0069` and `%69` written as the characters that they encode."""
+    """Replace escapes such as `&#105;`, `\\u0069` and `%69` by their characters."""
     return _ESCAPES.sub(lambda found: _from_escapes(found[0]).decode("utf-8", "replace"), text)
 
 
 def decode_hidden(text: str) -> Iterator[str]:
-    """What stretches in base64 or in escapes of characters say, where that is text."""
+    """Decode the parts in base64 or escapes that contain text."""
     for count, found in enumerate(_CODED.finditer(text)):
         if count >= _MAX_CODED:
             return
-        said = _from_escapes(found[0]) if found[0][0] in "\\%&" else _from_base64(found[0])
-        printable = sum(32 <= byte < 127 or byte in b"\t\r\n" for byte in said)
-        if said and printable >= _MIN_PRINTABLE * len(said):
-            yield said.decode("ascii", "replace")
+        content = _from_escapes(found[0]) if found[0][0] in "\\%&" else _from_base64(found[0])
+        printable = sum(32 <= byte < 127 or byte in b"\t\r\n" for byte in content)
+        if content and printable >= _MIN_PRINTABLE * len(content):
+            yield content.decode("ascii", "replace")
 
 
 def _from_base64(text: str) -> bytes:
     try:
-        said = base64.b64decode(text + "=" * (-len(text) % 4))
+        content = base64.b64decode(text + "=" * (-len(text) % 4))
     except (binascii.Error, ValueError):
         return b""
-    # Commands for Windows are encoded in two bytes a letter.
-    return said[::2] if len(said) > 1 and not any(said[1::2]) else said
+    # Commands for Windows are encoded with two bytes per letter.
+    return content[::2] if len(content) > 1 and not any(content[1::2]) else content
 
 
 def _from_escapes(text: str) -> bytes:
@@ -125,5 +125,5 @@ def _from_escapes(text: str) -> bytes:
 
 
 def replace_leetspeak(text: str) -> str:
-    """`text` with digits in words replaced by the letters that they resemble: "1gn0r3"."""
+    """Replace digits in words by letters: "1gn0r3" becomes "ignore"."""
     return _LEET.sub(lambda found: found[0].translate(_LEET_TO_LATIN), text)

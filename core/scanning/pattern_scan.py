@@ -1,4 +1,4 @@
-"""The scan of a pattern: every field by itself, and all of them read on as one text."""
+"""Scan of a pattern: each field, and all fields as one text."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from core.scanning.scan import MAX_SCANNED, is_clean, scan_text, sort_suspicions
 
 TRIGGERS: Final = ("error_pattern", "task_pattern")
 _AVOIDED: Final = frozenset({"title", "description", "category"})
-"""Fields of an anti-pattern that name what is to be avoided."""
+"""Fields of an anti-pattern that name something to avoid."""
 _HARM: Final = frozenset({"symptoms", "why_it_fails", "limitations"})
-"""Fields that tell of harm, whatever the type of the pattern."""
+"""Fields that describe failures, in patterns of any type."""
 _NOT_LITERAL: Final = re.compile(r"\(\?[a-z]{1,8}\)|\\[a-zA-Z]|\[[^\]]{0,100}\]|\{[^}]{0,20}\}|[^\w|]|_")
 _MIN_LITERAL: Final = 3
-"""Fewer letters and digits in a trigger fit nearly any text."""
-_TELLING: Final = 2_000
-"""Characters of a trigger that are looked at."""
+"""Letters and digits in a trigger below which it matches nearly any text."""
+_MAX_TRIGGER: Final = 2_000
+"""Characters of a trigger that are checked."""
 
 
 def scan_pattern(kind: PatternType, title: str, text: Mapping[str, Any]) -> tuple[Suspicion, ...]:
-    """What a pattern might do to an agent that gets it: less than 10 us where there is nothing.
+    """Find what a pattern might do to an agent; less than 10 us for a clean one.
 
     Args:
-        kind: The pattern's type.
-        title: Its title.
-        text: Its fields by name, as `core.sources.patterns.content_hash` takes them.
+        kind: Type of the pattern.
+        title: Title of the pattern.
+        text: Fields by name, as `core.sources.patterns.content_hash` takes them.
     """
     fields = [("title", title), *_fields(text)]
     joined = "\n".join(part for _, part in fields)
@@ -41,11 +41,11 @@ def scan_pattern(kind: PatternType, title: str, text: Mapping[str, Any]) -> tupl
     if len(joined) > MAX_SCANNED or not joined.isascii() or not all(map(is_clean, list_readings(joined))):
         across = {one.rule: one for one in _across(kind, joined)}
         by_field = _by_field(kind, fields)
-        grave = {one.rule for one in by_field if one.severity.stops or one.rule not in across}
-        found += [one for one in by_field if one.rule in grave]
-        found += [one for rule, one in across.items() if rule not in grave]
-    if _holds_secret(joined):
-        field = next((name for name, part in fields if _holds_secret(part)), "")
+        stopping = {one.rule for one in by_field if one.severity.stops or one.rule not in across}
+        found += [one for one in by_field if one.rule in stopping]
+        found += [one for rule, one in across.items() if rule not in stopping]
+    if _has_secret(joined):
+        field = next((name for name, part in fields if _has_secret(part)), "")
         found.append(Suspicion(rule=SECRET.id, severity=Severity.FLAGGED, field=field, excerpt=""))
     for name in TRIGGERS:
         trigger = text.get(name)
@@ -55,8 +55,8 @@ def scan_pattern(kind: PatternType, title: str, text: Mapping[str, Any]) -> tupl
 
 
 def is_broad(trigger: str) -> bool:
-    """Whether a regex holds so little literal text that it fits nearly everything, or one of its branches does."""
-    branches = _NOT_LITERAL.sub("", trigger[:_TELLING]).split("|")
+    """Whether a regex, or one of its branches, has so little literal text that it matches nearly everything."""
+    branches = _NOT_LITERAL.sub("", trigger[:_MAX_TRIGGER]).split("|")
     return any(len(branch) < _MIN_LITERAL for branch in branches) and (
         len(branches) == 1 or any(not branch for branch in branches)
     )
@@ -88,7 +88,7 @@ def _by_field(kind: PatternType, fields: list[tuple[str, str]]) -> list[Suspicio
 
 
 def _across(kind: PatternType, joined: str) -> Iterator[Suspicion]:
-    """What only the fields together say."""
+    """Matches that span several fields."""
     made = get_engine()
     for plain in list_readings(joined[:MAX_SCANNED]):
         for rule, pattern in made.finds(plain):
@@ -100,6 +100,6 @@ def _across(kind: PatternType, joined: str) -> Iterator[Suspicion]:
                     break
 
 
-def _holds_secret(text: str) -> bool:
-    looked_at = text[:MAX_SCANNED]
-    return mask_secrets(looked_at) != looked_at
+def _has_secret(text: str) -> bool:
+    start = text[:MAX_SCANNED]
+    return mask_secrets(start) != start

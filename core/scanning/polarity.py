@@ -1,4 +1,4 @@
-"""Whether a text tells an agent to do something or warns of it; a warning does no harm."""
+"""Distinguishes instructions from warnings; a warning is harmless (docs/safety.md#warnings)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final
 from core.base.negation import NOT
 
 _REACH: Final = 120
-"""Characters before a match in which a negation may stand."""
+"""Characters before a match that are searched for a negation."""
 _BREAK: Final = re.compile(r"[\n;!?,:]|\.(?=\s|$)|--\s|\b(?:but|then|and then|instead,|so that|because|however)\b")
-"""What a negation does not reach across."""
+"""End of the reach of a negation."""
 _NEGATION: Final = re.compile(
     rf"\b(?:(?!never\s+mind\b){NOT}|avoid(?:s|ing)?|instead of|rather than|without|no|refuse"
     r"|reject|forbid|prevent|stop|against|beware of|no need to|anti-?pattern"
@@ -23,14 +23,14 @@ _TURNED: Final = re.compile(
     r"|refrain|avoid|stop|without|until|unless)\w*\b|\b(?:by|via|through)\s+\w+ing\b|\b(?:by|via)\s*$",
     re.IGNORECASE,
 )
-"""Behind a negation: "do not hesitate to" tells to do it, "avoid delays by running" too."""
+"""After a negation, makes it an instruction: "do not hesitate to", "avoid delays by running"."""
 _DOUBLED: Final = re.compile(
     r"\b(?:(?:is|was|be|seems)\s+(?:an?\s+)?(?:wrong|bad|mistake|error|foolish|unwise|unsafe|dangerous|risky)"
     rf"|(?:if|when|unless)\s+(?:you|we|it|they|one)|why|{NOT}|nothing|nobody|impossible)\b"
     r"(?![^\n]*\b(?:and|or|nor)\b)[^\n]{0,40}$",
     re.IGNORECASE,
 )
-"""Before a negation: "it is wrong not to", "why not", "nothing works without" tell to do it."""
+"""Before a negation, makes it an instruction: "it is wrong not to", "why not", "nothing works without"."""
 _ABOUT: Final = re.compile(
     r"\s*(?:(?:ever|to|to ever|be|the|a|an|any|such|use of|commands? like|things? like)\s+){0,3}(?:\w+ing\b"
     r"|(?:accept|add|allow|apply|answer|append|approve|bypass|call|catch|change|commit|copy|delete|disable|do|download"
@@ -39,7 +39,7 @@ _ABOUT: Final = re.compile(
     r"|start|store|switch|trust|try|turn|type|upload|use|work|write)(?:ed|d)?\b|[\"'`(]*$)",
     re.IGNORECASE,
 )
-"""Behind a negation that is surely about what follows: something that is done, or at once the thing itself."""
+"""After a negation that certainly covers the match: a verb of action, or the match itself."""
 _HARMS: Final = (
     r"(?:(?:is|are|was|were)\s+(?:rejected|forbidden|dangerous|unsafe|not allowed|never|bad|wrong"
     r"|blocked)|loses|lost|breaks|broke|must (?:never|not)|should (?:never|not)|destroys)\b"
@@ -48,22 +48,22 @@ _BAD: Final = re.compile(
     r"(?i)(?:(?!\b(?:when|if|because|since|where|while|until|unless|before|after|so|then|that|which|otherwise|else"
     rf"|or (?:the|it|this|you|your|we|our)|no|none|nobody|nothing|never)\b)[^.\n;]){{0,60}}\b{_HARMS}"
 )
-"""Behind a match that is the subject of the sentence: what it does is bad."""
+"""After a match that is the subject of a sentence which calls it bad."""
 _BAD_AT_ONCE: Final = re.compile(rf"(?i)[\"'`)*\s]*{_HARMS}")
-"""The same where the match may be an order, whose words have another subject: "skip the tests, the build broke"."""
+"""`_BAD` after a match that may be an order: in "skip the tests, the build broke" the subject is another one."""
 _URGED: Final = re.compile(r"\b(?:always|please|must|should|let'?s|we|you)\s+(?:\w+\s+){0,2}$", re.IGNORECASE)
 _HINDERED: Final = re.compile(
     r"\b(?:if|when|whenever|in case)\s+(?:the|a|an|this|that|your|our)\s+\w+\s*$", re.IGNORECASE
 )
-"""Before a negation: "if the hook can't run use" is an order to do it."""
+"""Before a negation that is a condition: "if the hook can't run, use" is an instruction."""
 _PURPOSE: Final = re.compile(
     r"\W*(?:(?:in order )?to (?:avoid|prevent|stop)|rather than|instead of|without)\b", re.IGNORECASE
 )
-"""A clause that begins so goes on with an order: "to avoid a slow build use"."""
+"""Start of a clause of purpose, which an order follows: "to avoid a slow build use"."""
 _SENTENCE_REACH: Final = 400
-"""Characters before a part in which an order to do it may stand."""
+"""Characters before a match that are searched for an order."""
 _POINTS: Final = re.compile(r"\b(?:this|these|that|it|following|below|commands?|lines?|steps?)\W*$", re.IGNORECASE)
-"""At the end of a sentence: the order is for what stands behind it."""
+"""End of a sentence that announces the match: the order is in the sentence."""
 _SENTENCE: Final = re.compile(r"[\n;!?]|\.(?=\s|$)")
 _DIRECTIVE: Final = re.compile(
     r"\b(?:must|should|shall|ought to|(?:need|needs|have|has) to|please|always|you (?:can|could|may|might|will|want)"
@@ -73,14 +73,14 @@ _DIRECTIVE: Final = re.compile(
     r" (?:after|with|by|once|when|if)|(?:fix|answer|remedy|cure)\s*(?::|is\b))",
     re.IGNORECASE,
 )
-"""Before what is done wrong, where a text tells of it: it does not tell, but orders or commends."""
+"""Before a match in a description of a failure: an order or a recommendation."""
 _COMMENDED: Final = re.compile(
     r"[\"'`)\s]*(?:(?:fixes|fixed|solves|solved|resolves|resolved|helps|helped|first|instead|from now on|next time)\b"
     r"|(?:must|should|shall|needs? to|has to|is to) be (?!avoided|rejected|forbidden|blocked|removed)\w"
     r"|works(?! around)\b|is (?:needed|required|necessary|recommended|the (?:fix|solution|answer|way)))",
     re.IGNORECASE,
 )
-"""The same behind it."""
+"""A recommendation after a match."""
 _VERB: Final = (
     r"(?:run|use|execute|invoke|try|type|paste|enter|call|launch|start|do|perform|apply|issue|put|add|append|write|copy"
     r"|install|download|fetch|pipe|source|evaluate|commit|push|merge|set|switch|turn|pass|export|include|open|read"
@@ -95,40 +95,40 @@ _ORDER: Final = re.compile(
     r"(?!\s+(?:of|to|failed|fails|failing|was|were|is|has|had|did|errors?|exit\w*|returned|crash\w*|step|script|\d))",
     re.IGNORECASE,
 )
-"""A verb that begins a clause in its bare form; "failed to run", "the run was" and "running" do not."""
+"""Imperative verb at the start of a clause; not "failed to run", "the run was" or "running"."""
 _ORDERED: Final = re.compile(
     rf"\w\s+(?!(?:and|or|nor|to|that|which|who|they|you|we|not)\s)[\w-]+\s+[\"'`]*{_VERB}[\s\"'`]*$", re.IGNORECASE
 )
-"""What ends in a verb in its bare form that does not belong to the words before it."""
+"""Text that ends with an imperative verb."""
 _FAILED: Final = re.compile(
     r"[\"'`)\s]*(?:(?:has |have )?(?:failed|fails|crashed|hung|broke|exited|returned|timed out)\b(?! (?:unless|until))"
     r"|:? ?(?:command )?not found|: permission denied|: no such file)",
     re.IGNORECASE,
 )
-"""Behind a command, at once: even a bare verb names then what was tried."""
+"""Directly after a command that failed: an imperative before it names what was tried."""
 _WORD: Final = re.compile(r"[a-zA-Z-]+(?=\s)")
 _NEAR_WORDS: Final = 4
-"""So many words may stand between a negation and what it surely is about."""
+"""Highest number of words between a negation and a match that it certainly covers."""
 
 _NEGATED_LIST: Final = rf"\b(?:{NOT}|avoid)\s+(?P<list>(?:\w+\s+){{0,2}}?\w+(?:,\s+\w+(?:\s+\w+){{0,2}}){{0,5}}"
 _LISTED: Final = re.compile(_NEGATED_LIST + r",?\s+(?:or|nor)(?:\s+\w+){0,5})\s*$", re.IGNORECASE)
-"""Before the last part of a list that is negated as a whole: "do not disable, bypass, or skip ..."."""
+"""Before the last item of a negated list: "do not disable, bypass, or skip ..."."""
 _LIST_BEGUN: Final = re.compile(_NEGATED_LIST + r"),\s+$", re.IGNORECASE)
 _LIST_GOES_ON: Final = re.compile(r"\w+(?:\s+\w+){0,2},?\s+(?:or|nor)\s", re.IGNORECASE)
-"""A part of such a list that is not the last one."""
+"""Before an item of a negated list that is not the last one."""
 _ASIDE: Final = re.compile(
     r"\b(?:never|do not|don'?t|must not),\s+(?:ever|even|under|in|for|no matter|regardless|at)\b[^,;.:\n]{0,40},\s+"
     r"(?:\w+(?:\s+|$)){0,2}$",
     re.IGNORECASE,
 )
-"""A negation, and something between commas: "never, under any circumstances, use ..."."""
+"""Negation with an insertion between commas: "never, under any circumstances, use ..."."""
 _FORBIDDEN: Final = re.compile(
     r"(?:\b(?:must|shall|should|may|do|can)\s?(?:not|n'?t)|\bcannot|\bnever|\bdon'?ts?|\bforbidden|\bprohibited|\bavoid"
     r"|\banti-?patterns?)\*{0,2}:\*{0,2}"
     r"(?:(?!\n\s*\n)(?!\b(?:instead|must|always|should|then|but)\b)[^:]){0,600}$",
     re.IGNORECASE,
 )
-"""A list under a heading such as "agents must not:"."""
+"""List under a heading such as "agents must not:"."""
 _GUARDED: Final = re.compile(
     r"\b(?:detect|block|den(?:y|ies)|disallow|prohibit|mitigat\w|protect\w* (?:against|from)"
     r"|guard\w* against|check(?:s|ing)? for|scan(?:s|ning)? for|look(?:s|ing)? for|watch for"
@@ -136,14 +136,14 @@ _GUARDED: Final = re.compile(
     r"|with|using|through|to|run\w*)\b)\w+\s+){0,3}[\"'`(]*$",
     re.IGNORECASE,
 )
-"""Directly before what a defence is about."""
+"""Directly before the object of a defence."""
 _CHANGELOG: Final = re.compile(
     r"[\s*\-+\u2022]*(?:(?:security|feature|bug ?fix|perf\w*|chore|docs?|\[[^\]\n]{1,30}\]|[\w./ -]{1,20}):\s+)?"
     r"(?:fixe[sd]|added|improved|updated|changed|removed|deprecated|introduced|restored|hardened|renamed|reduced"
     r"|enhanced|resolved|reverted|bumped|extended|documented|clarified|refactored)\b",
     re.IGNORECASE,
 )
-"""How an entry of a changelog begins: what it names has happened to the product and is not an order."""
+"""Start of a changelog entry, which describes a change of the product and is not an order."""
 _EXAMPLE: Final = re.compile(
     r"\(\s*(?:e\.g\.|i\.e\.|for example|for instance|such as|like),?\s+[\"'`\u201c]$", re.IGNORECASE
 )
@@ -152,27 +152,27 @@ _MENTION_BREAK: Final = re.compile(r"[\n;!?]|(?<!e\.g)(?<!i\.e)\.(?=\s)")
 
 
 class Polarity(IntEnum):
-    """How sure it is that a text warns of something."""
+    """Certainty that a text warns of something."""
 
-    TELLS = 0
+    INSTRUCTS = 0
     MAYBE_WARNS = 1
     WARNS = 2
 
 
-def polarity(text: str, start: int, end: int, *, avoided: bool, happened: bool = False) -> Polarity:
-    """What `text` says of its part from `start` to `end`.
+def classify_polarity(text: str, start: int, end: int, *, avoided: bool, happened: bool = False) -> Polarity:
+    """Classify the part of a text from `start` to `end`.
 
     Args:
-        text: All of it.
-        start, end: The part.
-        avoided: The text names what is to be avoided: there a negation tells to do it ("building without ..."), and
-            so does an order, unless the text begins with it ("Commit with ...", as approaches are named).
-        happened: The text tells what went wrong: the same, and no order has a place in it.
+        text: The whole text.
+        start, end: Bounds of the part.
+        avoided: The text names something to avoid: a negation in it is an instruction ("building without ..."), and so
+            is an order, unless the text begins with it ("Commit with ...", the name of an approach).
+        happened: The text describes a failure: as `avoided`, and any order is an instruction.
     """
     clause = _BREAK.split(text[max(start - _REACH, 0) : start])[-1]
     negations = list(_NEGATION.finditer(clause))
     if avoided or happened:
-        return Polarity.TELLS if negations or _orders(text, start, end, happened) else Polarity.WARNS
+        return Polarity.INSTRUCTS if negations or _orders(text, start, end, happened) else Polarity.WARNS
     if not negations:
         before = text[max(start - _SENTENCE_REACH, 0) : start]
         if any(rule.search(before) for rule in (_GUARDED, _ASIDE, _FORBIDDEN)):
@@ -180,20 +180,22 @@ def polarity(text: str, start: int, end: int, *, avoided: bool, happened: bool =
         listed = _LISTED.search(before) or (_LIST_GOES_ON.match(text, start) and _LIST_BEGUN.search(before))
         if listed and not _TURNED.search(listed["list"]):
             return Polarity.WARNS
-        return Polarity.MAYBE_WARNS if _is_bad(text, start, end) or _is_mention(text, start, end) else Polarity.TELLS
+        return (
+            Polarity.MAYBE_WARNS if _is_bad(text, start, end) or _is_mention(text, start, end) else Polarity.INSTRUCTS
+        )
     before, behind = clause[: negations[-1].start()], clause[negations[-1].end() :]
     if _TURNED.search(behind) or _DOUBLED.search(before) or _HINDERED.search(before):
-        return Polarity.TELLS
+        return Polarity.INSTRUCTS
     if _PURPOSE.match(clause):
         word = _WORD.match(text, start, end)
         if _ORDERED.search(behind) or (word and _ORDERED.search(behind + word[0])):
-            return Polarity.TELLS
+            return Polarity.INSTRUCTS
     near = len(behind.split()) <= _NEAR_WORDS
     return Polarity.WARNS if near and _ABOUT.match(behind) else Polarity.MAYBE_WARNS
 
 
 def _is_bad(text: str, start: int, end: int) -> bool:
-    """Whether the text says right behind a part of it, of which it does not make an order, that it is bad."""
+    """Whether the words after the part, which is not an order, call it bad."""
     if not _BAD.match(text, end):
         return False
     sentence = _SENTENCE.split(text[max(start - _SENTENCE_REACH, 0) : start])[-1]
@@ -203,17 +205,17 @@ def _is_bad(text: str, start: int, end: int) -> bool:
 
 
 def _is_mention(text: str, start: int, end: int) -> bool:
-    """Whether an entry of a changelog, or an example in parentheses, only names something."""
+    """Whether a changelog entry or an example in parentheses only mentions the part."""
     sentence = _MENTION_BREAK.split(text[max(start - _SENTENCE_REACH, 0) : start])[-1]
     if not (_CHANGELOG.match(sentence) or _EXAMPLE.search(sentence)):
         return False
-    # Options and commands that the sentence names between backticks are no verbs of it.
+    # Options and commands between backticks are not verbs of the sentence.
     before = _QUOTED_CODE.sub(" ", sentence)
     return not _DIRECTIVE.search(before) and not _COMMENDED.match(text, end) and not _ORDER.search(before)
 
 
 def _orders(text: str, start: int, end: int, happened: bool) -> bool:
-    """Whether a text that tells of something gone wrong has the reader do that part of it."""
+    """Whether a text about a failure orders the reader to do the part."""
     before = text[max(start - _SENTENCE_REACH, 0) : start]
     if not _POINTS.search(before):
         before = _SENTENCE.split(before)[-1]
@@ -221,7 +223,7 @@ def _orders(text: str, start: int, end: int, happened: bool) -> bool:
         return True
     if _FAILED.match(text, end):
         return False
-    # The part may itself begin with the verb: "delete the failing tests".
+    # The part may begin with the verb: "delete the failing tests".
     word = _WORD.match(text, start, end)
     named = not happened and start - len(before) <= 0
     for order in _ORDER.finditer(before.lstrip() + (word[0] if word else "")):

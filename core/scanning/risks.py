@@ -1,4 +1,4 @@
-"""Rules for what may have its reasons, as data: each is a mark that a reviewer sees."""
+"""Rules for risks that may be justified; they flag a text for a reviewer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ RISKS: Final = (
     ),
     Rule(
         id="foreign-download",
-        meaning="takes files from a place where anybody can put them",
+        meaning="downloads files from a host where anyone can upload them",
         severity=Severity.FLAGGED,
         advice=True,
         patterns=(
@@ -53,4 +53,3 @@ RISKS: Final = (
         unless=r"//(?:127\.0\.0\.1|0\.0\.0\.0|10\.|192\.168\.)",
     ),
 )
-"""What may have its reasons."""

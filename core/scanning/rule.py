@@ -1,4 +1,4 @@
-"""What a rule of the scan is."""
+"""Rule of the scan."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from core.records.suspicions import Severity
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """One kind of thing that a text might do to an agent.
+    """A kind of harm that a text could do to an agent.
 
     Attributes:
-        id: Its name, for files and JSON.
+        id: Name in files and JSON.
         meaning: What the text does, in words that follow "this text".
-        severity: What happens to a text that the rule finds something in.
-        patterns: In RE2 syntax; any of them.
-        unless: What is matched and matches this too is meant otherwise.
-        advice: A text that warns of the thing does no harm: "never use --no-verify".
+        severity: Severity of a match.
+        patterns: RE2 patterns, any of which matches.
+        unless: Pattern of matches to ignore.
+        advice: Whether a warning of the thing is harmless: "never use --no-verify".
     """
 
     id: str
@@ -28,5 +28,5 @@ class Rule(Struct, frozen=True, kw_only=True):
 
     @property
     def critical(self) -> bool:
-        """Whether it blocks a text."""
+        """Whether the rule blocks a text."""
         return self.severity is Severity.BLOCKED

@@ -1,7 +1,7 @@
-r"""What is looked for in texts that agents will read, as data.
+r"""Table of all rules of the scan.
 
-RE2 has no look-around: what a rule must not take is told by `unless`. `\W+(?:\w+\W+){0,3}?` is a gap of few words.
-All patterns are searched without case in text that is normalised, see `core.scanning.normalization`.
+RE2 has no look-around, so `unless` gives the exceptions of a rule. `\W+(?:\w+\W+){0,3}?` is a gap of few words.
+All patterns are matched without case in normalized text, see `core.scanning.normalization`.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ RULES: Final = (
         unless=r"@(?:[\w-]+\.)*(?:example|test|invalid|localhost)\b|noreply|^git@|@users\.",
     ),
 )
-"""Every rule, the gravest first."""
+"""All rules, most severe first."""
 
 BIDI: Final = Rule(
     id="bidi",
@@ -210,4 +210,4 @@ COUNTS: Final = Rule(id="counts", meaning="claims many uses of which nothing els
 MEANINGS: Final = {
     rule.id: rule.meaning for rule in (*RULES, BIDI, TAGS, INVISIBLE, LOOKALIKE, SECRET, BROAD, LONG, COUNTS)
 }
-"""What each rule means, by id."""
+"""Meaning of each rule by ID."""

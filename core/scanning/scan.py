@@ -1,4 +1,4 @@
-"""The scan of one text: which rules find something in it, and how grave that is."""
+"""Scan of one text: matching rules and their severity."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from core.scanning.normalization import (
     normalize_text,
     replace_leetspeak,
 )
-from core.scanning.polarity import Polarity, polarity
+from core.scanning.polarity import Polarity, classify_polarity
 from core.scanning.rule import Rule
 from core.scanning.rules import BIDI, INVISIBLE, LONG, LOOKALIKE, SECRET, TAGS
 
 MAX_SCANNED: Final = 65_536
-"""Characters of one text that are looked at; a context holds far fewer of it."""
+"""Characters of one text that are scanned; a context contains far fewer."""
 _OVERLAP: Final = 4_096
-"""Characters that two parts of a longer text have in common; longer than any match."""
+"""Overlap of two parts of a longer text, in characters; longer than any match."""
 _MAX_WARNINGS: Final = 100
-"""No honest text warns of one thing so often: the places behind are not judged, the rule is meant."""
+"""Warnings of one thing that are accepted in a text; further matches count."""
 _EXCERPT: Final = 120
 _ODD: Final = {rule.id: rule.severity for rule in (BIDI, TAGS, INVISIBLE, LOOKALIKE)}
 _TRICK: Final = (
     r"(?:\b[^\W_][ \t._*-]{1,8}){7}|[A-Za-z0-9+/]{24}|(?:\\x[0-9a-f]{2}){6}|(?:\\u00[0-9a-f]{2}){4}|(?:%[0-9a-f]{2}){6}"
     r"|(?:&#x?[0-9a-f]{2,4};){4}|\b(?:[a-z]*[013457@$][a-z013457@$]*[ \t]+){3}"
 )
-"""Where a text may say more than it shows: words spaced out, base64, escapes, digits for letters."""
+"""Signs of hidden text: spaced-out words, base64, escapes, digits for letters."""
 
 
 def scan_text(text: str, field: str = "", *, avoided: bool = False, happened: bool = False) -> tuple[Suspicion, ...]:
-    """What one text might do to an agent that reads it, the gravest first, each rule once.
+    """Find what a text might do to an agent that reads it: each rule once, the most severe first.
 
     Args:
-        text: Any text; the first `MAX_SCANNED` characters count.
-        field: Where it stands, for the suspicions.
-        avoided: It names what is to be avoided, as an anti-pattern does.
-        happened: It tells what went wrong, as an error message does.
+        text: Any text; the first `MAX_SCANNED` characters are scanned.
+        field: Name of the field, for the suspicions.
+        avoided: The text names something to avoid, as an anti-pattern does.
+        happened: The text describes a failure, as an error message does.
     """
     found: dict[str, Suspicion] = {}
 
@@ -57,16 +57,16 @@ def scan_text(text: str, field: str = "", *, avoided: bool = False, happened: bo
         add(LONG.id, LONG.severity, "")
     for kind, excerpt in find_odd_characters(text):
         add(kind, _ODD[kind], excerpt)
-    for said, finds in _readings(text):
-        for rule, severity, excerpt in _judged(said, finds, avoided, happened):
+    for reading, finds in _find_in_readings(text):
+        for rule, severity, excerpt in _judge(reading, finds, avoided, happened):
             add(rule.id, severity, excerpt)
     return sort_suspicions(found.values())
 
 
 def scan_whole_text(text: str) -> tuple[tuple[Suspicion, ...], str]:
-    """What a text of any length might do to an agent, and the text with its secrets masked.
+    """Scan a text of any length; returns the suspicions, most severe first, and the text with masked secrets.
 
-    The gravest suspicions come first, each rule once; secrets are a suspicion, too.
+    A secret is a suspicion, too.
     """
     found: dict[str, Suspicion] = {}
     for start in range(0, max(len(text), 1), MAX_SCANNED - _OVERLAP):
@@ -74,32 +74,32 @@ def scan_whole_text(text: str) -> tuple[tuple[Suspicion, ...], str]:
             known = found.get(one.rule)
             if known is None or one.severity.rank < known.severity.rank:
                 found[one.rule] = one
-    shown = mask_secrets(text)
-    if shown != text:
+    masked = mask_secrets(text)
+    if masked != text:
         found[SECRET.id] = Suspicion(rule=SECRET.id, severity=SECRET.severity, field="", excerpt="")
-    return sort_suspicions(found.values()), shown
+    return sort_suspicions(found.values()), masked
 
 
 def sort_suspicions(suspicions: Iterable[Suspicion]) -> tuple[Suspicion, ...]:
-    """The gravest first, else as they come."""
+    """Sort by severity, most severe first; stable."""
     return tuple(sorted(suspicions, key=lambda one: one.severity.rank))
 
 
 def is_clean(text: str) -> bool:
-    """Whether no rule finds anything in a normalised text, and it cannot say more than it shows."""
-    return not get_engine().finds_any(text) and not _may_hide_more(text)
+    """Whether no rule matches a normalized text, and it has no signs of hidden text."""
+    return not get_engine().finds_any(text) and not _may_hide_text(text)
 
 
-def _may_hide_more(text: str) -> bool:
+def _may_hide_text(text: str) -> bool:
     return get_engine().first(_TRICK, text) is not None
 
 
-def _readings(text: str) -> Iterator[tuple[str, list[tuple[Rule, str]]]]:
-    """The text as it may be read, each with what is found in it: plain, with spaced words closed up, and decoded."""
+def _find_in_readings(text: str) -> Iterator[tuple[str, list[tuple[Rule, str]]]]:
+    """(reading, matches) for each way in which the text may be read: plain, with joined words, and decoded."""
     made = get_engine()
     for plain in list_readings(text):
         finds = made.finds(plain)
-        if not finds and not _may_hide_more(plain):
+        if not finds and not _may_hide_text(plain):
             continue
         yield plain, finds
         others = [join_spaced_words(plain)]
@@ -112,28 +112,28 @@ def _readings(text: str) -> Iterator[tuple[str, list[tuple[Rule, str]]]]:
                 yield other, made.finds(other)
 
 
-def _judged(
+def _judge(
     text: str, finds: Iterable[tuple[Rule, str]], avoided: bool, happened: bool
 ) -> Iterator[tuple[Rule, Severity, str]]:
-    """The rules that apply to this text, how severely, and by which words."""
+    """(rule, severity, words) of each match that is not a warning."""
     made = get_engine()
     for rule, pattern in finds:
         for count, (start, end) in enumerate(made.places(rule, pattern, text)):
-            says = Polarity.TELLS
+            sense = Polarity.INSTRUCTS
             if rule.advice and count < _MAX_WARNINGS:
-                says = min(
-                    polarity(text, at, end, avoided=avoided, happened=happened)
+                sense = min(
+                    classify_polarity(text, at, end, avoided=avoided, happened=happened)
                     for at in made.starts(pattern, text, start, end)
                 )
-            if says is Polarity.WARNS or (says is Polarity.MAYBE_WARNS and not rule.severity.stops):
+            if sense is Polarity.WARNS or (sense is Polarity.MAYBE_WARNS and not rule.severity.stops):
                 continue
-            yield rule, rule.severity if says is Polarity.TELLS else Severity.FLAGGED, text[start:end]
-            if says is Polarity.TELLS:
+            yield rule, rule.severity if sense is Polarity.INSTRUCTS else Severity.FLAGGED, text[start:end]
+            if sense is Polarity.INSTRUCTS:
                 break
 
 
 def find_matches(text: str) -> tuple[tuple[Rule, str], ...]:
-    """What each rule that stops texts finds in one, even where the text warns of it: (rule, the words)."""
+    """(rule, words) of each match of a rule that stops texts, warnings included."""
     made = get_engine()
     return tuple(
         (rule, plain[start:end])

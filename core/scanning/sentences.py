@@ -1,4 +1,4 @@
-"""Where in a shown text the sentences are that the scan stops."""
+"""Position of the sentences in a text that the scan stops."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from core.scanning.scan import scan_text
 
 _END: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
 _LABEL: Final = re.compile(r"\s*(?:- )?(?:\d{1,2}\. )?(?:[A-Z][a-z]{2,11}: )?")
-"""What the layout puts before a text."""
+"""Number or label in front of a text."""
 
 
 def find_stopped_sentences(text: str, rules: Collection[str]) -> tuple[tuple[int, int], ...]:
-    """Start and end of each sentence in which one of these rules blocks or holds the text.
+    """Find (start, end) of each sentence in which one of some rules blocks or holds the text.
 
-    Where a rule finds something only across sentences, the whole text.
+    Returns the whole text if a rule matches only across sentences.
 
     Args:
-        text: One line or more, as it is shown.
+        text: Displayed text of one or more lines.
         rules: IDs of rules.
     """
     edges = [0, *(end.end() for end in _END.finditer(text)), len(text)]

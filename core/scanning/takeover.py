@@ -1,4 +1,4 @@
-r"""Rules for texts that take the agent over: new instructions, another role, the frame of another conversation.
+r"""Rules for takeovers of the agent: new instructions, another role, a forged frame of a conversation.
 
 `\W+(?:\w+\W+){0,3}?` is a gap of few words. See `core.scanning.rules` for how patterns are searched.
 """
@@ -27,7 +27,7 @@ _INSTRUCTIONS: Final = (
     r"|configuration|principles|directions)\b"
 )
 _DEFENDED: Final = r"(?:embedded|injected|such|those|malicious|suspicious|untrusted|conflicting|foreign)"
-"""Instructions that a defender, too, asks to ignore."""
+"""Instructions that a defence may ask to ignore."""
 _MODE: Final = r"(?:god|root|sudo|unrestricted|jailbreak|dan|unsafe|override)"
 
 OVERRIDE: Final = Rule(

@@ -1,4 +1,4 @@
-"""What the scan does to a pattern, by the project's policy and what people have decided about its text."""
+"""Effect of the scan on a pattern, by the policy of the project and the decisions about its text."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _BY_TYPE: Final = {
 
 
 def stops(pattern: Pattern, curation: CurationState, settings: ScanSettings) -> Severity | None:
-    """Severity that keeps the text out of every context now; None if the scan does not.
+    """Severity that keeps the text out of contexts; None if the scan does not.
 
-    A person who released or promoted this very text has approved a held one; a blocked one needs a reason as well.
+    A release or promotion of the same text approves a held text; a blocked text needs a release with a reason.
     """
     severity = highest_severity(pattern, curation, settings)
     if severity is Severity.BLOCKED and not curation.clears(pattern.id, pattern.content_hash):
@@ -32,18 +32,18 @@ def stops(pattern: Pattern, curation: CurationState, settings: ScanSettings) -> 
 
 
 def highest_severity(pattern: Pattern, curation: CurationState, settings: ScanSettings) -> Severity | None:
-    """The gravest severity of the pattern's suspicions under the policy, whatever people decided; None without any."""
+    """Highest severity of the suspicions under the policy, regardless of decisions; None without suspicions."""
     found = [apply_policy(one, pattern, curation, settings) for one in pattern.suspicions]
     return min(found, key=lambda severity: severity.rank, default=None)
 
 
 def stops_orders(pattern: Pattern, curation: CurationState, settings: ScanSettings) -> bool:
-    """Whether the policy keeps texts of this type and source out of contexts when they give orders."""
+    """Whether the policy keeps texts that give orders out of contexts, for this type and source."""
     return _order_severity(pattern, curation, settings).stops
 
 
 def apply_policy(one: Suspicion, pattern: Pattern, curation: CurationState, settings: ScanSettings) -> Severity:
-    """The severity of one suspicion of a pattern: the policy decides about those of the tier held."""
+    """Severity of a suspicion of a pattern; the policy replaces the severity `held`."""
     return _order_severity(pattern, curation, settings) if one.severity is Severity.HELD else one.severity
 
 
