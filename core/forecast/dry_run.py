@@ -41,7 +41,7 @@ from core.records.extractions import ALL_TYPES, Extraction
 from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.embeddings import Embeddings
-from core.sources.file_slice import excerpt
+from core.sources.file_slice import slice_file
 from core.sources.key_style import RecordText
 from core.sources.pattern_text import find
 from core.sources.patterns import read_patterns
@@ -315,7 +315,7 @@ def _text(paths: ProjectPaths, file: str, copies: Collection[Pattern]) -> bytes 
         raise Unwritable(f"cannot read {visible_line(file, 160)}: it {raw.message}")
     if raw is None:
         return None
-    part = excerpt(raw.data, [copy.pointer for copy in copies])
+    part = slice_file(raw.data, [copy.pointer for copy in copies])
     if part is None:
         return raw.data
     # If another process wrote the file since, other records may be in these positions.

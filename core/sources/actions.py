@@ -1,4 +1,4 @@
-"""The log of what was done in an attempt, `actions.jsonl` of (1): found line by line, decoded when looked at."""
+"""Read the action log of an attempt, `actions.jsonl`; lines are decoded on demand (docs/file-formats.md#tasks)."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, open_file
 from core.storage.json_reader import decode_json
 
 MAX_TEXT: Final = 1 << 16
-"""Longest text of an action, in characters; the file itself keeps all of it."""
+"""Maximum length of a text, in characters; the file keeps all of it."""
 MAX_PARAMS: Final = 100
-"""Most parameters of one action."""
+"""Maximum parameters of one action."""
 MAX_ACTIONS: Final = 1_000_000
-"""Most actions of one log; the rest of it is not looked at."""
-_CHUNK: Final = 1 << 20
-"""Bytes that are read at once to find the lines."""
+"""Maximum actions of one log; the rest is ignored."""
 MAX_FINDINGS: Final = 200
-"""Most findings on the lines of one log."""
+"""Maximum findings on the lines of one log."""
+_CHUNK: Final = 1 << 20
+"""Size of one read while finding lines, in bytes."""
 LEADING_BYTES: Final = b" \t\r\xef\xbb\xbf"
-"""What may stand before the first character of a line: white space, and a byte order mark."""
+"""Bytes before the first character of a line: white space and a byte order mark."""
 
 
 class ActionSummary(msgspec.Struct, gc=False):
-    """What the lists need of one action."""
+    """The fields of an action that lists need."""
 
     timestamp: str | int | float | None = None
     success: bool | None = None
@@ -43,17 +43,17 @@ class ActionSummary(msgspec.Struct, gc=False):
 
     @property
     def has_failed(self) -> bool:
-        """As `Action.has_failed`."""
+        """Same as `Action.has_failed`."""
         return self.success is False or (self.success is None and bool(self.error))
 
 
-_glimpses: Final = msgspec.json.Decoder(ActionSummary)
+_decoder: Final = msgspec.json.Decoder(ActionSummary)
 
 
 def summarize_action(line: bytes) -> ActionSummary | None:
-    """What the lists need of one line; None if it is no object."""
+    """Decode what lists need of one line; None if it is not an object."""
     try:
-        return _glimpses.decode(line)
+        return _decoder.decode(line)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         value = decode_json(line).value
         if not isinstance(value, dict):
@@ -62,19 +62,14 @@ def summarize_action(line: bytes) -> ActionSummary | None:
 
 
 def invalid_action_finding(file: str, line: int, count: int) -> Finding:
-    """The finding that some lines of a log are no actions, the first of them this one."""
+    """Finding for `count` lines that are not actions, the first at `line`."""
     more = f", and {count - 1:,} more lines like it" if count > 1 else ""
-    message = f"is no action (an object in JSON){more}; passed over"
+    message = f"is not an action (a JSON object){more}; skipped"
     return Finding(file, f"line {line}", Severity.WARNING, "wrong-type", message)
 
 
 def read_action(number: int, fields: Fields) -> Action:
-    """The action that one line tells of; long texts are cut.
-
-    Args:
-        number: From 1 up, in the order of the file.
-        fields: The decoded line.
-    """
+    """Read the action of one decoded line; `number` counts from 1. Long texts are truncated."""
     params = fields.mapping.get("params")
     if params is not None and not isinstance(params, dict):
         params = {"params": params}
@@ -97,23 +92,21 @@ def read_action(number: int, fields: Fields) -> Action:
 
 
 def to_text(value: Any) -> str:
-    """A text as it is, nothing as "", anything else as JSON; cut where it is long."""
+    """A text as it is, None as "", any other value as JSON; truncated."""
     if isinstance(value, str):
         return value[:MAX_TEXT]
     return "" if value is None else msgspec.json.encode(value).decode()[:MAX_TEXT]
 
 
 class Actions(Sequence[Action]):
-    """The actions of one log, in the order of the file; a slice is a tuple. Nothing here fails over a bad file.
+    """The actions of one log in the order of the file; a slice is a tuple. Never fails because of a bad file.
 
-    Where the lines begin is found without decoding them, and nothing of the file is kept but that. A line that
-    begins as an object counts; one that turns out to be none when it is looked at reads as an action that tells
-    nothing but its number, and is a finding. A last line without a line feed is still being written: it is held
-    back.
+    Only the offsets of lines are held in memory. Lines that start as an object count as actions; one that cannot be
+    decoded is a finding and an action with only a number. An incomplete last line is ignored.
     """
 
     def __init__(self, paths: ProjectPaths, file: str) -> None:
-        """Finds the lines of the project-relative `file`; without a file there are none."""
+        """Find the lines of the project-relative `file`, which need not exist."""
         self._paths: Final = paths
         self._file: Final = file
         self._lines = _Lines()
@@ -130,15 +123,15 @@ class Actions(Sequence[Action]):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is wrong with the file, and with those of its lines that were looked at so far."""
+        """Defects of the file, and of the lines that were decoded so far."""
         return *self._lines.findings(self._file), *self._problems.values()
 
     @property
     def errors(self) -> Sequence[int]:
-        """The positions (from 0) of the actions that went wrong, ascending; looks into every line once."""
+        """Ascending positions (from 0) of the failed actions; decodes every line once."""
         if self._errors is None:
-            seen = map(summarize_action, self._raw(range(len(self))))
-            self._errors = array("Q", (place for place, one in enumerate(seen) if one is not None and one.has_failed))
+            found = map(summarize_action, self._raw(range(len(self))))
+            self._errors = array("Q", (index for index, one in enumerate(found) if one is not None and one.has_failed))
         return self._errors
 
     def __len__(self) -> int:
@@ -171,7 +164,7 @@ class Actions(Sequence[Action]):
             os.close(opened)
 
     def _raw(self, places: Iterable[int]) -> Iterator[bytes]:
-        """The bytes of some lines; what is too long to be decoded, or cannot be read any more, is empty."""
+        """The bytes of some lines; empty for a line that is too long or can no longer be read."""
         starts, ends = self._lines.starts, self._lines.ends
         with self._opened() as descriptor:
             for place in places:
@@ -188,7 +181,7 @@ class Actions(Sequence[Action]):
     def _action(self, place: int, line: bytes) -> Action:
         pointer = f"line {self._lines.numbers[place]}"
         if not line:
-            self._note(pointer, Problem("too-large", f"is longer than {MAX_BYTES:,} bytes, or gone; not read"))
+            self._note(pointer, Problem("too-large", f"is longer than {MAX_BYTES:,} bytes, or missing; not read"))
             return Action(number=place + 1)
         decoded = decode_json(line)
         for problem in decoded.problems:
@@ -207,11 +200,11 @@ class Actions(Sequence[Action]):
 
 
 class _Lines:
-    """Where the lines of a log lie that begin as an object; offsets in bytes, numbers from 1."""
+    """Offsets (bytes) and numbers (from 1) of the lines that start as an object."""
 
     def __init__(self) -> None:
         self.starts, self.ends, self.numbers = array("Q"), array("Q"), array("Q")
-        self._end = self._read = 0  # bytes and lines that were gone through
+        self._end = self._read = 0  # bytes and lines that were scanned
         self._skipped = self._first_skipped = 0
         self._cut = False
 
@@ -222,7 +215,7 @@ class _Lines:
         self._cut = size > MAX_PATTERN_BYTES or len(self.starts) >= MAX_ACTIONS
 
     def findings(self, file: str) -> Iterator[Finding]:
-        """What is wrong with the log as far as it was gone through."""
+        """Defects of the lines that were scanned."""
         if self._cut:
             message = f"is too long; read up to line {self._read:,}"
             yield Finding(file, "", Severity.WARNING, "too-large", message)
@@ -231,7 +224,7 @@ class _Lines:
 
     def _find(self, descriptor: int, size: int) -> None:
         position = 0
-        looks = b""  # how the open line begins
+        start = b""  # first character of the current line
         while position < size and len(self.starts) < MAX_ACTIONS:
             chunk = os.pread(descriptor, min(_CHUNK, size - position), position)
             if not chunk:
@@ -239,18 +232,18 @@ class _Lines:
             *pieces, rest = chunk.split(b"\n")
             for piece in pieces:
                 position += len(piece) + 1
-                self._take(looks or piece.lstrip(LEADING_BYTES)[:1], position)
-                looks = b""
-            looks = looks or rest.lstrip(LEADING_BYTES)[:1]
+                self._add(start or piece.lstrip(LEADING_BYTES)[:1], position)
+                start = b""
+            start = start or rest.lstrip(LEADING_BYTES)[:1]
             position += len(rest)
 
-    def _take(self, looks: bytes, end: int) -> None:
+    def _add(self, start: bytes, end: int) -> None:
         self._read += 1
-        if looks == b"{":
+        if start == b"{":
             self.starts.append(self._end)
             self.ends.append(end - 1)
             self.numbers.append(self._read)
-        elif looks:
+        elif start:
             self._skipped += 1
             self._first_skipped = self._first_skipped or self._read
         self._end = end

@@ -1,4 +1,4 @@
-"""Archived patterns, read back: `shared/archive/<YYYY-MM>-patterns.json` (0) Storage Structure."""
+"""Read archived patterns from `shared/archive/<YYYY-MM>-patterns.json` (docs/file-formats.md#archives)."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
 from core.storage.json_editor import BadJson
 
 _NOTE: Final = "archived"
-"""The key of an archived record that says when, why and by whom."""
+"""Key of an archived record with time, reason and user."""
 
 
-class Archived(Struct, frozen=True, kw_only=True):
+class ArchivedPattern(Struct, frozen=True, kw_only=True):
     """One pattern in an archive.
 
     Attributes:
-        pattern: As it was.
-        file: The archive that holds it, project-relative.
-        at: When it was archived; None where the archive does not say.
-        reason, by: "" where the archive does not say.
-        source: The file that it came from, as written; "" where the archive does not say.
+        pattern: The pattern as it was.
+        file: The project-relative archive.
+        at: When it was archived; None if unknown.
+        reason, by: Why and by whom; "" if unknown.
+        source: The file that contained it, as written; "" if unknown.
     """
 
     pattern: Pattern
@@ -42,9 +42,9 @@ class Archived(Struct, frozen=True, kw_only=True):
     source: str = ""
 
 
-def read_archives(paths: ProjectPaths) -> tuple[tuple[Archived, ...], tuple[Finding, ...]]:
-    """All archived patterns, newest month first, and what is wrong with the archives."""
-    found: list[Archived] = []
+def read_archives(paths: ProjectPaths) -> tuple[tuple[ArchivedPattern, ...], tuple[Finding, ...]]:
+    """All archived patterns, newest month first, and the defects of the archives."""
+    found: list[ArchivedPattern] = []
     findings: list[Finding] = []
     if not is_folder(paths.archive):
         return (), ()
@@ -64,7 +64,7 @@ def read_archives(paths: ProjectPaths) -> tuple[tuple[Archived, ...], tuple[Find
     return tuple(found), tuple(findings)
 
 
-def _read(file: str, data: bytes) -> tuple[list[Archived], list[Finding]]:
+def _read(file: str, data: bytes) -> tuple[list[ArchivedPattern], list[Finding]]:
     content = read_patterns(file, data)
     findings = list(content.findings)
     if content.problem is not None:
@@ -77,12 +77,12 @@ def _read(file: str, data: bytes) -> tuple[list[Archived], list[Finding]]:
     return [_archived(pattern, values.get(pattern.id, {})) for pattern in named], findings
 
 
-def _archived(pattern: Pattern, record: dict[str, object]) -> Archived:
+def _archived(pattern: Pattern, record: dict[str, object]) -> ArchivedPattern:
     note = record.get(_NOTE)
     if not isinstance(note, dict):
         note = {"at": record.get("archived_at"), "reason": record.get("archived_reason")}
     texts = {key: value for key in ("reason", "by", "from") if isinstance(value := note.get(key), str)}
-    return Archived(
+    return ArchivedPattern(
         pattern=pattern,
         file=pattern.file,
         at=parse_time(note.get("at")),

@@ -1,4 +1,4 @@
-"""The calls of (4) on_escalation: what `core.debug_memory.escalations` keeps is the record that somebody called."""
+"""Read escalations of debug sessions, saved by `core.debug_memory.escalations` (docs/file-formats.md#escalations)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from core.sources.fields import document
 
 
 def read_escalation(file: str, value: Any) -> tuple[tuple[Escalation, ...], tuple[Finding, ...]]:
-    """The call that one kept context tells of; none if it does not say for which session, or when.
+    """Read the escalation of one saved context; none if it has no session ID or time.
 
     Args:
-        file: Project-relative, of `Kind.ESCALATION`.
+        file: Project-relative, of kind `ESCALATION`.
         value: The decoded document, of any JSON type.
     """
     findings: list[Finding] = []
@@ -26,14 +26,14 @@ def read_escalation(file: str, value: Any) -> tuple[tuple[Escalation, ...], tupl
         return (), tuple(findings)
     session_id, at = fields.text("session_id").strip(), fields.time("preserved_at")
     if not session_id or at is None:
-        fields.add("no-escalation", "says for no session that it was escalated, or not when", fields.pointer)
+        fields.add("no-escalation", "an escalation needs session_id and preserved_at", fields.pointer)
         return (), tuple(findings)
     by, reason = (fields.text(name)[:MAX_TEXT] for name in ("by", "reason"))
     return (Escalation(session_id=session_id, at=at, by=by, reason=reason, file=file),), tuple(findings)
 
 
 def join_escalations(calls: Iterable[Escalation]) -> dict[str, Escalation]:
-    """By session: the newest call, which holds those before it; of one moment those with lower numbers are older."""
+    """The newest escalation of each session, with the earlier ones; at equal times the lower file number is earlier."""
     grouped: dict[str, list[Escalation]] = {}
     for call in sorted(calls, key=lambda call: (call.at, len(call.file), call.file)):
         grouped.setdefault(call.session_id, []).append(call)

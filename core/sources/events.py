@@ -1,4 +1,4 @@
-"""The event log `shared/curation/events.jsonl`, line by line (semantics 1, source 1)."""
+"""Read the event log `shared/curation/events.jsonl` (docs/file-formats.md#event-log)."""
 
 from __future__ import annotations
 
@@ -25,46 +25,45 @@ _decoder: Final = msgspec.json.Decoder(Event)
 
 
 class EventLog:
-    """The event log as read so far; reads on where it stopped while the file only grows.
+    """The event log, read incrementally while the file only grows.
 
     Attributes:
-        events: In the order of the file. An id that occurs again is the same event written twice; the first
-            one counts.
-        findings: What is wrong with its lines.
+        events: In the order of the file. An ID that occurs again is the same event written twice; the first counts.
+        findings: Defects of its lines.
     """
 
     def __init__(self, file: str) -> None:
         self.events: tuple[Event, ...] = ()
         self.findings: tuple[Finding, ...] = ()
         self._file = file
-        self._forget()
+        self._reset()
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self.events, self.findings = (), ()
         self._ids: set[str] = set()
         self._lines = 0
         self._end = 0
-        self._read_so_far = 0
+        self._checksum = 0
 
     def read(self, data: bytes) -> None:
-        """Take in the complete lines of the file, which holds `data` now."""
-        if crc32(memoryview(data)[: self._end]) != self._read_so_far:
-            self._forget()  # not only appended to: everything is new
+        """Read the complete lines of the whole file `data`."""
+        if crc32(memoryview(data)[: self._end]) != self._checksum:
+            self._reset()  # not only appended to
         end = data.rfind(b"\n") + 1
         events: list[Event] = []
         findings: list[Finding] = []
         for line in data[self._end : end].split(b"\n")[:-1]:
             self._lines += 1
             if line.strip():
-                self._take(line, events, findings)
-        self._read_so_far = crc32(memoryview(data)[self._end : end], self._read_so_far)
+                self._add(line, events, findings)
+        self._checksum = crc32(memoryview(data)[self._end : end], self._checksum)
         self._end = end
         self.events += tuple(events)
         self.findings += tuple(findings)
 
-    def _take(self, line: bytes, events: list[Event], findings: list[Finding]) -> None:
+    def _add(self, line: bytes, events: list[Event], findings: list[Finding]) -> None:
         place = f"line {self._lines}"
-        event = _read_line(line) or _read_loosely(self._file, place, line, findings)
+        event = _read_line(line) or _read_tolerantly(self._file, place, line, findings)
         if event is None:
             return
         if event.id in self._ids:
@@ -76,38 +75,37 @@ class EventLog:
 
 
 def _read_line(line: bytes) -> Event | None:
-    """The event of a line as ralphdeck writes it; None where anything about it is unusual."""
+    """Decode a line exactly as ralphdeck writes it; None if anything differs."""
     try:
         event = _decoder.decode(line)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    usual = event.at.tzinfo is UTC and event.kind in KINDS and 0 <= event.weight <= 1 and event.id
-    if not all(_is_sum(seen, event.pattern_id) for seen in event.unrecorded):
+    is_valid = event.at.tzinfo is UTC and event.kind in KINDS and 0 <= event.weight <= 1 and event.id
+    if not all(_is_recorded_sum(one, event.pattern_id) for one in event.unrecorded):
         return None
-    return event if usual and _is_usual(event.signals) else None
+    return event if is_valid and _has_plausible_counts(event.signals) else None
 
 
-def _is_sum(seen: Observation, pattern_id: str) -> bool:
-    """Whether this is a piece of evidence that only a pattern's record tells of."""
-    dated = seen.at is None or seen.at.tzinfo is UTC
+def _is_recorded_sum(one: Observation, pattern_id: str) -> bool:
+    """Whether this is evidence that only exists as a sum in a pattern's record."""
     return (
-        dated
-        and seen.pattern_id == pattern_id
-        and seen.kind in ("discovered", "trend", "aggregate")
-        and seen.source in ("discovery", "trend", "aggregate")
-        and seen.weight == 1
-        and 0 < seen.count <= MAX_COUNT
+        (one.at is None or one.at.tzinfo is UTC)
+        and one.pattern_id == pattern_id
+        and one.kind in ("discovered", "trend", "aggregate")
+        and one.source in ("discovery", "trend", "aggregate")
+        and one.weight == 1
+        and 0 < one.count <= MAX_COUNT
     )
 
 
-def _is_usual(signals: Signals | None) -> bool:
+def _has_plausible_counts(signals: Signals | None) -> bool:
     if signals is None:
         return True
     counts = (signals.duration_ms, signals.error_count, signals.retry_count)
     return all(count is None or 0 <= count <= MAX_COUNT for count in counts)
 
 
-def _read_loosely(file: str, place: str, line: bytes, findings: list[Finding]) -> Event | None:
+def _read_tolerantly(file: str, place: str, line: bytes, findings: list[Finding]) -> Event | None:
     decoded = decode_json(line)
     findings += (Finding(file, place, p.severity, p.code, p.message) for p in decoded.problems)
     if decoded.failed:
@@ -115,12 +113,12 @@ def _read_loosely(file: str, place: str, line: bytes, findings: list[Finding]) -
     wrong: list[Finding] = []
     fields = document(file, decoded.value, wrong)
     event = _event(fields) if fields is not None else None
-    findings += (Finding(file, place, f.severity, f.code, _at(f)) for f in wrong)
+    findings += (Finding(file, place, f.severity, f.code, _with_field(f)) for f in wrong)
     return event
 
 
-def _at(finding: Finding) -> str:
-    """The message with the field in front, since the place of a line names no field."""
+def _with_field(finding: Finding) -> str:
+    """The message preceded by its field, because the place of a line does not name one."""
     return f"{finding.pointer.removeprefix('/')}: {finding.message}" if finding.pointer else finding.message
 
 
@@ -131,7 +129,7 @@ def _event(fields: Fields) -> Event | None:
         fields.add("bad-event", message, "", Severity.ERROR)
         return None
     if kind == "counted":
-        fields.add("bad-event", "what only ralphdeck writes was changed; not counted", "", Severity.ERROR)
+        fields.add("bad-event", "only ralphdeck writes `counted` events; not counted", "", Severity.ERROR)
         return None
     weight = fields.number("weight")
     if weight is not None and not 0 <= weight <= 1:

@@ -1,4 +1,4 @@
-"""The shapes of pattern files, for their reader and their writer; see docs/file-formats.md#pattern-files."""
+"""Layouts of pattern files, for reader and writer (docs/file-formats.md#pattern-files)."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ LIST_OF: Final = {
     PatternType.ANTI.value: "anti_patterns",
     PatternType.TEMPLATE.value: "code_templates",
 }
-"""The list of a registry that each pattern type goes into."""
+"""Key of the registry's list for each pattern type."""
 LISTS: Final = {
     **{name: PatternType(kind) for kind, name in LIST_OF.items()},
     "template_patterns": PatternType.TEMPLATE,
 }
-"""The type that each list of a registry is for."""
+"""Pattern type of each list of a registry."""
 ID_KEYS: Final = ("pattern_id", "template_id", "id")
-TELLING_KEYS: Final = frozenset(
+PATTERN_KEYS: Final = frozenset(
     {*ID_KEYS, "error_signature", "fix_approach", "approach", "approach_description", "template_code"}
 )
-"""A pattern has at least one of these; an object without any holds patterns, or is something else."""
+"""A pattern has at least one of these; an object without any contains patterns, or is something else."""
 
 
 class Layout(NamedTuple):
-    """Where the patterns of an object are.
+    """Where an object contains patterns.
 
     Attributes:
-        form: `step`: one level down, at the only key. `lists`: in the lists at the keys. `pattern`: the object is
-            one. `entries`: its values are, by ID. `none`: nowhere.
+        form: `step` (one level down, at the only key), `lists` (in the lists at the keys), `pattern` (the object is a
+            pattern), `entries` (its values are patterns by ID) or `none`.
         keys: See `form`.
-        unknown: The keys among them that no schema has.
+        unknown: The keys among them that are not in the schema.
     """
 
     form: str
@@ -56,7 +56,7 @@ def layout(top: Mapping[str, Any], opened: Callable[[Any], Any] = lambda node: n
     if not known:
         if PLAIN in top:
             return Layout("step", (PLAIN,))
-        if not TELLING_KEYS.isdisjoint(top):
+        if not PATTERN_KEYS.isdisjoint(top):
             return Layout("pattern")
         if any(is_entry(key, opened(node)) for key, node in top.items()):
             return Layout("entries")
@@ -65,13 +65,13 @@ def layout(top: Mapping[str, Any], opened: Callable[[Any], Any] = lambda node: n
 
 
 def is_entry(key: str, value: Any) -> bool:
-    """Whether a value of an object is a pattern whose ID is its key."""
-    return isinstance(value, dict) and (key.startswith(("pat-", "tmpl-")) or not TELLING_KEYS.isdisjoint(snaked(value)))
+    """Whether a member of an object is a pattern with its key as ID."""
+    return isinstance(value, dict) and (key.startswith(("pat-", "tmpl-")) or not PATTERN_KEYS.isdisjoint(snaked(value)))
 
 
 def snaked(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The object with its own known keys in snake_case; what is inside stays as it is."""
-    # The tables of key names are needed by few files.
+    """The object with its known keys in snake_case; nested objects are unchanged."""
+    # Imported here for speed: few files need the table of key names.
     from core.sources.key_style import SNAKE
 
     if SNAKE.keys().isdisjoint(value):
@@ -83,5 +83,5 @@ def _holds_patterns(value: Any, opened: Callable[[Any], Any]) -> bool:
     """Whether a value under an unknown key is a list of patterns, or an object of patterns by ID."""
     if isinstance(value, list):
         first = opened(value[0]) if value else None
-        return isinstance(first, dict) and not TELLING_KEYS.isdisjoint(snaked(first))
+        return isinstance(first, dict) and not PATTERN_KEYS.isdisjoint(snaked(first))
     return isinstance(value, dict) and any(is_entry(key, opened(node)) for key, node in value.items())

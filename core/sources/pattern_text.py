@@ -1,4 +1,4 @@
-"""Where records stand in a pattern file, and where a new one goes, in every shape of formats C1."""
+"""Find, add, update and remove records in the text of a pattern file (docs/file-formats.md#pattern-files)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.storage.json_editor import BadJson, JsonText, Path
 
 
 class Record(NamedTuple):
-    """One pattern as it stands in a file."""
+    """One pattern in a file: its path, ID and decoded value."""
 
     path: Path
     id: str
@@ -20,31 +20,31 @@ class Record(NamedTuple):
 
 
 def empty_file(pattern_type: str) -> JsonText:
-    """A new pattern file in the shape of (3), with an empty list for one type."""
+    """A new registry file with an empty list for one pattern type."""
     content = {"version": "1.0.0", "pattern_registry": {LIST_OF[pattern_type]: []}}
     return RecordText(json.dumps(content, indent=2).encode() + b"\n")
 
 
 def records(document: JsonText) -> Iterator[Record]:
-    """All patterns of a file, in its order."""
+    """All patterns of a file in its order."""
     yield from _records(document.value, ())
 
 
 def find(document: JsonText, pattern_id: str) -> Record | None:
-    """The first record of this id."""
+    """The first record with an ID."""
     return next((record for record in records(document) if record.id == pattern_id), None)
 
 
 def id_key(record: Mapping[str, Any]) -> str:
-    """The key that holds the id of a record; of one without an id `pattern_id`."""
+    """The key with the ID of a record; `pattern_id` if it has none."""
     return next((key for key in ID_KEYS if isinstance(record.get(key), str) and record[key].strip()), ID_KEYS[0])
 
 
 def insert(document: JsonText, pattern_type: str, record: Mapping[str, Any], text: str | None = None) -> None:
-    """Add `record` where the shape of the file wants it, written as `text` if that is given.
+    """Add `record` where the layout of the file requires, spelled as `text` if given.
 
     Raises:
-        BadJson: The file holds something that no pattern can be added to.
+        BadJson: The file has no place for a pattern.
     """
     path: Path = ()
     value = document.value
@@ -62,7 +62,7 @@ def insert(document: JsonText, pattern_type: str, record: Mapping[str, Any], tex
             path, value = (*path, name), value[name]
         elif found.form == "pattern":
             if path:
-                raise BadJson("a single pattern stands where a list is expected")
+                raise BadJson("a single pattern is where a list is expected")
             document.wrap()
             value = document.value
         elif found.form == "none":
@@ -77,11 +77,11 @@ def insert(document: JsonText, pattern_type: str, record: Mapping[str, Any], tex
     elif isinstance(value, dict):
         document.set(path, _id_of(record), record, text)
     else:
-        raise BadJson("something else stands where a list of patterns is expected")
+        raise BadJson("something else is where a list of patterns is expected")
 
 
 def insert_all(document: JsonText, pattern_type: str, new: Sequence[Mapping[str, Any]]) -> None:
-    """Add many records of one type, in about the time that one takes; see `insert`."""
+    """Add many records of one type, about as fast as one; see `insert`."""
     for record in new[:1]:
         insert(document, pattern_type, record)
     if len(new) > 1:
@@ -93,10 +93,10 @@ def insert_all(document: JsonText, pattern_type: str, new: Sequence[Mapping[str,
                 insert(document, pattern_type, record)
 
 
-def remove_all(document: JsonText, gone: Iterable[Record]) -> None:
-    """Take many records out, in about the time that one takes."""
+def remove_all(document: JsonText, removed: Iterable[Record]) -> None:
+    """Remove many records, about as fast as one."""
     lists: dict[Path, set[int]] = {}
-    for record in gone:
+    for record in removed:
         step = record.path[-1] if record.path else None
         if isinstance(step, int):
             lists.setdefault(record.path[:-1], set()).add(step)
@@ -110,12 +110,12 @@ def remove_all(document: JsonText, gone: Iterable[Record]) -> None:
 
 
 def merge_records(base: bytes | None, theirs: bytes, present: bytes | None) -> bytes:
-    """`present` with the records that `theirs` added, changed or took out since `base`.
+    """Apply to `present` the records that `theirs` added, changed or removed since `base`.
 
-    A record that `present` has changed as well stays as it is there.
+    A record that also changed in `present` stays unchanged.
 
     Raises:
-        BadJson: One of them cannot be understood.
+        BadJson: A version cannot be parsed.
     """
     if present is None:
         return theirs
@@ -139,7 +139,7 @@ def merge_records(base: bytes | None, theirs: bytes, present: bytes | None) -> b
 
 
 def _update(document: JsonText, here: Record, other: JsonText, theirs: Record) -> None:
-    """Make one record what it is in another version of the file."""
+    """Make one record equal to that in another version of the file."""
     for name in [name for name in here.value if name not in theirs.value]:
         document.remove((*here.path, name))
     for name, value in theirs.value.items():
@@ -148,7 +148,7 @@ def _update(document: JsonText, here: Record, other: JsonText, theirs: Record) -
 
 
 def _type_at(path: Path) -> str:
-    """The pattern type of the list that a path leads through, if any."""
+    """The pattern type of the list on a path; `error` without one."""
     return next((kind for kind, key in LIST_OF.items() if key in path), "error")
 
 
@@ -167,7 +167,7 @@ def _records(value: Any, path: Path) -> Iterator[Record]:
 
 
 def _entries(value: Any, path: Path) -> Iterator[Record]:
-    """The records of a list, or of an object keyed by id."""
+    """The records of a list, or of an object keyed by ID."""
     if isinstance(value, list):
         for index, item in enumerate(value):
             if isinstance(item, dict):
@@ -179,6 +179,6 @@ def _entries(value: Any, path: Path) -> Iterator[Record]:
 
 
 def _id_of(record: Mapping[str, Any]) -> str:
-    """As the reader takes it: the first of the id keys that has a text."""
+    """The ID of a record, as for the reader: its first ID key with a text."""
     found = (record.get(key) for key in ID_KEYS)
     return next((value for value in found if isinstance(value, str) and value.strip()), "")

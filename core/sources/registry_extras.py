@@ -1,7 +1,4 @@
-"""What a registry document holds beside its patterns: a pruning policy and effectiveness metrics.
-
-See docs/file-formats.md#registry-documents.
-"""
+"""Read pruning policy and effectiveness metrics of registry files (docs/file-formats.md#registry-documents)."""
 
 from __future__ import annotations
 
@@ -21,10 +18,10 @@ _SUFFIXES: Final = (".json", ".yaml", ".yml")
 
 
 class RegistryExtras(NamedTuple):
-    """What one document of the registry holds beside its patterns.
+    """The parts of one registry file beside its patterns.
 
     Attributes:
-        document: The whole document.
+        document: The whole file.
         policy: Its pruning policy; None if it has none.
         metrics: Its metrics; None if it has none.
     """
@@ -35,7 +32,7 @@ class RegistryExtras(NamedTuple):
 
 
 def read_registry_extras(paths: ProjectPaths, findings: list[Finding]) -> list[RegistryExtras]:
-    """Read the documents of the registry that hold a policy or metrics, by name; others are not decoded."""
+    """Read the registry files with a policy or metrics, by name; other files are not decoded."""
     try:
         names = sorted(entry.name for entry in paths.patterns.iterdir() if entry.name.endswith(_SUFFIXES))
     except OSError:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from core.base.text import visible_line
-from core.sources.archives import Archived
+from core.sources.archives import ArchivedPattern
 from core.state.project_state import ProjectState
 from tui.present.memory_tree import session_key, task_key
 
@@ -94,7 +94,7 @@ class JumpIndex:
         archived: The patterns in the archives.
     """
 
-    def __init__(self, view: ProjectState, archived: Sequence[Archived]) -> None:
+    def __init__(self, view: ProjectState, archived: Sequence[ArchivedPattern]) -> None:
         snapshot = view.snapshot
         self.number = snapshot.number
         """Of the snapshot."""

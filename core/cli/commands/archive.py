@@ -16,7 +16,7 @@ from core.cli.support.options import Count, Fraction, deciding_options, reading_
 from core.cli.support.project import chosen_project, open_deck
 from core.curation.commands import Archive, PrunePatterns, Restore
 from core.metrics.pruning import Pruning
-from core.sources.archives import Archived, read_archives
+from core.sources.archives import ArchivedPattern, read_archives
 from core.state.project_state import ProjectState
 
 
@@ -145,6 +145,6 @@ def archived(as_json: bool, strict: bool) -> None:
     end(findings, strict=strict)
 
 
-def _cells(item: Archived) -> tuple[Any, ...]:
+def _cells(item: ArchivedPattern) -> tuple[Any, ...]:
     at = day(item.at)
     return item.pattern.id, item.pattern.type.value, at, item.by, item.reason

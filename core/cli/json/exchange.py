@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from core.curation.exchange.import_plan import Row
     from core.metrics.pruning import Pruning
     from core.records.patterns import Pattern
-    from core.sources.archives import Archived
+    from core.sources.archives import ArchivedPattern
 
 
 def prune_json(item: Pruning, pattern: Pattern) -> Shape:
@@ -31,7 +31,7 @@ def prune_json(item: Pruning, pattern: Pattern) -> Shape:
     }
 
 
-def archived_json(item: Archived) -> Shape:
+def archived_json(item: ArchivedPattern) -> Shape:
     """One pattern in an archive."""
     return {
         "id": item.pattern.id,

@@ -582,7 +582,7 @@ def test_nothing_is_logged_that_cannot_be_counted(
     task_id = begun(memory)
     place = tmp_path / TASKS / task_id / "attempts/001"
     (place / "attempt.json").write_text(json.dumps({"id": 1, "execution": execution}))
-    with pytest.raises(Conflict, match="left as it is"):
+    with pytest.raises(Conflict, match="was not changed"):
         memory.log_actions(task_id, [bash("ls", True)], quality=0.5, results={"a.txt": b"a"})
     assert sorted(file.name for file in place.iterdir()) == ["attempt.json", "plan.md"]
 

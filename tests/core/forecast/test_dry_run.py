@@ -14,7 +14,7 @@ from core.curation.commands import Archive, Command, Deprecate, Merge, Promote, 
 from core.forecast.dry_run import dry_run
 from core.project.project import Project
 from core.records.patterns import Maturity, Pattern
-from core.sources.file_slice import excerpt
+from core.sources.file_slice import slice_file
 from core.state.project_state import ProjectState
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
@@ -103,8 +103,8 @@ def test_dry_run_of_several_decisions_of_one_act(tmp_path: Path) -> None:
 
 def test_an_excerpt_keeps_the_bytes_of_its_records() -> None:
     data = b'{"version": 1, "pattern_registry": {"error_patterns": [{"a": 1.50}, {"b":2}], "anti_patterns": [{}]}}'
-    found = excerpt(data, ["/pattern_registry/error_patterns/0"])
+    found = slice_file(data, ["/pattern_registry/error_patterns/0"])
     assert found == b'{"pattern_registry":{"error_patterns":[{"a": 1.50}],"anti_patterns":[]}}'
-    assert excerpt(data, ["/pattern_registry/error_patterns/7"]) is None
-    assert excerpt(b'{"pat-error-x-001": {"fix_approach": "a"}}', ["/pat-error-x-001"]) is None
-    assert excerpt(b"{", []) is None
+    assert slice_file(data, ["/pattern_registry/error_patterns/7"]) is None
+    assert slice_file(b'{"pat-error-x-001": {"fix_approach": "a"}}', ["/pat-error-x-001"]) is None
+    assert slice_file(b"{", []) is None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from core.config.paths import ProjectPaths
-from core.sources.archives import Archived, read_archives
+from core.sources.archives import ArchivedPattern, read_archives
 
 
 def archive(project: Path, name: str, *records: dict[str, Any]) -> Path:
@@ -19,7 +19,7 @@ def archive(project: Path, name: str, *records: dict[str, Any]) -> Path:
     return path
 
 
-def read(project: Path) -> tuple[Archived, ...]:
+def read(project: Path) -> tuple[ArchivedPattern, ...]:
     return read_archives(ProjectPaths(project))[0]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from core.records.decisions import Decision, Verb
-from core.sources.archives import Archived
+from core.sources.archives import ArchivedPattern
 from tests.core.learning.making import NOW, make_pattern
 from tui.present.palette_index import ARCHIVED, MOST_OF_A_KIND, JumpIndex
 
@@ -26,7 +26,7 @@ def index(**texts: str) -> JumpIndex:
     )
     question = SimpleNamespace(question_key="duplicate:x", subject="pat-one", question="Do they say the same?")
     view: Any = SimpleNamespace(snapshot=snapshot, queue=(question,))
-    return JumpIndex(view, (Archived(pattern=make_pattern("pat-gone", title="Old"), file="a.json"),))
+    return JumpIndex(view, (ArchivedPattern(pattern=make_pattern("pat-gone", title="Old"), file="a.json"),))
 
 
 @pytest.mark.parametrize(

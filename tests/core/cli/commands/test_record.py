@@ -197,7 +197,7 @@ def test_feedback_on_a_criterion_moves_its_weight(sample: Path, call: Call) -> N
 def test_text_that_is_no_unicode_is_refused(sample: Path, call: Call) -> None:
     result = call("record", "bd-1", "--criterion", "x\udcff", "--success", "--project", sample)
     assert (result.code, result.out, result.err.count("Traceback")) == (1, "", 0)
-    assert "no valid Unicode" in result.err
+    assert "not valid Unicode" in result.err
 
 
 def test_recorded_results_stand_beside_the_claimed_rate(examples: Path, call: Call) -> None:
