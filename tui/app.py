@@ -57,7 +57,7 @@ from tui.palette import Palette, PaletteCommands
 from tui.present import frame
 from tui.present.findings import findings_lines
 from tui.present.notifications import toasts
-from tui.present.palette_index import JumpIndex
+from tui.present.palette_index import PaletteIndex
 from tui.screen_registry import MODES
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import AskLine, Confirm, Findings
@@ -134,7 +134,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         self.records: frame.Records | None = None
         """Progress within one large file, while one is read."""
         self.watch_state: WatchState | None = None
-        self.jumps: JumpIndex | None = None
+        self.jumps: PaletteIndex | None = None
         """Index of the palette, for the snapshot at its last use."""
         self._trail: list[FollowedLink] = []
         """The links that led to the screen in front, the newest last."""
@@ -517,12 +517,12 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
                 is_counting=self.engine.is_looking,
                 under=self.current_mode,
             )
-            pulse = frame.pulse(
+            pulse = frame.watch_status(
                 self.view.snapshot,
                 self.progress,
                 self.watch_state,
                 self.glyphs,
-                telling=fit.telling,
+                detail=fit.detail,
                 key=self.shown_key("findings"),
                 is_readonly=self.project.is_readonly,
                 records=self.records,

@@ -21,7 +21,7 @@ from core.sources.archives import read_archives
 from core.state.project_state import ProjectState
 from tui.actions import PLACES, actions_of, key_name
 from tui.present.layout import labelled
-from tui.present.palette_index import ARCHIVED, JumpIndex, Target
+from tui.present.palette_index import ARCHIVED, PaletteIndex, Target
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import Preview
 from tui.services import Services, services_of
@@ -48,7 +48,7 @@ class Palette(CommandPalette):
 class PaletteCommands(Provider):
     """Actions of the screen in front, saved views, then records by id or words."""
 
-    _jumps: JumpIndex | None = None
+    _jumps: PaletteIndex | None = None
 
     @property
     def _services(self) -> Services:
@@ -86,7 +86,7 @@ class PaletteCommands(Provider):
         for target in await asyncio.to_thread(index.find, query):
             yield Hit(target.rank, _lit(target.shown, query), partial(self._jump, target), text=target.shown)
 
-    async def _index(self) -> JumpIndex:
+    async def _index(self) -> PaletteIndex:
         """Build the index in a thread, unless it is up to date."""
         services = self._services
         if self._jumps is None:
@@ -95,9 +95,9 @@ class PaletteCommands(Provider):
             self._jumps = services.jumps
         return self._jumps
 
-    def _made(self, view: ProjectState) -> JumpIndex:
+    def _made(self, view: ProjectState) -> PaletteIndex:
         archived, _problems = read_archives(self._services.project.project)
-        return JumpIndex(view, archived)
+        return PaletteIndex(view, archived)
 
     def _jump(self, target: Target) -> None:
         if target.kind == ARCHIVED:

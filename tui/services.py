@@ -17,7 +17,7 @@ from core.state.project_state import ProjectState
 from tui.engine import Engine
 from tui.present.frame import Records
 from tui.present.glyphs import Glyphs
-from tui.present.palette_index import JumpIndex
+from tui.present.palette_index import PaletteIndex
 from tui.state.back_stack import FollowedLink
 from tui.state.jump_guard import JumpGuard
 from tui.state.key_queue import KeyQueue
@@ -53,7 +53,7 @@ class Services(Protocol):
     last_visit: datetime | None
     jump_guard: JumpGuard
     key_queue: KeyQueue
-    jumps: JumpIndex | None
+    jumps: PaletteIndex | None
 
     @property
     def glyphs(self) -> Glyphs:

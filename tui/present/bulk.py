@@ -1,4 +1,4 @@
-"""One decision about many patterns: what it would change, and how far it is, as text."""
+"""A decision about many patterns: its preview and its progress."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ from core.forecast.bulk import BulkForecast
 from tui.present.glyphs import Glyphs, draw_state
 from tui.present.numbers import bar
 
-_REASONS: Final = 3
-"""Reasons shown why patterns are skipped; the rest is a number."""
-_BAR: Final = 40
-"""Cells of the bar."""
+_MAX_REASONS: Final = 3
+_BAR_CELLS: Final = 40
 
 
 def preview(forecast: BulkForecast | None, glyphs: Glyphs) -> Content:
-    """What would change, line by line."""
+    """Return what would change: states, skipped patterns, injected contexts."""
     if forecast is None:
-        return Content.styled("working out what it would change…", "$quiet")
+        return Content.styled("computing the forecast…", "$quiet")
     lines = [_turned(forecast, glyphs), *_refused(forecast)]
     if forecast.decided:
         lines.append(_contexts(forecast, glyphs))
@@ -49,31 +47,31 @@ def _refused(forecast: BulkForecast) -> list[Content]:
     if not forecast.refused:
         return []
     count = sum(number for _, number in forecast.refused)
-    told = [f"\n  {number:>6,}  {visible_line(why, 120)}" for why, number in forecast.refused[:_REASONS]]
-    more = sum(number for _, number in forecast.refused[_REASONS:])
-    told += [f"\n  {more:>6,}  for other reasons"] * bool(more)
-    return [Content.styled(f"{count:,} skipped{''.join(told)}", "$warning")]
+    lines = [f"\n  {number:>6,}  {visible_line(why, 120)}" for why, number in forecast.refused[:_MAX_REASONS]]
+    more = sum(number for _, number in forecast.refused[_MAX_REASONS:])
+    lines += [f"\n  {more:>6,}  for other reasons"] * bool(more)
+    return [Content.styled(f"{count:,} skipped{''.join(lines)}", "$warning")]
 
 
 def _contexts(forecast: BulkForecast, glyphs: Glyphs) -> Content:
     if not (forecast.loops or forecast.paused or forecast.tasks):
-        return Content.styled("No loop runs and no task is known: no context to compare.", "$quiet")
+        return Content.styled("No running loop and no task: no injected text to compare.", "$quiet")
     loops = f"{forecast.changed_loops} of {plural(forecast.loops, 'running loop')}"
     paused = ""
     if forecast.paused:
-        paused = f"\n  {forecast.changed_paused} of {plural(forecast.paused, 'paused loop')} when it resumes"
+        paused = f"\n  {forecast.changed_paused} of {plural(forecast.paused, 'paused loop')} on resume"
     tasks = f"{forecast.changed_tasks} of the last {plural(forecast.tasks, 'task')}"
     before, after = forecast.tokens
     words = f"\n  {forecast.by_words.text}" if forecast.by_words is not None else ""
     return Content.assemble(
-        (f"{loops} and {tasks} get another context", "bold" if forecast.changed_loops else ""),
+        (f"injected text changes for {loops} and {tasks}", "bold" if forecast.changed_loops else ""),
         (paused, "bold" if forecast.changed_paused else ""),
         (words, "$warning"),
-        (f"\n  tokens of all of them: {before:,} {glyphs.arrow} {after:,}", "$quiet"),
+        (f"\n  tokens in total: {before:,} {glyphs.arrow} {after:,}", "$quiet"),
     )
 
 
 def progress(done: int, total: int, glyphs: Glyphs) -> Content:
-    """How many patterns are worked out; before the first one files are read, at the end all is written in one go."""
-    told = "reading…" if not done else f"{done:,} of {total:,}" if done < total else "writing…"
-    return Content.assemble((bar(done, total, _BAR, glyphs), "$accent"), f"  {told}")
+    """Return the progress: reading files, then patterns, then one write."""
+    text = "reading…" if not done else f"{done:,} of {total:,}" if done < total else "writing…"
+    return Content.assemble((bar(done, total, _BAR_CELLS, glyphs), "$accent"), f"  {text}")

@@ -1,4 +1,4 @@
-"""Values 0..1 drawn as a line, with labelled axes: in dots of Braille, or in plain ASCII."""
+"""Line charts of values 0..1 with labelled axes, in Braille dots or plain ASCII."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from textual.content import Content
 from tui.present.glyphs import ASCII, Glyphs
 
 AXIS_CELLS: Final = 6
-"""Cells of the labels at the left, with the axis itself."""
-LEAST_CELLS: Final = 3
-"""Cells that each run gets at least; runs that have no room are left out, the oldest first."""
-WIDEST_STEP: Final = 10
-"""Cells from one value to the next at most: a line that is drawn out further looks flat whatever it does."""
-_LEAST_STEP: Final = 3
-"""Cells from one value to the next from which each value has a mark of its own."""
+"""Cells of the labels on the left and the axis."""
+MIN_CELLS: Final = 3
+"""Minimum cells of a run; where there is too little room the oldest runs are dropped."""
+MAX_STEP: Final = 10
+"""Maximum cells between two values; wider charts look flat."""
+_MIN_POINT_STEP: Final = 3
+"""Minimum cells between two values for each to be drawn as a point."""
 _BRAILLE: Final = 0x2800
 _DOTS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-"""The bit of each dot of a Braille character, by row and column."""
+"""Bit of each dot of a Braille character, by row and column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Values that belong together, such as the iterations of one attempt; between two runs the line is broken.
+    """Connected values, such as the iterations of one attempt.
 
     Attributes:
         values: 0..1, in order.
-        label: What stands below its start; displayable as it is.
-        places: How many values it will have, where more are to come: the line ends where it is by now.
-        ticks: What stands below each value instead of the label, as far as there is room.
+        label: Shown below the first value; harmless already.
+        places: Total number of values, if more are expected.
+        ticks: Shown below each value instead of the label, where there is room.
     """
 
     values: Sequence[float]
@@ -42,16 +42,16 @@ class Run:
 
     @property
     def count(self) -> int:
-        """How many values there will be."""
+        """Total number of values."""
         return max(self.places, len(self.values))
 
 
 @dataclass(frozen=True, slots=True)
 class _Canvas:
-    """Where dots can be set: `fine` of them a cell in each direction (columns, rows).
+    """A grid of dots, `fine` (columns, rows) of them per cell.
 
     Attributes:
-        points: The cells (row, column) that values stand in, where these are so far apart that each has a mark.
+        points: Cells (row, column) of values that are drawn as points.
     """
 
     width: int
@@ -61,7 +61,7 @@ class _Canvas:
     points: set[tuple[int, int]]
 
     def line(self, start: tuple[int, int], end: tuple[int, int]) -> None:
-        """Set all dots between two of them, these included, two dots thick where dots are fine."""
+        """Draw a line, two dots thick where dots are fine."""
         (x, y), (to_x, to_y) = start, end
         steps = max(abs(to_x - x), abs(to_y - y), 1)
         for step in range(steps + 1):
@@ -71,7 +71,7 @@ class _Canvas:
                 self._dot(column, min(row + 1, self.height * self.fine[1] - 1))
 
     def mark(self, x: int, y: int) -> None:
-        """Mark the cell of a dot."""
+        """Draw the cell of a dot as a point."""
         self.points.add((y // self.fine[1], x // self.fine[0]))
 
     def _dot(self, x: int, y: int) -> None:
@@ -80,16 +80,16 @@ class _Canvas:
 
 
 def line_chart(runs: Sequence[Run], width: int, height: int, glyphs: Glyphs) -> list[Content]:
-    """The runs beside each other: `height` lines of chart, then one of labels; nothing where there is no value.
+    """Return the runs beside each other: `height` lines of chart and one of labels; [] without values.
 
     Args:
-        width: Cells there are, axis included.
-        height: Lines of the chart: odd, so that 50 % has one, and at least 3.
+        width: Cells available, including the axis.
+        height: Odd, so that 50 % has a line; at least 3.
     """
     runs = [run for run in runs if run.values]
     room = width - AXIS_CELLS
-    runs = runs[-max((room + 1) // (LEAST_CELLS + 1), 1) :]
-    if not runs or room < LEAST_CELLS:
+    runs = runs[-max((room + 1) // (MIN_CELLS + 1), 1) :]
+    if not runs or room < MIN_CELLS:
         return []
     room = min(room, sum(_widest(run) + 1 for run in runs) - 1)
     plain = glyphs is ASCII
@@ -104,31 +104,31 @@ def line_chart(runs: Sequence[Run], width: int, height: int, glyphs: Glyphs) -> 
 
 
 def _widest(run: Run) -> int:
-    """Cells from which on a run only gets flatter."""
-    return max((run.count - 1) * WIDEST_STEP + 1, run.label.cell_length, LEAST_CELLS)
+    """Return the maximum cells of a run."""
+    return max((run.count - 1) * MAX_STEP + 1, run.label.cell_length, MIN_CELLS)
 
 
 def _spans(counts: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
-    """The first cell and the number of cells of each run: by its count, with a cell between two of them."""
-    spare = room - (len(counts) - 1) - LEAST_CELLS * len(counts)
+    """Yield the first cell and the number of cells of each run, in proportion to its values."""
+    spare = room - (len(counts) - 1) - MIN_CELLS * len(counts)
     total = sum(counts)
     start = done = 0
     for count in counts:
         before, done = done, done + count
-        cells = LEAST_CELLS + spare * done // total - spare * before // total
+        cells = MIN_CELLS + spare * done // total - spare * before // total
         yield start, cells
         start += cells + 1
 
 
 def _cell(run: Run, number: int, cells: int) -> int:
-    """The cell of a value within its run."""
+    """Return the cell of a value within its run."""
     return (cells - 1) * number // max(run.count - 1, 1)
 
 
 def _draw(canvas: _Canvas, run: Run, start: int, cells: int) -> None:
     columns, rows = canvas.fine
     lowest = canvas.height * rows - 1
-    marked = (cells - 1) >= _LEAST_STEP * (run.count - 1)
+    marked = (cells - 1) >= _MIN_POINT_STEP * (run.count - 1)
     points = [
         ((start + _cell(run, n, cells)) * columns, round((1 - min(max(value, 0.0), 1.0)) * lowest))
         for n, value in enumerate(run.values)
@@ -157,7 +157,7 @@ def _row(canvas: _Canvas, row: int, breaks: set[int], glyphs: Glyphs) -> Content
 
 
 def _labels(runs: Sequence[Run], spans: Sequence[tuple[int, int]]) -> Content:
-    """Each label below the start of its run, or each tick below its value, where it has room up to the next one."""
+    """Return the labels below their runs, or the ticks below their values, where they have room."""
     line = Content("")
     end = sum(spans[-1])
     for run, (start, cells) in zip(runs, spans, strict=True):

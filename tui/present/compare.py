@@ -1,4 +1,4 @@
-"""What changed between two moments, as text."""
+"""Changes between two moments."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STATE_CELLS: Final = 7
 
 
 def key_of(change: Change) -> str:
-    """What tells the rows of a list apart."""
+    """Return the unique key of a row."""
     if isinstance(change, PatternChange):
         return f"pattern {change.pattern_id}"
     if isinstance(change, LoopChange):
@@ -45,58 +45,58 @@ def key_of(change: Change) -> str:
 
 
 def rows(changes: StateComparison) -> dict[str, Change]:
-    """All that changed, by key: what patterns came to, the questions that came up or settled, decisions, loops."""
+    """Return all changes by key: patterns, questions, decisions, loops."""
     listed: tuple[Change, ...] = (*changes.patterns, *changes.questions, *changes.decisions, *changes.loops)
     return {key_of(change): change for change in listed}
 
 
 def headline(changes: StateComparison | None) -> Content:
-    """What became of patterns, in a sentence."""
+    """Return how many patterns changed."""
     if changes is None:
-        return Content.styled("working out what was known then…", "$quiet")
-    turned = changes.count(STATE)
-    parts = [f"{plural(turned, 'pattern')} {'turns' if turned == 1 else 'turn'}"] * bool(turned)
+        return Content.styled("loading the earlier state…", "$quiet")
+    count = changes.count(STATE)
+    parts = [f"{plural(count, 'pattern')} changed state"] * bool(count)
     parts += [f"{changes.count(kind)} {kind}" for kind in (NEW, REMOVED) if changes.count(kind)]
     moved = changes.count(CONTEXT) + changes.count(RATE)
-    parts += [f"{moved} moved otherwise"] * bool(moved)
+    parts += [f"{moved} changed in rate or injection"] * bool(moved)
     return Content.styled(", ".join(parts) or "No pattern changed", "bold" if parts else "")
 
 
 def beside(changes: StateComparison) -> Content:
-    """The results that came in."""
-    return Content.styled(f"{plural(changes.helped, 'use')} helped, {changes.failed} failed", "$quiet")
+    """Return the number of new results."""
+    return Content.styled(f"{plural(changes.helped, 'use')} succeeded, {changes.failed} failed", "$quiet")
 
 
 def sums(changes: StateComparison) -> Content:
-    """Who decided, what loops did, and what is asked."""
-    begun, ended = changes.count(STARTED), changes.count(ENDED)
+    """Return the number of decisions by person, of loops, and of questions."""
+    started, ended = changes.count(STARTED), changes.count(ENDED)
     asked = sum(question.new for question in changes.questions)
-    settled = len(changes.questions) - asked
+    resolved = len(changes.questions) - asked
     parts = [f"{count} decided by {visible_line(by, 20)}" for by, count in changes.deciders.items()]
-    parts += [f"{plural(begun, 'loop')} began"] * bool(begun) + [f"{plural(ended, 'loop')} ended"] * bool(ended)
-    parts += [f"{plural(asked, 'question')} came up"] * bool(asked) + [f"{settled} settled"] * bool(settled)
-    return Content.styled(", ".join(parts) or "nobody decided, no loop began or ended", "$quiet")
+    parts += [f"{plural(started, 'loop')} started"] * bool(started) + [f"{plural(ended, 'loop')} ended"] * bool(ended)
+    parts += [f"{plural(asked, 'new question')}"] * bool(asked) + [f"{resolved} resolved"] * bool(resolved)
+    return Content.styled(", ".join(parts) or "no decision, no loop started or ended", "$quiet")
 
 
 def since_note(last_visit: datetime | None, now: datetime) -> Content:
-    """What stands behind the field of the first moment."""
+    """Return the note beside the field of the first moment."""
     return Content.styled(f"visit {moment_text(last_visit, now)}" if last_visit else "7d, 36h, day", "$quiet")
 
 
 def cells(change: Change, view: ProjectState, glyphs: Glyphs) -> Cells:
-    """One row."""
+    """Return the cells of a row."""
     if isinstance(change, PatternChange):
         return _pattern_cells(change, glyphs)
     if isinstance(change, LoopChange):
         what = Content.assemble(
-            ("began " if change.kind == STARTED else "ended ", "$quiet"), draw(status_sign(change.status), glyphs)
+            ("started " if change.kind == STARTED else "ended ", "$quiet"), draw(status_sign(change.status), glyphs)
         )
         return _row(change.loop_id, what, change.task)
     if isinstance(change, QuestionChange):
-        word = Content.styled("asked" if change.new else "settled", "$warning" if change.new else "$quiet")
+        word = Content.styled("asked" if change.new else "resolved", "$warning" if change.new else "$quiet")
         return _row(change.subject, word, change.text)
-    said = f": {reason_text(change)}" if reason_text(change) else ""
-    return _row(subject(view, change), Content(verb_text(change)), f"{change.by}{said}")
+    why = f": {reason_text(change)}" if reason_text(change) else ""
+    return _row(subject(view, change), Content(verb_text(change)), f"{change.by}{why}")
 
 
 def _pattern_cells(change: PatternChange, glyphs: Glyphs) -> Cells:
@@ -106,12 +106,12 @@ def _pattern_cells(change: PatternChange, glyphs: Glyphs) -> Cells:
             (f"{percent(before.rate):>5}", "$quiet"), (f"   {glyphs.arrow} ", "$quiet"), percent(after.rate)
         )
     elif change.kind == CONTEXT and after is not None:
-        word, style = ("loops get it", "") if after.injectable else ("kept out", "$warning")
+        word, style = ("injected", "") if after.injectable else ("not injected", "$warning")
         moved = Content.styled(word, style)
     else:
         start, end = (
             draw_state(one.state, glyphs, short=True) if one is not None else Content.styled(word, "$accent")
-            for one, word in ((before, "new"), (after, "gone"))
+            for one, word in ((before, "new"), (after, "removed"))
         )
         start = start.pad_right(max(_STATE_CELLS - start.cell_length, 0))
         moved = Content.assemble(start, (f" {glyphs.arrow} ", "$quiet"), end)
@@ -128,5 +128,5 @@ def _row(subject: str, change: Content, note: str, title: str = "") -> Cells:
 
 
 def nothing_changed() -> Content:
-    """Where nothing is listed."""
+    """Return the text of an empty list."""
     return Content.styled("Nothing changed between these moments. Step back a day with the left key.", "$quiet")

@@ -1,4 +1,4 @@
-"""What is wrong in the files, as paragraphs."""
+"""File problems."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from tui.present.numbers import moment_text
 
 _STYLES = {Severity.ERROR: "$error", Severity.WARNING: "$warning", Severity.INFO: "$quiet"}
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
-MOST = 2000
-"""Findings that are written out; a broken tree may have very many."""
+MAX_FINDINGS = 2000
 
 
 def findings_lines(view: ProjectState) -> list[Content]:
-    """Every finding, the worst first, by file; then the files whose last good value is shown."""
+    """Return unreadable files, whose last good value is used, then every finding, errors first."""
     findings, unreadable = view.findings, view.snapshot.unreadable
     if not findings and not unreadable:
-        return [Content.styled("Nothing is wrong with the files.", "$success")]
+        return [Content.styled("No file problems.", "$success")]
     lines: list[Content] = []
-    told = {finding.file for finding in findings if finding.severity is Severity.ERROR}
+    reported = {finding.file for finding in findings if finding.severity is Severity.ERROR}
     for name, since in unreadable.items():
-        if name in told:
+        if name in reported:
             continue
         lines.append(
             Content.assemble(
@@ -34,38 +33,33 @@ def findings_lines(view: ProjectState) -> list[Content]:
             )
         )
     ordered = sorted(findings, key=lambda finding: _ORDER.index(finding.severity))
-    lines += [line for finding in ordered[:MOST] for line in _finding(finding)]
-    if len(ordered) > MOST:
-        lines.append(Content.styled(f"and {plural(len(ordered) - MOST, 'more finding')}", "$quiet"))
+    lines += [line for finding in ordered[:MAX_FINDINGS] for line in _finding(finding)]
+    if len(ordered) > MAX_FINDINGS:
+        lines.append(Content.styled(f"and {plural(len(ordered) - MAX_FINDINGS, 'more finding')}", "$quiet"))
     return lines
 
 
 def unreadable(findings: Iterable[Finding], parts: Sequence[str], key: str) -> Content | None:
-    """That there would be something to list, if its files could be read; None if none of them is in error.
+    """Return a warning that files of a list cannot be read; None if all can.
 
     Args:
-        parts: What the paths of these files contain, one of it each.
-        key: What lists the findings.
+        parts: Substrings of the paths of these files.
+        key: Key that lists the findings.
     """
     files = {found.file for found in findings if found.severity is Severity.ERROR}
     count = sum(any(part in file for part in parts) for file in files)
-    return Content.styled(f"{plural(count, 'file')} cannot be read: {key} tells why", "$warning") if count else None
+    return Content.styled(f"{plural(count, 'file')} cannot be read ({key}: details)", "$warning") if count else None
 
 
 def log_doubt(view: ProjectState, findings_key: str) -> Content:
-    """Why the log of decisions cannot be trusted as it stands; empty where nothing speaks against it.
-
-    Args:
-        view: What is known.
-        findings_key: The key that lists all findings.
-    """
+    """Return a warning about chain breaks of the decision log; empty if there are none."""
     found = [one for one in view.snapshot.findings if one.file == LEDGER and one.severity is Severity.ERROR]
     if not found:
         return Content("")
     first = f"{found[0].pointer} {found[0].message}".strip()
-    more = f", and {plural(len(found) - 1, 'more place')}: {findings_key} lists them" if len(found) > 1 else ""
+    more = f", and {plural(len(found) - 1, 'more break')} ({findings_key}: details)" if len(found) > 1 else ""
     return Content.assemble(
-        ("The log is not as it was written: ", "$error b"), (f"{visible_line(first, 160)}{more}", "$error")
+        ("The decision log has chain breaks: ", "$error b"), (f"{visible_line(first, 160)}{more}", "$error")
     )
 
 

@@ -1,4 +1,4 @@
-"""The top bar: where one is, what waits, and how live the picture is."""
+"""The top bar: screens, pending questions, and the state of loading and watching."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tui.present.numbers import bar
 PROGRESS_CELLS: Final = 10
 
 
-class Telling(IntEnum):
-    """How much the pulse says."""
+class Detail(IntEnum):
+    """Amount of text in the status."""
 
     WORDS = 0
     SHORT = 1
@@ -32,13 +32,7 @@ class Telling(IntEnum):
 
 
 class Records(NamedTuple):
-    """How far one big file is read.
-
-    Attributes:
-        file: Its name; untrusted.
-        done: Records that are read.
-        total: Records in all.
-    """
+    """Progress of reading one large file; its name is untrusted."""
 
     file: str
     done: int
@@ -46,47 +40,47 @@ class Records(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """How roomy the bar is.
+    """How much text the bar has room for.
 
     Attributes:
-        letters: That the name of a place has which is not in front.
-        pad: What stands around each place.
+        letters: Characters of the names of other screens.
+        pad: Padding around each screen.
         project: Characters of the project's name.
-        telling: How much the pulse says.
+        detail: Amount of text in the status.
     """
 
     letters: int
     pad: str
     project: int
-    telling: Telling
+    detail: Detail
 
 
 FITS: Final = (
-    Fit(20, " ", 24, Telling.WORDS),
-    Fit(20, "", 24, Telling.WORDS),
-    Fit(20, "", 12, Telling.SHORT),
-    Fit(4, "", 12, Telling.SHORT),
-    Fit(3, "", 12, Telling.SHORT),
-    Fit(3, "", 12, Telling.BRIEF),
-    Fit(3, "", 12, Telling.SIGNS),
-    Fit(3, "", 6, Telling.SIGNS),
-    Fit(3, "", 6, Telling.NOTHING),
+    Fit(20, " ", 24, Detail.WORDS),
+    Fit(20, "", 24, Detail.WORDS),
+    Fit(20, "", 12, Detail.SHORT),
+    Fit(4, "", 12, Detail.SHORT),
+    Fit(3, "", 12, Detail.SHORT),
+    Fit(3, "", 12, Detail.BRIEF),
+    Fit(3, "", 12, Detail.SIGNS),
+    Fit(3, "", 6, Detail.SIGNS),
+    Fit(3, "", 6, Detail.NOTHING),
 )
-"""From the roomiest on; in 80 cells the last one shows all places, whatever there is to tell."""
+"""From the widest to the narrowest; the last one fits all screens into 80 cells."""
 
 
 def places(
     project: str, here: str, waiting: int, fit: Fit, *, is_counting: bool = False, under: str = ""
 ) -> list[tuple[Content, str]]:
-    """The project's name, then every place with its key; each with the action that a click means.
+    """Return the project's name, then every screen with its key; each with the action of a click.
 
     Args:
         project: Name of the project's folder.
-        here: The place in front, or what lies over it: that follows the place.
-        under: The place under what lies over it.
-        waiting: Questions in Review.
-        fit: How much room there is.
-        is_counting: That more questions may come: what costs time to find is still looked for.
+        here: The visible screen.
+        under: The main screen below a secondary one; "" if none.
+        waiting: Number of pending questions.
+        fit: Available room.
+        is_counting: Whether a background search may still add questions.
     """
     items = [(Content.styled(visible_line(project, fit.project) + fit.pad, "bold"), "")]
     for place, (key, title) in PLACES.items():
@@ -100,7 +94,7 @@ def places(
 
 
 def in_sight(items: Sequence[tuple[Content, str]], cells: int) -> list[tuple[Content, str]]:
-    """The items around the place in front that fit into `cells`; the project's name goes first."""
+    """Return the items that fit into `cells`; the project's name is dropped first."""
     front = max((n for n, (content, _) in enumerate(items) if _is_front(content)), default=0)
     shown = list(items)
     while len(shown) > 1 and sum(content.cell_length + 1 for content, _ in shown) + 1 > cells:
@@ -114,36 +108,35 @@ def _is_front(content: Content) -> bool:
     return any("reverse" in str(span.style) for span in content.spans)
 
 
-def pulse(
+def watch_status(
     snapshot: Snapshot,
     progress: tuple[int, int] | None,
     watch: WatchState | None,
     glyphs: Glyphs,
     *,
-    telling: Telling,
+    detail: Detail,
     key: str,
     is_readonly: bool = False,
     records: Records | None = None,
 ) -> Content:
-    """How far the first load is; afterwards whether nothing is written, errors in files, how the disk is followed,
-    and how many loops run.
+    """Return the progress of the first load; afterwards read-only mode, file errors, watching, and running loops.
 
     Args:
-        telling: How much there is room for.
-        key: What lists the errors.
-        records: How far one big file is read, while one is.
+        detail: Amount of text.
+        key: Key that lists the errors.
+        records: Progress of a large file, while one is read.
     """
-    if telling is Telling.NOTHING:
+    if detail is Detail.NOTHING:
         return Content("")
     if progress is not None:
         done, total = progress
         if records is not None:
             share = f"{records.done:,}/{records.total:,}"
             brief = percent_text(records.done / max(records.total, 1))
-            return Content.styled(_by(telling, reading_text(records), f"{share} records", share, brief), "$quiet")
+            return Content.styled(_by(detail, reading_text(records), f"{share} records", share, brief), "$quiet")
         if not total:
             return Content.styled("reading…", "$quiet")
-        if telling is Telling.SIGNS:
+        if detail is Detail.SIGNS:
             return Content(percent_text(done / total))
         return Content.assemble((bar(done, total, PROGRESS_CELLS, glyphs), "$accent"), f" {done:,}/{total:,}")
     active = [loop for loop in snapshot.loops.values() if loop.status.active]
@@ -152,35 +145,36 @@ def pulse(
     errors = sum(finding.severity is Severity.ERROR for finding in snapshot.findings)
     parts: list[tuple[str, str]] = []
     if is_readonly:
-        parts.append(("ro " if telling is Telling.SIGNS else "read-only ", "$warning"))
+        parts.append(("ro " if detail is Detail.SIGNS else "read-only ", "$warning"))
     if errors:
-        told = plural(errors, "error")
-        brief = f"{told} {key} "
-        parts.append((_by(telling, f"{told} in files {key}  ", f"{brief} ", brief, f"{errors}! "), "$warning"))
+        error_count = plural(errors, "error")
+        brief = f"{error_count} {key} "
+        parts.append((_by(detail, f"{error_count} in files {key}  ", f"{brief} ", brief, f"{errors}! "), "$warning"))
     if watch is None or watch.mode == "events":
-        parts.append((f"live {glyphs.live}" if telling is Telling.WORDS else glyphs.live, "$success"))
+        parts.append((f"live {glyphs.live}" if detail is Detail.WORDS else glyphs.live, "$success"))
     elif watch.mode == "polling":
-        parts.append(("poll" if telling is Telling.SIGNS else "polling", "$warning"))
+        parts.append(("poll" if detail is Detail.SIGNS else "polling", "$warning"))
     else:
-        parts.append(("no .aiwg" if telling is Telling.SIGNS else "waiting for .aiwg", "$warning"))
-        if telling is not Telling.WORDS:
+        parts.append(("no .aiwg" if detail is Detail.SIGNS else "waiting for .aiwg", "$warning"))
+        if detail is not Detail.WORDS:
             return Content.assemble(*parts)  # without files nothing runs
     count = f" {running}"
     if running or not stale:
-        parts.append((_by(telling, f" {plural(running, 'loop')} running", f"{count} running", count, count), "$quiet"))
+        loops = f" {plural(running, 'loop')} running"
+        parts.append((_by(detail, loops, f"{count} running", count, count), "$quiet"))
     if stale:
         comma = "," if running else ""
         what = f" {plural(stale, 'loop')} stale" if not running else f"{comma} {stale} stale"
         short = f"{comma} {stale} stale"
-        parts.append((_by(telling, what, short, short, f"{comma}{stale}?"), "$warning"))
+        parts.append((_by(detail, what, short, short, f"{comma}{stale}?"), "$warning"))
     return Content.assemble(*parts)
 
 
 def reading_text(records: Records) -> str:
-    """How far one big file is read: `reading patterns.json: 4,200 of 10,000 records`."""
+    """Return the progress of a large file: `reading patterns.json: 4,200 of 10,000 records`."""
     return f"reading {visible_line(records.file, 40)}: {records.done:,} of {records.total:,} records"
 
 
-def _by(telling: Telling, *texts: str) -> str:
-    """The one of these texts, from the longest on, that says so much."""
-    return texts[telling]
+def _by(detail: Detail, *texts: str) -> str:
+    """Return the text for an amount of detail; `texts` go from long to short."""
+    return texts[detail]

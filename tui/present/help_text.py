@@ -1,4 +1,4 @@
-"""The help as text: what acts on what has focus first, then the rest, and what a search leaves of it."""
+"""Help as text: the keys of the focused widget first, then the rest, filtered by a search."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from core.base.text import visible_line
 from tui.present.layout import hanging, heading
 
 KEY_CELLS: Final = 10
-"""Cells of the keys."""
 NAME_CELLS: Final = 14
-"""Cells of an action's name."""
 GAP: Final = 2
 """Cells before the keys."""
 
@@ -25,11 +23,11 @@ class HelpLine:
     """One key.
 
     Attributes:
-        keys: For people, as they are shown, with spaces between several.
-        name: The action's name in the keymap file; empty = it is not in there.
+        keys: As shown, separated by spaces.
+        name: Name of the action in the keymap file; "" if it has none.
         text: What it does.
-        now: What it would do to the record under the cursor, as things stand; may be untrusted.
-        against: Why it can't act now; may be untrusted.
+        now: What it would do to the selected record; may be untrusted.
+        against: Why it is disabled; may be untrusted.
     """
 
     keys: str
@@ -39,14 +37,14 @@ class HelpLine:
     against: str = ""
 
     def fits(self, words: Sequence[str]) -> bool:
-        """Whether all words, in lower case, occur in it."""
+        """Whether it contains all words, in lower case."""
         text = f"{self.keys}\n{self.name}\n{self.text}\n{self.now}\n{self.against}".lower()
         return all(word in text for word in words)
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Some keys under a heading."""
+    """Keys below a heading."""
 
     title: str
     lines: tuple[HelpLine, ...]
@@ -55,7 +53,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """All that the help says at one moment."""
+    """The content of the help at one moment."""
 
     title: str
     about: str
@@ -63,10 +61,10 @@ class Topic:
 
 
 def help_lines(topic: Topic, search: str, width: int) -> list[Content]:
-    """The help, broken to `width` cells.
+    """Return the help, wrapped to `width` cells.
 
     Args:
-        search: What is typed: words that must all occur. A line whose key it is comes first.
+        search: Words that must all occur; a line with this key comes first.
     """
     words = search.lower().split()
     if not words:
@@ -79,7 +77,7 @@ def help_lines(topic: Topic, search: str, width: int) -> list[Content]:
     exact = [line for line in every if search.strip() in line.keys.split()]
     found = [*exact, *(line for line in every if line not in exact and line.fits(words))]
     if not found:
-        return [Content.styled(f"nothing here has {visible_line(search, 60)!r}", "$quiet")]
+        return [Content.styled(f"No help contains {visible_line(search, 60)!r}", "$quiet")]
     return list(chain.from_iterable(_line(line, width) for line in found))
 
 

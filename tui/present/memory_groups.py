@@ -1,4 +1,4 @@
-"""What a header of Memory tells of all below it: what wants a person, how retries go, and why things fail."""
+"""Details of the groups of Memory: escalations, retries with reflections, root causes and fixes."""
 
 from __future__ import annotations
 
@@ -20,23 +20,19 @@ from tui.present.layout import hanging, heading
 from tui.present.memory import path_end
 from tui.present.numbers import ago, interval_bar, percent
 
-MOST_LOOPS: Final = 6
+MAX_LOOPS: Final = 6
 INTERVAL_CELLS: Final = 11
-MOST_CAUSES: Final = 12
-MOST_TEMPLATES: Final = 20
-WIDEST_BAR: Final = 40
+MAX_CAUSES: Final = 12
+MAX_TEMPLATES: Final = 20
+MAX_BAR_CELLS: Final = 40
 _NAME_CELLS: Final = 24
 _COUNT_CELLS: Final = 40
-"""Cells for the sessions of a root cause and the results of its fixes."""
+"""Cells of the session count and the fix results of a root cause."""
 
 
 def escalation_lines(view: ProjectState, glyphs: Glyphs, width: int) -> list[Content]:
-    """Each escalation: what it is about, since when, why, and how far its agent came.
-
-    Args:
-        width: Cells there are.
-    """
-    lines = [Content.styled("These wait for a person: their agents gave them up.", "bold")]
+    """Return each escalation: file, age, reason, and the last run."""
+    lines = [Content.styled("Needs a human: the agents of these sessions are blocked.", "bold")]
     for one in view.escalations():
         lines += [
             Content(""),
@@ -45,19 +41,19 @@ def escalation_lines(view: ProjectState, glyphs: Glyphs, width: int) -> list[Con
                 (f"   {ago(one.at, view.now)}", "$warning"),
             ),
             *hanging(Content("  "), Content(visible_line(one.reason, 1000)), width),
-            *_came_to(one.session, view, glyphs, width),
+            *_last_run(one.session, view, glyphs, width),
         ]
         if one.call is not None:
             lines += document_lines([escalation_line(one.call)], view.now, glyphs, width)
     return lines
 
 
-def _came_to(session: DebugSession, view: ProjectState, glyphs: Glyphs, width: int) -> list[Content]:
-    """How often it was tried, what the last run said, and the cause that was seen in it."""
+def _last_run(session: DebugSession, view: ProjectState, glyphs: Glyphs, width: int) -> list[Content]:
+    """Return the number of runs, the last result and its root cause."""
     if not session.executions:
         return []
     last = session.executions[-1]
-    runs = Content.styled(f"{plural(len(session.executions), 'run')}, the last  ", "$quiet")
+    runs = Content.styled(f"{plural(len(session.executions), 'run')}, last  ", "$quiet")
     lines = hanging(Content("  "), Content.assemble(runs, inline(results_text(last.results), view.now, glyphs)), width)
     if last.analysis is not None and last.analysis.root_cause:
         cause = Content.assemble(
@@ -69,8 +65,8 @@ def _came_to(session: DebugSession, view: ProjectState, glyphs: Glyphs, width: i
 
 
 def improvement_lines(found: Improvement, glyphs: Glyphs) -> list[Content]:
-    """Whether retries that had reflections succeed more often."""
-    lines = [Content.styled("Do reflections help a retry?", "bold")]
+    """Return whether retries with reflections succeed more often."""
+    lines = [Content.styled("Do reflections help retries?", "bold")]
     for label, group in (
         ("first attempts", found.first),
         ("retries with reflections", found.reflected),
@@ -83,30 +79,32 @@ def improvement_lines(found: Improvement, glyphs: Glyphs) -> list[Content]:
     ):
         if comparison.having.attempts:
             style = "" if comparison.is_conclusive else "$quiet"
-            lines.append(Content.assemble((f"  against {label}: ", "$quiet"), (comparison.verdict, style)))
+            lines.append(Content.assemble((f"  compared with {label}: ", "$quiet"), (comparison.verdict, style)))
     if found.open or found.unclear:
-        left = f"{plural(len(found.open), 'open attempt')} and {len(found.unclear):,} without a clear outcome left out"
+        left = (
+            f"{plural(len(found.open), 'open attempt')} and {len(found.unclear):,} without a clear outcome not counted"
+        )
         lines.append(Content.styled(f"  {left}", "$quiet"))
     return lines
 
 
 def without_tasks(covered: Coverage) -> list[Content]:
-    """What is told where nothing was recorded yet: what for, and which loops could have a task."""
-    about = "A task tells what was tried, attempt by attempt, how it came out, and what was learned from it."
-    begin = "ralphdeck task init --loop LOOP  takes over what a loop is to do"
+    """Return an introduction where no task is recorded: the purpose, and the loops without a task."""
+    about = "A task records each attempt: its plan, its outcome, and the lessons from it."
+    begin = "Create one from a loop: ralphdeck task init --loop LOOP"
     return [Content.styled(about, "$quiet"), Content.styled(begin, "$quiet"), *coverage_lines(covered)]
 
 
 def coverage_lines(covered: Coverage) -> list[Content]:
-    """How many loops have a task here, and which have none; nothing without loops."""
+    """Return how many loops have a task here, and which have none."""
     if not covered.loops:
         return []
-    lines = heading("Loops that have a task here", percent(covered.share))
+    lines = heading("Loops with a task", percent(covered.share))
     lines.append(Content(f"  {len(covered.tracked):,} of {plural(covered.loops, 'loop')}"))
     for label, ids in (("only in the cross-task memory", covered.remembered), ("missing", covered.missing)):
         if ids:
-            more = f", and {len(ids) - MOST_LOOPS:,} more" if len(ids) > MOST_LOOPS else ""
-            named = ", ".join(visible_line(loop_id, 80) for loop_id in ids[:MOST_LOOPS])
+            more = f", and {len(ids) - MAX_LOOPS:,} more" if len(ids) > MAX_LOOPS else ""
+            named = ", ".join(visible_line(loop_id, 80) for loop_id in ids[:MAX_LOOPS])
             lines.append(Content.styled(f"  {label}, {len(ids):,}: {named}{more}", "$quiet"))
     return lines
 
@@ -123,20 +121,16 @@ def _group_line(label: str, group: AttemptGroup, glyphs: Glyphs) -> Content:
 
 
 def cause_lines(view: ProjectState, glyphs: Glyphs, width: int) -> list[Content]:
-    """The most frequent root causes as bars, with how often fixes against each held.
-
-    Args:
-        width: Cells there are.
-    """
+    """Return the most frequent root causes as bars, with the success of their fixes."""
     index = view.debug
     counts = sorted(
         ((len(ids), cause) for cause, ids in index.keys[CAUSE].items() if cause), key=lambda one: (-one[0], one[1])
     )
     lines = [Content.styled("Most frequent root causes", "bold")]
     if not counts:
-        lines.append(Content.styled("No session names the category of a root cause.", "$quiet"))
-    room = max(min(width - _NAME_CELLS - _COUNT_CELLS, WIDEST_BAR), 1)
-    for count, cause in counts[:MOST_CAUSES]:
+        lines.append(Content.styled("No session records a root cause category.", "$quiet"))
+    room = max(min(width - _NAME_CELLS - _COUNT_CELLS, MAX_BAR_CELLS), 1)
+    for count, cause in counts[:MAX_CAUSES]:
         name = visible_line(cause, _NAME_CELLS)
         described = ", ".join(filter(None, (plural(count, "session"), index.fix_results.of_cause(cause).text)))
         drawn = glyphs.full * max(round(room * count / counts[0][0]), 1)
@@ -145,23 +139,21 @@ def cause_lines(view: ProjectState, glyphs: Glyphs, width: int) -> list[Content]
 
 
 def template_lines(view: ProjectState, width: int) -> list[Content]:
-    """Each fix template once, the most effective first, below a heading.
-
-    Args:
-        width: Cells there are.
-    """
+    """Return each fix template once, the most effective first."""
     results = view.debug.fix_results
     found: dict[tuple[str, str], Lesson] = {}
     for session in view.debug.sessions.values():
         for lesson in session.lessons:
             known = found.get((lesson.category, lesson.fix_template))
-            if lesson.fix_template and (known is None or _works(known, results) < _works(lesson, results)):
+            if lesson.fix_template and (
+                known is None or _effectiveness(known, results) < _effectiveness(lesson, results)
+            ):
                 found[lesson.category, lesson.fix_template] = lesson
     if not found:
         return []
-    lines = heading("Fix templates", "how often each works, over all sessions")
-    best = sorted(found.values(), key=lambda lesson: (-_works(lesson, results), lesson.category, lesson.fix_template))
-    for lesson in best[:MOST_TEMPLATES]:
+    lines = heading("Fix templates", "success rate over all sessions")
+    best = sorted(found.values(), key=lambda one: (-_effectiveness(one, results), one.category, one.fix_template))
+    for lesson in best[:MAX_TEMPLATES]:
         held = results.of_pattern(lesson.category, lesson.pattern)
         template = Content.assemble(
             visible_line(lesson.fix_template, 300),
@@ -174,6 +166,6 @@ def template_lines(view: ProjectState, width: int) -> list[Content]:
     return lines
 
 
-def _works(lesson: Lesson, results: FixResults) -> float:
-    known = results.effectiveness(lesson)
-    return -1.0 if known is None else known
+def _effectiveness(lesson: Lesson, results: FixResults) -> float:
+    rate = results.effectiveness(lesson)
+    return -1.0 if rate is None else rate

@@ -1,4 +1,4 @@
-"""The rows of Memory: three groups, and attempts under their tasks, as keys in order."""
+"""Keys of the rows of Memory: three groups, and attempts below their tasks."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ ESCALATIONS: Final = "group/escalations"
 TASKS: Final = "group/tasks"
 SESSIONS: Final = "group/sessions"
 GROUPS: Final = {ESCALATIONS: "Escalations", TASKS: "Tasks", SESSIONS: "Debug sessions"}
-"""The keys of the headers, in order, and their names."""
+"""Names of the groups by key, in order."""
 LAST_ATTEMPTS: Final = 6
-"""So many attempts of an unfolded task show, the last ones; earlier ones are folded into one row."""
+"""Newest attempts shown of an unfolded task; earlier ones are hidden in one row."""
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def task_key(task_id: str) -> str:
-    """The row of a task."""
+    """Return the key of a task."""
     return f"task/{task_id}"
 
 
 def earlier_key(task_id: str) -> str:
-    """The row that the earlier attempts at a task stand under."""
+    """Return the key of the row of earlier attempts."""
     return f"earlier/{task_id}"
 
 
 def attempt_key(attempt_id: str) -> str:
-    """The row of an attempt."""
+    """Return the key of an attempt."""
     return f"attempt/{attempt_id}"
 
 
 def session_key(session_id: str) -> str:
-    """The row of a debug session."""
+    """Return the key of a debug session."""
     return f"session/{session_id}"
 
 
 def parts(key: str) -> tuple[str, str]:
-    """What a row is (group, task, earlier, attempt or session), and its id."""
+    """Split a key into its kind (group, task, earlier, attempt or session) and the ID."""
     kind, _, record_id = key.partition("/")
     return kind, record_id
 
@@ -55,10 +55,10 @@ class Tree:
     """The rows for a filter.
 
     Attributes:
-        keys: Those that show, in order.
-        counts: How many tasks or sessions of each group match, shown or not.
-        folds: Header, task or row of earlier attempts that has something below it to whether that is folded away.
-        earlier: How many attempts stand under each row of earlier ones.
+        keys: Visible rows in order.
+        counts: Matching tasks or sessions by group, visible or not.
+        folds: Whether each row with rows below it is folded.
+        earlier: Number of attempts below each row of earlier ones.
     """
 
     keys: Sequence[str]
@@ -68,13 +68,12 @@ class Tree:
 
 
 def tree(catalog: MemoryCatalog, query: Query, sort: tuple[str, bool], folded: Mapping[str, bool]) -> Tree:
-    """The rows for a filter: a task with an attempt that matches is shown with it, even if it does not match itself.
+    """Build the rows for a filter; a task is shown if one of its attempts matches.
 
     Args:
-        sort: Of tasks: a name of `ORDERS`, and whether descending. Sessions stand newest first whatever it is:
-            escalations by when they were escalated, the others by their last change.
-        folded: What somebody folded (True) or unfolded. A task that nobody touched is folded once it has ended,
-            earlier attempts are always.
+        sort: Order of tasks, a name of `ORDERS`, and whether it is descending. Sessions are always newest first, by
+            their escalation or last change.
+        folded: Rows that the user folded (True) or unfolded. By default ended tasks and earlier attempts are folded.
     """
     sessions = sorted(catalog.select_sessions(query), key=newest_first)
     matching = {session.id for session in sessions}
@@ -142,4 +141,4 @@ ORDERS: Final[Mapping[str, Callable[[Task, Sequence[Attempt]], tuple[datetime | 
     "quality": lambda task, attempts: (_best(attempts), task.id),
     "sign": lambda task, attempts: (task_activity(task, attempts) or _LONG_AGO, task.id),
 }
-"""What tasks are sorted by: a value, and the id where it is the same."""
+"""Sort keys of tasks; equal values are ordered by ID."""

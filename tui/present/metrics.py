@@ -1,4 +1,4 @@
-"""The sections of the metrics as text: the list, the rows under a chart, and small pictures of whole sections."""
+"""Sections of the metrics: rows of numbers, and tiles that show a whole section."""
 
 from __future__ import annotations
 
@@ -18,34 +18,29 @@ from tui.present.metrics_chart import bar_cell, fill, interval_cell, legend, wee
 
 RANGE_NAMES: Final[Mapping[int, str]] = {4: "4 weeks", 12: "12 weeks", 52: "1 year"}
 TILE_LINES: Final = 8
-"""Lines that a tile over weeks takes at least: title, takeaway, five lines of plot, the labels of the weeks."""
+"""Minimum lines of a tile over weeks: title, takeaway, five lines of plot, week labels."""
 TILE_COLUMNS: Final = 4
-"""Tiles beside each other in a grid."""
 TILE_ROWS: Final = 2
-"""Tiles below each other in a grid, at most."""
 TILE_GAP: Final = 3
-"""Cells between two tiles of a grid."""
-NOT_DRAWN: Final = "Not enough data for a picture yet."
-MOST_BARS: Final = 4
-"""Bars of a tile at most."""
-LABEL_CELLS: Final = 34
-"""Cells of a row's label at most."""
+NOT_DRAWN: Final = "Not enough data for a chart yet."
+MAX_BARS: Final = 4
+MAX_LABEL_CELLS: Final = 34
 _NUMBER_CELLS: Final = 6
 
 
 def over_weeks(figure: Figure) -> bool:
-    """Whether its rows are weeks, so that it has a chart above them."""
+    """Whether its rows are weeks."""
     return figure.kind in (Kind.COLUMNS, Kind.CURVE)
 
 
 def label_cells(figure: Figure) -> int:
-    """Cells that the labels of the rows need."""
+    """Return the cells of the widest label."""
     widest = max((cell_len(visible_line(row.label)) for row in figure.rows), default=0)
-    return min(max(widest, len(figure.about)), LABEL_CELLS)
+    return min(max(widest, len(figure.about)), MAX_LABEL_CELLS)
 
 
 class Title(Enum):
-    """How much the headings of numbers say, from most to least; only the last one wants a legend."""
+    """Length of column headings; `MARK` needs a legend."""
 
     WHOLE = 0
     SHORT = 1
@@ -53,7 +48,7 @@ class Title(Enum):
 
 
 def part_title(figure: Figure, part: int, glyphs: Glyphs, form: Title) -> str:
-    """The heading above the numbers of a part: with the character that it is drawn with, if there are several."""
+    """Return the heading of a part, with its fill character if there are several parts."""
     name = figure.parts[part]
     if form is Title.MARK and over_weeks(figure) and len(figure.parts) > 1:
         return fill(figure, part, glyphs)
@@ -64,7 +59,7 @@ def part_title(figure: Figure, part: int, glyphs: Glyphs, form: Title) -> str:
 
 
 def row_cells(figure: Figure, row: Row, bar_width: int, glyphs: Glyphs) -> Cells:
-    """One row: its label, its bar, each value, its interval, and how many cases are behind it."""
+    """Return the cells of a row: label, bar, values, interval, and the number of cases."""
     cells = {
         "label": Content(visible_line(row.label)),
         "count": Content.styled(f"{row.count:,}", "$quiet"),
@@ -84,17 +79,17 @@ def row_cells(figure: Figure, row: Row, bar_width: int, glyphs: Glyphs) -> Cells
 def _reach(figure: Figure, row: Row) -> Content:
     if row.low is None or row.high is None:
         return Content("")
-    tell = decimal_text if figure.percent else (lambda value: value_text(figure, value))
-    return Content.styled(f"{tell(row.low)}–{tell(row.high)}", "$quiet")
+    text = decimal_text if figure.percent else (lambda value: value_text(figure, value))
+    return Content.styled(f"{text(row.low)}–{text(row.high)}", "$quiet")
 
 
 def takeaway(figure: Figure) -> Content:
-    """What the section says."""
+    """Return the takeaway of a section."""
     return Content.styled(visible_line(figure.takeaway), "bold" if figure.rows else "$quiet")
 
 
 def range_note(weeks: int, keys: tuple[str, str]) -> Content:
-    """The ranges that there are, the chosen one lit, between the keys that change it."""
+    """Return the time ranges, the selected one highlighted, between the keys that change it."""
     parts: list[Content | tuple[str, str]] = [(keys[0], "$accent"), (" ", "")]
     for number, name in RANGE_NAMES.items():
         parts += [(name, "bold $accent underline" if number == weeks else "$quiet"), (" ", "")]
@@ -102,7 +97,7 @@ def range_note(weeks: int, keys: tuple[str, str]) -> Content:
 
 
 def tiles(figures: Sequence[Figure], width: int, height: int, glyphs: Glyphs) -> list[Content]:
-    """Several sections below each other with an empty line between them, as many as have room."""
+    """Return tiles below each other, as many as there is room for."""
     shown = fitting(figures, height)
     spare = height + 1 - sum(_least(figure) + 1 for figure in shown)
     growing = [figure for figure in shown if over_weeks(figure) and figure.rows]
@@ -117,7 +112,7 @@ def tiles(figures: Sequence[Figure], width: int, height: int, glyphs: Glyphs) ->
 
 
 def grid(figures: Sequence[Figure], width: int, height: int, glyphs: Glyphs) -> list[Content]:
-    """Sections as tiles of one size, `TILE_COLUMNS` beside each other; exactly `height` lines, if any."""
+    """Return tiles of one size in a grid of `TILE_COLUMNS`, `height` lines; [] if none fits."""
     rows = min((height + 1) // (TILE_LINES + 1), TILE_ROWS)
     if not rows:
         return []
@@ -133,19 +128,19 @@ def grid(figures: Sequence[Figure], width: int, height: int, glyphs: Glyphs) -> 
 
 
 def is_drawable(figure: Figure) -> bool:
-    """Whether a picture of a section shows something: intervals that are points only say nothing."""
+    """Whether a section has anything to draw; intervals of a single point have not."""
     return figure.kind is not Kind.SPANS or any((row.high or 0.0) > (row.low or 0.0) for row in figure.rows)
 
 
 def _picture_lines(figure: Figure) -> int:
-    """Lines that a picture or the text in its place takes at least, below the takeaway."""
+    """Return the minimum lines of a chart, or of the text in its place."""
     if not figure.rows or not is_drawable(figure):
         return 1
     return TILE_LINES - 2 if over_weeks(figure) else min(len(figure.rows), 2) + (len(figure.parts) > 1)
 
 
 def _wrapped(text: str, style: str, width: int, most: int) -> list[Content]:
-    """Untrusted text on at most `most` lines, at least one; where it is cut an ellipsis says so."""
+    """Wrap untrusted text to 1..`most` lines; cut text ends with an ellipsis."""
     lines = Content.styled(visible_line(text), style).wrap(width)
     most = max(most, 1)
     if len(lines) <= most:
@@ -155,7 +150,7 @@ def _wrapped(text: str, style: str, width: int, most: int) -> list[Content]:
 
 
 def fitting(figures: Sequence[Figure], height: int) -> list[Figure]:
-    """The sections that `tiles` has room for."""
+    """Return the sections that `tiles` has room for."""
     shown: list[Figure] = []
     for figure in figures:
         if sum(_least(other) + 1 for other in (*shown, figure)) - 1 <= height:
@@ -164,15 +159,15 @@ def fitting(figures: Sequence[Figure], height: int) -> list[Figure]:
 
 
 def _least(figure: Figure) -> int:
-    """Lines that a tile takes: one over weeks grows where there are more."""
+    """Return the minimum lines of a tile."""
     if over_weeks(figure) and figure.rows:
         return TILE_LINES
     several = 1 if len(figure.parts) > 1 and figure.rows else 0
-    return 2 + max(min(len(figure.rows), MOST_BARS) + several, 1)
+    return 2 + max(min(len(figure.rows), MAX_BARS) + several, 1)
 
 
 def tile(figure: Figure, width: int, height: int, glyphs: Glyphs) -> list[Content]:
-    """A whole section, small: exactly `height` lines.
+    """Return a whole section in `height` lines.
 
     Args:
         height: At least 3; over weeks at least `TILE_LINES`.
@@ -191,10 +186,10 @@ def tile(figure: Figure, width: int, height: int, glyphs: Glyphs) -> list[Conten
         for row in figure.rows[: max(room - len(several), 1)]:
             name = Content(visible_line(row.label)).truncate(label, ellipsis=True)
             name = name.pad_right(label - name.cell_length)
-            told = _number(figure, row)
+            number = _number(figure, row)
             drawn = bar_cell(figure, row, bars, glyphs)
             drawn = drawn.pad_right(bars - drawn.cell_length)
-            lines.append(Content.assemble(name, " ", drawn, " ", (f"{told:>{_NUMBER_CELLS}}", "$quiet")))
+            lines.append(Content.assemble(name, " ", drawn, " ", (f"{number:>{_NUMBER_CELLS}}", "$quiet")))
         lines += several
     else:
         lines += _wrapped(figure.missing or NOT_DRAWN, "$quiet", width, room)

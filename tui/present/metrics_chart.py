@@ -1,4 +1,4 @@
-"""The figures of the metrics drawn with characters: readable without colour, in plain ASCII as well."""
+"""Charts of the metrics, readable without colour and in plain ASCII."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from core.base.text import visible_line
 from core.metrics.figures import Figure, Kind, Row, value_text
 from core.records.patterns import Maturity
 from tui.present.glyphs import ASCII, STATE_STYLES, Glyphs
-from tui.present.layout import LEAST_CELLS
+from tui.present.layout import MIN_CELLS
 
 AXIS_CELLS: Final = 7
-"""Cells of the labels at the left of a chart, with the axis itself."""
-LEAST_CHART: Final = 4
-"""Lines that a chart over weeks takes at least, the labels of the weeks among them."""
+"""Cells of the labels on the left and the axis."""
+MIN_CHART: Final = 4
+"""Minimum lines of a chart over weeks, including the week labels."""
 PLOT_LINES: Final = 5
-"""Lines of plot from which on a chart may have a legend: in fewer, values that differ look alike."""
-WIDEST_WEEK: Final = 9
-"""Cells of one week at most: a few wide columns look like blocks."""
+"""Minimum lines of the plot for a legend."""
+MAX_WEEK: Final = 9
+"""Maximum cells of one week."""
 _FILLS: Final = "█▓▒░▚◦"
 _ASCII_FILLS: Final = "#=+.%:"
 _STYLES: Final = {
@@ -35,10 +35,7 @@ _STYLES: Final = {
 
 
 def fill(figure: Figure, part: int, glyphs: Glyphs) -> str:
-    """The character that a part is drawn with, so that parts differ without colour.
-
-    In plain ASCII a state has the sign that it has everywhere.
-    """
+    """Return the fill character of a part; in plain ASCII a state has its glyph."""
     if glyphs is not ASCII:
         return _FILLS[part % len(_FILLS)]
     states = {state.value: glyphs[state.value] for state in Maturity}
@@ -46,12 +43,12 @@ def fill(figure: Figure, part: int, glyphs: Glyphs) -> str:
 
 
 def style(figure: Figure, part: int) -> str:
-    """The style of a part."""
+    """Return the style of a part."""
     return _STYLES.get(figure.parts[part].rpartition(" to ")[2], _STYLES.get(figure.parts[part], "$accent"))
 
 
 def legend(figure: Figure, width: int, glyphs: Glyphs) -> list[Content]:
-    """Each part with its character and its sum, on as many lines as it takes."""
+    """Return each part with its character and its sum."""
     lines = [Content("")]
     for n, part in enumerate(figure.parts):
         count = sum(row.values[n] for row in figure.rows if row.values)
@@ -64,7 +61,7 @@ def legend(figure: Figure, width: int, glyphs: Glyphs) -> list[Content]:
 
 
 def bar_cell(figure: Figure, row: Row, width: int, glyphs: Glyphs) -> Content:
-    """The bar of one row, on a scale that all rows share."""
+    """Return the bar of a row, on a scale shared by all rows."""
     if figure.kind is Kind.SPANS:
         return _span(figure, row, width, glyphs)
     if figure.kind is Kind.CURVE:
@@ -76,7 +73,7 @@ def bar_cell(figure: Figure, row: Row, width: int, glyphs: Glyphs) -> Content:
 
 
 def interval_cell(row: Row, width: int, glyphs: Glyphs) -> Content:
-    """The interval of a rate on a scale 0..1."""
+    """Return the interval of a rate on a scale 0..1."""
     if row.low is None or row.high is None or not row.values:
         return Content("")
     return _track(row.low, row.values[0], row.high, width, glyphs)
@@ -102,7 +99,7 @@ def _track(low: float, value: float, high: float, width: int, glyphs: Glyphs) ->
 
 
 def _cells(sizes: Sequence[float]) -> list[int]:
-    """Whole cells for the parts of a bar; what is there is seen, however little it is."""
+    """Round the parts of a bar to whole cells; a part above 0 gets at least one."""
     cells, done, drawn = [], 0.0, 0
     for size in sizes:
         done += size
@@ -119,21 +116,21 @@ def _cells(sizes: Sequence[float]) -> list[int]:
 def week_chart(
     figure: Figure, width: int, height: int, glyphs: Glyphs, cursor: int | None = None, *, small: bool = False
 ) -> list[Content]:
-    """A figure over weeks: `height` lines with axis, labels of weeks and (for several parts) the legend.
+    """Return a chart over weeks: `height` lines with axis, week labels and, for several parts, a legend.
 
     Args:
-        width: Cells there are; where weeks have no room, the ones furthest from now are left out.
-        cursor: The row that is looked at, which has a mark below it.
-        small: Without legend, and of each week only the sum: in few lines parts would lie.
+        width: Cells available; weeks furthest from now are dropped if there is too little room.
+        cursor: The selected row, marked below the chart.
+        small: Whether to draw only the sum of each week, without a legend.
     """
     rows, shift = _fitting(figure, width - AXIS_CELLS)
-    if not rows or height < LEAST_CHART:
+    if not rows or height < MIN_CHART:
         return []
     head = legend(figure, width, glyphs) if len(figure.parts) > 1 and not small else []
     if height - 1 - len(head) < PLOT_LINES:
         head = []
     lines = max(height - 1 - len(head), 1)
-    step = min((width - AXIS_CELLS) // len(rows), WIDEST_WEEK)
+    step = min((width - AXIS_CELLS) // len(rows), MAX_WEEK)
     top = 1.0 if figure.percent else nice_top(max(sum(row.values) for row in figure.rows))
     draw = _point if figure.kind is Kind.CURVE else _sum if small else _column
     columns = [draw(figure, row, top, lines, step, glyphs) for row in rows]
@@ -146,8 +143,8 @@ def week_chart(
 
 
 def _fitting(figure: Figure, room: int) -> tuple[Sequence[Row], int]:
-    """The rows that have room, and how many before them have none."""
-    if room < LEAST_CELLS:
+    """Return the rows that fit, and the number dropped before them."""
+    if room < MIN_CELLS:
         return (), 0
     back = figure.rows[-1].week is not None
     shift = max(len(figure.rows) - room, 0) if back else 0
@@ -165,7 +162,7 @@ def _axis(figure: Figure, top: float, line: int, lines: int, glyphs: Glyphs) -> 
 
 
 def _column(figure: Figure, row: Row, top: float, lines: int, step: int, glyphs: Glyphs) -> list[Content]:
-    """The column of one week, from the top down, `step` cells wide with a gap where there is room for one."""
+    """Return the column of one week from the top down, `step` cells wide including a gap."""
     sizes = _cells([value / top * lines for value in row.values])
     wide = max(step - 1, 1)
     pad = " " * (step - wide)
@@ -178,7 +175,7 @@ def _column(figure: Figure, row: Row, top: float, lines: int, step: int, glyphs:
 
 
 def _sum(figure: Figure, row: Row, top: float, lines: int, step: int, glyphs: Glyphs) -> list[Content]:
-    """The sum of one week as a column, to an eighth of a line where the characters allow it."""
+    """Return the sum of one week as a column, in eighths of a line where possible."""
     wide = max(step - 1, 1)
     steps = glyphs.full if glyphs is ASCII else glyphs.sparks
     eighths = max(round(sum(row.values) / top * lines * len(steps)), 1 if any(row.values) else 0)
@@ -191,10 +188,7 @@ def _sum(figure: Figure, row: Row, top: float, lines: int, step: int, glyphs: Gl
 
 
 def _point(figure: Figure, row: Row, top: float, lines: int, step: int, glyphs: Glyphs) -> list[Content]:
-    """The rate of one week with its interval as whiskers, or on a stem where it has none; a gap where it is unknown.
-
-    The point is half a line high where the characters allow it.
-    """
+    """Return the rate of one week with its interval as whiskers, or on a stem; a gap if unknown."""
     blank = Content(" " * step)
     if not row.values:
         return [blank] * lines
@@ -231,7 +225,7 @@ def _line_of(rate: float, lines: int) -> int:
 
 
 def _week_labels(rows: Sequence[Row], step: int, cursor: int | None, glyphs: Glyphs) -> Content:
-    """The weeks' labels where they have room; that of the week that is looked at comes first."""
+    """Return the week labels that fit; the selected week takes precedence."""
     width = step * len(rows)
     taken: list[tuple[int, int, Content]] = []
 
@@ -255,7 +249,7 @@ def _week_labels(rows: Sequence[Row], step: int, cursor: int | None, glyphs: Gly
 
 
 def _year(label: str) -> str:
-    """The year at the end of a week's label; "" if it has none."""
+    """Return the year at the end of a week label, or ""."""
     last = label.rpartition(" ")[2]
     return last if len(last) == 4 and last.isdecimal() else ""
 

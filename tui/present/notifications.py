@@ -1,4 +1,4 @@
-"""What happened elsewhere between two views, in words for a toast."""
+"""Toasts for changes made by others."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ _LEVELS: Final[dict[Severity, SeverityLevel]] = {
 
 
 def toasts(found: Sequence[Happening], mine: Container[str]) -> list[tuple[str, SeverityLevel]]:
-    """What wants a person: loops that broke, decisions by others, escalations, new questions; most important first.
+    """Return text and level of toasts: broken loops, decisions by others, escalations, new questions.
 
-    A toast lies over what somebody reads: loops that start or end well stand in Loops alone.
+    Loops that start or succeed give no toast, because toasts cover text.
 
     Args:
-        found: What happened.
-        mine: Ids of the decisions made in this dashboard; they are not news.
+        mine: IDs of the decisions made in this dashboard, which give no toast.
     """
     lines: list[tuple[str, SeverityLevel]] = []
     broken = [one for one in found if one.severity is Severity.ERROR]

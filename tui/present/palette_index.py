@@ -1,4 +1,4 @@
-"""Everything that has an id or a text, to be found by typing: patterns, loops, tasks, decisions and the rest."""
+"""Search index of the command palette: patterns, loops, questions, tasks, sessions, reflections, decisions."""
 
 from __future__ import annotations
 
@@ -13,31 +13,30 @@ from core.sources.archives import ArchivedPattern
 from core.state.project_state import ProjectState
 from tui.present.memory_tree import session_key, task_key
 
-MOST_OF_A_KIND: Final = 8
-"""Records of one kind that are offered at once."""
-MOST_LOOKED_AT: Final = 3_000
-"""Records of one kind that fit and are put in order; of those beyond, none is offered."""
-LONGEST: Final = 300
-"""Characters of a record's text that are searched."""
-LONGEST_QUERY: Final = 100
-"""Characters of what is typed that are read."""
+MAX_OF_A_KIND: Final = 8
+"""Results of one kind."""
+MAX_RANKED: Final = 3_000
+"""Matching records of one kind that are ranked."""
+MAX_CHARS: Final = 300
+"""Searched characters of a record's text."""
+MAX_QUERY: Final = 100
 ARCHIVED: Final = "archived pattern"
-"""The kind that is in no list any more."""
+"""The kind of records that no list shows."""
 
 _BEGINNINGS: Final = re.compile(r"(?:^|[^0-9a-z])$")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Something to go to.
+    """A search result.
 
     Attributes:
-        kind: What it is, for people: `pattern`, `loop`, …
-        place: Where it stands; of an archived pattern "".
-        key: The row there; the id of an archived pattern.
-        id: As it is written; untrusted.
-        text: What it says, at most `LONGEST` characters; untrusted.
-        rank: How well it fits, 0..1.
+        kind: `pattern`, `loop`, …
+        place: Screen of the record; "" for an archived pattern.
+        key: Row on that screen; ID of an archived pattern.
+        id: Untrusted.
+        text: At most `MAX_CHARS` characters; untrusted.
+        rank: Quality of the match, 0..1.
     """
 
     kind: str
@@ -49,16 +48,16 @@ class Target:
 
     @property
     def shown(self) -> str:
-        """One line for a list."""
+        """The result on one line."""
         return f"{self.kind}  {visible_line(self.id, 80)}  {visible_line(self.text, 120)}"
 
 
 class _Kind:
-    """All records of one kind as one text, a line each: a search in it costs some ms for 100,000."""
+    """All records of one kind as lines of one text; a search takes some ms for 100,000."""
 
     def __init__(self, name: str, place: str, records: Iterable[tuple[str, str, str]]) -> None:
         self.name, self.place = name, place
-        self._records = [(key, id, text[:LONGEST]) for key, id, text in records]
+        self._records = [(key, id, text[:MAX_CHARS]) for key, id, text in records]
         lines = [f"{_flat(id)}\t{_flat(text)}" for _key, id, text in self._records]
         self._starts, at = [], 0
         for line in lines:
@@ -67,37 +66,31 @@ class _Kind:
         self._text = "\n".join(lines)
 
     def find(self, query: str, words: Sequence[str]) -> list[Target]:
-        """The best of those that have all words."""
+        """Return the best records that contain all words."""
         ranked = []
         rarest = min(words, key=self._text.count) if len(words) > 1 else words[0]
         for row, line in self._with(rarest):
             if all(word in line for word in words):
                 ranked.append((-_rank(line, query), row))
-        best = sorted(ranked)[:MOST_OF_A_KIND]
+        best = sorted(ranked)[:MAX_OF_A_KIND]
         return [Target(self.name, self.place, *self._records[row], rank=-worse) for worse, row in best]
 
     def _with(self, word: str) -> Iterator[tuple[int, str]]:
-        at, seen = self._text.find(word), 0
-        while at >= 0 and seen < MOST_LOOKED_AT:
+        at, count = self._text.find(word), 0
+        while at >= 0 and count < MAX_RANKED:
             row = bisect_right(self._starts, at) - 1
             end = self._starts[row + 1] - 1 if row + 1 < len(self._starts) else len(self._text)
             yield row, self._text[self._starts[row] : end]
-            seen += 1
+            count += 1
             at = self._text.find(word, end + 1)
 
 
-class JumpIndex:
-    """What can be gone to, as of one snapshot. Making it costs some 0.1 s for 100,000 patterns: for a worker.
-
-    Args:
-        view: The newest one.
-        archived: The patterns in the archives.
-    """
+class PaletteIndex:
+    """The index of one snapshot; building it takes about 0.1 s for 100,000 patterns, in a worker."""
 
     def __init__(self, view: ProjectState, archived: Sequence[ArchivedPattern]) -> None:
         snapshot = view.snapshot
         self.number = snapshot.number
-        """Of the snapshot."""
         self._kinds = (
             _Kind("pattern", "patterns", ((key, key, p.title) for key, p in snapshot.patterns.items())),
             _Kind("loop", "loops", ((key, key, loop.task) for key, loop in snapshot.loops.items())),
@@ -117,8 +110,8 @@ class JumpIndex:
         )
 
     def find(self, query: str) -> list[Target]:
-        """What fits, best first; of each kind the first few."""
-        query = _flat(query[:LONGEST_QUERY]).strip()
+        """Return the matches, best first, of each kind at most `MAX_OF_A_KIND`."""
+        query = _flat(query[:MAX_QUERY]).strip()
         words = query.split()
         if not words:
             return []
@@ -127,7 +120,7 @@ class JumpIndex:
 
 
 def _rank(line: str, query: str) -> float:
-    """How well a line fits: by the id rather than by the text, by a beginning rather than in the middle."""
+    """Rate a match: the ID counts more than the text, a start more than the middle."""
     id, _, text = line.partition("\t")
     if id == query:
         return 1.0
@@ -141,5 +134,5 @@ def _rank(line: str, query: str) -> float:
 
 
 def _flat(text: str) -> str:
-    """A text as one lower-case line."""
-    return " ".join(text[:LONGEST].lower().split())
+    """Return a text as one lower-case line."""
+    return " ".join(text[:MAX_CHARS].lower().split())

@@ -1,4 +1,4 @@
-"""How many patterns each state has at two moments, or under two sets of thresholds, beside each other."""
+"""Pattern counts by state at two moments, or under two sets of thresholds."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from core.records.patterns import Maturity
 from tui.present.glyphs import STATE_STYLES, Glyphs, draw_state
 
 Counts = Mapping[Maturity, int]
-_WIDEST_BAR: Final = 60
+_MAX_BAR: Final = 60
 
 
 def count_lines(before: Counts, after: Counts, width: int, glyphs: Glyphs, *, short: bool) -> Content:
-    """How many patterns each state has, before and after.
+    """Return the number of patterns in each state, before and after.
 
     Args:
-        width: Cells there are.
-        short: Two states a line, without bars.
+        width: Cells available.
+        short: Whether to put two states on a line, without bars.
     """
     counts = [_count(state, before, after, glyphs) for state in Maturity]
     if short:
@@ -28,7 +28,7 @@ def count_lines(before: Counts, after: Counts, width: int, glyphs: Glyphs, *, sh
                 for n in range(0, len(counts), 2)]  # fmt: skip
         return Content("\n").join(rows)
     most = max(1, *before.values(), *after.values())
-    room = max(min(width - counts[0].cell_length - 2, _WIDEST_BAR), 0)
+    room = max(min(width - counts[0].cell_length - 2, _MAX_BAR), 0)
     return Content("\n").join(
         Content.assemble(count, "  ", _bar(state, before, after, room / most, glyphs))
         for state, count in zip(Maturity, counts, strict=True)

@@ -1,4 +1,4 @@
-"""Other thresholds to try, and what they would have made of all history, as text."""
+"""Trial thresholds, and the states that a replay of all history gives under them."""
 
 from __future__ import annotations
 
@@ -37,55 +37,51 @@ GROUPS: Final[Mapping[str, tuple[Knob, ...]]] = {
 
 
 def reason(error: BadInput, knob: Knob) -> str:
-    """Why the field's text is no value; what it says stands in the field already."""
+    """Return why a text is not a valid value, without the text, which the field shows."""
     return visible_line(str(error).removeprefix(f"{knob.name} ").rpartition(", not ")[0] or str(error), 120)
 
 
 def default_note(knob: Knob) -> Content:
-    """Unit and default value, beside the field."""
+    """Return unit and default value, shown beside the field."""
     return Content.styled(f" {knob.unit:<4}{knob.text(DEFAULTS):>5}" if knob.unit else knob.text(DEFAULTS), "$quiet")
 
 
 def about(knob: Knob) -> tuple[Content, Content]:
-    """What a threshold is, and its name in the settings."""
+    """Return the help text of a threshold, and its name in the settings."""
     return Content.styled(knob.setting.help, "$quiet"), Content.styled(knob.name, "$secondary")
 
 
-# The answer
-
-
 def by_consequence(replay: Replay, settings: Settings) -> list[Turn]:
-    """The turned patterns, those first that loops would notice most.
+    """Return the changed patterns, largest consequence first.
 
-    First new and dropped inversions, then what comes to or leaves deprecation, then by how far the multiplier moves;
-    last the pinned ones, for which nothing changes until the pin is taken off.
+    New and dropped inversions come first, then deprecations, then the change of the multiplier. Pinned patterns come
+    last: their state does not change until they are reset.
     """
-
-    worth = {state: multiplier(state, settings.maturity) for state in Maturity}
+    multipliers = {state: multiplier(state, settings.maturity) for state in Maturity}
 
     def rank(turn: Turn) -> tuple[bool, bool, bool, float, str]:
         before, after = turn.before, turn.after
         dropped = (before.state is Maturity.DEPRECATED) is not (after.state is Maturity.DEPRECATED)
-        moved = abs(worth[after.state] - worth[before.state])
+        moved = abs(multipliers[after.state] - multipliers[before.state])
         return turn.pinned, before.inverts is after.inverts, not dropped, -moved, turn.pattern_id
 
     return sorted(replay.turns, key=rank)
 
 
 def headline(replay: Replay | None, *, as_today: bool, faulty: bool = False) -> Content:
-    """What comes of it, in a sentence.
+    """Return the consequence in a sentence.
 
     Args:
-        as_today: The thresholds that count are today's.
-        faulty: What a field says is no value.
+        as_today: Whether the thresholds in effect are the current ones.
+        faulty: Whether a field has an invalid value.
     """
     if replay is None:
         return Content.styled("replaying all history…", "$quiet")
     total = sum(replay.before.values())
     if as_today:
         if faulty:
-            return Content.styled("The value marked ! does not count; today's does.", "$warning")
-        return Content.assemble(("These are today's thresholds. ", "bold"), ("Change one.", "$quiet"))
+            return Content.styled("The value marked ! is invalid; the current one is used.", "$warning")
+        return Content.assemble(("These are the current thresholds. ", "bold"), ("Change one.", "$quiet"))
     states = sum(turn.before.state is not turn.after.state for turn in replay.turns)
     more = sum(turn.after.inverts and not turn.before.inverts for turn in replay.turns)
     fewer = sum(turn.before.inverts and not turn.after.inverts for turn in replay.turns)
@@ -98,18 +94,18 @@ def headline(replay: Replay | None, *, as_today: bool, faulty: bool = False) -> 
 
 
 def terms(*, wide: bool) -> Content:
-    """What the counts leave out, so that those of Metrics differ; where there is room, also that nothing is written."""
+    """Return what the counts leave out compared with Metrics."""
     long = "Rules only, without pins. Nothing is written."
     return Content.styled(long if wide else "Rules only, without pins.", "$quiet")
 
 
 def replayed(replay: Replay) -> Content:
-    """How much was replayed."""
+    """Return the number of replayed results."""
     return Content.styled(f"{plural(replay.events, 'result')} replayed", "$quiet")
 
 
 def turn_cells(turn: Turn, view: ProjectState, glyphs: Glyphs) -> Cells:
-    """One turned pattern."""
+    """Return the cells of a pattern that changes."""
     before, after = turn.before, turn.after
     pattern = view.snapshot.patterns.get(turn.pattern_id)
     turned = after.state is not before.state
@@ -126,7 +122,7 @@ def turn_cells(turn: Turn, view: ProjectState, glyphs: Glyphs) -> Cells:
 
 
 def _note(turn: Turn, view: ProjectState) -> Content:
-    """What makes it more than another state, else since when it would have that."""
+    """Return a change of inversion or a pin, else since when the state would hold."""
     before, after = turn.before, turn.after
     if after.inverts and not before.inverts:
         since = f" since {day_text(after.inverted_at, view.now)}" if after.inverted_at else ""
@@ -134,12 +130,12 @@ def _note(turn: Turn, view: ProjectState) -> Content:
     if before.inverts and not after.inverts:
         return Content("pinned, no longer inverts" if turn.pinned else "would no longer invert")
     if turn.pinned:
-        return Content.styled("pinned: your decision holds", "$quiet")
+        return Content.styled("pinned: state stays", "$quiet")
     return Content.styled(f"since {day_text(after.since, view.now)}" if after.since else "", "$quiet")
 
 
 def nothing_turned(*, as_today: bool) -> Content:
-    """Where no pattern is listed: what to do, or that it is so."""
+    """Return the text of an empty list."""
     if as_today:
         return Content.styled("Step a threshold with the left and right keys, or type another value.", "$quiet")
-    return Content.styled("All that happened so far leads to the same states.", "$quiet")
+    return Content.styled("The recorded history leads to the same states.", "$quiet")

@@ -25,8 +25,8 @@ def test_the_preview_tells_what_turns_what_is_skipped_and_whose_context_changes(
     assert "1,500 of 2,000 patterns change state, 490 keep the state" in text
     assert "1,500  ● proven → ⊘ deprecated" in text
     assert "10 skipped" in text and "7  it is already deprecated" in text and "1  for other reasons" in text
-    assert "2 of 4 running loops and 5 of the last 20 tasks get another context" in text
-    assert "1 of 1 paused loop when it resumes" in text
+    assert "injected text changes for 2 of 4 running loops and 5 of the last 20 tasks" in text
+    assert "1 of 1 paused loop on resume" in text
     assert "6,650 → 6,412" in text
     assert "\x1b" not in text
     assert "* proven -> x deprecated" in preview(FORECAST, ASCII).plain

@@ -187,7 +187,7 @@ def test_the_parts_of_a_score_are_drawn_against_what_each_may_add(view: ProjectS
         pattern.title,
         "0.90 = 0.49 relevance x 0.94 success x 1.5 * proven",
         "rank 1, by lower bound 0.70 rank 2",
-        "meaning  #####----- 0.30 of 0.60",
+        "semantic #####----- 0.30 of 0.60",
         "words    ---------- 0.00 of 0.10",
         "error    ########## 0.19 of 0.19",
         "category ---------- 0.00 of 0.03",

@@ -9,7 +9,7 @@ from core.records.loops import Liveness, Loop, LoopStatus
 from core.records.snapshot import Snapshot
 from core.storage.watcher import WatchMode, WatchState
 from tui.actions import PLACES
-from tui.present.frame import FITS, Records, Telling, in_sight, places, pulse
+from tui.present.frame import FITS, Detail, Records, in_sight, places, watch_status
 from tui.present.glyphs import DRAWN
 from tui.widgets.bars import Item, TopBar
 
@@ -20,7 +20,7 @@ def drawn(width: int, *, here: str, snapshot: Snapshot, watch: WatchState | None
     """The roomiest bar that there is room for."""
     for fit in FITS:
         texts = [content for content, _ in places("a-project-with-a-long-name", here, 1028, fit, is_counting=True)]
-        status = pulse(snapshot, None, watch, DRAWN, telling=fit.telling, key="F", is_readonly=is_readonly)
+        status = watch_status(snapshot, None, watch, DRAWN, detail=fit.detail, key="F", is_readonly=is_readonly)
         bar = [*texts, *([status] if status else [])]
         if TopBar.cells([Item(content) for content in bar]) <= width:
             return " ".join(content.plain for content in bar)
@@ -39,13 +39,13 @@ def test_in_80_cells_all_places_can_be_seen(here: str, mode: WatchMode) -> None:
 
 
 def test_errors_have_a_word_and_a_key_where_there_is_room() -> None:
-    def said(width: int) -> str:
+    def status_text(width: int) -> str:
         return drawn(width, here="log", snapshot=BROKEN, watch=None, is_readonly=False)
 
-    assert "118 errors in files F" in said(160)
-    assert "118 errors F" in said(120)
-    assert "118 errors F" in said(88)
-    assert "118!" in said(80)
+    assert "118 errors in files F" in status_text(160)
+    assert "118 errors F" in status_text(120)
+    assert "118 errors F" in status_text(88)
+    assert "118!" in status_text(80)
 
 
 def running(*liveness: Liveness) -> Snapshot:
@@ -62,7 +62,7 @@ def running(*liveness: Liveness) -> Snapshot:
     ],
 )
 def test_a_loop_without_a_sign_of_life_is_not_called_running(liveness: list[Liveness], text: str) -> None:
-    status = pulse(running(*liveness), None, None, DRAWN, telling=Telling.WORDS, key="F").plain
+    status = watch_status(running(*liveness), None, None, DRAWN, detail=Detail.WORDS, key="F").plain
     assert status.endswith(f" {text}")
     assert ("running" in status) is (Liveness.FRESH in liveness)
 
@@ -70,12 +70,12 @@ def test_a_loop_without_a_sign_of_life_is_not_called_running(liveness: list[Live
 def test_one_big_file_has_a_progress_of_its_own() -> None:
     records = Records("patterns.json", 4200, 10_000)
 
-    def said(telling: Telling) -> str:
-        return pulse(Snapshot(), (3, 9), None, DRAWN, telling=telling, key="F", records=records).plain
+    def status_text(detail: Detail) -> str:
+        return watch_status(Snapshot(), (3, 9), None, DRAWN, detail=detail, key="F", records=records).plain
 
-    assert said(Telling.WORDS) == "reading patterns.json: 4,200 of 10,000 records"
-    assert said(Telling.SHORT) == "4,200/10,000 records"
-    assert said(Telling.SIGNS) == "42 %"
+    assert status_text(Detail.WORDS) == "reading patterns.json: 4,200 of 10,000 records"
+    assert status_text(Detail.SHORT) == "4,200/10,000 records"
+    assert status_text(Detail.SIGNS) == "42 %"
 
 
 @pytest.mark.parametrize("here", PLACES)

@@ -14,7 +14,7 @@ from core.records.debug_sessions import DebugSession, Escalation
 from core.records.episodes import Attempt, Quality, Task, TaskStatus
 from core.records.loops import Outcome
 from core.records.snapshot import Snapshot
-from tui.present.chart import AXIS_CELLS, WIDEST_STEP, Run, line_chart
+from tui.present.chart import AXIS_CELLS, MAX_STEP, Run, line_chart
 from tui.present.glyphs import ASCII, DRAWN
 from tui.present.layout import hanging
 from tui.present.memory import attempt_cells, earlier_cells, path_end, session_cells, task_cells
@@ -53,7 +53,7 @@ def test_a_chart_in_dots_has_four_times_as_many_lines() -> None:
 
 
 def test_a_line_of_few_values_is_not_drawn_out_until_it_looks_flat() -> None:
-    assert {line.cell_length for line in line_chart([run(0.2, 0.9)], 100, 5, DRAWN)} == {AXIS_CELLS + WIDEST_STEP + 1}
+    assert {line.cell_length for line in line_chart([run(0.2, 0.9)], 100, 5, DRAWN)} == {AXIS_CELLS + MAX_STEP + 1}
     assert "●" not in "".join(plain(line_chart([run(*[0.5] * 60)], AXIS_CELLS + 60, 5, DRAWN)))
 
 

@@ -132,7 +132,7 @@ def test_81_percent_is_not_drawn_at_100() -> None:
 def test_points_without_a_spread_are_no_picture() -> None:
     figure = spans((4, 4, 4), (4, 4, 4))
     drawn = "\n".join(plain(tile(figure, 60, 9, DRAWN)))
-    assert "Not enough data for a picture yet." in drawn and "╋" not in drawn
+    assert "Not enough data for a chart yet." in drawn and "╋" not in drawn
     assert "╋" in "\n".join(plain(tile(spans((2, 4, 8)), 60, 9, DRAWN)))
 
 

@@ -8,10 +8,10 @@ import pytest
 from core.records.decisions import Decision, Verb
 from core.sources.archives import ArchivedPattern
 from tests.core.learning.making import NOW, make_pattern
-from tui.present.palette_index import ARCHIVED, MOST_OF_A_KIND, JumpIndex
+from tui.present.palette_index import ARCHIVED, MAX_OF_A_KIND, PaletteIndex
 
 
-def index(**texts: str) -> JumpIndex:
+def index(**texts: str) -> PaletteIndex:
     """An index of patterns by id and title, one reflection, one decision and one archived pattern."""
     patterns = {name.replace("_", "-"): SimpleNamespace(title=text) for name, text in texts.items()}
     decision = Decision(id="d-7", at=NOW, by="ana", verb=Verb.ARCHIVE, subject="pat-gone", reason="the library is gone")
@@ -26,7 +26,7 @@ def index(**texts: str) -> JumpIndex:
     )
     question = SimpleNamespace(question_key="duplicate:x", subject="pat-one", question="Do they say the same?")
     view: Any = SimpleNamespace(snapshot=snapshot, queue=(question,))
-    return JumpIndex(view, (ArchivedPattern(pattern=make_pattern("pat-gone", title="Old"), file="a.json"),))
+    return PaletteIndex(view, (Archived(pattern=make_pattern("pat-gone", title="Old"), file="a.json"),))
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_an_id_stands_before_a_beginning_and_that_before_words() -> None:
 def test_of_a_kind_the_first_few_are_offered_and_hostile_text_is_one_plain_line() -> None:
     jumps = index(**{f"pat_{n}": "a\x1b[31m\nb [red]" for n in range(100)})
     found = jumps.find("pat")
-    assert sum(one.kind == "pattern" for one in found) == MOST_OF_A_KIND
+    assert sum(one.kind == "pattern" for one in found) == MAX_OF_A_KIND
     assert all(one.shown.isprintable() for one in found)
     assert jumps.find(" \n ") == []
     assert jumps.find("\x00" * 500) == []

@@ -150,8 +150,8 @@ def test_the_headline_says_what_comes_of_it(turns: list[Turn], said: str) -> Non
 
 def test_before_anything_is_tried_or_known_the_headline_says_so() -> None:
     assert "replaying" in present.headline(None, as_today=True).plain
-    assert "today's thresholds" in present.headline(replay(), as_today=True).plain
-    assert "does not count" in present.headline(replay(), as_today=True, faulty=True).plain
+    assert "current thresholds" in present.headline(replay(), as_today=True).plain
+    assert "is invalid" in present.headline(replay(), as_today=True, faulty=True).plain
     assert present.replayed(replay()).plain == "1,240 results replayed"
     assert present.nothing_turned(as_today=True).plain != present.nothing_turned(as_today=False).plain
 
@@ -179,7 +179,7 @@ def test_a_turned_pattern_says_from_where_to_where_and_since_when(view: ProjectS
         (False, True, True, "pinned, inverts since 18 Nov"),
         (True, False, False, "would no longer invert"),
         (True, False, True, "pinned, no longer inverts"),
-        (True, True, True, "pinned: your decision holds"),
+        (True, True, True, "pinned: state stays"),
     ],
 )
 def test_inversions_and_pins_are_noted(view: ProjectState, before: bool, after: bool, pinned: bool, note: str) -> None:

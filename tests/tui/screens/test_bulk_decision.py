@@ -23,7 +23,7 @@ async def test_five_are_deprecated_at_once_and_one_undo_takes_it_back(sample: Pa
         assert len(keys) == 5
         await user.press("d")
         await user.sees("Deprecate 5 patterns?", "One undo", "5 of 5 patterns change state")
-        await user.sees("running loops", "of the last", "get another context", "tokens of all of them")
+        await user.sees("running loops", "of the last", "injected text changes", "tokens in total")
         await user.press("enter")
         await user.sees("this is needed")
         await user.type("obsolete")

@@ -18,7 +18,7 @@ async def test_the_help_begins_with_what_has_focus_and_is_searched_by_typing(sam
         assert isinstance(user.app.screen, Help)
         await user.sees(f"On {key}", "under the cursor", "not now: it is not pinned", "now: deprecate → never")
         await user.type("budg")
-        await user.sees("nothing here has 'budg'")
+        await user.sees("No help contains 'budg'")
         await user.press("ctrl+u")
         await user.type("whole markd")
         await user.sees("copy_whole")

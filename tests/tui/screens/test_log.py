@@ -143,12 +143,12 @@ async def test_the_decision_under_the_cursor_is_taken_back_unless_one_rests_on_i
 async def test_a_log_that_is_not_as_it_was_written_says_so_at_its_top(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24)) as user:
         await user.go("log")
-        assert "not as it was written" not in user.text() and "error" not in user.text().splitlines()[0]
+        assert "chain breaks" not in user.text() and "error" not in user.text().splitlines()[0]
         ledger = user.app.project.project.ledger
         lines = ledger.read_bytes().splitlines(keepends=True)
         lines[0] = lines[0].replace(b'"reason":"', b'"reason":"Not ', 1)
         ledger.write_bytes(b"".join(lines))
-        await user.sees("The log is not as it was written: line 1 was changed")
+        await user.sees("The decision log has chain breaks: line 1 was changed")
         assert any(short in user.text().splitlines()[0] for short in ("1 error", "1!"))
         await user.press("F")
         await user.sees("ledger.jsonl line 1", "was changed after it was written")

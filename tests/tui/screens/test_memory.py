@@ -52,7 +52,7 @@ async def test_escalations_stand_first_then_tasks_then_sessions(sample: Path, ho
         created = [task.created_at for task in tasks if task.created_at is not None]
         assert created == sorted(created, reverse=True)
         await user.sees("▲ escalated", "● running", "‖ paused", "✓ completed", "✗ failure", "◌ unfinished")
-        await user.sees("These wait for a person")
+        await user.sees("Needs a human: the agents")
         assert "enter fold" in user.key_line()
 
 

@@ -55,7 +55,7 @@ async def test_it_opens_with_todays_thresholds_and_esc_leaves(sample: Path, home
         await at_trial(user, place)
         await user.sees(
             "Rules only, without pins. Nothing is written.",
-            "These are today's thresholds",
+            "These are the current thresholds",
             "Step a threshold",
         )
         assert field(user, HALF_LIFE).text == "90"
@@ -121,9 +121,9 @@ async def test_what_is_no_value_says_why_and_the_last_answer_stays(sample: Path,
         await user.paste("\x1b[31m[bold]")
         await user.sees("must be a number of days above 0", "[bold]")
         await user.press("ctrl+u", "0")
-        await user.sees("must be a number of days above 0", "The value marked ! does not count; today's does.")
+        await user.sees("must be a number of days above 0", "The value marked ! is invalid; the current one is used.")
         await user.press("r")
-        await user.sees("These are today's thresholds. Change one.")
+        await user.sees("These are the current thresholds. Change one.")
 
 
 async def test_below_80_columns_the_thresholds_stand_in_one(sample: Path, home: Path) -> None:
@@ -150,7 +150,7 @@ async def test_one_key_puts_back_one_threshold_or_all(sample: Path, home: Path) 
         await user.settled()
         assert [found.name for found in place.query(ValueField) if found.has_class("-changed")] == []
         assert place.settings == user.app.view.settings
-        await user.sees("These are today's thresholds")
+        await user.sees("These are the current thresholds")
         assert shown(user) == set()
 
 
