@@ -26,7 +26,7 @@ def index(**texts: str) -> PaletteIndex:
     )
     question = SimpleNamespace(question_key="duplicate:x", subject="pat-one", question="Do they say the same?")
     view: Any = SimpleNamespace(snapshot=snapshot, queue=(question,))
-    return PaletteIndex(view, (Archived(pattern=make_pattern("pat-gone", title="Old"), file="a.json"),))
+    return PaletteIndex(view, (ArchivedPattern(pattern=make_pattern("pat-gone", title="Old"), file="a.json"),))
 
 
 @pytest.mark.parametrize(
