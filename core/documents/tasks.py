@@ -27,7 +27,7 @@ from core.documents.document import (
 from core.documents.signs import attempt_sign, result_sign, task_sign
 from core.episodes.attempt_state import AttemptCondition, AttemptState
 from core.episodes.history import AttemptDetail, TaskHistory, WholeHistory
-from core.episodes.replay import ReplayStep, Verdict, steps
+from core.episodes.replay import ReplayStep, ReplaySteps, Verdict
 from core.records.episodes import Action, Attempt, Milestone, Task
 from core.records.reflections import Reflection
 from core.sources.actions import to_text
@@ -78,7 +78,7 @@ def whole_history_document(whole: WholeHistory, condition: ConditionOf) -> Docum
 def attempt_document(detail: AttemptDetail, condition: AttemptCondition, *, full: bool = False) -> Document:
     """Describe one attempt; `full` describes every action with parameters, diff and output."""
     attempt = detail.attempt
-    listed = [_step_section(step) for step in steps(detail)] if full else action_table(detail)
+    listed = [_step_section(step) for step in ReplaySteps(detail)] if full else action_table(detail)
     return Document(
         f"Task {attempt.task_id}, attempt {attempt.number}",
         (

@@ -6,9 +6,8 @@ Only the files of the task are read. Bad files do not raise errors; problems are
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from msgspec.structs import replace
@@ -126,34 +125,6 @@ def read_history(paths: ProjectPaths, task_id: str) -> TaskHistory:
         attempts += files.attempt_parts(number)
         attempts.append(_count_actions(files.task_id, number, files.actions(number)))
     return _history(files, join_attempts(attempts).values())
-
-
-def query_history(
-    paths: ProjectPaths,
-    task_id: str,
-    *,
-    outcomes: Collection[Outcome] = (),
-    since: datetime | None = None,
-    until: datetime | None = None,
-) -> TaskHistory:
-    """`read_history` with only the matching attempts and their reflections and milestones.
-
-    Args:
-        outcomes: Outcomes of the attempts; empty for all.
-        since, until: Range of the start, inclusive, aware; attempts without a start do not match then.
-
-    Raises:
-        UnknownRecord: The task does not exist, or the prefix is ambiguous.
-    """
-
-    def passes(attempt: Attempt) -> bool:
-        at = attempt.started_at
-        is_in_range = (since is None or (at is not None and at >= since)) and (
-            until is None or (at is not None and at <= until)
-        )
-        return is_in_range and (not outcomes or attempt.outcome in outcomes)
-
-    return filter_history(read_history(paths, task_id), passes)
 
 
 def filter_history(history: TaskHistory, passes: Callable[[Attempt], bool]) -> TaskHistory:

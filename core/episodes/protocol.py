@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from core.base.errors import BadInput, Conflict, Refused, Unwritable
 from core.base.validation import check_count, check_flag
-from core.config.paths import ProjectPaths, safe_component
-from core.episodes.action_log import append_actions, check_log_metrics, read_count, repair_log, update_metrics
-from core.episodes.folders import AttemptFolder, TaskFolder, find_attempt_folder, store_file
-from core.episodes.json_files import check_editable, edit_object, read_object, set_members
+from core.config.paths import ProjectPaths
+from core.episodes.action_log import repair_log
+from core.episodes.folders import AttemptFolder, TaskFolder, find_attempt_folder
+from core.episodes.json_files import check_editable, edit_object, set_members
+from core.episodes.lifecycle.action_recording import LogResult, record_actions
 from core.episodes.lifecycle.completion import (
+    CompletedAttempt,
     check_task_end,
     determine_outcome,
     end_attempt,
@@ -37,8 +38,7 @@ from core.episodes.lifecycle.start import (
     resume_attempt,
     update_index,
 )
-from core.episodes.lifecycle.trajectory import MILESTONES, check_milestones, record_milestones
-from core.episodes.log_summary import LogSummary
+from core.episodes.lifecycle.trajectory import MILESTONES, check_milestones
 from core.episodes.strict_reader import ROOM, StrictReader
 from core.episodes.validation import (
     MAX_ACTIONS,
@@ -47,7 +47,6 @@ from core.episodes.validation import (
     check_list,
     check_total_size,
     json_size,
-    validate_actions,
     validate_iteration,
     validate_milestones,
     validate_percent,
@@ -66,41 +65,6 @@ from core.records.times import iso
 from core.storage.json_editor import JsonText
 
 _OUTCOMES: Final = (Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT)
-
-
-@dataclass(frozen=True, slots=True)
-class LogResult:
-    """The result of `log_actions`.
-
-    Attributes:
-        number: The attempt.
-        actions: All actions of the attempt, as counted in `attempt.json`.
-        added: New actions of this call.
-    """
-
-    number: int
-    actions: int
-    added: int
-
-
-@dataclass(frozen=True, slots=True)
-class CompletedAttempt:
-    """An attempt that has ended.
-
-    Attributes:
-        derived: Whether the outcome was determined from the log.
-        again: Whether the attempt had ended before; its earlier outcome stays.
-        status: The status of the task.
-        reflections: Reflections on this attempt, including drafts.
-    """
-
-    number: int
-    outcome: Outcome
-    derived: bool
-    again: bool
-    status: TaskStatus
-    log: LogSummary
-    reflections: tuple[Reflection, ...]
 
 
 class Episodes:
@@ -268,7 +232,8 @@ class Episodes:
             results: Contents of files to store below `results/iter-NNN/` of `iteration`, by name.
             milestones: `{event, details, timestamp}` each; the trajectory contains them at once.
         """
-        iteration, quality = validate_iteration(iteration), validate_quality(quality)
+        validate_iteration(iteration)
+        validate_quality(quality)
         check_list(actions, "actions")
         files = validate_results(results)
         if len(actions) > MAX_ACTIONS:
@@ -276,32 +241,16 @@ class Episodes:
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
             place = self._find_open(folder, attempt)
-            record = read_object(place.attempt, self._project.aiwg) or {}
-            execution = record.get("execution")
-            counts = execution if isinstance(execution, dict) else {}
-            now = self._clock()
-            new_milestones = validate_milestones(milestones, now)
-            if not actions and quality is None and not files and not new_milestones:
-                return LogResult(place.number, read_count(counts, "actions_performed"), 0)
-            latest = iteration or min(max(read_count(counts, "iterations"), 1), MAX_ITERATION)
-            records, action_qualities = validate_actions(actions, now, latest)
-            iterations = [record["iteration"] for record in records]
-            pairs = zip([*iterations, latest], [*action_qualities, quality], strict=True)
-            qualities = {at: value for at, value in pairs if value is not None}
-            check_log_metrics(folder, place, qualities)
-            check_milestones(folder, place.number, new_milestones)
-            for name, data in files.items():
-                path = place.results(latest) / safe_component(name)
-                store_file(self._project, path, data, drafts=place.path)
-            given = [{name for name, value in action.items() if value not in (None, "")} for action in actions]
-            known = read_count(counts, "actions_performed")
-            added, total = append_actions(place.actions, records, given, known)
-            highest = max((latest, *iterations, read_count(counts, "iterations")))
-            update_metrics(folder, place, total, highest, qualities)
-            if new_milestones:
-                started = record.get("started")
-                record_milestones(folder, place.number, started if isinstance(started, str) else None, new_milestones)
-        return LogResult(place.number, total, added)
+            return record_actions(
+                folder,
+                place,
+                actions,
+                now=self._clock(),
+                iteration=iteration,
+                quality=quality,
+                files=files,
+                milestones=milestones,
+            )
 
     def _find_open(self, folder: TaskFolder, number: int | None) -> AttemptFolder:
         """The folder of an open attempt."""

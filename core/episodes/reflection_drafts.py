@@ -114,7 +114,7 @@ def _failed_task_learnings(attempts: Sequence[Attempt], last: AttemptWork) -> It
     if plans := list(dict.fromkeys(_quote(one.plan) for one in attempts if one.plan)):
         yield f"Did not reach the goal: {_join(plans)}."
     for failing in _unsolved(last.log)[:1]:
-        yield f"What stood in the way last: {_describe_failure(failing)}."
+        yield f"The last obstacle: {_describe_failure(failing)}."
 
 
 def _observation(work: AttemptWork) -> Iterator[str]:

@@ -45,7 +45,7 @@ LEFT_UNFINISHED: Final = "left unfinished"
 """The reason of an abandoned attempt."""
 NOT_REVIEWED: Final = "Drafted from the action log, which shows what was done and what failed, but not why."
 """The last sentence of the analysis of a draft."""
-_MISSING: Final = "Not said."
+_MISSING: Final = "Not given."
 _NO_ITEMS: Final = "None."
 
 

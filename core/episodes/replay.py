@@ -31,7 +31,7 @@ class Verdict(StrEnum):
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
-    UNKNOWN = "not told"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +162,6 @@ class ReplaySteps(Sequence[ReplayStep]):
             return None
         known = bisect_right(self._iterations, iteration if ended else iteration - 1)
         return self._measured[self._iterations[known - 1]] if known else None
-
-
-def steps(detail: AttemptDetail) -> ReplaySteps:
-    """The steps of an attempt."""
-    return ReplaySteps(detail)
 
 
 def find_next_error(steps: ReplaySteps, position: int) -> int | None:

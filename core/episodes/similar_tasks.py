@@ -44,8 +44,8 @@ class SimilarTask:
     """A past task and its similarity.
 
     Attributes:
-        score: 0..1. By embeddings: the cosine, scaled from `UNRELATED` (0) to `SAME` (1). By words: the share of common
-            words, rare ones weighing more.
+        score: 0..1. By embeddings: the cosine, scaled from `UNRELATED` as 0 to `SAME` as 1. By words: the share of
+            common words, rare ones weighing more.
         matched_by: `meaning` for embeddings, or `words` for a task without a vector.
         outcome: Unknown while it is running.
         learnings: Most useful first: those of successful attempts before others, newer attempts before older ones;

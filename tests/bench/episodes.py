@@ -11,7 +11,7 @@ from typing import Any, Final
 from core.base.text import plural
 from core.config.paths import ProjectPaths
 from core.episodes.history import read_attempt, read_history
-from core.episodes.replay import steps
+from core.episodes.replay import ReplaySteps
 from core.episodes.search import search
 from core.episodes.search_words import SearchWords
 from tests.bench.measures import milliseconds, spread
@@ -46,7 +46,7 @@ def history(paths: ProjectPaths, task_id: str) -> str:
 
 def replay(paths: ProjectPaths) -> str:
     """Read one attempt and compute all its steps."""
-    return spread(milliseconds(lambda: steps(read_attempt(paths, LONG, ATTEMPTS))[-1], 50), 0.95)
+    return spread(milliseconds(lambda: ReplaySteps(read_attempt(paths, LONG, ATTEMPTS))[-1], 50), 0.95)
 
 
 def found(paths: ProjectPaths, query: str) -> str:

@@ -17,7 +17,7 @@ from core.episodes.attempt_state import AttemptState, assess_attempt
 from core.episodes.history import read_attempt
 from core.episodes.improvement import measure_improvement
 from core.episodes.loop_links import measure_coverage
-from core.episodes.replay import steps
+from core.episodes.replay import ReplaySteps
 from core.forecast.forecast import forecast
 from core.project.notifications import happenings as happened
 from core.project.project import Project
@@ -137,7 +137,7 @@ def test_tasks_and_attempts_are_harmless(deck: Project, view: ProjectState, glyp
             check(memory_tasks.last_actions(detail, "enter", view, glyphs), where=where)
             check(replay.side_lines(detail, [0.5], view, glyphs, WIDTH, TALL), where=where)
             check(replay.below_lines(detail, [0.5], view, glyphs), where=where)
-            for step in spread(steps(detail), TASKS):
+            for step in spread(ReplaySteps(detail), TASKS):
                 check(replay.step_lines(step, view, glyphs, WIDTH), where=where)
                 check([replay.list_line(step.action, WIDTH, glyphs, current=True)], where=where)
 

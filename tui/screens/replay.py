@@ -19,7 +19,7 @@ from core.base.text import visible_line
 from core.documents.signs import attempt_sign
 from core.episodes.attempt_state import AttemptCondition, AttemptState, assess_attempt
 from core.episodes.history import AttemptDetail, read_attempt
-from core.episodes.replay import ReplayStep, ReplaySteps, find_next_error, pause_after, steps
+from core.episodes.replay import ReplayStep, ReplaySteps, find_next_error, pause_after
 from core.queries.memory_links import MemoryLinks
 from core.records.episodes import Action, Attempt
 from core.records.snapshot import Delta
@@ -167,7 +167,7 @@ class ReplayScreen(CrossLinks):
             return
         first, follows = self._detail is None, self._is_followed
         self._detail, self._track, self._problem = message.detail, message.track, ""
-        self._steps = steps(message.detail)
+        self._steps = ReplaySteps(message.detail)
         if first and self._first is not None:
             self.position = self._first
         elif first:

@@ -18,7 +18,7 @@ from core.cli.support.options import reading_options
 from core.cli.support.project import chosen_project
 from core.config.paths import ProjectPaths
 from core.episodes.history import read_attempt, read_history
-from core.episodes.replay import MAX_PAUSE, ReplayStep, Verdict, pause_after, shorten_output, steps
+from core.episodes.replay import MAX_PAUSE, ReplayStep, ReplaySteps, Verdict, pause_after, shorten_output
 from core.episodes.task_lookup import find_attempt
 from core.redaction.masking import mask_secrets
 
@@ -63,7 +63,7 @@ def replay(
     """
     paths = chosen_project()
     detail = read_attempt(paths, *_chosen(paths, task, attempt))
-    everything = steps(detail)
+    everything = ReplaySteps(detail)
     places = [place for place in (detail.actions.errors if errors else range(len(everything))) if place >= first - 1]
     if as_json:
         shown = [step_json(everything[place]) for place in places]

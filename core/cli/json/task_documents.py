@@ -46,7 +46,7 @@ actions: [as in log], results, milestones, reflections, findings}.
 With --reflections: {reflections, findings}""",
     "replay": """\
 {attempt: {as in history}, steps: [{number, at, iteration, type, tool, params: [{name, text}], success, output,
-error, reasoning, expected, verdict: succeeded, failed or not told, real, elapsed: seconds since the start, pause:
+error, reasoning, expected, verdict: succeeded, failed or unknown, real, elapsed: seconds since the start, pause:
 seconds to the next one, begins_iteration, quality, diff}], findings}""",
     "search": """\
 {hits: [{in, task_id, attempt, action, subject, at, snippet, file, pointer}], total, findings}""",

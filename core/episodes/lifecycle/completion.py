@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -15,14 +16,35 @@ from core.episodes.lifecycle.trajectory import MILESTONES, merge_milestones, rea
 from core.episodes.log_summary import LogSummary
 from core.episodes.strict_reader import StrictReader
 from core.episodes.validation import MAX_TOTAL_SIZE, json_size
-from core.records.episodes import Attempt
+from core.records.episodes import Attempt, TaskStatus
 from core.records.loops import Outcome
+from core.records.reflections import Reflection
 from core.records.times import iso
 from core.storage.file_reader import Stamp
 
 _RESULT: Final = ("status", "reason", "final_quality", "completion_percent")
 _ORDER: Final = (*_RESULT, *LISTS, ENDED, MILESTONES, TASK_STATUS)
 """Order of the members of `outcome.json`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedAttempt:
+    """An attempt that has ended.
+
+    Attributes:
+        derived: Whether the outcome was determined from the log.
+        again: Whether the attempt had ended before; its earlier outcome stays.
+        status: The status of the task.
+        reflections: Reflections on this attempt, including drafts.
+    """
+
+    number: int
+    outcome: Outcome
+    derived: bool
+    again: bool
+    status: TaskStatus
+    log: LogSummary
+    reflections: tuple[Reflection, ...]
 
 
 class LogAhead(NamedTuple):

@@ -15,7 +15,7 @@ import pytest
 from core.base.errors import BadInput, RalphdeckError, UnknownRecord
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.episodes.history import MAX_COUNTED, query_history, read_attempt, read_history, read_whole_history
+from core.episodes.history import MAX_COUNTED, filter_history, read_attempt, read_history, read_whole_history
 from core.episodes.task_lookup import find_attempt, find_task, task_ids
 from core.project.index import Library
 from core.records.loops import Outcome
@@ -73,19 +73,13 @@ def test_the_actions_of_many_attempts_are_not_counted(paths: ProjectPaths) -> No
     assert read_whole_history(paths, "task-003").attempts[0].attempt.actions == 1
 
 
-def test_a_query_returns_the_attempts_that_pass_with_what_is_of_them(paths: ProjectPaths) -> None:
-    def numbers(**criteria: Any) -> list[int]:
-        return [one.number for one in query_history(paths, "task-001", **criteria).attempts]
-
-    failed = query_history(paths, "task-001", outcomes={Outcome.FAILURE, Outcome.TIMEOUT})
+def test_filtered_history_contains_matching_attempts_with_their_reflections(paths: ProjectPaths) -> None:
+    history = read_history(paths, "task-001")
+    failed = filter_history(history, lambda one: one.outcome in (Outcome.FAILURE, Outcome.TIMEOUT))
     assert [one.number for one in failed.attempts] == [one.attempt for one in failed.reflections] == [1, 2]
-    assert failed.milestones == read_history(paths, "task-001").milestones
-    assert query_history(paths, "task-001", outcomes={Outcome.TIMEOUT}).milestones == ()
-    second = datetime(2026, 2, 1, 10, tzinfo=UTC)
-    assert numbers(since=second) == [2, 3]
-    assert numbers(until=second) == [1, 2]
-    assert numbers(since=second, outcomes={Outcome.PARTIAL}) == []
-    assert numbers() == [1, 2, 3]
+    assert failed.milestones == history.milestones
+    assert filter_history(history, lambda one: one.outcome is Outcome.TIMEOUT).milestones == ()
+    assert filter_history(history, lambda one: one.outcome is Outcome.PARTIAL).attempts == ()
 
 
 def test_an_attempt_in_detail(paths: ProjectPaths) -> None:

@@ -70,7 +70,7 @@ def test_the_template_is_that_of_the_document() -> None:
         "{attempt_id}", "3"
     ).replace("{analysis}", "a").replace("{action_items}", "1. x")
     assert render_reflection(3, "o", "", "l", []).split("\n\n")[2:] == [
-        "**Analysis**: Why did this happen?\nNot said.",
+        "**Analysis**: Why did this happen?\nNot given.",
         "**Learning**: What should be done differently?\nl",
         "**Action Items**:\nNone.\n",
     ]
@@ -264,6 +264,4 @@ def test_a_task_that_was_given_up_is_reflected_on_as_a_whole_too() -> None:
     draft = draft_completion(attempts, AT, log, AttemptWork(attempts[1], log), given_up=True)
     assert (draft["trigger"], draft["triggered_by"]) == ("task_completion", "failure")
     assert draft["observation"].startswith("The task was given up after attempt 2.")
-    assert draft["learning"] == (
-        'Did not reach the goal: "a"; "b". What stood in the way last: `npm test` failed with "red".'
-    )
+    assert draft["learning"] == ('Did not reach the goal: "a"; "b". The last obstacle: `npm test` failed with "red".')

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from core.config.paths import ProjectPaths
 from core.episodes.diffs import MAX_LINES, build_diff
 from core.episodes.history import AttemptDetail, read_attempt
-from core.episodes.replay import MAX_PAUSE, ReplayStep, ReplaySteps, Verdict, find_next_error, pause_after, steps
+from core.episodes.replay import MAX_PAUSE, ReplayStep, ReplaySteps, Verdict, find_next_error, pause_after
 from core.records.episodes import Action
 from tests.core.cli.conftest import TREES
 
@@ -24,7 +24,7 @@ def replayed(project: Path, *actions: dict[str, Any], **attempt: Any) -> ReplayS
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "attempt.json").write_text(json.dumps(attempt))
     (folder / "actions.jsonl").write_text("".join(json.dumps(action) + "\n" for action in actions))
-    return steps(read_attempt(ProjectPaths(project), "t", 1))
+    return ReplaySteps(read_attempt(ProjectPaths(project), "t", 1))
 
 
 def at(clock: str, iteration: int = 1, **fields: Any) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def at(clock: str, iteration: int = 1, **fields: Any) -> dict[str, Any]:
 
 def test_the_example_of_the_document() -> None:
     detail: AttemptDetail = read_attempt(ProjectPaths(TREES / "spec-examples"), "task-001", 2)
-    played = steps(detail)
+    played = ReplaySteps(detail)
     assert [step.elapsed for step in played] == [0.0, 60.0, 120.0, 180.0]
     assert [step.pause for step in played] == [60.0, 60.0, 60.0, None]
     assert [step.begins_iteration for step in played] == [True, False, False, False]
