@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         classify_error,
     )
     from core.learning.inversion_rules import inversion_triggered, invert_text, polarity_lint
+    from core.learning.lineage import LineageEvent, build_lineage, format_lineage
     from core.learning.outcomes import Outcome, OutcomeSignals, Verdict, score_outcome, verdict_of
     from core.learning.reference.maturity import (
         MaturityFeedback,
@@ -70,6 +71,7 @@ __all__ = [
     "ErrorStorage",
     "FeedbackEvent",
     "FeedbackStorage",
+    "LineageEvent",
     "MaturityFeedback",
     "MaturityStorage",
     "MemoryErrors",
@@ -87,6 +89,7 @@ __all__ = [
     "Verdict",
     "WeightedScores",
     "apply_weights",
+    "build_lineage",
     "classify_error",
     "create_maturity",
     "criterion_weight",
@@ -97,6 +100,7 @@ __all__ = [
     "effective_weight",
     "extract_strategies",
     "format_anti_patterns",
+    "format_lineage",
     "format_maturity",
     "format_patterns_with_maturity",
     "format_successful_patterns",
@@ -125,6 +129,7 @@ _MODULES = (
     "decay",
     "errors",
     "inversion_rules",
+    "lineage",
     "outcomes",
     "reference.maturity",
     "reference.patterns",

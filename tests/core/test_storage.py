@@ -1,4 +1,4 @@
-"""The storages of (2): one contract for those in memory and those in the files of a project."""
+"""The storages of the learning API: one contract for those in memory and those in project files."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def judged(pattern_id: str = "p1", **fields: Any) -> MaturityFeedback:
     return MaturityFeedback(**{"pattern_id": pattern_id, "type": "helpful", "timestamp": NOW, **fields})
 
 
-def test_feedback_comes_back_as_it_was(feedback: FeedbackStorage) -> None:
+def test_feedback_is_stored_unchanged(feedback: FeedbackStorage) -> None:
     events = [
         said("f1", raw_value=0.25, context=ODD),
         said("f2", type="harmful", bead_id="bd-2"),
@@ -116,7 +116,7 @@ def test_feedback_comes_back_as_it_was(feedback: FeedbackStorage) -> None:
 
 
 @pytest.mark.parametrize("time", ["2026-02-03T14:00:00.5+02:00", "2026-02-03", NOW.replace(tzinfo=None)], ids=str)
-def test_whatever_form_a_time_has_what_comes_back_is_equal(
+def test_any_form_of_a_time_is_read_back_equal(
     time: str | datetime,
     feedback: FeedbackStorage,
     errors: ErrorStorage,
@@ -139,20 +139,20 @@ def test_whatever_form_a_time_has_what_comes_back_is_equal(
     assert event.timestamp == entry.timestamp == judgement.at == pattern.created_at == maturity.as_of
 
 
-def test_feedback_told_again_is_the_same_feedback(feedback: FeedbackStorage) -> None:
+def test_repeated_feedback_is_stored_once(feedback: FeedbackStorage) -> None:
     feedback.store(said())
     feedback.store(said(type="harmful"))
     assert feedback.get_all() == [said()]
 
 
-def test_feedback_without_an_id_is_given_one(feedback: FeedbackStorage) -> None:
+def test_feedback_without_an_id_gets_one(feedback: FeedbackStorage) -> None:
     for _ in range(2):
         feedback.store(said(""))
     first, second = feedback.get_all()
     assert first.id and second.id and first.id != second.id
 
 
-def test_errors_come_back_as_they_were(errors: ErrorStorage) -> None:
+def test_errors_are_stored_unchanged(errors: ErrorStorage) -> None:
     entries = [
         broke("e1", stack_trace="at x", tool_name="tsc", context=ODD, message=ODD),
         broke("e2", bead_id="bd-2", error_type=ErrorType.UNKNOWN),
@@ -167,7 +167,7 @@ def test_errors_come_back_as_they_were(errors: ErrorStorage) -> None:
     assert errors.get_unresolved_by_bead("bd-1") == [entries[0]]
 
 
-def test_an_error_is_resolved_for_good(errors: ErrorStorage) -> None:
+def test_a_resolved_error_stays_resolved(errors: ErrorStorage) -> None:
     for id in ("e1", "e2"):
         errors.store(broke(id))
     for _ in range(2):
@@ -186,7 +186,7 @@ def test_the_accumulator_works_on_any_storage(errors: ErrorStorage) -> None:
     assert accumulator.get_error_stats("bd-1").unresolved == 1
 
 
-def test_patterns_come_back_as_they_were(patterns: PatternStorage) -> None:
+def test_patterns_are_stored_unchanged(patterns: PatternStorage) -> None:
     kept = [
         observed("p1", tags=("auth", ODD), example_beads=("bd-1",), created_at=NOW, updated_at=NOW),
         invert(observed("p2", failure_count=3), "", NOW),
@@ -202,7 +202,7 @@ def test_patterns_come_back_as_they_were(patterns: PatternStorage) -> None:
     assert patterns.get_by_tag("aut") == []
 
 
-def test_the_pattern_stored_last_counts_in_its_old_place(patterns: PatternStorage) -> None:
+def test_a_stored_pattern_replaces_the_old_one_in_place(patterns: PatternStorage) -> None:
     for pattern in (observed("p1"), observed("p2"), observed("p1", success_count=1)):
         patterns.store(pattern)
     assert patterns.get_all() == [observed("p1", success_count=1), observed("p2")]
@@ -219,13 +219,13 @@ def test_the_pattern_stored_last_counts_in_its_old_place(patterns: PatternStorag
         (" \n", []),
     ],
 )
-def test_content_is_found_in_any_case_and_spacing(patterns: PatternStorage, content: str, found: list[str]) -> None:
+def test_content_search_ignores_case_and_spacing(patterns: PatternStorage, content: str, found: list[str]) -> None:
     patterns.store(observed("p1"))
     patterns.store(observed("p2", content="One  file\nper subtask"))
     assert [pattern.id for pattern in patterns.find_by_content(content)] == found
 
 
-def test_maturities_come_back_as_they_were(maturities: MaturityStorage) -> None:
+def test_maturities_are_stored_unchanged(maturities: MaturityStorage) -> None:
     kept = [
         replace(create_maturity("p1", NOW), helpful_count=3, helpful=2.5, last_validated=NOW),
         promote(create_maturity("p2", NOW), NOW),
@@ -239,7 +239,7 @@ def test_maturities_come_back_as_they_were(maturities: MaturityStorage) -> None:
     assert maturities.get_by_state(Maturity.DEPRECATED) == [kept[2]]
 
 
-def test_two_judgements_that_are_alike_are_two(maturities: MaturityStorage) -> None:
+def test_two_equal_reports_count_twice(maturities: MaturityStorage) -> None:
     given = [judged(), judged(), judged(type="harmful", weight=0.5, timestamp=NOW - timedelta(days=1))]
     for one in (given[0], judged("p2"), *given[1:]):
         maturities.store_feedback(one)
@@ -257,7 +257,7 @@ _STORES: list[Callable[[ProjectPaths, str], None]] = [
 
 
 @pytest.mark.parametrize("store", _STORES)
-def test_half_a_character_is_refused_before_anything_is_written(
+def test_invalid_unicode_is_refused_before_writing(
     store: Callable[[ProjectPaths, str], None], paths: ProjectPaths
 ) -> None:
     with pytest.raises(BadInput, match="Unicode"):
@@ -276,7 +276,7 @@ def test_nothing_is_written_outside_the_project(store: Callable[[ProjectPaths, s
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-def test_feedback_in_the_log_needs_what_it_is_about(paths: ProjectPaths) -> None:
+def test_feedback_in_the_log_needs_a_subject(paths: ProjectPaths) -> None:
     with pytest.raises(BadInput, match="criterion"):
         LoggedFeedback(paths).store(said(criterion=""))
     with pytest.raises(BadInput, match="pattern_id"):
@@ -289,7 +289,7 @@ def test_an_id_is_that_of_one_event(paths: ProjectPaths) -> None:
         logged_errors(paths).store(broke("x"))
 
 
-def test_two_that_share_a_project_see_each_other_at_once(paths: ProjectPaths) -> None:
+def test_two_storages_of_one_project_share_their_data(paths: ProjectPaths) -> None:
     one, other = LoggedFeedback(paths), LoggedFeedback(paths)
     mine, yours = logged_errors(paths), logged_errors(paths)
     here, there = LedgerPatterns(paths), LedgerPatterns(paths)
@@ -318,7 +318,7 @@ def test_feedback_on_criteria_and_on_patterns_is_kept_apart_in_one_log(paths: Pr
     assert log.findings == ()
 
 
-def test_wrong_lines_of_the_log_cost_only_themselves(paths: ProjectPaths) -> None:
+def test_invalid_log_lines_are_skipped(paths: ProjectPaths) -> None:
     feedback, errors = LoggedFeedback(paths), logged_errors(paths)
     feedback.store(said("f1"))
     with paths.events.open("ab") as file:
@@ -330,13 +330,13 @@ def test_wrong_lines_of_the_log_cost_only_themselves(paths: ProjectPaths) -> Non
     assert errors.get_all() == logged_errors(paths).get_all() == [broke()]
 
 
-def test_a_log_that_cannot_be_read_is_not_taken_for_an_empty_one(paths: ProjectPaths) -> None:
+def test_an_unreadable_log_is_not_an_empty_log(paths: ProjectPaths) -> None:
     paths.events.mkdir(parents=True)
     with pytest.raises(Unwritable, match="cannot read"):
         LoggedFeedback(paths).get_all()
 
 
-def test_a_log_written_anew_is_read_anew(paths: ProjectPaths) -> None:
+def test_a_rewritten_log_is_read_again(paths: ProjectPaths) -> None:
     feedback = LoggedFeedback(paths)
     feedback.store(said("f1"))
     paths.events.unlink()
@@ -358,7 +358,7 @@ def test_a_log_written_anew_is_read_anew(paths: ProjectPaths) -> None:
         b'{"kind": "maturity", "record": {"pattern_id": "p1", "as_of": "2026-01-01T00:00:00Z", "helpful": -1}}',
     ],
 )
-def test_wrong_lines_of_the_ledger_cost_only_themselves_and_are_told_of(line: bytes, paths: ProjectPaths) -> None:
+def test_invalid_ledger_lines_are_skipped_and_reported(line: bytes, paths: ProjectPaths) -> None:
     LedgerPatterns(paths).store(observed("p1"))
     with paths.ledger.open("ab") as file:
         file.write(line + b'\n{"kind": "observed-pattern", "record": {"id": "p1", "con')
@@ -370,7 +370,7 @@ def test_wrong_lines_of_the_ledger_cost_only_themselves_and_are_told_of(line: by
     assert [finding.pointer for finding in findings] == ["line 2"]
 
 
-def test_a_time_without_a_zone_is_taken_as_utc(paths: ProjectPaths) -> None:
+def test_a_time_without_a_zone_is_utc(paths: ProjectPaths) -> None:
     paths.curation.mkdir(parents=True)
     record = {"pattern_id": "p1", "as_of": "2026-02-03T12:00:00.123456", "last_validated": "2026-02-03T13:00:00+01:00"}
     paths.ledger.write_text(json.dumps({"kind": "maturity", "record": record}) + "\n")
@@ -390,7 +390,7 @@ def test_records_in_the_ledger_do_not_touch_its_decisions(paths: ProjectPaths) -
     assert read_decisions(paths.ledger.read_bytes()) == ((decision,), ())
 
 
-def test_nothing_is_lost_among_writers(paths: ProjectPaths) -> None:
+def test_concurrent_writers_lose_nothing(paths: ProjectPaths) -> None:
     def write(worker: int) -> None:
         feedback, errors, patterns = LoggedFeedback(paths), logged_errors(paths), LedgerPatterns(paths)
         for n in range(8):

@@ -19,7 +19,7 @@ LOOP = "ralph-fix-auth-a1b2c3d4"
 
 
 def step(number: int, action: str = "", result: str = "", **told: Any) -> Iteration:
-    """One iteration; it failed unless `outcome` says something else."""
+    """One iteration; it failed unless `outcome` is given."""
     at = START + timedelta(minutes=10 * number)
     return Iteration(**{"number": number, "at": at, "action": action, "result": result, **told})
 
@@ -33,7 +33,7 @@ def passed(number: int, action: str = "", result: str = "31 passing", **told: An
 
 
 def material(*iterations: Iteration, task: str = "Fix the login", **told: Any) -> Material:
-    """The material of a loop that completed, unless `status` says something else."""
+    """The material of a loop that completed, unless `status` is given."""
     loop = {
         "id": LOOP,
         "task": task,

@@ -48,7 +48,7 @@ def repairs(*done: dict[str, Any]) -> list[Repair]:
     return list(find_attempt_repairs(logged(*done)))
 
 
-def test_an_error_a_change_and_the_same_command_without_it_is_a_fix() -> None:
+def test_an_error_then_a_change_then_a_passing_command_is_a_fix() -> None:
     (repair,) = repairs(
         {"type": "read", "tool": "Read", "success": True}, ran("npm test", NULL), edited(), ran("npm test")
     )
@@ -65,7 +65,7 @@ def test_an_error_a_change_and_the_same_command_without_it_is_a_fix() -> None:
     "done",
     [
         [ran("npm test", NULL), ran("npm test")],  # nothing was changed
-        [ran("npm test", NULL), edited()],  # nobody looked whether it helped
+        [ran("npm test", NULL), edited()],  # not verified
         [ran("npm test", NULL), edited(), ran("npm test", OTHER)],  # it never passed
         [ran("npm test", NULL), edited(), ran("npm run lint")],  # another command
         [ran("npm test", NULL), edited(success=False), ran("npm test")],  # the change failed
@@ -76,14 +76,14 @@ def test_an_error_a_change_and_the_same_command_without_it_is_a_fix() -> None:
         [ran("pytest", NULL), edited(), ran("pytest tests/other.py")],  # less was looked at
         [ran("npm test", NULL), edited(), ran("npm test || true")],
         [ran("npm test", NULL), edited(), ran("npm test | tail -3")],
-        [ran("npm test", NULL), edited(), ran("npm test", success=None)],  # nobody says how it came out
+        [ran("npm test", NULL), edited(), ran("npm test", success=None)],  # no result recorded
     ],
 )
-def test_what_proves_no_fix(done: list[dict[str, Any]]) -> None:
+def test_changes_without_a_passing_run_are_not_a_fix(done: list[dict[str, Any]]) -> None:
     assert repairs(*done) == []
 
 
-def test_an_error_that_came_back_in_more_words_is_not_settled() -> None:
+def test_an_error_that_recurred_with_more_words_is_not_fixed() -> None:
     first = "error TS2741: Property 'a' is missing in type 'B'."
     again = "error TS2741: Property 'a' is missing in type 'B' but required in type 'C'."
     done = [ran("tsc", first), edited(), ran("tsc"), edited(), ran("tsc", again)]
@@ -92,7 +92,7 @@ def test_an_error_that_came_back_in_more_words_is_not_settled() -> None:
     assert repair.error.message.endswith("required in type 'C'.")
 
 
-def test_of_two_errors_in_a_row_each_has_its_own_change() -> None:
+def test_consecutive_errors_have_their_own_changes() -> None:
     found = repairs(
         ran("npm test", NULL),
         edited(why="Guard"),
@@ -107,7 +107,7 @@ def test_of_two_errors_in_a_row_each_has_its_own_change() -> None:
     assert [repair.trace.rpartition(", ")[2] for repair in found] == ["actions 1 → 5", "actions 3 → 5"]
 
 
-def test_the_message_may_stand_in_the_output() -> None:
+def test_the_message_may_be_in_the_output() -> None:
     output = "FAIL  src/user.test.ts\n  ● user › loads\n\n    × TypeError: Cannot read properties of null\n\n1 failed"
     (repair,) = repairs(ran("npm test", "Exit code 1", output=output), edited(), ran("npm test"))
     assert repair.error.message == "Cannot read properties of null"
@@ -162,7 +162,7 @@ def test_a_task_without_a_successful_attempt_gives_no_approach() -> None:
     assert offered(logged(outcome=Outcome.TIMEOUT, steps=steps)) == []
 
 
-def test_an_error_that_stayed_is_to_be_avoided_and_one_that_was_settled_says_how() -> None:
+def test_a_repeated_error_is_an_anti_pattern_with_its_fix_if_known() -> None:
     failing = [ran("npm test", NULL), edited(why="Restart the server")]
     (warning, *_) = [one for one in offered(logged(*failing, *failing, *failing)) if one.type is PatternType.ANTI]
     assert warning.record["failure_mode"] == "repeated_same_error"
@@ -173,7 +173,7 @@ def test_an_error_that_stayed_is_to_be_avoided_and_one_that_was_settled_says_how
     assert warning.record["better_alternative"] == {"description": "Guard it"}
 
 
-def test_tools_that_only_failed_were_of_no_use() -> None:
+def test_tools_that_only_failed_are_left_out() -> None:
     assert list_tools(logged(ran("make lint", "x"), ran("ls"), edited()).actions) == ("Bash", "Edit")
 
 
@@ -186,7 +186,7 @@ ACTIONS = st.one_of(
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(ACTIONS, max_size=12))
-def test_a_fix_lies_between_a_failure_and_a_success(done: list[dict[str, Any]]) -> None:
+def test_a_fix_is_between_a_failure_and_a_success(done: list[dict[str, Any]]) -> None:
     log = logged(*done)
     for repair in find_attempt_repairs(log):
         first, last = (int(number) for number in repair.trace.rpartition("actions ")[2].split(" → "))

@@ -1,4 +1,4 @@
-"""Recurring learnings: which reflections of different loops are one, whatever their order."""
+"""Recurring learnings: which reflections of different loops form a cluster, in any order."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_labels_case_and_order_of_words_make_no_difference() -> None:
     assert len(cluster_reflections([one, two], {})) == 1
 
 
-def test_a_chain_of_small_steps_leads_nowhere() -> None:
+def test_a_chain_of_small_differences_joins_no_cluster() -> None:
     words = [f"word{number}" for number in range(30)]
     steps = [reflection(f"loop-{n}", " ".join(words[n * 2 : n * 2 + 8])) for n in range(11)]
     for cluster in cluster_reflections(steps, {}):
@@ -60,7 +60,7 @@ def test_a_chain_of_small_steps_leads_nowhere() -> None:
             assert fuzz.ratio(central, sorted_words(member.reflection.learning)) > MIN_SIMILARITY * 100
 
 
-def test_opposites_that_share_their_words_are_told_apart() -> None:
+def test_opposites_with_the_same_words_are_different() -> None:
     said = ["Mock the gateway in unit tests", "Always mock the gateway in unit tests."]
     denied = ["Never mock the gateway in unit tests.", "Don't mock the gateway in unit tests"]
     turned = ["Write the migration before the model", "Write the model before the migration"]
@@ -68,7 +68,7 @@ def test_opposites_that_share_their_words_are_told_apart() -> None:
     assert sorted(map(sorted, texts(cluster_reflections(told_by, {})))) == sorted(map(sorted, (said, denied)))
 
 
-def test_a_language_without_spaces_recurs_too() -> None:
+def test_learnings_in_a_language_without_spaces_recur() -> None:
     told_by = [
         reflection("a", "先に型定義を更新してから実装する"),
         reflection("b", "先に型定義を更新してから実装すること"),
@@ -78,7 +78,7 @@ def test_a_language_without_spaces_recurs_too() -> None:
     )
 
 
-def test_the_one_that_most_are_like_is_central() -> None:
+def test_the_most_similar_learning_is_central() -> None:
     endings = ("at once", "and tests", "in one step")
     near = [reflection(f"loop-{n}", f"{SETTLE} {extra}") for n, extra in enumerate(endings)]
     (found,) = cluster_reflections([*near, reflection("z", SETTLE, 9)], {})
@@ -93,7 +93,7 @@ def test_the_id_stays_while_others_join() -> None:
     assert before.id.startswith("recurring-") and before.id.removeprefix("recurring-").isalnum()
 
 
-def test_tasks_count_as_the_loop_that_they_record_and_else_as_themselves() -> None:
+def test_a_task_counts_as_its_loop_if_known() -> None:
     of_loop = reflection("", SETTLE, 1, task_id="task-001", id="1")
     loops = {"a": Loop(id="a", task="Migrate", aliases=("a-alias",))}
     tasks = {"task-001": Task(id="task-001", loop_id="a"), "task-002": Task(id="task-002")}
@@ -104,7 +104,7 @@ def test_tasks_count_as_the_loop_that_they_record_and_else_as_themselves() -> No
     assert found.sources == ("a", "task-002")
 
 
-def test_thousands_that_are_alike_are_one_and_each_is_compared_with_few(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thousands_of_similar_learnings_need_few_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[int] = []
     cdist = process.cdist
 
@@ -131,7 +131,7 @@ def test_small_groups_are_found_among_many_that_share_words() -> None:
     assert sorted(len(cluster.members) for cluster in cluster_reflections(told_by, {})) == [2] * len(groups)
 
 
-def test_drafts_the_homeless_and_what_says_next_to_nothing_take_no_part() -> None:
+def test_drafts_reflections_without_source_and_short_ones_are_ignored() -> None:
     drafts = [reflection(loop, "The approach carried at once.", draft=True) for loop in "ab"]
     homeless = [reflection("", SETTLE, day) for day in (1, 2)]
     short = [reflection(loop, "tests failed") for loop in "ab"]

@@ -20,7 +20,7 @@ UNIFIED = """\
 """
 
 
-def test_the_tested_value_and_what_is_said_become_placeholders() -> None:
+def test_the_tested_value_and_the_message_become_placeholders() -> None:
     found = make_template(UNIFIED, "'NoneType' object has no attribute 'sum'")
     assert found is not None
     assert found.code == (
@@ -38,7 +38,7 @@ def test_names_that_are_quoted_in_the_error_become_placeholders() -> None:
 
 
 @pytest.mark.parametrize("diff", ["", "- gone\n", "+++ b/a.ts\n", "+\n+  \n", "+x\n" * 31, "+" + "x" * 3000])
-def test_nothing_to_reuse(diff: str) -> None:
+def test_code_without_reuse_gives_no_template(diff: str) -> None:
     assert make_template(diff, "Cannot read 'a'") is None
 
 
@@ -51,6 +51,6 @@ def test_the_language_is_that_of_the_file() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.text(max_size=200), st.text(max_size=80))
-def test_any_text_is_a_template_or_none(code: str, message: str) -> None:
+def test_any_text_gives_a_template_or_none(code: str, message: str) -> None:
     found = make_template("\n".join(f"+{line}" for line in code.splitlines()), message)
     assert found is None or len(found.code) <= 20_000

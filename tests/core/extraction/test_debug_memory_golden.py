@@ -1,4 +1,4 @@
-"""The document's debug session (4) through extraction, and its learned patterns as a mirror."""
+"""Extraction from the example debug session, and its learned patterns file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def opened(project: Path) -> Project:
     return deck
 
 
-def test_the_session_alone_gives_the_error_pattern_of_the_document(tmp_path: Path) -> None:
+def test_a_session_alone_gives_its_error_pattern(tmp_path: Path) -> None:
     folder = tmp_path / ".aiwg/ralph/debug-memory/sessions"
     folder.mkdir(parents=True)
     shutil.copy(EXAMPLE, folder)
@@ -37,7 +37,7 @@ def test_the_session_alone_gives_the_error_pattern_of_the_document(tmp_path: Pat
     assert record["source_loops"][0]["loop_id"] == "dm-001-example"
 
 
-def test_learned_patterns_beside_the_sessions_are_a_mirror_and_no_session(tmp_path: Path) -> None:
+def test_a_learned_patterns_file_is_not_a_session(tmp_path: Path) -> None:
     folder = tmp_path / ".aiwg/ralph/debug-memory/patterns"
     folder.mkdir(parents=True)
     (folder / "learned-patterns.yaml").write_text(

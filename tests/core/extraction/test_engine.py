@@ -31,7 +31,7 @@ REQUIRED = {
     PatternType.ANTI: {"approach_description", "failure_mode", "failure_rate", "occurrence_count"},
     PatternType.TEMPLATE: {"language", "template_code", "usage_count"},
 }
-"""(3) without the ids."""
+"""The pattern schema without IDs."""
 
 
 def of(given: Material, kind: PatternType, **told: Any) -> tuple[Proposal, ...]:
@@ -39,7 +39,7 @@ def of(given: Material, kind: PatternType, **told: Any) -> tuple[Proposal, ...]:
 
 
 class TestApproaches:
-    def test_steps_in_order_without_what_made_it_worse(self) -> None:
+    def test_steps_are_in_order_without_those_that_made_it_worse(self) -> None:
         given = material(
             failed(1, "Listed the errors", "9 failing"),
             failed(2, "Changed everything at once", "12 failing"),
@@ -62,7 +62,7 @@ class TestApproaches:
         assert safe_matcher(record["task_description_pattern"]).matches("type the client of an order queue")
         assert not safe_matcher(record["task_description_pattern"]).matches("Type the reports")
 
-    def test_a_step_that_failed_repeatedly_is_none_of_the_approach(self) -> None:
+    def test_a_step_that_failed_repeatedly_is_not_part_of_the_approach(self) -> None:
         given = material(
             failed(1, "Wrote a test that shows the leak", "1 failing"),
             failed(2, "Raised the timeout to 20 s", "1 failing"),
@@ -77,7 +77,7 @@ class TestApproaches:
             "Closed the client in finally",
         ]
 
-    def test_a_step_that_was_repeated_and_helped_is_one(self) -> None:
+    def test_a_repeated_step_that_helped_is_part_of_the_approach(self) -> None:
         given = material(
             failed(1, "Fixed the next type", "9 failing"),
             failed(2, "Fixed the next type", "9 failing"),
@@ -89,7 +89,7 @@ class TestApproaches:
         (proposal,) = of(given, PatternType.SUCCESS)
         assert proposal.record["approach"]["steps"] == ["Fixed the next type", "Ran all the tests"]
 
-    def test_what_external_loops_tell_instead_of_actions(self) -> None:
+    def test_results_of_external_loops_replace_actions(self) -> None:
         given = material(
             step(1, learnings=("Iteration 1: test first, then change",)), passed(2, "", "guard null users")
         )
@@ -99,10 +99,10 @@ class TestApproaches:
         ]
 
     @pytest.mark.parametrize("status", [LoopStatus.FAILED, LoopStatus.RUNNING, LoopStatus.ABORTED, LoopStatus.UNKNOWN])
-    def test_only_of_a_loop_that_completed(self, status: LoopStatus) -> None:
+    def test_only_a_completed_loop_gives_an_approach(self, status: LoopStatus) -> None:
         assert not of(material(*FIXED, status=status), PatternType.SUCCESS)
 
-    def test_a_task_pattern_that_finds_too_many_tasks_is_left_out(self) -> None:
+    def test_a_task_pattern_that_matches_too_many_tasks_is_removed(self) -> None:
         tasks = tuple(f"Fix the login form of shop {number}" for number in range(20))
         (proposal,) = of(material(*FIXED, task=tasks[0]), PatternType.SUCCESS, known=known(tasks=tasks))
         assert "task_description_pattern" not in proposal.record
@@ -146,7 +146,7 @@ class TestFailures:
         worded = material(failed(1, "Cleaned up", learnings=("Most of it was out of scope",)))
         assert of(worded, PatternType.ANTI)[0].record["failure_symptoms"] == ["Most of it was out of scope"]
 
-    def test_a_fix_that_was_refuted(self) -> None:
+    def test_a_refuted_fix_is_an_anti_pattern(self) -> None:
         run = Execution(
             attempt=1, failures=(Failure(message="pool timed out"),), fix=Fix(description="Raised it", verified=False)
         )
@@ -155,7 +155,7 @@ class TestFailures:
         assert proposal.record["failure_mode"] == "incorrect_fix"
         assert proposal.record["better_alternative"] == {"description": "Close it"}
 
-    def test_a_lost_loop_gives_its_approach_unless_something_more_exact_is_known(self) -> None:
+    def test_a_failed_loop_gives_its_approach_unless_a_specific_reason_is_known(self) -> None:
         given = material(failed(1, "Cached it", "p95 3 s"), task="Speed it up", status=LoopStatus.FAILED)
         (proposal,) = of(given, PatternType.ANTI)
         assert proposal.record["approach_description"] == "Speed it up: Cached it"
@@ -170,14 +170,14 @@ def replace_status(given: Material, status: LoopStatus) -> Material:
 class TestTemplates:
     DIFF = '+ if (user == null) {\n+   throw new Error("User is required");\n+ }\n'
 
-    def test_only_if_the_setting_wants_them(self) -> None:
+    def test_templates_need_their_setting(self) -> None:
         fix = Fix(description="Added a null check", diff=self.DIFF)
         given = material(failed(1, "a", NULL), passed(2, fix=fix))
         (proposal,) = of(given, PatternType.TEMPLATE)
         assert (proposal.slug, proposal.record["language"]) == ("null-check", "typescript")
         assert not of(given, PatternType.TEMPLATE, settings=ExtractionSettings(extract_code_templates=False))
 
-    def test_code_without_anything_to_fill_in_is_none(self) -> None:
+    def test_code_without_placeholders_is_not_a_template(self) -> None:
         given = material(failed(1, "a", NULL), passed(2, fix=Fix(description="Started it", diff="+start()\n")))
         assert not of(given, PatternType.TEMPLATE)
 
@@ -185,19 +185,19 @@ class TestTemplates:
 class TestBreadth:
     LIKE = tuple(f"Cannot read property 'p{n}' of null" for n in range(5))
 
-    def test_a_trigger_that_finds_too_much_keeps_its_names(self) -> None:
+    def test_a_trigger_that_matches_too_much_keeps_its_names(self) -> None:
         others = tuple(f"some other error {word}" for word in ("one", "two", "three", "four", "five"))
         (proposal,) = of(material(*FIXED), PatternType.ERROR, known=known(messages=self.LIKE + others))
         assert proposal.record["error_signature"]["error_pattern"] == "Cannot read property 'email' of null"
         assert "matches 50% of 10 known error messages" in proposal.trace[-1]
 
-    def test_one_that_is_too_broad_all_the_same_is_refused(self) -> None:
+    def test_a_trigger_that_stays_too_broad_is_refused(self) -> None:
         messages = (*self.LIKE, *(f"deadlock detected by worker {n}" for n in range(5)))
         given = material(failed(1, "a", "1 failing: deadlock detected"), passed(2, "Sorted the locks"))
         (proposal,) = of(given, PatternType.ERROR, known=known(messages=messages))
         assert proposal.refused == "too broad: matches 50% of 10 known error messages"
 
-    def test_few_messages_say_nothing(self) -> None:
+    def test_few_known_messages_narrow_no_trigger(self) -> None:
         (proposal,) = of(material(*FIXED), PatternType.ERROR, known=known(messages=self.LIKE))
         assert not proposal.refused and "'.*'" in proposal.record["error_signature"]["error_pattern"]
 
@@ -208,7 +208,7 @@ class TestDuplicates:
         found = pattern(PatternType.ERROR, proposal.slug, proposal.record)
         return replace(found, source_loops=(SourceLoop(loop_id=loop_id),))
 
-    def test_what_another_loop_has_found_is_a_further_use(self) -> None:
+    def test_a_pattern_of_another_loop_gets_a_further_use(self) -> None:
         (proposal,) = of(material(*FIXED), PatternType.ERROR, known=known(self.registered("other")))
         assert (proposal.duplicate_of, proposal.similarity) == ("pat-error-null-check-000", 1.0)
 
@@ -217,7 +217,7 @@ class TestDuplicates:
         (proposal,) = of(material(*FIXED), PatternType.ERROR, known=known(self.registered("other")), settings=apart)
         assert (proposal.duplicate_of, proposal.record["related_patterns"]) == ("", ["pat-error-null-check-000"])
 
-    def test_a_loop_teaches_the_same_thing_once(self) -> None:
+    def test_a_loop_gives_each_lesson_once(self) -> None:
         (proposal,) = of(material(*FIXED), PatternType.ERROR, known=known(self.registered(LOOP)))
         assert proposal.refused == "already known from this loop as pat-error-null-check-000"
         reworded = replace(
@@ -226,7 +226,7 @@ class TestDuplicates:
         assert of(material(*FIXED), PatternType.ERROR, known=known(reworded))[0].refused
 
     @pytest.mark.parametrize("kind", list(PatternType))
-    def test_a_second_extraction_offers_nothing(self, kind: PatternType) -> None:
+    def test_a_second_extraction_finds_nothing_new(self, kind: PatternType) -> None:
         fix = Fix(description="Added a null check before the e-mail is read", diff=TestTemplates.DIFF)
         repeated = [failed(n, "Tried again", NULL) for n in range(1, 4)]
         given = material(*repeated, passed(4, fix=fix), task="Fix the login of the shop")
@@ -236,7 +236,7 @@ class TestDuplicates:
         again = extract(given, known(*patterns), DEFAULTS, {kind})
         assert not again.new and not again.merges and len(again.refused) == 1
 
-    def test_the_same_error_told_twice_is_one_proposal_with_both_traces(self) -> None:
+    def test_the_same_error_recorded_twice_is_one_proposal_with_both_traces(self) -> None:
         run = Execution(
             attempt=1,
             failures=(Failure(message="Cannot read property 'name' of null"),),
@@ -283,7 +283,7 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_text_is_data(text: str) -> None:
+def test_hostile_text_is_escaped(text: str) -> None:
     fix = Fix(description=text, diff=f"+if ({text[:200]} == null) {{\n+  throw new Error('{text[:200]}')\n")
     given = material(
         *(failed(n, text, f"{5 - n} failing: {text}", failures=(Failure(message=text),)) for n in (1, 2, 3)),
@@ -313,15 +313,15 @@ class TestThreshold:
         (proposal,) = of(given, PatternType.ERROR, known=facts, settings=ExtractionSettings(**settings))
         return proposal
 
-    def test_a_fix_that_seldom_worked_in_the_loop_is_refused(self) -> None:
+    def test_a_fix_with_a_low_success_rate_is_refused(self) -> None:
         assert self.offered(failures=3).refused.startswith("worked in 1 of 4 uses (25%), below the threshold of 60%")
         assert not self.offered(failures=3, min_success_rate_threshold=0.25).refused
 
-    def test_a_further_use_of_a_pattern_that_seldom_works_is_refused(self) -> None:
+    def test_a_further_use_of_a_pattern_with_a_low_rate_is_refused(self) -> None:
         assert self.offered(results=(1, 9)).refused.startswith("worked in 2 of 11 uses")
         assert self.offered(results=(9, 1)).duplicate_of and not self.offered(results=(9, 1)).refused
 
-    def test_it_is_not_evaluated_before_there_are_enough_uses(self) -> None:
+    def test_the_rate_is_not_checked_before_the_minimum_number_of_uses(self) -> None:
         assert not self.offered(failures=1).refused
         assert self.offered(failures=1, min_usage_count_for_evaluation=2).refused
         assert not self.offered(failures=3, min_usage_count_for_evaluation=5).refused
@@ -334,27 +334,27 @@ class TestNothing:
         assert found.why_nothing == "; ".join(found.missing)
         return found.missing
 
-    def test_a_loop_without_anything_says_so_for_each_type(self) -> None:
+    def test_an_empty_loop_has_a_reason_for_each_type(self) -> None:
         assert self.missing(material()) == (
             "no error was recorded",
             "no iteration was recorded",
             "no error came 3 times and no approach was recorded as wrong",
         )
 
-    def test_errors_that_nothing_fixed(self) -> None:
+    def test_errors_without_a_fix_give_no_pattern(self) -> None:
         first, goal, _ = self.missing(material(failed(1, "", NULL), status=LoopStatus.PARTIAL))
         assert (first, goal) == ("no error was fixed", "the goal was not reached (the loop is partial)")
 
-    def test_a_loop_that_names_no_step(self) -> None:
+    def test_a_loop_without_steps_gives_no_approach(self) -> None:
         assert self.missing(material(passed(1, "", "")))[1] == "the recorded steps are too short"
 
-    def test_what_is_known_is_the_reason_where_all_is(self) -> None:
+    def test_a_known_pattern_is_the_reason_for_nothing_new(self) -> None:
         first = extract(material(*FIXED), known(), DEFAULTS)
         again = extract(material(*FIXED), known(*(pattern(p.type, p.slug, p.record) for p in first.new)), DEFAULTS)
         assert "already known from this loop as pat-error-null-check-000" in again.why_nothing
         assert first.why_nothing == ""
 
-    def test_templates_say_what_they_lack(self) -> None:
+    def test_missing_templates_have_a_reason(self) -> None:
         found = extract(material(*FIXED), known(), DEFAULTS)
         assert "no fix has recorded its change (diff)" in found.missing
         off = extract(material(*FIXED), known(), ExtractionSettings(extract_code_templates=False))

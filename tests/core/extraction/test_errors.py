@@ -33,7 +33,7 @@ def test_error_text_is_split_into_name_message_and_location() -> None:
     assert (error.where, error.iteration) == ("iteration 2", 2)
 
 
-def test_fields_count_more_than_the_text_of_the_result() -> None:
+def test_fields_have_priority_over_the_result_text() -> None:
     iteration = failed(2, result="1 failing: something else", failures=(Failure(message="deadlock detected"),))
     assert [error.message for error in find_errors(iteration)] == ["deadlock detected"]
     assert not list(find_errors(passed(3, result="1 failing: not really")))
@@ -56,7 +56,7 @@ def test_error_types_of_the_schema(name: str, message: str, expected: str) -> No
     assert classify_error_type(name, message) == expected
 
 
-def test_how_many_fail() -> None:
+def test_failing_tests_are_counted() -> None:
     assert count_failing(failed(1, result="38 failing")) == 38
     assert count_failing(failed(1, result="9 of 200 failed: x")) == 9
     assert count_failing(failed(1, result="214 errors in 38 files")) == 214
@@ -65,5 +65,5 @@ def test_how_many_fail() -> None:
     assert count_failing(passed(1)) == 0
 
 
-def test_a_failure_without_words_is_no_error() -> None:
+def test_a_failure_without_message_is_not_an_error() -> None:
     assert parse_error(Failure(error_type="TypeError"), "", None, None) is None

@@ -1,4 +1,4 @@
-"""(0) Example Extraction: its input gives its output."""
+"""The example loop: its input gives its output."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ ITERATION_3 = {
 }
 
 
-def test_the_example_of_the_document(tmp_path: Path) -> None:
+def test_the_example_loop_gives_its_patterns(tmp_path: Path) -> None:
     write(tmp_path, "state.json", {"loopId": LOOP, "task": "Fix auth", "status": "completed", "owner": OWNER})
     write(tmp_path, "iterations/iteration-1.json", {"action": "Ran the tests", "result": "no network"})
     write(tmp_path, "iterations/iteration-2.json", ITERATION_2)

@@ -20,7 +20,7 @@ def found(given: Material) -> list[tuple[str, str, str]]:
     return [(repair.error.message, repair.description, repair.trace) for repair in find_repairs(given)]
 
 
-def test_errors_that_went_away_one_after_the_other() -> None:
+def test_errors_fixed_one_after_the_other() -> None:
     given = material(
         failed(1, "Ran the tests", f"5 failing: {NULL}"),
         failed(2, "Attempt 2: Added a null check", f"2 failing: {TYPES}"),
@@ -32,7 +32,7 @@ def test_errors_that_went_away_one_after_the_other() -> None:
     ]
 
 
-def test_a_change_that_made_it_worse_is_no_fix() -> None:
+def test_a_change_that_made_it_worse_is_not_a_fix() -> None:
     given = material(
         failed(1, "a", "9 failing: deadlock detected"),
         failed(2, "Raised the limit", "11 failing: pool is exhausted"),
@@ -41,7 +41,7 @@ def test_a_change_that_made_it_worse_is_no_fix() -> None:
     assert found(given) == [("pool is exhausted", "Closed the connections", "iteration 2 → 3")]
 
 
-def test_an_error_that_comes_back_was_not_fixed_before() -> None:
+def test_an_error_that_recurs_was_not_fixed_before() -> None:
     given = material(
         failed(1, "a", "5 failing: deadlock detected"),
         failed(2, "b", f"3 failing: {TYPES}"),
@@ -52,7 +52,7 @@ def test_an_error_that_comes_back_was_not_fixed_before() -> None:
     assert [message for message, *_ in found(given)].count("deadlock detected") == 1
 
 
-def test_nothing_is_a_fix_before_the_tests_pass_or_without_a_word_of_what_was_done() -> None:
+def test_a_fix_needs_passing_tests_and_a_described_action() -> None:
     assert not found(material(failed(1, "a", f"5 failing: {NULL}"), failed(2, "b", "4 failing")))
     assert not found(material(failed(1, "a", f"5 failing: {NULL}"), passed(2)))
     refuted = passed(2, fix=Fix(description="Added a null check", verified=False))
@@ -93,7 +93,7 @@ def test_debug_sessions_give_verified_fixes() -> None:
     assert (repair.trace, repair.agent) == ("debug session dm-1, attempt 1", "debugger")
 
 
-def test_a_later_run_decides_where_nobody_verified() -> None:
+def test_a_later_run_decides_without_verification() -> None:
     fix = Fix(description="Sorted the locks")
     green = session(run(1, "deadlock detected", TYPES, fix=fix), run(2, failed=0))
     assert len(find_repairs(Material(source_id="dm-1", sessions=(green,)))) == 2
@@ -103,7 +103,7 @@ def test_a_later_run_decides_where_nobody_verified() -> None:
     assert not find_repairs(Material(source_id="dm-1", sessions=(last,)))
 
 
-def test_an_error_of_the_log_is_settled_by_the_iteration_in_which_it_was_resolved() -> None:
+def test_a_logged_error_is_fixed_by_the_iteration_in_which_it_was_resolved() -> None:
     note = ErrorNote(error_type=ErrorType.VALIDATION, message="Property 'customer' is possibly null in src/a.ts")
     error = Event(id="e1", at=START + timedelta(minutes=12), kind="error", error=note)
     resolved = Event(id="e2", at=START + timedelta(minutes=18), kind="resolved", resolves="e1")
@@ -124,7 +124,7 @@ def test_categories_by_code_then_cause_then_words() -> None:
     assert fix_category("Extracted the parser", "", "", "") == "refactor_code_structure"
 
 
-def test_descriptions_are_long_enough_and_general_where_the_words_are() -> None:
+def test_descriptions_are_long_enough_and_generalised() -> None:
     message = "Cannot read property 'email' of null"
     assert fix_description("Added null check for user object", "add_null_check", message) == (
         "Add null check before property access"

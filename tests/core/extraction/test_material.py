@@ -57,12 +57,12 @@ def test_a_session_names_its_loop_and_brings_only_itself(sample: Snapshot) -> No
     assert len(material.sessions) == 1
 
 
-def test_nobody_is_known_by_another_name(sample: Snapshot) -> None:
+def test_names_in_reports_are_the_recorded_ones(sample: Snapshot) -> None:
     with pytest.raises(UnknownRecord, match="no loop, no task and no debug session"):
         read_material(SAMPLE, sample, "../../etc/passwd\x1b[2J")
 
 
-def test_every_kind_of_loop_of_the_sample_project_offers_what_it_has(sample: Snapshot) -> None:
+def test_every_kind_of_sample_loop_gives_its_patterns(sample: Snapshot) -> None:
     offered = {one.source_id: {(p.type, p.slug) for p in one.new} for one in everything(SAMPLE, sample)}
     assert (PatternType.ERROR, "null-check") in offered[MAILER]
     assert (PatternType.SUCCESS, "clean-up-lint-warnings") in offered["current-loop"]
@@ -70,13 +70,13 @@ def test_every_kind_of_loop_of_the_sample_project_offers_what_it_has(sample: Sna
     assert (PatternType.ANTI, "raise-limit-pool-until") in offered["ralph-speed-up-the-monthly-report-qu-f0fec14d"]
 
 
-def test_what_the_registry_has_of_a_loop_is_not_offered_again(sample: Snapshot) -> None:
+def test_a_pattern_with_this_source_loop_is_not_extracted_again(sample: Snapshot) -> None:
     refused = [proposal.refused for one in everything(SAMPLE, sample) for proposal in one.refused]
     assert "already known from this loop as pat-error-null-check-015" in refused
     assert "already known from this loop as pat-error-type-mismatch-003" in refused
 
 
-def test_the_reference_tree_offers_what_it_has() -> None:
+def test_the_reference_tree_gives_its_patterns() -> None:
     offered = {
         one.source_id: {(p.type, p.slug, p.trace) for p in one.new} for one in everything(UPSTREAM, load(UPSTREAM))
     }
@@ -89,7 +89,7 @@ def test_the_reference_tree_offers_what_it_has() -> None:
     assert offered["ralph-moji-5cfda65c"] == set()
 
 
-def test_a_loop_of_any_size_is_read_in_part(tmp_path: Path) -> None:
+def test_only_the_newest_records_of_a_large_loop_are_read(tmp_path: Path) -> None:
     folder = tmp_path / ".aiwg/ralph/loops/ralph-huge-00000001"
     folder.mkdir(parents=True)
     steps = [

@@ -49,12 +49,12 @@ def read(project: Path, source_id: str) -> Material:
     return read_material(paths, snapshot, source_id)
 
 
-def test_a_loop_takes_in_the_attempts_at_the_task_that_records_it(project: Path) -> None:
+def test_a_loop_includes_the_attempts_at_its_task(project: Path) -> None:
     (logged,) = read(project, "ralph-a").attempts
     assert (logged.attempt.id, logged.steps, len(logged.actions)) == ("task-001.1", ("one",), 2)
 
 
-def test_a_task_of_a_loop_brings_only_its_attempts_and_names_the_loop(project: Path) -> None:
+def test_the_task_of_a_loop_adds_only_its_attempts(project: Path) -> None:
     write(project, "debug-memory/sessions/s.json", {"session_id": "s", "metadata": {"task_id": "task-001"}})
     of_task, of_loop = read(project, "task-001"), read(project, "ralph-a")
     assert (of_task.source_id, of_task.loop_id, len(of_task.attempts), of_task.sessions) == (
@@ -67,7 +67,7 @@ def test_a_task_of_a_loop_brings_only_its_attempts_and_names_the_loop(project: P
     assert read(project, "s").loop_id == "ralph-a"
 
 
-def test_a_task_of_its_own_has_sessions_reflections_and_errors(project: Path) -> None:
+def test_a_task_without_loop_has_sessions_reflections_and_errors(project: Path) -> None:
     write(project, "debug-memory/sessions/s.json", {"session_id": "s", "metadata": {"task_id": "task-002"}})
     reflection = {"attempt_id": 1, "learning": "Look first", "timestamp": NOW.isoformat()}
     (project / ".aiwg/ralph/tasks/task-002/reflections.jsonl").write_text(f"{json.dumps(reflection)}\n")
@@ -83,7 +83,7 @@ def test_a_task_of_its_own_has_sessions_reflections_and_errors(project: Path) ->
     assert read(project, "s").loop_id == "task-002"
 
 
-def test_of_many_attempts_and_actions_the_newest_are_looked_at(project: Path) -> None:
+def test_only_the_newest_attempts_and_actions_are_read(project: Path) -> None:
     for number in range(2, MAX_ATTEMPTS + 3):
         attempt(project, "task-002", number, actions=MAX_ACTIONS // 2 - 1 if number > MAX_ATTEMPTS else 0)
     found = read(project, "task-002").attempts

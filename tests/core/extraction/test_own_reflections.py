@@ -25,7 +25,7 @@ def of(given: Material, kind: PatternType) -> tuple[Proposal, ...]:
     return extract(given, known(), ExtractionSettings(), {kind}).proposals
 
 
-def test_an_error_in_a_reflection_and_what_it_says_to_do_are_an_error_pattern() -> None:
+def test_an_error_in_a_reflection_with_its_action_is_an_error_pattern() -> None:
     one = reflection(kind="error_analysis", observation=ERROR, learning=LEARNING)
     (proposal,) = of(material(passed(3, "Done"), reflections=(one,)), PatternType.ERROR)
     assert proposal.record["fix_approach"]["description"] == LEARNING
@@ -33,7 +33,7 @@ def test_an_error_in_a_reflection_and_what_it_says_to_do_are_an_error_pattern() 
     assert proposal.trace == ("reflection on iteration 2",)
 
 
-def test_what_a_loop_that_did_not_reach_its_goal_says_to_do_is_no_fix() -> None:
+def test_the_advice_of_a_failed_loop_is_not_a_fix() -> None:
     one = reflection(observation=ERROR, learning=LEARNING)
     assert not of(material(failed(3, "Gave up"), reflections=(one,), status=LoopStatus.FAILED), PatternType.ERROR)
 
@@ -53,7 +53,7 @@ def test_a_warning_is_an_anti_pattern_with_its_reason_and_alternative() -> None:
     assert record["source_loops"][0]["failure_iteration"] == 2
 
 
-def test_the_reflection_on_an_iteration_says_why_it_failed() -> None:
+def test_the_reflection_on_an_iteration_explains_the_failure() -> None:
     marks = (0.5, 0.45, 0.4, 0.7)
     steps = [failed(n, f"Change {n}", quality=mark) for n, mark in enumerate(marks, 1)]
     one = reflection(3, analysis="The cache was never cleared")
@@ -74,7 +74,7 @@ def test_reflections_on_success_give_the_steps_that_iterations_do_not_name() -> 
     assert proposal.trace == ("3 steps of its reflections",)
 
 
-def test_unhelpful_reflections_and_empty_drafts_teach_nothing() -> None:
+def test_unhelpful_reflections_and_empty_drafts_are_ignored() -> None:
     warning = "Avoid raising the timeout of the pool"
     for told in ({"effectiveness": "unhelpful", "learning": warning}, {"draft": True, "learning": ""}):
         assert not of(material(passed(3, "Done"), reflections=(reflection(**told),)), PatternType.ANTI)

@@ -39,7 +39,7 @@ def drafted(of: Cluster, knows: KnownPatterns | None = None, **settings: Any) ->
     return proposal
 
 
-def test_an_advice_is_a_success_pattern_with_lineage_to_all_loops_and_one_use() -> None:
+def test_a_recommendation_is_a_success_pattern_with_all_source_loops_and_one_use() -> None:
     found = drafted(cluster(count=3, actions=("Sort the ids", "Drop the retry wrapper")))
     record = found.record
     assert (found.type, found.refused, found.duplicate_of) == (PatternType.SUCCESS, "", "")
@@ -77,13 +77,13 @@ def test_a_warning_is_an_anti_pattern_of_what_it_warns_of(learning: str, approac
     assert (record["why_it_fails"], record["better_alternative"]) == ("Both wait", {"description": "Sort the ids"})
 
 
-def test_a_negation_within_a_learning_turns_nothing_around() -> None:
+def test_a_negation_inside_a_learning_is_not_a_warning() -> None:
     for learning in ("When you retry, never take the same connection", "Do not retry, never wait either"):
         found = drafted(cluster(learning))
         assert found.type is PatternType.SUCCESS and found.record["approach"]["description"] == learning
 
 
-def test_what_fails_tells_the_failure_mode() -> None:
+def test_anti_patterns_have_a_failure_mode() -> None:
     found = drafted(cluster("Never tidy up other modules", analysis="Unrelated changes broke the build"))
     assert found.record["failure_mode"] == "scope_creep"
 
@@ -98,20 +98,20 @@ def test_the_same_error_beside_the_learning_makes_an_error_pattern() -> None:
     assert len(found.record["source_loops"]) == 2
 
 
-def test_an_error_that_one_loop_alone_met_makes_none() -> None:
+def test_an_error_of_only_one_loop_gives_no_error_pattern() -> None:
     one = told(0, LOCK, observation="TypeError: x is null")
     (found,) = cluster_reflections([one, told(1, LOCK)], {})
     assert drafted(found).type is PatternType.SUCCESS
 
 
-def test_an_error_message_is_no_lesson() -> None:
+def test_an_error_message_is_not_a_lesson() -> None:
     named = drafted(cluster("TypeError: Cannot read property 'email' of null"))
     assert named.refused.startswith("it is an error message")
     met = drafted(cluster("expected 401 to equal 200"), known(messages=("expected 401 to equal 200",)))
     assert met.refused.startswith("it is an error message")
 
 
-def test_what_the_registry_knows_from_all_loops_is_refused_and_from_some_is_a_merge() -> None:
+def test_a_pattern_with_all_loops_is_refused_and_with_some_is_merged() -> None:
     of = cluster(count=3)
     record = drafted(of).record
     whole = pattern(PatternType.SUCCESS, "lock", record)
@@ -132,7 +132,7 @@ def test_hostile_texts_become_one_capped_line_each() -> None:
     assert len(approach["steps"]) == 20 and all("\n" not in step and len(step) <= 300 for step in approach["steps"])
 
 
-def test_many_loops_stand_in_the_lineage_and_few_in_the_trace() -> None:
+def test_all_loops_are_source_loops_and_few_are_in_the_trace() -> None:
     found = drafted(cluster(count=40))
     assert len(found.record["source_loops"]) == 40
     assert len(found.trace) == 11 and found.trace[-1] == "and 30 more"

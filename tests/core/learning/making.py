@@ -1,4 +1,4 @@
-"""Records for the tests of learning and retrieval, made by hand or read from the documents' own examples."""
+"""Patterns, loops, events and boards for tests of scoring and retrieval."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def at(text: str) -> datetime:
 
 
 def example_patterns() -> dict[str, Pattern]:
-    """The example records of (0) and (3)."""
+    """The patterns of the example tree."""
     files = sorted(_EXAMPLES.glob("*.json"))
     return {found.id: found for file in files for found in read_patterns(file.name, file.read_bytes()).patterns}
 
 
 def example_loops() -> dict[str, Loop]:
-    """The loops of (0) that say what they used."""
+    """The loops of the example tree that record their patterns."""
     end = at("2026-02-02T21:05:30")
     return {
         loop.id: loop

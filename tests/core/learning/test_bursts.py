@@ -30,17 +30,17 @@ def held(given: list[HarmfulReport], *verdicts: BurstVerdict) -> tuple[Period, .
     return held_and_revoked(given, verdicts, LIMITS)[0]
 
 
-def test_five_patterns_within_an_hour_are_no_burst_and_six_are() -> None:
+def test_six_patterns_within_an_hour_are_a_burst_and_five_are_not() -> None:
     assert held(marks(0, 1, 2, 3, 4)) == ()
     assert held(marks(0, 1, 2, 3, 4, 60)) == (Period(NOW, NOW + timedelta(hours=1)),)
     assert held(marks(0, 1, 2, 3, 4, 60.01)) == ()
 
 
-def test_many_marks_on_one_pattern_are_no_burst() -> None:
+def test_many_reports_on_one_pattern_are_not_a_burst() -> None:
     assert held([HarmfulReport(NOW + timedelta(seconds=n), "p") for n in range(100)]) == ()
 
 
-def test_bursts_that_run_into_each_other_are_one_and_others_are_not() -> None:
+def test_overlapping_bursts_are_joined() -> None:
     (one,) = held(marks(*range(0, 120, 10)))
     assert one == Period(NOW, NOW + timedelta(minutes=110))
     assert len(held(marks(*range(6), *range(1000, 1006)))) == 2
@@ -50,7 +50,7 @@ def verdict(word: str, first: datetime, last: datetime, *patterns: str) -> Burst
     return BurstVerdict(verdict=word, first=first, last=last, decision_id="d", patterns=patterns)
 
 
-def test_a_verdict_is_on_the_marks_around_it_and_on_no_later_burst() -> None:
+def test_a_verdict_covers_the_reports_around_it_and_no_later_burst() -> None:
     decided = verdict("revoked", NOW, NOW + timedelta(minutes=5))
     late = marks(*range(6), 30, *range(500, 506))
     waiting, revoked = held_and_revoked(late, [decided], LIMITS)
@@ -58,7 +58,7 @@ def test_a_verdict_is_on_the_marks_around_it_and_on_no_later_burst() -> None:
     assert is_within(NOW + timedelta(minutes=30), revoked) and not is_within(NOW + timedelta(minutes=500), revoked)
 
 
-def test_a_confirmation_is_on_the_marks_that_were_seen_alone() -> None:
+def test_a_confirmation_covers_only_the_reports_of_the_burst() -> None:
     seen = marks(*range(6))
     confirmed = verdict("confirmed", seen[0].at, seen[-1].at, *(mark.pattern_id for mark in seen))
     assert held(seen, confirmed) == ()
@@ -66,7 +66,7 @@ def test_a_confirmation_is_on_the_marks_that_were_seen_alone() -> None:
     assert held([*seen, *more], confirmed) == (Period(NOW, NOW + timedelta(minutes=5)),)
 
 
-def test_marks_at_the_edges_of_time_do_no_harm() -> None:
+def test_reports_at_the_limits_of_time_are_handled() -> None:
     first, last = datetime.min.replace(tzinfo=NOW.tzinfo), datetime.max.replace(tzinfo=NOW.tzinfo)
     given = [HarmfulReport(at, f"p{number}") for at in (first, last) for number in range(6)]
     assert len(held(given)) == 2
@@ -75,7 +75,7 @@ def test_marks_at_the_edges_of_time_do_no_harm() -> None:
 
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 9)), max_size=40))
-def test_what_is_held_is_every_window_that_is_too_full(drawn: list[tuple[int, int]]) -> None:
+def test_every_window_above_the_limit_is_held(drawn: list[tuple[int, int]]) -> None:
     given = [HarmfulReport(NOW + timedelta(minutes=at), str(pattern)) for at, pattern in drawn]
     hour = timedelta(minutes=LIMITS.burst_minutes)
 
@@ -107,7 +107,7 @@ def found(board: Scoreboard) -> Burst:
     return burst
 
 
-def test_held_marks_do_not_count_and_say_so() -> None:
+def test_held_reports_do_not_count_and_are_listed() -> None:
     board = board_of(*patterns(), events=blames("x", *MANY))
     assert found(board) == Burst(source="x", first=NOW, last=NOW, patterns=MANY, never_applied=8)
     assert {board.assessment(id).failures for id in MANY} == {0}
@@ -115,19 +115,19 @@ def test_held_marks_do_not_count_and_say_so() -> None:
     assert (aside.source, aside.revoked) == ("x", False)
 
 
-def test_five_marks_count() -> None:
+def test_five_reports_count() -> None:
     board = board_of(*patterns(), events=blames("x", *MANY[:5]))
     assert board.bursts == ()
     assert [board.assessment(id).failures for id in MANY] == [1] * 5 + [0] * 3
 
 
-def test_who_applied_the_pattern_is_told_apart() -> None:
+def test_bursts_count_patterns_that_were_never_applied() -> None:
     loop = Loop(id="x", injected=(use(MANY[0], None), use(MANY[1], None, applied=False)))
     board = board_of(*patterns(), loops={"x": loop}, events=blames("x", *MANY))
     assert found(board).never_applied == 6
 
 
-def test_marks_in_the_state_of_a_loop_are_held_as_well() -> None:
+def test_reports_in_the_state_of_a_loop_are_held() -> None:
     uses = tuple(InjectedUse(pattern_id=id, applied=True, successful=False) for id in MANY)
     loop = Loop(id="x", status=LoopStatus.FAILED, ended_at=NOW, injected=uses)
     board = board_of(*patterns(), loops={"x": loop})
@@ -136,7 +136,7 @@ def test_marks_in_the_state_of_a_loop_are_held_as_well() -> None:
     assert (assessment.failures, assessment.injected_only) == (0, 1)
 
 
-def test_the_verdict_on_a_failed_loop_is_a_mark_on_each_pattern_that_it_applied() -> None:
+def test_a_harmful_outcome_is_a_report_on_each_applied_pattern() -> None:
     uses = tuple(InjectedUse(pattern_id=id, applied=True) for id in MANY)
     loop = Loop(id="x", status=LoopStatus.FAILED, started_at=days_ago(1), ended_at=NOW, injected=uses)
     board = board_of(*patterns(), loops={"x": loop})
@@ -150,7 +150,7 @@ def test_the_verdict_on_a_failed_loop_is_a_mark_on_each_pattern_that_it_applied(
     assert few.bursts == () and [few.assessment(id).failures for id in MANY] == [1] * 5 + [0] * 3
 
 
-def test_an_outcome_event_on_much_that_was_applied_is_held_as_well() -> None:
+def test_a_harmful_outcome_on_many_applied_patterns_is_held() -> None:
     applied = [event(n, "applied", NOW, pattern_id=id, loop_id="bd-8") for n, id in enumerate(MANY)]
     ended = event(99, "outcome", NOW, pattern_id="", loop_id="bd-8", success=False)
     board = board_of(*patterns(), events=(*applied, ended))
@@ -158,31 +158,31 @@ def test_an_outcome_event_on_much_that_was_applied_is_held_as_well() -> None:
     assert {board.assessment(id).failures for id in MANY} == {0}
 
 
-def test_all_names_of_a_loop_are_one_source() -> None:
+def test_all_ids_of_a_loop_are_one_source() -> None:
     loop = Loop(id="x", aliases=("also-x",))
     events = (*blames("x", *MANY[:4]), *(replace(e, id=f"a{e.id}") for e in blames("also-x", *MANY[4:])))
     assert found(board_of(*patterns(), loops={"x": loop}, events=events)).patterns == MANY
 
 
-def test_unknown_patterns_make_no_burst() -> None:
+def test_reports_on_unknown_patterns_are_not_a_burst() -> None:
     events = blames("x", MANY[0], *(f"no-such-{n}" for n in range(9)))
     board = board_of(*patterns(), events=events)
     assert board.bursts == () and board.assessment(MANY[0]).failures == 1
 
 
-def test_no_loop_can_pass_for_somebody_who_marks_without_one() -> None:
+def test_a_loop_id_cannot_be_mistaken_for_an_author() -> None:
     events = (*blames("", *MANY[:4]), *(replace(e, id=f"f{e.id}") for e in blames("by hook", *MANY[4:])))
     assert board_of(*patterns(), events=events).bursts == ()
 
 
-def test_a_held_failure_brings_no_older_success_back() -> None:
+def test_a_held_failure_does_not_restore_an_older_success() -> None:
     ago = event(90, "applied", days_ago(2), pattern_id=MANY[0], loop_id="x", success=True)
     board = board_of(*patterns(), events=(ago, *blames("x", *MANY)))
     (use_of_x,) = [seen for seen in board.observations(MANY[0]) if seen.loop_id == "x"]
     assert use_of_x.success is None
 
 
-def test_marks_without_a_loop_are_counted_by_who_gives_them() -> None:
+def test_reports_without_a_loop_are_grouped_by_their_author() -> None:
     assert found(board_of(*patterns(), events=blames("", *MANY))).source == "by hook"
 
 
@@ -191,7 +191,7 @@ def test_different_loops_are_different_sources() -> None:
     assert board_of(*patterns(), events=events).bursts == ()
 
 
-def test_a_revoked_burst_stays_out_and_a_confirmed_one_counts() -> None:
+def test_a_revoked_burst_is_ignored_and_a_confirmed_one_counts() -> None:
     for word, failures in (("revoked", 0), ("confirmed", 1)):
         curation = CurationState(bursts={"x": (verdict(word, NOW, NOW, *MANY),)})
         board = board_of(*patterns(), events=blames("x", *MANY), curation=curation)
@@ -200,13 +200,13 @@ def test_a_revoked_burst_stays_out_and_a_confirmed_one_counts() -> None:
         assert [aside.revoked for aside in board.ignored_reports(MANY[0])] == [True] * (word == "revoked")
 
 
-def test_feedback_that_does_not_count_leaves_the_claim_of_the_record_alone() -> None:
+def test_ignored_feedback_does_not_change_the_recorded_counts() -> None:
     failing = make_pattern(MANY[0], recorded_counts=recorded_counts(4, 1), last_used=NOW)
     board = board_of(failing, *patterns()[1:], events=blames("x", *MANY))
     assert board.assessment(MANY[0]).failures == 1
 
 
-def test_a_use_of_a_loop_that_does_not_count_does_not_come_back_as_a_claim() -> None:
+def test_an_ignored_use_is_not_counted_from_the_record() -> None:
     uses = tuple(InjectedUse(pattern_id=id, applied=True, successful=False) for id in MANY)
     loop = Loop(id="x", status=LoopStatus.FAILED, ended_at=days_ago(1), injected=uses)
     claiming = [make_pattern(id, recorded_counts=recorded_counts(2, 1), last_used=days_ago(1)) for id in MANY]
@@ -219,7 +219,7 @@ def test_a_use_of_a_loop_that_does_not_count_does_not_come_back_as_a_claim() -> 
     assert {board_of(*later, loops={"x": loop}).assessment(id).failures for id in MANY} == {1}
 
 
-def test_to_be_blamed_is_no_sign_of_use() -> None:
+def test_a_harmful_report_is_not_a_use() -> None:
     events = tuple(event(n, "applied", NOW, pattern_id=id, loop_id="x", success=False) for n, id in enumerate(MANY))
     had = event(90, "injected", NOW, pattern_id=MANY[0], loop_id="x")
     assert found(board_of(*patterns(), events=(*events, had))).never_applied == 7

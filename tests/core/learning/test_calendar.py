@@ -34,7 +34,7 @@ _SEEN = st.builds(seen, _AT, st.sampled_from([True, False, None]), st.integers(1
 
 @settings(deadline=None, max_examples=100)
 @given(st.lists(_SEEN, max_size=8), st.sampled_from([0.001, 1.0, 90.0, 36_500.0]))
-def test_the_dates_hold_when_the_clock_is_moved_there(events: list[Observation], half_life: float) -> None:
+def test_the_state_changes_exactly_at_the_predicted_times(events: list[Observation], half_life: float) -> None:
     limits = MaturitySettings(half_life_days=half_life)
     calendar = state_calendar(events, NOW, limits)
     state = maturity_state(events, NOW, limits)
@@ -59,7 +59,7 @@ def test_a_proven_pattern_fades_step_by_step() -> None:
     assert days == pytest.approx([90.26, 156.76], abs=0.01)  # 90 * log2(10 / 4.99), 90 * log2(10 / 2.99)
 
 
-def test_old_uses_without_a_date_come_to_weigh_more() -> None:
+def test_undated_uses_do_not_decay() -> None:
     events = [seen(NOW, True, 20), seen(None, False, 2), seen(None, True, 2)]
     assert [state for _, state in state_calendar(events, NOW)] == [
         Maturity.ESTABLISHED,
@@ -74,7 +74,7 @@ def test_feedback_has_a_calendar_too() -> None:
 
 @settings(deadline=None, max_examples=100)
 @given(st.lists(_SEEN, max_size=6))
-def test_sums_are_enough_where_nothing_lies_ahead(events: list[Observation]) -> None:
+def test_the_calendar_of_sums_equals_that_of_events(events: list[Observation]) -> None:
     dated = [event for event in events if event.at is not None and event.at <= NOW]
     undated = [event for event in events if event.at is None]
     state = maturity_state(dated + undated, NOW, DEFAULT)
@@ -83,7 +83,7 @@ def test_sums_are_enough_where_nothing_lies_ahead(events: list[Observation]) -> 
 
 
 @pytest.mark.parametrize("fixed", [0.0, *(tenths / 10 + 0.0001 for tenths in range(1, 29))])
-def test_a_sum_that_only_just_reaches_its_threshold_falls_below_it_in_a_second(fixed: float) -> None:
+def test_a_sum_at_its_threshold_falls_below_it_within_a_second(fixed: float) -> None:
     least = DEFAULT.min_feedback - DEFAULT.total_tolerance
     moving = least - fixed
     while moving + fixed < least:
@@ -97,6 +97,6 @@ def test_a_half_life_of_ages_never_overflows() -> None:
         assert state_calendar([seen(NOW, True, 4)], NOW, MaturitySettings(half_life_days=half_life)) == ()
 
 
-def test_a_half_life_of_nothing_is_refused() -> None:
+def test_a_missing_half_life_is_refused() -> None:
     with pytest.raises(BadInput, match="half_life_days"):
         next_change([], NOW, MaturitySettings(half_life_days=0))

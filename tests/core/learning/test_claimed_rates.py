@@ -45,11 +45,11 @@ def assessed(made: RecordedCounts, *results: bool) -> Assessment:
         (RecordedCounts(uses=4), None),
     ],
 )
-def test_a_rate_is_claimed_where_no_counts_give_it(made: RecordedCounts, claimed: float | None) -> None:
+def test_a_rate_without_matching_counts_is_claimed(made: RecordedCounts, claimed: float | None) -> None:
     assert claimed_rate(made) == claimed
 
 
-def test_a_claimed_rate_is_shown_as_claimed_beside_what_is_recorded() -> None:
+def test_a_claimed_rate_is_shown_with_the_recorded_results() -> None:
     found = assessed(RecordedCounts(rate=0.85, uses=4), True, True, False, True)
     assert found.claim_text == "85% claimed, 3 of 4 recorded"
     assert (found.successes, found.failures, found.uses, found.rate) == (3, 1, 4, 0.75)
@@ -58,7 +58,7 @@ def test_a_claimed_rate_is_shown_as_claimed_beside_what_is_recorded() -> None:
     assert assessed(RecordedCounts(rate=0.92, uses=12)).claim_text == ""
 
 
-def test_a_claim_without_results_counts_nothing_and_ranks_as_a_candidate() -> None:
+def test_a_claimed_rate_without_results_counts_no_use_and_ranks_as_a_candidate() -> None:
     found = assessed(RecordedCounts(rate=0.9))
     assert (found.successes, found.failures, found.uses) == (0, 0, 0)
     assert (found.state, found.rate, found.interval) == (Maturity.CANDIDATE, 0.9, (0.0, 1.0))
@@ -66,7 +66,7 @@ def test_a_claim_without_results_counts_nothing_and_ranks_as_a_candidate() -> No
     assert found.is_claimed and found.claim_text == "90% claimed, no result recorded"
 
 
-def test_three_recorded_results_take_the_place_of_the_claim() -> None:
+def test_three_recorded_results_replace_the_claimed_rate() -> None:
     made = RecordedCounts(rate=0.85, uses=4)
     assert assessed(made, False, False).rate == 0.85
     found = assessed(made, False, False, True)
@@ -74,7 +74,7 @@ def test_three_recorded_results_take_the_place_of_the_claim() -> None:
     assert found.claim_text == "85% claimed, 1 of 3 recorded"
 
 
-def test_the_documents_anti_pattern_claims_85_percent_and_records_one_failure() -> None:
+def test_an_anti_pattern_with_a_claimed_rate_and_one_recorded_failure() -> None:
     patterns = example_patterns()
     board = board_of(patterns[OPTIMIZING], patterns[NULL_CHECK_001])
     found = board.assessment(OPTIMIZING)
@@ -88,7 +88,7 @@ def test_the_documents_anti_pattern_claims_85_percent_and_records_one_failure() 
     assert notes["claimed-rate"].startswith("the rate of 85 % is claimed") and "claim-disagrees" not in notes
 
 
-def test_snapshots_count_where_the_claim_does_not() -> None:
+def test_snapshots_count_if_the_record_has_no_counts() -> None:
     trend = (TrendPoint(at=days_ago(9), rate=0.75, sample_size=4),)
     pattern = make_pattern(type=PatternType.SUCCESS, recorded_counts=RecordedCounts(rate=0.9, uses=5), trend=trend)
     found = board_of(pattern).assessment(pattern.id)

@@ -30,7 +30,7 @@ def counted(helpful: int, harmful: int, weight: float = 0.85) -> CriterionWeight
     return CriterionWeight(criterion="type_safe", weight=weight, helpful_count=helpful, harmful_count=harmful)
 
 
-def test_the_weight_is_the_helpful_share_of_what_is_left() -> None:
+def test_the_weight_is_the_helpful_share_of_decayed_feedback() -> None:
     weight = criterion_weight([said("helpful", 90), said("harmful", 180), said("helpful", 0, 0.5)], NOW)
     assert (weight.helpful, weight.harmful) == pytest.approx((1.0, 0.25))
     assert weight.weight == pytest.approx(0.8)
@@ -52,7 +52,7 @@ def test_a_weight_never_falls_below_the_floor() -> None:
         [said("helpful", 700_000), said("harmful", 700_000)],  # 2^-7778: less than any float
     ],
 )
-def test_without_anything_to_go_by_a_criterion_counts_fully(events: list[FeedbackEvent]) -> None:
+def test_a_criterion_without_feedback_has_weight_one(events: list[FeedbackEvent]) -> None:
     weight = criterion_weight(events, NOW)
     assert (weight.weight, weight.no_data) == (1.0, True)
 
@@ -95,13 +95,13 @@ def test_scores_are_weighted_by_criterion() -> None:
     assert weighted.total == pytest.approx(0.8 / 1.5)
 
 
-def test_no_criterion_that_counts_is_no_score() -> None:
+def test_without_a_weighted_criterion_there_is_no_score() -> None:
     assert apply_weights({"b": 1.0}, {"b": counted(0, 5)}).total is None
     assert apply_weights({}, {}).total is None
 
 
 @pytest.mark.parametrize("score", [-0.1, 1.1, float("nan"), True])
-def test_a_score_that_is_none_is_named(score: float) -> None:
+def test_an_invalid_score_is_named(score: float) -> None:
     with pytest.raises(BadInput, match="score of 'fast' must be a number from 0 to 1, not"):
         apply_weights({"fast": score}, {})
 
@@ -110,7 +110,7 @@ def test_a_score_that_is_none_is_named(score: float) -> None:
     ("field", "value"),
     [("type", "great"), ("type", None), ("timestamp", "soon"), ("raw_value", 1.01), ("raw_value", float("nan"))],
 )
-def test_feedback_that_is_none_is_named(field: str, value: Any) -> None:
+def test_invalid_feedback_is_named(field: str, value: Any) -> None:
     with pytest.raises(BadInput, match=f"{field} must be .*, not "):
         said(**{"type": "helpful", field: value})
 
@@ -119,7 +119,7 @@ def test_feedback_that_is_none_is_named(field: str, value: Any) -> None:
     ("field", "value"),
     [("weight", 1.5), ("helpful_count", -1), ("harmful_count", 0.5), ("half_life_days", 0), ("harmful", float("inf"))],
 )
-def test_a_weight_that_is_none_is_named(field: str, value: Any) -> None:
+def test_an_invalid_weight_is_named(field: str, value: Any) -> None:
     told = {"criterion": "x", "weight": 0.5, "helpful_count": 1, "harmful_count": 1, field: value}
     with pytest.raises(BadInput, match=f"{field} must be .*, not "):
         CriterionWeight(**told)

@@ -1,4 +1,4 @@
-"""Decay: the documents' timeline, hostile input, and the sums of many events."""
+"""Decay: the timeline, invalid input, and order of sums."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DAYS = st.floats(0, 5000)
 
 
 @pytest.mark.parametrize(("age", "left"), [(0, 1.0), (90, 0.5), (180, 0.25), (270, 0.125)])
-def test_the_documents_timeline(age: float, left: float) -> None:
+def test_decay_follows_the_half_life(age: float, left: float) -> None:
     assert decayed_value(days_ago(age), NOW, 90) == pytest.approx(left)
     assert decayed_value(days_ago(age).isoformat(), NOW.isoformat(), 90) == pytest.approx(left)
 
@@ -26,12 +26,12 @@ def test_a_future_time_counts_as_now() -> None:
 
 
 @pytest.mark.parametrize("half_life", [0, -1, float("nan"), float("inf"), "90", None])
-def test_a_half_life_that_is_none_is_named(half_life: float) -> None:
+def test_an_invalid_half_life_is_named(half_life: float) -> None:
     with pytest.raises(BadInput, match="half_life_days"):
         decayed_value(NOW, NOW, half_life)
 
 
-def test_a_time_that_is_none_is_named() -> None:
+def test_an_invalid_time_is_named() -> None:
     with pytest.raises(BadInput, match="timestamp"):
         decayed_value("yesterday or so", NOW, 90)
 

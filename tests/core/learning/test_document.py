@@ -1,4 +1,4 @@
-"""The numbers of (2), each threshold from both sides, in the order of the document."""
+"""The default thresholds of the learning rules, each from both sides; imports from the public paths."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_success_signal(success: bool, value: float) -> None:
 @pytest.mark.parametrize(
     ("success", "minutes", "errors", "retries", "raw", "verdict"),
     [
-        (True, 3, 0, 0, 1.0, "helpful"),  # the document's own example
+        (True, 3, 0, 0, 1.0, "helpful"),  # the example of docs/scoring.md
         (True, 12, 0, 1, 0.86, "helpful"),
         (True, 60, 2, 1, 0.7, "helpful"),  # exactly .7
         (True, 12, 3, 1, 0.7, "helpful"),
@@ -135,7 +135,7 @@ def test_revalidation() -> None:
         (3, 1, False),
         (7, 3, False),  # exactly 30 %
         (69, 31, True),
-        (12, 3, False),  # the document's own example
+        (12, 3, False),  # the example of docs/scoring.md
     ],
 )
 def test_when_criteria_get_deprecated(helpful: int, harmful: int, deprecated: bool) -> None:

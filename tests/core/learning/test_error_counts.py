@@ -27,7 +27,7 @@ def test_each_error_of_each_iteration_counts() -> None:
     assert count_errors([], [iteration(NULL, LATE), iteration(NULL), iteration(outcome=Outcome.SUCCESS)], []) == 3
 
 
-def test_a_failed_iteration_that_lists_no_error_is_one() -> None:
+def test_a_failed_iteration_without_errors_counts_as_one_error() -> None:
     failed = iteration(outcome=Outcome.FAILURE)
     assert count_errors([], [failed, iteration(NULL, LATE), iteration(outcome=Outcome.SUCCESS)], []) == 3
     assert count_errors([NULL], [failed, failed], []) == 1
@@ -65,7 +65,7 @@ def test_one_error_named_in_two_fields_of_an_iteration_counts_once() -> None:
     assert count_errors([], [Iteration(failures=(failure, elsewhere))], []) == 2
 
 
-def test_a_failure_that_stays_from_run_to_run_of_a_session_is_one_error() -> None:
+def test_the_same_failure_in_several_runs_of_a_session_is_one_error() -> None:
     first, second = session(run("a", "b"), run("a"), run(count=0)), session(run("a", "c"))
     assert count_errors([], [], [first]) == 2
     assert count_errors([], [], [first, second]) == 3

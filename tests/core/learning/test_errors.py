@@ -1,4 +1,4 @@
-"""Errors of a subtask: kept, counted, resolved, and told to the next attempt."""
+"""Errors of a work item: stored, counted, resolved, and listed for the next attempt."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def documents_errors() -> ErrorAccumulator:
     return errors
 
 
-def test_the_context_of_a_retry_is_the_documents_word_for_word() -> None:
+def test_the_context_of_a_retry_has_its_exact_text() -> None:
     assert documents_errors().get_error_context(WORK_ID) == CONTEXT
 
 
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kathmandu"])
-def test_times_are_utc_wherever_the_machine_is(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_are_utc_in_every_time_zone(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     try:
@@ -96,7 +96,7 @@ def test_types_come_in_the_order_in_which_they_first_occurred() -> None:
     assert headings == ["### timeout (2 errors)", "### validation (1 error)"]
 
 
-def test_a_resolved_error_is_told_of_only_when_asked_for() -> None:
+def test_resolved_errors_are_listed_only_on_request() -> None:
     errors = ErrorAccumulator()
     first, second = record(errors, "one"), record(errors, "two")
     errors.resolve_error(first)
@@ -110,7 +110,7 @@ def test_a_resolved_error_is_told_of_only_when_asked_for() -> None:
     assert errors.get_error_context("bd-other", include_resolved=True) == ""
 
 
-def test_an_error_that_nobody_recorded_cannot_be_resolved() -> None:
+def test_an_unknown_error_cannot_be_resolved() -> None:
     with pytest.raises(UnknownRecord, match="no error nonsense␛"):
         ErrorAccumulator().resolve_error("nonsense\x1b")
 
@@ -149,7 +149,7 @@ def test_errors_come_back_in_the_order_of_recording() -> None:
         ("unknown", "yesterday", "now .* 'yesterday'"),
     ],
 )
-def test_what_is_no_error(error_type: str, now: str | datetime, message: str) -> None:
+def test_invalid_errors_are_refused(error_type: str, now: str | datetime, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         ErrorAccumulator().record_error(WORK_ID, error_type, "m", now=now)
     with pytest.raises(BadInput):
@@ -208,5 +208,5 @@ def test_many_errors_do_not_flood_the_prompt() -> None:
         ("x" * 10_000 + " timeout", "unknown"),
     ],
 )
-def test_the_words_of_an_error_tell_its_type(message: str, error_type: str) -> None:
+def test_errors_are_classified_by_their_words(message: str, error_type: str) -> None:
     assert classify_error(message) == error_type

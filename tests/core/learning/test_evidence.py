@@ -43,7 +43,7 @@ def counts(observations: tuple[Observation, ...]) -> tuple[int, int, int, int]:
     return found[True], found[False], found[True] + found[False] + found[None], found["exposure"]
 
 
-def test_the_documents_examples_come_out_exactly() -> None:
+def test_the_examples_have_their_exact_weights() -> None:
     uses = group_uses_by_pattern(example_loops().values())
     found = {
         id: counts(collect_observations(pattern, uses.get(id, ())))[:3] for id, pattern in example_patterns().items()
@@ -68,7 +68,7 @@ def test_the_null_check_by_source_and_date() -> None:
     assert [one.at for one in seen] == [at(f"2026-02-02T{time}") for time in ("15:00", "16:30", "19:15", "19:15")]
 
 
-def test_trend_snapshots_date_what_nobody_recorded() -> None:
+def test_trend_snapshots_date_unrecorded_uses() -> None:
     uses = group_uses_by_pattern(example_loops().values())[TYPE_MISMATCH]
     trend = [
         (one.at, one.success, one.count)
@@ -83,7 +83,7 @@ def test_trend_snapshots_date_what_nobody_recorded() -> None:
     ]
 
 
-def test_injected_applied_and_successful_are_three_facts() -> None:
+def test_injected_applied_and_successful_are_separate_facts() -> None:
     loop = Loop(id="a", ended_at=days_ago(1))
     uses = [
         (loop, use(ID, True, applied=False, iteration=1)),
@@ -93,7 +93,7 @@ def test_injected_applied_and_successful_are_three_facts() -> None:
     assert counts(collect_observations(make_pattern(), uses)) == (0, 1, 2, 1)
 
 
-def test_the_same_use_told_twice_counts_once() -> None:
+def test_the_same_use_recorded_twice_counts_once() -> None:
     loop = Loop(id="a", aliases=("a-uuid",), ended_at=days_ago(1))
     uses = [(loop, use(ID, True, iteration=2)), (loop, use(ID, True)), (loop, use(ID, True, iteration=2))]
     events = [
@@ -105,7 +105,7 @@ def test_the_same_use_told_twice_counts_once() -> None:
     assert counts(collect_observations(make_pattern(), uses, events)) == (1, 0, 1, 0)
 
 
-def test_the_event_log_outweighs_the_loop_and_the_newest_result_stands() -> None:
+def test_the_event_log_has_priority_over_the_loop_and_the_newest_result_counts() -> None:
     uses = [(Loop(id="a"), use(ID, True, iteration=2))]
     events = [
         event(1, "applied", days_ago(3), loop_id="a", iteration=2, success=True),
@@ -121,13 +121,13 @@ def test_a_loop_fills_in_the_result_that_the_event_log_leaves_open() -> None:
     assert (seen.source, seen.success, seen.at) == ("event-log", False, days_ago(3))
 
 
-def test_injecting_again_into_a_loop_does_not_freshen_what_it_did_before() -> None:
+def test_a_new_injection_does_not_change_the_time_of_earlier_uses() -> None:
     uses = [(Loop(id="a", ended_at=days_ago(90)), use(ID, True, iteration=4))]
     (seen,) = collect_observations(make_pattern(), uses, [event(1, "injected", days_ago(0), loop_id="a")])
     assert (seen.kind, seen.success, seen.at, seen.source) == ("applied", True, days_ago(90), "loop")
 
 
-def test_of_two_entries_for_one_use_the_failure_counts() -> None:
+def test_the_failure_counts_of_two_entries_for_one_use() -> None:
     loop = Loop(id="a", ended_at=days_ago(1))
     uses = [(loop, use(ID, True, iteration=1)), (loop, use(ID, False, iteration=1))]
     assert counts(collect_observations(make_pattern(), uses)) == (0, 1, 1, 0)
@@ -140,7 +140,7 @@ def test_an_event_without_weight_does_not_count(weight: float) -> None:
     assert collect_observations(make_pattern(), (), events) == ()
 
 
-def test_a_use_is_dated_by_the_most_exact_time_there_is() -> None:
+def test_a_use_has_the_most_exact_known_time() -> None:
     listed = make_pattern(source_loops=(source("other"), source("a", days_ago(7))))
     loop = Loop(id="a", started_at=days_ago(9), last_activity=days_ago(6), ended_at=days_ago(5))
 
@@ -170,7 +170,7 @@ def test_the_discovering_loop_counts_once() -> None:
     assert counts(collect_observations(pattern, (), [extracted])) == (1, 0, 1, 0)
 
 
-def test_first_discovered_says_which_source_loop_discovered() -> None:
+def test_first_discovered_decides_the_discovering_loop() -> None:
     pattern = make_pattern(
         source_loops=(source("later", days_ago(3)), source("first", days_ago(9))),
         first_discovered=days_ago(9),
@@ -184,7 +184,7 @@ def test_a_loop_that_extracted_it_discovers_a_pattern_without_source_loops() -> 
     assert (seen.kind, seen.loop_id, seen.at, seen.success) == ("discovered", "a", days_ago(4), True)
 
 
-def test_a_record_that_claims_nothing_but_failures_refutes_its_discovery() -> None:
+def test_a_record_with_only_failures_refutes_its_discovery() -> None:
     pattern = make_pattern(source_loops=(source("a"),), recorded_counts=RecordedCounts(rate=0.0, uses=3))
     assert counts(collect_observations(pattern)) == (0, 3, 3, 0)
 
@@ -216,13 +216,13 @@ def test_a_success_pattern_found_in_a_failing_loop_starts_with_a_failure() -> No
         (RecordedCounts(rate=1.0, uses=10**400), (MAX_COUNT, 0, MAX_COUNT)),
     ],
 )
-def test_claims(made: RecordedCounts, expected: tuple[int, int, int]) -> None:
+def test_recorded_counts_are_parsed(made: RecordedCounts, expected: tuple[int, int, int]) -> None:
     observations = collect_observations(make_pattern(recorded_counts=made))
     assert counts(observations)[:3] == expected
     assert len(observations) <= 3
 
 
-def test_unrecorded_uses_of_an_anti_pattern_are_dated_by_the_newest_time_it_has() -> None:
+def test_unrecorded_uses_of_an_anti_pattern_have_its_newest_time() -> None:
     pattern = make_pattern(
         "pat-anti-x-001",
         PatternType.ANTI,
@@ -232,7 +232,7 @@ def test_unrecorded_uses_of_an_anti_pattern_are_dated_by_the_newest_time_it_has(
     assert {seen.at for seen in collect_observations(pattern) if seen.source == "aggregate"} == {days_ago(3)}
 
 
-def test_a_trend_that_goes_back_or_lies_changes_no_total() -> None:
+def test_an_invalid_trend_changes_no_total() -> None:
     trend = (
         TrendPoint(at=days_ago(9), rate=1.0, sample_size=4),
         TrendPoint(at=days_ago(8), rate=0.5, sample_size=2),
@@ -248,7 +248,7 @@ def test_a_trend_that_goes_back_or_lies_changes_no_total() -> None:
     assert counts(collect_observations(make_pattern(trend=trend)))[:3] == (4, 1, 5)
 
 
-def test_a_trend_beyond_the_claim_counts() -> None:
+def test_a_trend_beyond_the_recorded_counts_counts() -> None:
     trend = (TrendPoint(at=days_ago(9), rate=0.5, sample_size=10),)
     assert counts(collect_observations(make_pattern(trend=trend, recorded_counts=recorded_counts(2, 0))))[:3] == (
         5,
@@ -307,7 +307,7 @@ def test_no_use_is_ever_counted_twice(
     recorded = [one for one in seen if one.source not in ("trend", "aggregate")]
     slots = Counter((one.loop_id, one.iteration, one.kind == "discovered") for one in recorded if one.loop_id)
     assert max(slots.values(), default=1) == 1
-    # What sums tell of fills the claim (or the trend) up and never goes beyond it.
+    # Counts fill the recorded counts (or the trend) up and never goes beyond it.
     known = sum(one.count for one in recorded if one.kind != "injected")
     claimed = max(
         made.uses or 0,
@@ -324,22 +324,20 @@ def test_no_use_is_ever_counted_twice(
     assert counts(again) == counts(seen)
 
 
-def test_events_of_other_kinds_are_no_evidence() -> None:
+def test_events_of_other_kinds_are_not_evidence() -> None:
     assert collect_observations(make_pattern(), (), [Event(id="x", at=NOW, kind="unheard-of", success=True)]) == ()
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.integers(0, 8), st.integers(0, 8), st.lists(st.booleans(), max_size=8), st.floats(0.01, 30))
-def test_what_happens_after_the_last_use_that_a_registry_counts_is_new(
-    good: int, bad: int, later: list[bool], days: float
-) -> None:
+def test_uses_after_the_last_recorded_use_are_added(good: int, bad: int, later: list[bool], days: float) -> None:
     pattern = make_pattern(recorded_counts=recorded_counts(good, bad), last_used=days_ago(days))
     events = [event(n, "applied", NOW, loop_id=f"new{n}", success=success) for n, success in enumerate(later)]
     found = counts(collect_observations(pattern, (), events))
     assert found[:2] == (good + sum(later), bad + len(later) - sum(later))
 
 
-def test_what_happened_up_to_the_last_use_is_among_what_the_registry_counts() -> None:
+def test_uses_up_to_the_last_use_are_among_the_recorded_counts() -> None:
     pattern = make_pattern(recorded_counts=recorded_counts(7, 3), last_used=NOW)
     for when in (days_ago(5), NOW, NOW + timedelta(seconds=60)):
         found = counts(collect_observations(pattern, (), [event(1, "applied", when, loop_id="x", success=False)]))

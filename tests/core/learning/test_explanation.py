@@ -42,7 +42,7 @@ def why(board: Scoreboard, pattern: Pattern) -> dict[str, list[RuleLine]]:
     return lines
 
 
-def test_the_null_check_of_the_document() -> None:
+def test_the_explanation_of_an_example_pattern() -> None:
     patterns = example_patterns()
     board = Scoreboard.build(Snapshot(patterns=patterns, loops=example_loops()), NOW, SETTINGS)
     lines = why(board, patterns[NULL_CHECK_015])
@@ -57,7 +57,7 @@ def test_the_null_check_of_the_document() -> None:
     assert lines["calendar"][0].text == "changes to candidate in 38 days (2026-03-12) if unused"
 
 
-def test_what_rests_on_a_single_loop_is_said() -> None:
+def test_a_decisive_loop_is_named() -> None:
     pattern = make_pattern()
 
     def rests(*names: str) -> RuleLine:
@@ -70,7 +70,7 @@ def test_what_rests_on_a_single_loop_is_said() -> None:
     assert rests().text == "counts only; no loop is known"
 
 
-def test_a_pin_says_who_decided_and_an_inversion_that_it_waits() -> None:
+def test_explanations_name_who_decided_and_a_pending_inversion() -> None:
     pattern = make_pattern(recorded_counts=recorded_counts(2, 5))
     assert "inversion is pending" in why(board_of(pattern), pattern)["decided"][0].text
     made = pin(Maturity.DEPRECATED, days_ago(3), reason="leaks\x1b]0;x\x07")
@@ -88,7 +88,7 @@ def test_no_result_changes_a_pinned_state_and_no_rule_has_fired() -> None:
     assert once.text == "no result changes a pinned state; after a reset it is established, and then"
 
 
-def test_distances_and_times_that_are_small_are_no_zeros() -> None:
+def test_small_distances_and_times_are_not_shown_as_zero() -> None:
     pattern = make_pattern(recorded_counts=recorded_counts(3, 0), last_used=days_ago(0.4))
     lines = why(board_of(pattern), pattern)
     assert "0.0" not in lines["calendar"][0].text and " hour (" in lines["calendar"][0].text
@@ -102,13 +102,13 @@ def test_an_anti_pattern_has_no_rule_of_inversion() -> None:
     assert not any(line.rule == "inversion" for line in found.lines)
 
 
-def test_the_rule_that_gave_the_state_has_fired_and_no_other() -> None:
+def test_only_the_deciding_rule_has_fired() -> None:
     pattern = make_pattern(recorded_counts=recorded_counts(6, 0), last_used=NOW)
     fired = [line for lines in why(board_of(pattern), pattern).values() for line in lines if line.fired]
     assert {(line.rule, line.holds) for line in fired} == {("proven", True)}
 
 
-def test_each_event_shows_what_it_counted_and_what_it_counts() -> None:
+def test_each_event_shows_its_weight_then_and_now() -> None:
     pattern = make_pattern()
     old = (("a", 180), ("b", 90), ("c", 0))
     loops = {name: Loop(id=name, ended_at=days_ago(age), injected=(use(pattern.id, True),)) for name, age in old}
@@ -121,7 +121,7 @@ _RESULTS = st.lists(st.tuples(st.integers(0, 400), st.booleans(), st.sampled_fro
 
 @settings(deadline=None, max_examples=100)
 @given(_RESULTS)
-def test_what_is_told_comes_true(results: list[tuple[int, bool, str]]) -> None:
+def test_predicted_changes_happen(results: list[tuple[int, bool, str]]) -> None:
     pattern = make_pattern()
     events = tuple(
         event(number, "applied", days_ago(age), success=success, loop_id=loop, iteration=number)

@@ -1,4 +1,4 @@
-"""How loops and attempts came out: from their files, and from what the event log reports."""
+"""Outcome signals of loops and attempts from files and the event log."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def told(signals: OutcomeSignals | None) -> OutcomeSignals:
     return signals
 
 
-def test_a_loop_tells_duration_errors_and_retries() -> None:
+def test_a_loop_gives_duration_errors_and_retries() -> None:
     found = told(loop_signals(loop(LoopStatus.COMPLETED, FAILED, FAILED, PASSED), NOTHING))
     assert (found.success, found.duration_ms, found.error_count, found.retry_count) == (True, 720_000, 2, 2)
     assert (found.timestamp, found.files_touched) == (NOW, ("src/a.ts",))
 
 
-def test_a_failed_last_iteration_is_an_error_but_no_retry() -> None:
+def test_a_failed_last_iteration_is_an_error_but_not_a_retry() -> None:
     found = told(loop_signals(loop(LoopStatus.FAILED, PASSED, FAILED), NOTHING))
     assert (found.success, found.error_count, found.retry_count) == (False, 1, 0)
 
@@ -62,12 +62,12 @@ def test_a_failed_last_iteration_is_an_error_but_no_retry() -> None:
         (LoopStatus.UNKNOWN, None),
     ],
 )
-def test_only_an_end_that_says_how_it_went_is_an_outcome(status: LoopStatus, success: bool | None) -> None:
+def test_only_an_end_with_a_result_is_an_outcome(status: LoopStatus, success: bool | None) -> None:
     found = loop_signals(loop(status), NOTHING)
     assert (found.success if found else None) is success
 
 
-def test_what_nothing_tells_is_not_known() -> None:
+def test_unknown_values_stay_unknown() -> None:
     found = told(loop_signals(loop(LoopStatus.COMPLETED, Iteration(number=1), started_at=None), NOTHING))
     assert (found.duration_ms, found.error_count, found.retry_count) == (None, None, None)
     backwards = told(loop_signals(loop(started_at=NOW + timedelta(hours=1)), NOTHING))
@@ -100,21 +100,21 @@ def outcome(number: int, success: bool | None, minutes: float = 0, **signals: An
     )
 
 
-def test_the_error_log_comes_before_failed_iterations() -> None:
+def test_the_error_log_has_priority_over_failed_iterations() -> None:
     report = collect_reports([error(1), error(2), error(3), error(4, "another")])["x"]
     assert told(loop_signals(loop(LoopStatus.COMPLETED, FAILED, PASSED), report)).error_count == 3
     one = collect_reports([error(1)])["x"]
     assert told(loop_signals(loop(LoopStatus.COMPLETED, FAILED, FAILED, PASSED), one)).error_count == 1
 
 
-def test_a_report_comes_before_the_tree_field_by_field() -> None:
+def test_a_report_has_priority_over_files_field_by_field() -> None:
     report = collect_reports([outcome(1, False, error_count=7, strategy="by feature")])["x"]
     found = told(loop_signals(loop(LoopStatus.COMPLETED, FAILED, PASSED), report))
     assert (found.success, found.error_count, found.retry_count) == (False, 7, 1)
     assert (found.duration_ms, found.strategy) == (720_000, "by feature")
 
 
-def test_the_newest_report_counts_field_by_field_whatever_the_order() -> None:
+def test_the_newest_report_counts_field_by_field_in_any_order() -> None:
     first = outcome(1, False, error_count=4, strategy="by layer")
     last = outcome(2, True, minutes=1, error_count=0)
     for events in ([first, last], [last, first]):
@@ -125,17 +125,17 @@ def test_the_newest_report_counts_field_by_field_whatever_the_order() -> None:
     assert (found.success, found.retry_count, found.timestamp) == (True, 1, silent.at)
 
 
-def test_of_two_reports_of_one_time_the_one_written_last_counts() -> None:
+def test_the_last_written_of_two_simultaneous_reports_counts() -> None:
     assert told(report_signals("bd-1", collect_reports([outcome(2, True), outcome(1, False)])["x"])).success is False
 
 
-def test_a_loop_that_has_ended_keeps_the_time_of_its_end_when_it_is_reported_later() -> None:
+def test_a_later_report_keeps_the_end_of_the_loop() -> None:
     report = collect_reports([outcome(1, True, minutes=90 * 24 * 60)])["x"]
     assert told(loop_signals(loop(), report)).timestamp == NOW
     assert told(loop_signals(loop(LoopStatus.RUNNING, ended_at=None), report)).timestamp == NOW + timedelta(days=90)
 
 
-def test_an_outcome_on_a_pattern_is_none_of_the_loop() -> None:
+def test_an_outcome_of_a_pattern_is_not_an_outcome_of_the_loop() -> None:
     assert collect_reports([event(1, "outcome", NOW, loop_id="x", success=True)]) == {}
 
 
@@ -152,7 +152,7 @@ def test_the_retries_of_an_attempt_are_those_before_it() -> None:
     assert found.duration_ms == 26 * 60_000
 
 
-def test_a_partial_success_has_an_outcome_of_its_own() -> None:
+def test_a_partial_success_has_its_own_value() -> None:
     attempt = Attempt(task_id="t", number=1, ended_at=NOW, outcome=Outcome.PARTIAL)
     for found in (loop_signals(loop(LoopStatus.PARTIAL), NOTHING), attempt_signals(attempt, NOTHING)):
         assert (told(found).success, told(found).partial) == (False, True)
@@ -185,13 +185,13 @@ def test_an_iteration_that_records_an_error_and_no_success_is_a_retry() -> None:
     assert (found.error_count, found.retry_count) == (1, 0)
 
 
-def test_the_error_log_comes_before_failed_actions() -> None:
+def test_the_error_log_has_priority_over_failed_actions() -> None:
     attempt = Attempt(task_id="x", number=1, ended_at=NOW, outcome=Outcome.SUCCESS, errors=4)
     assert told(attempt_signals(attempt, NOTHING)).error_count == 4
     assert told(attempt_signals(attempt, collect_reports([error(1)])["x"])).error_count == 1
 
 
-def test_the_newest_report_says_whether_an_attempt_succeeded() -> None:
+def test_the_newest_report_decides_whether_an_attempt_succeeded() -> None:
     attempt = Attempt(task_id="x", number=1, outcome=Outcome.SUCCESS)
     assert attempt_success(attempt, NOTHING) is True
     assert attempt_success(attempt, collect_reports([outcome(1, False)])["x"]) is False

@@ -41,7 +41,7 @@ def test_the_failure_mode_comes_from_the_failing_loops() -> None:
     assert mode() == "incorrect_fix"
 
 
-def test_a_proposal_says_what_failed_where_and_what_to_do_instead() -> None:
+def test_a_proposal_names_failures_loops_and_the_alternative() -> None:
     bad = make_pattern(
         "pat-success-split-001",
         PatternType.SUCCESS,
@@ -75,7 +75,7 @@ def test_a_proposal_says_what_failed_where_and_what_to_do_instead() -> None:
     assert proposal.slug == "split"
 
 
-def test_alternatives_prefer_what_has_most_in_common_then_score_then_id() -> None:
+def test_alternatives_are_sorted_by_common_tags_score_and_id() -> None:
     subject = make_pattern(category="testing", tags=("x", "y"))
     one, two, three = (
         make_pattern(id, PatternType.SUCCESS, category="testing", tags=tags)

@@ -1,4 +1,4 @@
-"""Lineage: the document's own block, and what else can happen to a pattern."""
+"""Lineage: the text block of the example, and all kinds of events."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def life(pattern: Pattern, board: Scoreboard, *decisions: Decision, **loops: Loo
     return build_lineage(pattern, board.observations(pattern.id), decisions, loops)
 
 
-def test_the_documents_block_comes_out_byte_for_byte() -> None:
+def test_the_lineage_block_has_its_exact_text() -> None:
     patterns, loops = example_patterns(), example_loops()
     board = Scoreboard.build(Snapshot(patterns=patterns, loops=loops), NOW, SETTINGS)
     pattern, found = patterns[NULL_CHECK_015], board.assessment(NULL_CHECK_015)
@@ -53,7 +53,7 @@ def test_the_documents_block_comes_out_byte_for_byte() -> None:
     assert format_lineage(pattern, events, found) == DOCUMENT
 
 
-def test_the_block_comes_out_of_the_example_tree_itself() -> None:
+def test_the_lineage_block_of_the_example_tree() -> None:
     tree = Path(__file__).parents[2] / "trees/spec-examples"
     snapshot = Library(ProjectPaths(tree), SETTINGS, clock=lambda: NOW, cache=False).load()
     board = Scoreboard.build(snapshot, NOW, SETTINGS)
@@ -69,7 +69,7 @@ def test_uses_without_a_record_are_one_line() -> None:
     # 18 uses: the discovery, a recorded one, two of source loops without a record, and the rest.
     assert [(one.kind, one.count) for one in events if one.kind == "unrecorded"] == [("unrecorded", 14)]
     assert sum(one.count for one in events) == 18
-    # Nobody can say which of the uses that only sums tell of failed.
+    # It is unknown which of the uses known only as counts failed.
     assert [one.success for one in events if one.loop_id in ("ralph-b", "ralph-c")] == [None, None]
 
 
@@ -95,7 +95,7 @@ def test_a_source_loop_beyond_the_uses_found_it_again() -> None:
     assert found[2].success is None and found[2].text == "found again"
 
 
-def test_a_source_loop_says_its_own_outcome() -> None:
+def test_a_source_loop_keeps_its_own_outcome() -> None:
     pattern = make_pattern(
         recorded_counts=recorded_counts(2, 1),
         source_loops=(
@@ -106,7 +106,7 @@ def test_a_source_loop_says_its_own_outcome() -> None:
     assert [one.success for one in life(pattern, board_of(pattern)) if one.loop_id == "b"] == [False]
 
 
-def test_inversions_and_decisions_stand_in_both_lives() -> None:
+def test_inversions_and_decisions_are_in_both_lineages() -> None:
     pattern = make_pattern(recorded_counts=recorded_counts(2, 5), last_used=days_ago(9))
     anti = make_pattern("pat-anti-sample-001", PatternType.ANTI, inverted_from=pattern.id)
 
@@ -134,7 +134,7 @@ def test_the_discovery_comes_first_even_without_a_date() -> None:
     assert [one.kind for one in life(pattern, board_of(pattern, events=(feedback,)))] == ["discovered", "applied"]
 
 
-def test_the_life_of_an_anti_pattern_speaks_of_failures() -> None:
+def test_the_lineage_of_an_anti_pattern_lists_failures() -> None:
     pattern = make_pattern(
         "pat-anti-sample-001",
         PatternType.ANTI,
@@ -163,7 +163,7 @@ def test_hostile_ids_leave_no_control_character_in_the_block() -> None:
     assert len(text.splitlines()) == 5
 
 
-def test_what_was_decided_about_many_patterns_stands_in_the_life_of_each() -> None:
+def test_decisions_about_many_patterns_are_in_each_lineage() -> None:
     kept, gone = make_pattern("pat-error-kept-001"), make_pattern("pat-error-gone-002")
     both = [kept.id, gone.id]
 

@@ -55,13 +55,13 @@ def test_events_on_other_ids_of_the_loop_and_on_attempts_at_its_task_count() -> 
     assert patterns.injected_ids == [ID, OTHER]
 
 
-def test_a_use_without_a_result_went_as_the_loop() -> None:
+def test_a_use_without_a_result_gets_the_result_of_its_loop() -> None:
     loop = Loop(id="x", status=LoopStatus.COMPLETED, started_at=days_ago(1), ended_at=days_ago(1))
     (use,) = found(loop, event(1, "applied", days_ago(1), loop_id="x")).uses
     assert (use.success, use.inferred) == (True, True)
 
 
-def test_extractions_are_listed_once_and_say_whether_the_pattern_was_new() -> None:
+def test_extractions_are_listed_once_with_a_flag_for_new_patterns() -> None:
     loop = Loop(id="x", extracted=(ExtractedPattern(pattern_id="pat-error-own-001", rate=1.0),))
     earlier = make_pattern(source_loops=(SourceLoop(loop_id="first", at=days_ago(9)), SourceLoop(loop_id="x", at=NOW)))
     patterns = found(
@@ -79,7 +79,7 @@ def test_extractions_are_listed_once_and_say_whether_the_pattern_was_new() -> No
     assert patterns.uses == ()
 
 
-def test_a_new_event_shows_without_a_new_board() -> None:
+def test_a_new_event_updates_the_board() -> None:
     loop = Loop(id="x")
     before = Snapshot(
         patterns={ID: make_pattern()}, loops={"x": loop}, events=(event(1, "injected", NOW, loop_id="x"),)

@@ -1,4 +1,4 @@
-"""Outcomes: the weighted score, what it says of itself, and what it does not accept."""
+"""Outcomes: the weighted score, its reasoning, and invalid input."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MINUTE_MS = 60_000
 
 
 def signals(**fields: Any) -> OutcomeSignals:
-    """A success in 12 minutes without any trouble, unless told otherwise."""
+    """A success in 12 minutes without any trouble, unless given otherwise."""
     told = {"duration_ms": 12 * MINUTE_MS, "error_count": 0, "retry_count": 0, "success": True, "timestamp": NOW}
     return OutcomeSignals(bead_id="bd-123.1", **{**told, **fields})
 
 
-def test_the_parts_stand_in_the_documents_order() -> None:
+def test_the_parts_are_in_a_fixed_order() -> None:
     outcome = score_outcome(signals(retry_count=1), NOW)
     assert list(outcome.parts.items()) == [("success", 1.0), ("duration", 0.6), ("errors", 1.0), ("retries", 0.7)]
     assert outcome.raw == pytest.approx(0.86)
@@ -59,7 +59,7 @@ def test_age_lowers_the_score_and_leaves_the_verdict() -> None:
         ),
     ],
 )
-def test_the_reasoning_tells_each_part_with_its_value(fields: dict[str, Any], reasoning: str) -> None:
+def test_the_reasoning_lists_each_part_with_its_value(fields: dict[str, Any], reasoning: str) -> None:
     assert score_outcome(signals(**fields), NOW).reasoning == reasoning
 
 
@@ -77,7 +77,7 @@ def test_the_words_for_a_duration_fit_its_value(duration_ms: float, words: str) 
     assert f", {words}, " in score_outcome(signals(duration_ms=duration_ms), NOW).reasoning
 
 
-def test_words_fit_under_any_threshold() -> None:
+def test_the_duration_text_fits_any_threshold() -> None:
     tuned = LearningSettings(fast_completion_threshold_ms=270_000)
     assert ", 4 min 1.00, " in score_outcome(signals(duration_ms=260_000), NOW, tuned).reasoning
     assert ", over 4 min 0.60, " in score_outcome(signals(duration_ms=280_000), NOW, tuned).reasoning
@@ -102,7 +102,7 @@ def test_words_fit_under_any_threshold() -> None:
         (1e15, "11,574,074 d 1 h"),
     ],
 )
-def test_durations_for_people(duration_ms: float, text: str) -> None:
+def test_durations_are_formatted(duration_ms: float, text: str) -> None:
     assert format_duration(duration_ms) == text
 
 
@@ -123,7 +123,7 @@ def test_durations_for_people(duration_ms: float, text: str) -> None:
         ("success", 1),
     ],
 )
-def test_what_is_no_signal_is_named(field: str, value: Any) -> None:
+def test_invalid_signals_are_named(field: str, value: Any) -> None:
     with pytest.raises(BadInput, match=rf"{field} must be .*, not "):
         signals(**{field: value})
 

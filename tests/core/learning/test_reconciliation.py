@@ -13,7 +13,7 @@ from tests.core.learning.making import NOW, days_ago, make_pattern, recorded_cou
 ID = "pat-error-sample-001"
 
 
-def test_reconcile_says_what_is_unrecorded() -> None:
+def test_reconcile_reports_unrecorded_uses() -> None:
     uses = [(Loop(id=id), use(ID, True)) for id in "abc"]
     pattern = make_pattern(
         recorded_counts=recorded_counts(12, 0), source_loops=(source("d", days_ago(4)),), file="f.json"
@@ -23,7 +23,7 @@ def test_reconcile_says_what_is_unrecorded() -> None:
     assert findings[0].file == "f.json" and findings[0].pointer == "/usage_count"
 
 
-def test_reconcile_names_what_is_wrong() -> None:
+def test_reconcile_reports_invalid_data() -> None:
     future = NOW + timedelta(days=3)
     pattern = make_pattern(
         recorded_counts=recorded_counts(1, 0),
@@ -42,19 +42,19 @@ def test_reconcile_names_what_is_wrong() -> None:
     assert not any("\x1b" in finding.message for finding in findings)
 
 
-def test_reconcile_sees_a_failure_that_the_record_denies() -> None:
+def test_reconcile_reports_a_failure_missing_in_the_record() -> None:
     pattern = make_pattern(recorded_counts=recorded_counts(4, 0))
     uses = [(Loop(id="b", ended_at=days_ago(1)), use(ID, False))]
     codes = [finding.code for finding in reconcile_record(pattern, collect_observations(pattern, uses), NOW)]
     assert codes == ["unrecorded-uses", "claim-disagrees"]
 
 
-def test_agreement_is_silent() -> None:
+def test_matching_counts_give_no_finding() -> None:
     pattern = make_pattern(recorded_counts=recorded_counts(1, 0), source_loops=(source("a", days_ago(2)),))
     assert reconcile_record(pattern, collect_observations(pattern), NOW, {"a"}) == ()
 
 
-def test_a_registry_that_lags_behind_is_not_wrong() -> None:
+def test_a_record_that_lags_behind_gives_no_warning() -> None:
     uses = [(Loop(id=id, ended_at=NOW), use(ID, True)) for id in "abc"]
     pattern = make_pattern(recorded_counts=recorded_counts(2, 0), last_used=days_ago(3))
     findings = reconcile_record(pattern, collect_observations(pattern, uses), NOW, {"a", "b", "c"})
@@ -64,7 +64,7 @@ def test_a_registry_that_lags_behind_is_not_wrong() -> None:
     ]
 
 
-def test_a_source_that_any_record_is_known_by_is_no_orphan() -> None:
+def test_a_source_with_any_known_record_is_not_an_orphan() -> None:
     pattern = make_pattern("p", source_loops=(source("task-001"), source("gone")))
     findings = reconcile_record(pattern, (), NOW, {"a"}, {"task-001"})
     assert [finding.message for finding in findings if finding.code == "orphan-loop"] == [

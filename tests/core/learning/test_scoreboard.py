@@ -56,7 +56,7 @@ def pinned(state: Maturity, **fields: object) -> CurationState:
     return CurationState(pins={ID: pin(state, days_ago(5), **fields)})
 
 
-def test_the_rates_shown_are_the_documents() -> None:
+def test_the_recorded_rate_is_shown_if_its_counts_match() -> None:
     patterns, loops = example_patterns(), example_loops()
     board = Scoreboard.build(Snapshot(patterns=patterns, loops=loops), NOW, SETTINGS)
     shown = {id: board.assessment(id).rate for id in patterns}
@@ -66,7 +66,7 @@ def test_the_rates_shown_are_the_documents() -> None:
     assert shown[OPTIMIZING] == 0.85
 
 
-def test_a_claimed_rate_is_shown_only_while_its_counts_are_the_evidence() -> None:
+def test_a_recorded_rate_is_shown_only_if_its_counts_match() -> None:
     pattern = make_pattern(recorded_counts=RecordedCounts(rate=0.92, uses=12))
     loop = Loop(id="a", ended_at=NOW, injected=tuple(use(ID, False, iteration=n) for n in range(3)))
     assert board_of(pattern).assessment(ID).rate == 0.92
@@ -97,7 +97,7 @@ def test_the_calendar_names_day_and_state() -> None:
     assert days == pytest.approx(90 * np.log2(6 / 4.99), abs=0.01)
 
 
-def test_a_pin_outlives_arithmetic() -> None:
+def test_a_pin_overrules_the_computed_state() -> None:
     promoted = assessed(1, 2, pinned(Maturity.PROVEN, successes=1, failures=2))
     assert (promoted.state, promoted.computed) == (Maturity.PROVEN, Maturity.DEPRECATED)
     assert (promoted.decided_by, promoted.multiplier, promoted.injectable) == ("human decision", 1.5, True)
@@ -123,7 +123,7 @@ def test_later_evidence_contradicts_a_deprecation() -> None:
     assert not assessed(9, 0, pinned(Maturity.DEPRECATED, successes=9)).contradicted
 
 
-def test_recorded_failures_contradict_even_if_the_record_keeps_its_old_count() -> None:
+def test_recorded_failures_contradict_a_pin_despite_an_old_count() -> None:
     pattern = make_pattern(recorded_counts=recorded_counts(10, 4), last_used=days_ago(9))
     steps = tuple(use(ID, False, iteration=n) for n in range(4))
     loop = Loop(id="a", ended_at=days_ago(1), injected=steps)
@@ -139,7 +139,7 @@ def test_a_pin_on_another_text_is_stale() -> None:
     assert stale.pin is not None and stale.injectable
 
 
-def test_a_waiting_inversion_holds_the_pattern_back() -> None:
+def test_a_pattern_with_a_pending_inversion_is_not_injectable() -> None:
     due = assessed(2, 5)
     assert (due.inversion_due, due.injectable, due.decided_by) == (True, False, "inversion")
     old = assessed(1, 3, last_used=days_ago(200))
@@ -151,7 +151,7 @@ def test_an_anti_pattern_is_never_inverted() -> None:
     assert not board_of(pattern).assessment(pattern.id).inversion_due
 
 
-def test_a_human_decision_comes_before_inversion() -> None:
+def test_a_pin_has_priority_over_inversion() -> None:
     kept = assessed(2, 5, pinned(Maturity.PROVEN, successes=2, failures=5))
     assert (kept.inversion_due, kept.injectable, kept.decided_by) == (False, True, "human decision")
 
@@ -161,7 +161,7 @@ def verdict(word: str, **fields: object) -> CurationState:
     return CurationState(inversions={ID: made})
 
 
-def test_a_verdict_on_an_inversion_stands() -> None:
+def test_a_verdict_on_an_inversion_remains() -> None:
     assert not assessed(2, 5, verdict("accepted")).inversion_due
     rejected = assessed(2, 5, verdict("rejected", failures=5))
     assert (rejected.inversion_due, rejected.decided_by) == (False, "rule")
@@ -190,7 +190,7 @@ def test_hostile_counts_stay_numbers() -> None:
     assert np.isfinite([found.helpful, found.harmful, found.score]).all()
 
 
-def test_an_unknown_id_says_so_without_control_characters() -> None:
+def test_the_error_for_an_unknown_id_has_no_control_characters() -> None:
     with pytest.raises(UnknownRecord) as caught:
         board_of().assessment("x\x1b[2J")
     assert "\x1b" not in str(caught.value)
@@ -363,7 +363,7 @@ SUSPICIOUS = Settings(learning=LearningSettings(max_marks=1, burst_minutes=3 * 2
 
 @settings(deadline=None, max_examples=50)
 @given(_snapshots(), st.integers(-40, 40), st.integers(0, 500))
-def test_rescored_is_a_new_board_at_that_time(snapshot: Snapshot, first: int, second: int) -> None:
+def test_rescored_equals_a_new_board_at_that_time(snapshot: Snapshot, first: int, second: int) -> None:
     board = Scoreboard.build(snapshot, NOW, SUSPICIOUS)
     for days in (first, second):
         now = NOW + timedelta(days=days)
@@ -385,7 +385,7 @@ def test_vectors_and_direct_sums_agree(snapshot: Snapshot, days: int) -> None:
 
 @settings(deadline=None, max_examples=120)
 @given(_snapshots(), _snapshots(), st.integers(0, 6), st.integers(-10, 40))
-def test_updated_is_a_new_board_of_what_changed(before: Snapshot, new: Snapshot, known: int, days: int) -> None:
+def test_updated_equals_a_new_board(before: Snapshot, new: Snapshot, known: int, days: int) -> None:
     def changed(one: Mapping[str, object], other: Mapping[str, object]) -> frozenset[str]:
         return frozenset(id for id in one.keys() | other.keys() if one.get(id) != other.get(id))
 
@@ -433,7 +433,7 @@ def test_a_rewritten_event_log_is_read_anew() -> None:
     assert (found.successes, found.failures) == (0, 1)
 
 
-def test_sums_survive_a_half_life_far_shorter_than_the_time_that_passes() -> None:
+def test_sums_do_not_overflow_with_a_short_half_life() -> None:
     fast = Settings(maturity=MaturitySettings(half_life_days=0.001))
     pattern = make_pattern(recorded_counts=recorded_counts(9, 0), last_used=NOW)
     board = board_of(pattern, settings=fast)

@@ -1,4 +1,4 @@
-"""Whose errors the debug sessions tell, and how many."""
+"""Which work item a debug session belongs to, and the number of its errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def made(loop_id: str = "", task_id: str = "", at: datetime | None = None) -> De
     return DebugSession(id="s", loop_id=loop_id, task_id=task_id, created_at=at)
 
 
-def test_a_loop_counts_before_a_task() -> None:
+def test_a_loop_has_priority_over_a_task() -> None:
     assert work_id_of(made("uuid", "task.1"), FIRST) == "x"
     assert work_id_of(made("gone", "task.1"), FIRST) == "task.1"
     assert work_id_of(made("gone", "gone too"), FIRST) == ""
@@ -44,11 +44,11 @@ def test_a_loop_counts_before_a_task() -> None:
 @pytest.mark.parametrize(
     ("days", "attempt"), [(10, ""), (9, "task.1"), (8.5, "task.1"), (6, "task.1"), (4, "task.2"), (0, "task.2")]
 )
-def test_of_a_task_it_is_the_attempt_at_work(days: float, attempt: str) -> None:
+def test_a_session_of_a_task_belongs_to_the_running_attempt(days: float, attempt: str) -> None:
     assert work_id_of(made("task", "task", days_ago(days)), FIRST, SECOND) == attempt
 
 
-def test_without_times_only_an_only_attempt_can_be_meant() -> None:
+def test_without_times_only_a_single_attempt_is_matched() -> None:
     assert work_id_of(made("task"), FIRST) == "task.1"
     assert work_id_of(made("task"), FIRST, SECOND) == ""
     assert work_id_of(made("task", at=NOW), Attempt(task_id="task", number=7)) == "task.7"
@@ -58,8 +58,8 @@ def failure(test_name: str) -> Failure:
     return Failure(test_name=test_name, message="null")
 
 
-def test_a_session_that_arrives_changes_what_its_loop_says_of_the_patterns_it_applied() -> None:
-    """(2) A slow success is helpful, with more than two errors it is neutral."""
+def test_a_new_session_changes_the_result_of_applied_patterns() -> None:
+    """A slow success is helpful, with more than two errors it is neutral."""
     pattern = make_pattern()
     loop = Loop(id="x", status=LoopStatus.COMPLETED, started_at=days_ago(2), ended_at=days_ago(1))
     applied = (event(1, "applied", days_ago(1), loop_id="x"),)

@@ -1,4 +1,4 @@
-"""Maturity: the documents' thresholds from both sides, and what a person makes of them."""
+"""States at their thresholds from both sides, and pinned states."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ DEFAULT = MaturitySettings()
         (11, 1, Maturity.PROVEN),
     ],
 )
-def test_the_documents_thresholds(helpful: float, harmful: float, state: Maturity) -> None:
+def test_states_change_at_their_thresholds(helpful: float, harmful: float, state: Maturity) -> None:
     assert state_of(helpful, harmful, DEFAULT) is state
 
 
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.tuples(st.floats(0, 40), st.floats(0, 40)), min_size=1, max_size=20))
-def test_many_at_once_are_the_same_as_one_by_one(sums: list[tuple[float, float]]) -> None:
+def test_arrays_give_the_same_as_single_values(sums: list[tuple[float, float]]) -> None:
     helpful, harmful = (np.array(column) for column in zip(*sums, strict=True))
     codes = state_codes(helpful, harmful, DEFAULT)
     assert [STATES[code] for code in codes] == [state_of(good, bad, DEFAULT) for good, bad in sums]
@@ -98,7 +98,7 @@ def judged(type: str = "helpful", age: float = 0.0, weight: float = 1.0, pattern
 
 @pytest.mark.parametrize(("harmful", "helpful", "state"), [(3, 7, Maturity.ESTABLISHED), (3, 17, Maturity.ESTABLISHED)])
 @pytest.mark.parametrize("half_life", [30.0, 90.0, 365.0])
-def test_the_order_within_one_minute_turns_no_state(
+def test_the_order_within_one_minute_does_not_change_the_state(
     harmful: int, helpful: int, state: Maturity, half_life: float
 ) -> None:
     settings = MaturitySettings(half_life_days=half_life)
@@ -143,7 +143,7 @@ def test_feedback_counts_as_evidence_does_and_its_order_does_not_matter(
         ({"weight": float("nan")}, "weight .* nan"),
     ],
 )
-def test_what_is_no_feedback_on_a_pattern(fields: dict[str, Any], message: str) -> None:
+def test_invalid_feedback_on_a_pattern_is_refused(fields: dict[str, Any], message: str) -> None:
     good: dict[str, Any] = {"pattern_id": "p", "type": "helpful", "timestamp": "2026-02-03T00:00:00Z"}
     with pytest.raises(BadInput, match=message):
         MaturityFeedback(**(good | fields))
@@ -161,9 +161,7 @@ _STEP = st.sampled_from([(1, 0), (0, 1), (0.5, 0.5), (0, 0), (0.85, 0.15), (0.7,
 
 @settings(deadline=None, max_examples=100)
 @given(_SUM, _SUM, _STEP)
-def test_the_fewest_results_are_what_trying_one_after_the_other_finds(
-    helpful: float, harmful: float, step: tuple[float, float]
-) -> None:
+def test_fewest_results_equals_brute_force(helpful: float, harmful: float, step: tuple[float, float]) -> None:
     tried = [state_of(helpful + step[0] * n, harmful + step[1] * n, DEFAULT) for n in range(301)]
     for state in STATES:
         found = fewest_results(state, helpful, harmful, *step, DEFAULT)
@@ -175,7 +173,7 @@ def test_the_fewest_results_are_what_trying_one_after_the_other_finds(
 
 @settings(deadline=None, max_examples=100)
 @given(st.floats(0, 1e6), st.floats(0, 1e6), st.sampled_from([(1, 0), (0, 1)]))
-def test_the_fewest_results_flip_the_state_and_one_less_does_not(
+def test_fewest_results_changes_the_state_and_one_less_does_not(
     helpful: float, harmful: float, step: tuple[int, int]
 ) -> None:
     for state in STATES:
@@ -187,7 +185,7 @@ def test_the_fewest_results_flip_the_state_and_one_less_does_not(
                 assert state_of(helpful + step[0] * before, harmful + step[1] * before, DEFAULT) is not state
 
 
-def test_some_states_are_out_of_reach() -> None:
+def test_unreachable_states_have_no_step() -> None:
     assert fewest_results(Maturity.CANDIDATE, 3, 0, 1, 0) is None
     assert fewest_results(Maturity.PROVEN, 1e6, 1e6, 0, 1) is None
     # 1e6 / 0.15 - 1e6, and below 15 % by more than what one minute of decay makes
@@ -204,13 +202,13 @@ def made_of(helpful: int, harmful: int, age: float = 0.0) -> tuple[PatternMaturi
     return update_maturity(new(), events, NOW), events
 
 
-def test_a_new_pattern_is_a_candidate_of_which_nothing_is_known() -> None:
+def test_a_new_pattern_is_a_candidate_without_evidence() -> None:
     assert new() == PatternMaturity(pattern_id="p", as_of=NOW)
     assert new().state is Maturity.CANDIDATE
     assert update_maturity(new(), [], NOW) == new()
 
 
-def test_raw_counts_stand_beside_the_decayed_ones() -> None:
+def test_raw_and_decayed_counts_are_both_stored() -> None:
     events: list[Result] = [
         judged(age=90),
         judged(age=90),
@@ -226,7 +224,7 @@ def test_raw_counts_stand_beside_the_decayed_ones() -> None:
     assert (found.state, found.promoted_at, found.deprecated_at) == (Maturity.ESTABLISHED, None, None)
 
 
-def test_the_date_of_a_state_is_when_it_was_entered() -> None:
+def test_the_start_of_a_state_is_known() -> None:
     first, events = made_of(6, 0)
     assert (first.state, first.promoted_at) == (Maturity.PROVEN, NOW)
     later = update_maturity(first, events, days_ago(-1))
@@ -242,7 +240,7 @@ def test_events_of_another_pattern_are_refused() -> None:
         update_maturity(new(), [judged(), judged(pattern_id="q")], NOW)
 
 
-def test_a_decision_outlives_arithmetic_until_reset() -> None:
+def test_a_pinned_state_lasts_until_reset() -> None:
     weak, events = made_of(1, 0)
     proven = promote(weak, NOW)
     assert (proven.state, proven.pin, proven.promoted_at) == (Maturity.PROVEN, Maturity.PROVEN, NOW)
@@ -260,7 +258,7 @@ def test_a_decision_outlives_arithmetic_until_reset() -> None:
 
 @settings(deadline=None, max_examples=100)
 @given(st.lists(_JUDGED, max_size=12), st.booleans())
-def test_a_reset_decision_leaves_the_state_as_it_was(events: list[MaturityFeedback], good: bool) -> None:
+def test_an_undone_decision_restores_the_state(events: list[MaturityFeedback], good: bool) -> None:
     before = update_maturity(new(), events, NOW)
     if good and before.state is Maturity.DEPRECATED:
         with pytest.raises(Refused, match="reset it first"):
@@ -271,7 +269,7 @@ def test_a_reset_decision_leaves_the_state_as_it_was(events: list[MaturityFeedba
     assert (after.state, after.pin, after.reason) == (before.state, None, "")
 
 
-def test_deprecating_takes_a_reason() -> None:
+def test_deprecating_needs_a_reason() -> None:
     with pytest.raises(BadInput, match="reason"):
         deprecate(new(), " \n", NOW)
 

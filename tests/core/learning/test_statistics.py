@@ -17,7 +17,7 @@ def test_a_known_interval() -> None:
     assert jeffreys_interval(17, 1, 0.9) == pytest.approx(expected)
 
 
-def test_the_ends_without_a_success_or_a_failure() -> None:
+def test_intervals_without_successes_or_failures_reach_the_limits() -> None:
     assert jeffreys_interval(0, 0, 0.9) == (0.0, 1.0)
     assert jeffreys_interval(1, 0, 0.9)[1] == 1.0
     assert jeffreys_interval(0, 5, 0.9)[0] == 0.0
@@ -32,7 +32,7 @@ def test_the_interval_contains_the_rate(successes: int, failures: int, level: fl
         assert low <= successes / (successes + failures) <= high
 
 
-def test_many_at_once_are_the_same_as_one_by_one() -> None:
+def test_arrays_give_the_same_as_single_values() -> None:
     pairs = [(3, 1), (0, 0), (3, 1), (1, 3), (17, 1)]
     low, high = jeffreys_intervals(np.array([a for a, _ in pairs]), np.array([b for _, b in pairs]), 0.9)
     assert [*zip(low.tolist(), high.tolist(), strict=True)] == [jeffreys_interval(a, b, 0.9) for a, b in pairs]

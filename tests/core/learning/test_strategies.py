@@ -1,4 +1,4 @@
-"""Strategies: the document's twelve, in the words in which people plan; what is negated is not in use."""
+"""Detection of the common decomposition strategies in free text."""
 
 from __future__ import annotations
 
@@ -420,7 +420,7 @@ SOMETHING_ELSE: Final = [
 ]
 
 
-def test_the_documents_example() -> None:
+def test_the_example_has_its_exact_outcome() -> None:
     text = "We'll split by file type, one file per subtask"
     assert extract_strategies(text) == ["Split by file type", "One file per subtask"]
 
@@ -448,18 +448,18 @@ def test_a_negation_ends_with_its_clause(text: str, found: list[str]) -> None:
 
 
 @pytest.mark.parametrize("text", SOMETHING_ELSE)
-def test_the_same_words_about_something_else(text: str) -> None:
+def test_similar_words_about_other_things_do_not_count(text: str) -> None:
     assert extract_strategies(text) == []
 
 
-def test_in_the_order_of_the_text_and_each_once() -> None:
+def test_strategies_are_listed_once_in_order_of_the_text() -> None:
     text = "Types first. Split by feature. Split the rest by feature. Types first!"
     assert extract_strategies(text) == [TYPES_FIRST, FEATURE]
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.sampled_from(TITLES), max_size=8))
-def test_sentences_are_read_one_by_one(titles: list[str]) -> None:
+def test_sentences_are_parsed_separately(titles: list[str]) -> None:
     found = extract_strategies(". ".join(titles))
     assert found == list(dict.fromkeys(titles))
     assert extract_strategies("\n".join(f"- {title}" for title in found)) == found
@@ -472,7 +472,7 @@ _WORDS = st.sampled_from(
 
 @settings(deadline=None, max_examples=100)
 @given(st.text(max_size=200) | st.lists(_WORDS, max_size=30).map(" ".join))
-def test_any_text_is_read(text: str) -> None:
+def test_any_text_is_parsed(text: str) -> None:
     found = extract_strategies(text)
     assert set(found) <= set(TITLES)
     assert len(found) == len(set(found))
@@ -495,10 +495,10 @@ def test_any_text_is_read(text: str) -> None:
         "\ufdfa",
     ],
 )
-def test_a_huge_hostile_text_is_read_without_trouble(part: str) -> None:
+def test_a_huge_hostile_text_is_parsed(part: str) -> None:
     text = part * (1_000_000 // len(part))
     assert set(extract_strategies(text)) <= {LAYER}
 
 
-def test_what_lies_beyond_the_limit_is_not_read() -> None:
+def test_text_beyond_the_limit_is_not_read() -> None:
     assert extract_strategies(" " * MAX_TEXT + "Split by feature") == []

@@ -1,4 +1,4 @@
-"""Replaying all history: today's thresholds give today's states, others tell who turns and since when."""
+"""What-if: the current thresholds give the current states, others list what changes and since when."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ID = "pat-error-sample-001"
 
 
 def results(text: str, *, every: float = 1.0) -> tuple[Event, ...]:
-    """`+` and `-`, one each so many days, the last one now."""
+    """`+` and `-`, one every `days` days, the last one now."""
     return tuple(
         event(n, "applied", days_ago((len(text) - 1 - n) * every), success=mark == "+", loop_id=f"x{n}")
         for n, mark in enumerate(text)
@@ -38,14 +38,14 @@ def with_maturity(**changes: float) -> Settings:
     return Settings(maturity=MaturitySettings(**changes))
 
 
-def test_the_same_thresholds_turn_nothing() -> None:
+def test_the_same_thresholds_change_nothing() -> None:
     told = what_if(SETTINGS, board("+++-+").history)
     assert told.turns == ()
     assert told.before == told.after and told.before[Maturity.ESTABLISHED] == 1
     assert told.events == 5
 
 
-def test_a_stricter_threshold_tells_who_turns_and_since_when() -> None:
+def test_a_stricter_threshold_lists_changed_patterns_and_since_when() -> None:
     told = what_if(with_maturity(deprecation_threshold=0.15), board("+++-+").history)
     (turn,) = told.turns
     assert (turn.pattern_id, turn.pinned) == (ID, False)
@@ -54,14 +54,14 @@ def test_a_stricter_threshold_tells_who_turns_and_since_when() -> None:
     assert (told.before[Maturity.DEPRECATED], told.after[Maturity.DEPRECATED]) == (0, 1)
 
 
-def test_another_threshold_of_inversion_tells_who_inverts() -> None:
+def test_another_inversion_threshold_lists_inverted_patterns() -> None:
     milder = Settings(anti_pattern=AntiPatternSettings(failure_ratio_threshold=0.5))
     (turn,) = what_if(milder, board("+--+").history).turns
     assert (turn.before.inverts, turn.after.inverts) == (False, True)
     assert turn.after.inverted_at == days_ago(1)
 
 
-def test_other_verdicts_on_loops_make_other_evidence() -> None:
+def test_other_outcome_thresholds_change_the_evidence() -> None:
     used = (InjectedUse(pattern_id=ID, applied=True),)
     loops = {
         f"x{n}": Loop(
@@ -88,7 +88,7 @@ def test_other_verdicts_on_loops_make_other_evidence() -> None:
     assert [turn.after.state for turn in what_if(strict, history).turns] == [Maturity.DEPRECATED]
 
 
-def test_a_burst_under_other_thresholds_counts() -> None:
+def test_a_burst_counts_under_a_higher_limit() -> None:
     ids = [f"pat-error-p{n}-001" for n in range(6)]
     events = tuple(event(n, "feedback", NOW, pattern_id=id, loop_id="x", success=False) for n, id in enumerate(ids))
     history = board_of(*(make_pattern(id, recorded_counts=recorded_counts(3, 0)) for id in ids), events=events).history
@@ -106,7 +106,7 @@ def test_a_half_life_of_zero_is_refused() -> None:
         what_if(with_maturity(half_life_days=0), board("+").history)
 
 
-def test_what_age_alone_did_is_dated() -> None:
+def test_changes_by_age_alone_are_dated() -> None:
     seen = board("++++", every=0.5).history.observations[ID]
     later = NOW + timedelta(days=400)
     found = replay_pattern(seen, later, SETTINGS.maturity, None)
@@ -116,7 +116,7 @@ def test_what_age_alone_did_is_dated() -> None:
     assert maturity_state(seen, found.since - timedelta(seconds=2), SETTINGS.maturity) is Maturity.ESTABLISHED
 
 
-def test_a_pattern_without_results_was_never_anything_else() -> None:
+def test_a_pattern_without_results_was_always_a_candidate() -> None:
     assert replay_pattern((), NOW, SETTINGS.maturity, SETTINGS.anti_pattern) == Course(
         state=Maturity.CANDIDATE, since=None, inverts=False, inverted_at=None
     )
@@ -142,7 +142,7 @@ _LIMITS = st.builds(
 
 @settings(deadline=None, max_examples=200)
 @given(st.lists(_SEEN, max_size=12), _LIMITS, st.randoms())
-def test_a_replay_ends_in_the_state_of_the_evidence_whatever_its_order(
+def test_a_replay_ends_in_the_computed_state_in_any_order(
     seen: list[Observation], limits: MaturitySettings, random: object
 ) -> None:
     found = replay_pattern(seen, NOW, limits, None)
@@ -155,7 +155,7 @@ def test_a_replay_ends_in_the_state_of_the_evidence_whatever_its_order(
 
 @settings(deadline=None, max_examples=50)
 @given(st.text("+-", max_size=15), st.sampled_from([0.1, 20.0]))
-def test_a_replay_under_todays_thresholds_is_today(text: str, every: float) -> None:
+def test_a_replay_under_current_thresholds_gives_current_states(text: str, every: float) -> None:
     today = board(text, every=every)
     course = today.history.courses[ID]
     assert course.state is today.assessment(ID).computed

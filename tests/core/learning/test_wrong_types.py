@@ -102,6 +102,6 @@ def test_an_argument_of_another_type_is_refused_by_name(field: str) -> None:
 
 
 @pytest.mark.parametrize("state", Maturity)
-def test_a_state_may_be_given_by_its_word(state: Maturity) -> None:
+def test_a_state_may_be_given_by_name(state: Maturity) -> None:
     assert multiplier(state.value) == multiplier(state)
     assert PatternMaturity(pattern_id="p", as_of=NOW, state=state.value).state is state  # type: ignore[arg-type]

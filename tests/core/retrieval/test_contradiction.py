@@ -26,7 +26,7 @@ from core.retrieval.contradiction import parse_demand, split_unspaced
         ("Update the interface before the code", "Update the code before the interface"),
     ],
 )
-def test_what_asks_for_different_things_differs(one: str, other: str) -> None:
+def test_different_demands_differ(one: str, other: str) -> None:
     assert parse_demand(one).differs(parse_demand(other)) and parse_demand(other).differs(parse_demand(one))
 
 
@@ -44,11 +44,11 @@ def test_what_asks_for_different_things_differs(one: str, other: str) -> None:
         ("Add a lock and remove the retry", "Remove the retry"),
     ],
 )
-def test_what_may_ask_for_the_same_does_not(one: str, other: str) -> None:
+def test_compatible_demands_do_not_differ(one: str, other: str) -> None:
     assert not parse_demand(one).differs(parse_demand(other)) and not parse_demand(other).differs(parse_demand(one))
 
 
-def test_where_no_space_is_written_pairs_of_letters_are_words() -> None:
+def test_text_without_spaces_is_split_into_pairs() -> None:
     assert split_unspaced("a 型定義 b") == "a  型定 定義  b"
 
 
