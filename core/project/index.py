@@ -34,7 +34,7 @@ from core.sources.finding_groups import condense, kind_across_files
 from core.sources.liveness import Processes, system_processes
 from core.sources.loop_details import read_loop_details
 from core.sources.loop_paths import loop_directory
-from core.sources.parse_cache import Cache, Cached, cache_file, decoded
+from core.sources.parse_cache import CachedFile, ParseCache, cache_file, decoded
 from core.sources.parsed_file import EarlierParse, ParsedFile, parse_file, parse_folder
 from core.sources.project_records import ProjectRecords
 from core.sources.record_kinds import FOLDER, LEDGER, LISTED, kind_of
@@ -86,11 +86,11 @@ class Library:
         self._settings = settings
         self._clock = clock
         self._processes = processes or system_processes()
-        self._cache = Cache(cache_file(paths.project)) if cache else None
+        self._cache = ParseCache(cache_file(paths.project)) if cache else None
         self._ledger_log = ledger.log if ledger is not None else DecisionLog()
         self._lock = threading.RLock()
         self._snapshot = Snapshot()
-        self._known: dict[str, Cached] = {}
+        self._known: dict[str, CachedFile] = {}
         self.on_records: Callable[[str, int, int], None] | None = None
         """Called while one big file is read: its project-relative name, the records that are read, and all."""
         self._unsaved: set[str] = set()
@@ -141,7 +141,7 @@ class Library:
                 kept = cached.pop(file, None)
                 said = decoded(kept) if kept is not None else None
                 if said is not None:
-                    self._take(file, Cached(stamps[file], said))
+                    self._take(file, CachedFile(stamps[file], said))
                 else:
                     self._read(file, stamps[file])
                 if progress is not None and (done % 100 == 0 or done == len(order)):
@@ -230,7 +230,7 @@ class Library:
         if kind is None:
             return
         if kind is FOLDER:
-            self._take(file, Cached(stamp, parse_folder(file, stamp)))
+            self._take(file, CachedFile(stamp, parse_folder(file, stamp)))
             return
         raw = read_file(self._paths.project / file, self._paths.aiwg, kind.limit)
         if raw is None:
@@ -242,12 +242,12 @@ class Library:
         progress = partial(self.on_records, file) if self.on_records is not None else None
         said = raw if isinstance(raw, Problem) else parse_file(file, kind, raw, earlier, progress)
         if not isinstance(said, Problem):
-            self._take(file, Cached(stamp if isinstance(raw, Problem) else raw.stamp, said))
+            self._take(file, CachedFile(stamp if isinstance(raw, Problem) else raw.stamp, said))
             self._unsaved.add(file)
         elif said.torn:
             self._torn[file] = (self._torn[file][0] if file in self._torn else self._written(stamp), said)
         else:
-            self._take(file, Cached(stamp, ParsedFile(findings=(said.finding(file),))))
+            self._take(file, CachedFile(stamp, ParsedFile(findings=(said.finding(file),))))
             self._unsaved.add(file)
 
     def _written(self, stamp: Stamp) -> datetime:
@@ -255,7 +255,7 @@ class Library:
         now = self._clock()
         return datetime.fromtimestamp(min(max(stamp.mtime_ns / 1e9, 0.0), now.timestamp()), UTC)
 
-    def _take(self, file: str, found: Cached) -> None:
+    def _take(self, file: str, found: CachedFile) -> None:
         """From now on `file` says what was found."""
         self._torn.pop(file, None)
         before = self._known[file].parsed if file in self._known else _NOTHING

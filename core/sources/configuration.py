@@ -33,28 +33,28 @@ from core.storage.file_reader import read_file
 _S = TypeVar("_S", bound=Struct)
 
 PLACES: Final = ("aiwg.yml", ".aiwg/config.yml")
-"""Where settings are looked for; the first that has any counts."""
+"""Files that may contain settings; the first one with any counts."""
 MAX_BYTES: Final = 256 << 10
-"""Largest configuration that is read."""
+"""Maximum size of a configuration."""
 DEFAULT: Final = "default"
 _SECTION: Final = ("ralph", "cross_loop_learning")
 _MIN_USES: Final = "pruning.min_usage_count"
 _EVALUATED: Final = "extraction.min_usage_count_for_evaluation"
-"""Also holds for pruning, where nothing says otherwise."""
+"""Also used for pruning by default."""
 _ARCHIVE: Final = ("archive_instead_of_delete", "archive_path")
-"""What (3) lets a pruning policy choose, and ralphdeck does not."""
+"""Options of a pruning policy that cannot be changed in ralphdeck."""
 _ARCHIVE_PATH: Final = ".aiwg/ralph/shared/archive/"
 _NAME_CHARS: Final = 80
-"""What is longer resembles no name."""
+"""Maximum length of a key that is compared with names."""
 _CLOSE: Final = 0.8
-"""How much a key that is not ours must resemble the name of our section to be taken for it."""
+"""Minimum similarity of a key to the name of the section for it to count as misspelled."""
 _MAX_KEYS: Final = 1000
-"""Keys of one object that are looked at; a configuration has a few dozen."""
+"""Maximum keys of one object that are compared; a configuration has a few dozen."""
 _MAX_PROBLEMS: Final = 20
 
 
 class SettingValue(NamedTuple):
-    """One setting as it holds.
+    """One setting in effect.
 
     Attributes:
         name: `injection.top_k_patterns`: group and field of `core.config.settings`.
@@ -71,10 +71,10 @@ class Configuration(Struct, frozen=True, kw_only=True):
     """The settings of a project and where they come from.
 
     Attributes:
-        settings: What holds: the defaults, but for what the file says and may say.
-        file: The file that says it; "" if none says anything.
-        sources: By the name of every setting, its source (see `Setting`).
-        findings: What the files say that is not taken.
+        settings: The defaults with the valid values of the file.
+        file: The file with the settings; "" if there is none.
+        sources: Source of each setting by name, see `Setting`.
+        findings: Values that were rejected.
     """
 
     settings: Settings = DEFAULTS
@@ -84,7 +84,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, paths: ProjectPaths) -> Configuration:
-        """What the files of a project say now; whatever is wrong with them becomes a finding."""
+        """Read the settings of a project; defects become findings."""
         findings: list[Finding] = []
         sections = [section for file in PLACES if (section := _section(paths, file, findings)) is not None]
         if not sections:
@@ -101,7 +101,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
         return cls(settings=settings, file=chosen.file, sources=sources, findings=tuple(findings))
 
     def with_registry(self, paths: ProjectPaths) -> Configuration:
-        """The same with the pruning policy of the registry, where the settings files leave it open."""
+        """Add the pruning policy of the registry where the settings files do not set it."""
         findings: list[Finding] = []
         policies = [extras.policy for extras in read_registry_extras(paths, findings) if extras.policy is not None]
         if not policies:
@@ -115,25 +115,25 @@ class Configuration(Struct, frozen=True, kw_only=True):
             if sources[name] in (DEFAULT, sources[_EVALUATED]):
                 policy = _put(policy, chosen, field, name, sources)
         _check_archive(chosen)
-        _tell_unknown(chosen, (*declared(GROUPS["pruning"]), *_ARCHIVE))
+        _report_unknown(chosen, (*declared(GROUPS["pruning"]), *_ARCHIVE))
         settings = replace(self.settings, pruning=policy)
         return replace(self, settings=settings, sources=sources, findings=(*self.findings, *findings))
 
     @property
     def unusable(self) -> tuple[str, ...]:
-        """The files that are there and say nothing, for an error in them."""
+        """Files that exist but cannot be used because of an error."""
         faulty = {found.file for found in self.findings if found.severity is Severity.ERROR}
         return tuple(file for file in PLACES if file in faulty and file != self.file)
 
     def listed(self) -> tuple[SettingValue, ...]:
-        """Every setting, group by group."""
+        """All settings, group by group."""
         return tuple(
             SettingValue(name, attrgetter(name)(self.settings), source) for name, source in self.sources.items()
         )
 
 
 def _section(paths: ProjectPaths, file: str, findings: list[Finding]) -> Fields | None:
-    """What one file has for us; None if that is nothing."""
+    """The section of one file with settings; None without one."""
     root = paths.aiwg if file.startswith(f"{paths.aiwg.name}/") else paths.project
     raw = read_file(paths.project / file, root, MAX_BYTES)
     if raw is None:
@@ -141,7 +141,7 @@ def _section(paths: ProjectPaths, file: str, findings: list[Finding]) -> Fields 
     if isinstance(raw, Problem):
         findings.append(raw.finding(file))
         return None
-    # Many projects have no such file.
+    # Imported here for speed: many projects have no such file.
     from core.storage.yaml_reader import decode_yaml
 
     decoded = decode_yaml(raw.data)
@@ -153,21 +153,21 @@ def _section(paths: ProjectPaths, file: str, findings: list[Finding]) -> Fields 
         if fields is None:
             return None
         if name not in fields.mapping:
-            _tell_misspelt(fields)
+            _report_misspelled(fields)
         fields = fields.inside(name)
     return fields
 
 
-def _tell_misspelt(fields: Fields) -> None:
-    """Tell of a key that must mean our section; other keys there belong to others."""
+def _report_misspelled(fields: Fields) -> None:
+    """Report a key that resembles the name of the section; other keys belong to other programs."""
     keys = (key for key in fields.mapping if len(key) <= _NAME_CHARS)
     for key in difflib.get_close_matches(_SECTION[-1], islice(keys, _MAX_KEYS), n=1, cutoff=_CLOSE):
-        message = f"{format_value(key)} is no place of settings; did you mean {'.'.join(_SECTION)}?"
+        message = f"{format_value(key)} is not a section of settings; did you mean {'.'.join(_SECTION)}?"
         fields.add("unknown-key", message, fields.place(key))
 
 
 def _settings(section: Fields) -> tuple[Settings, dict[str, str]]:
-    """The settings that a section makes of the defaults, and the source of each that it sets."""
+    """Apply a section to the defaults; returns the settings, and the source of each that it sets."""
     settings = DEFAULTS
     sources: dict[str, str] = {}
     alone = declared(Settings)
@@ -185,27 +185,27 @@ def _settings(section: Fields) -> tuple[Settings, dict[str, str]]:
         if name == "pruning":
             _check_archive(fields)
             known = (*known, *_ARCHIVE)
-        _tell_unknown(fields, known)
-    _tell_unknown(section, (*GROUPS, *alone))
+        _report_unknown(fields, known)
+    _report_unknown(section, (*GROUPS, *alone))
     return settings, sources
 
 
 def _put(group: _S, fields: Fields, field: str, name: str, sources: dict[str, str]) -> _S:
-    """`group` with what the file says of one field, if it says anything that the field can be."""
+    """`group` with the value of one field from the file, if it is valid."""
     given = fields.mapping.get(field)
     if given is None:
         return group
     try:
         changed = replace(group, **{field: _read(given, SETTINGS[name].kind)})
     except BadInput as error:
-        fields.add("bad-value", f"{error}; the default holds", fields.place(field), Severity.ERROR)
+        fields.add("bad-value", f"{error}; the default is used", fields.place(field), Severity.ERROR)
         return group
     sources[name] = f"{fields.file}:{fields.place(field)}"
     return changed
 
 
 def _read(given: Any, kind: Any) -> Any:
-    """Convert a YAML value to the type of a setting; unchanged where that fails, for the check to name it."""
+    """Convert a YAML value to the type of a setting; an invalid value is returned unchanged and rejected later."""
     read: Any = None
     if kind is bool:
         read = normalize.flag(given)
@@ -219,19 +219,19 @@ def _read(given: Any, kind: Any) -> Any:
 
 
 def _check_archive(fields: Fields) -> None:
-    """Tell of another choice than ours about what happens to the pruned."""
-    kept, path = _ARCHIVE
-    if fields.flag(kept) is False:
-        message = f"{kept} is always true here: what is pruned can be restored"
-        fields.add("bad-value", message, fields.place(kept), Severity.ERROR)
+    """Report options about pruned patterns that cannot be changed."""
+    archive, path = _ARCHIVE
+    if fields.flag(archive) is False:
+        message = f"{archive} is always true here: pruned patterns can be restored"
+        fields.add("bad-value", message, fields.place(archive), Severity.ERROR)
     given = fields.text(path)
     if given and PurePosixPath(given) != PurePosixPath(_ARCHIVE_PATH):
         message = f"{path} is always {_ARCHIVE_PATH} here, not {format_value(given)}"
         fields.add("bad-value", message, fields.place(path), Severity.ERROR)
 
 
-def _tell_unknown(fields: Fields, known: Iterable[str]) -> None:
-    """Tell of keys that are none of `known`, with the nearest one, wherever that belongs."""
+def _report_unknown(fields: Fields, known: Iterable[str]) -> None:
+    """Report keys that are not in `known`, with the nearest setting of any group."""
     nearest = {setting.field: name for name, setting in SETTINGS.items()}
     nearest |= {name: name for name in known}
     for key in islice((key for key in fields.mapping if key not in known), _MAX_PROBLEMS):

@@ -1,4 +1,4 @@
-"""Debug memory: sessions of (4), in JSON, JSONL or YAML, anywhere below a `debug-memory` folder (formats C26)."""
+"""Read debug sessions below `debug-memory` folders (docs/file-formats.md#debug-sessions)."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ from core.sources.loop_paths import loop_directory
 from core.storage.decoded import Line
 
 MAX_TEXT: Final = 16_384
-"""Longest single text of a session, in characters, that is kept: a stack trace, a diff, a file."""
+"""Maximum length of a text of a session, in characters: a stack trace, a diff, a file."""
 
 _RESOLUTIONS: Final = frozenset({"resolved", "pending", "wont_fix", "escalated"})
 _SEVERITIES: Final = frozenset({"critical", "major", "minor"})
 _VERIFIED: Final = {"passed": True, "failed": False}
 _MAX_DEPTH: Final = 3
-"""Lists and objects around a session that are looked into."""
+"""Maximum number of lists and objects around a session."""
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 
 Place = tuple[str | int, ...]
-"""Keys and indices from the root of a document down."""
+"""Keys and indexes from the root of a document down."""
 
 
 def read_sessions(file: str, value: Any) -> tuple[tuple[DebugSession, ...], tuple[Finding, ...]]:
-    """The sessions that one decoded document tells of; other things in such a folder are passed over.
+    """Read the sessions of one decoded document; anything else in such a folder is ignored.
 
-    A document is a session, or a list of sessions, or an object that holds such under names of its own, as in
-    `{"sessions": […]}`; there only what has executions, as (4) requires, since an index names sessions as well.
+    A document is a session, a list of sessions, or an object with sessions under keys of its own, as in
+    `{"sessions": […]}`. There, a session needs `executions`, because an index has session IDs too.
 
     Args:
         file: Project-relative, of kind `DEBUG_SESSIONS`.
@@ -65,8 +65,9 @@ def read_sessions(file: str, value: Any) -> tuple[tuple[DebugSession, ...], tupl
 
 
 def find_record(file: str, value: Any, session_id: str) -> tuple[Place, Any] | None:
-    """Place and value of the record of a session in a decoded document, of several that which counts; None if it
-    has none.
+    """Path and value of the record of a session in a decoded document; of several, the one that counts.
+
+    None if the document does not contain the session.
     """
     found: dict[str, DebugSession] = {}
     places: dict[str, tuple[Place, Any]] = {}
@@ -80,21 +81,21 @@ def find_record(file: str, value: Any, session_id: str) -> tuple[Place, Any] | N
 
 
 def join_sessions(sessions: Iterable[DebugSession]) -> dict[str, DebugSession]:
-    """By id; of two with one id the one that was changed last counts, of two changed at once the one with more runs."""
+    """Join sessions by ID; the most recently changed one counts, at equal times the one with more executions."""
     joined: dict[str, DebugSession] = {}
     for session in sessions:
         other = joined.get(session.id)
-        if other is None or _weight(session) >= _weight(other):
+        if other is None or _recency(session) >= _recency(other):
             joined[session.id] = session
     return joined
 
 
-def _weight(session: DebugSession) -> tuple[datetime, int]:
+def _recency(session: DebugSession) -> tuple[datetime, int]:
     return session.changed_at or _EARLIEST, len(session.executions)
 
 
 def _id_of(file: str, pointer: str, item: dict[str, Any]) -> str:
-    """The ID of a session; a provisional one, made from its place, where it has none."""
+    """The ID of a session, or a provisional ID made from its place."""
     identifier = normalize.text(item.get("session_id")).strip()
     return identifier or UNNAMED + blake2b(f"{file}#{pointer}".encode(), digest_size=4).hexdigest()
 
@@ -102,7 +103,7 @@ def _id_of(file: str, pointer: str, item: dict[str, Any]) -> str:
 def session_records(
     value: Any, place: Place = (), pointer: str = "", *, named: bool = False
 ) -> Iterator[tuple[Place, str, dict[str, Any]]]:
-    """Place, pointer and value of each session in a document; `named`: it is below a key of an object."""
+    """Path, pointer and value of each session in a document; `named` means below a key of an object."""
     if isinstance(value, Line):
         value, pointer = value.value, f"line {value.number}"
     if isinstance(value, dict) and ("session_id" in value or isinstance(value.get("executions"), list)):
@@ -213,10 +214,11 @@ def _lessons(learnings: Fields) -> Iterator[Lesson]:
 
 
 def read_failure(fields: Fields, *, tested: bool = False) -> Failure | None:
-    """An entry of (4) `failures`, or the `error` of an iteration (0); None if it says nothing of an error.
+    """Read a failure of a session, or the `error` of an iteration; None if it contains no error.
 
     Args:
-        tested: It stands among failures, so that whatever it says, the name of a test alone, tells of one.
+        fields: The entry.
+        tested: Whether it is in a list of failures, where the name of a test is enough.
     """
     failure = Failure(
         error_type=_text(fields, "error_type", "type", "name"),
@@ -240,21 +242,21 @@ def read_failure(fields: Fields, *, tested: bool = False) -> Failure | None:
     elif isinstance(place, str):
         file, line = split_location(place)
         failure = replace(failure, file=file, line=line)
-    says = failure != Failure() if tested else failure.message or failure.error_type
-    return failure if says else None
+    has_content = failure != Failure() if tested else failure.message or failure.error_type
+    return failure if has_content else None
 
 
 def split_location(location: str) -> tuple[str, int | None]:
-    """File and line of `src/auth/validate.ts:42` or `validate.ts:42:7`; no line where none stands there."""
+    """File and line of `src/auth/validate.ts:42` or `validate.ts:42:7`; the line is None without a number."""
     file, *numbers = location[:MAX_TEXT].strip().split(":", 1)
-    if len(file) == 1 and numbers:  # the drive of `C:\app\a.ts:7`
+    if len(file) == 1 and numbers:  # the drive in `C:\app\a.ts:7`
         rest, *numbers = numbers[0].split(":", 1)
         file = f"{file}:{rest}"
     return file, normalize.count(numbers[0].split(":")[0]) if numbers else None
 
 
 def read_results(fields: Fields) -> Results | None:
-    """The `test_results` of an execution or iteration; None if there are none."""
+    """Read the `test_results` of an execution or iteration; None without any."""
     results = fields.inside("test_results") if "test_results" in fields.mapping else None
     if results is None:
         return None
@@ -271,7 +273,7 @@ def read_results(fields: Fields) -> Results | None:
 
 
 def read_fix(fields: Fields) -> Fix | None:
-    """The `fix_applied` of an execution or iteration, an object or its description; None if there is none."""
+    """Read the `fix_applied` of an execution or iteration, an object or a description; None without one."""
     value = fields.mapping.get("fix_applied")
     if isinstance(value, str):
         return Fix(description=value[:MAX_TEXT]) if value.strip() else None
@@ -300,6 +302,6 @@ def _any(value: Any) -> str:
 
 
 def _word(fields: Fields, name: str, known: Collection[str]) -> str:
-    """A word of a closed vocabulary, "" for any other."""
+    """A word if it is one of the known words, else ""."""
     word = normalize.word(fields.text(name))
     return word if word in known else ""

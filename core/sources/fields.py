@@ -1,4 +1,4 @@
-"""One JSON object read field by field: what is wrong becomes a finding and reads as missing."""
+"""Read one JSON object field by field; a wrong value becomes a finding and reads as missing."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from core.sources import normalize
 
 _T = TypeVar("_T")
 _QUOTED: Final = 60
-"""How many characters of a wrong value a message quotes."""
+"""Maximum characters of a wrong value in a message."""
 _MAX_FINDINGS: Final = 20
-"""A document that is wrong all over says so this many times; more would only bury the rest."""
+"""Maximum findings of one document."""
 
 
 class Fields:
-    """Tolerant view of one object of a file. Each reader takes the aliases of a field; the first that can be
-    used wins, those before it that cannot are findings.
+    """Tolerant view of one object of a file.
+
+    Each method takes the spellings of a field. The first valid value is used; invalid values before it are findings.
 
     Attributes:
         file: Project-relative name, for findings.
         mapping: The object itself.
-        findings: Where what is wrong is collected; shared with the objects inside this one.
+        findings: Collects findings; shared with nested objects.
         pointer: JSON pointer of the object; "" for the document.
     """
 
@@ -38,7 +39,7 @@ class Fields:
         self.pointer = pointer
 
     def text(self, *names: str) -> str:
-        """A string, or the digits of a number; "" if there is none."""
+        """A string, or the digits of a number; "" without one."""
         for name in names:
             value = self.mapping.get(name)
             if type(value) is str:
@@ -51,39 +52,39 @@ class Fields:
         return ""
 
     def texts(self, *names: str) -> tuple[str, ...]:
-        """A list of strings, or one string as a list of one; empty ones are left out."""
+        """A list of strings, or one string as a list of one, without empty ones."""
         return self._many(names, normalize.texts)
 
     def lines(self, *names: str) -> tuple[str, ...]:
-        """Learnings (a string, a list, markdown) as lines without `### Iteration n` headings (C28)."""
+        """Learnings (a string, a list, Markdown) as lines without headings such as `### Iteration 2`."""
         return self._many(names, normalize.lines)
 
     def count(self, *names: str) -> int | None:
-        """A whole number from 0 up; None if there is none."""
+        """A whole number >= 0, or None."""
         return self._one(names, normalize.count, "a whole number from 0 up")
 
     def number(self, *names: str) -> float | None:
-        """A finite number; None if there is none."""
+        """A finite number, or None."""
         return self._one(names, normalize.number, "a finite number")
 
     def duration(self, *names: str) -> float | None:
-        """A finite number from 0 up; None if there is none."""
+        """A finite number >= 0, or None."""
         return self._one(names, normalize.duration, "a number from 0 up")
 
     def rate(self, *names: str) -> float | None:
-        """A rate 0..1, in any of the spellings of C21; None if there is none."""
+        """A rate 0..1 in any spelling (docs/file-formats.md#rates), or None."""
         return self._one(names, normalize.rate, "a rate from 0 to 1, or a percentage")
 
     def flag(self, *names: str) -> bool | None:
-        """True or False; None if there is neither."""
+        """True, False or None."""
         return self._one(names, normalize.flag, "true or false")
 
     def time(self, *names: str) -> datetime | None:
-        """A time in UTC; None if there is none."""
+        """A time in UTC, or None."""
         return self._one(names, parse_time, "an ISO-8601 time or epoch milliseconds", "bad-time")
 
     def inside(self, name: str) -> Fields | None:
-        """The object at `name`; None if there is none."""
+        """The object at `name`, or None."""
         value = self.mapping.get(name)
         if value is None:
             return None
@@ -93,7 +94,7 @@ class Fields:
         return None
 
     def objects(self, name: str) -> Iterator[tuple[str, Fields]]:
-        """Key (or index) and fields of each object in the list or object at `name`; others are findings."""
+        """Key (or index) and fields of each object in the list or object at `name`; other values are findings."""
         above = self.place(name)
         for key, item in self.items(name):
             place = f"{above}/{escaped(key)}"
@@ -155,7 +156,7 @@ class Fields:
 
 
 def document(file: str, value: Any, findings: list[Finding]) -> Fields | None:
-    """The fields of a document that should be an object; None and a finding where it is none."""
+    """The fields of a document; None and a finding if it is not an object."""
     if isinstance(value, dict):
         return Fields(file, value, findings)
     message = f"expected an object, found {shown(value)}"
@@ -164,7 +165,7 @@ def document(file: str, value: Any, findings: list[Finding]) -> Fields | None:
 
 
 def shown(value: Any) -> str:
-    """A value as a message quotes it: short, on one line, safe to print."""
+    """A value for a message: short, on one line, safe to print."""
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list):
@@ -177,5 +178,5 @@ def shown(value: Any) -> str:
 
 
 def escaped(name: str) -> str:
-    """`name` as one part of a JSON pointer (RFC 6901)."""
+    """Escape `name` as one part of a JSON pointer (RFC 6901)."""
     return name.replace("~", "~0").replace("/", "~1") if "~" in name or "/" in name else name

@@ -1,6 +1,6 @@
-"""Records whose keys are written in camelCase, read and edited as if they were in snake_case.
+"""Read and edit records with camelCase keys as if the keys were in snake_case.
 
-Only keys that a schema or a known dialect has are renamed, and only in objects with fixed keys.
+Only known keys are renamed, and only in objects with fixed keys.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from core.sources import schema
 from core.sources.fields import escaped
-from core.sources.schema import Rule
+from core.sources.schema_rules import Rule
 from core.storage.json_editor import JsonText, Path
 
 _WORD: Final = re.compile(r"_([a-z])")
@@ -22,7 +22,7 @@ _OTHER_KEYS: Final = (
     *("template_patterns", "error_type", "error_pattern", "fix_template", "last_seen", "is_negative", "anti_pattern"),
     *("source_loop", "success_count", "failure_count"),
 )
-"""Keys of containers and dialects, which no schema has."""
+"""Known keys that are not in a schema."""
 
 
 def camel(name: str) -> str:
@@ -45,7 +45,7 @@ _RULES: Final = (
 )
 _KNOWN: Final = {*_OTHER_KEYS, *(name for rule in _RULES for name in _keys_of(rule))}
 SNAKE: Final[Mapping[str, str]] = {camel(name): name for name in sorted(_KNOWN) if camel(name) != name}
-"""snake_case by camelCase, of every known key of two or more words."""
+"""snake_case by camelCase of every known key with several words."""
 
 
 def is_camel(value: Any) -> bool:
@@ -58,7 +58,7 @@ def is_camel(value: Any) -> bool:
 
 
 def snake_keys(value: Any) -> Any:
-    """The value with known keys in snake_case; of two spellings of a key the snake_case one counts."""
+    """Convert known keys to snake_case; of two spellings of a key, the snake_case one counts."""
     if isinstance(value, dict):
         return {
             SNAKE[key] if key in SNAKE and SNAKE[key] not in value else key: item if key in _FREE else snake_keys(item)
@@ -68,7 +68,7 @@ def snake_keys(value: Any) -> Any:
 
 
 def camel_keys(value: Any) -> Any:
-    """The value with known keys in camelCase; where an object has both spellings of a key, it keeps both."""
+    """Convert known keys to camelCase; an object with both spellings of a key keeps both."""
     if isinstance(value, dict):
         return {
             name if (name := camel(key)) in SNAKE and name not in value else key: (
@@ -80,11 +80,12 @@ def camel_keys(value: Any) -> Any:
 
 
 def respell(pointer: str, value: Any, base: str = "") -> str:
-    """A JSON pointer into `snake_keys(value)` as the pointer into `value`.
+    """Convert a JSON pointer into `snake_keys(value)` to a pointer into `value`.
 
     Args:
         pointer: Starts with `base`.
-        value: The object at `base`, as the file has it.
+        value: The object at `base`, as in the file.
+        base: Pointer of `value`.
     """
     if not pointer.startswith(base):
         return pointer
@@ -101,9 +102,9 @@ def respell(pointer: str, value: Any, base: str = "") -> str:
 
 
 class RecordText(JsonText):
-    """A JSON document of records open for edits, whose `value` has its keys in snake_case.
+    """A JSON document open for edits whose `value`, paths and keys are in snake_case.
 
-    Paths and keys are given in snake_case. What is written keeps the style of the file.
+    New text keeps the style of the file.
     """
 
     def __init__(self, data: bytes) -> None:

@@ -1,6 +1,6 @@
-"""The story of one loop, read from disk only when somebody looks at it (formats C12, C13, 3.3-3.7).
+"""Read the details of one loop on demand: iteration files, notes, facts and checkpoints.
 
-Nothing here fails: what is missing, unreadable or no file at all is left out, what is long is cut.
+Never fails: missing and unreadable files are left out, long texts are truncated.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from core.storage.file_reader import RawFile, read_file
 from core.storage.json_reader import decode_json
 
 MAX_NOTE: Final = 64 * 1024
-"""Bytes of one note; of a log the last ones, of anything else the first."""
+"""Maximum bytes of a note: the last ones of a log, the first ones of any other text."""
 MAX_DOCUMENT: Final = 1 << 20
-"""Largest JSON file, in bytes, that a story reads."""
+"""Maximum size of a JSON file, in bytes."""
 MAX_ENTRIES: Final = 1000
-"""Most entries of one folder that are looked at."""
+"""Maximum entries of one folder."""
 _MAX_REPORTS: Final = 5
 _MAX_NOTES: Final = 50
-"""Most notes on single iterations that are read, the last ones."""
+"""Maximum notes on single iterations; the last ones are read."""
 _TASK_KEY: Final = 80
 _NUMBERED: Final = re.compile(r"(?:iteration-|iter-)?0*(\d{1,9})(?:[.-].*)?")
 _RALPH: Final = ".aiwg/ralph"
@@ -41,7 +41,7 @@ _EXTERNAL: Final = ".aiwg/ralph-external"
 
 
 def read_loop_details(paths: ProjectPaths, loop: Loop) -> LoopDetails:
-    """Iterations, notes and facts of `loop` from its own files, each capped; what is missing is left out."""
+    """Read iterations, notes and facts of `loop` from its own files."""
     reader = _Reader(paths)
     documents: dict[str, Fields] = {}
     for file in loop.files:
@@ -72,7 +72,7 @@ class _Reader:
         self._paths = paths
 
     def document(self, file: str) -> Fields | None:
-        """A JSON object; None if the file is none."""
+        """Read a JSON object; None if the file is not one."""
         if not file.endswith(".json"):
             return None
         raw = read_file(self._paths.project / file, self._paths.aiwg, MAX_DOCUMENT)
@@ -81,7 +81,7 @@ class _Reader:
         return Fields(file, value, findings) if isinstance(value, dict) else None
 
     def note(self, file: str, *, tail: bool = False) -> str:
-        """The first (or last) `MAX_NOTE` bytes of a text; "" if there is none."""
+        """Read the first (or last) `MAX_NOTE` bytes of a text; "" without one."""
         path = self._inside(file)
         if path is None:
             return ""
@@ -104,7 +104,7 @@ class _Reader:
         return f"{text}\n…" if status.st_size > MAX_NOTE else text
 
     def names(self, folder: str) -> list[str]:
-        """Names in a folder, by their numbers; none if there is no such folder."""
+        """Names in a folder, sorted by their numbers; empty without the folder."""
         path = self._inside(folder)
         if path is None:
             return []
@@ -120,15 +120,15 @@ class _Reader:
         return sorted(names, key=_numbers)
 
     def is_folder(self, folder: str) -> bool:
-        """Whether a folder (no link to one) has this name."""
+        """Whether this is a folder, not a link."""
         path = self._inside(folder)
         return path is not None and path.is_dir()
 
     def iterations(self, folder: str, loop: Loop) -> tuple[list[Iteration], list[tuple[str, str]], list[str]]:
-        """Iterations told by files of their own, notes on iterations, names of checkpoints (C12).
+        """Read iterations from files of their own, notes on iterations, and names of checkpoints.
 
-        The folder of the legacy loop is used by one loop after the other: numbers beyond the present loop's
-        are left over from an earlier one.
+        Names have digits in several forms: `iteration-1.json`, `iteration-001/`, `001.md`, `001-checkpoint.json`.
+        Consecutive loops of the hook share a folder: numbers beyond the current iteration belong to an earlier loop.
         """
         found: list[Iteration] = []
         notes: list[tuple[str, str]] = []
@@ -167,9 +167,9 @@ def _numbers(name: str) -> list[tuple[int, int, str]]:
 
 
 def _merge(sources: Iterable[Sequence[Iteration]]) -> tuple[Iteration, ...]:
-    """Iterations of several sources by number: an earlier source is believed, a later one fills its gaps.
+    """Merge iterations by number: later sources fill the gaps of earlier ones.
 
-    The first source keeps its order and its double numbers (3.12).
+    The first source keeps its order and duplicate numbers.
     """
     merged: list[Iteration] = []
     place: dict[int, int] = {}
@@ -188,7 +188,7 @@ def _merge(sources: Iterable[Sequence[Iteration]]) -> tuple[Iteration, ...]:
 
 
 def _filled(first: Iteration, second: Iteration) -> Iteration:
-    """The first, with what only the second tells."""
+    """The first, completed with details of the second."""
     missing = {
         name: value
         for name, value in asdict(second).items()
@@ -198,7 +198,7 @@ def _filled(first: Iteration, second: Iteration) -> Iteration:
 
 
 def _notes(reader: _Reader, loop: Loop, documents: Mapping[str, Fields]) -> Iterator[tuple[str, str]]:
-    """Texts beside the loop: crash log, reports, the end of what its daemon prints."""
+    """Texts beside the loop: crash log, reports, and the end of its daemon's output."""
     for title, file, tail in _note_files(loop, documents):
         text = reader.note(file, tail=tail)
         if text.strip():
@@ -218,7 +218,7 @@ def _notes(reader: _Reader, loop: Loop, documents: Mapping[str, Fields]) -> Iter
 
 
 def _note_files(loop: Loop, documents: Mapping[str, Fields]) -> Iterator[tuple[str, str, bool]]:
-    """Title, file, and whether its end is what matters."""
+    """Title and file, and whether to read its end."""
     folders = [loop.directory] if loop.directory else []
     if LAUNCHER in loop.sources:
         folders += [f"{_EXTERNAL}/loops/{name}" for name in (loop.id, *loop.aliases) if _is_component(name)]
@@ -244,7 +244,7 @@ def _is_component(name: str) -> bool:
 
 
 def _facts(documents: Mapping[str, Fields]) -> tuple[tuple[str, str], ...]:
-    """Short facts from the loop's documents: the state first, then what was measured; each label once."""
+    """Short facts from the loop's documents: the state first, then measurements; each label once."""
     facts: dict[str, str] = {}
     for source, fields in documents.items():
         if source == BEST_OUTPUT:
@@ -283,7 +283,7 @@ _STATE: Final = (
 
 
 def _pairs(fields: Fields, table: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str]]:
-    """Label and value for each key that is there; a format makes it a number."""
+    """Label and value for each key that exists; with a format the value is a number."""
     for label, key, form in table:
         if not form:
             if text := fields.text(key):

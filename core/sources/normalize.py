@@ -1,6 +1,6 @@
-"""The words and spellings of the files, to one form (formats sections 2, 5 and C6).
+"""Normalize the words and spellings of all files (docs/file-formats.md#words-and-spellings).
 
-Every function takes whatever a decoder gave, and answers None, "" or () where it can make nothing of it.
+Every function accepts any decoded value, and returns None, "" or () for an invalid one.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ _TRUE: Final = frozenset({"true", "yes"})
 _FALSE: Final = frozenset({"false", "no"})
 _FRACTION: Final = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})")
 _PERCENT_FROM: Final = 10
-"""Fractions between 1 and this are neither a share nor a likely percentage."""
+"""A fraction between 1 and this is neither a rate nor a likely percentage."""
 MAX_COUNT: Final = 10**15
-"""Counts beyond this are absurd, whatever they count (milliseconds of a loop included)."""
+"""Maximum plausible count, also of milliseconds."""
 
 
 def first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
-    """The value of the first of `names` that the record has and that is not null; None if it has none."""
+    """The first value of `names` in the record that is not null; None without one."""
     for name in names:
         value = record.get(name)
         if value is not None:
@@ -79,7 +79,7 @@ def first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
 
 
 def text(value: Any) -> str:
-    """A string as it is, a number as its digits, anything else as ""."""
+    """A string as it is, a number as its digits, any other value as ""."""
     if isinstance(value, str):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -88,13 +88,13 @@ def text(value: Any) -> str:
 
 
 def texts(value: Any) -> tuple[str, ...]:
-    """A list of texts, or one text as a list of one; empty ones and other things are left out."""
+    """A list of texts, or one text as a list of one, without empty texts and other values."""
     values = value if isinstance(value, list) else [value]
     return tuple(found for item in values if (found := text(item).strip()))
 
 
 def lines(value: Any) -> tuple[str, ...]:
-    """Learnings (null, a string, a list, markdown) as lines, without `### Iteration n` headings (C28)."""
+    """Learnings (null, a string, a list, Markdown) as lines without headings such as `### Iteration 2`."""
     return tuple(
         line
         for item in texts(value)
@@ -104,7 +104,7 @@ def lines(value: Any) -> tuple[str, ...]:
 
 
 def number(value: Any) -> float | None:
-    """A finite number, also where it was written as text."""
+    """A finite number, also if written as text."""
     if type(value) is float:
         return value if math.isfinite(value) else None
     if isinstance(value, str):
@@ -124,14 +124,14 @@ def number(value: Any) -> float | None:
 
 
 def duration(value: Any) -> float | None:
-    """A number from 0 up, in whatever unit."""
+    """A number >= 0 in any unit."""
     found = number(value)
     return found if found is not None and 0 <= found <= MAX_COUNT else None
 
 
 def count(value: Any) -> int | None:
-    """A whole number from 0 to 10^15; a fraction that is whole (`3.0`) counts as well."""
-    if type(value) is int:  # as nearly all are: the way around by fractions takes several times as long
+    """A whole number from 0 to 10^15; `3.0` counts as well."""
+    if type(value) is int:  # the common case, several times faster than by way of floats
         return value if 0 <= value <= MAX_COUNT else None
     found = number(value)
     if found is None or not 0 <= found <= MAX_COUNT or found != int(found):
@@ -140,10 +140,9 @@ def count(value: Any) -> int | None:
 
 
 def rate(value: Any) -> float | None:
-    """A share 0..1, written as 0..1, 0..100, "75%" or "3/4"; see docs/file-formats.md#rates.
+    """A rate 0..1, written as 0..1, 0..100, "75%" or "3/4" (docs/file-formats.md#rates).
 
-    1 is all of them, not one percent. A bare number above 1 is a percentage only where it cannot be a slip of a share:
-    a whole number, or at least 10. So 1.4 is no rate at all.
+    1 means 100 %. A plain number above 1 is a percentage only if it is whole or at least 10, so 1.4 is not a rate.
     """
     if isinstance(value, str):
         value = value.strip()
@@ -162,7 +161,7 @@ def rate(value: Any) -> float | None:
 
 
 def flag(value: Any) -> bool | None:
-    """True or False, also where it was written as text; None for anything else."""
+    """True or False, also if written as text; None for any other value."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -172,19 +171,19 @@ def flag(value: Any) -> bool | None:
 
 
 def word(value: Any) -> str:
-    """A vocabulary word in the form that section 5 compares: case folded, `-` and space as `_`."""
+    """A word for comparison: case folded, `-` and space as `_`."""
     if type(value) is str and value.isascii() and value.islower() and value.isidentifier():
-        return value  # it has that form
+        return value  # already in that form
     return text(value).strip().casefold().replace("-", "_").replace(" ", "_")
 
 
 def loop_status(value: Any) -> LoopStatus:
-    """The normalised status of a loop; `unknown` for any other word."""
+    """The status of a loop; `unknown` for any other word."""
     return _STATUS.get(word(value), LoopStatus.UNKNOWN)
 
 
 def outcome(value: Any) -> Outcome:
-    """The normalised outcome of an iteration, attempt, task or use; `unknown` for any other word."""
+    """The outcome of an iteration, attempt, task or use; `unknown` for any other word."""
     return _OUTCOME.get(word(value), Outcome.UNKNOWN)
 
 
@@ -195,5 +194,5 @@ def reflection_kind(value: Any) -> str:
 
 
 def effectiveness(value: Any) -> str:
-    """helpful, neutral, unhelpful, or ""; harmful is shown as unhelpful."""
+    """helpful, neutral, unhelpful or ""; harmful counts as unhelpful."""
     return _EFFECTIVENESS.get(word(value), "")

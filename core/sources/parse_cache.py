@@ -1,7 +1,7 @@
-"""What was read before, kept between runs: contributions by path and stamp in one SQLite file a project.
+"""Cache parsed files between runs, by path and stamp, in one SQLite file per project.
 
-A cache is never trusted and never needed: one that is missing, locked, damaged, of another version or of
-somebody else behaves as empty.
+The cache is neither trusted nor needed: a file that is missing, locked, damaged, of another version or of another user
+behaves like an empty cache.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CODE: Final = (
     *("core/records/*.py", "core/base/*.py", "core/redaction/*.py", "core/scanning/*.py"),
     *("core/storage/*.py", "core/sources/*.py", "core/ledger/*.py"),
 )
-"""What decides how a file is read; when any of it changes, everything is read anew."""
+"""Code that affects parsing; after any change of it, all files are parsed again."""
 _TABLE: Final = "CREATE TABLE IF NOT EXISTS contribution (path TEXT PRIMARY KEY, stamp BLOB, value BLOB)"
 _BUSY_SECONDS: Final = 0.2
 
@@ -31,44 +31,44 @@ _decoder: Final = msgspec.msgpack.Decoder(ParsedFile)
 _encoder: Final = msgspec.msgpack.Encoder()
 
 
-class Cached(NamedTuple):
-    """One file as it was read: the stamp it had, and what it said."""
+class CachedFile(NamedTuple):
+    """A parsed file and its stamp when it was read."""
 
     stamp: Stamp
     parsed: ParsedFile
 
 
 def cache_file(project: Path) -> Path:
-    """Where the cache of a project lies: in the user's cache folder, named after the project's path."""
+    """The cache file of a project, in the user's cache folder."""
     name = hashlib.sha256(str(project.resolve()).encode(errors="surrogateescape")).hexdigest()[:24]
     return platformdirs.user_cache_path("ralphdeck") / f"{name}.sqlite3"
 
 
 def decoded(value: bytes) -> ParsedFile | None:
-    """What `Cache.load` gives for one file, or None where it is damaged."""
+    """Decode one value of `ParseCache.load`; None if it is damaged."""
     try:
         return _decoder.decode(value)
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
         return None
 
 
-def _encoded(said: ParsedFile) -> bytes | None:
-    """`said` for `decoded`; None where it holds what MessagePack does not, such as an integer of 30 digits."""
+def _encoded(parsed: ParsedFile) -> bytes | None:
+    """Encode a parsed file; None if MessagePack cannot, for example an integer of 30 digits."""
     try:
-        return _encoder.encode(said)
+        return _encoder.encode(parsed)
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
         return None
 
 
-class Cache:
-    """Contributions of one project between runs. No method raises for what is wrong with the file."""
+class ParseCache:
+    """Parsed files of one project between runs. No method raises because of a defect of the cache file."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._version = _version()
 
     def load(self, stamps: Mapping[str, Stamp]) -> dict[str, bytes]:
-        """What was kept of each file that still has the stamp it was read with; for `decoded`."""
+        """Encoded parsed files whose stamps are unchanged, by path; see `decoded`."""
         found: dict[str, bytes] = {}
         encoded = {path: _encoder.encode(stamp) for path, stamp in stamps.items()}
         with contextlib.suppress(sqlite3.Error, OSError), self._open() as connection:
@@ -77,25 +77,27 @@ class Cache:
                     found[path] = value
         return found
 
-    def save(self, changed: Mapping[str, Cached], gone: Iterable[str]) -> None:
-        """Keep `changed` and forget `gone`, all or nothing; what cannot be encoded is read again the next time."""
+    def save(self, changed: Mapping[str, CachedFile], removed: Iterable[str]) -> None:
+        """Save `changed` and delete `removed` in one transaction; values that cannot be encoded are left out."""
         rows = [
             (path, _encoder.encode(stamp), value)
-            for path, (stamp, said) in changed.items()
-            if (value := _encoded(said))
+            for path, (stamp, parsed) in changed.items()
+            if (value := _encoded(parsed))
         ]
-        unkept = changed.keys() - {path for path, _, _ in rows}
+        unsaved = changed.keys() - {path for path, _, _ in rows}
         with contextlib.suppress(sqlite3.Error, OSError), self._open() as connection, connection:
-            connection.executemany("DELETE FROM contribution WHERE path = ?", ((path,) for path in (*gone, *unkept)))
+            connection.executemany(
+                "DELETE FROM contribution WHERE path = ?", ((path,) for path in (*removed, *unsaved))
+            )
             connection.executemany("REPLACE INTO contribution VALUES (?, ?, ?)", rows)
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        """The open file with an up-to-date table; a damaged file is thrown away and made anew once."""
+        """Open the file with an up-to-date table; a damaged file is deleted and created again once."""
         self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             connection = self._connect()
-        except sqlite3.OperationalError:  # locked, or no place for it: not damaged
+        except sqlite3.OperationalError:  # locked or disk full, but not damaged
             raise
         except sqlite3.DatabaseError:
             self._file.unlink()
@@ -108,7 +110,7 @@ class Cache:
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._file, timeout=_BUSY_SECONDS)
         try:
-            # Nothing here is worth waiting for the disk: what a power cut damages is made anew.
+            # No waiting for the disk: a cache damaged by a power cut is created again.
             connection.execute("PRAGMA synchronous = OFF")
             if connection.execute("PRAGMA user_version").fetchone() != (self._version,):
                 with connection:
@@ -122,7 +124,7 @@ class Cache:
 
 
 def _version() -> int:
-    """A number for the code that reads files, as installed."""
+    """A number that changes with the installed parsing code."""
     root = Path(__file__).parents[2]
     digest = hashlib.sha256()
     for file in sorted(file for glob in _CODE for file in root.glob(glob)):

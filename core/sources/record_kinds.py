@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct
 
 from core.sources import loop_paths, schema
-from core.sources.schema import Rule
+from core.sources.schema_rules import Rule
 from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES
 
 

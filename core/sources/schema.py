@@ -1,404 +1,356 @@
-"""The schemas of the records on disk, stated once; see docs/file-formats.md#schemas.
+"""Schemas of the records on disk (docs/file-formats.md#schemas).
 
-The reader's findings, the check of an import and the key order of an export all come from these tables.
+Used for the findings of readers, the check of imports and the key order of exports.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 from core.records.patterns import PatternType
+from core.sources.schema_rules import (
+    COUNT,
+    FLAG,
+    INTEGER,
+    NUMBER,
+    RATE,
+    REQUIRED_COUNT,
+    REQUIRED_RATE,
+    REQUIRED_STRING,
+    STRING,
+    TEXTS,
+    TIME,
+    TREND,
+    Rule,
+    id_rule,
+    obj,
+    objects,
+    words,
+)
 
 CLAIMED_RATE: Final = "claimed_rate"
-"""The key that keeps a claimed rate once recorded results replace it (docs/scoring.md#claimed-rates)."""
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What one value may be.
-
-    Attributes:
-        kind: string, time, number, integer, boolean, array, object, any, or `texts`: an object of strings with
-            free names.
-        required: Its object is incomplete without it.
-        words: The only allowed values; empty for any.
-        tolerated: Further values that other documents or common tools write; not reported.
-        pattern: A regular expression that the whole string must match.
-        advisory: A mismatch with `pattern` is reported as information only.
-        low, high: Limits of a number.
-        rate: A share from 0 to 1, which other writers spell as a percentage.
-        length: Shortest string, in characters.
-        or_text: A plain string is accepted in place of the object.
-        items: Rule for the items of an array.
-        keys: Rules for the keys of an object, in their documented order; other keys are not checked.
-    """
-
-    kind: str
-    required: bool = False
-    words: tuple[str, ...] = ()
-    tolerated: tuple[str, ...] = ()
-    pattern: str = ""
-    advisory: bool = False
-    low: float = -math.inf
-    high: float = math.inf
-    rate: bool = False
-    length: int = 0
-    or_text: bool = False
-    items: Rule | None = None
-    keys: Mapping[str, Rule] = field(default_factory=dict)
-
-
-def _object(required: bool = False, /, **keys: Rule) -> Rule:
-    return Rule("object", required, keys=keys)
-
-
-def _objects(required: bool = False, /, **keys: Rule) -> Rule:
-    return Rule("array", required, items=_object(**keys))
-
-
-def _id(prefix: str) -> Rule:
-    return Rule("string", True, pattern=rf"{prefix}-[a-z0-9-]+-\d{{3}}")
-
-
-def _words(words: str, required: bool = False, tolerated: str = "") -> Rule:
-    return Rule("string", required, tuple(words.split()), tuple(tolerated.split()))
-
-
-_STRING: Final = Rule("string")
-_NEEDED: Final = Rule("string", True)
-_TIME: Final = Rule("time")
-_NUMBER: Final = Rule("number")
-_INTEGER: Final = Rule("integer")
-_COUNT: Final = Rule("integer", low=0)
-_TOTAL: Final = Rule("integer", True, low=0)
-_SHARE: Final = Rule("number", low=0, high=1, rate=True)
-_RATE: Final = Rule("number", True, low=0, high=1, rate=True)
-_FLAG: Final = Rule("boolean")
-_TEXTS: Final = Rule("array", items=_STRING)
-_TREND: Final = _objects(timestamp=_TIME, success_rate_snapshot=_NUMBER, sample_size=_INTEGER)
+"""Key of a claimed rate after recorded results replaced it (docs/scoring.md#claimed-rates)."""
 
 
 def _loops(**keys: Rule) -> Rule:
-    """`source_loops`: objects, or the plain loop IDs that one document's examples use."""
-    return Rule("array", items=Rule("object", or_text=True, keys={"loop_id": _STRING, "timestamp": _TIME, **keys}))
+    """Rule of `source_loops`: objects or plain loop IDs."""
+    return Rule("array", items=Rule("object", or_text=True, keys={"loop_id": STRING, "timestamp": TIME, **keys}))
 
 
 _OTHERS: Final = {
-    "last_used": _TIME,
-    "first_discovered": _TIME,
-    "effectiveness_trend": _TREND,
-    "successful_applications": _COUNT,
-    "failed_applications": _COUNT,
-    CLAIMED_RATE: _SHARE,
-    "related_patterns": _TEXTS,
-    "inverted_from": _STRING,
-    "aliases": _TEXTS,
+    "last_used": TIME,
+    "first_discovered": TIME,
+    "effectiveness_trend": TREND,
+    "successful_applications": COUNT,
+    "failed_applications": COUNT,
+    CLAIMED_RATE: RATE,
+    "related_patterns": TEXTS,
+    "inverted_from": STRING,
+    "aliases": TEXTS,
     "origins": Rule("object"),
 }
-"""Keys that records of any type may have, behind the keys of their own schema."""
+"""Keys that patterns of any type may have, after the keys of their own schema."""
 
 _PATTERNS: Final[Mapping[PatternType, Mapping[str, Rule]]] = {
     PatternType.ERROR: {
-        "pattern_id": _id("pat-error"),
-        "error_signature": _object(
+        "pattern_id": id_rule("pat-error"),
+        "error_signature": obj(
             True,
-            error_type=_words(
+            error_type=words(
                 "TypeError ReferenceError AssertionError SyntaxError RuntimeError TimeoutError ValidationError Other",
                 required=True,
                 tolerated="NetworkError",  # the schema of debug sessions has it
             ),
-            error_pattern=_NEEDED,
-            error_location_hints=_TEXTS,
+            error_pattern=REQUIRED_STRING,
+            error_location_hints=TEXTS,
         ),
-        "fix_approach": _object(
+        "fix_approach": obj(
             True,
             description=Rule("string", True, length=20),
-            fix_category=_words(
+            fix_category=words(
                 "add_null_check add_type_validation add_error_handling fix_logic_error add_import"
                 " update_dependency refactor_code_structure other",
                 required=True,
             ),
-            code_template=_STRING,
-            code_template_language=_STRING,
-            diff_pattern=_STRING,
+            code_template=STRING,
+            code_template_language=STRING,
+            diff_pattern=STRING,
         ),
-        "source_loops": _loops(contributed_by=_STRING),
-        "success_rate": _RATE,
-        "usage_count": _TOTAL,
-        "last_used": _TIME,
-        "first_discovered": _TIME,
-        "effectiveness_trend": _TREND,
-        "related_patterns": _TEXTS,
-        "tags": _TEXTS,
+        "source_loops": _loops(contributed_by=STRING),
+        "success_rate": REQUIRED_RATE,
+        "usage_count": REQUIRED_COUNT,
+        "last_used": TIME,
+        "first_discovered": TIME,
+        "effectiveness_trend": TREND,
+        "related_patterns": TEXTS,
+        "tags": TEXTS,
         **_OTHERS,
     },
     PatternType.SUCCESS: {
-        "pattern_id": _id("pat-success"),
-        "task_category": _words(
+        "pattern_id": id_rule("pat-success"),
+        "task_category": words(
             "implementation debugging refactoring testing documentation architecture migration optimization",
             required=True,
         ),
-        "task_description_pattern": _STRING,
-        "approach": _object(
+        "task_description_pattern": STRING,
+        "approach": obj(
             True,
-            description=_NEEDED,
-            steps=Rule("array", True, items=_STRING),
-            tools_used=_TEXTS,
-            typical_iterations=_object(average=_NUMBER, minimum=_NUMBER, maximum=_NUMBER),
+            description=REQUIRED_STRING,
+            steps=Rule("array", True, items=STRING),
+            tools_used=TEXTS,
+            typical_iterations=obj(average=NUMBER, minimum=NUMBER, maximum=NUMBER),
         ),
-        "source_loops": _loops(outcome=_words("success partial failure"), iterations_required=_INTEGER),
-        "success_rate": _RATE,
-        "usage_count": _TOTAL,
-        "average_iterations": _NUMBER,
-        "preconditions": _TEXTS,
-        "benefits": _TEXTS,
-        "limitations": _TEXTS,
-        "tags": _TEXTS,
+        "source_loops": _loops(outcome=words("success partial failure"), iterations_required=INTEGER),
+        "success_rate": REQUIRED_RATE,
+        "usage_count": REQUIRED_COUNT,
+        "average_iterations": NUMBER,
+        "preconditions": TEXTS,
+        "benefits": TEXTS,
+        "limitations": TEXTS,
+        "tags": TEXTS,
         **_OTHERS,
     },
     PatternType.ANTI: {
-        "pattern_id": _id("pat-anti"),
-        "approach_description": _NEEDED,
-        "failure_mode": _words(
+        "pattern_id": id_rule("pat-anti"),
+        "approach_description": REQUIRED_STRING,
+        "failure_mode": words(
             "infinite_loop quality_degradation scope_creep repeated_same_error incorrect_fix breaking_change"
             " performance_regression",
             required=True,
         ),
-        "failure_symptoms": _TEXTS,
-        "why_it_fails": _STRING,
-        "better_alternative": _object(description=_STRING, success_pattern_id=_STRING),
-        "source_loops": _loops(failure_iteration=_INTEGER),
-        "failure_rate": _RATE,
-        "occurrence_count": _TOTAL,
-        "tags": _TEXTS,
+        "failure_symptoms": TEXTS,
+        "why_it_fails": STRING,
+        "better_alternative": obj(description=STRING, success_pattern_id=STRING),
+        "source_loops": _loops(failure_iteration=INTEGER),
+        "failure_rate": REQUIRED_RATE,
+        "occurrence_count": REQUIRED_COUNT,
+        "tags": TEXTS,
         **_OTHERS,
     },
     PatternType.TEMPLATE: {
-        "template_id": _id("tmpl"),
-        "language": _words("typescript javascript python go rust java other", required=True),
-        "template_code": _NEEDED,
-        "description": _STRING,
+        "template_id": id_rule("tmpl"),
+        "language": words("typescript javascript python go rust java other", required=True),
+        "template_code": REQUIRED_STRING,
+        "description": STRING,
         "placeholders": Rule("texts"),
-        "use_case": _STRING,
-        "source_loops": _TEXTS,
+        "use_case": STRING,
+        "source_loops": TEXTS,
         "usage_count": Rule("integer", True),
         "success_rate": Rule("number", rate=True),
-        "tags": _TEXTS,
+        "tags": TEXTS,
         **_OTHERS,
     },
 }
 PATTERNS: Final[Mapping[PatternType, Rule]] = {kind: Rule("object", keys=keys) for kind, keys in _PATTERNS.items()}
-"""One record of each type of pattern."""
+"""Schema of a pattern by type."""
 
-METRICS: Final = _object(
-    total_patterns=_INTEGER,
-    patterns_by_type=_object(
-        error_patterns=_INTEGER, success_patterns=_INTEGER, anti_patterns=_INTEGER, code_templates=_INTEGER
+METRICS: Final = obj(
+    total_patterns=INTEGER,
+    patterns_by_type=obj(
+        error_patterns=INTEGER, success_patterns=INTEGER, anti_patterns=INTEGER, code_templates=INTEGER
     ),
-    pattern_usage_stats=_object(
-        total_applications=_INTEGER,
-        successful_applications=_INTEGER,
-        failed_applications=_INTEGER,
+    pattern_usage_stats=obj(
+        total_applications=INTEGER,
+        successful_applications=INTEGER,
+        failed_applications=INTEGER,
         overall_success_rate=Rule("number", rate=True),
     ),
-    cross_loop_benefit=_object(
-        loops_with_pattern_injection=_INTEGER,
-        loops_without_pattern_injection=_INTEGER,
-        average_iterations_with=_NUMBER,
-        average_iterations_without=_NUMBER,
-        improvement_percentage=_NUMBER,
+    cross_loop_benefit=obj(
+        loops_with_pattern_injection=INTEGER,
+        loops_without_pattern_injection=INTEGER,
+        average_iterations_with=NUMBER,
+        average_iterations_without=NUMBER,
+        improvement_percentage=NUMBER,
     ),
-    last_updated=_TIME,
+    last_updated=TIME,
 )
-"""The metrics of pattern sharing: a file of their own, or a part of a registry document."""
+"""Metrics of pattern sharing, in a file of their own or in a registry file."""
 METRICS_FILE: Final = Rule("object", keys={**METRICS.keys, "effectiveness_metrics": METRICS})
 
-REGISTRY: Final = _object(
+REGISTRY: Final = obj(
     version=Rule("string", pattern=r"\d+\.\d+\.\d+"),
     effectiveness_metrics=METRICS,
-    pruning_policy=_object(
+    pruning_policy=obj(
         min_success_rate=Rule("number", rate=True),
-        min_usage_count=_NUMBER,
-        max_age_days=_INTEGER,
-        archive_instead_of_delete=_FLAG,
-        archive_path=_STRING,
-        auto_prune=_FLAG,
-        prune_interval_days=_INTEGER,
+        min_usage_count=NUMBER,
+        max_age_days=INTEGER,
+        archive_instead_of_delete=FLAG,
+        archive_path=STRING,
+        auto_prune=FLAG,
+        prune_interval_days=INTEGER,
     ),
 )
-"""A pattern file apart from its patterns."""
+"""A registry file without its patterns."""
 
-TASK: Final = _object(
-    id=_STRING,
-    description=_STRING,
-    completion_criteria=_STRING,
-    created=_TIME,
-    updated=_TIME,
-    completed=_TIME,
-    status=_words("running paused completed failed"),
-    current_attempt=_INTEGER,
-    total_attempts=_INTEGER,
-    tags=_TEXTS,
-    related_tasks=_TEXTS,
+TASK: Final = obj(
+    id=STRING,
+    description=STRING,
+    completion_criteria=STRING,
+    created=TIME,
+    updated=TIME,
+    completed=TIME,
+    status=words("running paused completed failed"),
+    current_attempt=INTEGER,
+    total_attempts=INTEGER,
+    tags=TEXTS,
+    related_tasks=TEXTS,
 )
 """`metadata.json` of a task."""
 
-_RESULT: Final = _words("success failure timeout", tolerated="partial")
-_MILESTONES: Final = _objects(timestamp=_TIME, event=_STRING, details=_STRING)
+_RESULT: Final = words("success failure timeout", tolerated="partial")
+_MILESTONES: Final = objects(timestamp=TIME, event=STRING, details=STRING)
 
-TRAJECTORY: Final = _object(
-    task_id=_STRING,
-    attempts=_objects(
-        attempt_id=_INTEGER,
-        started=_TIME,
-        ended=_TIME,
+TRAJECTORY: Final = obj(
+    task_id=STRING,
+    attempts=objects(
+        attempt_id=INTEGER,
+        started=TIME,
+        ended=TIME,
         outcome=_RESULT,
-        plan=_STRING,
-        actions=_INTEGER,
-        iterations=_INTEGER,
+        plan=STRING,
+        actions=INTEGER,
+        iterations=INTEGER,
         milestones=_MILESTONES,
-        final_quality=_NUMBER,
-        completion_percent=_NUMBER,
+        final_quality=NUMBER,
+        completion_percent=NUMBER,
     ),
     milestones=_MILESTONES,
 )
 """`trajectory.json` of a task."""
 
-OUTCOME: Final = _object(
+OUTCOME: Final = obj(
     status=_RESULT,
-    reason=_STRING,
-    final_quality=_NUMBER,
-    completion_percent=_NUMBER,
-    what_worked=_TEXTS,
-    what_didnt_work=_TEXTS,
-    suggestions_for_next_time=_TEXTS,
+    reason=STRING,
+    final_quality=NUMBER,
+    completion_percent=NUMBER,
+    what_worked=TEXTS,
+    what_didnt_work=TEXTS,
+    suggestions_for_next_time=TEXTS,
 )
 """`outcome.json` of an attempt, or the `outcome` of its `attempt.json`."""
 
-ATTEMPT: Final = _object(
-    id=_INTEGER,
-    task_id=_STRING,
-    started=_TIME,
-    ended=_TIME,
-    plan=_object(approach=_STRING, steps=_TEXTS, estimated_iterations=_INTEGER),
-    execution=_object(
-        agent=_STRING,
-        iterations=_INTEGER,
-        actions_performed=_INTEGER,
-        quality_history=_objects(iteration=_INTEGER, quality=_NUMBER, delta=_NUMBER),
+ATTEMPT: Final = obj(
+    id=INTEGER,
+    task_id=STRING,
+    started=TIME,
+    ended=TIME,
+    plan=obj(approach=STRING, steps=TEXTS, estimated_iterations=INTEGER),
+    execution=obj(
+        agent=STRING,
+        iterations=INTEGER,
+        actions_performed=INTEGER,
+        quality_history=objects(iteration=INTEGER, quality=NUMBER, delta=NUMBER),
     ),
     outcome=OUTCOME,
-    what_worked=_TEXTS,
-    what_didnt_work=_TEXTS,
-    suggestions_for_next_time=_TEXTS,
+    what_worked=TEXTS,
+    what_didnt_work=TEXTS,
+    suggestions_for_next_time=TEXTS,
 )
 """`attempt.json` of an attempt."""
 
-REFLECTION: Final = _object(
-    timestamp=_TIME,
-    attempt_id=_INTEGER,
-    observation=_STRING,
-    analysis=_STRING,
-    learning=_STRING,
-    action_items=_TEXTS,
-    triggered_by=_words("failure success timeout manual"),
-    reflection_type=_words("error-analysis success-pattern process-improvement"),
+REFLECTION: Final = obj(
+    timestamp=TIME,
+    attempt_id=INTEGER,
+    observation=STRING,
+    analysis=STRING,
+    learning=STRING,
+    action_items=TEXTS,
+    triggered_by=words("failure success timeout manual"),
+    reflection_type=words("error-analysis success-pattern process-improvement"),
 )
 """One line of `reflections.jsonl` of a task."""
 
 _EXPLAINED: Final = Rule("string", True, length=20)
 
-DEBUG_SESSION: Final = _object(
+DEBUG_SESSION: Final = obj(
     session_id=Rule(
-        # The schema's own example, `dm-001-example`, is not a UUID.
+        # The example in the format's description, `dm-001-example`, is not a UUID.
         "string",
         True,
         pattern=r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
         advisory=True,
     ),
-    file_path=_NEEDED,
-    created_at=_TIME,
-    updated_at=_TIME,
-    status=_words("in_progress passed failed escalated"),
-    executions=_objects(
+    file_path=REQUIRED_STRING,
+    created_at=TIME,
+    updated_at=TIME,
+    status=words("in_progress passed failed escalated"),
+    executions=objects(
         True,
         attempt=Rule("integer", True, low=1),
         timestamp=Rule("time", True),
-        code_hash=_NEEDED,
-        code_snapshot=_STRING,
-        environment=_object(
-            runtime=_STRING,
-            runtime_version=_STRING,
-            test_framework=_STRING,
-            os=_STRING,
+        code_hash=REQUIRED_STRING,
+        code_snapshot=STRING,
+        environment=obj(
+            runtime=STRING,
+            runtime_version=STRING,
+            test_framework=STRING,
+            os=STRING,
             additional=Rule("object"),
         ),
-        test_results=_object(
+        test_results=obj(
             True,
-            total=_TOTAL,
-            passed=_TOTAL,
-            failed=_TOTAL,
-            errors=_COUNT,
-            skipped=_COUNT,
-            duration_ms=_COUNT,
+            total=REQUIRED_COUNT,
+            passed=REQUIRED_COUNT,
+            failed=REQUIRED_COUNT,
+            errors=COUNT,
+            skipped=COUNT,
+            duration_ms=COUNT,
             coverage_percent=Rule("number", low=0, high=100),
         ),
-        failures=_objects(
-            test_name=_NEEDED,
-            test_file=_STRING,
-            test_line=_INTEGER,
-            error_type=_words(
+        failures=objects(
+            test_name=REQUIRED_STRING,
+            test_file=STRING,
+            test_line=INTEGER,
+            error_type=words(
                 "AssertionError TypeError ReferenceError SyntaxError RuntimeError TimeoutError NetworkError"
                 " ValidationError Other",
                 required=True,
             ),
-            error_message=_NEEDED,
-            stack_trace=_STRING,
-            expected=_STRING,
-            actual=_STRING,
-            source_location=_object(file=_STRING, line=_INTEGER, function=_STRING),
+            error_message=REQUIRED_STRING,
+            stack_trace=STRING,
+            expected=STRING,
+            actual=STRING,
+            source_location=obj(file=STRING, line=INTEGER, function=STRING),
         ),
-        analysis=_object(
+        analysis=obj(
             root_cause=_EXPLAINED,
-            root_cause_category=_words(
+            root_cause_category=words(
                 "null_undefined_access type_mismatch missing_validation logic_error off_by_one race_condition"
                 " resource_leak missing_error_handling api_misuse configuration_error dependency_issue other"
             ),
             fix_strategy=_EXPLAINED,
-            confidence=_SHARE,
-            related_failures=_TEXTS,
-            similar_past_issues=_objects(session_id=_STRING, file=_STRING, resolution=_STRING),
+            confidence=RATE,
+            related_failures=TEXTS,
+            similar_past_issues=objects(session_id=STRING, file=STRING, resolution=STRING),
         ),
-        fix_applied=_object(
-            description=_NEEDED,
-            diff_summary=_STRING,
-            files_changed=_TEXTS,
-            diff=_STRING,
-            verification=_words("pending passed failed"),
+        fix_applied=obj(
+            description=REQUIRED_STRING,
+            diff_summary=STRING,
+            files_changed=TEXTS,
+            diff=STRING,
+            verification=words("pending passed failed"),
         ),
     ),
-    learnings=_object(
-        patterns_identified=_objects(
-            pattern=_NEEDED,
-            category=_STRING,
+    learnings=obj(
+        patterns_identified=objects(
+            pattern=REQUIRED_STRING,
+            category=STRING,
             frequency=Rule("integer", True, low=1),
-            fix_template=_STRING,
-            effectiveness=_SHARE,
+            fix_template=STRING,
+            effectiveness=RATE,
         ),
-        recurring_failures=_objects(
-            test=_STRING,
-            occurrences=_INTEGER,
-            resolution=_words("resolved pending wont_fix escalated"),
-            notes=_STRING,
+        recurring_failures=objects(
+            test=STRING,
+            occurrences=INTEGER,
+            resolution=words("resolved pending wont_fix escalated"),
+            notes=STRING,
         ),
-        code_quality_issues=_objects(
-            issue=_STRING, location=_STRING, severity=_words("critical major minor"), addressed=_FLAG
+        code_quality_issues=objects(
+            issue=STRING, location=STRING, severity=words("critical major minor"), addressed=FLAG
         ),
-        recommendations=_TEXTS,
+        recommendations=TEXTS,
     ),
-    metadata=_object(agent=_STRING, task_id=_STRING, ralph_iteration=_INTEGER),
+    metadata=obj(agent=STRING, task_id=STRING, ralph_iteration=INTEGER),
 )
 """A debug session."""

@@ -1,7 +1,7 @@
-"""Records held against their schemas: fast where they are valid, in words where they are not.
+"""Check records against their schemas.
 
-A valid record is accepted by a compiled msgspec type. Only where that fails does the slower walk through the
-rules run, which names each violation with its JSON pointer.
+A compiled msgspec type accepts valid records quickly. Only if it refuses a record, the slower walk through the rules
+runs and names each violation with its JSON pointer.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from core.records.findings import MISSING, NOT_IN_SCHEMA, Finding, Severity
 from core.records.times import parse_time
 from core.sources import normalize
 from core.sources.fields import escaped, shown
-from core.sources.schema import Rule
+from core.sources.schema_rules import Rule
 
 _MAX_FINDINGS: Final = 20
-"""A record that is wrong all over reports this many violations."""
+"""Maximum violations that are reported for one record."""
 _CLASSES: Final = {
     "string": (str,),
     "time": (str,),
@@ -45,14 +45,14 @@ _NAMES: Final = {
 
 
 def check(value: Mapping[str, Any], rule: Rule, file: str, pointer: str = "", *, texts: bool = False) -> list[Finding]:
-    """The violations of a schema in one record; advice, since the record is read all the same.
+    """Schema violations in one record; the record is used nevertheless.
 
     Args:
         value: The record.
         rule: Its schema.
         file: Project-relative name, for the findings.
         pointer: Where the record is in the file.
-        texts: Whether the decoder gives numbers and booleans as strings, as that of YAML does.
+        texts: Whether numbers and booleans are strings, as the YAML decoder returns them.
     """
     try:
         msgspec.convert(value, _compiled(_key(rule)), strict=not texts)
@@ -72,14 +72,14 @@ _rules: Final[dict[int, Rule]] = {}
 
 
 def _key(rule: Rule) -> int:
-    """A hashable name of a rule; the tables of `schema` live as long as the process."""
+    """A hashable key of a rule; rules live as long as the process."""
     _rules[id(rule)] = rule
     return id(rule)
 
 
 @functools.cache
 def _compiled(key: int) -> Any:
-    """A type that accepts no record that `_object` finds a violation in; it may refuse more."""
+    """A type that refuses every record in which `_object` finds a violation; it may refuse more."""
     return _type(_rules[key])
 
 
@@ -173,7 +173,7 @@ def _is_kind(value: Any, kind: str) -> bool:
 
 
 def _typed(value: str, kind: str) -> Any:
-    """The number or boolean that a string spells, where one is expected; else the string."""
+    """Convert a string to the expected number or boolean; else return it unchanged."""
     found: Any = None
     if kind == "integer":
         found = normalize.number(value)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from core.records.patterns import PatternType
-from core.sources.schema import PATTERNS, Rule
+from core.sources.schema import PATTERNS
+from core.sources.schema_rules import Rule
 
 DIALECT_KEYS: Final = frozenset(
     {

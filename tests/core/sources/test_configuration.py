@@ -164,7 +164,7 @@ def test_only_a_misspelt_section_is_told_of_what_belongs_to_others(paths: Projec
     wrong = [f"'{key}'" for key in ("cross-loop-learning", "cross_loop_learning") if key in text]
     findings = written(paths, text).findings
     assert [f.message for f in findings] == [
-        f"{key} is no place of settings; did you mean ralph.cross_loop_learning?" for key in wrong
+        f"{key} is not a section of settings; did you mean ralph.cross_loop_learning?" for key in wrong
     ]
 
 
@@ -183,7 +183,7 @@ def test_only_a_misspelt_section_is_told_of_what_belongs_to_others(paths: Projec
         ("maturity", "half_life_days", 0, "must be a number of days above 0, not 0.0"),
         ("learning", "burst_minutes", 1e12, "must be a number from 0 to 1,000,000,000, not 1"),
         ("pruning", "max_age_days", 10**9, "must be a whole number from 0 to 36,500, not 1000000000"),
-        ("pruning", "archive_instead_of_delete", False, "is always true here: what is pruned can be restored"),
+        ("pruning", "archive_instead_of_delete", False, "is always true here: pruned patterns can be restored"),
         ("pruning", "archive_path", "/tmp", "is always .aiwg/ralph/shared/archive/ here, not '/tmp'"),
         ("watch", "sweep_seconds", 0, "must be a number from 0.05 to 86,400, not 0.0"),
         ("watch", "retry_seconds", 3, "must be at most 10 numbers, not '3'"),

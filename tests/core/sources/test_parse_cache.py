@@ -16,7 +16,7 @@ from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLo
 from core.records.reflections import Reflection
 from core.sources import parse_cache as cache_module
 from core.sources.loop_facts import LoopFact
-from core.sources.parse_cache import Cache, Cached, cache_file, decoded
+from core.sources.parse_cache import CachedFile, ParseCache, cache_file, decoded
 from core.sources.parsed_file import ParsedFile
 from core.storage.file_reader import Stamp
 
@@ -45,27 +45,27 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "cache" / "project.sqlite3"
 
 
-def loaded(cache: Cache, stamps: dict[str, Stamp]) -> dict[str, Cached]:
+def loaded(cache: ParseCache, stamps: dict[str, Stamp]) -> dict[str, CachedFile]:
     """What a load makes of the cache."""
     found = {path: decoded(value) for path, value in cache.load(stamps).items()}
-    return {path: Cached(stamps[path], said) for path, said in found.items() if said is not None}
+    return {path: CachedFile(stamps[path], said) for path, said in found.items() if said is not None}
 
 
 def test_gives_back_what_was_kept(file: Path) -> None:
-    Cache(file).save({"a": Cached(STAMP, SAID)}, ())
-    assert loaded(Cache(file), {"a": STAMP}) == {"a": Cached(STAMP, SAID)}
+    ParseCache(file).save({"a": CachedFile(STAMP, SAID)}, ())
+    assert loaded(ParseCache(file), {"a": STAMP}) == {"a": CachedFile(STAMP, SAID)}
 
 
 def test_a_file_that_changed_is_not_given_back(file: Path) -> None:
-    cache = Cache(file)
-    cache.save({"a": Cached(STAMP, SAID), "b": Cached(STAMP, SAID)}, ())
+    cache = ParseCache(file)
+    cache.save({"a": CachedFile(STAMP, SAID), "b": CachedFile(STAMP, SAID)}, ())
     assert loaded(cache, {"a": Stamp(2**64 - 1, 2, 3, 5)}) == {}
 
 
 def test_keeps_only_what_changed_and_forgets_what_is_gone(file: Path) -> None:
-    cache = Cache(file)
-    cache.save({"a": Cached(STAMP, SAID), "b": Cached(STAMP, SAID)}, ())
-    newer = Cached(Stamp(1, 1, 1, 1), ParsedFile())
+    cache = ParseCache(file)
+    cache.save({"a": CachedFile(STAMP, SAID), "b": CachedFile(STAMP, SAID)}, ())
+    newer = CachedFile(Stamp(1, 1, 1, 1), ParsedFile())
     cache.save({"a": newer}, ["b"])
     assert loaded(cache, {"a": newer.stamp, "b": STAMP}) == {"a": newer}
 
@@ -74,51 +74,51 @@ def test_keeps_only_what_changed_and_forgets_what_is_gone(file: Path) -> None:
 def test_a_damaged_file_is_made_anew(file: Path, content: bytes) -> None:
     file.parent.mkdir()
     file.write_bytes(content)
-    cache = Cache(file)
+    cache = ParseCache(file)
     assert loaded(cache, {"a": STAMP}) == {}
-    cache.save({"a": Cached(STAMP, SAID)}, ())
-    assert loaded(cache, {"a": STAMP}) == {"a": Cached(STAMP, SAID)}
+    cache.save({"a": CachedFile(STAMP, SAID)}, ())
+    assert loaded(cache, {"a": STAMP}) == {"a": CachedFile(STAMP, SAID)}
 
 
 def test_a_file_damaged_inside_gives_what_is_whole(file: Path) -> None:
-    cache = Cache(file)
-    cache.save({"a": Cached(STAMP, SAID), "b": Cached(STAMP, SAID)}, ())
+    cache = ParseCache(file)
+    cache.save({"a": CachedFile(STAMP, SAID), "b": CachedFile(STAMP, SAID)}, ())
     with sqlite3.connect(file) as connection:
         connection.execute("UPDATE contribution SET value = x'c1ff' WHERE path = 'a'")
     connection.close()
-    assert loaded(cache, {"a": STAMP, "b": STAMP}) == {"b": Cached(STAMP, SAID)}
+    assert loaded(cache, {"a": STAMP, "b": STAMP}) == {"b": CachedFile(STAMP, SAID)}
 
 
 def test_what_other_code_kept_is_not_believed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Cache(file).save({"a": Cached(STAMP, SAID)}, ())
+    ParseCache(file).save({"a": CachedFile(STAMP, SAID)}, ())
     monkeypatch.setattr(cache_module, "_version", lambda: 1)
-    assert loaded(Cache(file), {"a": STAMP}) == {}
+    assert loaded(ParseCache(file), {"a": STAMP}) == {}
 
 
 def test_a_locked_file_behaves_as_empty(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache_module, "_BUSY_SECONDS", 0.0)
-    cache = Cache(file)
-    cache.save({"a": Cached(STAMP, SAID)}, ())
+    cache = ParseCache(file)
+    cache.save({"a": CachedFile(STAMP, SAID)}, ())
     other = sqlite3.connect(file, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     assert loaded(cache, {"a": STAMP}) == {}
-    cache.save({"b": Cached(STAMP, SAID)}, ())
+    cache.save({"b": CachedFile(STAMP, SAID)}, ())
     other.execute("ROLLBACK")
     other.close()
-    assert loaded(cache, {"a": STAMP}) == {"a": Cached(STAMP, SAID)}
+    assert loaded(cache, {"a": STAMP}) == {"a": CachedFile(STAMP, SAID)}
 
 
 def test_no_place_for_it_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file where the folder should be")
-    cache = Cache(tmp_path / "taken" / "project.sqlite3")
-    cache.save({"a": Cached(STAMP, SAID)}, ())
+    cache = ParseCache(tmp_path / "taken" / "project.sqlite3")
+    cache.save({"a": CachedFile(STAMP, SAID)}, ())
     assert loaded(cache, {"a": STAMP}) == {}
 
 
 def test_a_folder_in_its_place_is_no_error(file: Path) -> None:
     file.mkdir(parents=True)
-    cache = Cache(file)
-    cache.save({"a": Cached(STAMP, SAID)}, ())
+    cache = ParseCache(file)
+    cache.save({"a": CachedFile(STAMP, SAID)}, ())
     assert loaded(cache, {"a": STAMP}) == {}
 
 
@@ -132,10 +132,10 @@ def test_a_folder_in_its_place_is_no_error(file: Path) -> None:
 )
 def test_what_cannot_be_encoded_is_not_kept_and_its_neighbours_are(file: Path, at: datetime, value: object) -> None:
     decision = Decision(id="d", at=at, by="x", verb=Verb.NOTE, subject="p", after={"n": value})
-    cache = Cache(file)
-    cache.save({"a": Cached(STAMP, SAID)}, ())
-    cache.save({"a": Cached(STAMP, ParsedFile(decisions=(decision,))), "b": Cached(STAMP, SAID)}, ())
-    assert loaded(cache, {"a": STAMP, "b": STAMP}) == {"b": Cached(STAMP, SAID)}
+    cache = ParseCache(file)
+    cache.save({"a": CachedFile(STAMP, SAID)}, ())
+    cache.save({"a": CachedFile(STAMP, ParsedFile(decisions=(decision,))), "b": CachedFile(STAMP, SAID)}, ())
+    assert loaded(cache, {"a": STAMP, "b": STAMP}) == {"b": CachedFile(STAMP, SAID)}
 
 
 def test_each_project_has_its_own(tmp_path: Path) -> None:
