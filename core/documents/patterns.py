@@ -36,6 +36,8 @@ from core.records.decisions import TURNS, Decision
 from core.records.events import Observation
 from core.records.patterns import Pattern, PatternType
 from core.scanning.messages import SEVERITY_WORDS, describe_rule
+from core.state.findings import count_conflicts, scan_pattern
+from core.state.history import explain_pattern, pattern_lineage
 from core.state.project_state import ProjectState
 
 DESCRIPTION_LABELS: Final = {
@@ -162,7 +164,7 @@ def warnings(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[Li
 
 def suspicion_lines(state: ProjectState, pattern: Pattern) -> Iterable[Line]:
     """Describe each finding of the safety scan."""
-    for one in state.scan(pattern.id):
+    for one in scan_pattern(state, pattern.id):
         excerpt = f"  “{' '.join(one.excerpt.split())}”" if one.excerpt else ""
         text = f"{SEVERITY_WORDS[one.severity]}: this text {describe_rule(one)}{excerpt}"
         yield line(Sign(text, "bad" if one.critical else "warning", "suspect"))
@@ -214,7 +216,7 @@ def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) ->
         (f"harmful {decimal_text(assessment.harmful)}", "bad"),
         (f"   of {assessment.successes:,} and {assessment.failures:,} in all", "quiet"),
     )
-    yield from (line((finding.message, "warning")) for finding in state.doubts(pattern.id))
+    yield from (line((finding.message, "warning")) for finding in count_conflicts(state, pattern.id))
     yield line("")
     observations = state.observations(pattern.id)
     rows = [_observation(state, one) for one in list(reversed(observations))[:limit]]
@@ -269,7 +271,7 @@ def _observation(state: ProjectState, seen: Observation) -> tuple[Text, ...]:
 
 def lineage(state: ProjectState, pattern: Pattern) -> Iterable[Block]:
     """Describe the life of the pattern, oldest event first."""
-    return timeline(state.lineage(pattern.id)) or [line(("No origin is recorded.", "quiet"))]
+    return timeline(pattern_lineage(state, pattern.id)) or [line(("No origin is recorded.", "quiet"))]
 
 
 def timeline(events: Sequence[LineageEvent]) -> list[Line]:
@@ -299,7 +301,7 @@ def rules(state: ProjectState, pattern: Pattern) -> Iterable[Block]:
             ((rule.label, rule.state.value if rule.state else "strong"),),
             (rule.text, ("  decides" if rule.fired else "", "accent")),
         )
-        for rule in state.why(pattern.id).lines
+        for rule in explain_pattern(state, pattern.id).lines
     ]
     yield Table(("", "", ""), tuple(rows))
 
@@ -309,7 +311,7 @@ def explanation(state: ProjectState, pattern: Pattern) -> Iterable[Block]:
     yield from rules(state, pattern)
     yield from suspicion_lines(state, pattern)
     computed = state.assessment(pattern.id).computed
-    flipping = [loop for loop in state.why(pattern.id).loops if loop.state_without is not computed]
+    flipping = [loop for loop in explain_pattern(state, pattern.id).loops if loop.state_without is not computed]
     rows = [
         f"{one.loop_id}: {one.state_without} (helpful {one.helpful:.2f}, harmful {one.harmful:.2f})"
         for one in flipping[:_MAX_LOOPS]

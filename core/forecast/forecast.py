@@ -24,6 +24,7 @@ from core.retrieval.injection import InjectedContext
 from core.retrieval.rendering import count_tokens, render_context
 from core.review.answers import Answer
 from core.review.context_recipients import LOOP, PAUSED, TASK, TOPIC, Contexts, Reader, audience, same_texts
+from core.state.history import pattern_lineage
 from core.state.project_state import ProjectState
 from core.state.review_items import DUPLICATE, ReviewItem
 
@@ -291,7 +292,7 @@ def _merger(state: ProjectState, after: ProjectState, item: ReviewItem, answer: 
         result=after.pattern(kept.id),
         before=(state.assessment(kept.id), state.assessment(other.id)),
         after=after.assessment(kept.id),
-        lineage=after.lineage(kept.id),
+        lineage=pattern_lineage(after, kept.id),
         saved=_tokens(state, kept.id, other.id) - _tokens(after, kept.id),
     )
 

@@ -26,6 +26,8 @@ from core.scanning.verdict import highest_severity, stops
 from core.sources import normalize
 from core.sources.record_kinds import ACTIONS, ESCALATION, FOLDER, METRICS, PATTERN_COPIES, kind_of
 from core.sources.sweep import can_contain_records
+from core.state.findings import all_findings
+from core.state.history import explain_pattern
 from core.state.project_state import ProjectState
 from core.storage.chain_check import CODE as NOT_AS_WRITTEN
 from core.storage.yaml_reader import decode_yaml
@@ -244,7 +246,7 @@ class _Checker:
             one.pattern_id
             for one in proven
             if one.decided_by != HUMAN
-            and any(loop.state_without is not one.computed for loop in view.why(one.pattern_id).loops)
+            and any(loop.state_without is not one.computed for loop in explain_pattern(view, one.pattern_id).loops)
         ]
         return broken, f"{plural(len(proven), 'proven pattern')}, {_none(broken)} by a single loop"
 
@@ -273,7 +275,7 @@ class _Checker:
                 "patterns in quarantine",
             )
         if field == "max_errors":
-            errors = (finding for finding in view.findings if finding.severity is Severity.ERROR)
+            errors = (finding for finding in all_findings(view) if finding.severity is Severity.ERROR)
             return (
                 [f"{finding.file}{finding.pointer}" for finding in errors],
                 "finding of severity error",

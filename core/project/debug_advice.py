@@ -34,6 +34,7 @@ from core.scanning.context_scan import (
     withhold_combined_harm,
 )
 from core.scanning.messages import render_if_safe
+from core.state.findings import ledger_error
 from core.state.project_state import ProjectState
 
 MAX_PATTERNS: Final = 5
@@ -83,8 +84,8 @@ def on_failure(
         BadInput: The file pattern is too long.
         Refused: The decisions cannot be read, so it is unknown which patterns are in quarantine.
     """
-    if state.undecided:
-        raise Refused(f"no fixes are offered because the decisions cannot be read: {state.undecided}")
+    if ledger_error(state):
+        raise Refused(f"no fixes are offered because the decisions cannot be read: {ledger_error(state)}")
     parsed = map(parse_error, errors)
     distinct = {(error.error_type, generalize_message(error.message), error.file): error for error in parsed}
     found = tuple(distinct.values())[:MAX_ERRORS]

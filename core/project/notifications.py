@@ -13,6 +13,7 @@ from core.curation.decision_text import subject_text, verb_text
 from core.records.findings import Severity
 from core.records.loops import Loop, LoopStatus
 from core.records.snapshot import Delta
+from core.state.findings import all_findings
 from core.state.project_state import ProjectState
 from core.state.review_items import (
     BORDERLINE,
@@ -99,8 +100,8 @@ def happenings(before: ProjectState, after: ProjectState, delta: Delta, mine: Co
             severity = Severity.INFO if item.kind in _TIDYING or is_own else Severity.WARNING
             found.append(Happening(what=What.ASKED, subject=item.subject, text=text, severity=severity))
     if delta.findings:
-        old = set(before.findings)
-        for finding in after.findings:
+        old = set(all_findings(before))
+        for finding in all_findings(after):
             if finding not in old and finding.severity is Severity.ERROR:
                 text = f"{visible_line(finding.file, 120)}: {visible_line(finding.message, 200)}"
                 found.append(Happening(what=What.FINDING, subject=finding.file, text=text, severity=Severity.ERROR))

@@ -15,6 +15,7 @@ from core.records.snapshot import Snapshot
 from core.retrieval.embedding import available
 from core.retrieval.injection import InjectedContext
 from core.retrieval.relevance import Relevance
+from core.state.contexts import task_context, task_relevance
 from core.state.project_state import ProjectState
 
 LOOP: Final = "loop"
@@ -84,13 +85,15 @@ class Contexts:
         found = self._given.get(task)
         if found is None:
             if task not in self._relevant:
-                self._relevant[task] = view.relevance(task)
-            found = self._given[task] = view.given(self._relevant[task])
+                self._relevant[task] = task_relevance(view, task)
+            found = self._given[task] = task_context(view, self._relevant[task])
         return found
 
     def supposed(self, view: ProjectState, task: str, *, same: bool) -> InjectedContext:
         """The same of a view that is only supposed; `same` says whether its texts are those of the last real one."""
-        return view.given(self._relevant[task] if same and task in self._relevant else view.relevance(task))
+        return task_context(
+            view, self._relevant[task] if same and task in self._relevant else task_relevance(view, task)
+        )
 
     def _base_on(self, view: ProjectState) -> None:
         sources = (view.embeddings, view.task_embeddings)

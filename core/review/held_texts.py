@@ -9,6 +9,7 @@ from typing import Final
 from core.base.text import visible_line
 from core.review.context_recipients import Reader, audience
 from core.scanning.messages import find_withhold_reason
+from core.state.contexts import held_reflections
 from core.state.project_state import ProjectState
 from core.state.review_items import HeldText
 
@@ -47,7 +48,7 @@ class HeldTexts:
         def shown(text: str) -> str:
             return visible_line(text.strip(), limit)
 
-        for one in view.held_reflections(reader.task):
+        for one in held_reflections(view, reader.task):
             known_text = self._next.get(one.id)
             readers_of = (*known_text.readers, reader.id) if known_text is not None else (reader.id,)
             self._next[one.id] = HeldText(

@@ -25,6 +25,7 @@ from core.retrieval.learnings import LazyLearnings
 from core.retrieval.relevance import measure_relevance
 from core.retrieval.task import analyse_task
 from core.retrieval.vectors import Vectors, encode_vectors
+from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from tests.bench.measures import milliseconds, resident_mb, spread
 from tests.bench.trees import NOW, text
@@ -114,9 +115,9 @@ def injection_by_meaning(project: Project, task: str) -> str:
         append(hashes, encode_vectors(made))
     del made
     view = replace(project.view, embeddings=Embeddings(project.project, PATTERNS))
-    (first,) = milliseconds(lambda: view.injection("warm up"))
+    (first,) = milliseconds(lambda: prepare_task_injection(view, "warm up"))
     numbers = count()
-    taken = milliseconds(lambda: view.injection(f"{task} {next(numbers)}"), 20)
+    taken = milliseconds(lambda: prepare_task_injection(view, f"{task} {next(numbers)}"), 20)
     return f"{spread(taken, 0.95)}, first {first:.0f} ms; {resident_mb():.0f} MB in all"
 
 
@@ -139,5 +140,5 @@ def preview_with_reflections(view: ProjectState) -> str:
     (first,) = milliseconds(learnings.get)
     full = replace(view, lazy_learnings=learnings)
     full.prepare()
-    taken = milliseconds(lambda: full.injection(tasks["task-5"].description), 20)
+    taken = milliseconds(lambda: prepare_task_injection(full, tasks["task-5"].description), 20)
     return f"{spread(taken, 0.95)}; index {first:.0f} ms"

@@ -17,6 +17,9 @@ from core.project.project import Project
 from core.records.events import ErrorNote, ErrorType, Event, Signals
 from core.records.patterns import Maturity
 from core.sources.event_log import append_events
+from core.state.contexts import prepare_task_injection
+from core.state.findings import all_findings
+from core.state.history import explain_pattern
 from core.state.review_items import BURST, INVERSION
 from tests.core.curation.making import decide_question
 
@@ -149,7 +152,7 @@ def test_a_burst_is_one_question_one_finding_and_one_decision(paths: ProjectPath
     blame(deck, "ralph-2")
     assert {id: deck.view.assessment(id).failures for id in PATTERNS} == before
     assert bursts_asked(deck) == ["ralph-2"]
-    (finding,) = [finding for finding in deck.view.findings if finding.code == "burst"]
+    (finding,) = [finding for finding in all_findings(deck.view) if finding.code == "burst"]
     assert finding.message.startswith("ralph-2 blames 7 patterns, 6 of which it never applied")
     decided = deck.decide(DiscardReports(source="ralph-2", reason="a crashed session"))
     assert decided.summary == "discarded the harmful reports of ralph-2 on 7 patterns"
@@ -276,8 +279,8 @@ def test_the_end_of_time_stops_nothing(paths: ProjectPaths) -> None:
     paths.events.write_text(json.dumps(line) + "\n")
     deck = opened(paths)
     assert deck.view.assessment(SPLIT).last_used is not None
-    assert deck.view.why(SPLIT).lines
-    assert deck.view.injection("boom at once").chosen
+    assert explain_pattern(deck.view, SPLIT).lines
+    assert prepare_task_injection(deck.view, "boom at once").chosen
 
 
 def test_a_log_that_was_changed_in_the_middle_is_read_anew(paths: ProjectPaths) -> None:

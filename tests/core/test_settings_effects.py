@@ -41,6 +41,7 @@ from core.records.snapshot import Snapshot
 from core.records.suspicions import Severity, Suspicion
 from core.scanning.verdict import stops
 from core.sources.configuration import DEFAULT, Configuration
+from core.state.contexts import prepare_task_injection
 from core.storage.watcher import Watcher
 from tests.core.extraction.making import failed, known, material, passed, pattern
 from tests.core.learning.making import NOW, board_of, days_ago, event, make_pattern, recorded_counts, use
@@ -234,7 +235,7 @@ def may_extract(settings: Settings, world: World) -> Any:
 def context(settings: Settings, world: World) -> Any:
     """What loops get injected for three tasks."""
     tasks = ("Fix the null customer crash in the mailer", "Add tests for the payment client", ASKED)
-    return [world.deck(settings).view.injection(task).context for task in tasks]
+    return [prepare_task_injection(world.deck(settings).view, task).context for task in tasks]
 
 
 def tight_context(settings: Settings, world: World) -> Any:

@@ -27,6 +27,7 @@ from core.records.extractions import Extraction, Proposal
 from core.records.patterns import PatternType
 from core.records.snapshot import Delta
 from core.review.answers import answers
+from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from tests.e2e.stream import harmless
 from tests.hostile.payloads import PAYLOADS
@@ -223,7 +224,7 @@ def test_extraction_offers_are_harmless(view: ProjectState, glyphs: Glyphs) -> N
 def test_contexts_are_harmless(view: ProjectState) -> None:
     tasks = [payload.text for payload in PAYLOADS] + [loop.task for loop in view.snapshot.loops.values()]
     for task in spread(tasks, TASKS):
-        injection = view.injection(f"{task} fix the approach for name")
+        injection = prepare_task_injection(view, f"{task} fix the approach for name")
         check([context.profile_line(injection)], where=f"the profile of {task[:80]!r}")
         check(context.context_lines(injection), where=f"the context of {task[:80]!r}")
         preview = context.Preview.prepare(view, f"{task} fix the approach for name", view.settings.injection)

@@ -9,6 +9,7 @@ from textual.content import Content
 from core.base.text import plural, visible_line
 from core.ledger.decision_log import FILE as LEDGER
 from core.records.findings import Finding, Severity
+from core.state.findings import all_findings
 from core.state.project_state import ProjectState
 from tui.present.numbers import moment_text
 
@@ -19,7 +20,7 @@ MAX_FINDINGS = 2000
 
 def findings_lines(view: ProjectState) -> list[Content]:
     """Return unreadable files, whose last good value is used, then every finding, errors first."""
-    findings, unreadable = view.findings, view.snapshot.unreadable
+    findings, unreadable = all_findings(view), view.snapshot.unreadable
     if not findings and not unreadable:
         return [Content.styled("No file problems.", "$success")]
     lines: list[Content] = []

@@ -18,6 +18,7 @@ from core.records.suspicions import Severity
 from core.retrieval.rendering import INTRODUCTION, TITLE, render_context
 from core.scanning.scan import scan_text
 from core.scanning.sentences import find_stopped_sentences
+from core.state.findings import count_conflicts
 from core.state.project_state import ProjectState
 from core.state.review_items import HeldText
 from tui.present.document import document_lines
@@ -58,7 +59,7 @@ def origin_lines(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[C
             ("Recorded counts", counts),
             ("Uses by loops here", plural(uses, "use")),
         ),
-        *(line((f"! {finding.message}", "warning")) for finding in view.doubts(pattern.id)),
+        *(line((f"! {finding.message}", "warning")) for finding in count_conflicts(view, pattern.id)),
         *fields(
             ("Source loops", ", ".join(loop.loop_id for loop in pattern.source_loops[:_MAX_LOOPS]) or "none"),
             ("File", pattern.file),

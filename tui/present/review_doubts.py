@@ -17,6 +17,8 @@ from core.learning.explanation import StepToState
 from core.records.loops import Outcome
 from core.records.patterns import Pattern, PatternType
 from core.review.common_messages import ERRORS, TASKS
+from core.state.findings import count_conflicts
+from core.state.history import explain_pattern
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
 from tui.present.document import document_lines
@@ -44,7 +46,7 @@ def decision_lines(view: ProjectState, item: ReviewItem, glyphs: Glyphs) -> list
 
 def distance_lines(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     """Return how few further results would change the state, the fewest first."""
-    steps = sorted(view.why(pattern.id).steps, key=lambda step: step.count)
+    steps = sorted(explain_pattern(view, pattern.id).steps, key=lambda step: step.count)
     blocks = [_step(step, pattern) for step in steps]
     return document_lines(blocks or [line(("No single kind of result changes its state.", "quiet"))], view.now, glyphs)
 
@@ -112,7 +114,7 @@ def count_lines(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Co
         line(""),
         Table(("", "", "record", "evidence"), tuple(rows), right=(2,)),
         line(""),
-        *(line((f"! {found.message}", "warning")) for found in view.doubts(pattern.id)),
+        *(line((f"! {found.message}", "warning")) for found in count_conflicts(view, pattern.id)),
         *fields(("File", pattern.file)),
     ]
     return document_lines(blocks, view.now, glyphs)

@@ -13,6 +13,8 @@ from core.documents.patterns import rate_line, set_aside_reason, state_line
 from core.documents.signs import result_sign
 from core.records.events import Observation
 from core.records.patterns import Maturity, Pattern
+from core.state.findings import count_conflicts
+from core.state.history import explain_pattern
 from core.state.project_state import ProjectState
 from tui.present.document import document_lines
 from tui.present.glyphs import Glyphs
@@ -29,7 +31,7 @@ def evidence_lines(view: ProjectState, pattern: Pattern, glyphs: Glyphs, width: 
         state_line(view.assessment(pattern.id)),
         rate_line(pattern, view.assessment(pattern.id)),
         *robustness(view, pattern),
-        *(line((f"! {finding.message}", "warning")) for finding in view.doubts(pattern.id)),
+        *(line((f"! {finding.message}", "warning")) for finding in count_conflicts(view, pattern.id)),
         line(""),
         *_uses(view, pattern),
     ]
@@ -39,7 +41,7 @@ def evidence_lines(view: ProjectState, pattern: Pattern, glyphs: Glyphs, width: 
 def robustness(view: ProjectState, pattern: Pattern) -> Iterable[Fields]:
     """Describe how many loops support the state, what one failure changes, and what will decay."""
     rows = []
-    for rule in view.why(pattern.id).lines:
+    for rule in explain_pattern(view, pattern.id).lines:
         if rule.rule in _ROBUSTNESS_RULES:
             is_doubtful = rule.holds is False
             style = "warning" if is_doubtful else "deprecated" if rule.state is Maturity.DEPRECATED else ""

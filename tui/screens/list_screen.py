@@ -15,6 +15,7 @@ from textual.widgets import Input
 from core.base.text import visible_line
 from core.queries.filter_parser import Fields, Query, parse_query
 from core.records.snapshot import Delta
+from core.state.findings import all_findings
 from core.state.project_state import ProjectState
 from tui.actions import PLACES
 from tui.present.findings import unreadable
@@ -181,7 +182,7 @@ class ListScreen(BaseScreen):
         if self._query.terms:
             does = "leads back" if self.leads_back() else "takes it off"
             return Content.styled(f"nothing fits this filter; esc {does}", "$quiet")
-        return unreadable(self.view.findings, self.FILES, self.services.shown_key("findings")) or self.empty()
+        return unreadable(all_findings(self.view), self.FILES, self.services.shown_key("findings")) or self.empty()
 
     def _show_details(self, *, top: bool = True) -> None:
         key = self.table.cursor_key

@@ -15,6 +15,7 @@ from textual.widgets import Static
 
 from core.base.errors import BadInput
 from core.config.settings import Settings
+from core.learning import threshold_replay
 from core.learning.threshold_replay import Replay, Turn
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
@@ -147,7 +148,7 @@ class WhatIfScreen(HistoryQueryScreen):
         return partial(self._replayed, number, self.view, self.settings)
 
     def _replayed(self, number: int, view: ProjectState, settings: Settings) -> Replayed:
-        replay = view.what_if(settings)
+        replay = threshold_replay.what_if(settings, view.board.history)
         return self.Replayed(number, settings, replay, present.by_consequence(replay, settings))
 
     @on(Replayed)

@@ -12,6 +12,7 @@ from core.cli.render.output import end, findings_json, line, percent, print_json
 from core.cli.support.options import json_option, project_option, strict_option
 from core.cli.support.project import decider, open_deck
 from core.metrics.reviewer_accuracy import MIN_FOLLOWED, ReviewerAccuracy, Share, measure_accuracy
+from core.state.findings import all_findings
 
 
 @click.command(epilog=json_help("accuracy"))
@@ -33,12 +34,12 @@ def accuracy(by: str | None, as_json: bool, strict: bool) -> None:
     view = open_deck().view
     found = measure_accuracy(view, by or decider())
     if as_json:
-        print_json({**mirror_json(found), "findings": findings_json(view.findings)})
+        print_json({**mirror_json(found), "findings": findings_json(all_findings(view))})
     else:
         line(f"verdicts of {found.by}, by what loops told afterwards")
         for word, share in (("promotion", found.promotions), ("deprecation", found.deprecations)):
             line(f"{plural(share.made, word)}: {share_text(share, found)}")
-    end(view.findings, strict=strict)
+    end(all_findings(view), strict=strict)
 
 
 def mirror_json(found: ReviewerAccuracy) -> dict[str, Any]:

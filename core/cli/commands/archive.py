@@ -17,6 +17,7 @@ from core.cli.support.project import chosen_project, open_deck
 from core.curation.commands import Archive, PrunePatterns, Restore
 from core.metrics.pruning import Pruning
 from core.sources.archives import ArchivedPattern, read_archives
+from core.state.findings import all_findings
 from core.state.project_state import ProjectState
 
 
@@ -59,7 +60,7 @@ def prune(
     elif as_json:
         view = deck.view
         pruned = [prune_json(item, view.pattern(item.pattern_id)) for item in found]
-        print_json({"prune": pruned, "findings": findings_json(view.findings)})
+        print_json({"prune": pruned, "findings": findings_json(all_findings(view))})
     else:
         _print_pruned(deck.view, found)
 

@@ -31,6 +31,7 @@ from core.history.changes import (
 )
 from core.records.decisions import TURNS, Decision
 from core.records.times import iso
+from core.state.findings import all_findings
 
 LAST_VISIT: Final = "last-visit"
 DEFAULT_SINCE: Final = timedelta(days=7)
@@ -84,7 +85,7 @@ def changes(since: datetime | str | None, until: datetime | None, whole: bool, a
         raise click.UsageError(f"{minute(begin)} is not before {minute(until)}")
     before, after = build_past_state(view, begin), build_past_state(view, until)
     found = compare_states(before, after)
-    findings = before.findings
+    findings = all_findings(before)
     if as_json:
         print_json({**changes_json(found), "findings": findings_json(findings)})
     else:

@@ -20,6 +20,7 @@ from core.debug_memory.index import ANY_FILE, CAUSE, STATUS, compile_like, newes
 from core.documents.debug_sessions import session_document
 from core.documents.signs import session_status_sign
 from core.records.debug_sessions import ESCALATED, STATUSES, DebugSession
+from core.state.findings import all_findings
 
 _STATUS_COLOURS: Final = {"passed": "green", "failed": "red", "escalated": "yellow", "in progress": "cyan"}
 
@@ -87,10 +88,10 @@ def tell_sessions(view: ProjectState, found: Sequence[DebugSession], *, as_json:
     """Print sessions as a table or as JSON, and end the command."""
     if as_json:
         shapes = [session_json(session, view.snapshot) for session in found]
-        print_json({"sessions": shapes, "findings": findings_json(view.findings)})
+        print_json({"sessions": shapes, "findings": findings_json(all_findings(view))})
     else:
         _print_sessions(found, view.snapshot)
-    end(view.findings, strict=strict)
+    end(all_findings(view), strict=strict)
 
 
 def _print_sessions(found: Sequence[DebugSession], snapshot: Snapshot) -> None:
@@ -134,7 +135,7 @@ def show(session_id: str, as_json: bool, strict: bool) -> None:
     """
     view = open_deck().view
     session = debug_session(view, session_id)
-    findings = tuple(finding for finding in view.findings if finding.file == session.file)
+    findings = tuple(finding for finding in all_findings(view) if finding.file == session.file)
     if as_json:
         details = session_details_json(session, view.snapshot, view.debug.fix_results, view.settings.interval_level)
         print_json({"session": details, "findings": findings_json(findings)})

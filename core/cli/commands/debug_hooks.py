@@ -31,6 +31,7 @@ from core.debug_memory.test_reports import parse_failures
 from core.project.debug_advice import on_failure
 from core.project.debug_hooks import SuccessResult, on_escalation, on_success
 from core.records.debug_sessions import DebugSession, Failure
+from core.state.findings import all_findings
 from core.storage.file_reader import MAX_BYTES
 
 
@@ -103,14 +104,14 @@ def failure(
                 "templates": [template_json(one, level) for one in offer.templates],
                 "patterns": [offered_pattern_json(*one) for one in offer.patterns],
                 "text": offer.text,
-                "findings": findings_json(view.findings),
+                "findings": findings_json(all_findings(view)),
             }
         )
     elif offer.text:
         print_bytes(offer.text.encode("utf-8", "replace"))
     elif errors:
         remark("no known fix")
-    end(view.findings, strict=strict)
+    end(all_findings(view), strict=strict)
 
 
 def _reported(name: str, root: str) -> tuple[Failure, ...]:

@@ -28,6 +28,7 @@ from core.debug_memory.index import (
 )
 from core.debug_memory.reports import MIN_RUNS, report_fix_templates, report_recurring_failures
 from core.debug_memory.reports import report_causes as root_causes
+from core.state.findings import all_findings
 
 MOST_NAMES: Final = 12
 """Words that are named where a query's own is not among them."""
@@ -90,7 +91,7 @@ def templates(category: str, min_effectiveness: float, as_json: bool, strict: bo
     found = report_fix_templates(view.debug, cause_word(category), min_effectiveness)
     if as_json:
         document = {"templates": [template_json(one, level) for one in found]}
-        print_json({**document, "findings": findings_json(view.findings)})
+        print_json({**document, "findings": findings_json(all_findings(view))})
     else:
         columns = (
             Column("PATTERN"),
@@ -114,7 +115,7 @@ def templates(category: str, min_effectiveness: float, as_json: bool, strict: bo
         if not found:
             _remark_known(cause_word(category), view.debug.keys[CATEGORY], "categories of patterns")
             remark("no fix templates")
-    end(view.findings, strict=strict)
+    end(all_findings(view), strict=strict)
 
 
 def _remark_known(word: str, known: Postings, what: str) -> None:
@@ -161,7 +162,7 @@ def escalations(since: datetime | None, as_json: bool, strict: bool) -> None:
     print_table(columns, map(_escalation_cells, found))
     if not found:
         remark("no debug sessions")
-    end(view.findings, strict=strict)
+    end(all_findings(view), strict=strict)
 
 
 def _escalation_cells(one: EscalatedSession) -> tuple[str, ...]:
@@ -198,10 +199,10 @@ def causes(least: int, as_json: bool, strict: bool) -> None:
             {
                 "causes": [cause_json(cause, level) for cause in found],
                 "recurring": [recurrence_json(one) for one in again],
-                "findings": findings_json(view.findings),
+                "findings": findings_json(all_findings(view)),
             }
         )
-        end(view.findings, strict=strict)
+        end(all_findings(view), strict=strict)
         return
     columns = (
         Column("ROOT CAUSE"),
@@ -230,4 +231,4 @@ def causes(least: int, as_json: bool, strict: bool) -> None:
     )
     if not (found or again):
         remark("no root causes")
-    end(view.findings, strict=strict)
+    end(all_findings(view), strict=strict)

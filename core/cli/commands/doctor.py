@@ -40,6 +40,7 @@ from core.records.snapshot import Snapshot
 from core.retrieval.embedding import EXTRA, MODEL, available
 from core.sources.configuration import DEFAULT, PLACES, Configuration, SettingValue
 from core.sources.parse_cache import cache_file
+from core.state.findings import all_findings
 from core.state.project_state import ProjectState
 
 OK: Final = "ok"
@@ -89,7 +90,7 @@ def doctor(as_json: bool, strict: bool) -> None:
         settings = configuration.listed()
         deck = open_deck(configuration=configuration)
         view = deck.view
-        findings = view.findings
+        findings = all_findings(view)
         doubts += (doubt for pattern_id in view.board.ids for doubt in view.board.reconcile(pattern_id))
         doubts.sort(key=lambda doubt: doubt.severity is Severity.INFO)
         checks += _project(paths)

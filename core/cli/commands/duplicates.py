@@ -16,6 +16,7 @@ from core.curation.merge import Tally, as_read, check_pair, merged
 from core.curation.pattern_registry import Registry
 from core.records.patterns import Pattern
 from core.retrieval.similarity import cap_similarity
+from core.state.findings import all_findings
 from core.state.project_state import ProjectState
 
 
@@ -44,7 +45,7 @@ def duplicates(threshold: float | None, as_json: bool, strict: bool) -> None:
     ]
     if as_json:
         found = [duplicate_json(kept, other, ratio) for kept, other, ratio in pairs]
-        print_json({"duplicates": found, "findings": findings_json(view.findings)})
+        print_json({"duplicates": found, "findings": findings_json(all_findings(view))})
     else:
         columns = (
             Column("KEEP"),
@@ -60,7 +61,7 @@ def duplicates(threshold: float | None, as_json: bool, strict: bool) -> None:
         print_table(columns, rows)
         if not pairs:
             remark("no duplicates")
-    end(view.findings, strict=strict)
+    end(all_findings(view), strict=strict)
 
 
 def _by_uses(view: ProjectState, one: str, other: str) -> tuple[str, str]:

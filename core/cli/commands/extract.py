@@ -18,6 +18,7 @@ from core.curation.commands import Extract
 from core.episodes.loop_links import link_tasks
 from core.extraction.strategies import list_work_ids
 from core.records.patterns import PatternType
+from core.state.findings import all_findings
 
 if TYPE_CHECKING:
     from core.curation.decision_writer import Decided
@@ -96,10 +97,10 @@ def extract(
     if every and not any_offered and not as_json:
         remark("nothing to extract from what has ended; extract LOOP says why")
     if as_json:
-        print_json({"extractions": told, "findings": findings_json(deck.view.findings)})
+        print_json({"extractions": told, "findings": findings_json(all_findings(deck.view))})
     if not whole:
         raise Unwritable("not all that was extracted is in the pattern files; it follows once they can be written")
-    end(deck.view.findings, strict=strict)
+    end(all_findings(deck.view), strict=strict)
 
 
 def _learn_strategies(deck: Project, source_id: str) -> dict[str, list[str]]:

@@ -26,6 +26,8 @@ from core.records.loops import Liveness, Loop
 from core.records.patterns import PatternType
 from core.retrieval.injection import Injection
 from core.retrieval.task import CATEGORIES
+from core.state.contexts import prepare_task_injection
+from core.state.findings import all_findings, ledger_error
 from core.state.project_state import ProjectState
 from core.storage.export_file import export_file, write_file
 
@@ -102,7 +104,7 @@ def inject(
     if not text.strip():
         raise BadInput("this loop has no task to find patterns for; give one with --task")
     injection = _injection(deck, text, **knobs)
-    findings = deck.view.findings
+    findings = all_findings(deck.view)
     if event is not None:
         print_answer(event, injection.context)
     else:
@@ -171,8 +173,8 @@ def _injection(
     decomposition: bool | None,
 ) -> Injection:
     view = deck.view
-    if view.undecided:
-        raise Refused(f"nothing is injected, since the decisions cannot be read: {view.undecided}")
+    if ledger_error(view):
+        raise Refused(f"nothing is injected, since the decisions cannot be read: {ledger_error(view)}")
     settings = view.settings.injection
     if min_success_rate is not None:
         settings = replace(settings, min_success_rate=min_success_rate)
@@ -194,7 +196,7 @@ def _injection(
     if max_reflections is not None:
         settings = replace(settings, max_reflections=max_reflections)
     _make_few(deck)
-    injection = view.injection(task, settings, category or "", decomposition)
+    injection = prepare_task_injection(view, task, settings, category or "", decomposition)
     if deck.embeddings.problem:
         warn(deck.embeddings.problem)
     return injection

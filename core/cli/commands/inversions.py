@@ -18,6 +18,7 @@ from core.cli.support.project import now, open_deck
 from core.curation.commands import AcceptInversion, Command, RejectInversion, Snooze
 from core.learning.inversion_proposals import Inversion
 from core.project.project import Project
+from core.state.findings import all_findings
 
 MOST_DAYS = 3650
 """Longest snooze."""
@@ -75,7 +76,7 @@ def invert(
         _verdict(deck, _command(pattern_id, reject, snooze, text, reason), dry_run, as_json)
     else:
         _list(deck, _proposals(deck, pattern_id), as_json)
-        end(deck.view.findings, strict=strict)
+        end(all_findings(deck.view), strict=strict)
 
 
 def _verdict(deck: Project, command: Command, dry_run: bool, as_json: bool) -> None:
@@ -109,7 +110,7 @@ def _list(deck: Project, proposals: Sequence[Inversion], as_json: bool) -> None:
         print_json(
             {
                 "proposals": [proposal_json(proposal) for proposal in proposals],
-                "findings": findings_json(deck.view.findings),
+                "findings": findings_json(all_findings(deck.view)),
             }
         )
         return

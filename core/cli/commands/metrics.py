@@ -29,6 +29,7 @@ from core.metrics.effectiveness import (
 from core.metrics.export import FORMATS, export_metrics
 from core.metrics.figures import Figure, reach_text, value_text
 from core.metrics.sections import build_figures
+from core.state.findings import all_findings
 from core.storage.export_file import export_file, is_there, write_file
 
 _MOST_CHARS: Final = 60
@@ -91,7 +92,7 @@ def metrics(weeks: int, file: str | None, force: bool, as_json: bool, strict: bo
                 "weeks": weeks,
                 "sections": [_section_json(figure) for figure in build_figures(board)],
                 "exported": None if target is None else str(target),
-                "findings": findings_json(view.findings),
+                "findings": findings_json(all_findings(view)),
             }
         )
     elif target is not None:
@@ -104,7 +105,7 @@ def metrics(weeks: int, file: str | None, force: bool, as_json: bool, strict: bo
             line(f"! {file} claims {one.key} {_told(one.claimed)}, the evidence shows {_told(one.evident)}")
         for figure in build_figures(board):
             _print_section(figure)
-    end(view.findings, strict=strict)
+    end(all_findings(view), strict=strict)
 
 
 def _export(found: Dashboard, name: str, project: ProjectPaths, *, force: bool) -> Path:

@@ -32,6 +32,8 @@ from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.snapshot import Snapshot
 from core.records.times import iso
+from core.state.findings import all_findings, count_conflicts
+from core.state.history import explain_pattern, pattern_lineage
 from core.state.project_state import ProjectState
 
 Row = tuple[Pattern, Assessment]
@@ -146,13 +148,13 @@ def show_pattern(pattern_id: str, as_of: datetime | None, as_json: bool, strict:
     """
     view = view_as_of(as_of)
     pattern = view.pattern(pattern_id)
-    findings = tuple(finding for finding in view.findings if finding.file == pattern.file)
+    findings = tuple(finding for finding in all_findings(view) if finding.file == pattern.file)
     if as_json:
         print_json(
             {
                 "pattern": pattern_details_json(pattern, view.assessment(pattern.id)),
                 "evidence": [observation_json(seen) for seen in view.observations(pattern.id)],
-                "lineage": [lineage_json(event) for event in view.lineage(pattern.id)],
+                "lineage": [lineage_json(event) for event in pattern_lineage(view, pattern.id)],
                 "findings": findings_json(findings),
             }
         )
@@ -180,12 +182,12 @@ def why(pattern_id: str, as_json: bool, strict: bool) -> None:
     else:
         line(pattern.id)
         print_blocks(explanation(view, pattern))
-    end(view.findings, strict=strict)
+    end(all_findings(view), strict=strict)
 
 
 def _document(view: ProjectState, pattern: Pattern) -> dict[str, object]:
     assessment = view.assessment(pattern.id)
-    reasons = view.why(pattern.id)
+    reasons = explain_pattern(view, pattern.id)
     change = assessment.next_change
     return {
         "id": pattern.id,
@@ -211,6 +213,6 @@ def _document(view: ProjectState, pattern: Pattern) -> dict[str, object]:
         "loops": [share_json(share) for share in reasons.loops],
         "calendar": [{"at": iso(at), "state": state.value} for at, state in reasons.calendar],
         "set_aside": [set_aside_json(aside) for aside in view.board.ignored_reports(pattern.id)],
-        "doubts": findings_json(view.doubts(pattern.id)),
-        "findings": findings_json(view.findings),
+        "doubts": findings_json(count_conflicts(view, pattern.id)),
+        "findings": findings_json(all_findings(view)),
     }

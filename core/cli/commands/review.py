@@ -18,6 +18,7 @@ from core.cli.render.output import Column, end, findings_json, line, print_json,
 from core.cli.support.options import Count, Moment, Words, deciding_options, joined, strict_option
 from core.cli.support.project import open_deck
 from core.review.answers import snooze_command
+from core.state.findings import all_findings
 from core.state.review_items import KINDS, ReviewItem
 
 if TYPE_CHECKING:
@@ -71,13 +72,13 @@ def list_questions(
             {
                 "questions": [item_json(item) for item in listed],
                 "sitting": sitting_json(sitting),
-                "findings": findings_json(view.findings),
+                "findings": findings_json(all_findings(view)),
             }
         )
     else:
         _print(listed, len(queue if minutes is None else sitting.items))
         line(sitting.text if minutes is not None and len(listed) == len(sitting.items) else sitting.told())
-    end(view.findings, strict=strict)
+    end(all_findings(view), strict=strict)
 
 
 @click.command(epilog=json_help("decision"))

@@ -21,6 +21,7 @@ from core.curation.reference_storage import LoggedFeedback
 from core.learning.criteria import CriterionWeight, WeightedScores, apply_weights, criterion_weights
 from core.project.project import Project
 from core.project.scoring import Scored, scored
+from core.state.findings import all_findings
 from core.state.project_state import ProjectState
 
 VERDICT_COLOURS: Final = {"helpful": "green", "harmful": "red"}
@@ -58,7 +59,7 @@ def score(work_items: tuple[str, ...], criteria: bool, as_json: bool, strict: bo
                 "criteria": weights,
                 "weighted": _weighted_json(weighed[1]) if criteria and work_items and weighed else None,
                 "inversions": [view.board.ids[row] for row in due],
-                "findings": findings_json(view.findings),
+                "findings": findings_json(all_findings(view)),
             }
         )
     elif criteria and work_items and weighed:
@@ -67,7 +68,7 @@ def score(work_items: tuple[str, ...], criteria: bool, as_json: bool, strict: bo
         _print_criteria(weights)
     else:
         _print_outcomes(outcomes)
-    end(view.findings, strict=strict)
+    end(all_findings(view), strict=strict)
 
 
 def _wanted(view: ProjectState, work_items: Iterable[str]) -> list[str]:

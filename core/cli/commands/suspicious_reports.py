@@ -18,6 +18,7 @@ from core.cli.support.options import deciding_options, strict_option
 from core.cli.support.project import open_deck
 from core.curation.commands import CountReports, DiscardReports
 from core.learning.bursts import Burst, known_time
+from core.state.findings import all_findings
 
 
 @click.command(epilog=json_help("review suspicious"))
@@ -53,13 +54,13 @@ def suspicious(
     if source is not None and not found:
         raise UnknownRecord(f"no burst of {short_id(source)} waits for a verdict; see: ralphdeck bursts")
     if as_json:
-        print_json({"bursts": [burst_json(burst) for burst in found], "findings": findings_json(view.findings)})
+        print_json({"bursts": [burst_json(burst) for burst in found], "findings": findings_json(all_findings(view))})
     else:
         _print(found)
         for burst in found if source is not None else ():
             for pattern_id in burst.patterns:
                 line(f"  {pattern_id}")
-    end(view.findings, strict=strict)
+    end(all_findings(view), strict=strict)
 
 
 def _print(found: Sequence[Burst]) -> None:

@@ -16,11 +16,13 @@ from core.config.declaration import Setting
 from core.config.settings import Settings
 from core.config.thresholds import THRESHOLDS, find_threshold, with_threshold
 from core.curation.reference_storage import LoggedFeedback
+from core.learning import threshold_replay
 from core.learning.criteria import criterion_weight, effective_weight, should_deprecate_criterion
 from core.learning.threshold_replay import Replay, Turn
 from core.project.project import Project
 from core.records.times import day_of
 from core.sources.configuration import Configuration
+from core.state.findings import all_findings
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -68,18 +70,18 @@ def what_if(values: tuple[str, ...], as_json: bool, strict: bool) -> None:
             warn(f"{known.name} turns no state and no inversion")
     deck = open_deck(configuration=configuration)
     view = deck.view
-    replay = view.what_if(settings)
+    replay = threshold_replay.what_if(settings, view.board.history)
     criteria = _criteria(deck, settings)
     if as_json:
         document = {"tried": [threshold_json(known, settings) for known in tried], **replay_json(replay)}
         document["criteria"] = criteria
-        print_json({**document, "findings": findings_json(view.findings)})
+        print_json({**document, "findings": findings_json(all_findings(view))})
     else:
         for known in tried:
             line(f"{known.name}: {known.text(view.settings)} → {known.text(settings)}")
         _print(replay)
         _print_criteria(criteria)
-    end(view.findings, strict=strict)
+    end(all_findings(view), strict=strict)
 
 
 def _criteria(deck: Project, settings: Settings) -> list[Shape]:

@@ -31,6 +31,9 @@ from core.records.decisions import Verb
 from core.records.extractions import Extraction, Proposal
 from core.records.patterns import Maturity, PatternType
 from core.review.queue import Found, review_queue
+from core.state.contexts import prepare_task_injection
+from core.state.findings import ledger_error
+from core.state.history import explain_pattern, pattern_lineage
 from core.state.review_items import DUPLICATE, EXTRACTED, OFFER, QUARANTINE
 
 NOW = datetime(2026, 5, 3, 12, 0, tzinfo=UTC)
@@ -124,7 +127,7 @@ def test_an_extraction_is_one_decision_with_new_ids_and_joined_counts(paths: Pro
     assessment = deck.view.assessment("pat-error-null-check-002")
     assert (assessment.successes, assessment.state, assessment.injectable) == (1, Maturity.CANDIDATE, True)
     assert deck.view.assessment(KEPT).successes == 4
-    assert [event.kind for event in deck.view.lineage(KEPT)].count("merged") == 1
+    assert [event.kind for event in pattern_lineage(deck.view, KEPT)].count("merged") == 1
 
 
 def test_undoing_an_extraction_leaves_no_byte_of_it_and_no_evidence(paths: ProjectPaths) -> None:
@@ -191,11 +194,11 @@ def test_what_is_in_quarantine_is_a_candidate_that_no_loop_gets(paths: ProjectPa
     assessment = deck.view.assessment("pat-error-x-003")
     assert (assessment.state, assessment.computed) == (Maturity.CANDIDATE, Maturity.PROVEN)
     assert assessment.quarantined and not assessment.injectable and assessment.decided_by == "quarantine"
-    injection = deck.view.injection("TypeError: Cannot read property 'a' of null")
+    injection = prepare_task_injection(deck.view, "TypeError: Cannot read property 'a' of null")
     assert "pat-error-x-003" not in [chosen.pattern_id for chosen in injection.chosen]
     reasons = {left.pattern_id: left.reason for left in injection.left_out}
     assert reasons["pat-error-x-003"] == "in quarantine: not released yet"
-    assert any("quarantine" in line.text for line in deck.view.why("pat-error-x-003").lines)
+    assert any("quarantine" in line.text for line in explain_pattern(deck.view, "pat-error-x-003").lines)
     assert [item.kind for item in deck.view.queue] == [QUARANTINE]
     deck.decide(Promote("pat-error-x-003"))
     assert deck.view.assessment("pat-error-x-003").injectable, "a human decision overrules a quarantine"
@@ -483,10 +486,10 @@ def test_an_imported_text_that_outlives_the_undo_of_its_import_stays_in_quaranti
 
 def test_without_its_ledger_a_project_injects_nothing(paths: ProjectPaths, tmp_path: Path) -> None:
     task = "TypeError: Cannot read property 'a' of null"
-    assert opened(paths).view.injection(task).context
+    assert prepare_task_injection(opened(paths).view, task).context
     paths.curation.mkdir()
     (tmp_path / "elsewhere.jsonl").write_text("")
     paths.ledger.symlink_to(tmp_path / "elsewhere.jsonl")
     view = opened(paths).view
-    assert "ledger.jsonl" in view.undecided
-    assert not view.injection(task).context
+    assert "ledger.jsonl" in ledger_error(view)
+    assert not prepare_task_injection(view, task).context

@@ -8,6 +8,7 @@ from pathlib import Path
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.project.project import Project
+from core.state.findings import all_findings
 from tests.core.debug_memory.making import EXAMPLE, NOW
 
 TREE = EXAMPLE.parents[4]
@@ -48,5 +49,5 @@ def test_a_learned_patterns_file_is_not_a_session(tmp_path: Path) -> None:
     assert snapshot.patterns["dm-p-001"].copy_folder
     assert not snapshot.debug_sessions
     shutil.copytree(TREE, tmp_path / "p", symlinks=True)
-    about = [found for found in opened(tmp_path / "p").view.findings if "learned-patterns" in found.file]
+    about = [found for found in all_findings(opened(tmp_path / "p").view) if "learned-patterns" in found.file]
     assert about == []  # a list of lessons is another shape, and nothing wrong

@@ -11,6 +11,7 @@ from core.forecast.bulk import forecast_bulk
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
+from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
@@ -18,7 +19,7 @@ NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 
 def contexts(view: ProjectState) -> list[str]:
     tasks = [loop.task for loop in view.snapshot.loops.values() if loop.status.active and loop.task]
-    return [view.injection(task).context for task in tasks]
+    return [prepare_task_injection(view, task).context for task in tasks]
 
 
 def test_what_was_foretold_is_what_comes(tmp_path: Path) -> None:

@@ -21,8 +21,12 @@ from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
 from core.retrieval.relevance import Relevance
+from core.review import context_recipients
 from core.review.answers import Answer, answer, answers
 from core.review.context_recipients import PAUSED, audience
+from core.state import contexts as contexts_of_state
+from core.state.contexts import prepare_task_injection, task_context, task_relevance
+from core.state.history import pattern_lineage
 from core.state.project_state import ProjectState
 from core.state.review_items import (
     CONTRADICTED,
@@ -70,12 +74,14 @@ def answer_of(deck: Project, item: ReviewItem, action: str) -> Answer:
 
 
 def contexts(view: ProjectState) -> dict[str, str]:
-    return {reader.id: view.injection(reader.task).context for reader in audience(view.snapshot)}
+    return {reader.id: prepare_task_injection(view, reader.task).context for reader in audience(view.snapshot)}
 
 
 def in_short(view: ProjectState) -> dict[str, str]:
     """The same in a third of the time."""
-    return {reader.id: view.given(view.relevance(reader.task)).context for reader in audience(view.snapshot)}
+    return {
+        reader.id: task_context(view, task_relevance(view, reader.task)).context for reader in audience(view.snapshot)
+    }
 
 
 def states(view: ProjectState) -> dict[str, str]:
@@ -241,7 +247,9 @@ def test_while_vectors_are_missing_it_says_so_and_is_worked_out_anew_when_they_a
         make_vectors(deck)
         late = forecaster.forecast(view, item, accept)
         assert late is not None and late.by_words is None
-        assert late.tokens[0] == sum(view.injection(reader.task).tokens for reader in audience(view.snapshot))
+        assert late.tokens[0] == sum(
+            prepare_task_injection(view, reader.task).tokens for reader in audience(view.snapshot)
+        )
         assert late.changed != early.changed
 
 
@@ -311,7 +319,7 @@ def test_a_release_and_an_archiving_do_what_was_foretold(deck: Project) -> None:
 
 
 def _given(deck: Project, task: str) -> list[str]:
-    return [one.pattern_id for one in deck.view.injection(task).chosen]
+    return [one.pattern_id for one in prepare_task_injection(deck.view, task).chosen]
 
 
 def duplicated(deck: Project, subject: str) -> str:
@@ -346,20 +354,22 @@ def test_a_merge_gives_what_it_was_said_to_give(deck: Project, action: str) -> N
     assert merger.after.uses == sum(assessment.uses for assessment in merger.before)
     assert merger.other.id in merger.result.aliases
     assert merger.saved > 0
-    assert [event for event in deck.view.lineage(merger.kept.id) if event in merger.lineage] == list(merger.lineage)
+    assert [event for event in pattern_lineage(deck.view, merger.kept.id) if event in merger.lineage] == list(
+        merger.lineage
+    )
 
 
 def test_what_is_relevant_is_worked_out_once_for_all_answers_and_views_with_the_same_texts(
     deck: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: list[str] = []
-    real = ProjectState.relevance
+    real = contexts_of_state.task_relevance
 
     def relevance(view: ProjectState, task: str) -> Relevance:
         counted.append(task)
         return real(view, task)
 
-    monkeypatch.setattr(ProjectState, "relevance", relevance)
+    monkeypatch.setattr(context_recipients, "task_relevance", relevance)
     forecaster = Forecaster(deck)
     item = question(deck.view, CONTRADICTED)
     tasks = len({reader.task for reader in audience(deck.view.snapshot)})

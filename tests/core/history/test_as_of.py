@@ -25,6 +25,7 @@ from core.records.events import Event
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity
 from core.records.snapshot import Snapshot
+from core.state.findings import all_findings
 from core.state.project_state import ProjectState
 from tests.core.learning.making import NOW, days_ago, event, make_pattern, recorded_counts, source, use
 
@@ -178,7 +179,7 @@ def test_a_pattern_is_there_from_its_discovery_on() -> None:
     past = build_past_state(view, days_ago(3))
     assert set(past.snapshot.patterns) == {"listed", "ever"}
     assert [one.loop_id for one in past.snapshot.patterns["listed"].source_loops] == ["a"]
-    told = [finding.message for finding in past.findings if finding.code == UNDATED]
+    told = [finding.message for finding in all_findings(past) if finding.code == UNDATED]
     assert told == ["1 pattern without a date: shown at every time"]
 
 
@@ -187,5 +188,5 @@ def test_what_only_a_sum_tells_of_counts_from_its_last_use_on_and_that_is_told()
     view = view_of(pattern)
     past = build_past_state(view, days_ago(3))
     assert past.assessment(pattern.id).uses == 0
-    assert any("6 uses" in finding.message for finding in past.findings)
+    assert any("6 uses" in finding.message for finding in all_findings(past))
     assert build_past_state(view, days_ago(1)).assessment(pattern.id).uses == 6

@@ -30,6 +30,9 @@ from core.demo.sample import copy_sample
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
+from core.state.contexts import prepare_task_injection
+from core.state.findings import count_conflicts
+from core.state.history import explain_pattern, pattern_lineage
 from core.state.project_state import ProjectState
 
 START = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
@@ -230,23 +233,23 @@ def test_time_alone_changes_the_scores(deck: Project, clock: Clock) -> None:
 
 
 def test_the_preview_is_what_a_loop_gets(deck: Project) -> None:
-    injection = deck.view.injection(TASK)
+    injection = prepare_task_injection(deck.view, TASK)
     assert injection.context.startswith("## Cross-Loop Learning Context")
     assert PLAIN in {chosen.pattern_id for chosen in injection.chosen}
-    fewer = deck.view.injection(TASK, InjectionSettings(top_k_patterns=1))
+    fewer = prepare_task_injection(deck.view, TASK, InjectionSettings(top_k_patterns=1))
     assert len(fewer.chosen) < len(injection.chosen)
     deck.decide(Deprecate(PLAIN, reason="no"))
-    after = deck.view.injection(TASK)
+    after = prepare_task_injection(deck.view, TASK)
     assert PLAIN not in {chosen.pattern_id for chosen in after.chosen}
     assert PLAIN in {left.pattern_id for left in after.left_out}
 
 
 def test_everything_known_of_a_pattern_can_be_asked(deck: Project) -> None:
     for key, pattern in deck.view.snapshot.patterns.items():
-        assert deck.view.why(key)
+        assert explain_pattern(deck.view, key)
         assert deck.view.observations(key) is not None
-        deck.view.doubts(key)
-        times = [event.at for event in deck.view.lineage(key) if event.at is not None]
+        count_conflicts(deck.view, key)
+        times = [event.at for event in pattern_lineage(deck.view, key) if event.at is not None]
         assert times == sorted(times), pattern.id
     for key in deck.view.snapshot.loops:
         assert deck.story(key).loop_id == key

@@ -19,6 +19,7 @@ from core.demo.sample import SAMPLE
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.review.answers import answer
+from core.state.contexts import prepare_task_injection
 from core.state.review_items import HELD, ReviewItem
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
@@ -65,7 +66,7 @@ def test_review_asks_about_a_held_reflection_that_a_running_loop_would_get(proje
     assert held is not None and held.text == ORDER and not item.is_about_pattern
     assert item.question == f"Approve the reflection {item.subject}, which gives orders?"
     assert item.reason.startswith("this text orders to skip tests, review or approval; ")
-    assert ORDER not in deck.view.injection(task_of(deck, item)).context
+    assert ORDER not in prepare_task_injection(deck.view, task_of(deck, item)).context
 
 
 def test_an_approval_is_bound_to_the_text_logged_and_undone(project: Path) -> None:
@@ -76,13 +77,13 @@ def test_an_approval_is_bound_to_the_text_logged_and_undone(project: Path) -> No
     decided = deck.decide(approve.command)
     assert decided.summary == f"approved the reflection {item.subject}"
     assert decided.decision.verb is Verb.RELEASE and subject_text(decided.decision) == f"the reflection {item.subject}"
-    assert not asked(deck) and ORDER in deck.view.injection(task_of(deck, item)).context
+    assert not asked(deck) and ORDER in prepare_task_injection(deck.view, task_of(deck, item)).context
     with pytest.raises(Refused, match="already approved"):
         deck.decide(approve.command)
     again = opened(project)
-    assert not asked(again) and ORDER in again.view.injection(task_of(deck, item)).context
+    assert not asked(again) and ORDER in prepare_task_injection(again.view, task_of(deck, item)).context
     deck.decide(Undo())
-    assert asked(deck) and ORDER not in deck.view.injection(task_of(deck, item)).context
+    assert asked(deck) and ORDER not in prepare_task_injection(deck.view, task_of(deck, item)).context
     deck.decide(Redo())
     for file in (project / ".aiwg").rglob("*.json*"):
         if ORDER in (text := file.read_text()) and file.name != "ledger.jsonl":
@@ -98,14 +99,14 @@ def test_a_reflection_can_be_left_out_for_good(project: Path) -> None:
     leave = answer(item, deck.view, "reject")
     assert leave is not None and leave.label == "leave out"
     deck.decide(leave.with_text(""))
-    assert not asked(deck) and ORDER not in deck.view.injection(task_of(deck, item)).context
+    assert not asked(deck) and ORDER not in prepare_task_injection(deck.view, task_of(deck, item)).context
 
 
 def test_the_policy_for_other_texts_only_flags_them(project: Path) -> None:
     held = opened(project)
     (item,) = asked(held)
     flagged = opened(project, ScanSettings(other_texts="flag"))
-    assert not asked(flagged) and ORDER in flagged.view.injection(task_of(held, item)).context
+    assert not asked(flagged) and ORDER in prepare_task_injection(flagged.view, task_of(held, item)).context
 
 
 def test_the_log_keeps_the_approved_text_beside_its_hash(project: Path) -> None:

@@ -26,6 +26,9 @@ from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
 from core.scanning.messages import find_withhold_reason, render_if_safe
 from core.scanning.sentences import find_stopped_sentences
 from core.scanning.verdict import highest_severity, stops, stops_orders
+from core.state.contexts import prepare_task_injection
+from core.state.findings import all_findings
+from core.state.history import explain_pattern
 from core.state.review_items import HELD, QUARANTINE
 from tests.core.scanning.test_effect import NOW, TASK, record, write
 
@@ -42,7 +45,7 @@ def opened(paths: ProjectPaths, scan: ScanSettings = HOLDING) -> Project:
 
 
 def chosen(deck: Project) -> set[str]:
-    return {one.pattern_id for one in deck.view.injection(TASK).chosen}
+    return {one.pattern_id for one in prepare_task_injection(deck.view, TASK).chosen}
 
 
 @pytest.fixture
@@ -52,16 +55,16 @@ def paths(tmp_path: Path) -> ProjectPaths:
 
 def test_a_text_that_gives_orders_is_left_out_and_every_view_says_why(paths: ProjectPaths) -> None:
     view = opened(paths).view
-    injection = view.injection(TASK)
+    injection = prepare_task_injection(view, TASK)
     assert [one.pattern_id for one in injection.chosen] == [PLAIN] and "Skip the review" not in injection.context
     (left,) = (one for one in injection.left_out if one.pattern_id == ID)
     assert left.reason.startswith(f"held: waits for approval, since its text {MEANING}")
     assessment = view.assessment(ID)
     assert (assessment.shown, assessment.decided_by, assessment.injectable) == ("held", "held", False)
-    assert assessment.quarantined and not assessment.blocked and not view.is_scanned_out(ID)
-    (finding,) = (finding for finding in view.findings if finding.code == "held")
+    assert assessment.quarantined and not assessment.blocked and not view.assessment(ID).blocked
+    (finding,) = (finding for finding in all_findings(view) if finding.code == "held")
     assert MEANING in finding.message
-    assert any("held: a candidate" in line.text for line in view.why(ID).lines)
+    assert any("held: a candidate" in line.text for line in explain_pattern(view, ID).lines)
 
 
 def test_review_asks_about_it_and_one_answer_approves_this_very_text(paths: ProjectPaths) -> None:
@@ -153,7 +156,7 @@ def test_what_only_the_context_orders_stays_out(tmp_path: Path) -> None:
     split = write(tmp_path, *halves)
     deck = opened(split)
     assert not any(deck.view.pattern(id).suspicions for id in (first, second))
-    (left,) = (one for one in deck.view.injection(TASK).left_out if one.pattern_id == second)
+    (left,) = (one for one in prepare_task_injection(deck.view, TASK).left_out if one.pattern_id == second)
     assert left.reason == f"with the patterns before it the context {MEANING}"
     assert chosen(opened(split, ScanSettings(error_patterns="flag"))) == {first, second}
 

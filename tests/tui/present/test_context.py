@@ -16,6 +16,7 @@ from core.retrieval.ranking import ChosenPattern, OmittedPattern
 from core.retrieval.reflections import ChosenReflection, ReflectionSection
 from core.retrieval.relevance import SEMANTIC_WEIGHTS
 from core.retrieval.task import analyse_task
+from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from tests.tui.user import NOW
 from tui.present import context as present
@@ -143,9 +144,9 @@ def test_what_differs_is_counted(new: Injection, expected: str) -> None:
 def test_a_preview_holds_what_would_be_printed_now_and_under_the_other_order(view: ProjectState) -> None:
     same = present.Preview.prepare(view, TASK, OWN)
     assert not same.differs
-    assert same.own.context == view.injection(TASK).context
+    assert same.own.context == prepare_task_injection(view, TASK).context
     assert list(same.ranks) == [
-        one.pattern_id for one in view.injection(TASK, replace(OWN, order="lower-bound")).chosen
+        one.pattern_id for one in prepare_task_injection(view, TASK, replace(OWN, order="lower-bound")).chosen
     ]
     one = present.Preview.prepare(view, TASK, replace(OWN, top_k_patterns=1))
     assert one.own == same.own

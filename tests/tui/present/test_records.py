@@ -23,6 +23,7 @@ from core.records.episodes import Attempt, Milestone, Quality
 from core.retrieval.injection import Injection
 from core.review.answers import Answer, answers
 from core.sources.actions import Actions
+from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
 from tests.tui.user import NOW, TREES, copy_tree
@@ -147,7 +148,7 @@ def test_an_attempt_shows_its_milestones_and_its_quality_changes(sample_view: Pr
 
 
 def prepared(view: ProjectState) -> Injection:
-    return view.injection("Fix TypeScript type errors in user validation")
+    return prepare_task_injection(view, "Fix TypeScript type errors in user validation")
 
 
 def test_the_preview_is_the_context_itself(sample_view: ProjectState) -> None:

@@ -12,6 +12,7 @@ from core.base.text import plural
 from core.config.settings import Settings
 from core.curation.commands import Deprecate
 from core.project.project import Project
+from core.state.contexts import prepare_task_injection
 from tests.tui.user import NOW, User, open_dashboard
 from tui.screens import context
 from tui.screens.context import ContextScreen
@@ -64,7 +65,7 @@ async def test_an_empty_place_says_what_to_do_and_its_keys_work(sample: Path, ho
         await user.settled()
         task = next(loop.task for loop in user.app.view.snapshot.loops.values() if loop.status.active)
         assert user.place.query_one(Input).value == task
-        assert shown(user) == user.app.view.injection(task).context
+        assert shown(user) == prepare_task_injection(user.app.view, task).context
 
 
 async def test_the_text_is_byte_for_byte_what_is_injected(sample: Path, home: Path) -> None:
@@ -73,7 +74,7 @@ async def test_the_text_is_byte_for_byte_what_is_injected(sample: Path, home: Pa
         await user.press("slash")
         await user.paste(TASK)
         await user.settled()
-        injection = user.app.view.injection(TASK)
+        injection = prepare_task_injection(user.app.view, TASK)
         assert injection.context
         assert shown(user) == injection.context
         await user.sees(f"{injection.tokens:,} of 2,000 tokens", f"{injection.bytes:,} bytes", "found by word match")
@@ -93,10 +94,10 @@ async def test_a_knob_shows_at_once_what_it_changes_and_c_leaves_that_out(sample
         place = await at_task(user)
         await user.press("c")
         assert "turn a knob first" in user.toasts()[-1]
-        before = user.app.view.injection(TASK)
+        before = prepare_task_injection(user.app.view, TASK)
         await user.press("n", "2")
         await user.settled()
-        after = user.app.view.injection(TASK, place.settings)
+        after = prepare_task_injection(user.app.view, TASK, place.settings)
         assert len(after.chosen) == 2
         gone = before.context.count("\n") - after.context.count("\n")
         assert f"+0 -{gone} lines, {len(before.chosen) - 2} patterns go" in heading(user)
@@ -196,7 +197,7 @@ async def test_what_is_no_value_does_not_count_and_does_not_stay(sample: Path, h
 async def test_the_patterns_are_a_pane_and_enter_opens_one(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_task(user)
-        left_out = user.app.view.injection(TASK).left_out[0]
+        left_out = prepare_task_injection(user.app.view, TASK).left_out[0]
         await user.press("enter")
         assert user.in_focus(user.table)
         assert user.place.wording("open") is None
@@ -236,7 +237,7 @@ async def test_the_patterns_of_a_loops_task_go_on_its_record_once(sample: Path, 
         await user.settled()
         task = user.place.query_one(Input).value
         loop = next(loop for loop in user.app.view.snapshot.loops.values() if loop.status.active and loop.task == task)
-        ids = [one.pattern_id for one in user.app.view.injection(task).chosen]
+        ids = [one.pattern_id for one in prepare_task_injection(user.app.view, task).chosen]
         before = injected(user, loop.id)
         assert f"record for {loop.id.removeprefix('ralph-')[:15]}" in user.key_line()
         await user.press("I")
@@ -244,13 +245,13 @@ async def test_the_patterns_of_a_loops_task_go_on_its_record_once(sample: Path, 
         new = [id for id in ids if id not in before]
         assert f"{plural(len(new), 'pattern')} injected into {loop.id}" in user.toasts()[-1]
         assert injected(user, loop.id) == [*before, *new]
-        assert shown(user) == user.app.view.injection(task).context
+        assert shown(user) == prepare_task_injection(user.app.view, task).context
         await user.press("I")
         await user.until(lambda: "already recorded" in user.toasts()[-1], "the second answer")
         assert injected(user, loop.id) == [*before, *new]
         ended = next(loop for loop in user.app.view.snapshot.loops.values() if loop.status.ended)
         with pytest.raises(Refused, match="has ended"):
-            context._recorded(user.app.project, ended.id, user.app.view.injection(task))
+            context._recorded(user.app.project, ended.id, prepare_task_injection(user.app.view, task))
 
 
 async def test_a_task_that_nothing_fits_and_a_project_without_loops_say_so(sample: Path, home: Path) -> None:
@@ -279,7 +280,7 @@ async def test_the_patterns_of_another_task_go_to_the_loop_that_is_chosen(sample
         await user.sees("Which loop got 5 patterns and 3 reflections?", "Recorded as a fact", loops[0].task)
         await user.press("escape", "I", "j", "enter")
         await user.until(lambda: bool(user.toasts()), "an answer")
-        ids = [one.pattern_id for one in user.app.view.injection(TASK).chosen]
+        ids = [one.pattern_id for one in prepare_task_injection(user.app.view, TASK).chosen]
         assert set(ids) <= set(injected(user, loops[1].id))
         assert not set(ids) <= set(injected(user, loops[0].id))
 
@@ -305,25 +306,25 @@ async def test_a_loops_context_is_one_key_away(sample: Path, home: Path) -> None
         await user.press("i")
         await user.until(lambda: user.place.place == "context", "Context in front")
         await user.settled()
-        assert shown(user) == user.app.view.injection(user.app.view.loop(key).task).context
+        assert shown(user) == prepare_task_injection(user.app.view, user.app.view.loop(key).task).context
 
 
 async def test_a_decision_changes_what_is_shown(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_task(user)
-        chosen = user.app.view.injection(TASK).chosen[0].pattern_id
+        chosen = prepare_task_injection(user.app.view, TASK).chosen[0].pattern_id
         user.app.decide(Deprecate(chosen, reason="not any more"))
         await user.settled()
         await user.settled()
-        assert shown(user) == user.app.view.injection(TASK).context
-        assert chosen not in [c.pattern_id for c in user.app.view.injection(TASK).chosen]
+        assert shown(user) == prepare_task_injection(user.app.view, TASK).context
+        assert chosen not in [c.pattern_id for c in prepare_task_injection(user.app.view, TASK).chosen]
 
 
 async def test_the_copy_is_the_exact_context(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_task(user)
         await user.press("y")
-        assert user.app.clipboard == user.app.view.injection(TASK).context
+        assert user.app.clipboard == prepare_task_injection(user.app.view, TASK).context
 
 
 async def test_the_task_is_remembered(sample: Path, home: Path) -> None:
@@ -336,7 +337,7 @@ async def test_the_task_is_remembered(sample: Path, home: Path) -> None:
 async def test_reflections_have_rows_with_their_parts_and_open_where_they_are_kept(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         place = await at_task(user)
-        found = user.app.view.injection(TASK).reflections
+        found = prepare_task_injection(user.app.view, TASK).reflections
         assert "### Reflections" in shown(user)
         await user.press("enter", *["j"] * 5)
         first = found.chosen[0]

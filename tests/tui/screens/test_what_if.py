@@ -9,9 +9,9 @@ from textual.widgets import Static
 from core.config.settings import Settings
 from core.config.thresholds import with_threshold
 from core.curation.commands import Note, Promote
-from core.learning.threshold_replay import Replay
+from core.learning import threshold_replay
+from core.learning.threshold_replay import History, Replay, what_if
 from core.records.patterns import Maturity
-from core.state.project_state import ProjectState
 from tests.tui.user import User, open_dashboard
 from tui.screens.help import Help
 from tui.screens.patterns import PatternsScreen
@@ -38,7 +38,7 @@ def expected(user: User, **tried: str) -> Replay:
     settings = user.app.view.settings
     for name, text in tried.items():
         settings = with_threshold(settings, name.replace("__", "."), text)
-    return user.app.view.what_if(settings)
+    return what_if(settings, user.app.view.board.history)
 
 
 def shown(user: User) -> set[str]:
@@ -222,16 +222,16 @@ async def test_only_one_replay_runs_and_only_the_last_answer_counts(
         place = await at_trial(user)
         running, asked = threading.Semaphore(1), []
         let_go = threading.Event()
-        real = ProjectState.what_if
+        real = threshold_replay.what_if
 
-        def slow(view: ProjectState, settings: Settings) -> Replay:
+        def slow(settings: Settings, history: History) -> Replay:
             assert running.acquire(blocking=False), "two replays at a time"
             asked.append(settings.maturity.half_life_days)
             let_go.wait()
             running.release()
-            return real(view, settings)
+            return real(settings, history)
 
-        monkeypatch.setattr(ProjectState, "what_if", slow)
+        monkeypatch.setattr(threshold_replay, "what_if", slow)
         await user.press("7")
         await user.until(lambda: asked == [7], "the first question")
         await user.sees("replaying…")

@@ -10,6 +10,7 @@ import pytest
 from core.config.paths import project_at
 from core.config.settings import Settings
 from core.project.project import Project
+from core.state.contexts import prepare_task_injection
 from core.storage.vector_file import VectorFile
 from tests.core.cli.conftest import Call
 
@@ -52,7 +53,7 @@ def test_it_is_byte_for_byte_what_the_dashboard_previews(
 
     monkeypatch.setattr(Project, "load", remember)
     out = call("inject", "--task", TASK, "--project", sample).out
-    assert out and out == made[0].view.injection(TASK, Settings().injection).context
+    assert out and out == prepare_task_injection(made[0].view, TASK, Settings().injection).context
 
 
 def test_a_task_alone_is_a_question_and_records_nothing(examples: Path, call: Call) -> None:
@@ -210,7 +211,7 @@ def test_the_dashboard_previews_the_same_by_meaning(sample: Path, call: Call, mo
     monkeypatch.delenv("RALPHDECK_MEANING")
     assert call("embed", "--project", sample).code == 0
     deck = Project(project_at(sample), Settings(), by="ada", clock=lambda: datetime.now(UTC), cache=False)
-    preview = deck.load().injection(PARAPHRASE)
+    preview = prepare_task_injection(deck.load(), PARAPHRASE)
     assert preview.matched_by == "meaning"
     assert preview.context == call("inject", "--task", PARAPHRASE, "--project", sample).out
 

@@ -1,0 +1,108 @@
+"""The context that is injected for a task, computed from a `ProjectState`; see docs/scoring.md."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+
+from core.config.settings import InjectionSettings
+from core.retrieval.decomposition import Strategies, choose_strategies
+from core.retrieval.injection import InjectedContext, Injection, prepare_context, prepare_injection
+from core.retrieval.learnings import LearningMatch
+from core.retrieval.reflections import ChosenReflection, ReflectionChoice
+from core.retrieval.relevance import Relevance, measure_relevance
+from core.retrieval.task import TaskProfile, analyse_task
+from core.retrieval.vectors import Closeness
+from core.state.findings import ledger_error
+from core.state.project_state import ProjectState
+
+
+def prepare_task_injection(
+    state: ProjectState,
+    task: str,
+    settings: InjectionSettings | None = None,
+    category: str = "",
+    decomposition: bool | None = None,
+) -> Injection:
+    """What a loop with this task would get; the preview and `inject` print the same bytes.
+
+    Args:
+        state: The project.
+        task: The task.
+        settings: Instead of those of the project.
+        category: Of the task, instead of the recognised one.
+        decomposition: Whether the task is a decomposition; None to recognise it by its text.
+    """
+    profile = analyse_task(task)
+    if category:
+        profile = msgspec.structs.replace(profile, category=category)
+    if decomposition is not None:
+        profile = msgspec.structs.replace(profile, decomposition=decomposition)
+    settings, strategies = _with_strategies(state, _effective(state, settings), profile.decomposition)
+    return prepare_injection(
+        profile,
+        state.index,
+        state.snapshot.patterns,
+        state.board,
+        settings,
+        _closeness(state, task),
+        _choose_reflections(state, _match_learnings(state, profile), settings),
+        strategies,
+    )
+
+
+def task_relevance(state: ProjectState, task: str) -> Relevance:
+    """Relevance of patterns and learnings to a task: the part of a context that no state or count changes."""
+    profile = analyse_task(task)
+    found = measure_relevance(profile, state.index, state.snapshot.patterns, _closeness(state, task))
+    return replace(found, learnings=_match_learnings(state, profile), decomposition=profile.decomposition)
+
+
+def task_context(state: ProjectState, found: Relevance) -> InjectedContext:
+    """The context of `prepare_task_injection` alone, much faster; `found` is the relevance for the task."""
+    settings, strategies = _with_strategies(state, _effective(state, None), found.decomposition)
+    reflections = _choose_reflections(state, found.learnings, settings)
+    patterns = state.snapshot.patterns
+    return prepare_context(found, state.index, patterns, state.board, settings, reflections, strategies)
+
+
+def held_reflections(state: ProjectState, task: str) -> tuple[ChosenReflection, ...]:
+    """The held reflections that this task would get if a person approved them, best first."""
+    return _choose_reflections(state, _match_learnings(state, analyse_task(task)), _effective(state, None)).held
+
+
+def _with_strategies(
+    state: ProjectState, settings: InjectionSettings, decomposition: bool
+) -> tuple[InjectionSettings, Strategies | None]:
+    """The strategies for a decomposition task, and the settings with the remaining token budget."""
+    if not decomposition:
+        return settings, None
+    strategies = choose_strategies(state.index, state.snapshot.patterns, state.board, settings)
+    left = max(settings.max_tokens - strategies.tokens, 0)
+    return msgspec.structs.replace(settings, max_tokens=left), strategies
+
+
+def _match_learnings(state: ProjectState, profile: TaskProfile) -> tuple[LearningMatch, ...]:
+    index, embeddings = state.learnings, state.task_embeddings
+    close = embeddings.closeness(profile.text, index.work_keys, index.works) if embeddings is not None else None
+    return index.matches(profile, close)
+
+
+def _choose_reflections(
+    state: ProjectState, matches: tuple[LearningMatch, ...], settings: InjectionSettings
+) -> ReflectionChoice:
+    half_life, orders = state.settings.learning.half_life_days, state.settings.scan.holds_other_texts
+    approved = state.snapshot.curation.approves_text
+    return ReflectionChoice(matches, settings, state.now, half_life, orders=orders, approved=approved)
+
+
+def _effective(state: ProjectState, settings: InjectionSettings | None) -> InjectionSettings:
+    """The settings; switched off while the decision log cannot be read."""
+    settings = settings or state.settings.injection
+    return msgspec.structs.replace(settings, enabled=False) if ledger_error(state) else settings
+
+
+def _closeness(state: ProjectState, task: str) -> Closeness | None:
+    embeddings = state.embeddings
+    return embeddings.closeness(task, state.index.ids, state.snapshot.patterns) if embeddings else None

@@ -1,0 +1,73 @@
+"""Everything that is wrong or withheld in a project, as findings; see docs/safety.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from core.base.text import visible_line
+from core.learning.bursts import format_burst
+from core.ledger.decision_log import FILE as LEDGER
+from core.records.findings import Finding, Severity
+from core.records.suspicions import Suspicion
+from core.scanning.messages import describe_suspicions
+from core.scanning.rules import COUNTS
+from core.state.project_state import ProjectState
+
+MANY_RECORDED: Final = 20
+"""Recorded uses without any observation from a loop that count as suspicious."""
+_EVENTS: Final = ".aiwg/ralph/shared/curation/events.jsonl"
+
+
+def all_findings(state: ProjectState) -> tuple[Finding, ...]:
+    """Suspicious reports, blocked and held texts, and problems in files."""
+    loops = state.snapshot.loops
+    suspicious = (
+        Finding(
+            loops[burst.source].files[0] if burst.source in loops and loops[burst.source].files else _EVENTS,
+            "",
+            Severity.WARNING,
+            "burst",
+            format_burst(burst),
+        )
+        for burst in state.board.bursts
+    )
+    return (*suspicious, *_stopped_texts(state), *state.snapshot.findings)
+
+
+def _stopped_texts(state: ProjectState) -> Iterator[Finding]:
+    board = state.board
+    for flags, code, severity, text in (
+        (board.blocked, "suspect", Severity.WARNING, "{} is not injected"),
+        (board.held, "held", Severity.INFO, "{} is not injected until a person approves it"),
+    ):
+        for row in np.flatnonzero(flags).tolist():
+            pattern = state.snapshot.patterns[board.ids[row]]
+            stopped = text.format(visible_line(pattern.id, 80))
+            message = f"{stopped}: this text {describe_suspicions(pattern.suspicions)}"
+            yield Finding(pattern.file, pattern.pointer, severity, code, message)
+
+
+def ledger_error(state: ProjectState) -> str:
+    """Why the decision log cannot be read, "" if it can. Without it quarantine is unknown, so nothing is injected."""
+    for finding in state.snapshot.findings:
+        if finding.file == LEDGER and not finding.pointer and finding.severity is Severity.ERROR:
+            return f"{finding.file}: {finding.message}"
+    return ""
+
+
+def scan_pattern(state: ProjectState, pattern_id: str) -> tuple[Suspicion, ...]:
+    """What a pattern might do to an agent, critical suspicions first; see docs/safety.md."""
+    pattern = state.pattern(pattern_id)
+    recorded = pattern.recorded_counts.uses or 0
+    if recorded < MANY_RECORDED or any(one.loop_id for one in state.observations(pattern.id)):
+        return pattern.suspicions
+    excerpt = f"{recorded:,} uses"
+    return (*pattern.suspicions, Suspicion(rule=COUNTS.id, severity=COUNTS.severity, field="claim", excerpt=excerpt))
+
+
+def count_conflicts(state: ProjectState, pattern_id: str) -> tuple[Finding, ...]:
+    """Where the recorded counts of a pattern and its evidence disagree."""
+    return state.board.reconcile(state.pattern(pattern_id).id)

@@ -1,0 +1,30 @@
+"""Why a pattern has its state, and its history, from a `ProjectState`."""
+
+from __future__ import annotations
+
+from core.learning.explanation import Explanation, explain_state
+from core.learning.lineage import LineageEvent, build_lineage
+from core.records.patterns import PatternType
+from core.state.project_state import ProjectState
+
+
+def explain_pattern(state: ProjectState, pattern_id: str) -> Explanation:
+    """Why the pattern has its state, rule by rule and event by event."""
+    pattern = state.pattern(pattern_id)
+    return explain_state(
+        state.assessment(pattern.id),
+        state.observations(pattern.id),
+        state.now,
+        state.settings,
+        invertible=pattern.type is not PatternType.ANTI,
+    )
+
+
+def pattern_lineage(state: ProjectState, pattern_id: str) -> tuple[LineageEvent, ...]:
+    """The events in the life of a pattern, oldest first."""
+    return build_lineage(
+        state.pattern(pattern_id),
+        state.observations(pattern_id),
+        state.snapshot.decisions,
+        state.snapshot.loops,
+    )
