@@ -1,8 +1,8 @@
-"""The storages of (2) in the files of a project: events as lines of the event log, records in the ledger.
+"""The storages of the learning API in the files of a project: events in the event log, records in the decision log.
 
-Every call sees what any process has written by then, and what is stored is durable on return. Storing raises
-`BadInput` for a text that is no valid Unicode and `Unwritable` where the disk, a lock or a permission forbids;
-reading raises `Unwritable` where a file is there but cannot be read.
+Each call sees what other processes have written. Stored data is durable on return. Storing raises `BadInput` for
+invalid Unicode and `Unwritable` if the disk, a lock or a permission forbids it; reading raises `Unwritable` if a file
+cannot be read.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _SUCCESS: Final = {Verdict.HELPFUL: True, Verdict.HARMFUL: False, Verdict.NEUTRA
 _TYPES: Final = {success: verdict.value for verdict, success in _SUCCESS.items()}
 
 
-class _Log:
-    """The event log of a project as it is at each call; parses only what is new."""
+class _EventStore:
+    """The event log of a project, parsed incrementally."""
 
     def __init__(self, paths: ProjectPaths) -> None:
         self._paths = paths
@@ -44,14 +44,14 @@ class _Log:
         self._mutex = threading.Lock()
 
     def events(self, kind: str) -> list[Event]:
-        """All events of one kind, oldest first. Lines that are wrong are left out; `doctor` tells of them."""
+        """Return all events of one kind, oldest first; invalid lines are skipped and reported by `doctor`."""
         return [event for event in self._read() if event.kind == kind]
 
     def add(self, event: Event, *more: Event) -> None:
-        """Write events down, unless the first one is there already.
+        """Append events, unless the first one already exists.
 
         Raises:
-            BadInput: Its id is that of an event of another kind.
+            BadInput: Another kind of event has this ID.
         """
         if not event.id:
             raise BadInput("id must name the event, it is empty")
@@ -59,7 +59,7 @@ class _Log:
         if known is None:
             append_events(self._paths, event, *more)
         elif known.kind != event.kind:
-            raise BadInput(f"id {visible_line(event.id, 80)} is that of another event already")
+            raise BadInput(f"id {visible_line(event.id, 80)} belongs to another event")
 
     def _read(self) -> tuple[Event, ...]:
         try:
@@ -78,15 +78,15 @@ class LoggedFeedback(FeedbackStorage):
     """`FeedbackStorage` in the event log: events of kind `feedback` that name a criterion."""
 
     def __init__(self, paths: ProjectPaths, *, by: str = "") -> None:
-        """`by`: who gives the feedback, as the log tells it."""
-        self._log = _Log(paths)
+        """`by`: recorded as the author of the feedback."""
+        self._log = _EventStore(paths)
         self._by = by
 
     def store(self, event: FeedbackEvent) -> None:
         """See `FeedbackStorage`.
 
         Raises:
-            BadInput: It names no criterion.
+            BadInput: The criterion is empty.
         """
         if not event.criterion:
             raise BadInput("criterion must name what the feedback is about, it is empty")
@@ -122,16 +122,16 @@ class LoggedFeedback(FeedbackStorage):
 
 
 class LoggedErrors(ErrorStorage):
-    """`ErrorStorage` in the event log: an event of kind `error`, and one of kind `resolved` once it is fixed."""
+    """`ErrorStorage` in the event log: an event of kind `error`, and one of kind `resolved` when it is fixed."""
 
     def __init__(self, paths: ProjectPaths, *, clock: Callable[[], datetime], by: str = "", agent: str = "") -> None:
         """
         Args:
-            clock: When an error is marked as resolved; the document's `markResolved` is not told.
-            by: Who records them, as the log tells it.
-            agent: The agent that met or resolved them; "" if unknown.
+            clock: Returns the time at which an error is marked as resolved.
+            by: Recorded as the author.
+            agent: The agent that had or resolved the errors; "" if unknown.
         """
-        self._log = _Log(paths)
+        self._log = _EventStore(paths)
         self._clock = clock
         self._by = by
         self._agent = agent
@@ -175,7 +175,7 @@ class LoggedErrors(ErrorStorage):
 
 
 class LedgerPatterns(PatternStorage):
-    """`PatternStorage` in the ledger."""
+    """`PatternStorage` in the decision log."""
 
     def __init__(self, paths: ProjectPaths) -> None:
         self._ledger = Ledger(paths)
@@ -190,12 +190,12 @@ class LedgerPatterns(PatternStorage):
 
 
 class LedgerMaturity(MaturityStorage):
-    """`MaturityStorage` in the ledger, its feedback in the event log as that of a person on the pattern."""
+    """`MaturityStorage` in the decision log, with its feedback in the event log."""
 
     def __init__(self, paths: ProjectPaths, *, by: str = "") -> None:
-        """`by`: who gives the feedback, as the log tells it."""
+        """`by`: recorded as the author of the feedback."""
         self._ledger = Ledger(paths)
-        self._log = _Log(paths)
+        self._log = _EventStore(paths)
         self._by = by
 
     def store(self, maturity: PatternMaturity) -> None:
@@ -210,7 +210,7 @@ class LedgerMaturity(MaturityStorage):
         """See `MaturityStorage`.
 
         Raises:
-            BadInput: It names no pattern.
+            BadInput: The pattern ID is empty.
         """
         if not feedback.pattern_id:
             raise BadInput("pattern_id must name a pattern, it is empty")
@@ -226,7 +226,7 @@ class LedgerMaturity(MaturityStorage):
         self._log.add(line)
 
     def get_feedback(self, pattern_id: str) -> list[MaturityFeedback]:
-        """See `MaturityStorage`; feedback on the pattern that came in another way is among it."""
+        """See `MaturityStorage`; includes feedback from other sources."""
         return [
             MaturityFeedback(
                 pattern_id=event.pattern_id,
