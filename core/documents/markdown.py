@@ -54,19 +54,21 @@ def blocks_markdown(blocks: Iterable[Block], level: int = 3) -> str:
     return "\n\n".join(_blocks(blocks, level))
 
 
-def record_markdown(title: str, cells: Sequence[tuple[str, str]], texts: Sequence[tuple[str, str]]) -> str:
-    """Render a row of a table and the texts shown beside it; "" if both are empty.
+def record_markdown(
+    title: str, cells: Sequence[tuple[str, str]], shown: Sequence[tuple[str, str | Sequence[Block]]]
+) -> str:
+    """Render a row of a table and the details shown beside it; "" if both are empty.
 
     Args:
         cells: Column title and value.
-        texts: Heading ("" = none) and text, each put into a fence.
+        shown: Heading ("" = none) and the details, as blocks or as text for a fence.
     """
     rows = [f"- {name}: {escape(' '.join(text.split()))}" for name, text in cells if text.strip()]
     parts = [f"## {escape(title)}", *(["\n".join(rows)] if rows else [])]
-    for heading, text in texts:
-        if text.strip():
+    for heading, content in shown:
+        if content and not (isinstance(content, str) and content.isspace()):
             parts += [f"### {escape(heading)}"] if heading else []
-            parts.append(fence(text))
+            parts += [fence(content)] if isinstance(content, str) else _blocks(content, 4)
     return "\n\n".join(parts) + "\n" if len(parts) > 1 else ""
 
 

@@ -10,9 +10,11 @@ from textual.content import Content
 
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
+from core.documents.decisions import decision_document
 from core.documents.loops import loop_document, reflection_rows
 from core.documents.markdown import to_markdown
 from core.documents.patterns import pattern_document
+from core.documents.reflections import reflection_document
 from core.episodes.attempt_state import AttemptState, assess_attempt
 from core.episodes.history import read_attempt
 from core.episodes.improvement import measure_improvement
@@ -79,7 +81,10 @@ def test_patterns_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
         cells = patterns.pattern_cells(pattern, view.assessment(key), view.now, glyphs)
         check(cells.values(), where=f"the row of {key[:80]!r}")
         for tab in patterns.TABS:
-            check(patterns.detail_lines(view, pattern, tab, glyphs), where=f"{tab} of {key[:80]!r}")
+            check(
+                document_lines(patterns.tab_blocks(view, pattern, tab), view.now, glyphs),
+                where=f"{tab} of {key[:80]!r}",
+            )
         markdown = to_markdown(pattern_document(view, pattern))
         check([Content(markdown)], where=f"Markdown of {key[:80]!r}")
 
@@ -90,18 +95,27 @@ def test_loops_are_harmless(deck: Project, view: ProjectState, glyphs: Glyphs) -
         row = loops.loop_cells(loop, found[1] if found else None, view.loop_patterns(loop.id), view.now, glyphs)
         check(row.values(), where=f"the row of {loop.id[:80]!r}")
         for tab in loops.TABS:
-            check(loops.detail_lines(loop, tab, None, view, glyphs), where=f"{tab} of {loop.id[:80]!r}")
+            check(
+                document_lines(loops.tab_blocks(loop, tab, None, view), view.now, glyphs),
+                where=f"{tab} of {loop.id[:80]!r}",
+            )
     for loop in spread(view.snapshot.loops.values(), STORIES):
         story = deck.story(loop.id)
         check([Content(to_markdown(loop_document(view, loop, story)))], where=f"Markdown of {loop.id[:80]!r}")
         for tab in loops.TABS:
-            check(loops.detail_lines(loop, tab, story, view, glyphs), where=f"{tab} of {loop.id[:80]!r}")
+            check(
+                document_lines(loops.tab_blocks(loop, tab, story, view), view.now, glyphs),
+                where=f"{tab} of {loop.id[:80]!r}",
+            )
 
 
 def test_reflections_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     for reflection in view.snapshot.reflections.values():
         check(reflections.reflection_cells(reflection, view.now).values(), where=f"row of {reflection.file!r}")
-        check(reflections.reflection_lines(view, reflection, glyphs), where=f"text of {reflection.file!r}")
+        check(
+            document_lines(reflection_document(view, reflection).blocks, view.now, glyphs),
+            where=f"text of {reflection.file!r}",
+        )
     check(
         document_lines(reflection_rows(list(view.snapshot.reflections.values())), view.now, glyphs),
         where="reflections of a loop",
@@ -163,7 +177,7 @@ def test_debug_sessions_are_harmless(view: ProjectState, glyphs: Glyphs) -> None
 def test_decisions_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     for made in view.snapshot.decisions:
         check(decisions.decision_cells(made, view, glyphs).values(), where="a row of the log")
-        check(decisions.decision_lines(made, view, glyphs), where="a decision")
+        check(document_lines(decision_document(view, made).blocks, view.now, glyphs), where="a decision")
 
 
 def test_questions_are_harmless(deck: Project) -> None:

@@ -1,4 +1,4 @@
-"""Decisions as table rows and details."""
+"""Decisions as table rows."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from textual.content import Content
 
 from core.base.text import visible_line
 from core.curation.decision_text import verb_text
-from core.documents.decisions import change_text, decision_document, reason_text, subject
+from core.documents.decisions import change_text, reason_text, subject
 from core.records.decisions import Decision
 from core.state.project_state import ProjectState
-from tui.present.document import document_lines
 from tui.present.glyphs import Cells, Glyphs
 from tui.present.numbers import moment_text
 
@@ -26,8 +25,3 @@ def decision_cells(decision: Decision, view: ProjectState, glyphs: Glyphs) -> Ce
         "by": Content.styled(visible_line(decision.by, 60), "$quiet"),
         "reason": Content.styled(visible_line(reason_text(decision), 300), "$quiet"),
     }
-
-
-def decision_lines(decision: Decision, view: ProjectState, glyphs: Glyphs) -> list[Content]:
-    """Return the details of a decision."""
-    return document_lines(decision_document(view, decision).blocks, view.now, glyphs)

@@ -19,7 +19,6 @@ from core.learning.outcomes import Outcome
 from core.records.loops import Liveness, Loop, LoopDetails
 from core.records.reflections import Reflection
 from core.state.project_state import ProjectState
-from tui.present.document import document_lines
 from tui.present.glyphs import Cells, Glyphs, draw, style_of
 from tui.present.numbers import ago, bar, sparkline
 
@@ -130,17 +129,15 @@ def _last_activity(loop: Loop, now: datetime) -> Content:
     return Content.styled(ago(loop.last_activity, now), "$warning" if loop.liveness is Liveness.STALE else "")
 
 
-def detail_lines(
+def tab_blocks(
     loop: Loop,
     tab: str,
     details: LoopDetails | None,
     view: ProjectState,
-    glyphs: Glyphs,
-    *,
     offers: Sequence[Block] = (),
     reflections: Sequence[Reflection] = (),
-) -> list[Content]:
-    """Return the lines of a tab, one of `TABS`.
+) -> tuple[Block, ...]:
+    """Return the content of a tab, one of `TABS`.
 
     Args:
         details: What is read only when a loop is opened; None until it is read.
@@ -149,13 +146,12 @@ def detail_lines(
     """
     match tab:
         case "Now":
-            blocks = documents.overview(view, loop, details, offers)
+            return tuple(documents.overview(view, loop, details, offers))
         case "Iterations":
-            blocks = documents.iterations(loop, details)
+            return tuple(documents.iterations(loop, details))
         case "Patterns":
-            blocks = documents.patterns(view, loop)
+            return tuple(documents.patterns(view, loop))
         case "Reflections":
-            blocks = documents.reflection_rows(reflections)
+            return tuple(documents.reflection_rows(reflections))
         case _:
-            blocks = documents.files(loop, details)
-    return document_lines(blocks, view.now, glyphs)
+            return tuple(documents.files(loop, details))

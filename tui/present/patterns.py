@@ -10,11 +10,11 @@ from textual.content import Content
 from core.base.formatting import decimal_text
 from core.base.text import visible_line
 from core.documents import patterns as documents
+from core.documents.document import Block
 from core.documents.signs import TYPE_WORDS
 from core.learning.assessment import Assessment
 from core.records.patterns import Pattern, PatternType
 from core.state.project_state import ProjectState
-from tui.present.document import document_lines
 from tui.present.glyphs import TYPE_LETTERS, Cells, Glyphs, draw_state
 from tui.present.numbers import ago, interval_bar, interval_text, percent
 
@@ -91,21 +91,20 @@ def _subject(pattern: Pattern) -> str:
     return (pattern.error_pattern if pattern.type is PatternType.ERROR else pattern.description) or pattern.title
 
 
-def detail_lines(view: ProjectState, pattern: Pattern, tab: str, glyphs: Glyphs, me: str = "") -> list[Content]:
-    """Return the lines of a tab, one of `TABS`.
+def tab_blocks(view: ProjectState, pattern: Pattern, tab: str, me: str = "") -> tuple[Block, ...]:
+    """Return the content of a tab, one of `TABS`.
 
     Args:
         me: The user, "" if unknown.
     """
     match tab:
         case "Overview":
-            blocks = documents.overview(view, pattern, me)
+            return tuple(documents.overview(view, pattern, me))
         case "Evidence":
-            blocks = documents.evidence(view, pattern)
+            return tuple(documents.evidence(view, pattern))
         case "Lineage":
-            blocks = documents.lineage(view, pattern)
+            return tuple(documents.lineage(view, pattern))
         case "Why":
-            blocks = documents.rules(view, pattern)
+            return tuple(documents.rules(view, pattern))
         case _:
-            blocks = documents.decisions(view, pattern)
-    return document_lines(blocks, view.now, glyphs)
+            return tuple(documents.decisions(view, pattern))

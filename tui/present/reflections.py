@@ -10,13 +10,11 @@ from textual.content import Content
 
 from core.base.text import plural, visible_line
 from core.documents.document import Block, Code, Moment, Table, line, more
-from core.documents.reflections import kind_word, reflection_document
+from core.documents.reflections import kind_word
 from core.extraction.clustering import Cluster
 from core.extraction.recurring_lessons import KNOWN
 from core.records.reflections import Reflection
-from core.state.project_state import ProjectState
-from tui.present.document import document_lines
-from tui.present.glyphs import ASCII, Cells, Glyphs
+from tui.present.glyphs import Cells, Glyphs
 from tui.present.numbers import ago
 
 _EFFECTS: Final = {"helpful": "$success", "unhelpful": "$error", "harmful": "$error", "neutral": "$quiet"}
@@ -44,11 +42,6 @@ def second_line(reflection: Reflection) -> Content:
     parts = (reflection.learning, reflection.analysis, reflection.observation)
     text = next((part for part in parts if part and part != reflection.text), "")
     return Content.styled(visible_line(text, 400), "$quiet")
-
-
-def reflection_lines(view: ProjectState, reflection: Reflection, glyphs: Glyphs) -> list[Content]:
-    """Return the details of a reflection."""
-    return document_lines(reflection_document(view, reflection).blocks, view.now, glyphs)
 
 
 def cluster_cells(cluster: Cluster, now: datetime, glyphs: Glyphs, *, folded: bool, unfit: str) -> Cells:
@@ -88,12 +81,8 @@ def count_sources(cluster: Cluster) -> str:
     return " and ".join(filter(None, counts))
 
 
-def cluster_lines(view: ProjectState, cluster: Cluster, unfit: str) -> list[Content]:
-    """Return the details of a recurring lesson: its text and every reflection behind it, oldest first."""
-    return document_lines(_cluster_blocks(cluster, unfit), view.now, ASCII)
-
-
-def _cluster_blocks(cluster: Cluster, unfit: str) -> Iterable[Block]:
+def cluster_blocks(cluster: Cluster, unfit: str) -> Iterable[Block]:
+    """Describe a recurring lesson: its text and every reflection behind it, oldest first."""
     known = unfit.removeprefix(KNOWN)
     yield line((", ".join(cluster.kinds).replace("_", " ") or "reflection", "strong name"))
     yield line(

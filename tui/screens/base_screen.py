@@ -14,12 +14,12 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from core.base.text import visible_line
+from core.documents.markdown import record_markdown
 from core.records.decisions import Decision
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from tui.actions import BY_ID, EXPORTING, GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
 from tui.present.glyphs import Glyphs
-from tui.present.markdown import record_markdown
 from tui.services import Services, services_of
 from tui.state.back_stack import FollowedLink
 from tui.state.saved_views import SavedView

@@ -13,14 +13,16 @@ from textual.content import Content
 from textual.widgets import Input
 
 from core.base.text import visible_line
+from core.documents.document import Block
+from core.documents.markdown import record_markdown
 from core.queries.filter_parser import Fields, Query, parse_query
 from core.records.snapshot import Delta
 from core.state.findings import all_findings
 from core.state.project_state import ProjectState
 from tui.actions import PLACES
+from tui.present.document import document_lines
 from tui.present.findings import unreadable
 from tui.present.frame import reading_text
-from tui.present.markdown import record_markdown
 from tui.screens.base_screen import BaseScreen
 from tui.state.back_stack import FollowedLink, ListState
 from tui.state.saved_views import SavedView
@@ -94,7 +96,11 @@ class ListScreen(BaseScreen):
 
     def details(self, key: str, tab: str) -> Sequence[Content]:
         """The text of one tab for one record."""
-        raise NotImplementedError
+        return document_lines(self.blocks(key, tab), self.view.now, self.glyphs)
+
+    def blocks(self, key: str, tab: str) -> Sequence[Block]:
+        """The content of a tab, for `details` and the clipboard; empty where `details` draws its own lines."""
+        return ()
 
     def without_rows(self) -> Sequence[Content]:
         """The details of an empty list."""
@@ -445,7 +451,8 @@ class ListScreen(BaseScreen):
         key = self.table.cursor_key
         if key is None:
             return ""
-        return record_markdown(self.named(key), list(self.words(key).items()), [(self.tab(key), self.pane.plain)])
+        shown = self.blocks(key, self.tab(key)) or self.pane.plain
+        return record_markdown(self.named(key), list(self.words(key).items()), [(self.tab(key), shown)])
 
     def words(self, key: str) -> dict[str, str]:
         """The cells of a row by heading, in words that are readable outside the screen."""

@@ -13,7 +13,8 @@ from core.base.errors import Refused
 from core.base.text import visible_line
 from core.curation.commands import Undo
 from core.curation.undo import named_act
-from core.documents.decisions import reason_text
+from core.documents.decisions import decision_document, reason_text
+from core.documents.document import Block
 from core.queries.filter_parser import Query
 from core.queries.record_filters import DECISION_FIELDS, select_decisions
 from core.records.decisions import Decision
@@ -77,9 +78,9 @@ class LogScreen(ListScreen):
         decision = self._decision(key)
         return Content.styled(visible_line(reason_text(decision), 400), "$quiet") if decision else Content("")
 
-    def details(self, key: str, tab: str) -> Sequence[Content]:
+    def blocks(self, key: str, tab: str) -> Sequence[Block]:
         decision = self._decision(key)
-        return present.decision_lines(decision, self.view, self.glyphs) if decision else ()
+        return decision_document(self.view, decision).blocks if decision else ()
 
     def empty(self) -> Content:
         return Content.styled("no decisions yet: decide in Patterns (2) or Review (3)", "$quiet")

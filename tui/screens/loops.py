@@ -10,6 +10,7 @@ from textual.content import Content
 from textual.message import Message
 
 from core.base.errors import RalphdeckError
+from core.documents.document import Block
 from core.documents.loops import elapsed
 from core.queries.filter_parser import Query
 from core.queries.record_filters import LOOP_FIELDS, select_loops
@@ -117,7 +118,7 @@ class LoopsScreen(ExtractionPreview, ListScreen):
         loop = self.view.snapshot.loops.get(key)
         return present.second_line(loop) if loop is not None else Content("")
 
-    def details(self, key: str, tab: str) -> Sequence[Content]:
+    def blocks(self, key: str, tab: str) -> Sequence[Block]:
         """One tab; the details are read in a worker."""
         view = self.view
         loop = view.snapshot.loops.get(key)
@@ -126,7 +127,7 @@ class LoopsScreen(ExtractionPreview, ListScreen):
         story = self._story if self._story is not None and self._story.loop_id == key else None
         offers = extraction.offer_blocks(view.offers.get(key), self.services.shown_key("extract"))
         own = [r for r in view.snapshot.reflections.values() if r.loop_id == key or r.loop_id in loop.aliases]
-        return present.detail_lines(loop, tab, story, view, self.glyphs, offers=offers, reflections=own)
+        return present.tab_blocks(loop, tab, story, view, offers, own)
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """A changed loop has new details."""

@@ -9,6 +9,7 @@ from textual.content import Content
 
 from core.curation.commands import command_for
 from core.curation.permissions import why_refused
+from core.documents.document import Block
 from core.queries.filter_parser import Query
 from core.queries.pattern_filter import PATTERN_FIELDS, PatternCatalog
 from core.records.decisions import Verb
@@ -104,12 +105,12 @@ class PatternsScreen(ListScreen, PatternDecisions):
         pattern = self.view.snapshot.patterns.get(key)
         return present.second_line(pattern) if pattern is not None else Content("")
 
-    def details(self, key: str, tab: str) -> Sequence[Content]:
+    def blocks(self, key: str, tab: str) -> Sequence[Block]:
         view = self.view
         pattern = view.snapshot.patterns.get(key)
         if pattern is None:
             return ()
-        return present.detail_lines(view, pattern, tab, self.glyphs, self.services.project.by)
+        return present.tab_blocks(view, pattern, tab, self.services.project.by)
 
     def empty(self) -> Content:
         return Content.styled("no patterns yet: loops write them to .aiwg/ralph/shared/patterns/", "$quiet")

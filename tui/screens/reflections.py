@@ -11,6 +11,8 @@ from textual.content import Content
 from textual.message import Message
 from textual.worker import get_current_worker
 
+from core.documents.document import Block
+from core.documents.reflections import reflection_document
 from core.extraction.clustering import Cluster
 from core.queries.filter_parser import Query
 from core.queries.record_filters import REFLECTION_FIELDS, select_reflections
@@ -170,11 +172,11 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
         reflection = self.view.snapshot.reflections.get(key)
         return present.second_line(reflection) if reflection is not None else Content("")
 
-    def details(self, key: str, tab: str) -> Sequence[Content]:
+    def blocks(self, key: str, tab: str) -> Sequence[Block]:
         if cluster := self._cluster(key):
-            return present.cluster_lines(self.view, cluster, self._unfit.get(key, ""))
+            return tuple(present.cluster_blocks(cluster, self._unfit.get(key, "")))
         reflection = self.view.snapshot.reflections.get(key)
-        return present.reflection_lines(self.view, reflection, self.glyphs) if reflection else ()
+        return reflection_document(self.view, reflection).blocks if reflection else ()
 
     def _cluster(self, key: str | None) -> Cluster | None:
         """The learning of a row, if the row is one."""

@@ -30,7 +30,7 @@ def test_the_preview_tells_what_turns_what_is_skipped_and_whose_context_changes(
     assert "6,650 → 6,412" in text
     assert "\x1b" not in text
     assert "* proven -> x deprecated" in preview(FORECAST, ASCII).plain
-    assert "working out" in preview(None, DRAWN).plain
+    assert "computing" in preview(None, DRAWN).plain
 
 
 def test_the_bar_fills_and_says_when_it_is_written() -> None:

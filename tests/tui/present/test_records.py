@@ -14,8 +14,10 @@ from textual.content import Content
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.demo.sample import copy_sample
+from core.documents.decisions import decision_document
 from core.documents.loops import elapsed
 from core.documents.patterns import state_line
+from core.documents.reflections import reflection_document
 from core.episodes.history import AttemptDetail
 from core.forecast.forecast import ContextChange, forecast
 from core.project.project import Project
@@ -28,7 +30,7 @@ from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
 from tests.tui.user import NOW, TREES, copy_tree
 from tui.present import context, decisions, loops, memory_tasks, patterns, reflections, review, review_doubts
-from tui.present.document import inline
+from tui.present.document import document_lines, inline
 from tui.present.glyphs import ASCII, DRAWN, Glyphs
 from tui.present.review_answers import Outlook, answer_rows, diff_lines, group_same_changes, what_changes
 from tui.present.text_changes import words_changed
@@ -90,11 +92,11 @@ def test_who_blames_stands_there_once(sample_view: ProjectState) -> None:
 def lines_of(view: ProjectState, glyphs: Glyphs) -> Iterator[list[Content]]:
     for pattern in view.snapshot.patterns.values():
         for tab in patterns.TABS:
-            yield patterns.detail_lines(view, pattern, tab, glyphs)
+            yield document_lines(patterns.tab_blocks(view, pattern, tab), view.now, glyphs)
     for reflection in view.snapshot.reflections.values():
-        yield reflections.reflection_lines(view, reflection, glyphs)
+        yield document_lines(reflection_document(view, reflection).blocks, view.now, glyphs)
     for decision in view.snapshot.decisions:
-        yield decisions.decision_lines(decision, view, glyphs)
+        yield document_lines(decision_document(view, decision).blocks, view.now, glyphs)
     for item in view.queue:
         yield from review.sides(view, item, review.Desk(glyphs=glyphs, key=lambda action: action))[2:]
 
@@ -133,7 +135,7 @@ def test_every_detail_can_be_drawn(deck: Project, foretold: Foretold, glyphs: Gl
     for key, loop in view.snapshot.loops.items():
         for story in (None, deck.story(key)):
             for tab in loops.TABS:
-                check(loops.detail_lines(loop, tab, story, view, glyphs))
+                check(document_lines(loops.tab_blocks(loop, tab, story, view), view.now, glyphs))
 
 
 def test_an_attempt_shows_its_milestones_and_its_quality_changes(sample_view: ProjectState, tmp_path: Path) -> None:

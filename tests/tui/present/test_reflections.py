@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
-from typing import cast
 
 from core.extraction.clustering import Cluster, cluster_reflections
 from core.extraction.recurring_lessons import KNOWN
 from core.records.reflections import Reflection
-from core.state.project_state import ProjectState
+from tui.present.document import document_lines
 from tui.present.glyphs import ASCII, DRAWN
-from tui.present.reflections import cluster_cells, cluster_lines, reflection_cells, renamed_clusters
+from tui.present.reflections import cluster_blocks, cluster_cells, reflection_cells, renamed_clusters
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
-VIEW = cast(ProjectState, SimpleNamespace(now=NOW))
 WILD = "\x1b]0;title\x07 [/] [@click=app.quit]lock first[/]\u202e the\nrest \ud800"
 
 
@@ -33,7 +30,10 @@ def cluster(learning: str, count: int) -> Cluster:
 
 def test_nothing_of_a_hostile_learning_acts_on_a_terminal() -> None:
     found = cluster(WILD, 3)
-    drawn = [*cluster_cells(found, NOW, DRAWN, folded=True, unfit=WILD).values(), *cluster_lines(VIEW, found, WILD)]
+    drawn = [
+        *cluster_cells(found, NOW, DRAWN, folded=True, unfit=WILD).values(),
+        *document_lines(cluster_blocks(found, WILD), NOW, DRAWN),
+    ]
     drawn += reflection_cells(found.central, NOW, below=True).values()
     text = "".join(content.plain for content in drawn)
     assert "lock first" in text
@@ -45,7 +45,7 @@ def test_a_learning_that_has_a_pattern_says_so_and_tasks_are_no_loops() -> None:
     (found,) = cluster_reflections(reflections, {"a": "loop-a"})
     row = cluster_cells(found, NOW, ASCII, folded=True, unfit=f"{KNOWN}pat-x")["text"].plain
     assert "has a pattern  Lock" in row and "no pattern" not in row
-    lines = [line.plain for line in cluster_lines(VIEW, found, f"{KNOWN}pat-x")]
+    lines = [line.plain for line in document_lines(cluster_blocks(found, f"{KNOWN}pat-x"), NOW, DRAWN)]
     assert lines[1].startswith("2 reflections from 1 loop and 1 task; first")
     assert lines[2] == "Has a pattern: pat-x"
 
@@ -67,6 +67,6 @@ def test_a_learning_tells_how_often_it_came_and_what_is_below_it() -> None:
     folded, open_ = (cluster_cells(found, NOW, ASCII, folded=folded, unfit="") for folded in (True, False))
     assert (folded["text"].plain[0], open_["text"].plain[0]) == (ASCII.folded, ASCII.unfolded)
     assert folded["loops"].plain == "250" and "Lock the carts" in folded["text"].plain
-    lines = [line.plain for line in cluster_lines(VIEW, found, "")]
+    lines = [line.plain for line in document_lines(cluster_blocks(found, ""), NOW, DRAWN)]
     assert lines[1].startswith("250 reflections from 250 loops")
     assert lines[-1] == "and 50 more reflections" and len(lines) < 215

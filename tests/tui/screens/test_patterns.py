@@ -16,6 +16,7 @@ from tests.core.curation.making import decide
 from tests.sample.decisions import SUSPECTED
 from tests.tui.user import NOW, User, make_app, open_dashboard
 from tui.present import patterns as present
+from tui.present.document import document_lines
 from tui.present.glyphs import DRAWN
 from tui.present.patterns import TABS
 from tui.screens.bulk_decision import BulkDialog
@@ -488,7 +489,10 @@ async def test_a_pin_is_not_said_to_decay_and_a_decision_is_said_to_be_whose_it_
         pattern = user.app.view.pattern(doubted)
         for me, whose in (("dana", "your"), ("ana", "dana's")):
             lines = "\n".join(
-                line.plain for line in present.detail_lines(user.app.view, pattern, "Overview", DRAWN, me)
+                line.plain
+                for line in document_lines(
+                    present.tab_blocks(user.app.view, pattern, "Overview", me), user.app.view.now, DRAWN
+                )
             )
             assert f"Later evidence contradicts {whose} decision" in lines
 

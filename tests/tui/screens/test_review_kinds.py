@@ -12,6 +12,7 @@ from textual.widgets import TextArea
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.commands import Extract, Promote, Quarantine
+from core.documents.decisions import subject
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
@@ -46,8 +47,6 @@ from tests.tui.screens.review_story import (
 )
 from tests.tui.user import NOW, User, open_dashboard
 from tui.app import RalphdeckApp
-from tui.present.decisions import decision_lines
-from tui.present.glyphs import DRAWN
 from tui.present.memory_tree import session_key
 from tui.screens.dialogs import AskText
 from tui.widgets.text_pane import TextPane
@@ -336,7 +335,7 @@ async def test_an_escalation_is_seen_and_no_more(sample: Path, home: Path) -> No
         await user.decides("enter")
         assert "dm-stuck" not in waiting(user)
         for decision in user.app.view.snapshot.decisions[-3:]:
-            assert "escalation at src/stuck.ts" in decision_lines(decision, user.app.view, DRAWN)[1].plain
+            assert "escalation at src/stuck.ts" in subject(user.app.view, decision)
         assert user.app.view.snapshot.decisions[-1].after["until"].startswith(f"{NOW + timedelta(days=7):%Y-%m-%d}")
         await user.pilot.resize_terminal(120, 40)
         await at_question(user, ESCALATION)

@@ -7,8 +7,8 @@ import pytest
 from rich.cells import cell_len
 from textual.content import Content
 
+from core.documents.markdown import record_markdown
 from tests.tui.user import open_dashboard
-from tui.present.markdown import record_markdown
 from tui.terminal.clipboard import MOST_BYTES, copyable, load_into_tmux, terminal_way
 from tui.widgets.line_view import fit
 from tui.widgets.text_pane import TextPane
@@ -50,7 +50,7 @@ async def test_tmux_gets_the_text_and_is_asked_whether_it_passes_it_on(
     assert await load_into_tmux("x") is None
 
 
-def test_a_record_as_markdown_cannot_break_out_of_it() -> None:
+def test_markdown_of_a_record_escapes_its_text() -> None:
     text = record_markdown("pat-*x*\n# fake", [("rate", "80 %"), ("flags", "")], [("Why", "a ```` b\n## no heading")])
     assert text.startswith("## pat-\\*x\\*")
     assert "\n# fake" not in text and "- rate: 80 %" in text and "flags" not in text
