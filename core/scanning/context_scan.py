@@ -16,7 +16,7 @@ from core.redaction.masking import mask_secrets
 from core.scanning.engine import get_engine
 from core.scanning.messages import describe_rule, withheld_note
 from core.scanning.normalization import list_readings
-from core.scanning.rule import Rule
+from core.scanning.rules import Rule
 from core.scanning.scan import find_matches, is_clean, scan_text
 
 _LABEL: Final = (

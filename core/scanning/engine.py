@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Final
 
-from core.scanning.rule import Rule
-from core.scanning.rules import RULES
+from core.scanning.rules import Rule, load_rules
 
 _TOKEN: Final = re.compile(r"\\[xpP]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(?P<least>\d+)(?:,\d*)?\}\??", re.DOTALL)
 """A token of a pattern: an escape, a class, or the bounds of a repeat."""
@@ -90,8 +89,8 @@ class Engine:
 
 @cache
 def get_engine() -> Engine:
-    """Return the shared engine of `RULES`."""
-    return Engine(RULES)
+    """Return the shared engine of all rules."""
+    return Engine(load_rules())
 
 
 class _Sieve:

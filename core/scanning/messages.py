@@ -7,7 +7,7 @@ from typing import Final
 
 from core.base.text import visible_line
 from core.records.suspicions import Severity, Suspicion
-from core.scanning.rules import MEANINGS
+from core.scanning.rules import rule_meanings
 from core.scanning.scan import scan_text
 
 SEVERITY_WORDS: Final = {Severity.BLOCKED: "critical", Severity.HELD: "order", Severity.FLAGGED: "suspect"}
@@ -19,7 +19,7 @@ _EXCERPT: Final = 60
 
 def describe_rule(suspicion: Suspicion) -> str:
     """Describe what a text does, in words that follow "this text"."""
-    return MEANINGS.get(suspicion.rule, visible_line(suspicion.rule, 40))
+    return rule_meanings().get(suspicion.rule, visible_line(suspicion.rule, 40))
 
 
 def describe_suspicions(suspicions: Iterable[Suspicion]) -> str:

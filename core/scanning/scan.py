@@ -18,8 +18,7 @@ from core.scanning.normalization import (
     replace_leetspeak,
 )
 from core.scanning.polarity import Polarity, classify_polarity
-from core.scanning.rule import Rule
-from core.scanning.rules import BIDI, INVISIBLE, LONG, LOOKALIKE, SECRET, TAGS
+from core.scanning.rules import BIDI, INVISIBLE, LONG, LOOKALIKE, SECRET, TAGS, Rule
 
 MAX_SCANNED: Final = 65_536
 """Characters of one text that are scanned; a context contains far fewer."""

@@ -20,7 +20,13 @@ from core.sources.parsed_file import ParsedFile
 from core.storage.file_reader import Stamp
 
 _CODE: Final = (
-    *("core/records/*.py", "core/base/*.py", "core/redaction/*.py", "core/scanning/*.py"),
+    *(
+        "core/records/*.py",
+        "core/base/*.py",
+        "core/redaction/*.py",
+        "core/scanning/*.py",
+        "core/scanning/rule_tables/*.yaml",
+    ),
     *("core/storage/*.py", "core/sources/*.py", "core/ledger/*.py"),
 )
 """Code that affects parsing; after any change of it, all files are parsed again."""

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.scanning.engine import get_engine
-from core.scanning.rule import Rule
-from core.scanning.rules import RULES
+from core.scanning.rules import Rule, load_rules
 from core.scanning.scan import scan_text, scan_whole_text
 from tests.core.scanning.samples import sample
 
@@ -28,7 +27,7 @@ def verdict(text: str) -> str:
     return found[0].severity.value if found else "clean"
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.patterns], ids=lambda rule: rule.id)
+@pytest.mark.parametrize("rule", [rule for rule in load_rules() if rule.patterns], ids=lambda rule: rule.id)
 def test_the_engine_finds_every_match_of_a_rule(rule: Rule) -> None:
     options = re2.Options()
     options.case_sensitive = False

@@ -13,7 +13,7 @@ from core.records.patterns import PatternType
 from core.records.suspicions import Severity
 from core.scanning.engine import get_engine
 from core.scanning.pattern_scan import is_broad, scan_pattern
-from core.scanning.rules import MEANINGS, RULES
+from core.scanning.rules import load_rules, rule_meanings
 from core.scanning.scan import MAX_SCANNED, scan_text
 from tests.bench.scanning import rates
 
@@ -204,9 +204,9 @@ def test_other_scripts_and_emoji_are_not(text: str) -> None:
 
 
 def test_every_rule_has_words_and_compiles() -> None:
-    assert len(MEANINGS) == len({*MEANINGS.values()})
+    assert len(rule_meanings()) == len({*rule_meanings().values()})
     made = get_engine()
-    for rule in RULES:
+    for rule in load_rules():
         for pattern in rule.patterns:
             assert list(made.places(rule, pattern, "nothing of the kind")) == []
 
@@ -244,7 +244,7 @@ def test_triggers_that_say_something(trigger: str) -> None:
 @settings(max_examples=50, deadline=None)
 def test_no_text_breaks_the_scan(text: str) -> None:
     for one in scan_text(text):
-        assert one.rule in MEANINGS
+        assert one.rule in rule_meanings()
 
 
 @pytest.mark.parametrize(
