@@ -41,7 +41,7 @@ from core.base.time_parsing import LAST_SEEN, LAST_VISIT
 from core.curation.commands import Command, Redo, Undo
 from core.curation.decision_text import subject_text, verb_text
 from core.curation.decision_writer import Progress
-from core.project.notifications import happenings
+from core.project.notifications import find_notifications
 from core.project.project import Project
 from core.records.decisions import Decision, Verb
 from core.records.snapshot import Delta
@@ -272,7 +272,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
             for place in self._places():
                 place.catch_up(anew=True) if place.is_current else place.changed(_everything(self.view))
         else:
-            found = happenings(before, self.view, delta, self._mine)
+            found = find_notifications(before, self.view, delta, self._mine)
             self._tell(toasts(found, self._mine))
             self._bell.note(found)
             for place in self._places():

@@ -270,7 +270,7 @@ class Engine(WatchLoop):
         """Search for one more question."""
         found: Delta | None = None
         try:
-            found = self.project.look_further()
+            found = self.project.search_next()
         finally:  # should this fail, it is not tried again and again
             self._something_left = found is not None
             self.has_looked_once |= found is None

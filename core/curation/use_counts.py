@@ -41,7 +41,7 @@ _RESULTS: Final = ("applied", "feedback", "outcome")
 _COUNTERS: Final = frozenset({"successful_applications", "failed_applications"})
 
 
-class Counted(Struct, frozen=True, kw_only=True):
+class CountResult(Struct, frozen=True, kw_only=True):
     """What became of one pattern's record.
 
     Attributes:
@@ -64,7 +64,7 @@ Read = Callable[[], tuple[Snapshot, Scoreboard]]
 
 def record_events(
     paths: ProjectPaths, settings: Settings, events: Sequence[Event], *, now: datetime, read: Read
-) -> tuple[Counted, ...]:
+) -> tuple[CountResult, ...]:
     """Write events down, then bring the records of the patterns that they tell of up to date.
 
     Args:
@@ -79,7 +79,7 @@ def record_events(
         Unwritable: The event log cannot be written.
     """
     snapshot, _ = read()
-    counted: list[Counted] = []
+    counted: list[CountResult] = []
     files: dict[str, list[str]] = {}
     for pattern_id in _told_of(snapshot, events) if snapshot.complete else ():
         file = snapshot.patterns[pattern_id].file
@@ -87,7 +87,7 @@ def record_events(
             pattern_path(paths, file)
             files.setdefault(file, []).append(pattern_id)
         except BadInput as error:
-            counted.append(Counted(pattern_id=pattern_id, file=file, problem=str(error)))
+            counted.append(CountResult(pattern_id=pattern_id, file=file, problem=str(error)))
     if not files:
         append_events(paths, *events)
         return tuple(counted)
@@ -107,7 +107,7 @@ def record_events(
             append_events(paths, *events)
         done = {item.pattern_id for item in counted}
         left = ((file, id) for file, own in files.items() for id in own if id not in done)
-        counted += (Counted(pattern_id=id, file=file, problem=str(error)) for file, id in left)
+        counted += (CountResult(pattern_id=id, file=file, problem=str(error)) for file, id in left)
     return tuple(counted)
 
 
@@ -184,14 +184,14 @@ def _kept(snapshot: Snapshot, pattern: Pattern) -> Event | None:
 
 def _write(
     paths: ProjectPaths, settings: Settings, file: str, pattern_ids: Sequence[str], writer: _Writer
-) -> list[Counted]:
-    written: dict[str, Counted] = {}
+) -> list[CountResult]:
+    written: dict[str, CountResult] = {}
 
     def change(data: bytes | None) -> bytes | None:
         written.clear()
         if data is None:
             problem = f"{visible_line(file, 160)} is gone"
-            written.update((id, Counted(pattern_id=id, file=file, problem=problem)) for id in pattern_ids)
+            written.update((id, CountResult(pattern_id=id, file=file, problem=problem)) for id in pattern_ids)
             return None
         document = RecordText(data)
         written.update((id, writer.write(document, file, id)) for id in pattern_ids)
@@ -200,7 +200,7 @@ def _write(
     try:
         rewrite(pattern_path(paths, file), change, merge=merge_records, retry_seconds=settings.watch.retry_seconds)
     except (BadInput, Conflict, Unwritable) as error:
-        return [Counted(pattern_id=id, file=file, problem=str(error)) for id in pattern_ids]
+        return [CountResult(pattern_id=id, file=file, problem=str(error)) for id in pattern_ids]
     return list(written.values())
 
 
@@ -220,13 +220,13 @@ class _Writer:
         self._loops = {event.loop_id for event in events if event.loop_id}
         self._now = now
 
-    def write(self, document: JsonText, file: str, pattern_id: str) -> Counted:
+    def write(self, document: JsonText, file: str, pattern_id: str) -> CountResult:
         """Bring the record of one pattern up to date, if it is there."""
         record = find(document, pattern_id)
         known = self._snapshot.patterns.get(pattern_id)
         pattern = None if record is None or known is None else read_record(known, record.value)
         if record is None or pattern is None:
-            return Counted(pattern_id=pattern_id, file=file, problem=f"its record is no longer in {file}")
+            return CountResult(pattern_id=pattern_id, file=file, problem=f"its record is no longer in {file}")
         uses = [seen for seen in self._board.observations_of_record(pattern) if seen.kind != "injected"]
         dates = [seen.at for seen in uses if seen.at is not None and seen.at <= self._now]
         newest = iso(max([*dates, pattern.last_used] if pattern.last_used else dates, default=None))
@@ -243,7 +243,7 @@ class _Writer:
         if claimed is None or _numbers(claimed) != _numbers(counts):
             self._set_counts(document, record, pattern, counts)
         self._add_loops(document, record, pattern, counted)
-        return Counted(
+        return CountResult(
             pattern_id=pattern_id, file=file, successes=counts.successes, failures=counts.failures, uses=counts.uses
         )
 

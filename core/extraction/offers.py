@@ -123,7 +123,7 @@ class Offers:
     def _of_snapshot(self, view: ProjectState) -> tuple[Materials, KnownPatterns]:
         """Return the indexes, computed once per snapshot."""
         if self._indexed is None or self._indexed[0] is not view.snapshot:
-            known = KnownPatterns.of(view.snapshot, view.likeness, view.board.results)
+            known = KnownPatterns.of(view.snapshot, view.similarity, view.board.results)
             self._indexed = view.snapshot, Materials(self._project, view.snapshot), known
         return self._indexed[1:]
 

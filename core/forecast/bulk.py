@@ -18,7 +18,7 @@ from core.learning.scoreboard import Scoreboard
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.retrieval.embeddings import Coverage
-from core.review.context_recipients import LOOP, PAUSED, TASK, Contexts, audience, same_texts
+from core.review.context_recipients import LOOP, PAUSED, TASK, ContextCache, list_recipients, same_texts
 
 _NAMED = 80
 """Length of an ID in refusals."""
@@ -77,7 +77,7 @@ def forecast_bulk(
     except RalphdeckError as error:
         return BulkForecast(asked=asked, decided=0, refused=((str(error), asked),))
     after = run.state
-    readers, contexts, changed, tokens = audience(state.snapshot), Contexts(), Counter[str](), [0, 0]
+    readers, contexts, changed, tokens = list_recipients(state.snapshot), ContextCache(), Counter[str](), [0, 0]
     same = same_texts(state, after)
     for reader in readers:
         if stop():

@@ -23,7 +23,7 @@ from core.retrieval.embeddings import Coverage
 from core.retrieval.injection import InjectedContext
 from core.retrieval.rendering import count_tokens, render_context
 from core.review.answers import Answer
-from core.review.context_recipients import LOOP, PAUSED, TASK, TOPIC, Contexts, Reader, audience, same_texts
+from core.review.context_recipients import LOOP, PAUSED, TASK, TOPIC, ContextCache, Reader, list_recipients, same_texts
 from core.state.history import pattern_lineage
 from core.state.project_state import ProjectState
 from core.state.review_items import DUPLICATE, ReviewItem
@@ -140,7 +140,7 @@ class Forecaster:
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._contexts = Contexts()
+        self._contexts = ContextCache()
         self._lock = threading.Lock()
 
     def forecast(
@@ -241,7 +241,7 @@ def _of_readers(readers: tuple[Reader, ...], **found: Any) -> Forecast:
 
 def _readers(state: ProjectState, about: tuple[str, ...]) -> tuple[Reader, ...]:
     """The context recipients; without any loop or task, the topic of the first pattern."""
-    return audience(state.snapshot) or tuple(_topic(state, about[:1]))
+    return list_recipients(state.snapshot) or tuple(_topic(state, about[:1]))
 
 
 def _change(reader: Reader, one: InjectedContext, two: InjectedContext) -> ContextChange:

@@ -20,7 +20,7 @@ from core.ledger.verify import verify_ledger
 from core.records.findings import Finding, Severity
 from core.records.patterns import Maturity
 from core.retrieval.injection import InjectedContext
-from core.review.context_recipients import Contexts, Reader, audience
+from core.review.context_recipients import ContextCache, Reader, list_recipients
 from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
 from core.scanning.verdict import highest_severity, stops
 from core.sources import normalize
@@ -68,7 +68,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     """Files or records that cannot be used."""
 
 
-class Kept(Struct, frozen=True, kw_only=True):
+class RuleResult(Struct, frozen=True, kw_only=True):
     """What became of one rule.
 
     Attributes:
@@ -132,7 +132,7 @@ def _value(file: str, key: str, value: Any) -> Any:
     raise BadInput(f"{file}: {key} must be off or a whole number of at least 0, not {format_value(value)}")
 
 
-def check(policy: Policy, view: ProjectState, paths: ProjectPaths) -> tuple[Kept, ...]:
+def check(policy: Policy, view: ProjectState, paths: ProjectPaths) -> tuple[RuleResult, ...]:
     """What became of every rule, in the order of `Policy`. What cannot be told, as files cannot be read, is not kept.
 
     Args:
@@ -148,16 +148,16 @@ class _Checker:
     def __init__(self, policy: Policy, view: ProjectState, paths: ProjectPaths) -> None:
         self._policy, self._view, self._paths = policy, view, paths
 
-    def kept(self, field: str) -> Kept:
+    def kept(self, field: str) -> RuleResult:
         setting = getattr(self._policy, field)
         rule = rule_name(field)
         if setting is None or setting is False:
-            return Kept(rule=rule, kept=None, text="off")
+            return RuleResult(rule=rule, kept=None, text="off")
         if self._unread and field not in _TOLD_ANYWAY:
             first = self._unread[0]
             more = f" (and {plural(len(self._unread) - 1, 'more file')})" if len(self._unread) > 1 else ""
             text = f"cannot be checked: {visible_line(first.file, 200)} {visible_line(first.message, 200)}{more}"
-            return Kept(rule=rule, kept=False, text=text, subjects=tuple(one.file for one in self._unread))
+            return RuleResult(rule=rule, kept=False, text=text, subjects=tuple(one.file for one in self._unread))
         rules: dict[str, Callable[[], tuple[Sequence[str], str]]] = {
             "no_quarantined": self._quarantined,
             "no_critical": self._critical,
@@ -167,9 +167,9 @@ class _Checker:
         }
         if field in rules:
             broken, text = rules[field]()
-            return Kept(rule=rule, kept=not broken, text=text, subjects=tuple(broken))
+            return RuleResult(rule=rule, kept=not broken, text=text, subjects=tuple(broken))
         found, noun, many = self._counted(field)
-        return Kept(
+        return RuleResult(
             rule=rule,
             kept=len(found) <= setting,
             text=f"{plural(len(found), noun, many)}, at most {setting:,}",
@@ -192,8 +192,8 @@ class _Checker:
 
     @cached_property
     def _contexts(self) -> list[tuple[Reader, InjectedContext]]:
-        contexts = Contexts()
-        return [(reader, contexts.given(self._view, reader.task)) for reader in audience(self._view.snapshot)]
+        contexts = ContextCache()
+        return [(reader, contexts.given(self._view, reader.task)) for reader in list_recipients(self._view.snapshot)]
 
     @property
     def _looked_at(self) -> str:

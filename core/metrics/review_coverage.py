@@ -127,12 +127,12 @@ def count_questions(queue: Sequence[ReviewItem]) -> tuple[OpenKind, ...]:
     kinds: dict[str, list[ReviewItem]] = defaultdict(list)
     for item in queue:
         kinds[item.kind].append(item)
-    whole = sum(item.stake for item in queue) or 1.0
+    whole = sum(item.impact for item in queue) or 1.0
     found = [
         OpenKind(
             kind=kind,
             count=len(items),
-            share=sum(item.stake for item in items) / whole,
+            share=sum(item.impact for item in items) / whole,
             first=items[0].question_key,
         )
         for kind, items in kinds.items()
@@ -142,5 +142,5 @@ def count_questions(queue: Sequence[ReviewItem]) -> tuple[OpenKind, ...]:
 
 def count_first_half(queue: Sequence[ReviewItem]) -> int:
     """Number of questions, from the start of the queue, with half of the expected impact; urgent ones do not count."""
-    sums = list(accumulate(item.stake for item in queue if not item.is_urgent))
+    sums = list(accumulate(item.impact for item in queue if not item.is_urgent))
     return bisect_left(sums, sums[-1] / 2) + 1 if sums and sums[-1] else 0

@@ -13,7 +13,7 @@ from core.base.text import visible_line
 from core.curation.commands import PrunePatterns
 from core.curation.decision_writer import Decided
 from core.curation.record_changes import PRUNE
-from core.project.notifications import What, happenings
+from core.project.notifications import NotificationKind, find_notifications
 from core.project.project import Project
 from core.project.watch_loop import WatchLoop
 from core.records.decisions import Verb
@@ -75,7 +75,7 @@ class Daemon(WatchLoop):
 
     def changed(self, before: ProjectState, after: ProjectState, delta: Delta) -> None:
         """Report what happened; archive if that is due."""
-        for one in happenings(before, after, delta):
+        for one in find_notifications(before, after, delta):
             self._emit(one.what.value, one.subject, one.text, one.severity)
         if self._prune:
             self._guarded(self._prune_due)
@@ -108,8 +108,8 @@ class Daemon(WatchLoop):
         """Report what followed from our own decision, but not the decision itself."""
         after = self.project.view
         changed = frozenset(after.snapshot.patterns) ^ frozenset(before.snapshot.patterns)
-        for one in happenings(before, after, Delta(patterns=changed, decisions=True)):
-            if one.what is not What.DECIDED:
+        for one in find_notifications(before, after, Delta(patterns=changed, decisions=True)):
+            if one.what is not NotificationKind.DECIDED:
                 self._emit(one.what.value, one.subject, one.text, one.severity)
 
     def _prune_due(self) -> None:

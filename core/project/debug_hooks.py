@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from core.base.errors import Conflict, Refused, Unwritable
 from core.curation.commands import Extract
 from core.curation.decision_writer import Decided
-from core.curation.use_counts import Counted
+from core.curation.use_counts import CountResult
 from core.debug_memory.escalations import preserve_context
 from core.debug_memory.lessons import LessonUpdate, check_success, collect_lessons, write_lessons
 from core.extraction.material import read_material
@@ -47,7 +47,7 @@ class SuccessResult(Struct, frozen=True, kw_only=True):
     work_id: str
     applied: tuple[str, ...]
     learned: LessonUpdate
-    counted: tuple[Counted, ...] = ()
+    counted: tuple[CountResult, ...] = ()
     extraction: Extraction | None = None
     decided: Decided | None = None
     warnings: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ def on_success(
     if dry_run:
         result = replace(result, learned=_write_lessons(project, session, found, dry_run=True))
         return _extract(project, result, dry_run=True)
-    counted: list[Counted] = []
+    counted: list[CountResult] = []
     warnings: list[str] = []
     if patterns:
         now = project.now()

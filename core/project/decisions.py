@@ -192,7 +192,7 @@ class DecidingProject(ProjectReader):
     def _extract(self, command: Extract, now: datetime) -> Decided:
         extraction = self.extraction(command.source_id, command.types)
         if command.seen is not None and extraction != command.seen:
-            self._prospects.doubt()
+            self._background_search.doubt()
             raise Conflict(f"what {visible_line(command.source_id, 80)} offers has changed; review it again")
         patterns = self._view.snapshot.patterns
         decided = self.curator.write_records(
@@ -202,8 +202,8 @@ class DecidingProject(ProjectReader):
             reason=command.reason,
         )
         self._log_extraction(decided.decision)
-        self._prospects.take(command.source_id)
-        self._probes.take(command.source_id)
+        self._background_search.take(command.source_id)
+        self._incremental_checks.take(command.source_id)
         return decided
 
     def _log_extraction(self, decision: Decision) -> None:
@@ -265,7 +265,7 @@ class DecidingProject(ProjectReader):
             records=registry.records(snapshot.patterns.values()),
             imported=snapshot.curation.imported,
             archived=frozenset(archived.pattern.id for archived in archives),
-            index=self._view.likeness,
+            index=self._view.similarity,
             threshold=self.settings.extraction.similarity_threshold,
             origin=origin,
         )

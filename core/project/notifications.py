@@ -31,7 +31,7 @@ _ENDED_WORDS: Final = {LoopStatus.LIMIT: "hit its limit", LoopStatus.PARTIAL: "p
 _MAX_WORDS: Final = 50
 
 
-class What(StrEnum):
+class NotificationKind(StrEnum):
     """Kinds of happenings."""
 
     STARTED = "loop-started"
@@ -50,7 +50,7 @@ _TIDYING: Final = frozenset({BORDERLINE, BROAD, DUPLICATE, OFFER, RECURRING, UNR
 """Kinds of questions that can wait: nothing has happened that calls for a person."""
 
 
-class Happening(Struct, frozen=True, kw_only=True):
+class Notification(Struct, frozen=True, kw_only=True):
     """One thing that happened.
 
     Attributes:
@@ -61,7 +61,7 @@ class Happening(Struct, frozen=True, kw_only=True):
         status: Of a loop that ended, else None.
     """
 
-    what: What
+    what: NotificationKind
     subject: str
     text: str
     severity: Severity = Severity.INFO
@@ -72,7 +72,9 @@ class Happening(Struct, frozen=True, kw_only=True):
         return {"what": self.what.value, "subject": self.subject, "text": self.text, "severity": self.severity.value}
 
 
-def happenings(before: ProjectState, after: ProjectState, delta: Delta, mine: Container[str] = ()) -> list[Happening]:
+def find_notifications(
+    before: ProjectState, after: ProjectState, delta: Delta, mine: Container[str] = ()
+) -> list[Notification]:
     """Everything that a person who watches wants to hear of, what broke first.
 
     Args:
@@ -87,24 +89,32 @@ def happenings(before: ProjectState, after: ProjectState, delta: Delta, mine: Co
         if decision.id not in known:
             verb = verb_text(decision)
             text = f"{visible_line(decision.by, 30)}: {verb} {visible_line(subject_text(decision), _MAX_WORDS)}"
-            found.append(Happening(what=What.DECIDED, subject=decision.id, text=text))
+            found.append(Notification(what=NotificationKind.DECIDED, subject=decision.id, text=text))
     asked = set(map(_asked, before.queue))
     for item in after.queue:
         if _asked(item) in asked:
             continue
         if item.kind == ESCALATION:
             text = f"{visible_line(item.question, 120)} {visible_line(item.reason, 200)}"
-            found.append(Happening(what=What.ESCALATED, subject=item.subject, text=text, severity=Severity.WARNING))
+            found.append(
+                Notification(
+                    what=NotificationKind.ESCALATED, subject=item.subject, text=text, severity=Severity.WARNING
+                )
+            )
         else:
             text = f"Review asks: {visible_line(item.question, 120)}"
             severity = Severity.INFO if item.kind in _TIDYING or is_own else Severity.WARNING
-            found.append(Happening(what=What.ASKED, subject=item.subject, text=text, severity=severity))
+            found.append(Notification(what=NotificationKind.ASKED, subject=item.subject, text=text, severity=severity))
     if delta.findings:
         old = set(all_findings(before))
         for finding in all_findings(after):
             if finding not in old and finding.severity is Severity.ERROR:
                 text = f"{visible_line(finding.file, 120)}: {visible_line(finding.message, 200)}"
-                found.append(Happening(what=What.FINDING, subject=finding.file, text=text, severity=Severity.ERROR))
+                found.append(
+                    Notification(
+                        what=NotificationKind.FINDING, subject=finding.file, text=text, severity=Severity.ERROR
+                    )
+                )
     return sorted(found, key=lambda happening: happening.severity is not Severity.ERROR)
 
 
@@ -114,7 +124,7 @@ def _asked(item: ReviewItem) -> tuple[str, str, str]:
     return item.kind, item.subject, call.file if call is not None else ""
 
 
-def _loops(before: ProjectState, after: ProjectState, delta: Delta) -> list[Happening]:
+def _loops(before: ProjectState, after: ProjectState, delta: Delta) -> list[Notification]:
     found = []
     for key in sorted(delta.loops):
         old, new = before.snapshot.loops.get(key), after.snapshot.loops.get(key)
@@ -124,12 +134,14 @@ def _loops(before: ProjectState, after: ProjectState, delta: Delta) -> list[Happ
         if new.status.ended and old is not None and not old.status.ended:
             severity = Severity.ERROR if new.status in _BAD else Severity.INFO
             text = f"{ended_word(new.status)}: {name}"
-            found.append(Happening(what=What.ENDED, subject=key, text=text, severity=severity, status=new.status))
+            found.append(
+                Notification(what=NotificationKind.ENDED, subject=key, text=text, severity=severity, status=new.status)
+            )
         elif new.status.active and old is None:
-            found.append(Happening(what=What.STARTED, subject=key, text=f"started: {name}"))
+            found.append(Notification(what=NotificationKind.STARTED, subject=key, text=f"started: {name}"))
         elif old is not None and new.status.active and new.iteration != old.iteration and new.iteration is not None:
             text = f"iteration {_progress(new)}: {name}"
-            found.append(Happening(what=What.ITERATION, subject=key, text=text))
+            found.append(Notification(what=NotificationKind.ITERATION, subject=key, text=text))
     return found
 
 
@@ -142,18 +154,20 @@ def ended_word(status: LoopStatus) -> str:
     return _ENDED_WORDS.get(status, status.value)
 
 
-def _patterns(before: ProjectState, after: ProjectState, delta: Delta) -> list[Happening]:
+def _patterns(before: ProjectState, after: ProjectState, delta: Delta) -> list[Notification]:
     found = []
     for key in sorted(delta.patterns | _scored(before, after, delta)):
         name = visible_line(key, 80)
         if key not in before.snapshot.patterns and key in after.snapshot.patterns:
-            found.append(Happening(what=What.LEARNED, subject=key, text=f"new pattern: {name}"))
+            found.append(Notification(what=NotificationKind.LEARNED, subject=key, text=f"new pattern: {name}"))
         elif key in before.snapshot.patterns and key not in after.snapshot.patterns:
-            found.append(Happening(what=What.LEFT, subject=key, text=f"no longer in the registry: {name}"))
+            found.append(
+                Notification(what=NotificationKind.LEFT, subject=key, text=f"no longer in the registry: {name}")
+            )
         elif key in before.board and key in after.board:
             old, new = before.assessment(key).shown, after.assessment(key).shown
             if old != new:
-                found.append(Happening(what=What.STATE, subject=key, text=f"{name}: {old} → {new}"))
+                found.append(Notification(what=NotificationKind.STATE, subject=key, text=f"{name}: {old} → {new}"))
     return found
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from core.base.errors import Refused
 from core.curation import record_changes
 from core.curation.decision_writer import Decided
-from core.curation.use_counts import Counted, record_events
+from core.curation.use_counts import CountResult, record_events
 from core.learning.scoreboard import Scoreboard
 from core.metrics.derived_files import write_metrics
 from core.project.decisions import DecidingProject
@@ -27,7 +27,7 @@ class Project(DecidingProject):
     """
 
     def record(
-        self, *events: Event, counted: list[Counted] | None = None, warnings: list[str] | None = None
+        self, *events: Event, counted: list[CountResult] | None = None, warnings: list[str] | None = None
     ) -> ProjectState:
         """Append events to the event log, then update records and metrics; durable, and in `state`, on return.
 
@@ -53,7 +53,7 @@ class Project(DecidingProject):
             return state
 
     def learn_strategies(
-        self, work_id: str, *, counted: list[Counted] | None = None, warnings: list[str] | None = None
+        self, work_id: str, *, counted: list[CountResult] | None = None, warnings: list[str] | None = None
     ) -> tuple[str, ...]:
         """Count the decomposition strategies that a finished loop or attempt used; see docs/scoring.md.
 

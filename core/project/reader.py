@@ -27,9 +27,9 @@ from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings
 from core.retrieval.index import LazyPatternIndex
 from core.retrieval.learnings import LazyLearnings
 from core.retrieval.similarity import LazySimilarity
-from core.review.background_search import Prospects
+from core.review.background_search import BackgroundSearch
 from core.review.held_texts import HeldTexts
-from core.review.incremental_checks import Probes
+from core.review.incremental_checks import IncrementalChecks
 from core.review.queue import Found, review_queue
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
@@ -76,10 +76,10 @@ class ProjectReader:
         self._lock = threading.RLock()
         self.embeddings = Embeddings(project, PATTERNS)
         self.task_embeddings = Embeddings(project, TASKS)
-        self._prospects = Prospects(settings.extraction)
+        self._background_search = BackgroundSearch(settings.extraction)
         self.agent = ""
         """The agent that reports and extracts; "" for the ones that the files name."""
-        self._probes = Probes(settings)
+        self._incremental_checks = IncrementalChecks(settings)
         self._held_texts = HeldTexts()
         self._asked_at = clock()
         self._view = self._scored(self.library.snapshot)
@@ -117,7 +117,7 @@ class ProjectReader:
             self._view = self._scored(snapshot, Delta() if same else None)
             return self._view
 
-    def look_further(self) -> Delta | None:
+    def search_next(self) -> Delta | None:
         """Work out one more thing that could be asked in Review; for idle moments, at most some 10 ms of work
         but for a big registry's first search for duplicates.
 
@@ -126,9 +126,9 @@ class ProjectReader:
         """
         with self._lock:
             view = self._view
-            changed = self._prospects.look(view.snapshot, view.lazy_likeness, self.extraction)
+            changed = self._background_search.look(view.snapshot, view.lazy_similarity, self.extraction)
             if changed is None:
-                changed = self._probes.look(
+                changed = self._incremental_checks.look(
                     view.snapshot,
                     view.board,
                     lambda: self._offers.gather(view.snapshot),
@@ -141,12 +141,12 @@ class ProjectReader:
             if not changed:
                 return Delta()
             queue = self._queue(view.snapshot, view.board, view.now)
-            self._view = replace(view, queue=queue, offers=self._prospects.offers)
+            self._view = replace(view, queue=queue, offers=self._background_search.offers)
             return Delta(decisions=True)
 
-    def look_at_all(self) -> ProjectState:
+    def search_all(self) -> ProjectState:
         """Work out at once all that `look_further` finds piece by piece: for what has no idle moments."""
-        while self.look_further() is not None:
+        while self.search_next() is not None:
             pass
         return self._view
 
@@ -224,20 +224,20 @@ class ProjectReader:
         if delta is None:
             board = Scoreboard.build(snapshot, now, self.settings)
             index = LazyPatternIndex(snapshot.patterns)
-            likeness = LazySimilarity(snapshot.patterns)
+            similarity = LazySimilarity(snapshot.patterns)
             debug = LazyDebugIndex(snapshot.debug_sessions)
             learnings = LazyLearnings(snapshot)
         else:
             board = self._view.board.updated(snapshot, delta, now)
-            index, likeness = self._view.lazy_index, self._view.lazy_likeness
+            index, similarity = self._view.lazy_index, self._view.lazy_similarity
             debug = self._view.lazy_debug
             learnings = self._view.lazy_learnings.updated(snapshot)
             if delta.debug_sessions:
                 debug = debug.updated(snapshot.debug_sessions, delta.debug_sessions)
             if delta.patterns:
                 index = index.updated(snapshot.patterns, delta.patterns)
-                likeness = likeness.updated(snapshot.patterns, delta.patterns)
-                self._prospects.doubt()
+                similarity = similarity.updated(snapshot.patterns, delta.patterns)
+                self._background_search.doubt()
         if delta is None or self._asks_anew(delta, board, now):
             queue = self._queue(snapshot, board, now)
         else:
@@ -246,11 +246,11 @@ class ProjectReader:
             snapshot,
             board,
             index,
-            likeness,
+            similarity,
             queue,
             self.settings,
             now,
-            self._prospects.offers,
+            self._background_search.offers,
             self.embeddings,
             lazy_debug=debug,
             lazy_learnings=learnings,
@@ -268,7 +268,7 @@ class ProjectReader:
 
     def _queue(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> tuple[ReviewItem, ...]:
         self._asked_at = now
-        prospects, probes = self._prospects, self._probes
+        prospects, probes = self._background_search, self._incremental_checks
         return review_queue(
             snapshot.patterns,
             board,

@@ -25,7 +25,7 @@ _LIKEST: Final = 8
 with one of them at a time."""
 
 
-class Prospects:
+class BackgroundSearch:
     """Grows by one look at a time; one thread at a time.
 
     Attributes:
@@ -56,7 +56,7 @@ class Prospects:
         self.offers = MappingProxyType({key: offer for key, offer in self.offers.items() if key != loop_id})
 
     def look(
-        self, snapshot: Snapshot, likeness: LazySimilarity, extraction: Callable[[str], Extraction]
+        self, snapshot: Snapshot, similarity: LazySimilarity, extraction: Callable[[str], Extraction]
     ) -> bool | None:
         """Look at one thing more.
 
@@ -75,10 +75,10 @@ class Prospects:
             if self._looked_at.get(loop.id) is not loop:
                 self._looked_at[loop.id] = loop
                 return self._offer(loop, extraction)
-        if self._likeness is not likeness and len(snapshot.patterns) <= _MOST_COMPARED:
-            self._likeness = likeness
+        if self._likeness is not similarity and len(snapshot.patterns) <= _MOST_COMPARED:
+            self._likeness = similarity
             self._forget_changed(snapshot.patterns)
-        return None if self._searched else self._compare(snapshot.patterns, likeness.get())
+        return None if self._searched else self._compare(snapshot.patterns, similarity.get())
 
     def _candidates(self, snapshot: Snapshot) -> Iterator[Loop]:
         """The loops that ended last; loops come newest start first."""
@@ -121,20 +121,20 @@ class Prospects:
         lost = {pair for pair in self._pairs if not stale.isdisjoint(pair)}
         for id in stale.union(*lost):
             self._compared.pop(id, None)
-        self._pairs = {pair: likeness for pair, likeness in self._pairs.items() if pair not in lost}
+        self._pairs = {pair: similarity for pair, similarity in self._pairs.items() if pair not in lost}
         self._waiting = [id for id in patterns if id not in self._compared]
         self._searched = not stale and not self._waiting
 
     def _compare(self, patterns: Mapping[str, Pattern], index: SimilarityIndex) -> bool:
         for id in self._waiting[:_AT_ONCE]:
             self._compared[id] = patterns[id].content_hash
-            for other, likeness in index.some_nearest(patterns[id], self._settings.similarity_threshold)[:_LIKEST]:
-                self._pairs[min(id, other), max(id, other)] = likeness
+            for other, similarity in index.some_nearest(patterns[id], self._settings.similarity_threshold)[:_LIKEST]:
+                self._pairs[min(id, other), max(id, other)] = similarity
         del self._waiting[:_AT_ONCE]
         if self._waiting:
             return False
         self._searched = True
         before = self.alike
-        found = ((*pair, likeness) for pair, likeness in self._pairs.items())
+        found = ((*pair, similarity) for pair, similarity in self._pairs.items())
         self.alike = tuple(sorted(found, key=lambda pair: (-pair[2], pair[0], pair[1])))
         return self.alike != before

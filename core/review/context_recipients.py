@@ -46,7 +46,7 @@ class Reader:
     task: str
 
 
-def audience(snapshot: Snapshot) -> tuple[Reader, ...]:
+def list_recipients(snapshot: Snapshot) -> tuple[Reader, ...]:
     """The running loops, then the paused ones, newest first; then the last tasks, last one first."""
     loops = [loop for loop in snapshot.loops.values() if loop.task]
     running = [Reader(LOOP, loop.id, loop.task) for loop in loops if loop.status.active]
@@ -65,7 +65,7 @@ def _past(snapshot: Snapshot) -> Iterator[tuple[datetime, Reader]]:
             yield at, Reader(TASK, task.id, task.description)
 
 
-class Contexts:
+class ContextCache:
     """What tasks get; one thread at a time.
 
     What is relevant to a task depends on the texts alone, so it is worked out once for all views that have the same

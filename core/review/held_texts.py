@@ -7,7 +7,7 @@ from operator import is_
 from typing import Final
 
 from core.base.text import visible_line
-from core.review.context_recipients import Reader, audience
+from core.review.context_recipients import Reader, list_recipients
 from core.scanning.messages import find_withhold_reason
 from core.state.contexts import held_reflections
 from core.state.project_state import ProjectState
@@ -73,5 +73,5 @@ class HeldTexts:
         if is_same or (self._begun is not None and view.now - self._begun < _PAUSE):
             return
         self._known, self._begun, self._next = known, view.now, {}
-        readers = audience(snapshot) if view.settings.scan.holds_other_texts else ()
+        readers = list_recipients(snapshot) if view.settings.scan.holds_other_texts else ()
         self._waiting = list({reader.task: reader for reader in reversed(readers)}.values())

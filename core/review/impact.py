@@ -48,7 +48,7 @@ _MOST_STRENGTH: Final = 12.0
 
 
 @dataclass(frozen=True)
-class Stakes:
+class PatternImpacts:
     """What it costs that nobody has judged a pattern; one row per pattern of the board.
 
     Attributes:
@@ -116,14 +116,14 @@ def weekly(decayed: Floats, half_life_days: float) -> Floats:
     return decayed * (math.log(2.0) / half_life_days * WEEK_DAYS)
 
 
-def net(stake: float, seconds: float, settings: Settings) -> float:
+def net(impact: float, seconds: float, settings: Settings) -> float:
     """A stake less the price of reading, failures a week; below 0 it is not worth the time."""
-    return stake - seconds / SECONDS_PER_HOUR * settings.review.worthwhile_per_hour
+    return impact - seconds / SECONDS_PER_HOUR * settings.review.worthwhile_per_hour
 
 
-def worth(stake: float, seconds: float, settings: Settings) -> float:
+def priority(impact: float, seconds: float, settings: Settings) -> float:
     """`net` as a share, 0..1, for people: 0 for what is not worth the time."""
-    gain = max(net(stake, seconds, settings), 0.0)
+    gain = max(net(impact, seconds, settings), 0.0)
     return gain / (gain + _HALF_WORTH_AT)
 
 

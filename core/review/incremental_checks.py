@@ -38,7 +38,7 @@ class _Counts(NamedTuple):
     failures: int
 
 
-class Probes:
+class IncrementalChecks:
     """Grows by one look at a time; one thread at a time.
 
     Attributes:
@@ -106,7 +106,7 @@ class Probes:
         found = dict(self.broad)
         for id in self._untried[:_TRIGGERS_AT_ONCE]:
             self._tried[id] = patterns[id].content_hash
-            share = match_share(patterns[id])
+            share = trigger_match_share(patterns[id])
             found.pop(id, None)
             if share >= self._settings.review.broad_share:
                 found[id] = share
@@ -189,7 +189,7 @@ def _retold(before: Mapping[str, Loop], after: Mapping[str, Loop]) -> Callable[[
     return lambda id: id in before and before[id].task != after[id].task
 
 
-def match_share(pattern: Pattern) -> float:
+def trigger_match_share(pattern: Pattern) -> float:
     """Which share of everyday messages the trigger of a pattern matches, 0..1: of errors, or of tasks; of two triggers
     that of the broader one.
     """

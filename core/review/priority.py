@@ -15,12 +15,12 @@ from core.config.settings import Settings
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Pattern, PatternType
 from core.review.beta import beta_losses
-from core.review.impact import WARNED_SHARE, Stakes, good_enough, weekly, worth
+from core.review.impact import WARNED_SHARE, PatternImpacts, good_enough, priority, weekly
 from core.state.review_items import ReviewItem
 
 
 @dataclass(frozen=True)
-class Scales:
+class ImpactEstimator:
     """What questions about the patterns of one board weigh.
 
     Attributes:
@@ -32,9 +32,9 @@ class Scales:
     settings: Settings
 
     @cached_property
-    def stakes(self) -> Stakes:
+    def stakes(self) -> PatternImpacts:
         """Of all patterns."""
-        return Stakes.of(self.board, self.settings)
+        return PatternImpacts.of(self.board, self.settings)
 
     def item(
         self,
@@ -44,7 +44,7 @@ class Scales:
         question: str,
         reason: str,
         place: str,
-        stake: float,
+        impact: float,
         seconds: float,
         name: str = "",
         this: str = "this",
@@ -67,8 +67,8 @@ class Scales:
             question=question.replace("{}", name or short_id(subject), 1),
             asks=question.replace("{}", this, 1),
             reason=f"{reason}; {place}" if place else reason,
-            worth=worth(stake, seconds, self.settings),
-            stake=stake,
+            priority=priority(impact, seconds, self.settings),
+            impact=impact,
             seconds=seconds,
             position_reason=place,
             **more,

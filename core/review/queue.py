@@ -17,7 +17,7 @@ from core.records.extractions import Extraction
 from core.records.findings import Finding
 from core.records.patterns import Pattern
 from core.review.impact import net
-from core.review.priority import Scales
+from core.review.priority import ImpactEstimator
 from core.review.questions.alerts import bursts, escalations
 from core.review.questions.incoming import arrivals, held_texts, offered, recurring, suspected
 from core.review.questions.maintenance import broad, duplicates, unreconciled
@@ -70,7 +70,7 @@ def review_queue(
         found: What idle moments have brought.
         escalated: The debug sessions that were escalated.
     """
-    scales = Scales(patterns, board, settings)
+    scales = ImpactEstimator(patterns, board, settings)
     items = [
         *inversions(scales, curation),
         *pins(scales, curation),
@@ -79,7 +79,7 @@ def review_queue(
     ]
     asked = {item.subject for item in items}
     items += [
-        *(item for item in borderline(scales, asked) if net(item.stake, item.seconds, settings) > 0),
+        *(item for item in borderline(scales, asked) if net(item.impact, item.seconds, settings) > 0),
         *bursts(scales),
         *duplicates(scales, found.alike),
         *offered(scales, found.offers),
@@ -90,7 +90,7 @@ def review_queue(
         *escalations(scales, escalated, now),
     ]
     others = [item for item in items if not item.is_urgent]
-    others.sort(key=lambda item: (-net(item.stake, item.seconds, settings), item.kind, item.subject))
+    others.sort(key=lambda item: (-net(item.impact, item.seconds, settings), item.kind, item.subject))
     items = [*(item for item in items if item.is_urgent), *others]
     first = {item.question_key: item for item in reversed(items)}
     return tuple(item for item in _open(items, curation, now) if first[item.question_key] is item)

@@ -100,25 +100,25 @@ def plan(queue: Sequence[ReviewItem], minutes: float, settings: Settings, pace: 
     urgent = [item for item in queue if item.is_urgent]
     others = [item for item in queue if not item.is_urgent]
     others.sort(key=lambda item: (-_rate(item), item.kind, item.subject))
-    worthwhile = [*urgent, *(item for item in others if net(item.stake, item.seconds * scale, settings) > 0)]
+    worthwhile = [*urgent, *(item for item in others if net(item.impact, item.seconds * scale, settings) > 0)]
     left = minutes * SECONDS_PER_MINUTE
     chosen = []
     for item in worthwhile:
         if item.seconds * scale <= left:
             chosen.append(item)
             left -= item.seconds * scale
-    total = sum(item.stake for item in queue)
+    total = sum(item.impact for item in queue)
     return Plan(
         items=tuple(chosen),
         minutes=minutes,
         seconds=minutes * SECONDS_PER_MINUTE - left,
-        share=sum(item.stake for item in chosen) / total if total else 1.0,
+        share=sum(item.impact for item in chosen) / total if total else 1.0,
         later=len(worthwhile) - len(chosen),
         left=len(queue) - len(worthwhile),
     )
 
 
-def pace_of(decisions: Iterable[Decision], by: str) -> Pace:
+def measure_pace(decisions: Iterable[Decision], by: str) -> Pace:
     """How fast a person decides, from the newest decisions of the ledger.
 
     Decisions that one act made at once, many patterns or an undo, are no reading, and tell nothing.
@@ -145,7 +145,7 @@ def _scale(queue: Sequence[ReviewItem], pace: Pace | None) -> float:
 
 
 def _rate(item: ReviewItem) -> float:
-    return item.stake / item.seconds if item.seconds else item.stake
+    return item.impact / item.seconds if item.seconds else item.impact
 
 
 def _is_one_sitting(earlier: datetime, later: datetime) -> bool:

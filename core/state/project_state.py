@@ -47,7 +47,7 @@ class ProjectState:
     snapshot: Snapshot
     board: Scoreboard
     lazy_index: LazyPatternIndex
-    lazy_likeness: LazySimilarity
+    lazy_similarity: LazySimilarity
     queue: tuple[ReviewItem, ...]
     settings: Settings
     now: datetime
@@ -69,9 +69,9 @@ class ProjectState:
         _ = self.board.interval
 
     @property
-    def likeness(self) -> SimilarityIndex:
+    def similarity(self) -> SimilarityIndex:
         """Similar patterns; built on first use."""
-        return self.lazy_likeness.get()
+        return self.lazy_similarity.get()
 
     @property
     def debug(self) -> DebugIndex:

@@ -100,8 +100,8 @@ class ReviewItem:
     subject: str
     question: str
     reason: str
-    worth: float = field(compare=False)
-    stake: float = field(default=0.0, compare=False)
+    priority: float = field(compare=False)
+    impact: float = field(default=0.0, compare=False)
     is_urgent: bool = False
     asks: str = ""
     seconds: float = 0.0
@@ -110,7 +110,7 @@ class ReviewItem:
     propose: Callable[[], Inversion] | None = field(default=None, compare=False, repr=False)
     burst: Burst | None = None
     other: str = ""
-    likeness: float = 0.0
+    similarity: float = 0.0
     offer: Extraction | None = None
     escalated: EscalatedSession | None = None
     held_text: HeldText | None = None

@@ -21,7 +21,7 @@ from core.records.decisions import CurationState
 from core.records.events import Event
 from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Snapshot
-from core.review.impact import Stakes, good_enough
+from core.review.impact import PatternImpacts, good_enough
 from core.review.queue import review_queue
 from core.state.project_state import ProjectState
 from tests.bench.measures import milliseconds
@@ -88,7 +88,7 @@ class World:
             for row in range(size)
         }
         board = Scoreboard.build(Snapshot(patterns=patterns, events=tuple(events)), NOW, SETTINGS)
-        kept_out = Stakes.of(board, SETTINGS).kept_out
+        kept_out = PatternImpacts.of(board, SETTINGS).kept_out
         limit = good_enough(SETTINGS)
         wrong = np.where(kept_out, true - limit, limit - true)
         return cls(board, patterns, weekly * np.maximum(wrong, 0.0))
@@ -96,7 +96,7 @@ class World:
     def orders(self, seed: int) -> dict[str, Ints]:
         """Rows in the order of each strategy, best first; the product's is as long as its queue."""
         board = self.board
-        stakes = Stakes.of(board, SETTINGS)
+        stakes = PatternImpacts.of(board, SETTINGS)
         low, high = board.interval
         queue = review_queue(self.patterns, board, CurationState(), NOW, SETTINGS)
         orders = {
@@ -139,7 +139,7 @@ def report(size: int, seeds: int) -> None:
 
 def weighing(view: ProjectState) -> str:
     """Compute the impact of every pattern from existing arrays."""
-    taken = milliseconds(lambda: Stakes.of(view.board, view.settings), 20)
+    taken = milliseconds(lambda: PatternImpacts.of(view.board, view.settings), 20)
     return f"{taken[-2]:.1f} ms"
 
 

@@ -67,7 +67,7 @@ class World:
         if settings not in self.decks:
             deck = Project(ProjectPaths(self.sample), settings, by="ada", clock=lambda: NOW, cache=False)
             deck.load()
-            deck.look_at_all()
+            deck.search_all()
             self.decks[settings] = deck
         return self.decks[settings]
 
@@ -312,7 +312,7 @@ def retention(settings: Settings, _: World) -> Any:
 
 def questions(settings: Settings, world: World) -> Any:
     """What Review asks, and what that is worth."""
-    return [(item.kind, item.subject, item.worth, item.reason) for item in world.deck(settings).view.queue]
+    return [(item.kind, item.subject, item.priority, item.reason) for item in world.deck(settings).view.queue]
 
 
 def watched(settings: Settings, world: World) -> Any:

@@ -21,7 +21,7 @@ from core.episodes.improvement import measure_improvement
 from core.episodes.loop_links import measure_coverage
 from core.episodes.replay import ReplaySteps
 from core.forecast.forecast import forecast
-from core.project.notifications import happenings as happened
+from core.project.notifications import find_notifications as happened
 from core.project.project import Project
 from core.queries.memory_filter import MemoryCatalog
 from core.queries.memory_links import MemoryLinks
@@ -181,7 +181,7 @@ def test_decisions_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
 
 
 def test_questions_are_harmless(deck: Project) -> None:
-    while deck.look_further() is not None:
+    while deck.search_next() is not None:
         pass
     view = deck.view
     for number, item in enumerate(spread(view.queue, PATTERNS)):

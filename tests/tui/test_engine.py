@@ -31,7 +31,7 @@ class Calls:
         self.state = None
         self.view = self
 
-    def look_further(self) -> Delta | None:
+    def search_next(self) -> Delta | None:
         self.done.append("look")
         found = self.pieces.pop(0) if self.pieces else None
         if isinstance(found, Exception):

@@ -9,7 +9,7 @@ from typing import Final
 from textual.notifications import SeverityLevel
 
 from core.base.text import plural
-from core.project.notifications import Happening, What, ended_word
+from core.project.notifications import Notification, NotificationKind, ended_word
 from core.records.findings import Severity
 from core.records.loops import LoopStatus
 
@@ -20,7 +20,7 @@ _LEVELS: Final[dict[Severity, SeverityLevel]] = {
 }
 
 
-def toasts(found: Sequence[Happening], mine: Container[str]) -> list[tuple[str, SeverityLevel]]:
+def toasts(found: Sequence[Notification], mine: Container[str]) -> list[tuple[str, SeverityLevel]]:
     """Return text and level of toasts: broken loops, decisions by others, escalations, new questions.
 
     Loops that start or succeed give no toast, because toasts cover text.
@@ -36,8 +36,10 @@ def toasts(found: Sequence[Happening], mine: Container[str]) -> list[tuple[str, 
             count = ended.pop(one.status)
             text = one.text if count == 1 else f"{plural(count, 'loop')} {ended_word(one.status)}"
             lines.append((text, _LEVELS[one.severity]))
-    lines += [(one.text, "information") for one in found if one.what is What.DECIDED and one.subject not in mine]
-    lines += [(one.text, _LEVELS[one.severity]) for one in found if one.what is What.ESCALATED]
-    if asked := sum(one.what is What.ASKED and one.severity is Severity.WARNING for one in found):
+    lines += [
+        (one.text, "information") for one in found if one.what is NotificationKind.DECIDED and one.subject not in mine
+    ]
+    lines += [(one.text, _LEVELS[one.severity]) for one in found if one.what is NotificationKind.ESCALATED]
+    if asked := sum(one.what is NotificationKind.ASKED and one.severity is Severity.WARNING for one in found):
         lines.append((f"{plural(asked, 'new question')} in Review", "warning"))
     return lines

@@ -87,7 +87,7 @@ def impact_bar(item: ReviewItem, glyphs: Glyphs, *, short: bool = False) -> Cont
     if item.is_urgent:
         return Content.styled("agent blocked", "$warning")
     cells = len(_IMPACTS) - 1
-    filled = round(item.worth * cells)
+    filled = round(item.priority * cells)
     return Content.assemble(
         (f"{'' if short else 'impact: '}{_IMPACTS[filled]} ", "$quiet"),
         (glyphs.full * filled, "$accent"),
@@ -174,7 +174,7 @@ def _pattern_sides(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
             return "pattern", "proposed anti-pattern", original_lines(view, pattern, glyphs, left), proposed
         case kinds.DUPLICATE:
             kept, other = beside(view, pattern, view.pattern(item.other), glyphs)
-            similarity = percent(cap_similarity(item.likeness))
+            similarity = percent(cap_similarity(item.similarity))
             return f"keep, {desk.key('rewrite')}: swap", f"merge and archive, similarity {similarity}", kept, other
         case kinds.UNRECONCILED:
             counts = doubts.count_lines(view, pattern, glyphs)

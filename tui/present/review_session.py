@@ -112,7 +112,7 @@ def stop_lines(pending: Sequence[ReviewItem], plan: Plan, key: str) -> list[Cont
     """Return the offer to stop, and the share of impact that is left; `key` continues."""
     if not pending:
         return [Content.styled("All questions are answered.", "bold")]
-    left, planned = sum(item.stake for item in pending), sum(item.stake for item in plan.items)
+    left, planned = sum(item.impact for item in pending), sum(item.impact for item in plan.items)
     total = planned / plan.share if plan.share else left
     share = percent(min(left / total, 1.0) if total else 0.0)
     return [

@@ -20,7 +20,7 @@ from core.project.project import Project
 from core.records.loops import Loop
 from core.records.snapshot import Delta
 from core.retrieval.injection import Injection
-from core.review.context_recipients import Reader, audience
+from core.review.context_recipients import Reader, list_recipients
 from core.state.project_state import ProjectState
 from tui.present import context as present
 from tui.present.context_knobs import KNOBS
@@ -217,7 +217,7 @@ class ContextScreen(BaseScreen):
         self.set_class(preview is None, "-choosing")
         if preview is None:
             by_task: dict[str, Reader] = {}
-            for one in audience(self.view.snapshot):
+            for one in list_recipients(self.view.snapshot):
                 by_task.setdefault(one.task.strip(), one)
             self._choices = {f"{one.kind} {one.id}": one for one in by_task.values()}
             enter = self.services.shown_key("open")

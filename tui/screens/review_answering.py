@@ -16,7 +16,7 @@ from core.config.settings import MAX_MINUTES
 from core.curation.commands import AcceptInversion
 from core.learning.inversion_proposals import Inversion
 from core.review.answers import Answer, answers, snooze_command
-from core.review.session import Plan, pace_of, plan
+from core.review.session import Plan, measure_pace, plan
 from core.state.project_state import ProjectState
 from core.state.review_items import DUPLICATE, ReviewItem
 from tui.present.review_session import ReviewSession
@@ -113,7 +113,7 @@ class Answering(BaseScreen):
         """The plan of a session of some minutes; 0 = the default."""
         review = view.settings.review
         return plan(
-            self.walk.items, minutes or review.minutes, view.settings, pace_of(view.snapshot.decisions, self.me)
+            self.walk.items, minutes or review.minutes, view.settings, measure_pace(view.snapshot.decisions, self.me)
         )
 
     def action_minutes(self) -> None:

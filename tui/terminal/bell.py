@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from core.base.text import plural
-from core.project.notifications import Happening, What
+from core.project.notifications import Notification, NotificationKind
 from core.records.findings import Severity
 from core.records.loops import LoopStatus
 
@@ -51,7 +51,7 @@ class Bell:
         self._waiting: Counter[str] = Counter()
         self._called = float("-inf")
 
-    def note(self, happened: Iterable[Happening]) -> None:
+    def note(self, happened: Iterable[Notification]) -> None:
         """Collect the events that need the user, and notify if possible."""
         if self._mode() == "off":
             self._waiting.clear()
@@ -80,10 +80,10 @@ class Bell:
             self._write(text)
 
 
-def _kind(one: Happening) -> str:
+def _kind(one: Notification) -> str:
     """The kind of event that needs the user: a failed loop, an escalation, or a question on something harmful."""
     if one.status is LoopStatus.CRASHED:
         return "crashed loop"
-    if one.what is What.ESCALATED:
+    if one.what is NotificationKind.ESCALATED:
         return "escalation"
-    return "question in Review" if one.what is What.ASKED and one.severity is Severity.WARNING else ""
+    return "question in Review" if one.what is NotificationKind.ASKED and one.severity is Severity.WARNING else ""

@@ -38,7 +38,7 @@ def duplicates(threshold: float | None, as_json: bool, strict: bool) -> None:
     view = deck.view
     pairs = [
         (*_by_uses(view, one, other), ratio)
-        for one, other, ratio in view.likeness.pairs(
+        for one, other, ratio in view.similarity.pairs(
             deck.settings.extraction.similarity_threshold if threshold is None else threshold
         )
         if not (view.snapshot.patterns[one].copy_folder or view.snapshot.patterns[other].copy_folder)

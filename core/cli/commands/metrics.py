@@ -70,7 +70,7 @@ def metrics(weeks: int, file: str | None, force: bool, as_json: bool, strict: bo
       ralphdeck metrics --weeks 52 --export report.md
     """
     deck = open_deck()
-    view = deck.look_at_all()
+    view = deck.search_all()
     found = effectiveness(view.snapshot, view.board, view.now)
     comparison = injection_effect(view.snapshot, deck.settings)
     of_reflections = reflection_effect(view.snapshot, deck.settings)

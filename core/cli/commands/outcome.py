@@ -18,7 +18,7 @@ from core.cli.support.id_completion import complete_work
 from core.cli.support.options import Count, Duration, deciding_options
 from core.cli.support.project import open_deck
 from core.cli.support.work_options import at_option, find_work, print_effects, result_of, result_options, time_of
-from core.curation.use_counts import Counted
+from core.curation.use_counts import CountResult
 from core.extraction.strategies import find_used_strategies
 from core.project.scoring import applied, kind_of
 from core.records.events import Event, Signals, event_id
@@ -94,7 +94,7 @@ def outcome(
         raise BadInput(f"{_not_out(view, event.loop_id)}; say how it came out with --success or --failure")
     if _older(view, event):
         warnings.append("a newer report of its outcome stands; of this one only what that leaves open counts")
-    records: list[Counted] = []
+    records: list[CountResult] = []
     if not dry_run:
         deck.record(event, counted=records, warnings=warnings)
         deck.learn_strategies(event.loop_id, counted=records, warnings=warnings)
@@ -126,7 +126,7 @@ def _print(
     after: ProjectState,
     work_id: str,
     warnings: list[str],
-    records: list[Counted],
+    records: list[CountResult],
     *,
     as_json: bool,
     recorded: bool,

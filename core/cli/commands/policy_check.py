@@ -14,7 +14,7 @@ from core.cli.render.output import line, print_json
 from core.cli.support.input_file import read_named
 from core.cli.support.options import project_option
 from core.cli.support.project import chosen_project, open_deck
-from core.forecast.policy import MAX_BYTES, Kept, Policy, check, read_policy, rule_name
+from core.forecast.policy import MAX_BYTES, Policy, RuleResult, check, read_policy, rule_name
 
 BROKEN: Final = 1
 UNUSABLE: Final = 2
@@ -57,7 +57,7 @@ def check_command(policy: Path | None, as_json: bool) -> None:
         rules = _policy(policy)
         deck = open_deck()
         if rules.max_questions is not None:
-            deck.look_at_all()
+            deck.search_all()
         results = check(rules, deck.view, chosen_project())
     except RalphdeckError as error:
         error.exit_code = UNUSABLE
@@ -76,7 +76,7 @@ def _policy(file: Path | None) -> Policy:
     return Policy() if file is None else read_policy(str(file), read_named(file, MAX_BYTES))
 
 
-def _result(result: Kept, policy: Policy) -> dict[str, object]:
+def _result(result: RuleResult, policy: Policy) -> dict[str, object]:
     settings = {rule_name(field): getattr(policy, field) for field in Policy.__struct_fields__}
     return {
         "rule": result.rule,
@@ -87,7 +87,7 @@ def _result(result: Kept, policy: Policy) -> dict[str, object]:
     }
 
 
-def _print(result: Kept) -> None:
+def _print(result: RuleResult) -> None:
     word, colour = _WORDS[result.kept]
     line((f"{word:<6}", colour), f"  {result.rule:<16}  ", result.text if result.kept is not None else "")
     for subject in result.subjects[:_MOST_NAMED]:

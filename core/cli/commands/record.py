@@ -25,7 +25,7 @@ from core.cli.support.work_options import (
     time_of,
 )
 from core.curation.reference_storage import LoggedFeedback
-from core.curation.use_counts import Counted
+from core.curation.use_counts import CountResult
 from core.learning.bursts import format_burst, source_of
 from core.learning.criteria import criterion_weight, should_deprecate_criterion
 from core.learning.outcomes import Verdict
@@ -116,7 +116,7 @@ def _check_feedback(criterion: str, result: bool | None, neutral: bool, iteratio
 
 def _use(deck: Project, event: Event, warnings: list[str], as_json: bool) -> None:
     before = deck.view.assessment(event.pattern_id)
-    records: list[Counted] = []
+    records: list[CountResult] = []
     view = deck.record(event, counted=records, warnings=warnings)
     effect = before, view.assessment(event.pattern_id)
     asides = [
@@ -185,7 +185,7 @@ def _print(
     effect: Effect | None = None,
     criterion: Shape | None = None,
     held: bool = False,
-    records: Sequence[Counted] = (),
+    records: Sequence[CountResult] = (),
 ) -> None:
     print_json(
         {

@@ -59,13 +59,13 @@ def list_questions(
       ralphdeck review --minutes 12
       ralphdeck review --kind inversion,borderline --json | jq -r '.questions[].subject'
     """
-    from core.review.session import pace_of, plan
+    from core.review.session import measure_pace, plan
 
     deck = _looked_through(by)
     view, kinds = deck.view, joined(kind)
     queue = [item for item in view.queue if not kinds or item.kind in kinds]
     length = view.settings.review.minutes if minutes is None else minutes
-    sitting = plan(queue, length, view.settings, pace_of(view.snapshot.decisions, deck.by))
+    sitting = plan(queue, length, view.settings, measure_pace(view.snapshot.decisions, deck.by))
     listed = (queue if minutes is None else sitting.items)[:limit]
     if as_json:
         print_json(
@@ -112,7 +112,7 @@ def snooze(
 def _looked_through(by: str | None) -> Project:
     """The project, with what only idle moments bring into the queue."""
     deck = open_deck(by)
-    deck.look_at_all()
+    deck.search_all()
     return deck
 
 
@@ -138,8 +138,8 @@ def item_json(item: ReviewItem) -> dict[str, Any]:
         "key": item.question_key,
         "question": item.question,
         "reason": item.reason,
-        "worth": number(item.worth),
-        "stake": number(item.stake),
+        "worth": number(item.priority),
+        "stake": number(item.impact),
         "urgent": item.is_urgent,
         "seconds": number(item.seconds),
         "evidence": item.evidence,
@@ -161,7 +161,7 @@ def sitting_json(sitting: Plan) -> dict[str, Any]:
 
 
 def _at_stake(item: ReviewItem) -> str:
-    return "waits" if item.is_urgent else f"{item.stake:.3f}"
+    return "waits" if item.is_urgent else f"{item.impact:.3f}"
 
 
 def _print(items: Sequence[ReviewItem], waiting: int) -> None:

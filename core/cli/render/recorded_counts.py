@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from core.base.text import plural
 from core.cli.json.shapes import Shape, number
 from core.cli.render.output import line, percent, warn
-from core.curation.use_counts import Counted
+from core.curation.use_counts import CountResult
 
 
-def counted_json(counted: Counted) -> Shape:
+def counted_json(counted: CountResult) -> Shape:
     """The counts that a record has now, or the problem that keeps it from having them."""
     return {
         "id": counted.pattern_id,
@@ -24,7 +24,7 @@ def counted_json(counted: Counted) -> Shape:
     }
 
 
-def print_counted(records: Sequence[Counted]) -> None:
+def print_counted(records: Sequence[CountResult]) -> None:
     """One line a record that is up to date, a warning for each other one: the report counts all the same."""
     for counted in records:
         if counted.problem:
@@ -35,7 +35,7 @@ def print_counted(records: Sequence[Counted]) -> None:
         line(f"  its record says {rate}{plural(counted.uses, 'use')} now: {counted.file}")
 
 
-def _rate(counted: Counted) -> float | None:
+def _rate(counted: CountResult) -> float | None:
     """0..1; None without any result, or where the record does not have it."""
     results = counted.successes + counted.failures
     return counted.successes / results if results and not counted.problem else None

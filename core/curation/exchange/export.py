@@ -13,7 +13,7 @@ from core.base.errors import BadInput, Unwritable
 from core.base.text import ELLIPSIS
 from core.config.paths import ProjectPaths
 from core.curation.exchange.export_schema import known_only, ordered
-from core.curation.exchange.origins import told_shares, with_origins
+from core.curation.exchange.origins import shares_for_export, with_origins
 from core.curation.exchange.pseudonyms import LoopNames
 from core.curation.exchange.redaction import Masked, Masker, is_role, kinds_of, without_secrets
 from core.curation.merge import ORIGINS
@@ -135,7 +135,7 @@ def _without_secrets(record: Mapping[str, Any], masked: list[Masked]) -> dict[st
 
 
 def _portable(record: Mapping[str, Any], kind: PatternType, origin: str) -> dict[str, Any]:
-    shares = told_shares(record, kind, origin)
+    shares = shares_for_export(record, kind, origin)
     kept = {key: value for key, value in record.items() if key not in LOCAL_KEYS}
     return dict(plain(with_origins(kept, shares)))
 

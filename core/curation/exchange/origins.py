@@ -66,7 +66,7 @@ def known_origin(paths: ProjectPaths) -> str:
     return read.data.decode().strip() if isinstance(read, RawFile) and _ORIGIN.fullmatch(read.data) else ""
 
 
-def told_shares(record: Mapping[str, Any], kind: PatternType, origin: str) -> dict[str, dict[str, int]]:
+def shares_for_export(record: Mapping[str, Any], kind: PatternType, origin: str) -> dict[str, dict[str, int]]:
     """The shares of all projects in a record of this project's registry, as an export tells them."""
     shares = _others(record, origin)
     own = _total(record, kind) - _sum(shares)

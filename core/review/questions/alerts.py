@@ -11,7 +11,7 @@ from core.base.text import plural, visible_line
 from core.debug_memory.escalation_status import EscalatedSession
 from core.learning.bursts import format_burst
 from core.review.messages import call_text, stuck_text
-from core.review.priority import Scales
+from core.review.priority import ImpactEstimator
 from core.review.reading_time import seconds
 from core.state.review_items import BURST, ESCALATION, ReviewItem
 
@@ -21,7 +21,7 @@ WAITS: Final = "an agent waits for a person"
 """Why an escalation stands first."""
 
 
-def bursts(scales: Scales) -> Iterator[ReviewItem]:
+def bursts(scales: ImpactEstimator) -> Iterator[ReviewItem]:
     """Marks that are held. They blame what else is said to be good: until somebody looks, either may be wrong."""
     for burst in scales.board.bursts:
         count = len(burst.patterns)
@@ -32,14 +32,14 @@ def bursts(scales: Scales) -> Iterator[ReviewItem]:
             this="this loop",
             reason=format_burst(burst),
             place="",
-            stake=sum(scales.either(id) for id in burst.patterns if id in scales.board) / 2,
+            impact=sum(scales.either(id) for id in burst.patterns if id in scales.board) / 2,
             seconds=seconds(BURST, 0, count),
             burst=burst,
             evidence=count,
         )
 
 
-def escalations(scales: Scales, escalated: Iterable[EscalatedSession], now: datetime) -> Iterator[ReviewItem]:
+def escalations(scales: ImpactEstimator, escalated: Iterable[EscalatedSession], now: datetime) -> Iterator[ReviewItem]:
     """(4) on_escalation notify_human, whoever told that a session is escalated: the newest first.
 
     They spare no failures that could be weighed against other questions: those of late come first, those of old last.
@@ -59,7 +59,7 @@ def escalations(scales: Scales, escalated: Iterable[EscalatedSession], now: date
             reason=f"escalated after {plural(len(session.executions), 'run')}{since}{called}; {stuck}",
             place=WAITS if is_stuck else "",
             is_urgent=is_stuck,
-            stake=0.0,
+            impact=0.0,
             seconds=seconds(ESCALATION, len(stuck)),
             escalated=one,
             evidence=len(session.executions),

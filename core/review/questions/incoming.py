@@ -14,7 +14,7 @@ from core.records.decisions import CurationState
 from core.records.extractions import Extraction
 from core.review.impact import UNSEEN_USES
 from core.review.messages import offer_text
-from core.review.priority import Scales
+from core.review.priority import ImpactEstimator
 from core.review.reading_time import chars_of, chars_offered, seconds
 from core.scanning.messages import describe_suspicions
 from core.state.review_items import EXTRACTED, HELD, OFFER, QUARANTINE, RECURRING, HeldText, ReviewItem
@@ -24,7 +24,7 @@ SUSPECTED: Final = 2.0
 _ARRIVED: Final = {"import": "imported", "extraction": "extracted unattended", "quarantine": "put into quarantine"}
 
 
-def arrivals(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
+def arrivals(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
     """Texts that came in without a person having read them."""
     board = scales.board
     for pattern_id, arrival in curation.arrivals.items():
@@ -46,7 +46,7 @@ def arrivals(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
                 this="this pattern",
                 reason=f"{came}{reason}",
                 place="no loop gets it until you have seen its text",
-                stake=doubt * scales.unseen(pattern_id, kept_out=True),
+                impact=doubt * scales.unseen(pattern_id, kept_out=True),
                 seconds=seconds(QUARANTINE, chars_of(pattern)),
             )
         elif not arrival.blocks:
@@ -57,12 +57,12 @@ def arrivals(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
                 this="this pattern",
                 reason=f"{came}{reason}",
                 place=scales.given(pattern_id),
-                stake=doubt * scales.unseen(pattern_id, kept_out=bool(scales.stakes.kept_out[row])),
+                impact=doubt * scales.unseen(pattern_id, kept_out=bool(scales.stakes.kept_out[row])),
                 seconds=seconds(EXTRACTED, chars_of(pattern)),
             )
 
 
-def suspected(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
+def suspected(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
     """Texts that no person had to read, but that the scan keeps out of every context: blocked and held ones."""
     board = scales.board
     for row in np.flatnonzero(board.quarantined).tolist():
@@ -83,12 +83,12 @@ def suspected(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
             this="this pattern",
             reason=f"this text {describe_suspicions(pattern.suspicions)}",
             place=place,
-            stake=SUSPECTED * scales.unseen(pattern.id, kept_out=True),
+            impact=SUSPECTED * scales.unseen(pattern.id, kept_out=True),
             seconds=seconds(kind, chars_of(pattern)),
         )
 
 
-def held_texts(scales: Scales, curation: CurationState, texts: Sequence[HeldText]) -> Iterator[ReviewItem]:
+def held_texts(scales: ImpactEstimator, curation: CurationState, texts: Sequence[HeldText]) -> Iterator[ReviewItem]:
     """Reflections that give orders and that no person has approved."""
     for held in texts:
         if curation.approves_text(held.text):
@@ -102,14 +102,14 @@ def held_texts(scales: Scales, curation: CurationState, texts: Sequence[HeldText
             this="this reflection",
             reason=f"this text {held.does}",
             place=f"{readers} would get it",
-            stake=SUSPECTED * scales.new(float(len(held.readers))),
+            impact=SUSPECTED * scales.new(float(len(held.readers))),
             seconds=seconds(HELD, len(held.text)),
             held_text=held,
             evidence=len(held.sources),
         )
 
 
-def offered(scales: Scales, offers: Mapping[str, Extraction]) -> Iterator[ReviewItem]:
+def offered(scales: ImpactEstimator, offers: Mapping[str, Extraction]) -> Iterator[ReviewItem]:
     """Of loops that offer the very same only one: when that is decided, the next one comes."""
     same: dict[frozenset[tuple[str, str]], list[str]] = {}
     for source_id, offer in offers.items():
@@ -126,14 +126,14 @@ def offered(scales: Scales, offers: Mapping[str, Extraction]) -> Iterator[Review
                 this="this loop",
                 reason=f"{offer_text(offer)}{also}",
                 place="",
-                stake=scales.new((1 + len(others) + UNSEEN_USES) * len(offer.new)),
+                impact=scales.new((1 + len(others) + UNSEEN_USES) * len(offer.new)),
                 seconds=seconds(OFFER, chars_offered(offer), len(offer.new) - 1),
                 offer=offer,
                 evidence=len(said) + len(others),
             )
 
 
-def recurring(scales: Scales, learned: Sequence[tuple[Cluster, Extraction]]) -> Iterator[ReviewItem]:
+def recurring(scales: ImpactEstimator, learned: Sequence[tuple[Cluster, Extraction]]) -> Iterator[ReviewItem]:
     """Learnings that several loops told and that no pattern covers: each time it was learned anew."""
     now, half_life = scales.board.now, scales.settings.maturity.half_life_days
     for cluster, offer in learned:
@@ -148,7 +148,7 @@ def recurring(scales: Scales, learned: Sequence[tuple[Cluster, Extraction]]) -> 
             this="a lesson",
             reason="no pattern contains it",
             place=f"reported {plural(len(cluster.members), 'time')}{last}",
-            stake=scales.new(float(np.exp2(-np.array(ages, np.float64) / half_life).sum())),
+            impact=scales.new(float(np.exp2(-np.array(ages, np.float64) / half_life).sum())),
             seconds=seconds(RECURRING, len(cluster.text) + chars_offered(offer)),
             offer=offer,
             evidence=len(cluster.members),

@@ -16,7 +16,7 @@ from core.learning.states import STATES, state_codes
 from core.records.decisions import CurationState, Pin
 from core.records.patterns import Maturity
 from core.review.messages import decided
-from core.review.priority import Scales
+from core.review.priority import ImpactEstimator
 from core.review.reading_time import chars_of, seconds
 from core.state.review_items import BORDERLINE, CONTRADICTED, INVERSION, STALE_PIN, ReviewItem
 
@@ -25,7 +25,7 @@ MOST_BORDERLINE: Final = 50
 decided."""
 
 
-def inversions(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
+def inversions(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
     """Patterns that fail so often that they should become warnings: until then they are neither used nor warned of."""
     board, settings = scales.board, scales.settings
     for row in np.flatnonzero(board.inversion_due):
@@ -50,13 +50,13 @@ def inversions(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
             question="Turn {} into a warning?",
             reason=f"{failures} of {plural(total, 'use')} failed{again}",
             place=scales.given(pattern_id),
-            stake=scales.unwarned(pattern_id),
+            impact=scales.unwarned(pattern_id),
             seconds=seconds(INVERSION, chars_of(scales.patterns[pattern_id])),
             propose=partial(board.proposal, pattern_id),
         )
 
 
-def pins(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
+def pins(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
     """Decisions on another text, and decisions that the evidence since then speaks against."""
     board = scales.board
     for pattern_id, pin in curation.pins.items():
@@ -73,7 +73,7 @@ def pins(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
                 this="this pattern",
                 reason=f"{decided(pin)}; its text has changed since",
                 place=scales.given(pattern_id),
-                stake=scales.unseen(pattern_id, kept_out=pin.state is Maturity.DEPRECATED),
+                impact=scales.unseen(pattern_id, kept_out=pin.state is Maturity.DEPRECATED),
                 seconds=seconds(STALE_PIN, chars_of(scales.patterns[pattern_id])),
             )
         elif board.contradicted[row]:
@@ -84,7 +84,7 @@ _NOUNS: Final = {Maturity.PROVEN: "promotion", Maturity.DEPRECATED: "deprecation
 """The decisions that can be confirmed: what each is called."""
 
 
-def _contradicted(scales: Scales, pattern_id: str, pin: Pin) -> ReviewItem:
+def _contradicted(scales: ImpactEstimator, pattern_id: str, pin: Pin) -> ReviewItem:
     good, bad = scales.board.results_since_pin(pattern_id)
     words = ("right", "wrong") if scales.is_warning(pattern_id) else ("succeeded", "failed")
     against, word = (good, words[0]) if pin.state is Maturity.DEPRECATED else (bad, words[1])
@@ -94,7 +94,7 @@ def _contradicted(scales: Scales, pattern_id: str, pin: Pin) -> ReviewItem:
         if scales.is_warning(pattern_id)
         else f"{against} of {plural(total, 'use')} {word}"
     )
-    stake, place = scales.since(pattern_id, good, bad, kept_out=pin.state is Maturity.DEPRECATED)
+    impact, place = scales.since(pattern_id, good, bad, kept_out=pin.state is Maturity.DEPRECATED)
     noun = _NOUNS.get(pin.state, "decision")
     return scales.item(
         CONTRADICTED,
@@ -104,12 +104,12 @@ def _contradicted(scales: Scales, pattern_id: str, pin: Pin) -> ReviewItem:
         this=f"this {noun}",
         reason=f"{decided(pin)}; since then {since}",
         place=place,
-        stake=stake,
+        impact=impact,
         seconds=seconds(CONTRADICTED, chars_of(scales.patterns[pattern_id])),
     )
 
 
-def borderline(scales: Scales, asked: Set[str]) -> Iterator[ReviewItem]:
+def borderline(scales: ImpactEstimator, asked: Set[str]) -> Iterator[ReviewItem]:
     """States that hold by a hair, where nobody has decided and a decision is worth the time.
 
     One more result either way would change them, decay will soon, or they are rather likely the wrong ones.
@@ -142,12 +142,12 @@ def borderline(scales: Scales, asked: Set[str]) -> Iterator[ReviewItem]:
             this="this deprecated pattern" if stakes.kept_out[row] else "this pattern",
             reason=f"{STATES[now[row]]}, {_came_to(scales, row)}" + _border(scales, row, (now, better, worse, later)),
             place=scales.place(pattern_id),
-            stake=float(stakes.held[row]),
+            impact=float(stakes.held[row]),
             seconds=seconds(BORDERLINE, chars_of(pattern)),
         )
 
 
-def _came_to(scales: Scales, row: int) -> str:
+def _came_to(scales: ImpactEstimator, row: int) -> str:
     """What the uses of a pattern came to, in words; of a warning, whether it was right."""
     board = scales.board
     uses = int(board.uses[row])
@@ -156,7 +156,7 @@ def _came_to(scales: Scales, row: int) -> str:
     return f"{int(board.failures[row])} of {plural(uses, 'use')} failed"
 
 
-def _border(scales: Scales, row: int, codes: tuple[Codes, Codes, Codes, Codes]) -> str:
+def _border(scales: ImpactEstimator, row: int, codes: tuple[Codes, Codes, Codes, Codes]) -> str:
     """What would change a state, in words.
 
     Args:

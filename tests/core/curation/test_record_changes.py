@@ -344,7 +344,7 @@ def test_near_duplicates_are_found_while_nothing_else_is_to_be_done(paths: Proje
     add(paths, record(OTHER, 2, "ralph-b"))
     deck = opened(paths)
     assert not deck.view.queue
-    while deck.look_further() is not None:
+    while deck.search_next() is not None:
         pass
     assert [(item.kind, item.subject, item.other) for item in deck.view.queue] == [(DUPLICATE, KEPT, OTHER)]
     deck.decide(Merge(KEPT, OTHER))

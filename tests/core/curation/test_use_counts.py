@@ -15,7 +15,7 @@ from core.config.paths import ProjectPaths
 from core.config.settings import LearningSettings, Settings
 from core.curation import use_counts
 from core.curation.commands import CountReports
-from core.curation.use_counts import Counted
+from core.curation.use_counts import CountResult
 from core.project.project import Project
 from core.records.events import Event
 
@@ -72,17 +72,17 @@ class UsedPattern:
         self.number += 1
         return Event(id=f"e{self.number:04d}", at=at, kind=kind, success=success, by="ada", **fields)
 
-    def use(self, loop_id: str, minutes: float, success: bool | None = None, **fields: Any) -> Counted:
+    def use(self, loop_id: str, minutes: float, success: bool | None = None, **fields: Any) -> CountResult:
         self.clock.now = START + timedelta(minutes=minutes)
-        found: list[Counted] = []
+        found: list[CountResult] = []
         event = self.event("applied", self.clock.now, success, loop_id=loop_id, pattern_id=ID, **fields)
         self.deck.record(event, counted=found)
         (counted,) = found
         return counted
 
-    def outcome(self, loop_id: str, minutes: float, success: bool) -> list[Counted]:
+    def outcome(self, loop_id: str, minutes: float, success: bool) -> list[CountResult]:
         self.clock.now = START + timedelta(minutes=minutes)
-        found: list[Counted] = []
+        found: list[CountResult] = []
         self.deck.record(self.event("outcome", self.clock.now, success, loop_id=loop_id), counted=found)
         return found
 

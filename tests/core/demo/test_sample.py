@@ -130,7 +130,7 @@ def test_review_queue_has_every_kind_of_question(tmp_path: Path) -> None:
     copy_sample(tmp_path, NOW)
     deck = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False)
     deck.load()
-    while deck.look_further() is not None:
+    while deck.search_next() is not None:
         pass
     queue = deck.view.queue
     assert {item.kind for item in queue} == {*KINDS} - {HELD}, "no pattern of the sample is held"

@@ -23,7 +23,7 @@ from core.records.patterns import Maturity
 from core.retrieval.relevance import Relevance
 from core.review import context_recipients
 from core.review.answers import Answer, answer, answers
-from core.review.context_recipients import PAUSED, audience
+from core.review.context_recipients import PAUSED, list_recipients
 from core.state import contexts as contexts_of_state
 from core.state.contexts import prepare_task_injection, task_context, task_relevance
 from core.state.history import pattern_lineage
@@ -59,7 +59,7 @@ def opened(folder: Path) -> Project:
 
 
 def look(deck: Project) -> None:
-    while deck.look_further() is not None:
+    while deck.search_next() is not None:
         pass
 
 
@@ -74,13 +74,14 @@ def answer_of(deck: Project, item: ReviewItem, action: str) -> Answer:
 
 
 def contexts(view: ProjectState) -> dict[str, str]:
-    return {reader.id: prepare_task_injection(view, reader.task).context for reader in audience(view.snapshot)}
+    return {reader.id: prepare_task_injection(view, reader.task).context for reader in list_recipients(view.snapshot)}
 
 
 def in_short(view: ProjectState) -> dict[str, str]:
     """The same in a third of the time."""
     return {
-        reader.id: task_context(view, task_relevance(view, reader.task)).context for reader in audience(view.snapshot)
+        reader.id: task_context(view, task_relevance(view, reader.task)).context
+        for reader in list_recipients(view.snapshot)
     }
 
 
@@ -210,7 +211,7 @@ def test_what_is_foretold_is_what_comes(
             except Refused:
                 continue
         subject = ids[which % len(ids)]
-        anything = ReviewItem(kind="borderline", subject=subject, question="?", reason="?", worth=0.5)
+        anything = ReviewItem(kind="borderline", subject=subject, question="?", reason="?", priority=0.5)
         asked = (*deck.view.queue, anything)
         item = asked[which % len(asked)]
         possible = [given for given in answers(item, deck.view) if not given.why_not]
@@ -248,7 +249,7 @@ def test_while_vectors_are_missing_it_says_so_and_is_worked_out_anew_when_they_a
         late = forecaster.forecast(view, item, accept)
         assert late is not None and late.by_words is None
         assert late.tokens[0] == sum(
-            prepare_task_injection(view, reader.task).tokens for reader in audience(view.snapshot)
+            prepare_task_injection(view, reader.task).tokens for reader in list_recipients(view.snapshot)
         )
         assert late.changed != early.changed
 
@@ -282,7 +283,7 @@ def test_an_accepted_anti_pattern_is_injected_although_its_counts_alone_would_de
 def test_where_nobody_runs_or_ran_the_patterns_own_topic_is_looked_at(tmp_path: Path) -> None:
     record: dict[str, object] = {"pattern_id": "pat-error-null-001", "fix_approach": "guard", "usage_count": 4}
     deck = made(tmp_path, [record | {"success_rate": 1.0, "error_signature": {"error_pattern": "null"}}], [])
-    item = ReviewItem(kind="borderline", subject="pat-error-null-001", question="?", reason="?", worth=0.5)
+    item = ReviewItem(kind="borderline", subject="pat-error-null-001", question="?", reason="?", priority=0.5)
     told = forecast(deck, item, answer_of(deck, item, "deprecate"))
     assert (told.loops, told.tasks) == (0, 0)
     assert [(change.kind, change.id, change.after) for change in told.changed] == [("topic", item.subject, "")]
@@ -296,7 +297,7 @@ def test_a_decision_changes_what_a_paused_loop_gets_when_it_resumes(tmp_path: Pa
     state = deck.project.ralph / "loops/ralph-task-0/state.json"
     state.write_text(state.read_text().replace("running", "paused"))
     deck.apply(None)
-    item = ReviewItem(kind="borderline", subject="pat-error-null-001", question="?", reason="?", worth=0.5)
+    item = ReviewItem(kind="borderline", subject="pat-error-null-001", question="?", reason="?", priority=0.5)
     found = forecast(deck, item, answer_of(deck, item, "deprecate"))
     assert (found.loops, found.paused, found.tasks) == (0, 1, 0)
     (change,) = found.changed
@@ -308,7 +309,7 @@ def test_a_decision_changes_what_a_paused_loop_gets_when_it_resumes(tmp_path: Pa
 
 
 def test_a_release_and_an_archiving_do_what_was_foretold(deck: Project) -> None:
-    subject = next(id for reader in audience(deck.view.snapshot) for id in _given(deck, reader.task))
+    subject = next(id for reader in list_recipients(deck.view.snapshot) for id in _given(deck, reader.task))
     deck.decide(Quarantine(subject, reason="who wrote this?"))
     item = question(deck.view, QUARANTINE)
     told = check_outcome(deck, item, answer_of(deck, item, "accept"))
@@ -372,7 +373,7 @@ def test_what_is_relevant_is_worked_out_once_for_all_answers_and_views_with_the_
     monkeypatch.setattr(context_recipients, "task_relevance", relevance)
     forecaster = Forecaster(deck)
     item = question(deck.view, CONTRADICTED)
-    tasks = len({reader.task for reader in audience(deck.view.snapshot)})
+    tasks = len({reader.task for reader in list_recipients(deck.view.snapshot)})
     for action in ("accept", "deprecate"):
         assert forecaster.forecast(deck.view, item, answer_of(deck, item, action))
     deck.decide(Reset(item.subject))

@@ -144,8 +144,8 @@ def test_what_loops_got_counts_as_judged_from_the_week_of_the_verdict_on() -> No
 
 
 def test_open_questions_are_shared_out_by_what_is_at_stake() -> None:
-    def item(kind: str, subject: str, stake: float) -> ReviewItem:
-        return ReviewItem(kind=kind, subject=subject, question="?", reason="", worth=0.5, stake=stake)
+    def item(kind: str, subject: str, impact: float) -> ReviewItem:
+        return ReviewItem(kind=kind, subject=subject, question="?", reason="", priority=0.5, impact=impact)
 
     queue = (item("stale-pin", "pat-a", 0.6), item("inversion", "pat-b", 0.3), item("inversion", "pat-c", 0.1))
     found = count_questions(queue)

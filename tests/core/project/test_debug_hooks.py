@@ -20,7 +20,7 @@ from core.curation.commands import Dismiss, Undo
 from core.debug_memory.archive import DebugArchive
 from core.debug_memory.escalations import context_file
 from core.project.debug_hooks import on_escalation, on_success
-from core.project.notifications import What, happenings
+from core.project.notifications import NotificationKind, find_notifications
 from core.project.project import Project
 from core.queries.memory_filter import MemoryCatalog
 from core.records.snapshot import Delta
@@ -91,8 +91,8 @@ def test_a_session_waits_from_the_call_on_until_somebody_answers_and_again_from_
         (one,), (item,) = view.escalations(), view.queue
         assert (one.call, item.kind, item.escalated) == (view.snapshot.escalations["s"], "escalation", one)
         assert f"; {reason} — by ada; " in item.reason
-        (told,) = happenings(before, view, Delta(escalations=frozenset({"s"})))
-        assert told.what is What.ESCALATED and reason in told.text
+        (told,) = find_notifications(before, view, Delta(escalations=frozenset({"s"})))
+        assert told.what is NotificationKind.ESCALATED and reason in told.text
         assert MemoryCatalog(deck.view.snapshot).escalated.keys() == {"s"}
         deck.decide(Dismiss(key=item.question_key, summary="seen"))
         assert (deck.view.escalations(), deck.view.queue) == ((), ())
@@ -103,7 +103,7 @@ def test_a_session_waits_from_the_call_on_until_somebody_answers_and_again_from_
     on_escalation(deck, "s")
     before = deck.view
     on_escalation(deck, "s", reason="again, though nobody has answered")
-    assert [one.what for one in happenings(before, deck.view, Delta())] == [What.ESCALATED]
+    assert [one.what for one in find_notifications(before, deck.view, Delta())] == [NotificationKind.ESCALATED]
 
 
 def test_no_context_leaves_the_project(tmp_path: Path) -> None:

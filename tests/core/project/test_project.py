@@ -293,7 +293,7 @@ def test_what_recurs_is_found_piece_by_piece_as_at_once(
         (folder / "reflections.jsonl").write_text('{"attempt_id": 1, "learning": "Lock carts in the order of ids"}\n')
     deck.apply(None)
     looks = 0
-    while deck.look_further() is not None:
+    while deck.search_next() is not None:
         looks += 1
     pieces = [cluster.id for cluster in deck.recurring()]
     at_once = open_deck(paths, clock, by="bob")

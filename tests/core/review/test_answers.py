@@ -41,13 +41,13 @@ def deck(tmp_path: Path) -> Project:
     copy_sample(tmp_path, NOW)
     deck = Project(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
     deck.load()
-    while deck.look_further() is not None:
+    while deck.search_next() is not None:
         pass
     return deck
 
 
 def about(kind: str) -> ReviewItem:
-    return ReviewItem(kind=kind, subject=SUBJECT, question="?", reason="?", worth=0.5)
+    return ReviewItem(kind=kind, subject=SUBJECT, question="?", reason="?", priority=0.5)
 
 
 def answer_of(deck: Project, item: ReviewItem, action: str) -> Answer:
@@ -130,7 +130,7 @@ def test_a_deprecated_pattern_is_re_enabled_in_one_step_with_one_undo(deck: Proj
         deck.decide(Deprecate(SUBJECT, reason="hides the cause"))
     before = deck.view.assessment(subject)
     assert before.state is Maturity.DEPRECATED and (before.pin is None) is by_rule
-    item = ReviewItem(kind=BORDERLINE, subject=subject, question="?", reason="?", worth=0.5)
+    item = ReviewItem(kind=BORDERLINE, subject=subject, question="?", reason="?", priority=0.5)
     yes = answer_of(deck, item, "accept")
     assert yes.label == "re-enable"
     decided = deck.decide(yes.with_text(""))

@@ -12,7 +12,7 @@ from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Snapshot
 from core.retrieval.similarity import LazySimilarity
 from core.review import background_search
-from core.review.background_search import OFFERED_LOOPS, Prospects
+from core.review.background_search import OFFERED_LOOPS, BackgroundSearch
 
 
 def pattern(id: str, text: str, **changes: object) -> Pattern:
@@ -34,9 +34,9 @@ class Desk:
     """A registry that can be looked at until nothing is left."""
 
     def __init__(self, *patterns: Pattern, loops: Mapping[str, Loop] | None = None) -> None:
-        self.prospects = Prospects(ExtractionSettings())
+        self.prospects = BackgroundSearch(ExtractionSettings())
         self.snapshot = Snapshot(patterns={one.id: one for one in patterns}, loops=loops or {})
-        self.likeness = LazySimilarity(self.snapshot.patterns)
+        self.similarity = LazySimilarity(self.snapshot.patterns)
         self.asked: list[str] = []
         self.offering: set[str] = set()
 
@@ -47,9 +47,9 @@ class Desk:
         return offer(loop_id) if loop_id in self.offering else Extraction(source_id=loop_id)
 
     def look(self) -> bool | None:
-        return self.prospects.look(self.snapshot, self.likeness, self.extraction)
+        return self.prospects.look(self.snapshot, self.similarity, self.extraction)
 
-    def look_at_all(self) -> int:
+    def search_all(self) -> int:
         """Look until nothing is left; returns how often something changed."""
         changed = 0
         while (found := self.look()) is not None:
@@ -61,7 +61,7 @@ class Desk:
         before = self.snapshot.patterns
         touched = {id for id in {*after, *before} if after.get(id) is not before.get(id)}
         self.snapshot = Snapshot(patterns=after, loops=self.snapshot.loops)
-        self.likeness = self.likeness.updated(after, frozenset(touched))
+        self.similarity = self.similarity.updated(after, frozenset(touched))
         self.prospects.doubt()
 
     def pairs(self) -> list[tuple[str, str]]:
@@ -75,7 +75,7 @@ ELSE = pattern("three", "connection refused by the database after five attempts"
 
 def test_what_is_alike_is_found_and_nothing_is_left_then() -> None:
     desk = Desk(ONE, LIKE_ONE, ELSE)
-    assert desk.look_at_all() == 1
+    assert desk.search_all() == 1
     assert desk.pairs() == [("one", "two")]
     assert desk.look() is None
 
@@ -89,7 +89,7 @@ def test_a_large_registry_is_compared_in_pieces_and_told_at_the_end(monkeypatch:
 def test_only_texts_that_are_new_are_compared_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_search, "_AT_ONCE", 1)
     desk = Desk(ONE, LIKE_ONE, ELSE)
-    desk.look_at_all()
+    desk.search_all()
     counted = pattern("one", ONE.title, file="elsewhere")
     desk.change([counted, LIKE_ONE, ELSE])
     assert desk.look() is None
@@ -101,16 +101,16 @@ def test_only_texts_that_are_new_are_compared_again(monkeypatch: pytest.MonkeyPa
 
 def test_a_pair_goes_with_either_of_its_patterns() -> None:
     desk = Desk(ONE, LIKE_ONE, ELSE)
-    desk.look_at_all()
+    desk.search_all()
     desk.change([ONE, ELSE])
-    assert desk.look_at_all() == 1
+    assert desk.search_all() == 1
     assert desk.pairs() == []
 
 
 def test_loops_that_ended_are_asked_once_and_a_refusal_offers_nothing() -> None:
     desk = Desk(loops=ended("a", "refused"))
     desk.offering = {"a"}
-    assert desk.look_at_all() == 1
+    assert desk.search_all() == 1
     assert desk.asked == ["a", "refused"]
     assert dict(desk.prospects.offers) == {"a": offer("a")}
     assert desk.look() is None
@@ -120,52 +120,52 @@ def test_only_the_newest_loops_are_asked_and_none_that_still_runs() -> None:
     loops = {"running": Loop(id="running", task="", status=LoopStatus.RUNNING)}
     loops |= ended(*(f"loop-{number:02}" for number in range(OFFERED_LOOPS + 5)))
     desk = Desk(loops=loops)
-    desk.look_at_all()
+    desk.search_all()
     assert desk.asked == [f"loop-{number:02}" for number in range(OFFERED_LOOPS)]
 
 
 def test_what_older_loops_offered_is_withdrawn_so_that_offers_never_pile_up() -> None:
     desk = Desk(loops=ended("old"))
     desk.offering = {"old", "new-0"}
-    desk.look_at_all()
+    desk.search_all()
     desk.snapshot = Snapshot(loops=ended(*(f"new-{number}" for number in range(OFFERED_LOOPS)), "old"))
-    desk.look_at_all()
+    desk.search_all()
     assert set(desk.prospects.offers) == {"new-0"}
     desk.snapshot = Snapshot(loops=ended("old"))
-    desk.look_at_all()
+    desk.search_all()
     assert set(desk.prospects.offers) == {"old"}, "it is the newest again"
 
 
 def test_after_a_change_of_the_registry_what_was_offered_is_asked_again() -> None:
     desk = Desk(ONE, loops=ended("a", "b"))
     desk.offering = {"a"}
-    desk.look_at_all()
+    desk.search_all()
     desk.asked.clear()
     desk.change([ONE, ELSE])
-    desk.look_at_all()
+    desk.search_all()
     assert desk.asked == ["a"]
 
 
 def test_what_was_taken_is_offered_again_once_it_is_gone_from_the_registry() -> None:
     desk = Desk(ONE, loops=ended("a"))
     desk.offering = {"a"}
-    desk.look_at_all()
+    desk.search_all()
     desk.prospects.take("a")
     assert not desk.prospects.offers
     desk.change([ONE, ELSE])
     desk.offering = set()
-    desk.look_at_all()
+    desk.search_all()
     assert not desk.prospects.offers
     desk.change([ONE])
     desk.offering = {"a"}
-    desk.look_at_all()
+    desk.search_all()
     assert list(desk.prospects.offers) == ["a"]
 
 
 def test_of_hundreds_that_say_the_same_each_is_found_with_a_few_others() -> None:
     many = [pattern(f"same-{number:03}", ONE.title) for number in range(300)]
     desk = Desk(*many)
-    desk.look_at_all()
+    desk.search_all()
     assert {id for pair in desk.pairs() for id in pair} == {one.id for one in many}
     assert len(desk.pairs()) < 20 * len(many), "and not with all others, which would be 45,000 pairs"
 
@@ -173,8 +173,8 @@ def test_of_hundreds_that_say_the_same_each_is_found_with_a_few_others() -> None
 def test_what_was_alike_to_one_that_is_gone_is_compared_again() -> None:
     many = [pattern(f"same-{number:03}", ONE.title) for number in range(40)]
     desk = Desk(*many)
-    desk.look_at_all()
+    desk.search_all()
     for left in (20, 5, 2):
         desk.change(many[-left:])
-        desk.look_at_all()
+        desk.search_all()
     assert desk.pairs() == [("same-038", "same-039")]

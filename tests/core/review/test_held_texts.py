@@ -46,7 +46,7 @@ def opened(project: Path, scan: ScanSettings | None = None) -> Project:
     settings = replace(Settings(), scan=scan or ScanSettings())
     deck = Project(ProjectPaths(project), settings, by="ada", clock=lambda: NOW, cache=False)
     deck.load()
-    deck.look_at_all()
+    deck.search_all()
     return deck
 
 

@@ -9,7 +9,7 @@ from core.config.settings import Settings
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Pattern
 from core.records.snapshot import Snapshot
-from core.review.impact import Stakes, net, worth
+from core.review.impact import PatternImpacts, net, priority
 from tests.bench.queue import TRUTHS, spared
 from tests.core.curation.making import NOW, make_pattern
 from tests.core.review.test_queue import used
@@ -18,11 +18,11 @@ SETTINGS = Settings()
 LATER = NOW + timedelta(days=10)
 
 
-def stakes(**results: str) -> tuple[Scoreboard, Stakes]:
+def stakes(**results: str) -> tuple[Scoreboard, PatternImpacts]:
     patterns: dict[str, Pattern] = {name: make_pattern(name) for name in results}
     events = [event for name, told in results.items() for event in used(name, told)]
     board = Scoreboard.build(Snapshot(patterns=patterns, events=tuple(events)), LATER, SETTINGS)
-    return board, Stakes.of(board, SETTINGS)
+    return board, PatternImpacts.of(board, SETTINGS)
 
 
 @pytest.mark.parametrize("truth", ["most good, few bad", "good or bad", "anything"])
@@ -59,5 +59,5 @@ def test_a_registry_that_is_empty_has_a_prior_all_the_same() -> None:
 
 def test_a_worth_is_nothing_where_reading_costs_more() -> None:
     assert net(1.0, 3600.0, SETTINGS) == 0.0
-    assert worth(1.0, 7200.0, SETTINGS) == 0.0
-    assert 0.0 < worth(0.1, 20.0, SETTINGS) < worth(1.0, 20.0, SETTINGS) < 1.0
+    assert priority(1.0, 7200.0, SETTINGS) == 0.0
+    assert 0.0 < priority(0.1, 20.0, SETTINGS) < priority(1.0, 20.0, SETTINGS) < 1.0

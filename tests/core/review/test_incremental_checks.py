@@ -17,7 +17,7 @@ from core.records.loops import Loop
 from core.records.patterns import Pattern, RecordedCounts
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
-from core.review.incremental_checks import Probes, match_share
+from core.review.incremental_checks import IncrementalChecks, trigger_match_share
 from tests.core.curation.making import NOW, make_pattern
 from tests.core.review.test_queue import offer, used
 
@@ -39,7 +39,10 @@ def cluster(number: int) -> Cluster:
 
 
 def looked(
-    probes: Probes, snapshot: Snapshot, clusters: Sequence[Cluster] = (), offers: dict[str, Extraction] | None = None
+    probes: IncrementalChecks,
+    snapshot: Snapshot,
+    clusters: Sequence[Cluster] = (),
+    offers: dict[str, Extraction] | None = None,
 ) -> list[bool]:
     """Look until nothing is left; what each look said."""
     board = Scoreboard.build(snapshot, NOW + timedelta(days=9), SETTINGS)
@@ -61,7 +64,7 @@ def looked(
     [(".*", 1.0), (r"[Ee]rror|the|a", 1.0), (r"TypeError: Cannot read", 1 / 20), (r"(a+)+$", 0.0), ("(", 3 / 20)],
 )
 def test_a_trigger_is_tried_on_everyday_messages(trigger: str, share: float) -> None:
-    assert match_share(make_pattern("p", error_pattern=trigger)) == pytest.approx(share, abs=0.06)
+    assert trigger_match_share(make_pattern("p", error_pattern=trigger)) == pytest.approx(share, abs=0.06)
 
 
 def snapshot_of(*patterns: Pattern, **more: Any) -> Snapshot:
@@ -69,7 +72,7 @@ def snapshot_of(*patterns: Pattern, **more: Any) -> Snapshot:
 
 
 def test_a_trigger_is_tried_again_only_when_its_text_is_another() -> None:
-    probes = Probes(SETTINGS)
+    probes = IncrementalChecks(SETTINGS)
     broad = make_pattern("p", error_pattern="e|o", content_hash="v1")
     assert any(looked(probes, snapshot_of(broad)))
     assert set(probes.broad) == {"p"}
@@ -82,7 +85,7 @@ def test_a_trigger_is_tried_again_only_when_its_text_is_another() -> None:
 
 
 def test_a_record_that_counts_less_than_the_evidence_is_doubted_until_it_does_not() -> None:
-    probes = Probes(SETTINGS)
+    probes = IncrementalChecks(SETTINGS)
     events = tuple(used("p", "+++--", start=NOW - timedelta(days=3)))
     wrong = make_pattern("p", recorded_counts=RecordedCounts(uses=2, rate=1.0), last_used=NOW)
     looked(
@@ -96,7 +99,7 @@ def test_a_record_that_counts_less_than_the_evidence_is_doubted_until_it_does_no
 
 
 def test_learnings_that_recur_are_offered_if_no_pattern_covers_them() -> None:
-    probes = Probes(SETTINGS)
+    probes = IncrementalChecks(SETTINGS)
     found = {"recurring-1": offer("recurring-1", new=1), "recurring-2": offer("recurring-2", merges=1)}
     snapshot = snapshot_of(make_pattern("p"))
     assert looked(probes, snapshot, [cluster(1), cluster(2), cluster(3)], found)[-1]
@@ -107,7 +110,7 @@ def test_learnings_that_recur_are_offered_if_no_pattern_covers_them() -> None:
 
 
 def test_while_learnings_are_still_being_found_nothing_waits_and_what_was_found_is_offered_first() -> None:
-    probes, board = Probes(SETTINGS), Scoreboard.build(Snapshot(), NOW, SETTINGS)
+    probes, board = IncrementalChecks(SETTINGS), Scoreboard.build(Snapshot(), NOW, SETTINGS)
     answers: list[list[Cluster] | None] = [None, None, [cluster(1), cluster(2)], [cluster(2)]]
     asked: list[str] = []
 
@@ -129,7 +132,7 @@ def test_while_learnings_are_still_being_found_nothing_waits_and_what_was_found_
 
 
 def test_a_learning_is_looked_at_again_when_a_loop_that_told_it_is_to_do_something_else() -> None:
-    probes, asked = Probes(SETTINGS), []
+    probes, asked = IncrementalChecks(SETTINGS), []
     board = Scoreboard.build(Snapshot(), NOW, SETTINGS)
 
     def draft(cluster: Cluster) -> Extraction:

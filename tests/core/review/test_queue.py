@@ -127,7 +127,7 @@ def test_most_worth_deciding_first_is_used_most_and_fails_most() -> None:
     events = used("rare", "---") + used("often", "+-" * 3 + "-" * 9) + used("worse", "-" * 15)
     items = queue(patterns, events)
     assert [item.subject for item in items] == ["worse", "often", "rare"]
-    assert all(0 <= item.worth <= 1 for item in items)
+    assert all(0 <= item.priority <= 1 for item in items)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_what_was_extracted_unattended_is_asked_about_more_urgently_the_more_loo
 def test_of_two_alike_the_one_that_more_loops_got_is_kept() -> None:
     patterns = [make_pattern("a"), make_pattern("b"), make_pattern("c")]
     (item,) = queue(patterns, used("b", "+++"), alike=[("a", "b", 0.95), ("b", "c", 0.9)])
-    assert (item.kind, item.subject, item.other, item.likeness) == ("duplicate", "b", "a", 0.95)
+    assert (item.kind, item.subject, item.other, item.similarity) == ("duplicate", "b", "a", 0.95)
     assert item.question == "Merge a into b?"
     assert item.reason == "95% alike; loops got it 3 times, the other one 0 times"
 
@@ -277,7 +277,7 @@ def test_an_escalation_stands_first_while_an_agent_waits_and_has_no_share_in_wha
         "an agent waits for a person"
     )
     assert new.asks == "Escalated at this file: an agent needs help. Acknowledge?"
-    assert (new.is_urgent, old.is_urgent, new.stake, old.stake) == (True, False, 0.0, 0.0)
+    assert (new.is_urgent, old.is_urgent, new.impact, old.impact) == (True, False, 0.0, 0.0)
 
 
 def test_what_is_known_to_fail_stands_before_a_guess_at_what_nobody_has_tried() -> None:
@@ -380,4 +380,4 @@ def test_time_alone_makes_no_other_questions() -> None:
     later = LATER + timedelta(minutes=1)
     now, soon = (review_queue(patterns, board.rescored(at), curation, at, SETTINGS) for at in (LATER, later))
     assert now == soon
-    assert now[0].stake > soon[0].stake
+    assert now[0].impact > soon[0].impact

@@ -8,7 +8,7 @@ import pytest
 
 from core.config.settings import ReviewSettings, Settings
 from core.records.decisions import Decision, Verb
-from core.review.session import Pace, pace_of, plan
+from core.review.session import Pace, measure_pace, plan
 from core.state.review_items import BORDERLINE, ReviewItem
 from tests.core.curation.making import NOW
 
@@ -16,8 +16,10 @@ SETTINGS = Settings(review=ReviewSettings(worthwhile_per_hour=1.0))
 HOUR = 3600.0
 
 
-def item(name: str, stake: float, seconds: float = 20.0) -> ReviewItem:
-    return ReviewItem(kind=BORDERLINE, subject=name, question="?", reason="", worth=0.5, stake=stake, seconds=seconds)
+def item(name: str, impact: float, seconds: float = 20.0) -> ReviewItem:
+    return ReviewItem(
+        kind=BORDERLINE, subject=name, question="?", reason="", priority=0.5, impact=impact, seconds=seconds
+    )
 
 
 def decisions(gaps: Iterable[float], by: str = "ada", verb: Verb = Verb.PROMOTE, group: str = "") -> list[Decision]:
@@ -75,11 +77,11 @@ def test_a_slow_reader_gets_fewer_questions() -> None:
 
 
 def test_a_pace_is_the_median_pause_within_sittings() -> None:
-    assert pace_of(decisions([0, 10, 12, 14, 16, 18, 3600, 20]), "ada") == Pace(seconds=15.0, pauses=6)
-    assert pace_of(decisions([0, 10, 12, 14, 16]), "ada").seconds is None
-    assert pace_of(decisions([0, 10, 12, 14, 16, 18]), "bob") == Pace()
+    assert measure_pace(decisions([0, 10, 12, 14, 16, 18, 3600, 20]), "ada") == Pace(seconds=15.0, pauses=6)
+    assert measure_pace(decisions([0, 10, 12, 14, 16]), "ada").seconds is None
+    assert measure_pace(decisions([0, 10, 12, 14, 16, 18]), "bob") == Pace()
 
 
 def test_what_one_act_decides_and_what_is_taken_back_is_no_pace() -> None:
-    assert pace_of(decisions([0, 1, 1, 1, 1, 1, 1], group="g"), "ada").pauses == 0
-    assert pace_of(decisions([0, 1, 1, 1, 1, 1, 1], verb=Verb.UNDO), "ada").pauses == 0
+    assert measure_pace(decisions([0, 1, 1, 1, 1, 1, 1], group="g"), "ada").pauses == 0
+    assert measure_pace(decisions([0, 1, 1, 1, 1, 1, 1], verb=Verb.UNDO), "ada").pauses == 0

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from core.config.settings import Settings
 from core.learning.scoreboard import Scoreboard
-from core.project.notifications import happenings
+from core.project.notifications import find_notifications
 from core.records.decisions import Decision, Verb
 from core.records.loops import Loop, LoopStatus
 from core.records.snapshot import Delta, Snapshot
@@ -21,7 +21,7 @@ NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 
 def view(*loops: Loop, decisions: tuple[Decision, ...] = (), questions: tuple[str, ...] = ()) -> ProjectState:
     snapshot = Snapshot(loops=MappingProxyType({loop.id: loop for loop in loops}), decisions=decisions, complete=True)
-    queue = tuple(ReviewItem(kind="inversion", subject=key, question="?", reason="", worth=0.5) for key in questions)
+    queue = tuple(ReviewItem(kind="inversion", subject=key, question="?", reason="", priority=0.5) for key in questions)
     board = Scoreboard.build(Snapshot(), NOW, Settings())
     return ProjectState(snapshot, board, LazyPatternIndex({}), LazySimilarity({}), queue, Settings(), NOW, {})
 
@@ -32,7 +32,7 @@ def loop(key: str, status: LoopStatus, task: str = "") -> Loop:
 
 def shown(before: ProjectState, after: ProjectState) -> list[tuple[str, str]]:
     delta = Delta(loops=frozenset(before.snapshot.loops) | frozenset(after.snapshot.loops), decisions=True)
-    return [(text, severity) for text, severity in toasts(happenings(before, after, delta, {"mine"}), {"mine"})]
+    return [(text, severity) for text, severity in toasts(find_notifications(before, after, delta, {"mine"}), {"mine"})]
 
 
 RUNNING, DONE, FAILED, CRASHED = LoopStatus.RUNNING, LoopStatus.COMPLETED, LoopStatus.FAILED, LoopStatus.CRASHED
@@ -69,7 +69,9 @@ def test_new_questions_are_told() -> None:
 
 
 def test_an_escalation_is_told_with_what_it_is_about() -> None:
-    item = ReviewItem(kind="escalation", subject="s", question="An agent is stuck: seen?", reason="\x1bwhy", worth=0.9)
+    item = ReviewItem(
+        kind="escalation", subject="s", question="An agent is stuck: seen?", reason="\x1bwhy", priority=0.9
+    )
     (line,) = shown(view(), replace(view(), queue=(item,)))
     assert line == ("An agent is stuck: seen? \N{SYMBOL FOR ESCAPE}why", "warning")
 

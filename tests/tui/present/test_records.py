@@ -47,7 +47,7 @@ def deck(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         copy_tree(request.param, folder)
     deck = Project(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False)
     deck.load()
-    while deck.look_further() is not None:
+    while deck.search_next() is not None:
         pass
     return deck
 
@@ -169,10 +169,10 @@ def test_a_pinned_pattern_says_by_whom_when_and_why(sample_view: ProjectState) -
 
 def test_the_worth_of_a_question_is_drawn(sample_view: ProjectState) -> None:
     for number, item in enumerate(sample_view.queue, start=1):
-        head, worth = review.head(item, number, len(sample_view.queue)), review.impact_bar(item, DRAWN)
+        head, priority = review.head(item, number, len(sample_view.queue)), review.impact_bar(item, DRAWN)
         assert f"{number} of {len(sample_view.queue)}" in head.plain
-        assert worth.plain.count(DRAWN.full) == (0 if item.is_urgent else round(item.worth * 5))
-        assert ("agent blocked" in worth.plain) is item.is_urgent
+        assert priority.plain.count(DRAWN.full) == (0 if item.is_urgent else round(item.priority * 5))
+        assert ("agent blocked" in priority.plain) is item.is_urgent
 
 
 def test_one_length_of_the_bar_has_one_word(sample_view: ProjectState) -> None:
@@ -180,7 +180,7 @@ def test_one_length_of_the_bar_has_one_word(sample_view: ProjectState) -> None:
     words: dict[int, set[str]] = {}
     for hundredth in range(101):
         bar = review.impact_bar(
-            dataclasses.replace(item, worth=hundredth / 100, is_urgent=False), DRAWN, short=True
+            dataclasses.replace(item, priority=hundredth / 100, is_urgent=False), DRAWN, short=True
         ).plain
         words.setdefault(bar.count(DRAWN.full), set()).add(bar.split()[0])
     assert [words[cells] for cells in range(6)] == [{"low"}, {"low"}, {"medium"}, {"medium"}, {"high"}, {"high"}]

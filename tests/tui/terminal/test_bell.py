@@ -2,16 +2,18 @@ from __future__ import annotations
 
 import pytest
 
-from core.project.notifications import Happening, What
+from core.project.notifications import Notification, NotificationKind
 from core.records.findings import Severity
 from core.records.loops import LoopStatus
 from tui.terminal.bell import PAUSE_SECONDS, Bell
 
 HOSTILE = "\x1b]52;c;AAAA\x07"
-CRASH = Happening(what=What.ENDED, subject=HOSTILE, text=HOSTILE, severity=Severity.ERROR, status=LoopStatus.CRASHED)
-QUESTION = Happening(what=What.ASKED, subject="x", text=HOSTILE, severity=Severity.WARNING)
-TIDYING = Happening(what=What.ASKED, subject="x", text="offer", severity=Severity.INFO)
-STARTED = Happening(what=What.STARTED, subject="x", text="started", severity=Severity.INFO)
+CRASH = Notification(
+    what=NotificationKind.ENDED, subject=HOSTILE, text=HOSTILE, severity=Severity.ERROR, status=LoopStatus.CRASHED
+)
+QUESTION = Notification(what=NotificationKind.ASKED, subject="x", text=HOSTILE, severity=Severity.WARNING)
+TIDYING = Notification(what=NotificationKind.ASKED, subject="x", text="offer", severity=Severity.INFO)
+STARTED = Notification(what=NotificationKind.STARTED, subject="x", text="started", severity=Severity.INFO)
 
 
 class Terminal:
