@@ -1,1 +1,1 @@
-"""What a finished loop has learned: from its errors, fixes, steps and failures to patterns (0)."""
+"""Candidate patterns from what loops, tasks and debug sessions leave behind; docs/extraction.md."""

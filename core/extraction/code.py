@@ -37,7 +37,7 @@ LANGUAGES: Final = {
 """Languages of the pattern file format by file name suffix; others are `other`."""
 PURPOSES: Final = {
     "variable": "The value that is checked before it is used",
-    "message": "What is said to whoever made the mistake",
+    "message": "The message that explains the error",
     "property": "The property that is read",
     "type": "The type that is expected",
     "module": "What is imported from",

@@ -61,10 +61,10 @@ def describe_action(iteration: Iteration) -> str:
 
 def _of_iterations(iterations: Sequence[Iteration]) -> Iterator[Repair]:
     """Yield errors of an iteration that the next one fixed and that never occurred again."""
-    seen = [tuple(find_errors(iteration)) for iteration in iterations]
+    errors_of = [tuple(find_errors(iteration)) for iteration in iterations]
     last_pass = max((index for index, iteration in enumerate(iterations) if has_passed(iteration)), default=-1)
-    last = {error.signature: index for index, errors in enumerate(seen) for error in errors}
-    for index, errors in enumerate(seen):
+    last = {error.signature: index for index, errors in enumerate(errors_of) for error in errors}
+    for index, errors in enumerate(errors_of):
         after = next((later for later in _fixing(iterations, index) if later <= last_pass), None)
         if after is None:
             continue

@@ -57,29 +57,29 @@ def _proposal(
     tasks = [one_line(descriptions[source]) for source in cluster.sources if descriptions.get(source)]
     first = {member.source: member.reflection for member in reversed(cluster.members)}
     lineage = {"source_loops": [_source(source, first[source]) for source in cluster.sources]}
-    seen = {**lineage, **make_use_dates(cluster.members[0].reflection.at)}
+    common = {**lineage, **make_use_dates(cluster.members[0].reflection.at)}
     trace = tuple(_describe_place(source, first[source]) for source in cluster.sources[:_MAX_TRACE])
     if len(cluster.sources) > _MAX_TRACE:
         trace = (*trace, f"and {len(cluster.sources) - _MAX_TRACE} more")
     if extract_message(learning) or learning in known.messages:
-        proposal = _success_pattern(learning, cluster, tasks, seen, trace)
-        return replace(proposal, refused="it is an error message: it says what went wrong, not what to do")
+        proposal = _success_pattern(learning, cluster, tasks, common, trace)
+        return replace(proposal, refused="it is an error message: it describes the failure, not what to do")
     if error := _common_error(cluster):
-        return narrow_trigger(_error_pattern(learning, error, tasks, seen, trace), error, known, settings)
+        return narrow_trigger(_error_pattern(learning, error, tasks, common, trace), error, known, settings)
     if approach := parse_warning(learning):
-        return _anti_pattern(approach, cluster, tasks, seen, trace)
-    return _success_pattern(learning, cluster, tasks, seen, trace)
+        return _anti_pattern(approach, cluster, tasks, common, trace)
+    return _success_pattern(learning, cluster, tasks, common, trace)
 
 
 def _success_pattern(
-    learning: str, cluster: Cluster, tasks: list[str], seen: dict[str, Any], trace: tuple[str, ...]
+    learning: str, cluster: Cluster, tasks: list[str], common: dict[str, Any], trace: tuple[str, ...]
 ) -> Proposal:
     category = _category(learning, tasks)
     record = {
         "type": "success_pattern",
         "task_category": category,
         "approach": {"description": learning, "steps": _steps(cluster) or [learning]},
-        **seen,
+        **common,
         "success_rate": 1.0,
         "usage_count": 1,
         "tags": _tags(mentioned_language(learning, *tasks), category, detect_domain((learning, *tasks))),
@@ -88,7 +88,7 @@ def _success_pattern(
 
 
 def _anti_pattern(
-    approach: str, cluster: Cluster, tasks: list[str], seen: dict[str, Any], trace: tuple[str, ...]
+    approach: str, cluster: Cluster, tasks: list[str], common: dict[str, Any], trace: tuple[str, ...]
 ) -> Proposal:
     mode = detect_failure_mode(" ".join((approach, cluster.central.analysis, cluster.central.observation)))
     record: dict[str, Any] = {"type": "anti_pattern", "approach_description": approach, "failure_mode": mode}
@@ -100,7 +100,7 @@ def _anti_pattern(
         record["better_alternative"] = {"description": one_line("; ".join(steps))}
     language, category = mentioned_language(approach, *tasks), _category(approach, tasks)
     record |= {
-        **seen,
+        **common,
         "failure_rate": 1.0,
         "occurrence_count": 1,
         "tags": _tags(language, mode.replace("_", "-"), category, detect_domain((approach, *tasks))),
@@ -109,7 +109,7 @@ def _anti_pattern(
 
 
 def _error_pattern(
-    learning: str, error: Sighting, tasks: list[str], seen: dict[str, Any], trace: tuple[str, ...]
+    learning: str, error: Sighting, tasks: list[str], common: dict[str, Any], trace: tuple[str, ...]
 ) -> Proposal:
     category = fix_category(learning, "", "", error.message)
     record = {
@@ -119,7 +119,7 @@ def _error_pattern(
             "description": fix_description(learning, category, error.message),
             "fix_category": category,
         },
-        **seen,
+        **common,
         "success_rate": 1.0,
         "usage_count": 1,
         "tags": make_tags(

@@ -18,7 +18,7 @@ from core.records.events import Event
 from core.records.loops import InjectedUse, Loop
 
 UNDATED: Final = datetime.min.replace(tzinfo=UTC)
-"""Stands for an unknown time."""
+"""Placeholder for an unknown time."""
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 _BY: Final = "by "
 _REPORTING: Final = frozenset({"applied", "outcome", "feedback"})

@@ -86,7 +86,7 @@ def collect_observations(
     found = _discovery(pattern, uses, recorded, discoverer, work_items)
     if found is not None:
         recorded.append(found)
-    counted = [*(seen for seen in recorded if _may_be_counted(seen, pattern, work_items)), *revoked]
+    counted = [*(use for use in recorded if _may_be_counted(use, pattern, work_items)), *revoked]
     recorded.extend(list_unrecorded(pattern, counted, UseCounts.of_record(pattern.recorded_counts)))
     if len(recorded) > 1:
         recorded.sort(key=_age_order)
@@ -103,7 +103,7 @@ def find_counted_event(pattern: Pattern, events: Iterable[Event]) -> Event | Non
         return None
     recorded_counts = UseCounts.of_record(pattern.recorded_counts)
     in_record = max(recorded_counts.uses if recorded_counts else 0, *(size for _, size, _ in usable_trend(pattern)), 0)
-    in_event = sum(seen.count for seen in newest.unrecorded if seen.kind != "discovered")
+    in_event = sum(use.count for use in newest.unrecorded if use.kind != "discovered")
     return newest if in_event <= in_record else None
 
 
@@ -121,14 +121,14 @@ def _with_counted(
 ) -> tuple[Observation, ...]:
     """Return the evidence on a pattern with a `counted` event; its record counts open uses as well."""
     before = []
-    for seen in unrecorded:
-        names = (work_items.owner_id(seen.loop_id), seen.loop_id)
-        if seen.kind != "discovered" or not _is_recorded(names, seen.at, recorded, uses):
-            before.append(seen)
+    for use in unrecorded:
+        names = (work_items.owner_id(use.loop_id), use.loop_id)
+        if use.kind != "discovered" or not _is_recorded(names, use.at, recorded, uses):
+            before.append(use)
     recorded_counts = UseCounts.of_record(pattern.recorded_counts)
     beyond: list[Observation] = []
     if recorded_counts is not None:
-        counted = (seen for seen in (*recorded, *ignored) if not is_later(seen, pattern))
+        counted = (use for use in (*recorded, *ignored) if not is_later(use, pattern))
         beyond = list_aggregates(pattern, recorded_counts.minus((*before, *counted)))
     return tuple(sorted((*recorded, *before, *beyond), key=_age_order))
 
@@ -140,17 +140,17 @@ def _held(events: Iterable[Event], pattern_id: str, work_items: WorkItems) -> It
             yield Observation(pattern_id=pattern_id, kind="applied", source=EVENT_LOG, at=event.at, success=False)
 
 
-def _may_be_counted(seen: Observation, pattern: Pattern, work_items: WorkItems) -> bool:
+def _may_be_counted(use: Observation, pattern: Pattern, work_items: WorkItems) -> bool:
     """Return whether a use may be among those that the record counts: not later, and not without result yet."""
-    without_result = seen.success is None and seen.kind == "applied"
-    if without_result and (not seen.loop_id or work_items.is_open(seen.loop_id)):
+    without_result = use.success is None and use.kind == "applied"
+    if without_result and (not use.loop_id or work_items.is_open(use.loop_id)):
         return False
-    return not is_later(seen, pattern)
+    return not is_later(use, pattern)
 
 
-def is_later(seen: Observation, pattern: Pattern) -> bool:
+def is_later(use: Observation, pattern: Pattern) -> bool:
     """Return whether a use is later than `last_used` of the record, so that the record does not count it."""
-    return pattern.last_used is not None and seen.at is not None and seen.at - pattern.last_used > _SAME_TIME
+    return pattern.last_used is not None and use.at is not None and use.at - pattern.last_used > _SAME_TIME
 
 
 class _LoopAliases:
@@ -227,7 +227,7 @@ def _is_recorded(
     uses: Iterable[tuple[Loop, InjectedUse]],
 ) -> bool:
     """Return whether an event or a loop with one of these names records the discovery."""
-    if any(seen.loop_id in names and seen.kind == "discovered" for seen in recorded):
+    if any(use.loop_id in names and use.kind == "discovered" for use in recorded):
         return True
     return any(
         entry.applied and entry.at in (None, at) and not {loop.id, *loop.aliases}.isdisjoint(names)

@@ -139,14 +139,14 @@ def explain_state(
     )
 
 
-def decayed_weight(seen: Observation, now: datetime, limits: MaturitySettings) -> tuple[float, float]:
+def decayed_weight(use: Observation, now: datetime, limits: MaturitySettings) -> tuple[float, float]:
     """Return the value of an observation without decay, and now."""
-    return seen.weight * seen.count, sum(decayed_counts((seen,), now, limits))
+    return use.weight * use.count, sum(decayed_counts((use,), now, limits))
 
 
 def _weighed(observations: Sequence[Observation], now: datetime, limits: MaturitySettings) -> tuple[WeightedUse, ...]:
-    found = ((seen, *decayed_weight(seen, now, limits)) for seen in reversed(observations) if seen.success is not None)
-    return tuple(WeightedUse(observation=seen, raw=raw, today=today) for seen, raw, today in found)
+    found = ((use, *decayed_weight(use, now, limits)) for use in reversed(observations) if use.success is not None)
+    return tuple(WeightedUse(observation=use, raw=raw, today=today) for use, raw, today in found)
 
 
 def _counts(assessment: Assessment) -> RuleLine:
@@ -283,9 +283,9 @@ def _shares(
     assessment: Assessment, observations: Sequence[Observation], now: datetime, limits: MaturitySettings
 ) -> tuple[LoopShare, ...]:
     sums: dict[str, list[float]] = {}
-    for seen in observations:
-        if seen.loop_id and seen.success is not None:
-            sums.setdefault(seen.loop_id, [0.0, 0.0])[0 if seen.success else 1] += decayed_weight(seen, now, limits)[1]
+    for use in observations:
+        if use.loop_id and use.success is not None:
+            sums.setdefault(use.loop_id, [0.0, 0.0])[0 if use.success else 1] += decayed_weight(use, now, limits)[1]
     shares = [
         LoopShare(
             loop_id=loop_id,

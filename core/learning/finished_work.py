@@ -110,7 +110,7 @@ def loop_signals(loop: Loop, report: Report, sessions: Sequence[DebugSession] = 
         success=loop.status is LoopStatus.COMPLETED if loop.status in FINISHED else None,
         partial=loop.status is LoopStatus.PARTIAL,
         ended_at=loop.ended_at,
-        last_seen=loop.last_activity or loop.started_at,
+        fallback_time=loop.last_activity or loop.started_at,
         own=Signals(
             duration_ms=_took_ms(loop.started_at, loop.ended_at, approximate=loop.ended_approximate),
             error_count=count_errors(report.errors, loop.iterations, sessions),
@@ -134,7 +134,7 @@ def attempt_signals(attempt: Attempt, report: Report, sessions: Sequence[DebugSe
         success=_BY_OUTCOME.get(attempt.outcome),
         partial=attempt.outcome is Outcome.PARTIAL,
         ended_at=attempt.ended_at,
-        last_seen=attempt.started_at,
+        fallback_time=attempt.started_at,
         own=Signals(
             duration_ms=_took_ms(attempt.started_at, attempt.ended_at),
             error_count=errors,
@@ -156,7 +156,7 @@ def report_signals(work_id: str, report: Report) -> OutcomeSignals | None:
         work_id,
         success=None,
         ended_at=None,
-        last_seen=None,
+        fallback_time=None,
         own=Signals(error_count=len(report.errors) or None),
         report=report,
     )
@@ -168,13 +168,13 @@ def _signals(
     success: bool | None,
     partial: bool = False,
     ended_at: datetime | None,
-    last_seen: datetime | None,
+    fallback_time: datetime | None,
     own: Signals,
     report: Report,
 ) -> OutcomeSignals | None:
     partial = partial and report.success is None
     success = _first(report.success, success)
-    at = ended_at or report.at or last_seen
+    at = ended_at or report.at or fallback_time
     if success is None or at is None:
         return None
     return OutcomeSignals(

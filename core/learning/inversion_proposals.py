@@ -89,7 +89,7 @@ def propose_inversion(
     """
     content = pattern.description or pattern.title
     total = assessment.successes + assessment.failures
-    failed = dict.fromkeys(seen.loop_id for seen in observations if seen.success is False and seen.loop_id)
+    failed = dict.fromkeys(use.loop_id for use in observations if use.success is False and use.loop_id)
     mode, why = detect_failure_mode([loops[id] for id in failed if id in loops])
     proposal = Inversion(
         pattern_id=pattern.id,

@@ -59,9 +59,7 @@ def build_lineage(
     """
     words = _FAILURES if pattern.type is PatternType.ANTI else _RESULTS
     iterations = {source.loop_id: format_iterations(pattern, source) for source in pattern.source_loops}
-    events = [
-        _observed(seen, loops, words, iterations) for seen in observations if seen.source not in (TREND, AGGREGATE)
-    ]
+    events = [_observed(use, loops, words, iterations) for use in observations if use.source not in (TREND, AGGREGATE)]
     events += _unrecorded(pattern, observations, loops)
     events += _decision_events(pattern, decisions)
     if pattern.inverted_from:
@@ -114,30 +112,30 @@ def _joined(what: str, iterations: str) -> str:
 
 
 def _observed(
-    seen: Observation,
+    use: Observation,
     loops: Mapping[str, Loop],
     results: Mapping[bool | None, str],
     iterations: Mapping[str, str],
 ) -> LineageEvent:
-    kind = "applied" if seen.kind == "feedback" else seen.kind
-    words = {"discovered": "discovered", "injected": "injected, not applied"}.get(kind) or results[seen.success]
-    if seen.iteration is not None:
-        words += f" in iteration {seen.iteration}"
-    elif more := iterations.get(seen.loop_id):
+    kind = "applied" if use.kind == "feedback" else use.kind
+    words = {"discovered": "discovered", "injected": "injected, not applied"}.get(kind) or results[use.success]
+    if use.iteration is not None:
+        words += f" in iteration {use.iteration}"
+    elif more := iterations.get(use.loop_id):
         words = _joined(words, more)
-    loop = loops.get(seen.loop_id)
+    loop = loops.get(use.loop_id)
     if loop is not None and loop.task:
         words += f": {loop.task}"
-    return _event(seen.at, kind, seen.loop_id, seen.success, words)
+    return _event(use.at, kind, use.loop_id, use.success, words)
 
 
 def _unrecorded(pattern: Pattern, observations: Sequence[Observation], loops: Mapping[str, Loop]) -> list[LineageEvent]:
     """Return events for uses known only as counts, with their source loops if possible, and further source loops."""
-    recorded = {seen.loop_id for seen in observations}
+    recorded = {use.loop_id for use in observations}
     recorded |= {alias for id in recorded if id in loops for alias in loops[id].aliases}
-    summed = [seen for seen in observations if seen.source in (TREND, AGGREGATE)]
-    left = sum(seen.count for seen in summed)
-    results = {seen.success for seen in summed}
+    summed = [use for use in observations if use.source in (TREND, AGGREGATE)]
+    left = sum(use.count for use in summed)
+    results = {use.success for use in summed}
     success = results.pop() if len(results) == 1 else None
     anti = pattern.type is PatternType.ANTI
     events: list[LineageEvent] = []

@@ -72,7 +72,7 @@ def collect_loop_patterns(
         table = UseTable(pattern, work_items)
         table.add_events(event for event in events if event.pattern_id == pattern_id)
         table.add_loops((loop, entry) for entry in entries if entry.pattern_id == pattern_id)
-        uses += (seen for seen in table.observations() if seen.kind != _DISCOVERED)
+        uses += (use for use in table.observations() if use.kind != _DISCOVERED)
     extracted = {entry.pattern_id: entry for entry in loop.extracted}
     for event in events:
         if event.kind == "extracted" and event.pattern_id not in extracted:

@@ -34,7 +34,7 @@ def reconcile_record(
     counter = "/occurrence_count" if pattern.type is PatternType.ANTI else "/usage_count"
     for code, severity, message in _count_notes(pattern, observations):
         note(counter, severity, code, message)
-    future = [seen.at for seen in observations if seen.at is not None and seen.at > now]
+    future = [use.at for use in observations if use.at is not None and use.at > now]
     if future:
         when = f"{minute_of(max(future))} UTC"
         note(
@@ -46,27 +46,27 @@ def reconcile_record(
     if len(usable_trend(pattern)) < len(pattern.trend):
         message = "a snapshot is incomplete or does not grow; it is left out"
         note("/effectiveness_trend", Severity.WARNING, "bad-trend", message)
-    seen_ids: set[str] = set()
+    listed: set[str] = set()
     for place, source in enumerate(pattern.source_loops):
         shown = visible_line(source.loop_id, 80)
-        if source.loop_id in seen_ids:
+        if source.loop_id in listed:
             note(f"/source_loops/{place}", Severity.INFO, "duplicate-loop", f"loop {shown} is listed twice")
         elif known and not any(source.loop_id in ids for ids in known):
             message = f"loop {shown} is not in this project"
             note(f"/source_loops/{place}", Severity.INFO, "orphan-loop", message)
-        seen_ids.add(source.loop_id)
+        listed.add(source.loop_id)
     return tuple(noted)
 
 
 def _count_notes(pattern: Pattern, observations: Sequence[Observation]) -> Iterable[tuple[str, Severity, str]]:
     recorded_counts = UseCounts.of_record(pattern.recorded_counts)
-    known = [seen for seen in observations if seen.kind != "injected"]
-    uses = [seen for seen in known if not is_later(seen, pattern)]
-    if later := sum(seen.count for seen in known) - sum(seen.count for seen in uses):
+    known = [use for use in observations if use.kind != "injected"]
+    uses = [use for use in known if not is_later(use, pattern)]
+    if later := sum(use.count for use in known) - sum(use.count for use in uses):
         yield "later-uses", Severity.INFO, f"{plural(later, 'use')} since the last one that the registry counts"
-    recorded = [seen for seen in uses if seen.source not in (TREND, AGGREGATE)]
-    shown = sum(seen.count for seen in recorded)
-    total = sum(seen.count for seen in uses)
+    recorded = [use for use in uses if use.source not in (TREND, AGGREGATE)]
+    shown = sum(use.count for use in recorded)
+    total = sum(use.count for use in uses)
     claimed = claimed_rate(pattern.recorded_counts)
     if claimed is not None:
         message = f"the rate of {percent_text(claimed)} is claimed; the counts do not give it, and it counts no use"
@@ -75,12 +75,12 @@ def _count_notes(pattern: Pattern, observations: Sequence[Observation]) -> Itera
         if shown:
             yield "no-count", Severity.INFO, f"registry gives no count of uses, loops show {shown}"
         return
-    says = f"registry says {plural(recorded_counts.uses, 'use')}"
+    recorded_text = f"registry records {plural(recorded_counts.uses, 'use')}"
     if recorded_counts.uses < total:
-        message = f"{says}, the evidence shows {total}; the evidence counts"
+        message = f"{recorded_text}, the evidence shows {total}; the evidence counts"
         yield "claim-below-evidence", Severity.WARNING, message
     elif recorded_counts.uses > shown:
-        message = f"{says}, loops show {shown}, {recorded_counts.uses - shown:,} unrecorded"
+        message = f"{recorded_text}, loops show {shown}, {recorded_counts.uses - shown:,} unrecorded"
         yield "unrecorded-uses", Severity.INFO, message
     if not recorded_counts.has_results:
         return
@@ -88,7 +88,7 @@ def _count_notes(pattern: Pattern, observations: Sequence[Observation]) -> Itera
         ("successes", recorded_counts.successes, True),
         ("failures", recorded_counts.failures, False),
     ):
-        evident = sum(seen.count for seen in recorded if seen.success is result)
+        evident = sum(use.count for use in recorded if use.success is result)
         if evident > value and recorded_counts.uses >= total:
-            message = f"registry says {value} {word}, loops show {evident}; the loops count"
+            message = f"registry records {value} {word}, loops show {evident}; the loops count"
             yield "claim-disagrees", Severity.WARNING, message

@@ -115,16 +115,16 @@ class Tally:
         """Add the observations of one pattern."""
         index = len(self._patterns)
         self._patterns.append(pattern)
-        for seen in observations:
+        for use in observations:
             self._index.append(index)
-            self._at.append(math.nan if seen.at is None else seen.at.timestamp())
-            self._counts.append(seen.count)
-            self._weights.append(seen.weight)
-            if seen.kind == "injected":
+            self._at.append(math.nan if use.at is None else use.at.timestamp())
+            self._counts.append(use.count)
+            self._weights.append(use.weight)
+            if use.kind == "injected":
                 self._kinds.append(INJECTED_ONLY)
             else:
-                self._kinds.append(NO_RESULT if seen.success is None else HELPFUL if seen.success else HARMFUL)
-            self._is_dated.append(seen.at is not None and seen.source != AGGREGATE)
+                self._kinds.append(NO_RESULT if use.success is None else HELPFUL if use.success else HARMFUL)
+            self._is_dated.append(use.at is not None and use.source != AGGREGATE)
 
     def store(self, columns: Columns, rows: Ints, epoch: float, now: float, half_life: float) -> UseTimes:
         """Write the sums into `rows` of `columns`, which are in the order of `add`.

@@ -125,7 +125,7 @@ class Scoreboard(Scores):
         if added or removed:
             keep = np.ones(len(ids), np.bool_)
             keep[removed] = False
-            ids = (*(id for id, kept in zip(ids, keep.tolist(), strict=True) if kept), *added)
+            ids = (*(id for id, keep_row in zip(ids, keep.tolist(), strict=True) if keep_row), *added)
             rows = {id: row for row, id in enumerate(ids)}
             columns = self._columns.select(keep, len(added))
         filled = now.timestamp()

@@ -108,7 +108,7 @@ def what_if(settings: Settings, history: History) -> Replay:
         ),
         before=_counted(before),
         after=_counted(after),
-        events=sum(seen.count for found in observations.values() for seen in found if seen.success is not None),
+        events=sum(use.count for found in observations.values() for use in found if use.success is not None),
     )
 
 
@@ -122,12 +122,12 @@ def _courses(
     patterns = history.inputs.snapshot.patterns
     return {
         id: replay_pattern(
-            seen,
+            use,
             history.now,
             settings.maturity,
             None if patterns[id].type is PatternType.ANTI else settings.anti_pattern,
         )
-        for id, seen in observations.items()
+        for id, use in observations.items()
     }
 
 
@@ -148,15 +148,15 @@ def replay_pattern(
         observations: In any order; a future result counts as of now, an undated one from the start.
         inversion: Thresholds of inversion; None for an anti-pattern, which is never inverted.
     """
-    known = (seen for seen in observations if seen.success is not None)
-    results = sorted(((_ALWAYS if seen.at is None else min(seen.at, now), seen) for seen in known), key=itemgetter(0))
+    known = (use for use in observations if use.success is not None)
+    results = sorted(((_ALWAYS if use.at is None else min(use.at, now), use) for use in known), key=itemgetter(0))
     walk = _Walk(now, maturity)
     good = bad = 0
     inverts, inverted_at = False, None
-    for at, seen in results:
-        walk.add(at, seen)
-        good += seen.count if seen.success else 0
-        bad += 0 if seen.success else seen.count
+    for at, use in results:
+        walk.add(at, use)
+        good += use.count if use.success else 0
+        bad += 0 if use.success else use.count
         if inversion is not None:
             inverts = bool(inversion_triggered(good, bad, inversion))
             if inverts and inverted_at is None:
@@ -182,12 +182,12 @@ class _Walk:
         self._moving = 0.0, 0.0
         self._fixed = 0.0, 0.0
 
-    def add(self, at: datetime, seen: Observation) -> None:
+    def add(self, at: datetime, use: Observation) -> None:
         """Add a result that is not older than the previous ones."""
         self.wait(at)
-        value = seen.weight * seen.count
-        more = (value, 0.0) if seen.success else (0.0, value)
-        if seen.at is None:
+        value = use.weight * use.count
+        more = (value, 0.0) if use.success else (0.0, value)
+        if use.at is None:
             self._fixed = self._fixed[0] + more[0], self._fixed[1] + more[1]
         else:
             self._moving = self._moving[0] + more[0], self._moving[1] + more[1]

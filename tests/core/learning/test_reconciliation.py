@@ -19,7 +19,7 @@ def test_reconcile_reports_unrecorded_uses() -> None:
         recorded_counts=recorded_counts(12, 0), source_loops=(source("d", days_ago(4)),), file="f.json"
     )
     findings = reconcile_record(pattern, collect_observations(pattern, uses), NOW, {"a", "b", "c", "d"})
-    assert [finding.message for finding in findings] == ["registry says 12 uses, loops show 4, 8 unrecorded"]
+    assert [finding.message for finding in findings] == ["registry records 12 uses, loops show 4, 8 unrecorded"]
     assert findings[0].file == "f.json" and findings[0].pointer == "/usage_count"
 
 
@@ -60,7 +60,7 @@ def test_a_record_that_lags_behind_gives_no_warning() -> None:
     findings = reconcile_record(pattern, collect_observations(pattern, uses), NOW, {"a", "b", "c"})
     assert [(finding.code, finding.message) for finding in findings] == [
         ("later-uses", "3 uses since the last one that the registry counts"),
-        ("unrecorded-uses", "registry says 2 uses, loops show 0, 2 unrecorded"),
+        ("unrecorded-uses", "registry records 2 uses, loops show 0, 2 unrecorded"),
     ]
 
 

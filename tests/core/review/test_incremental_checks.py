@@ -92,7 +92,7 @@ def test_a_record_that_counts_less_than_the_evidence_is_doubted_until_it_does_no
         probes, snapshot_of(wrong, make_pattern("q", recorded_counts=RecordedCounts(uses=7, rate=0.5)), events=events)
     )
     assert set(probes.unreconciled) == {"p"}
-    assert "registry says 2 uses" in probes.unreconciled["p"].message
+    assert "registry records 2 uses" in probes.unreconciled["p"].message
     right = make_pattern("p", recorded_counts=RecordedCounts(uses=5, rate=0.6), last_used=NOW)
     looked(probes, snapshot_of(right, events=events))
     assert probes.unreconciled == {}

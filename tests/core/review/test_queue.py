@@ -355,7 +355,7 @@ def test_questions_about_one_pattern_are_filed_apart_and_of_those_filed_alike_on
     curation = CurationState(arrivals={"p": arrival("extraction")})
     snapshot = Snapshot(patterns=patterns, events=tuple(used("p", "++-----")), curation=curation)
     board = Scoreboard.build(snapshot, LATER, SETTINGS)
-    doubt = Finding("f.json", "", Severity.WARNING, "claim-below-evidence", "registry says 2 uses")
+    doubt = Finding("f.json", "", Severity.WARNING, "claim-below-evidence", "registry records 2 uses")
     found = Found(broad={"p": 0.9}, unreconciled={"p": doubt})
     items = review_queue(patterns, board, curation, LATER, SETTINGS, found)
     keys = [item.question_key for item in items]

@@ -40,7 +40,7 @@ def test_it_lists_the_findings(examples: Path, call: Call) -> None:
 def test_what_records_claim_beyond_the_evidence_is_told(sample: Path, call: Call) -> None:
     document = call("doctor", "--json", "--project", sample).document
     doubts = [found for found in document["findings"] if found["code"] == "unrecorded-uses"]
-    assert doubts and all("registry says" in found["message"] for found in doubts)
+    assert doubts and all("registry records" in found["message"] for found in doubts)
     claims = next(check for check in document["checks"] if check["name"] == "claims")
     assert claims["text"].startswith(f"{len(document['findings']) - 1} findings")
     out = call("doctor", "--project", sample).out
@@ -73,7 +73,7 @@ def test_held_bursts_are_told(sample: Path, call: Call) -> None:
 def test_the_text_does_not_drown_in_disagreements(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.cli.commands.doctor._MOST_DOUBTS", 3)
     result = call("doctor", "--project", sample)
-    assert result.out.count("registry says") == 3
+    assert result.out.count("registry records") == 3
     assert "more places where records and evidence disagree" in result.err
 
 
