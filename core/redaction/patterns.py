@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache, partial
+from pathlib import Path
 from typing import Final
 
+import yaml
+
 from core.redaction.names import ASSIGNED_HINTS, NAME_HINTS, SPOKEN, MaskFormat, find_assigned, fold_case
-from core.redaction.token_formats import MAYBE_TOKENS, TOKENS
 from core.redaction.value_shapes import NEAR, is_basic, is_credential, is_distinct, is_placeholder, is_sample_password
 
 _MARKED: Final = ("[secret:", "«secret»", "\ue000")
@@ -27,7 +29,12 @@ def _words(text: str) -> frozenset[str]:
 
 _KEY_BLOCK: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_END: Final = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_SHAPES: Final = (*((kind, shape) for kind, shapes in TOKENS.items() for shape in shapes), *MAYBE_TOKENS.items())
+TOKEN_FORMATS: Final[dict[str, list[str]]] = yaml.load(
+    Path(__file__).with_name("token_formats.yaml").read_bytes(),
+    yaml.CSafeLoader,
+)
+"""Patterns of tokens by kind of secret."""
+_SHAPES: Final = tuple((kind, shape) for kind, shapes in TOKEN_FORMATS.items() for shape in shapes)
 _TOKEN_RUN: Final = re.compile(r"[A-Za-z0-9_~.+/=|$%:-]{16,}")
 _FIRST: Final = re.compile(r"\[[^\]]+\]|\\d")
 """First characters of a pattern that does not begin with a literal."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.base.text import visible, visible_line
 from core.redaction.masking import mask_secrets
-from core.redaction.token_formats import TOKENS
+from core.redaction.patterns import TOKEN_FORMATS
 from core.redaction.value_shapes import is_placeholder
 
 GITHUB = "ghp_" + "a1B2" * 9
@@ -136,11 +136,11 @@ def test_tokens_tell_by_their_beginning_what_they_are(token: str) -> None:
     assert token[12:] not in mask_secrets(f"use {token} there")
 
 
-@pytest.mark.parametrize("kind", TOKENS)
+@pytest.mark.parametrize("kind", TOKEN_FORMATS)
 @given(data=st.data())
 @settings(max_examples=3, deadline=None)
 def test_each_token_shape_is_masked_alone_and_in_a_sentence(kind: str, data: st.DataObject) -> None:
-    for shape in TOKENS[kind]:
+    for shape in TOKEN_FORMATS[kind]:
         token = data.draw(st.from_regex(rf"\A{shape}\Z", alphabet=st.characters(codec="ascii")))
         assume(not is_placeholder(token))
         assert token not in mask_secrets(token) and token not in mask_secrets(f"it says {token}, try it")
