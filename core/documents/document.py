@@ -14,7 +14,7 @@ class Sign(Struct, frozen=True):
     """Text with a glyph before it.
 
     Attributes:
-        text: May be empty: then the glyph stands alone.
+        text: Empty for a glyph without a word.
         style: Words separated by spaces: strong, quiet, name, accent, good, bad, warning, strike or a pattern state.
         glyph: Name of a glyph, an attribute of `tui.present.glyphs.Glyphs`.
     """

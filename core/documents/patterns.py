@@ -58,10 +58,12 @@ def pattern_document(state: ProjectState, pattern: Pattern, me: str = "") -> Doc
     Args:
         me: The user, to word their own decisions as "your"; "" if unknown.
     """
+    effect = pattern_effect(state.snapshot, state.board, pattern.id, state.settings)
     return Document(
         f"Pattern {pattern.id}",
         (
             *overview(state, pattern, me),
+            *fields(("Average impact", effect.verdict)),
             Section("Why this state", tuple(rules(state, pattern))),
             *section("Source loops", _source_loops(pattern)),
             Section("Evidence", tuple(evidence(state, pattern, _MAX_OBSERVATIONS))),
@@ -87,13 +89,12 @@ def overview(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[Bl
         ("Tags", ", ".join(pattern.tags)),
         ("Created", Moment(pattern.first_discovered)),
         ("Last used", Moment(assessment.last_used)),
-        ("Average impact", pattern_effect(state.snapshot, state.board, pattern.id, state.settings).verdict),
         *(("Note", f"{one.after.get('text', '')} ({one.by})") for one in notes),
         ("File", f"{pattern.file}{'#' if pattern.pointer else ''}{pattern.pointer}"),
         ("Copy of", pattern.copy_folder),
         *(
-            ("Also in", f"{mirror.file} ({'differs' if mirror.differs else 'same'}, not counted)")
-            for mirror in pattern.copies
+            ("Also in", f"{copy.file} ({'differs' if copy.differs else 'same'}, not counted)")
+            for copy in pattern.copies
         ),
     )
 
@@ -227,12 +228,7 @@ def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) ->
             (),
             (("harmful report", "quiet"),),
             ((one.source, "name"),),
-            (
-                (
-                    f"not counted: {'revoked by a decision' if one.revoked else 'suspicious reports, see Review'}",
-                    "warning",
-                ),
-            ),
+            ((f"not counted: {set_aside_reason(one.revoked)}", "warning"),),
         )
         for one in state.board.ignored_reports(pattern.id)
     ]
@@ -249,21 +245,21 @@ def set_aside_reason(is_revoked: bool) -> str:
     return "revoked by a decision" if is_revoked else "suspicious reports, see Review"
 
 
-def _observation(state: ProjectState, seen: Observation) -> tuple[Text, ...]:
+def _observation(state: ProjectState, use: Observation) -> tuple[Text, ...]:
     weight = ""
-    if seen.success is not None:
-        new, today = decayed_weight(seen, state.now, state.settings.maturity)
+    if use.success is not None:
+        new, today = decayed_weight(use, state.now, state.settings.maturity)
         weight = f"{decimal_text(new)} → {decimal_text(today)}"
-    source = f"{seen.source}{', computed from a rate' if seen.derived else ''}"
-    if seen.inferred and (found := state.outcome(seen.loop_id)) is not None:
+    source = f"{use.source}{', computed from a rate' if use.derived else ''}"
+    if use.inferred and (found := state.outcome(use.loop_id)) is not None:
         source += f"; result of the whole loop: {found[1].reasoning}"
-    where = f"{seen.loop_id}{f', iteration {seen.iteration}' if seen.iteration is not None else ''}"
-    count = f" x{seen.count:,}" if seen.count > 1 else ""
+    where = f"{use.loop_id}{f', iteration {use.iteration}' if use.iteration is not None else ''}"
+    count = f" x{use.count:,}" if use.count > 1 else ""
     return (
-        (result_sign(seen.success),),
-        (Moment(seen.at),),
+        (result_sign(use.success),),
+        (Moment(use.at),),
         (weight,),
-        (f"{seen.kind}{count}",),
+        (f"{use.kind}{count}",),
         ((where, "name"),),
         ((source, "quiet"),),
     )

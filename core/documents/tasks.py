@@ -34,7 +34,7 @@ from core.sources.actions import to_text
 from core.storage.json_reader import decode_json
 
 MAX_ACTIONS: Final = 500
-"""Newest actions of an attempt that the document of a whole task lists; the attempt's own document has all."""
+"""Newest actions listed per attempt of a whole task; an attempt alone has all of them."""
 MAX_ATTEMPTS: Final = 50
 VERDICT_SIGNS: Final = {
     Verdict.SUCCEEDED: Sign(Verdict.SUCCEEDED.value, "good", "done"),

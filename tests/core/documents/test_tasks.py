@@ -187,8 +187,8 @@ def test_action_heading_names_its_subject(tmp_path: Path) -> None:
     lines = attempt_markdown(read_attempt(ProjectPaths(tmp_path), "t", 1)).splitlines()
     assert [line for line in lines if line.startswith("### ")] == [
         "### 1\\. bash npm test: failed",
-        "### 2\\. grep AuthConfig: not told",
-        "### 3\\. read src/auth.ts: not told",
+        "### 2\\. grep AuthConfig: unknown",
+        "### 3\\. read src/auth.ts: unknown",
     ]
 
 

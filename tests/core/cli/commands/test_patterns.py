@@ -110,7 +110,6 @@ Template (typescript):
 Tags: typescript, null-safety, validation
 Created: 2026-02-02 15:00 UTC
 Last used: 2026-02-02 19:15 UTC
-Average impact: -2.0 iterations
 """
 
 
@@ -147,13 +146,13 @@ def test_show_begins_with_the_overview(examples: Path, call: Call) -> None:
     words = ["patterns", "show", "pat-error-null-check-015", "--project", str(examples)]
     few = call(*words).out
     impact = "Average impact: not enough data: about 3 more loops per group"
-    assert few.startswith(OVERVIEW.replace("Average impact: -2.0 iterations", impact))
+    assert few.startswith(OVERVIEW) and impact in few
     complete(examples, "ralph-fix-validation-b2c3d4e5", 3, successful=True)
     complete(examples, "ralph-fix-user-c3d4e5f6", 3, successful=True)
     complete(examples, "ralph-fix-api-d4e5f6a7", 3, successful=False)
     for number in range(3):
         complete(examples, f"ralph-fix-other-{number}", 5)
-    assert call(*words).out.startswith(OVERVIEW)
+    assert "\nAverage impact: -2.0 iterations\n" in call(*words).out
 
 
 def test_show_json_has_content_evidence_and_lineage(examples: Path, call: Call) -> None:
