@@ -60,7 +60,7 @@ from tui.present.notifications import toasts
 from tui.present.palette_index import PaletteIndex
 from tui.screen_registry import MODES
 from tui.screens.base_screen import BaseScreen
-from tui.screens.dialogs import AskLine, Confirm, Findings
+from tui.screens.dialogs import AskLine, Confirm, FindingsDialog
 from tui.screens.file_export import export_picture
 from tui.screens.help import Help
 from tui.screens.help_topic import topic_of
@@ -208,7 +208,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         self.user_state.save()
 
     def _start_engine(self) -> None:
-        gc.freeze()  # what was imported and made until now stays
+        gc.freeze()  # exclude all objects of the start from collections
         gc.enable()
         self._keep_seen()
         self.run_worker(self.engine.run, thread=True, group="engine", exit_on_error=True)
@@ -221,7 +221,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         self.user_state.save()
 
     def _handle_exception(self, error: Exception) -> None:
-        if self._exit:  # a screen that was not whole yet when the app was told to leave; the exit code stands
+        if self._exit:  # a half-composed screen while the app ends: keep the exit code
             log.warning("while leaving: %s", visible("".join(traceback.format_exception(error))))
         else:
             super()._handle_exception(error)
@@ -283,7 +283,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
             self._undoing = False
             if self._undos:
                 self._undo(self._undos.popleft())
-            if not self._undoing:  # it is another's, or there is none: what would be next is another matter
+            if not self._undoing:  # the next requests were not meant for another decision
                 self._undos.clear()
 
     @on(Engine.Decision)
@@ -295,7 +295,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         if message.decided is None:
             self.say(message.error, severity="warning")
             return
-        back = f"; {self.shown_key('undo')} takes it back" if message.decided.decision.verb in WRITING_RECORDS else ""
+        back = f"; {self.shown_key('undo')} undoes it" if message.decided.decision.verb in WRITING_RECORDS else ""
         for warning in message.decided.warnings:
             self.say(warning, severity="warning")
         self.say(f"{message.decided.summary}{back}")  # last: a new toast replaces older ones
@@ -324,7 +324,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
     def _watching(self, message: Engine.Watching) -> None:
         before, self.watch_state = self.watch_state, message.state
         if message.state.mode == "polling" and (before is None or before.mode != "polling"):
-            self.say(f"watching by polling: {message.state.reason}", severity="warning")
+            self.say(f"Watching by polling: {message.state.reason}", severity="warning")
         self._refresh_frame()
 
     @on(Engine.Failed)
@@ -337,7 +337,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
             more = f", and {plural(len(lines) - 1, 'more change')}" if len(lines) > 1 else ""
             self.say(f"{text}{more}", severity=severity)
 
-    # What places ask for
+    # Services of screens
 
     def decide(
         self,
@@ -381,7 +381,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
 
         def follow() -> None:
             if not isinstance(screen, BaseScreen) or (link is not None and link not in self._trail):
-                return  # somebody was faster and has left again
+                return  # the user has left the screen meanwhile
             if link is None:
                 show(screen)
             else:
@@ -440,7 +440,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         try:
             path = self.project.project.inside(relative)
         except RalphdeckError as error:
-            self.say(f"cannot open {relative}: {error}", severity="error")
+            self.say(f"Cannot open {relative}: {error}", severity="error")
         else:
             self._edit(path, relative)
 
@@ -458,20 +458,20 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
                 with path.open("rb") as file:
                     return file.read(MOST_TYPED).decode("utf-8", "replace").strip()
         except OSError as error:
-            self.say(f"cannot edit the text: {error}", severity="error")
+            self.say(f"Cannot edit the text: {error}", severity="error")
             return None
 
     def _edit(self, path: Path, name: str) -> bool:
         """Suspend the dashboard for $EDITOR; returns whether the editor succeeded."""
         command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
         if not command:
-            self.say("set $EDITOR to open files", severity="warning")
+            self.say("Set $EDITOR to open files", severity="warning")
             return False
         try:
             with self.suspend():
                 done = subprocess.run([*command, str(path)], check=False)  # argv list, never a shell
         except (OSError, SuspendNotSupported) as error:
-            self.say(f"cannot open {name}: {error}", severity="error")
+            self.say(f"Cannot open {name}: {error}", severity="error")
             return False
         return done.returncode == 0
 
@@ -533,7 +533,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
                 break
         return left, right
 
-    # Actions that every place has
+    # Actions of every screen
 
     async def run_action(
         self,
@@ -547,11 +547,11 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         if not id or screen is None or default_namespace not in (None, self, screen):
             return await super().run_action(action, default_namespace, namespaces)
         if (reason := screen.reason_against(id)) is not None:
-            if id != "back" and not id.startswith("go_"):  # there, the user sees why
+            if id != "back" and not id.startswith("go_"):  # these need no explanation
                 self.say(reason, severity="warning")
         elif id in DECIDING and self.jump_guard.blocks(self.key_queue.typed_at):
             key = self.shown_key(id)
-            self.say(f"{key} ignored: this came up only a moment ago; press it again", severity="warning")
+            self.say(f"{key} ignored: this screen has just appeared; press it again", severity="warning")
         else:
             await super().run_action(action, default_namespace, namespaces)
             screen.refresh_frame()
@@ -591,7 +591,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
 
         title = f"Undo {visible_line(last.by, 30)}'s decision?"
         what = f"{verb_text(last)} {subject_text(last)}: {visible_line(last.reason, 200)}"
-        self.push_screen(Confirm(Content(title), Content(what.removesuffix(": "))), answered)
+        self.push_screen(Confirm(Content(title), Content(what.removesuffix(": ")), verb="undo"), answered)
 
     def action_redo(self) -> None:
         self.decide(Redo())
@@ -640,7 +640,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
 
     def action_findings(self) -> None:
         keymap = [Content.styled(visible_line(problem, 300), "$error") for problem in self._keymap_problems]
-        self.push_screen(Findings([*keymap, *findings_lines(self.view)]))
+        self.push_screen(FindingsDialog([*keymap, *findings_lines(self.view)]))
 
     async def action_quit(self) -> None:
         """Leave the screen that lies over another one, else the dashboard."""
@@ -667,7 +667,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         self.switch_mode(place)
         if self.screen is not before:
             self.jump_guard.arm()
-            self.call_after_refresh(self.jump_guard.arm)  # only what is drawn can have been seen
+            self.call_after_refresh(self.jump_guard.arm)  # the user can react only to what is drawn
 
     # Plumbing
 

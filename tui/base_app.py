@@ -79,7 +79,7 @@ class BaseApp(App[None], inherit_bindings=False):
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Filters of every drawn line: without colours, in ASCII, or unchanged."""
         own = [self._no_colour_filter] if self.no_color else super().get_line_filters()
-        filters = [one for one in own if not isinstance(one, Monochrome)]  # Textual's, which sends greys
+        filters = [one for one in own if not isinstance(one, Monochrome)]  # Textual's own filter sends greys
         return [*filters, self._ascii_filter] if self.glyphs is ASCII else filters
 
     @property
@@ -128,24 +128,24 @@ class BaseApp(App[None], inherit_bindings=False):
 
     def action_theme(self) -> None:
         if self.no_color:
-            self.say("NO_COLOR is set: no theme is used", severity="warning")
+            self.say("NO_COLOR is set: themes are disabled", severity="warning")
             return
         names = list(self.themes)
         name = names[(names.index(self.theme) + 1) % len(names)] if self.theme in names else names[0]
         self.use_theme(name)
-        self.say(f"theme: {self.themes[name][0]}")
+        self.say(f"Theme: {self.themes[name][0]}")
 
     def action_density(self) -> None:
         name = "compact" if self.row_lines > 1 else "comfortable"
         self.user_state.set("density", name)
         for place in self._places():
             place.catch_up(anew=True)
-        self.say(f"density: {name}")
+        self.say(f"Rows: {name}")
 
     def action_glyphs(self) -> None:
         names = list(GLYPH_SETS)
         self.user_state.set("glyphs", names[(names.index(self.glyphs.name) + 1) % len(names)])
-        self.say(f"marks: {self.glyphs.name}")
+        self.say(f"Glyphs: {self.glyphs.name}")
         for place in self._places():
             place.catch_up(anew=True)
         for widget in self.screen.walk_children(with_self=True):
@@ -157,7 +157,7 @@ class BaseApp(App[None], inherit_bindings=False):
         now = self.user_state.get("calls", "off")
         name = names[(names.index(now) + 1) % len(names)] if now in names else names[0]
         self.user_state.set("calls", name)
-        self._bell.call("calls look like this")
+        self._bell.call("sample notification")
         self.say(CALLS[name])
 
     def _write(self, text: str) -> None:

@@ -146,8 +146,8 @@ class Engine(WatchLoop):
                 decided = self.project.decide(command, seen=seen, progress=progress)
             except RalphdeckError as error:
                 refusal = str(error)
-            except Exception:  # told with its cause by `_guarded`
-                self._target.post_message(self.Decision(None, "internal error: check the log to see what was decided"))
+            except Exception:  # its cause is reported by `_guarded`
+                self._target.post_message(self.Decision(None, "Internal error: check the log to see what was decided"))
                 raise
             finally:
                 if done is not None:
@@ -220,9 +220,9 @@ class Engine(WatchLoop):
         finally:
             self.project.library.on_records = None
         if warnings := self.project.apply_pending():
-            more = f" (and {len(warnings) - 1} more like this)" if len(warnings) > 1 else ""
+            more = f" (and {len(warnings) - 1} similar)" if len(warnings) > 1 else ""
             self._target.post_message(self.Failed(f"{warnings[0]}{more}", "\n".join(warnings)))
-        gc.freeze()  # what was read lives on: a collection need not walk it, and stop the screen, each time
+        gc.freeze()  # exclude the loaded data from collections, which would stop the screen
         gc.set_threshold(gc.get_threshold()[0], *_OLDER_GENERATIONS)
         self._target.post_message(self.Changed())
 
@@ -241,7 +241,7 @@ class Engine(WatchLoop):
             self._look_further()
             return
         super().idle()
-        self._target.post_message(self.Changed())  # even if nothing is new: times and scores are as of now
+        self._target.post_message(self.Changed())  # times and scores depend on the present moment
         self.project.view.prepare()  # so that Context has it at the first key
 
     def seconds_left(self) -> float:
@@ -262,7 +262,7 @@ class Engine(WatchLoop):
     def failed(self, error: Exception) -> None:
         """Tell the app; the loop goes on."""
         known = isinstance(error, RalphdeckError)
-        text = str(error) if known else f"internal error: {type(error).__name__}: {error}"
+        text = str(error) if known else f"Internal error: {type(error).__name__}: {error}"
         detail = "" if known else "".join(traceback.format_exception(error))
         self._target.post_message(self.Failed(text, detail))
 
@@ -271,7 +271,7 @@ class Engine(WatchLoop):
         found: Delta | None = None
         try:
             found = self.project.search_next()
-        finally:  # should this fail, it is not tried again and again
+        finally:  # a failing search is not repeated at once
             self._something_left = found is not None
             self.has_looked_once |= found is None
             self._tell_looking()

@@ -17,9 +17,9 @@ from tui.actions import ACTIONS, BY_ID, PLACES, SCREENS, key_name
 TAKEN: Final = {
     "ctrl+a": "screen",
     "ctrl+b": "tmux",
-    "ctrl+c": "leaving the program",
-    "ctrl+q": "the terminal, which goes on with it",
-    "ctrl+s": "the terminal, which stops with it",
+    "ctrl+c": "ralphdeck itself (quit)",
+    "ctrl+q": "the terminal (resume output)",
+    "ctrl+s": "the terminal (stop output)",
     "ctrl+z": "the shell",
 }
 """Keys that terminals or multiplexers keep for themselves, and which program does."""
@@ -58,7 +58,7 @@ def load_keymap(path: Path) -> tuple[dict[str, str], list[str]]:
     while clash := next(filter(None, (_clash(name, keymap) for name in keymap)), None):
         name, other, key = clash
         problems.append(f"{path.name}{lines.get(name, '')}: {_told(name, other, key)}")
-        del keymap[name]  # its own key may be taken by now: look again
+        del keymap[name]  # its default key may conflict now: check again
     return keymap, problems
 
 
@@ -80,10 +80,10 @@ def _table(text: str) -> tuple[dict[str, Any], dict[str, str], list[tuple[str, s
             found = tomllib.loads(row)
         except ValueError as error:
             reason = re.sub(r" \(at .*\)$", "", str(error))
-            wrong.append((f" line {number}", f'{visible_line(reason, 100)}; a line is like: promote = "f6"'))
+            wrong.append((f" line {number}", f'{visible_line(reason, 100)}; write lines like: promote = "f6"'))
             continue
         if again := table.keys() & found.keys():
-            wrong.append((f" line {number}", f"{visible_line(min(again), 40)} stands here again; the first one holds"))
+            wrong.append((f" line {number}", f"{visible_line(min(again), 40)} is repeated; the first one is used"))
         table = {**found, **table}
     return table, lines, wrong
 
@@ -92,9 +92,9 @@ def _line(name: str, keys: object) -> tuple[list[str], str]:
     """Validate the keys of one line; returns the keys, or a message."""
     shown = visible_line(name, 40)
     if name not in BY_ID:
-        return [], f"no action {shown!r}{_meant(name, BY_ID)}; the help (?) names them all"
+        return [], f"unknown action {shown!r}{_meant(name, BY_ID)}; see the help (?)"
     if not isinstance(keys, str) or not keys.strip() or not keys.isprintable():
-        return [], f'{shown} wants keys as text, for example {shown} = "f6"'
+        return [], f'{shown} needs keys as text, for example {shown} = "f6"'
     read, problems = [], []
     for written in keys.split(",") if keys.strip() != "," else [keys.strip()]:
         key, problem = _key(written.strip())
@@ -113,12 +113,12 @@ def _key(written: str) -> tuple[str, str]:
     key = "+".join((*(one.lower() for one in modifiers), base))
     shown = repr(visible_line(written, 30))
     if keeper := TAKEN.get(key):
-        return key, f"{shown} is kept by {keeper}"
+        return key, f"{shown} is used by {keeper}"
     if other := SAME_AS.get(key):
         return key, f"{shown} is the same as {other} in a terminal"
     known = key in _NAMED or base in _NAMED or _is_character(base) or (len(written) == 1 and not modifiers)
     if not known or not _MODIFIERS.issuperset(key.split("+")[:-1]):
-        return key, f"no key {shown}{_meant(key, _NAMED | _MODIFIERS)}"
+        return key, f"unknown key {shown}{_meant(key, _NAMED | _MODIFIERS)}"
     return key, ""
 
 
@@ -136,7 +136,7 @@ def _meant(name: str, known: Iterable[str]) -> str:
 
 def _told(name: str, other: str, key: str) -> str:
     if other.startswith("go_"):
-        return f"{key_name(key)} goes to {PLACES[other.removeprefix('go_')][1]}; {name} keeps its own key"
+        return f"{key_name(key)} already opens {PLACES[other.removeprefix('go_')][1]}; {name} keeps its own key"
     common = sorted(_places(name) & _places(other), key=list(SCREENS).index)
     where = "everywhere" if len(common) == len(SCREENS) else f"in {SCREENS[common[0]]}"
     return f"{name} and {other} would share {key_name(key)} {where}; {name} keeps its own"

@@ -23,7 +23,7 @@ from tui.actions import PLACES, actions_of, key_name
 from tui.present.layout import labelled
 from tui.present.palette_index import ARCHIVED, PaletteIndex, Target
 from tui.screens.base_screen import BaseScreen
-from tui.screens.dialogs import Preview
+from tui.screens.dialogs import PreviewDialog
 from tui.services import Services, services_of
 from tui.state.saved_views import BUILT_IN, SavedView, own_views
 
@@ -114,9 +114,9 @@ class PaletteCommands(Provider):
                 services.decide(Restore(target.id), seen)
 
         text = [labelled("pattern", target.id), labelled("title", target.text), Content("")]
-        hint = "It is in the archive: no list shows it, and no loop gets it. Undo takes a restoring back."
+        hint = "Archived patterns are not listed and not injected. Restoring can be undone."
         title = Content(f"Archived: {visible_line(target.id, 60)}")
-        self.app.push_screen(Preview(title, [*text, Content.styled(hint, "$quiet")], "restore it"), answered)
+        self.app.push_screen(PreviewDialog(title, [*text, Content.styled(hint, "$quiet")], verb="restore"), answered)
 
     async def _act(self, action: str) -> None:
         screen = self.app.screen

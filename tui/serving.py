@@ -61,12 +61,12 @@ class DeckServer(Server):
         if request.headers.get("Host") != self._place or request.headers.get("Origin", self.public_url) != (
             self.public_url
         ):
-            raise web.HTTPForbidden(text=f"this is served to {self.public_url} only")
+            raise web.HTTPForbidden(text=f"Only {self.public_url} may connect")
         if request.path.startswith("/static/"):
             return await handler(request)
         given = request.query.get("key", request.cookies.get(self._cookie, ""))
         if not compare_digest(given.encode(), self._key.encode()):
-            raise web.HTTPForbidden(text="open the whole address that ralphdeck serve has printed")
+            raise web.HTTPForbidden(text="Open the whole address that ralphdeck serve has printed")
         response = await handler(request)
         if not response.prepared:
             if isinstance(response, web.Response) and response.content_type == "text/html" and response.text:

@@ -90,7 +90,7 @@ class AutoExtraction:
                 return loop_id, None
             by = f"{self._deck.by} (unattended)"
             return loop_id, self._deck.decide(Extract(loop_id, unattended=True, reason=REASON, by=by))
-        except (Conflict, Refused, UnknownRecord):  # another process extracted from it, or moved it, in this moment
+        except (Conflict, Refused, UnknownRecord):  # another process extracted or moved the loop
             return loop_id, None
 
     def _is_done(self, loop: Loop) -> bool:

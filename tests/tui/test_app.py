@@ -66,7 +66,7 @@ async def test_the_first_frame_is_drawn_before_a_file_is_read(sample: Path, home
         assert "acme-api" in drawn[0], "the frame stood before the engine began"
         go_on.set()
         await user.sees("4 loops running", "live")
-        assert "reading…" not in user.text()
+        assert "Reading…" not in user.text()
 
 
 async def test_what_is_read_first_is_shown_before_the_rest(sample: Path, home: Path) -> None:
@@ -331,7 +331,7 @@ async def test_place_filter_theme_and_glyphs_are_kept(sample: Path, home: Path) 
         await user.filter("type:error")
         await user.press("T", "A")
         theme = user.app.theme
-        await user.sees("theme: ")
+        await user.sees("Theme: ")
     app = make_app(sample, home)
     app.user_state.load()
     async with app.run_test(size=(120, 40)) as pilot:
@@ -388,7 +388,7 @@ async def test_in_a_project_that_is_only_read_no_key_decides(
             await user.go(place)
             for action in actions_of(place):
                 if action.group == "Decide":
-                    assert "read-only" in (user.place.reason_against(action.id) or ""), action.id
+                    assert "Read-only" in (user.place.reason_against(action.id) or ""), action.id
         await user.sees("read-only")
         user.app.decide(Promote(ESTABLISHED))
         await user.settled()

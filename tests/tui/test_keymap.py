@@ -66,13 +66,13 @@ def test_the_same_key_in_two_places_that_never_meet_is_no_clash(tmp_path: Path) 
         ('promote = "banana"', "no key 'banana'"),
         ('promote = "ctrl+é"', "no key 'ctrl+é'"),
         ('promote = "ctrl+"', "no key 'ctrl+'"),
-        ('promote = "ctrl+B"', "'ctrl+B' is kept by tmux"),
+        ('promote = "ctrl+B"', "'ctrl+B' is used by tmux"),
         ('promote = "ctrl+i"', "the same as tab"),
         ('promote = "2"', "2 goes to Patterns; promote keeps its own key"),
         ('promote = "m"', "promote and mark would share m in Patterns"),
         ('promote = "q"', "promote and quit would share q in Patterns"),
         ('promote = "', "line 2: "),
-        ('reset = "f8"', "line 2: reset stands here again; the first one holds"),
+        ('reset = "f8"', "line 2: reset is repeated; the first one is used"),
     ],
 )
 def test_each_fault_is_said_with_its_line_and_the_other_lines_hold(tmp_path: Path, line: str, said: str) -> None:

@@ -212,7 +212,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         link = self.services.link
         if link is None:
             return "back"
-        return "back to the player" if link.again is not None else f"back to {PLACES[link.start][1]}"
+        return "back to Replay" if link.again is not None else f"back to {PLACES[link.start][1]}"
 
     def _disabled_item(self, action: str, label: str, *, first: bool) -> Item:
         """A key that cannot act now; a click gives the reason, as the key does."""
@@ -242,21 +242,21 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     def reason_against(self, action: str) -> str | None:
         """The reason why an action cannot run now: the screen's own, else the common one."""
         if self.services.project.is_readonly and action in WRITING:
-            return "read-only: nothing is decided here; start without --readonly"
+            return "Read-only: restart without --readonly to decide"
         if self.services.project.is_readonly and self.services.is_web and action in EXPORTING:
-            return "read-only: a browser that only looks writes no files"
+            return "Read-only: a browser session cannot write files"
         return self.why_not(action) or self._why_not_anywhere(action)
 
     def _why_not_anywhere(self, action: str) -> str | None:
         curation = self.view.snapshot.curation
         if action == f"go_{self.place}":
-            return f"this is {SCREENS[self.place]}"
+            return f"{SCREENS[self.place]} is already open"
         if action == "undo" and not self.services.may_undo:
-            return "there is nothing to take back"
+            return "Nothing to undo"
         if action == "redo" and not curation.redoable:
-            return "nothing was taken back that could be repeated"
+            return "Nothing to redo"
         if action == "back" and self._is_common(action) and not self._can_go_back():
-            return "there is nothing to leave here"
+            return "Nothing to leave"
         return self._why_not_move(action) if action in _MOVES and self._is_common(action) else None
 
     def _is_common(self, action: str) -> bool:
@@ -267,9 +267,9 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     def _why_not_move(self, action: str) -> str | None:
         mover = None if isinstance(self.focused, Input) else self._mover()
         if isinstance(mover, RecordTable):
-            return _why_not_leap(mover, action) if mover.keys else "the list is empty"
+            return _why_not_leap(mover, action) if mover.keys else "The list is empty"
         if isinstance(mover, TextPane) and not mover.max_scroll_y:
-            return "all of this text is in sight"
+            return "All of this text is visible"
         return None
 
     def _can_go_back(self) -> bool:
@@ -334,13 +334,13 @@ class BaseScreen(Screen[None], inherit_bindings=False):
             self.clear_selection()
             self.services.copy(text)
         else:
-            self.services.say("nothing to copy here", severity="warning")
+            self.services.say("Nothing to copy", severity="warning")
 
     def action_copy_whole(self) -> None:
         if text := self.copy_markdown():
             self.services.copy(text)
         else:
-            self.services.say("nothing to copy here", severity="warning")
+            self.services.say("Nothing to copy", severity="warning")
 
     def copy_text(self) -> str:
         """The text that `copy` takes."""
@@ -355,7 +355,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
 def _why_not_leap(table: RecordTable, action: str) -> str | None:
     """The reason for a jump that leads nowhere; single steps at the end of a list need none."""
     if action in {"first", "page_up"} and table.cursor == 0:
-        return "this is the first row"
+        return "This is the first row"
     if action in {"last", "page_down"} and table.cursor == len(table.keys) - 1:
-        return "this is the last row"
+        return "This is the last row"
     return None

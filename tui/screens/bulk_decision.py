@@ -9,7 +9,6 @@ from typing import ClassVar, Final
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
@@ -22,7 +21,7 @@ from core.records.decisions import Verb
 from core.records.verbs import VERBS, VerbInfo
 from core.state.project_state import ProjectState
 from tui.present import bulk as present
-from tui.screens.dialogs import Dialog
+from tui.screens.dialogs import CONFIRM, Dialog
 from tui.services import Services, services_of
 
 STEP_SECONDS: Final = 0.05
@@ -40,13 +39,13 @@ class BulkDialog(Dialog[bool]):
         info: Words of the verb, if not those of `VERBS`.
     """
 
-    ABOUT = "What the decision would change is counted first; each pattern gets a line of its own in the log."
+    ABOUT = "The changes are counted first; each pattern gets its own line in the log."
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "leave", tooltip="Leave; what has begun goes on"),
-        Binding("enter", "go", "do it", tooltip="Decide about all of them, with one undo"),
+        Binding("enter", "go", CONFIRM, tooltip="Decide about all of them, with one undo"),
+        Binding("escape", "leave", "cancel", tooltip="Leave; a decision that has started goes on"),
     ]
 
-    class Foretold(Message):
+    class Forecast(Message):
         """The forecast is ready."""
 
         def __init__(self, forecast: BulkForecast) -> None:
@@ -68,26 +67,20 @@ class BulkDialog(Dialog[bool]):
         """The decision is written, or refused; the app reports the result."""
 
     def __init__(self, verb: Verb, subjects: Sequence[str], info: VerbInfo | None = None) -> None:
-        super().__init__()
+        self._info = info = info or VERBS[verb]
+        self._many = plural(len(subjects), "pattern")
+        title = Content(f"{info.word.capitalize()} {self._many}?")
+        super().__init__(title, Content(f"{info.effect} One undo reverses it for all."), verb=info.word)
         self._verb = verb
-        self._info = info or VERBS[verb]
         self._subjects = tuple(subjects)
         self._seen: ProjectState | None = None
         self._begun = False
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog"):
-            yield Static(Content(f"{self._info.word.capitalize()} {self._many}?"), classes="dialog--title")
-            yield Static(Content(f"{self._info.effect} One undo reverses it for all."), classes="dialog--detail")
-            yield Static(Content(""), id="bulk-preview")
-            if self._info.asks:
-                yield Input(placeholder=self._info.asks, max_length=LONGEST)
-            yield Static(Content(""), id="bulk-progress")
-            yield Static(Content(""), classes="dialog--keys")
-
-    @property
-    def _many(self) -> str:
-        return plural(len(self._subjects), "pattern")
+    def compose_body(self) -> ComposeResult:
+        yield Static(Content(""), id="bulk-preview")
+        if self._info.asks:
+            yield Input(placeholder=self._info.asks, max_length=LONGEST)
+        yield Static(Content(""), id="bulk-progress")
 
     @property
     def services(self) -> Services:
@@ -95,31 +88,26 @@ class BulkDialog(Dialog[bool]):
 
     def on_mount(self) -> None:
         """Compute the forecast; the user may decide before it is ready."""
+        super().on_mount()
         self._show(None)
-        self._tell_keys(
-            Content.from_markup("[$accent b]enter[/] $word   [$accent b]esc[/] cancel", word=self._info.word)
-        )
         deck = self.services.project
         self._seen = self.services.view
 
-        def foretold() -> None:
+        def work() -> None:
             worker = get_current_worker()
             forecast = forecast_bulk(deck, self._verb, self._subjects, lambda: worker.is_cancelled)
             if forecast is not None:
-                self.post_message(self.Foretold(forecast))
+                self.post_message(self.Forecast(forecast))
 
-        self.run_worker(foretold, thread=True, group="bulk", exclusive=True)
+        self.run_worker(work, thread=True, group="bulk", exclusive=True)
 
-    @on(Foretold)
-    def _foretold(self, message: Foretold) -> None:
+    @on(Forecast)
+    def _show_forecast(self, message: Forecast) -> None:
         if not self._begun:
             self._show(message.forecast)
 
     def _show(self, forecast: BulkForecast | None) -> None:
         self.query_one("#bulk-preview", Static).update(present.preview(forecast, self.services.glyphs))
-
-    def _tell_keys(self, keys: Content) -> None:
-        self.query_one(".dialog--keys", Static).update(keys)
 
     @on(Input.Submitted)
     def _submitted(self) -> None:
@@ -134,11 +122,7 @@ class BulkDialog(Dialog[bool]):
             line = self.query_one(Input)
             reason = line.value.strip()
             if not reason:
-                self._tell_keys(
-                    Content.from_markup(
-                        "[$error]this is needed: it is kept with each decision[/]   [$accent b]esc[/] cancel"
-                    )
-                )
+                self.show_keys("Type a text first: it is stored with each decision.")
                 return
             line.display = False
         self._begun = True
@@ -146,7 +130,8 @@ class BulkDialog(Dialog[bool]):
         self.query_one(".dialog--title", Static).update(Content(f"{self._info.word.capitalize()}: {self._many}"))
         self._show_progress(0, len(self._subjects))
         self.focus()
-        self._tell_keys(Content.from_markup("[$accent b]esc[/] leave it running: a message tells how it came out"))
+        keys = Content.from_markup("[$accent b]esc[/] continue in the background; a toast reports the result")
+        self.query_one(".dialog--keys", Static).update(keys)
         last = monotonic()
 
         def progress(done: int, total: int) -> None:  # in the engine's thread

@@ -47,9 +47,9 @@ class CompareScreen(HistoryQueryScreen):
 
     place = "past"
     ABOUT = (
-        "What was known at a past moment, scored as of then, and what changed since: states that turned, with the "
-        "decision or the results that did it, new and gone patterns, questions, decisions, loops. Type a day such as "
-        "2026-11-15, or how long ago: 36h, 7d, 2w. What loops would notice most stands first. Nothing is written."
+        "The project as of a past moment, with the scores of that time, and all changes since: patterns that changed "
+        "state and why, new and removed patterns, questions, decisions, loops. Type a day such as 2026-11-15, or a "
+        "duration: 36h, 7d, 2w. Changes with the highest impact come first. Nothing is written."
     )
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("id", "what", 17, flex=2, keep_end=4),
@@ -112,7 +112,7 @@ class CompareScreen(HistoryQueryScreen):
         elif delta is None:
             self._show()
 
-    # Asking
+    # Queries
 
     @on(ValueField.Changed)
     def _typed(self, message: ValueField.Changed) -> None:
@@ -135,7 +135,7 @@ class CompareScreen(HistoryQueryScreen):
                 moments.append(before[place])
         begin, end = moments
         if begin is not None and not any(faults) and begin >= (end or now):
-            faults[0] = "lies not before the other moment"
+            faults[0] = "must be before the other moment"
         if not any(faults):
             self._since, self._until = begin, end
         since.tell(changed=False, fault=faults[0])
@@ -152,7 +152,7 @@ class CompareScreen(HistoryQueryScreen):
 
     def question(self, number: int) -> Callable[[], Message]:
         """Compare the two moments."""
-        assert self._since is not None, "the fields begin with moments, and keep the last ones that were some"
+        assert self._since is not None, "the fields start with valid moments and keep the last valid ones"
         return partial(self._compared, number, self.view, self._since, self._until)
 
     def _compared(self, number: int, view: ProjectState, since: datetime, until: datetime | None) -> Answered:
@@ -174,12 +174,12 @@ class CompareScreen(HistoryQueryScreen):
             if self.field is not None:
                 self.table.cursor = 0
 
-    # Showing
+    # Display
 
     def _show(self) -> None:
         if not self.whole:
             return
-        title = [Content.styled("Compare", "bold"), Content.styled("Nothing is written.", "$quiet")]
+        title = [Content.styled("Compare", "bold"), Content.styled("Read-only", "$quiet")]
         self.query_one("#past-title", ItemLine).show([Item(part) for part in title], [])
         self._show_head()
         if self._found is not None:
@@ -197,7 +197,7 @@ class CompareScreen(HistoryQueryScreen):
         found, right = self._found, []
         if found is not None:
             waits = self._answered != self._asked
-            right = [Item(Content.styled("working out…", "$warning") if waits else present.beside(found))]
+            right = [Item(Content.styled("computing…", "$warning") if waits else present.beside(found))]
         self.query_one("#past-head", ItemLine).show([Item(present.headline(found))], right)
 
     def _cells(self, key: str) -> dict[str, Content]:
@@ -221,16 +221,16 @@ class CompareScreen(HistoryQueryScreen):
 
     def why_not(self, action: str) -> str | None:
         if action in {"undo", "redo"}:
-            return "nothing is decided here"
+            return "No decisions on this screen"
         if action == "last_visit" and self.services.last_visit is None:
-            return "no dashboard was open on this project before"
+            return "This is your first visit"
         if action == "open" and self.field is None and self.table.cursor_key is None:
-            return "nothing changed"
+            return "Nothing changed"
         return None
 
     def wording(self, action: str) -> str | None:
         if action == "open":
-            return "see the list" if self.field is not None else "go there"
+            return "go to list" if self.field is not None else "open"
         return None
 
     def action_day_back(self) -> None:
@@ -284,7 +284,7 @@ class CompareScreen(HistoryQueryScreen):
             if change.pattern_id in self.view.snapshot.patterns:
                 self.services.open_record("patterns", change.pattern_id, tab="Why")
             else:
-                self.services.say("it is not in the registry any more; see: ralphdeck patterns archived")
+                self.services.say("Not in the registry any more; see: ralphdeck pattern archived")
         elif isinstance(change, LoopChange):
             self.services.open_record("loops", change.loop_id)
         elif isinstance(change, QuestionChange):

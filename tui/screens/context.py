@@ -44,14 +44,13 @@ class ContextScreen(BaseScreen):
 
     place = "context"
     ABOUT = (
-        "The exact text that `ralphdeck inject` prints for a task: byte for byte. Beside it each pattern with its "
-        "score, part by part, then the reflections (what similar tasks and loops learned), and what was left out and "
-        "why; tab and enter go there. Below it the knobs: with them you try other settings, and what that changes in "
-        "the text is marked at once. n, f, b, m and tab put the cursor into a knob: digits are typed there, also those "
-        "that go to places elsewhere, until enter or esc leaves it. In the list + and - mark what the knobs let in and "
-        "leave out; # is the rank, and by bound the rank in the other order (o: by score, or by the lower bound of the "
-        "success rate's interval), - where it would be left out. Only I writes: which patterns and "
-        "reflections a running loop got."
+        "The exact text that `ralphdeck inject` prints for a task. Beside it are the patterns with their scores, "
+        "the reflections of similar tasks and loops, and what was left out and why; tab and enter go there. Below"
+        " are the values: change them to see at once what they change in the text. n, f, b, m and tab focus a "
+        "value, which takes digits until enter or esc leaves it. In the list + and - mark what the values let in "
+        "and leave out; # is the rank, and by bound the rank in the other order (o: by score, or by the lower "
+        "bound of the success rate's interval), - if it is left out there. Only I writes: it records that a "
+        "running loop got these patterns and reflections."
     )
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("rank", "#", 3),
@@ -82,7 +81,7 @@ class ContextScreen(BaseScreen):
         self._embedding: tuple[int, int] | None = None
 
     def compose_content(self) -> ComposeResult:
-        yield FilterLine("describe a task, e.g. Fix TypeScript type errors in user validation")
+        yield FilterLine("Describe a task, e.g. Fix TypeScript type errors in user validation")
         with Container(classes="sides"):
             with Vertical(classes="side side--text"):
                 yield ItemLine(id="context-head")
@@ -209,7 +208,7 @@ class ContextScreen(BaseScreen):
                         self._reach_difference()
         self._answering = False
 
-    # Showing
+    # Display
 
     def _show(self, *, top: bool = False) -> None:
         preview = self._preview
@@ -223,9 +222,9 @@ class ContextScreen(BaseScreen):
             enter = self.services.shown_key("open")
             self.text.show(
                 [
-                    Content("Press / and type a task, or l for the task of a running loop."),
-                    *[Content(f"{enter} takes the task under the cursor in the list.")] * bool(self._choices),
-                    Content.styled("You will see the exact bytes that the loop would get.", "$quiet"),
+                    Content("Press / to type a task, or l for the task of a running loop."),
+                    *[Content(f"{enter} takes the task under the cursor.")] * bool(self._choices),
+                    Content.styled("Shows the exact text that the loop would get.", "$quiet"),
                 ]
             )
             self.table.use(self.CHOICES)
@@ -262,8 +261,8 @@ class ContextScreen(BaseScreen):
         making = [] if self._embedding is None else [Item(present.embedding_line(*self._embedding, self.glyphs))]
         if preview is None:
             line.count(Content(""))
-            head.show([Item(Content.styled("what the loop will read", "$quiet"))])
-            why.show([Item(Content.styled("running loops and last tasks", "$quiet"))], making)
+            head.show([Item(Content.styled("Injected text", "$quiet"))])
+            why.show([Item(Content.styled("running loops and recent tasks", "$quiet"))], making)
             return
         line.count(present.profile_line(preview.injection))
         if fault := self.knobs.fault:
@@ -363,21 +362,21 @@ class ContextScreen(BaseScreen):
 
     def why_not(self, action: str) -> str | None:
         if action == "compare" and (self._preview is None or not self._preview.differs):
-            return "turn a knob first: what that changes is shown at once, and c leaves it out"
+            return "Change a value first; c then hides the differences"
         if action == "put_back" and self.knobs.field is None:
-            return "n, f, b or m goes to a knob; R puts all of them back"
+            return "Press n, f, b or m to change a value; R restores all"
         if action == "put_all_back" and not (self.knobs.turned or self.knobs.fault):
-            return "all knobs stand as the project has them"
+            return "All values are the project's settings"
         if action == "pick_loop" and not self._running_loops():
-            return "no loop with a task is running"
+            return "No loop with a task is running"
         if action == "inject" and not (self._preview and (self._preview.chosen or self._preview.reflections)):
-            return "there is no pattern and no reflection to record"
+            return "There is no pattern or reflection to record"
         if action == "inject" and not self._running_loops():
-            return "no loop with a task is running: nobody gets these patterns"
+            return "No loop with a task is running, so there is nothing to record"
         if action == "open" and self.knobs.field is None and self.table.cursor_key is None:
-            return "there is no pattern to open"
+            return "There is no pattern to open"
         if action == "copy" and not self.copy_text():
-            return "there is no context to copy"
+            return "There is no context to copy"
         return None
 
     def wording(self, action: str) -> str | None:
@@ -435,9 +434,9 @@ class ContextScreen(BaseScreen):
             plural(len(injection.reflections.chosen), "reflection"),
         )
         title = f"Which loop got {' and '.join(text for text in counts if not text.startswith('0 '))}?"
-        detail = "Recorded as a fact, so that their effect can be measured; it cannot be undone."
+        detail = "Recorded to measure the effect; cannot be undone."
         choices = present.loop_choices(loops or self._running_loops())
-        self.app.push_screen(Choose(Content(title), Content(detail), choices), chosen)
+        self.app.push_screen(Choose(Content(title), Content(detail), choices, verb="record"), chosen)
 
     def _record(self, loop_id: str, injection: Injection) -> None:
         self.services.engine.write(partial(_recorded, loop_id=loop_id, injection=injection))
@@ -522,5 +521,5 @@ def _recorded(deck: Project, loop_id: str, injection: Injection) -> str:
         Refused: The loop has ended.
     """
     if not deck.view.loop(loop_id).status.active:
-        raise Refused(f"{visible_line(loop_id, 60)} has ended: nothing is recorded")
+        raise Refused(f"{visible_line(loop_id, 60)} has ended; nothing was recorded")
     return present.recorded(deck.inject(loop_id, injection), injection, loop_id)

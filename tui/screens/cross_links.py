@@ -31,11 +31,11 @@ class CrossLinks(BaseScreen):
         record = self.led_about()
         match action:
             case "to_loop" if record is None or not self.links.loop_of(record):
-                return "the loop of this is not known here"
+                return "Its loop is unknown"
             case "to_patterns" if record is None or not self.links.patterns_of(record):
-                return "no pattern was extracted from this or used in it"
+                return "No pattern was extracted from it or used in it"
             case "to_reflections" if record is None or not self.links.reflections_of(record):
-                return "nobody has reflected on this yet"
+                return "There are no reflections on it yet"
         return super().why_not(action)
 
     def action_to_loop(self) -> None:
@@ -52,8 +52,8 @@ class CrossLinks(BaseScreen):
                 text, left = build_id_query(found)
                 self.services.open_filtered("patterns", text, found[0])
                 if left:
-                    more = plural(left, "further pattern")
-                    self.services.say(f"the filter has no room for {more} of this", severity="warning")
+                    more = plural(left, "more pattern")
+                    self.services.say(f"The filter has no room for {more}", severity="warning")
 
     def action_to_reflections(self) -> None:
         """Go to the newest reflection, with all reflections of the same task or loop listed."""

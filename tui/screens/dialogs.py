@@ -22,32 +22,75 @@ from tui.screens.help import Help
 from tui.widgets.bars import Item, ItemLine, KeyLine
 from tui.widgets.text_pane import TextPane
 
+FRAME_LINES: Final = 8
+"""Lines of a dialog around its text: border, padding, title, keys."""
+CONFIRM: Final = "confirm"
+"""Description of the binding whose label is the verb of the dialog."""
+OPTION_MOVES: Final[list[BindingType]] = [
+    Binding("j,down", "move(1)", "down", show=False, tooltip="The next row"),
+    Binding("k,up", "move(-1)", "up", show=False, tooltip="The previous row"),
+]
+
 
 class Dialog(ModalScreen[ScreenResultType]):
-    """Base of all dialogs, with help. The tooltip of a binding, else its description, explains the key."""
+    """Base of all dialogs: title, detail, body and keys. The tooltip of a binding explains its key in the help.
+
+    Args:
+        title: The question.
+        detail: What will happen.
+        verb: Label of the confirming key; without one it is not shown.
+    """
 
     ABOUT: ClassVar[str] = ""
     """The question and the effect of an answer, for the help."""
     HELP_TITLE: ClassVar[str] = "this dialog"
+    STYLE: ClassVar[str] = ""
+    """Further style classes of the box."""
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f1,question_mark", "help", "help", show=False, tooltip="This help; where text is typed, F1 alone")
+        Binding("f1,question_mark", "help", "help", show=False, tooltip="This help; while typing, F1 only")
     ]
 
+    def __init__(self, title: Content, detail: Content | None = None, *, verb: str = "") -> None:
+        super().__init__()
+        self._title = title
+        self._detail = detail
+        self.verb = verb
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes=f"dialog {self.STYLE}"):
+            yield Static(self._title, classes="dialog--title")
+            if self._detail is not None:
+                yield Static(self._detail, classes="dialog--detail")
+            yield from self.compose_body()
+            yield Static(classes="dialog--keys")
+
+    def compose_body(self) -> ComposeResult:
+        """The widgets between detail and keys."""
+        return iter(())
+
     def on_mount(self) -> None:
-        """Show the keys of the dialog in place of those of the screen."""
-        keys: dict[str, Binding] = {}
-        for bindings in self._bindings.key_to_bindings.values():
-            for one in bindings:
-                if one.show and one.description:
-                    keys.setdefault(one.action, one)
+        """Show the keys in the dialog, and in place of those of the screen."""
         line = KeyLine()
         self.mount(line)
-        line.show(
-            [
-                Item(Content.assemble((key_name(one.key), "$accent bold"), f" {one.description}"), action)
-                for action, one in keys.items()
-            ]
-        )
+        line.show([Item(_key(key, label), action) for action, (key, label) in self._shown_keys().items()])
+        self.show_keys()
+
+    def _shown_keys(self) -> dict[str, tuple[str, str]]:
+        """Key and label of each action that is offered."""
+        found: dict[str, tuple[str, str]] = {}
+        for bindings in self._bindings.key_to_bindings.values():
+            for one in bindings:
+                label = self.verb if one.description == CONFIRM else one.description
+                if one.show and label:
+                    found.setdefault(one.action, (key_name(one.key), label))
+        return found
+
+    def show_keys(self, problem: str = "") -> None:
+        """Show the keys; with a problem, this and how to cancel."""
+        keys = [_key(key, label) for key, label in self._shown_keys().values()]
+        if problem:
+            keys = [Content.styled(problem, "$error"), *keys[-1:]]
+        self.query_one(".dialog--keys", Static).update(Content("   ").join(keys))
 
     @on(ItemLine.Clicked)
     async def _key_clicked(self, message: ItemLine.Clicked) -> None:
@@ -55,7 +98,6 @@ class Dialog(ModalScreen[ScreenResultType]):
         await self.run_action(message.value)
 
     def action_help(self) -> None:
-        """List the keys."""
         lines: dict[str, list[str]] = {}
         of_every_screen = {one.action for one in Screen.BINDINGS if isinstance(one, Binding)}
         for bindings in self._bindings.key_to_bindings.values():
@@ -65,6 +107,18 @@ class Dialog(ModalScreen[ScreenResultType]):
         own_first = sorted(lines.items(), key=lambda line: "f1" in line[1])
         keys = tuple(HelpLine(" ".join(names), "", text[:1].upper() + text[1:]) for text, names in own_first)
         self.app.push_screen(Help(Topic(self.HELP_TITLE, self.ABOUT, (Section("Keys", keys),))))
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)
+
+    def action_move(self, rows: int) -> None:
+        """Move the cursor of the options."""
+        options = self.query_one(OptionList)
+        options.action_cursor_down() if rows > 0 else options.action_cursor_up()
+
+
+def _key(key: str, label: str) -> Content:
+    return Content.assemble((key, "$accent bold"), f" {label}")
 
 
 Overtaken = Callable[[ProjectState], str]
@@ -83,16 +137,16 @@ class AskLine(Dialog[str | None]):
     Args:
         title: The question.
         detail: What will happen.
+        verb: Label of the confirming key.
         required: Whether an empty answer is refused.
         value: The initial text.
-        verb: Label of the confirming key.
         overtaken: For a decision: detects that someone else decided first.
     """
 
-    ABOUT = "One line of text, kept with the decision in the log. Undo takes the decision back."
+    ABOUT = "One line of text, stored with the decision in the log. Undo reverses the decision."
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", CONFIRM, tooltip="Decide, with the typed text as the reason"),
         Binding("escape", "cancel", "cancel", tooltip="Decide nothing"),
-        Binding("enter", "submit", "do it", tooltip="Decide, with what is typed as the reason"),
     ]
 
     def __init__(
@@ -100,26 +154,18 @@ class AskLine(Dialog[str | None]):
         title: Content,
         detail: Content,
         *,
+        verb: str,
         required: bool,
         value: str = "",
         overtaken: Overtaken | None = None,
     ) -> None:
-        super().__init__()
-        self._title = title
-        self._detail = detail
+        super().__init__(title, detail, verb=verb)
         self._required = required
         self._value = value
         self._overtaken = overtaken
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog"):
-            yield Static(self._title, classes="dialog--title")
-            yield Static(self._detail, classes="dialog--detail")
-            yield Input(visible_line(self._value), max_length=500)
-            yield Static(
-                Content.from_markup("[$accent b]enter[/] do it   [$accent b]esc[/] cancel"),
-                classes="dialog--keys",
-            )
+    def compose_body(self) -> ComposeResult:
+        yield Input(visible_line(self._value), max_length=500)
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
@@ -127,86 +173,52 @@ class AskLine(Dialog[str | None]):
         if text or not self._required:
             self.dismiss(text)
         else:
-            self.query_one(".dialog--keys", Static).update(
-                Content.from_markup(
-                    "[$error]a reason is needed: it is kept with the decision[/]   [$accent b]esc[/] cancel"
-                )
-            )
+            self.show_keys("Type a text first: it is stored with the decision.")
 
     def follow(self, view: ProjectState) -> None:
         """Warn while the user types if the decision will be refused."""
-        told = self._overtaken(view) if self._overtaken is not None else ""
-        if told:
-            text = f"{told}. Nothing is decided from here: esc, and look again."
+        if self._overtaken is not None and (other := self._overtaken(view)):
+            text = f"{other}. Press esc and review it again: this decision would be refused."
             self.query_one(".dialog--detail", Static).update(Content.styled(text, "$warning"))
 
     async def action_submit(self) -> None:
         await self.query_one(Input).action_submit()
 
-    def action_cancel(self) -> None:
-        self.dismiss(None)
-
 
 class AskText(Dialog[str | None]):
     """Asks for a text of several lines. Dismissed with the text, or None."""
 
-    ABOUT = "A text of your own; Enter begins a new line in it."
+    ABOUT = "Edit the text; Enter starts a new line."
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "cancel", "cancel", tooltip="Leave everything as it was"),
-        Binding("ctrl+j,f2", "submit", "do it", priority=True, tooltip="Take this text"),
+        Binding("f2,ctrl+j", "submit", "accept this text", priority=True, tooltip="Accept this text"),
+        Binding("escape", "cancel", "cancel", tooltip="Change nothing"),
     ]
 
     def __init__(self, title: Content, value: str) -> None:
-        super().__init__()
-        self._title = title
+        super().__init__(title)
         self._value = value
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog"):
-            yield Static(self._title, classes="dialog--title")
-            yield TextArea(visible(self._value), soft_wrap=True, show_line_numbers=False)
-            yield Static(
-                Content.from_markup(
-                    "[$accent b]f2[/] or [$accent b]ctrl+j[/] accept this text   [$accent b]esc[/] cancel"
-                ),
-                classes="dialog--keys",
-            )
+    def compose_body(self) -> ComposeResult:
+        yield TextArea(visible(self._value), soft_wrap=True, show_line_numbers=False)
 
     def on_mount(self) -> None:
+        super().on_mount()
         area = self.query_one(TextArea)
         area.move_cursor(area.document.end)
 
     def action_submit(self) -> None:
-        text = self.query_one(TextArea).text.strip()
-        if text:
+        if text := self.query_one(TextArea).text.strip():
             self.dismiss(text)
-
-    def action_cancel(self) -> None:
-        self.dismiss(None)
 
 
 class Confirm(Dialog[bool]):
     """Asks before many records are written; a single decision has undo instead."""
 
-    ABOUT = "Asked before many records are written, or what somebody else decided is taken back."
+    ABOUT = "Asked before a file is overwritten or another person's decision is undone."
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,n", "answer(False)", "no", tooltip="Write nothing"),
-        Binding("enter,y", "answer(True)", "yes", tooltip="Do what is asked"),
+        Binding("enter,y", "answer(True)", CONFIRM, tooltip="Do it"),
+        Binding("escape,n", "answer(False)", "cancel", tooltip="Change nothing"),
     ]
-
-    def __init__(self, title: Content, detail: Content) -> None:
-        super().__init__()
-        self._title = title
-        self._detail = detail
-
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog"):
-            yield Static(self._title, classes="dialog--title")
-            yield Static(self._detail, classes="dialog--detail")
-            yield Static(
-                Content.from_markup("[$accent b]y[/] or [$accent b]enter[/] do it   [$accent b]n[/] cancel"),
-                classes="dialog--keys",
-            )
 
     def action_answer(self, answer: bool) -> None:
         self.dismiss(answer)
@@ -216,35 +228,22 @@ class Choose(Dialog[str | None]):
     """Asks for one of a few records. Dismissed with its key, or None.
 
     Args:
-        title: The question.
-        detail: What will happen.
         choices: Key and content of each row.
-        verb: Label of the confirming key.
     """
 
-    ABOUT = "Enter, or a click, takes the one under the cursor."
+    ABOUT = "Enter, or a click, takes the row under the cursor."
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "take", "this one"),
-        Binding("escape,q", "cancel", "cancel", tooltip="None of them"),
-        Binding("j,down", "move(1)", "down", show=False, tooltip="The next one"),
-        Binding("k,up", "move(-1)", "up", show=False, tooltip="The one before"),
+        Binding("enter", "take", CONFIRM, tooltip="Take the row under the cursor"),
+        Binding("escape,q", "cancel", "cancel", tooltip="Choose none"),
+        *OPTION_MOVES,
     ]
 
-    def __init__(self, title: Content, detail: Content, choices: Sequence[tuple[str, Content]]) -> None:
-        super().__init__()
-        self._title = title
-        self._detail = detail
+    def __init__(self, title: Content, detail: Content, choices: Sequence[tuple[str, Content]], *, verb: str) -> None:
+        super().__init__(title, detail, verb=verb)
         self._choices = choices
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog"):
-            yield Static(self._title, classes="dialog--title")
-            yield Static(self._detail, classes="dialog--detail")
-            yield OptionList(*(shown for _key, shown in self._choices))
-            yield Static(
-                Content.from_markup("[$accent b]enter[/] this one   [$accent b]esc[/] cancel"),
-                classes="dialog--keys",
-            )
+    def compose_body(self) -> ComposeResult:
+        yield OptionList(*(shown for _key, shown in self._choices))
 
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:
@@ -253,27 +252,11 @@ class Choose(Dialog[str | None]):
     def action_take(self) -> None:
         self.query_one(OptionList).action_select()
 
-    def action_move(self, rows: int) -> None:
-        options = self.query_one(OptionList)
-        options.action_cursor_down() if rows > 0 else options.action_cursor_up()
-
-    def action_cancel(self) -> None:
-        self.dismiss(None)
-
-
-FRAME_LINES: Final = 8
-"""Lines of a dialog around its text: border, padding, title, keys."""
-
 
 class _LongText(Dialog[ScreenResultType]):
-    """A dialog with a title, a scrolling text, and a line of keys.
+    """A dialog with a scrolling text."""
 
-    Args:
-        title: Of the text.
-        paragraphs: The text.
-        keys: The line below it.
-    """
-
+    STYLE = "dialog--tall"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "move(1)", "down", show=False, tooltip="One line down"),
         Binding("k,up", "move(-1)", "up", show=False, tooltip="One line up"),
@@ -281,19 +264,15 @@ class _LongText(Dialog[ScreenResultType]):
         Binding("pageup", "page(-1)", "page up", show=False, tooltip="One page up"),
     ]
 
-    def __init__(self, title: Content, paragraphs: Sequence[Content], keys: Content) -> None:
-        super().__init__()
-        self._title = title
+    def __init__(self, title: Content, paragraphs: Sequence[Content], *, verb: str = "") -> None:
+        super().__init__(title, verb=verb)
         self._paragraphs = paragraphs
-        self._keys = keys
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog dialog--tall"):
-            yield Static(self._title, classes="dialog--title")
-            yield TextPane()
-            yield Static(self._keys, classes="dialog--keys")
+    def compose_body(self) -> ComposeResult:
+        yield TextPane()
 
     def on_mount(self) -> None:
+        super().on_mount()
         pane = self.query_one(TextPane)
         pane.show(self._paragraphs)
         pane.focus()
@@ -306,59 +285,37 @@ class _LongText(Dialog[ScreenResultType]):
         pane.move(pages * pane.page)
 
 
-class Preview(_LongText[bool]):
-    """A long text before a decision. Dismissed with whether to go on.
-
-    Args:
-        title: What would be done.
-        paragraphs: The text.
-        answer: Label of the confirming key, "" if there is nothing to confirm.
-    """
+class PreviewDialog(_LongText[bool]):
+    """A long text before a decision. Dismissed with whether to decide."""
 
     ABOUT = "Nothing is written before you accept."
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a,enter", "answer(True)", "yes", tooltip="Go on, where there is something to go on with"),
-        Binding("escape,q,n", "answer(False)", "no", tooltip="Leave, and write nothing"),
+        Binding("a,enter", "answer(True)", CONFIRM, tooltip="Accept, if there is anything to accept"),
+        Binding("escape,q,n", "answer(False)", "close", tooltip="Leave, and write nothing"),
     ]
 
-    def __init__(self, title: Content, paragraphs: Sequence[Content], answer: str) -> None:
-        keys = (
-            Content.from_markup("[$accent b]a[/] $answer   [$accent b]esc[/] cancel", answer=answer)
-            if answer
-            else Content.from_markup("[$accent b]esc[/] close")
-        )
-        super().__init__(title, paragraphs, keys)
-        self._answer = answer
-
     def action_answer(self, answer: bool) -> None:
-        self.dismiss(answer and bool(self._answer))
+        self.dismiss(answer and bool(self.verb))
 
 
-class Findings(_LongText[None]):
-    """The problems found in the project's files.
+class FindingsDialog(_LongText[None]):
+    """The problems found in the project's files."""
 
-    Args:
-        paragraphs: The text.
-    """
-
-    HELP_TITLE = "the list of what is wrong"
-    ABOUT = "Everything that was found wrong while reading; `ralphdeck doctor` says the same in a shell."
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,F", "close", "close")]
+    HELP_TITLE = "the list of file problems"
+    ABOUT = "All problems found in files; `ralphdeck doctor` lists the same in a shell."
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,F", "cancel", "close")]
 
     def __init__(self, paragraphs: Sequence[Content]) -> None:
-        keys = Content.from_markup("Data beside it still works; nothing is written over.   [$accent b]esc[/] close")
-        super().__init__(Content("What is wrong in the files"), paragraphs, keys)
+        note = Content.styled("Other records are unaffected; bad files are never overwritten.", "$quiet")
+        super().__init__(Content("File problems"), [*paragraphs, Content(""), note])
 
     def on_mount(self) -> None:
-        """Shrink to the lines of the text."""
         super().on_mount()
         self.query_one(".dialog").add_class("dialog--fit")
 
     @on(TextPane.Widened)
     def _fit(self) -> None:
+        """Shrink to the lines of the text."""
         pane = self.query_one(TextPane)
         most = self.size.height * 9 // 10 - FRAME_LINES
         pane.styles.height = max(min(pane.virtual_size.height, most), 1)
-
-    def action_close(self) -> None:
-        self.dismiss(None)

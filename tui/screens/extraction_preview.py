@@ -12,7 +12,7 @@ from core.curation.commands import Extract
 from core.records.extractions import Extraction
 from tui.present import extraction
 from tui.screens.base_screen import BaseScreen
-from tui.screens.dialogs import Preview
+from tui.screens.dialogs import PreviewDialog
 
 
 class ExtractionPreview(BaseScreen):
@@ -58,4 +58,4 @@ class ExtractionPreview(BaseScreen):
         why = visible_line(found.why_nothing, 400)
         title = f"{plural(count, 'pattern')} to extract" if count else f"Nothing to extract: {why}"
         text = extraction.proposal_lines(self.services.view, found, self.glyphs)
-        self.app.push_screen(Preview(Content(title), text, f"extract {count}" if count else ""), answered)
+        self.app.push_screen(PreviewDialog(Content(title), text, verb=f"extract {count}" if count else ""), answered)

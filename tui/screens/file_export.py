@@ -40,15 +40,20 @@ def export(screen: BaseScreen, what: str, name: str, suffixes: Collection[str], 
             return
         if is_there(file):
             screen.app.push_screen(
-                Confirm(Content(f"Write over {visible_line(file.name, 80)}?"), Content(visible_line(str(file), 300))),
+                Confirm(
+                    Content(f"Overwrite {visible_line(file.name, 80)}?"),
+                    Content(visible_line(str(file), 300)),
+                    verb="overwrite",
+                ),
                 lambda yes: _write(screen, file, make) if yes else None,
             )
         else:
             _write(screen, file, make)
 
     formats = ", ".join(suffixes)
-    detail = f"Into which file? In the current folder, unless you say another one. Formats: {formats}."
-    screen.app.push_screen(AskLine(Content(f"Export {what}"), Content(detail), required=False, value=name), named)
+    detail = Content(f"File name, or a path; relative to the current folder. Formats: {formats}.")
+    dialog = AskLine(Content(f"Export {what}"), detail, verb="export", required=False, value=name)
+    screen.app.push_screen(dialog, named)
 
 
 def export_picture(screen: BaseScreen) -> None:

@@ -42,12 +42,12 @@ class Help(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog dialog--tall help"):
             yield Static(Content(f"Keys in {self._topic.title}"), classes="dialog--title")
-            yield Input(placeholder="type to search: a key, a word", max_length=LONGEST)
+            yield Input(placeholder="Search for a key or a word", max_length=LONGEST)
             yield TextPane()
             yield Static(
                 Content.from_markup(
                     "[$accent b]↑ ↓ pgdn[/] scroll  [$accent b]esc[/] close   "
-                    'other keys: [b]name = "key"[/] in keymap.toml'
+                    'change keys in keymap.toml: [b]name = "key"[/]'
                 ),
                 classes="dialog--keys",
             )

@@ -35,7 +35,7 @@ def topic_of(place: BaseScreen) -> Topic:
         sections = (Section(title, tuple(decide), note), Section("Moving", tuple(moves)))
     rest = [
         Section(
-            {"Decide": "Taking back", "Look": "Looking", "Go": "Places"}.get(group, group),
+            {"Decide": "Undo", "Look": "View", "Go": "Screens"}.get(group, group),
             tuple(_line(place, a) for a in actions if a.id not in taken and a.group == group),
         )
         for group in GROUPS
@@ -49,7 +49,7 @@ def _focus(place: BaseScreen) -> tuple[str, str]:
     """Heading and note on what has focus."""
     focused, what = place.focused, visible_line(place.subject(), 60)
     if isinstance(focused, Input):
-        return "You are typing", "letters are text here"
+        return "You are typing", "letters are text"
     if isinstance(focused, TextPane):
         return (f"On the text of {what}" if what else "On the text"), "it has focus"
     if isinstance(focused, RecordTable):
@@ -60,16 +60,16 @@ def _focus(place: BaseScreen) -> tuple[str, str]:
 def _typing(place: BaseScreen) -> tuple[HelpLine, ...]:
     keys = place.services.keys_of
     lines = [
-        HelpLine("enter", "", "Go on with what is typed"),
-        HelpLine("esc", "", "Leave the line; a filter is taken off"),
-        HelpLine("tab", "", "To the next pane; what is typed stays"),
-        HelpLine("ctrl+u", "", "Empty it up to the cursor"),
-        HelpLine("ctrl+c", "", "Copy what is selected in it"),
-        HelpLine(_names(keys("help")).split()[-1], "help", "This help, while ? is text"),
+        HelpLine("enter", "", "Accept the text"),
+        HelpLine("esc", "", "Leave the line and clear a filter"),
+        HelpLine("tab", "", "Go to the next pane; the text stays"),
+        HelpLine("ctrl+u", "", "Delete up to the cursor"),
+        HelpLine("ctrl+c", "", "Copy the selected text"),
+        HelpLine(_names(keys("help")).split()[-1], "help", "This help, because ? is text"),
     ]
     if fields := getattr(place, "FIELDS", ()):
         lines.append(HelpLine("field:", "", f"Fields of this filter: {' '.join(f'{field}:' for field in fields)}"))
-        lines.append(HelpLine("-field:", "", "Turned around: what does not have it; quotes keep spaces"))
+        lines.append(HelpLine("-field:", "", "Exclude matches; quotes keep spaces"))
     return tuple(lines)
 
 

@@ -151,7 +151,7 @@ class ListScreen(BaseScreen):
         self.set_class(event.size.width >= WIDE, "-wide")
         self.refresh_frame()
 
-    # Showing
+    # Display
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Select rows again if the change can matter."""
@@ -173,7 +173,7 @@ class ListScreen(BaseScreen):
         if self._query.problems:
             parts.append((visible_line(self._query.problems[0], 60) + "  ", "$warning"))
         if marked := len(self.table.marked):
-            parts.append((f"{marked:,} marked  ", "$accent"))
+            parts.append((f"{marked:,} selected  ", "$accent"))
         parts.append(f"{shown:,} of {total:,}" if shown != total else f"{total:,}")
         if self._sort is not None:
             title = next((c.title for c in self.COLUMNS if c.id == self._sort[0]), "") or self._sort[0]
@@ -184,10 +184,10 @@ class ListScreen(BaseScreen):
         if self.services.progress is not None and (records := self.services.records) is not None:
             return Content.styled(reading_text(records), "$quiet")
         if self.services.progress is not None:
-            return Content.styled("reading…", "$quiet")
+            return Content.styled("Reading…", "$quiet")
         if self._query.terms:
-            does = "leads back" if self.leads_back() else "takes it off"
-            return Content.styled(f"nothing fits this filter; esc {does}", "$quiet")
+            does = "returns" if self.leads_back() else "clears the filter"
+            return Content.styled(f"No matches. Esc {does}.", "$quiet")
         return unreadable(all_findings(self.view), self.FILES, self.services.shown_key("findings")) or self.empty()
 
     def _show_details(self, *, top: bool = True) -> None:
@@ -226,7 +226,7 @@ class ListScreen(BaseScreen):
         message.stop()
         self._filter(message.text)
         if self._query.terms:
-            self.table.cursor = 0  # while one types, the first that fits is meant
+            self.table.cursor = 0  # while typing, the first match
 
     def _filter(self, text: str) -> None:
         self._query = self.parse(text)
@@ -431,7 +431,7 @@ class ListScreen(BaseScreen):
                 self.services.user_state.set_here(f"{self.place}-filter", "")
         if not self.table.go_to(key):
             place = PLACES[self.place][1]
-            self.services.say(f"{self.named(key)} is not in {place} any more", severity="warning")
+            self.services.say(f"{self.named(key)} is no longer in {place}", severity="warning")
 
     def subject(self) -> str:
         key = self.table.cursor_key
@@ -461,13 +461,13 @@ class ListScreen(BaseScreen):
 
     def why_not(self, action: str) -> str | None:
         if action == "sort" and not self.SORTS:
-            return "this list has one order"
+            return "This list has one order"
         if action == "back" and not self._can_go_back():
-            return "there is no filter, mark or text to leave"
+            return "Nothing to leave"
         if action in _ON_ROWS and self.table.cursor_key is None:
-            return "the list is empty"
+            return "The list is empty"
         if action in {"next_tab", "previous_tab"} and len(self.tabs(self.table.cursor_key)) < 2:
-            return "there is only one tab"
+            return "There is only one tab"
         return None
 
     def with_cursor(self, then: Callable[[str], None]) -> None:

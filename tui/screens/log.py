@@ -31,7 +31,7 @@ class LogScreen(ListScreen):
 
     place = "log"
     ABOUT = (
-        "Every decision, never changed afterwards: undo and redo are decisions too. Enter goes to what it is about. "
+        "Every decision; the log is append-only, so undo and redo are decisions too. Enter opens the record. "
         "Filter with words and with verb: by: subject:, for example  verb:promote by:ana."
     )
     COLUMNS: ClassVar[tuple[Column, ...]] = (
@@ -44,7 +44,7 @@ class LogScreen(ListScreen):
     )
     FILES = ("/curation/ledger.jsonl",)
     FIELDS = DECISION_FIELDS
-    HINT = "filter, e.g. verb:promote by:ana"
+    HINT = "Filter, e.g. verb:promote by:ana"
 
     def compose_content(self) -> ComposeResult:
         yield Static(Content(""), classes="log--doubt")
@@ -83,11 +83,11 @@ class LogScreen(ListScreen):
         return decision_document(self.view, decision).blocks if decision else ()
 
     def empty(self) -> Content:
-        return Content.styled("no decisions yet: decide in Patterns (2) or Review (3)", "$quiet")
+        return Content.styled("No decisions yet. Decide in Patterns (2) or Review (3).", "$quiet")
 
     def why_not(self, action: str) -> str | None:
         if action == "open" and self._subject() is None:
-            return "what this was about is not in the registry any more"
+            return "Its record is no longer in the registry"
         if action == "undo_this":
             return self._why_not_undo()
         return super().why_not(action)
@@ -95,7 +95,7 @@ class LogScreen(ListScreen):
     def _why_not_undo(self) -> str | None:
         decision = self._decision(self.table.cursor_key)
         if decision is None:
-            return "there is no decision under the cursor"
+            return "There is no decision under the cursor"
         curation = self.view.snapshot.curation
         try:
             named_act(decision.act, curation, self.view.snapshot.decisions)
@@ -105,7 +105,7 @@ class LogScreen(ListScreen):
 
     def wording(self, action: str) -> str | None:
         subject = self._subject()
-        return f"to the {subject[0].removesuffix('s')}" if action == "open" and subject else None
+        return f"show {subject[0].removesuffix('s')}" if action == "open" and subject else None
 
     def _subject(self) -> tuple[str, str] | None:
         """Screen and id of the decision's record; of many patterns the first that still exists."""

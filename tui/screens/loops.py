@@ -30,7 +30,7 @@ class LoopsScreen(ExtractionPreview, ListScreen):
 
     place = "loops"
     ABOUT = (
-        "Every loop that any file knows: running, paused, ended, archived, external. Filter with words and with "
+        "Every loop found in files: running, paused, ended, archived, external. Filter with words and with "
         "status: source: id: tag: pattern: is:, for example  status:crashed  or  is:orphan  or  -is:archived. "
         "Patterns: 2 of 3 used = it applied 2 of 3 injected patterns; 2 extracted = 2 patterns were extracted from it; "
         "2 to extract = 2 more can be extracted, and e shows them."
@@ -43,11 +43,11 @@ class LoopsScreen(ExtractionPreview, ListScreen):
         Column("elapsed", "elapsed", 8, align="right", keep=4),
         Column("outcome", "outcome", 12, keep=5),
         Column("patterns", "patterns", 12, keep=3, best=25),
-        Column("sign", "last sign", 10, align="right", keep=6),
+        Column("sign", "last activity", 10, align="right", keep=6),
     )
     FILES = ("/ralph/loops/", "/ralph/archive/", "/ralph/registry.json", "/ralph/current-loop.json", "/ralph-external/")
     FIELDS = LOOP_FIELDS
-    HINT = "filter, e.g. status:running auth -is:archived"
+    HINT = "Filter, e.g. status:running auth -is:archived"
     TABS = present.TABS
     SORTS = (("newest", True), ("status", False), ("task", False), ("elapsed", True), ("sign", True))
 
@@ -148,7 +148,7 @@ class LoopsScreen(ExtractionPreview, ListScreen):
             try:
                 self.post_message(self.StoryRead(key, deck.story(key)))
             except RalphdeckError:
-                return  # the loop has just gone; the list will say so
+                return  # the loop has just been removed; the list will show it
 
         self.run_worker(read, thread=True, group="story", exclusive=True)
 
@@ -172,18 +172,18 @@ class LoopsScreen(ExtractionPreview, ListScreen):
         )
 
     def empty(self) -> Content:
-        return Content.styled("no loops yet: start one with aiwg, or see  ralphdeck demo", "$quiet")
+        return Content.styled("No loops yet. Start one with aiwg, or try: ralphdeck demo", "$quiet")
 
     def why_not(self, action: str) -> str | None:
         key = self.table.cursor_key
         loop = self.view.snapshot.loops.get(key) if key else None
         if action == "in_context" and (loop is None or not loop.task):
-            return "there is no loop with a task under the cursor"
+            return "There is no loop with a task under the cursor"
         if action == "extract":
             if loop is None:
-                return "there is no loop under the cursor"
+                return "There is no loop under the cursor"
             if not loop.status.ended:
-                return "this loop has not ended: what it learns can be extracted then"
+                return "This loop has not ended; patterns can be extracted afterwards"
         return super().why_not(action)
 
     def wording(self, action: str) -> str | None:

@@ -68,12 +68,11 @@ class MemoryScreen(CrossLinks, ListScreen):
 
     place = "memory"
     ABOUT = (
-        "What agents tried: tasks with their attempts, and debug sessions; those that want a person first. Enter folds "
-        "a task, plays an attempt, opens a session; l, p and r lead to the loop, the patterns and the reflections. "
-        "Quality runs from 0 to 100 %, an iteration each, the newest beside its number; of a session it is the share "
-        "of the tests that pass. "
-        "Filter with words and with is: status: outcome: agent: cause: error: loop: task: tag: file:, for example  "
-        "is:attempt outcome:failure  or  cause:null_undefined_access."
+        "What agents tried: tasks with their attempts, and debug sessions; open escalations first. Enter folds a "
+        "task, plays an attempt, opens a session; l, p and r show the loop, the patterns and the reflections. "
+        "Quality is 0 to 100 % per iteration, the newest beside its number; for a session it is the share of "
+        "passing tests. Filter with words and with is: status: outcome: agent: cause: error: loop: task: tag: "
+        "file:, for example  is:attempt outcome:failure  or  cause:null_undefined_access."
     )
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("what", "what", 30, flex=1),
@@ -82,11 +81,11 @@ class MemoryScreen(CrossLinks, ListScreen):
         Column("quality", "quality", 11, keep=6),
         Column("actions", "actions", 8, align="right", keep=3),
         Column("errors", "errors", 7, align="right", keep=5),
-        Column("sign", "last sign", 10, align="right", keep=6),
+        Column("sign", "last activity", 10, align="right", keep=6),
     )
     FILES = ("/ralph/tasks/", "/debug-memory/")
     FIELDS = MEMORY_FIELDS
-    HINT = "filter, e.g. is:attempt outcome:failure oauth"
+    HINT = "Filter, e.g. is:attempt outcome:failure oauth"
     TABS = TABS["group"]
     SORTS = (
         ("newest", True), ("status", False), ("tries", True), ("quality", True), ("errors", True), ("sign", True),
@@ -279,7 +278,7 @@ class MemoryScreen(CrossLinks, ListScreen):
         return any(attempt.last_action_at is not None and attempt.last_action_at > since for attempt in self._open)
 
     def empty(self) -> Content:
-        return Content.styled('nothing here yet; begin with  ralphdeck task init "what is to be done"', "$quiet")
+        return Content.styled('Nothing here yet. Start with: ralphdeck task init "what is to be done"', "$quiet")
 
     def without_rows(self) -> Sequence[Content]:
         """Loops that could have a task."""
@@ -403,7 +402,7 @@ class MemoryScreen(CrossLinks, ListScreen):
             try:
                 detail = read_attempt(project, attempt.task_id, attempt.number)
             except RalphdeckError:
-                return  # it has just gone; the list will say so
+                return  # it has just been removed; the list will show it
             self.post_message(self.AttemptRead(key, detail))
 
         self.run_worker(read, thread=True, group="attempt", exclusive=True)
@@ -491,23 +490,23 @@ class MemoryScreen(CrossLinks, ListScreen):
         task_id, _, number = record_id.rpartition(".")
         return f"attempt {number} at {task_id}" if kind == "attempt" else f"{kind} {record_id}"
 
-    # Leading on
+    # Links
 
     def why_not(self, action: str) -> str | None:
         key = self.table.cursor_key
         if action in _ABOUT_RECORDS and key is not None and parts(key)[0] == "group":
-            return "this is a header; go to a row below it"
+            return "This is a heading; go to a row below it"
         if self.has_class("-detail") and action in _OF_THE_LIST and not (action == "open" and self._attempt_of(key)):
-            return f"the list is not in sight; {self.services.shown_key('whole')} or esc goes back to it"
+            return f"The list is hidden; {self.services.shown_key('whole')} or esc shows it"
         if action == "unfold" and self._tree.folds.get(key or "") is None:
-            return "there is nothing to unfold here"
+            return "There is nothing to unfold"
         if action == "fold" and key is None:
-            return "the list is empty"
+            return "The list is empty"
         return super().why_not(action)
 
     def wording(self, action: str) -> str | None:
         if action == "whole" and self.has_class("-detail"):
-            return "back to the list"
+            return "show list"
         if action != "open":
             return None
         key = self.table.cursor_key or ""

@@ -47,9 +47,9 @@ class MetricsScreen(BaseScreen):
 
     place = "metrics"
     ABOUT = (
-        "How the learning goes. j and k move through the sections, enter goes into the rows of one, and from a row to "
-        "what is behind it. + and - look at a longer or a shorter time. E writes all of it into a file: a report "
-        "(.md) or the numbers (.csv)."
+        "How well learning works. j and k move through the sections; enter goes to the rows of a section, and "
+        "from a row to its record. + and - change the time range. E exports all sections: a report (.md) or the "
+        "numbers (.csv)."
     )
     AUTO_FOCUS = "#metrics-sections"
 
@@ -111,7 +111,7 @@ class MetricsScreen(BaseScreen):
         self.set_class(event.size.height >= TALL, "-tall")
         self.call_after_refresh(self._show)
 
-    # Working it out
+    # Computing
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Nearly every record counts in some metric; findings do not."""
@@ -123,7 +123,7 @@ class MetricsScreen(BaseScreen):
         number, view, by, weeks = self._asked, self.view, self.services.project.by, self._weeks
 
         def work() -> None:
-            if number == self._asked:  # of several that wait for a thread only the last one works
+            if number == self._asked:  # outdated requests are dropped
                 self.post_message(self.Measured(number, build_dashboard(view, by, weeks)))
 
         self.run_worker(work, thread=True, group="metrics", exclusive=True)
@@ -138,7 +138,7 @@ class MetricsScreen(BaseScreen):
                 self.sections.show(list(self._figures))
             self._show()
 
-    # Showing
+    # Display
 
     def _show(self) -> None:
         figure = self.figure if self.whole else None
@@ -242,29 +242,29 @@ class MetricsScreen(BaseScreen):
 
     def why_not(self, action: str) -> str | None:
         if action in {"open", "copy", "copy_whole", "export"} and self._found is None:
-            return "still working it out"
+            return "Still computing"
         if action == "open":
             return self._why_not_open()
         if action == "fewer_weeks" and self._weeks == RANGES[0]:
-            return "this is the shortest time"
+            return "This is the shortest time"
         if action == "more_weeks" and self._weeks == RANGES[-1]:
-            return "this is the longest time"
+            return "This is the longest time"
         if action == "back" and not self._in_rows and not self.selections:
-            return "there are no rows to leave: these are the sections"
+            return "Nothing to leave"
         return super().why_not(action)
 
     def _why_not_open(self) -> str | None:
         if not self._in_rows:
-            return None if self.figure is not None and self.figure.rows else "this section has no rows"
+            return None if self.figure is not None and self.figure.rows else "This section has no rows"
         row = self._row()
         if row is None or (row.goal is None and not (row.week is not None and row.count)):
-            return "nothing is behind this row"
+            return "There is no record behind this row"
         return None
 
     def wording(self, action: str) -> str | None:
         if action == "open":
-            return "see what is behind" if self._in_rows else "into the rows"
-        return {"next_tab": "next section", "previous_tab": "section back"}.get(action)
+            return "open record" if self._in_rows else "go to rows"
+        return {"next_tab": "next section", "previous_tab": "previous section"}.get(action)
 
     @property
     def _in_rows(self) -> bool:
@@ -308,7 +308,7 @@ class MetricsScreen(BaseScreen):
 
     def _follow(self, goal: Goal | None) -> None:
         if goal is None:
-            self.services.say("what was behind this has gone", severity="warning")
+            self.services.say("Its record is gone", severity="warning")
         elif goal.filter:
             self.services.open_filtered(goal.place, goal.filter, goal.key)
         else:
@@ -339,4 +339,4 @@ def _cells(*columns: Column) -> int:
 
 
 def _reading() -> Content:
-    return Content.styled("working it out…", "$quiet")
+    return Content.styled("Computing…", "$quiet")

@@ -101,5 +101,5 @@ class PatternDecisions(BaseScreen):
 
         title = Content(f"{info.word.capitalize()} {visible_line(key, 60)}: {info.asks}?")
         detail = Content(f"{info.effect} Can be undone.")
-        faster = None if verb is Verb.NOTE else overtaken(seen, key)
-        self.app.push_screen(AskLine(title, detail, required=True, overtaken=faster), answered)
+        other = None if verb is Verb.NOTE else overtaken(seen, key)
+        self.app.push_screen(AskLine(title, detail, verb=info.word, required=True, overtaken=other), answered)

@@ -26,7 +26,7 @@ _DECISIONS: Final = frozenset({"promote", "deprecate", "reset", "quarantine", "r
 class PatternsScreen(ListScreen, PatternDecisions):
     place = "patterns"
     ABOUT = (
-        "Every pattern that loops have learned. Filter with words and with type: state: uses: rate: low: score: last: "
+        "Every pattern of the registry. Filter with words and with type: state: uses: rate: low: score: last: "
         "age: tag: loop: id: by: is:, for example  type:error uses:>3 -flaky  or  low:<50% last:<7d  or  is:pinned "
         "by:me. Column t is the type: E error, S success, A anti-pattern, T template. The signs before it: a flag for "
         "a pinned state, ! for a pattern that is due for inversion, a dagger (in ASCII: %) for a suspect text."
@@ -45,7 +45,7 @@ class PatternsScreen(ListScreen, PatternDecisions):
     )
     FILES = ("/shared/patterns/",)
     FIELDS = PATTERN_FIELDS
-    HINT = "filter, e.g. type:error state:candidate uses:>3 null"
+    HINT = "Filter, e.g. type:error state:candidate uses:>3 null"
     TABS = present.TABS
     SORTS = (
         ("score", True), ("uses", True), ("rate", True), ("last_used", True), ("state", False), ("type", False),
@@ -113,7 +113,7 @@ class PatternsScreen(ListScreen, PatternDecisions):
         return present.tab_blocks(view, pattern, tab, self.services.project.by)
 
     def empty(self) -> Content:
-        return Content.styled("no patterns yet: loops write them to .aiwg/ralph/shared/patterns/", "$quiet")
+        return Content.styled("No patterns yet. Loops write them to .aiwg/ralph/shared/patterns/.", "$quiet")
 
     # Deciding
 
@@ -128,13 +128,13 @@ class PatternsScreen(ListScreen, PatternDecisions):
         about_patterns = _DECISIONS | {"note", "why", "in_context"}
         subjects = self.subjects() if action in about_patterns else None
         if subjects is not None and not subjects:
-            return "there is no pattern under the cursor"
+            return "There is no pattern under the cursor"
         if subjects is not None and len(subjects) == 1 and subjects[0] in self.view.snapshot.patterns:
             if action not in _DECISIONS:
                 return None
             return why_refused(command_for(Verb(action), subjects[0]), self.view) or None
         if action in {"next_item", "previous_item"} and not self.view.queue:
-            return "nothing waits for a decision"
+            return "Nothing needs a decision"
         return super().why_not(action)
 
     def wording(self, action: str) -> str | None:
@@ -188,7 +188,7 @@ class PatternsScreen(ListScreen, PatternDecisions):
         waiting = {item.subject for item in self.view.queue}
         at = [n for n, key in enumerate(self.table.keys) if key in waiting]
         if not at:
-            self.services.say("none of those shown waits for a decision", severity="warning")
+            self.services.say("None of the shown patterns needs a decision", severity="warning")
             return
         cursor = self.table.cursor
         ahead = [n for n in at if (n > cursor if by > 0 else n < cursor)]

@@ -33,10 +33,10 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
 
     place = "reflections"
     ABOUT = (
-        "What agents wrote after iterations and attempts. Enter goes to the loop, or to the attempt in Memory. v shows "
-        "the learnings that several loops told, each with its reflections; e drafts a candidate pattern from one, with "
-        "lineage to all of these loops. Filter with words and with kind: loop: task: effect: shape: outcome:, for "
-        "example  kind:error effect:helpful timeout."
+        "What agents wrote after iterations and attempts. Enter goes to the loop, or to the attempt in Memory. v "
+        "groups by learnings that several loops share; e drafts a candidate pattern from a learning, with lineage"
+        " to all of its loops. Filter with words and with kind: loop: task: effect: shape: outcome:, for example"
+        "  kind:error effect:helpful timeout."
     )
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("at", "when", 10, align="right", keep=6),
@@ -50,13 +50,13 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
         Column("loops", "loops", 5, align="right"),
         Column("text", "learned", 30, flex=4),
         Column("kind", "kinds", 22, keep=7),
-        Column("at", "last told", 10, align="right", keep=6),
+        Column("at", "last seen", 10, align="right", keep=6),
         Column("loop", "by", 20, flex=1, keep=3),
     )
     """The columns for grouped learnings."""
     FILES = ("reflections", "/memory/tasks/")
     FIELDS = REFLECTION_FIELDS
-    HINT = "filter, e.g. kind:error effect:helpful timeout"
+    HINT = "Filter, e.g. kind:error effect:helpful timeout"
     SORTS = (("at", True), ("kind", False), ("effect", False), ("loop", False))
 
     class Clustered(Message):
@@ -184,23 +184,23 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
 
     def empty(self) -> Content:
         if not self._grouped:
-            return Content.styled("no reflections yet: agents write them while loops run", "$quiet")
+            return Content.styled("No reflections yet. Agents write them while loops run.", "$quiet")
         key = self.services.shown_key("group")
-        text = "comparing reflections…" if self._clusters is None else "no learning came from two loops yet"
+        text = "Comparing reflections…" if self._clusters is None else "No learning is shared by two loops yet"
         return Content.styled(f"{text}; {key} shows each reflection", "$quiet")
 
     def why_not(self, action: str) -> str | None:
         cluster = self._cluster(self.table.cursor_key)
         if action == "open" and cluster is None and self.table.cursor_key and self._home() is None:
-            return "the loop of this reflection is not known here; tab to read it"
+            return "Its loop is unknown; press tab to read the reflection"
         if action == "sort" and self._grouped:
-            return "learnings stand in the order of how many loops told them"
+            return "Learnings are ordered by their number of loops"
         if action == "draft" and cluster is None:
             if self._grouped:
-                return "a pattern is drafted from a learning, not from one reflection: go up to its line"
-            return f"one reflection is no pattern: {self.services.shown_key('group')} shows the learnings that recur"
+                return "Go up to a learning; patterns are drafted from learnings"
+            return f"Press {self.services.shown_key('group')} to group by learning; patterns are drafted from learnings"
         if action == "draft" and cluster is not None and cluster.id in self._unfit:
-            return f"no pattern to draft: {self._unfit[cluster.id]}"
+            return f"No pattern to draft: {self._unfit[cluster.id]}"
         return super().why_not(action)
 
     def wording(self, action: str) -> str | None:
@@ -210,11 +210,11 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
                 return "unfold" if cluster.id not in self._unfolded else "fold"
             case "open":
                 home = self._home()
-                return f"to the {'loop' if home is None or home[0] == 'loops' else 'task'}"
+                return f"show {'loop' if home is None or home[0] == 'loops' else 'task'}"
             case "draft" if cluster is not None:
                 return f"draft {self.glyphs.arrow} candidate of {present.count_sources(cluster)}"
             case "group":
-                return "each reflection" if self._grouped else "by learning"
+                return "ungroup" if self._grouped else "group"
         return None
 
     def _home(self) -> tuple[str, str] | None:

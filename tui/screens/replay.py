@@ -61,8 +61,8 @@ class ReplayScreen(CrossLinks):
 
     place = "replay"
     ABOUT = (
-        "What was done in an attempt, one action at a time: why, with what, what was expected and what came. It plays "
-        "as fast or slow as it was done, long waits cut short. An attempt at work is followed at its end."
+        "An attempt action by action: reason, input, expected and actual result. It plays "
+        "as fast or slow as it was done, long waits cut short. A running attempt is followed."
     )
     AUTO_FOCUS = "#replay-text"
 
@@ -201,10 +201,10 @@ class ReplayScreen(CrossLinks):
                 message.around, message.first, message.position, self._track.count, self.glyphs
             )
             self._show(top=other)
-            if other or self._timer is None:  # what is only read again must not put the next one off
+            if other or self._timer is None:  # reading the same action again must not delay the next one
                 self._wait()
 
-    # Showing
+    # Display
 
     @property
     def _attempt(self) -> Attempt:
@@ -259,7 +259,7 @@ class ReplayScreen(CrossLinks):
             return Content.styled(visible_line(self._problem, 400), "$warning")
         if self._detail is None:
             return Content.styled("reading…", "$quiet")
-        return Content.styled("No action was written down in this attempt:  ralphdeck task log", "$quiet")
+        return Content.styled("No action was logged in this attempt. See: ralphdeck task log", "$quiet")
 
     def _show_title(self) -> None:
         task = self.view.snapshot.tasks.get(self._task_id)
@@ -372,7 +372,7 @@ class ReplayScreen(CrossLinks):
     def action_previous_error(self) -> None:
         self._jump(self._track.errors[bisect_left(self._track.errors, self.position) - 1])
 
-    # Leading on
+    # Links
 
     @property
     def links(self) -> MemoryLinks:
@@ -386,29 +386,29 @@ class ReplayScreen(CrossLinks):
         position = self.position if self._detail is not None else self._first
         return partial(ReplayScreen, self._task_id, self._number, self._links, position)
 
-    # The rest
+    # Actions
 
     def why_not(self, action: str) -> str | None:
         errors, position = self._track.errors, self.position
         if action in {"undo", "redo"}:
-            return "nothing is decided here"
+            return "No decisions on this screen"
         if action in {"play", "step_on", "step_back", "faster", "slower", "first", "last"} and not self._track.count:
-            return "no action was written down in this attempt"
+            return "No action was logged in this attempt"
         if action in {"next_error", "previous_error"} and not errors:
-            return "nothing went wrong in this attempt"
+            return "No action failed in this attempt"
         if action == "next_error" and errors[-1] <= position:
-            return "nothing went wrong after this"
+            return "No later action failed"
         if action == "previous_error" and errors[0] >= position:
-            return "nothing went wrong before this"
+            return "No earlier action failed"
         if action == "edit_file" and self._detail is None:
-            return "the attempt is not read yet"
+            return "The attempt is still being read"
         return super().why_not(action)
 
     def wording(self, action: str) -> str | None:
         return "pause" if action == "play" and self._playing else None
 
     def effect(self, action: str) -> str | None:
-        return "leave the player" if action == "back" else super().effect(action)
+        return "leave replay" if action == "back" else super().effect(action)
 
     def _key_items(self) -> tuple[list[Item], list[Item]]:
         offered, right = super()._key_items()

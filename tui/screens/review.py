@@ -48,11 +48,11 @@ class ReviewScreen(ReviewLinks):
 
     place = "review"
     ABOUT = (
-        "One question at a time, the one that matters most first; a says yes to it. Left: what it is about. Right: "
-        "what speaks for and against it. At the bottom, for each key that decides, what it would change; left, right "
-        "or a click highlight one of them without deciding, and above them stands how it changes what loops would "
-        "read. Enter, or a second click, gives the highlighted answer. The order stays as it is while the dashboard "
-        "is open: new questions are appended. Every answer can be undone with u."
+        "One question at a time, highest impact first; a answers yes. The record is on the left, the evidence on "
+        "the right. At the bottom is the effect of each answer; left, right or a click highlight an answer "
+        "without giving it, and show its effect on the injected text. Enter, or a second click, gives the "
+        "highlighted answer. The order is fixed while the dashboard is open: new questions are appended. Every "
+        "answer can be undone with u."
     )
 
     class Foretold(Message):
@@ -167,16 +167,16 @@ class ReviewScreen(ReviewLinks):
 
     def _show_nothing(self) -> None:
         self._shown, self._offered = None, ()
-        self.query_one(".question", ItemLine).show([Item(Content.styled("Nothing waits for a decision.", "bold"))])
+        self.query_one(".question", ItemLine).show([Item(Content.styled("No open questions.", "bold"))])
         self._show_text(
             [
                 Content(present.EMPTY),
                 Content(""),
-                Content.styled("Meanwhile: 2 to browse patterns, 4 to see what a task would get.", "$quiet"),
+                Content.styled("Press 2 to browse patterns, 4 to preview the context of a task.", "$quiet"),
             ]
         )
 
-    # What each answer would change
+    # Forecasts
 
     def _show_outcome(self, *, top: bool) -> None:
         """Show the answers, and the full forecast of the highlighted one."""
@@ -299,28 +299,28 @@ class ReviewScreen(ReviewLinks):
             return None
         if action == "mark_many":
             key = self.services.shown_key("go_patterns")
-            return f"one question at a time is asked here: mark many in Patterns, {key}"
+            return f"Select several patterns in Patterns, {key}"
         if action in {"next_item", "previous_item"}:
-            return None if self._may_stop or len(self.walk.items) > 1 else "this is the only question"
+            return None if self._may_stop or len(self.walk.items) > 1 else "This is the only question"
         item = self.item
         if item is None:
-            return "nothing waits for a decision"
+            return "No open questions"
         if self.services.project.is_readonly and action in DECIDES:
-            return "nothing can be decided: the dashboard was started with --readonly"
+            return "Read-only: restart without --readonly to decide"
         if self._may_stop:
-            return f"you can stop here; {self.services.shown_key('next_item')} goes on"
+            return f"You can stop here; {self.services.shown_key('next_item')} continues"
         if action == "give":
-            return self._why_not_answer(self._highlighted, item) if self._highlighted else "there is no answer to give"
+            return self._why_not_answer(self._highlighted, item) if self._highlighted else "There is no answer to give"
         if action in ANSWERS:
             return self._why_not_answer(action, item)
         if action in {"rewrite_in_editor", "alternative"} and item.inversion is None:
-            return "only a proposed inversion can be put in other words"
+            return "Only a proposed inversion can be edited"
         if action in {"why", "in_context", "note"}:
-            return None if item.is_about_pattern else f"this question is about {present.about(item)}"
+            return None if item.is_about_pattern else f"This question is about {present.about(item)}"
         if action == "to_loop":
-            return None if evidence_loops(item, self.view) else "no loop of the evidence is known here"
+            return None if evidence_loops(item, self.view) else "No loop of the evidence is known"
         if action == "edit_item_file":
-            return None if item.is_about_pattern or item.session is not None else "what this is about has no file"
+            return None if item.is_about_pattern or item.session is not None else "Its record has no file"
         return None
 
     def _why_not_answer(self, action: str, item: ReviewItem) -> str | None:
@@ -339,7 +339,7 @@ class ReviewScreen(ReviewLinks):
         if decision.by == self.me:
             self.session.uncount()
 
-    # Looking
+    # Navigation
 
     def action_next_item(self) -> None:
         self._step(1)

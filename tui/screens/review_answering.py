@@ -126,7 +126,7 @@ class Answering(BaseScreen):
                 minutes = float(text or "0")
                 check_amount(minutes, "minutes", MAX_MINUTES)
             except (ValueError, BadInput):
-                self.services.say(f"{visible_line(text, 40)} is no number of minutes", severity="warning")
+                self.services.say(f"{visible_line(text, 40)} is not a number of minutes", severity="warning")
                 return
             planned = self.offer(self.view, minutes) if minutes else None
             self.session.follow(planned, self.services.now())
@@ -139,7 +139,8 @@ class Answering(BaseScreen):
         self.app.push_screen(
             AskLine(
                 Content("How many minutes do you have?"),
-                Content("The decisions that bring most in that time come first; 0 takes the time off."),
+                Content("Questions with the highest impact come first; 0 removes the limit."),
+                verb="plan",
                 required=False,
                 value=f"{usual:g}",
             ),
@@ -166,7 +167,8 @@ class Answering(BaseScreen):
         self.app.push_screen(
             AskLine(
                 Content(f"{answer.label.capitalize()} {visible_line(item.subject, 60)}: why?"),
-                Content(f"It means: {answer.effect}. Undo takes this back."),
+                Content(f"Effect: {answer.effect}. Can be undone."),
+                verb=answer.label,
                 required=True,
                 overtaken=overtaken(seen, item.question_key, item.subject, item.other or item.subject),
             ),
@@ -206,7 +208,7 @@ class Answering(BaseScreen):
             self.show_anew()
         elif (proposal := self.proposal(item)) is not None:
             self.app.push_screen(
-                AskText(Content("The anti-pattern in your words"), proposal.text), lambda text: self._worded(item, text)
+                AskText(Content("Edit the anti-pattern"), proposal.text), lambda text: self._worded(item, text)
             )
 
     def action_rewrite_in_editor(self) -> None:
@@ -277,9 +279,10 @@ class Answering(BaseScreen):
 
         self.app.push_screen(
             Choose(
-                Content("Not to be asked for how long?"),
-                Content("Until then nothing changes for the loops; the question alone waits. Undo takes this back."),
+                Content("Snooze for how long?"),
+                Content("Only the question is hidden; nothing changes for the loops. Can be undone."),
                 [(key, Content(key)) for key in SNOOZES],
+                verb="snooze",
             ),
             chosen,
         )
@@ -289,6 +292,6 @@ def _drafted(answer: Answer, item: ReviewItem, draft: Draft) -> Answer:
     """Accept the proposal as the user has drafted it."""
     return replace(
         answer,
-        label="accept, reworded" if draft.text else answer.label,
+        label="accept edited text" if draft.text else answer.label,
         command=AcceptInversion(item.subject, text=draft.text or None, better=draft.better),
     )

@@ -60,9 +60,10 @@ class ReviewLinks(Panes):
 
         self.app.push_screen(
             Choose(
-                Content("To which loop of the evidence?"),
-                Content("Those in which it failed come first."),
+                Content("Which loop of the evidence?"),
+                Content("Loops in which it failed come first."),
                 [(id, Content(visible_line(id, 80))) for id in loops],
+                verb="open",
             ),
             chosen,
         )
@@ -84,8 +85,9 @@ class ReviewLinks(Panes):
         if item is not None:
             self.app.push_screen(
                 AskLine(
-                    Content(f"A note on {visible_line(item.subject, 60)}"),
-                    Content("It is kept in the log and shown under History; it answers nothing and changes no state."),
+                    Content(f"Note on {visible_line(item.subject, 60)}"),
+                    Content("Stored in the log and shown under History; answers no question and changes no state."),
+                    verb="add note",
                     required=True,
                 ),
                 answered,

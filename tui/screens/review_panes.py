@@ -66,7 +66,7 @@ class Panes(Answering):
         """Show the focused pane on a small screen."""
         focused = self.focused
         if isinstance(focused, TextPane) and focused.id is not None:
-            self._turn_pane(focused.id.removeprefix("review-"))  # a click, or the way back from a dialog
+            self._turn_pane(focused.id.removeprefix("review-"))  # after a click, or when a dialog closes
 
     @on(TextPane.Widened)
     def _lay_out(self) -> None:
@@ -100,7 +100,7 @@ class Panes(Answering):
         self.call_after_refresh(self.text_of(self._pane).focus)
 
     def _show_tabs(self) -> None:
-        tabs = zip(_PANES, (*self._headings, "what changes"), strict=True)
+        tabs = zip(_PANES, (*self._headings, "effect"), strict=True)
         shown = [(name, visible_line(heading.partition(",")[0], TAB_CELLS)) for name, heading in tabs]
         self.query_one("#review-tabs", ItemLine).show(
             [

@@ -44,10 +44,9 @@ class WhatIfScreen(HistoryQueryScreen):
 
     place = "what_if"
     ABOUT = (
-        "Try other thresholds: all history is replayed under them while you type, and every pattern that would be in "
-        "another state, or would invert, is listed, those first that loops would notice most. What is counted are the "
-        "states by rule; a pin of yours holds whatever they say, and Metrics counts it. It is a trial: nothing is "
-        "written."
+        "Try other thresholds: all history is replayed with them while you type. The list shows every pattern "
+        "that would change its state or be inverted, highest impact first. The counts are states by rule; a "
+        "pinned state stays, and Metrics counts it. Nothing is written."
     )
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("id", "pattern", 17, flex=2, keep_end=4),
@@ -113,7 +112,7 @@ class WhatIfScreen(HistoryQueryScreen):
         if delta is None or delta.patterns or delta.loops or delta.events or delta.decisions:
             self.ask()
 
-    # Asking
+    # Queries
 
     @on(ValueField.Changed)
     def _typed(self, message: ValueField.Changed) -> None:
@@ -160,9 +159,9 @@ class WhatIfScreen(HistoryQueryScreen):
             self._turns = {turn.pattern_id: turn for turn in message.turns}
             self._show()
             if self.field is not None:
-                self.table.cursor = 0  # while one turns, the patterns that it matters most for are meant
+                self.table.cursor = 0  # while a value changes, show the highest impact
 
-    # Showing
+    # Display
 
     def _show(self) -> None:
         if not self.whole:
@@ -219,16 +218,16 @@ class WhatIfScreen(HistoryQueryScreen):
 
     def why_not(self, action: str) -> str | None:
         if action in {"undo", "redo"}:
-            return "nothing is decided here: r puts a threshold back to today's, R all of them"
+            return "No decisions on this screen; r restores a threshold, R all of them"
         if action in {"step_up", "step_down", "put_back"} and self.field is None:
-            return "tab goes to the thresholds"
+            return "Press tab to go to the thresholds"
         if action == "open" and self.field is None and self.table.cursor_key is None:
-            return "no pattern changes"
+            return "No pattern changes"
         return None
 
     def wording(self, action: str) -> str | None:
         if action == "open":
-            return "see the patterns" if self.field is not None else "why"
+            return "go to patterns" if self.field is not None else "why"
         return None
 
     def action_step_up(self) -> None:

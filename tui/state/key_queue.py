@@ -66,7 +66,7 @@ class KeyQueue:
         self._waiting.clear()
 
     async def _let_act(self) -> None:
-        with contextlib.suppress(ScreenStackError):  # the app comes or goes
+        with contextlib.suppress(ScreenStackError):  # the app starts or ends
             while self._waiting:
                 before = self._app.screen
                 self._turn, self.typed_at = self._waiting.popleft()
@@ -75,7 +75,7 @@ class KeyQueue:
                 end = monotonic() + LONGEST_SECONDS
                 while self._holds() and monotonic() < end:
                     await asyncio.sleep(_HELD_SECONDS)
-                if self._app.screen is not before:  # what goes on there may wait until that is drawn
+                if self._app.screen is not before:  # wait until the new screen is drawn
                     await _reached(self._app, drawn=True)
                 self.typed_at = None
 

@@ -39,15 +39,15 @@ class SavedView:
 
 
 BUILT_IN: Final = (
-    SavedView("shaky and in use", "patterns", "is:injectable low:<50% last:<30d", "uses down", "Evidence"),
+    SavedView("uncertain and in use", "patterns", "is:injectable low:<50% last:<30d", "uses down", "Evidence"),
     SavedView("promoted by me, contradicted", "patterns", "is:pinned by:me is:contradicted", "last_used down", "Why"),
     SavedView("never used", "patterns", "uses:0 -is:quarantined", "id up"),
     SavedView("new this week", "patterns", "age:<7d", "score down"),
-    SavedView("fading without news", "patterns", "is:faded -is:pinned", "score down", "Why"),
-    SavedView("kept out by quarantine", "patterns", "is:quarantined", "last_used down"),
+    SavedView("decaying, unused", "patterns", "is:faded -is:pinned", "score down", "Why"),
+    SavedView("in quarantine", "patterns", "is:quarantined", "last_used down"),
     SavedView("held for approval", "patterns", "is:held", "last_used down"),
     SavedView("crashed loops", "loops", "status:crashed", "newest down"),
-    SavedView("taken back", "log", "verb:undo"),
+    SavedView("undone", "log", "verb:undo"),
 )
 """Views that most users need."""
 

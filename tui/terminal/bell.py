@@ -13,10 +13,10 @@ from core.records.findings import Severity
 from core.records.loops import LoopStatus
 
 MODES: Final = {
-    "off": "calls are off",
-    "bell": "the terminal's bell calls when something needs a decision",
-    "osc9": "messages of the terminal call (OSC 9: iTerm2, WezTerm, kitty, Ghostty, Windows Terminal)",
-    "osc777": "messages of the terminal call (OSC 777: foot, urxvt, VTE, Ghostty)",
+    "off": "Notifications: off",
+    "bell": "Notifications: terminal bell",
+    "osc9": "Notifications: desktop (OSC 9: iTerm2, WezTerm, kitty, Ghostty, Windows Terminal)",
+    "osc777": "Notifications: desktop (OSC 777: foot, urxvt, VTE, Ghostty)",
 }
 """Kinds of notifications, and the toast when one is chosen."""
 PAUSE_SECONDS: Final = 60.0

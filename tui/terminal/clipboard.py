@@ -67,9 +67,9 @@ async def _tmux(*arguments: str, given: str = "") -> str | None:
 
 def told(text: str, way: str, *, cut: bool) -> str:
     """The toast after a copy: amount, route, and what was cut."""
-    what = f"copied {plural(len(text), 'character')}"
+    what = f"Copied {plural(len(text), 'character')}"
     if cut:
-        what = f"copied only the first {len(text):,} characters, all that terminals take,"
+        what = f"Copied only the first {len(text):,} characters, the limit of terminals,"
     return f"{what} {way}"
 
 
@@ -77,7 +77,7 @@ def terminal_way(environment: Mapping[str, str] | None = None) -> str:
     """How a copy passes through the terminal."""
     environment = os.environ if environment is None else environment
     if environment.get("TMUX"):
-        return "through the terminal; tmux lets it pass with `set -s set-clipboard on`"
+        return "through the terminal; needs tmux option `set -s set-clipboard on`"
     if environment.get("SSH_TTY") or environment.get("SSH_CONNECTION"):
         return "over ssh through the terminal (OSC 52); if nothing arrives, allow it in the terminal's settings"
     return "through the terminal (OSC 52)"

@@ -28,7 +28,7 @@ class ResilientDriver(LinuxDriver):
     def is_gone(self) -> bool:
         """Whether the terminal has closed without SIGHUP: it then reads as empty forever."""
         poll = select.poll()
-        poll.register(self.fileno, 0)  # being hung up is told in any case
+        poll.register(self.fileno, 0)  # a hang-up is always reported
         return self._was_terminal and bool(poll.poll(0))
 
     def suspend_application_mode(self) -> None:

@@ -52,14 +52,14 @@ async def test_a_key_that_cannot_act_says_why_also_where_nothing_is(tmp_path: Pa
     project.mkdir()
     async with open_dashboard(project, home) as user:
         for place, action, reason in (
-            ("loops", "next_tab", "the list is empty"),
-            ("patterns", "mark", "the list is empty"),
-            ("patterns", "down", "the list is empty"),
-            ("patterns", "back", "no filter"),
+            ("loops", "next_tab", "The list is empty"),
+            ("patterns", "mark", "The list is empty"),
+            ("patterns", "down", "The list is empty"),
+            ("patterns", "back", "Nothing to leave"),
             ("patterns", "undo", "nothing to take back"),
-            ("patterns", "redo", "nothing was taken back"),
+            ("patterns", "redo", "Nothing to redo"),
             ("review", "go_review", "this is Review"),
-            ("context", "page_down", "the list is empty"),
+            ("context", "page_down", "The list is empty"),
         ):
             user.app.go(place)
             await user.settled()

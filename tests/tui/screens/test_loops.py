@@ -13,7 +13,7 @@ from core.records.events import Event
 from core.records.loops import LoopStatus
 from tests.tui.user import NOW, User, copy_tree, open_dashboard
 from tui.present.loops import TABS
-from tui.screens.dialogs import Preview
+from tui.screens.dialogs import PreviewDialog
 from tui.screens.loops import LoopsScreen
 from tui.screens.review import ReviewScreen
 from tui.widgets.text_pane import TextPane
@@ -171,12 +171,12 @@ async def test_what_nobody_has_looked_at_is_worked_out_when_asked_for(sample: Pa
         assert "has not ended" in user.toasts()[-1]
         user.place.go_to(OFFERING)
         await user.press("e")
-        await user.until(lambda: isinstance(user.app.screen, Preview), "the preview")
+        await user.until(lambda: isinstance(user.app.screen, PreviewDialog), "the preview")
         await user.sees("2 patterns to extract", "settlement booked twice", "a extract 2")
         await user.press("escape")
         assert OFFERING not in {decision.subject for decision in user.app.view.snapshot.decisions}
         await user.press("e")
-        await user.until(lambda: isinstance(user.app.screen, Preview), "the preview")
+        await user.until(lambda: isinstance(user.app.screen, PreviewDialog), "the preview")
         await user.decides("a")
         assert user.app.view.snapshot.decisions[-1].verb is Verb.EXTRACT
         assert "extracted 2 patterns" in user.toasts()[-1]
@@ -270,7 +270,7 @@ async def test_what_was_extracted_from_a_loop_shows_in_its_patterns(sample: Path
     async with open_dashboard(sample, home, size=(160, 50)) as user:
         user.place.go_to("current-loop")
         await user.press("e")
-        await user.until(lambda: isinstance(user.app.screen, Preview), "the preview")
+        await user.until(lambda: isinstance(user.app.screen, PreviewDialog), "the preview")
         await user.decides("a")
         for _ in range(TABS.index("Patterns")):
             await user.press("right_square_bracket")

@@ -115,7 +115,7 @@ async def test_every_tab_of_every_row_can_be_read(sample: Path, home: Path) -> N
         await at(user, attempt_key(f"{ENDED}.1"))
         for tab in place.tabs(user.table.cursor_key):
             assert details(user).strip(), tab
-            assert "reading…" not in details(user)
+            assert "Reading…" not in details(user)
             await user.press("right_square_bracket")
         assert set(kinds(user)) == {"group", "task", "attempt", "session"}
 
@@ -212,7 +212,7 @@ async def test_one_key_leads_to_loop_patterns_and_reflections(sample: Path, home
         await user.until(
             lambda: user.place.place == "reflections" and user.table.cursor_key == wanted, "the reflection"
         )
-        assert user.place.effect("back") == "back to the player"
+        assert user.place.effect("back") == "back to Replay"
         await user.press("escape")
         await user.until(
             lambda: isinstance(user.place, ReplayScreen) and user.place.position == 1, "the player at its place"

@@ -57,7 +57,7 @@ async def test_a_walk_through_the_sections(tmp_path: Path, monkeypatch: pytest.M
         assert "of 52" not in user.text()
         assert len(place.rows.keys) == 52
         await user.press("plus")
-        assert user.toasts()[-1] == "this is the longest time"
+        assert user.toasts()[-1] == "This is the longest time"
         await user.press("minus", "minus")
         await user.settled()
         assert len(place.rows.keys) == 4

@@ -63,7 +63,7 @@ async def test_what_a_filter_cannot_read_is_said_and_nothing_found_says_how_to_g
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         await user.filter("colour:red")
-        await user.sees("unknown field 'colour'", "nothing fits this filter; esc takes it off")
+        await user.sees("unknown field 'colour'", "No matches. Esc clears the filter.")
         await user.filter("uses:>")
         await user.sees("needs a number")
         assert len(user.table.keys) == 40
@@ -181,8 +181,8 @@ async def test_a_key_that_cannot_act_says_why(sample: Path, home: Path) -> None:
         await user.filter("nothing-has-this-name")
         for key, why in (
             ("p", "no pattern under the cursor"),
-            ("enter", "the list is empty"),
-            ("y", "the list is empty"),
+            ("enter", "The list is empty"),
+            ("y", "The list is empty"),
         ):
             await user.press(key)
             assert why in user.toasts()[-1]
@@ -213,7 +213,7 @@ async def test_many_are_marked_and_decided_together(sample: Path, home: Path) ->
         keys = list(user.table.keys)
         await user.press("m", "m")
         assert user.table.marked == set(keys[:2])
-        await user.sees("2 marked", "promote 2")
+        await user.sees("2 selected", "promote 2")
         await user.press("p")
         assert isinstance(user.app.screen, BulkDialog)
         await user.press("escape")
@@ -504,7 +504,7 @@ async def test_the_list_of_findings_takes_no_more_lines_than_it_needs(sample: Pa
         dialog = user.app.screen.query_one(".dialog")
         lines = user.app.screen.query_one(TextPane).virtual_size.height
         assert dialog.size.height <= lines + 8 < 20
-        assert "What is wrong in the files" in user.text() and "esc close" in user.text()
+        assert "File problems" in user.text() and "esc close" in user.text()
 
 
 async def test_the_evidence_has_headings(sample: Path, home: Path) -> None:

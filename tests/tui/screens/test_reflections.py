@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tests.tui.user import copy_tree, open_dashboard
-from tui.screens.dialogs import Preview
+from tui.screens.dialogs import PreviewDialog
 from tui.widgets.text_pane import TextPane
 
 
@@ -94,7 +94,7 @@ async def test_learnings_that_recur_unfold_and_give_a_pattern_that_undo_takes_ba
         await user.press("j", "e")
         assert "go up to its line" in user.toasts()[-1]
         await user.press("k", "enter", "e")
-        await user.until(lambda: isinstance(user.app.screen, Preview), "the preview")
+        await user.until(lambda: isinstance(user.app.screen, PreviewDialog), "the preview")
         await user.sees("1 pattern to extract", "+ new", "a extract 1")
         await user.decides("a")
         (made,) = (

@@ -265,7 +265,7 @@ async def test_when_all_is_answered_it_says_so(sample: Path, home: Path) -> None
         assert waiting(user) == []
         await user.sees("Nothing waits for a decision")
         await user.press("a")
-        assert "nothing waits for a decision" in user.toasts()[-1]
+        assert "No open questions" in user.toasts()[-1]
         assert "Review·" not in user.text()
         await user.decides("u")
         await user.sees("1 of 1")
