@@ -2,54 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import gc
-import io
 import logging
 import os
-import shlex
 import signal
-import subprocess
 import sys
-import traceback
-from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from rich.console import Console, RenderableType
-from rich.text import Text
 from textual import events, on
 from textual.actions import ActionParseResult
-from textual.app import ScreenStackError, SuspendNotSupported, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.dom import DOMNode
-from textual.driver import Driver
-from textual.drivers.linux_driver import LinuxDriver
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible, visible_line
 from core.base.time_parsing import LAST_SEEN, LAST_VISIT
-from core.curation.commands import Command, Redo, Undo
-from core.curation.decision_text import subject_text, verb_text
-from core.curation.decision_writer import Progress
 from core.project.notifications import find_notifications
 from core.project.project import Project
-from core.records.decisions import Decision, Verb
-from core.records.snapshot import Delta
 from core.records.times import iso, parse_time
 from core.state.project_state import ProjectState
 from core.storage.watcher import WatchState
-from tui.actions import ACTIONS, DECIDING, PLACES, action_id, key_name
-from tui.base_app import BaseApp
+from tui.actions import DECIDING, PLACES, action_id
+from tui.decisions import DecisionApp
 from tui.embedding_worker import AFTER_SECONDS, EmbeddingWorker
 from tui.engine import Engine
 from tui.keymap import load_keymap
@@ -60,14 +42,12 @@ from tui.present.notifications import toasts
 from tui.present.palette_index import PaletteIndex
 from tui.screen_registry import MODES
 from tui.screens.base_screen import BaseScreen
-from tui.screens.dialogs import AskLine, Confirm, FindingsDialog
+from tui.screens.dialogs import AskLine, FindingsDialog
 from tui.screens.file_export import export_picture
 from tui.screens.help import Help
 from tui.screens.help_topic import topic_of
-from tui.screens.list_screen import ListScreen
 from tui.screens.view_list import ViewList
 from tui.services import Services
-from tui.state.back_stack import FollowedLink
 from tui.state.jump_guard import JumpGuard
 from tui.state.key_queue import KeyQueue
 from tui.state.saved_views import SavedView
@@ -79,18 +59,14 @@ from tui.widgets.record_table import RecordTable
 
 log = logging.getLogger("ralphdeck")
 
-MOST_TYPED: Final = 40_000
-"""Bytes of an edited text that are read back."""
 LEAVE: Final = "ctrl+c"
 SEEN_SECONDS: Final = 60.0
 """How often the time of this session is saved."""
 SWITCH_SECONDS: Final = 0.001
 """Longest time that the busy engine thread keeps the screen waiting."""
-WRITING_RECORDS: Final = frozenset({Verb.EXTRACT, Verb.MERGE, Verb.ARCHIVE, Verb.IMPORT})
-"""Decisions that add or remove whole records: their toast names the undo key."""
 
 
-class RalphdeckApp(BaseApp, inherit_bindings=False):
+class RalphdeckApp(DecisionApp, inherit_bindings=False):
     """The dashboard on one open project.
 
     Args:
@@ -136,35 +112,12 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         self.watch_state: WatchState | None = None
         self.jumps: PaletteIndex | None = None
         """Index of the palette, for the snapshot at its last use."""
-        self._trail: list[FollowedLink] = []
-        """The links that led to the screen in front, the newest last."""
         self._keymap_file = keymap_file
         self._keymap_problems: tuple[str, ...] = ()
-        self._mine: set[str] = set()
         self.jump_guard = JumpGuard(clock)
         self.key_queue = KeyQueue(self, lambda: bool(self._undos) or self._undoing, clock)
-        self._in_hand = 0
-        """Number of decisions that the engine has not answered yet."""
-        self._undos: deque[Callable[[Decision], None]] = deque()
-        """Undo requests that wait for these decisions, since they may be meant for one of them."""
-        self._undoing = False
-        """Whether an undo is on its way; keys typed after it act on its result."""
-        self._keys = {action.id: action.keys for action in ACTIONS}
 
     # Start and end
-
-    async def run_async(self, **how: Any) -> None:
-        """Run; a signal ends the app in order, even before the first frame."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
-                loop.add_signal_handler(number, partial(self.exit, return_code=128 + number))
-        await super().run_async(**how)
-
-    def get_driver_class(self) -> type[Driver]:
-        """Use a terminal driver that survives invalid bytes and a closed terminal."""
-        found = super().get_driver_class()
-        return ResilientDriver if found is LinuxDriver else found
 
     async def on_event(self, event: events.Event) -> None:
         """Queue keys and pasted texts, except ctrl+c; make control characters of pasted texts visible."""
@@ -220,32 +173,6 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         self.user_state.set_here(LAST_VISIT, iso(self.project.now()) or "")
         self.user_state.save()
 
-    def _handle_exception(self, error: Exception) -> None:
-        if self._exit:  # a half-composed screen while the app ends: keep the exit code
-            log.warning("while leaving: %s", visible("".join(traceback.format_exception(error))))
-        else:
-            super()._handle_exception(error)
-
-    def _fatal_error(self) -> None:
-        self.panic()
-
-    def panic(self, *renderables: RenderableType) -> None:
-        """End after a bug with its text, made safe to print; the log file has it too.
-
-        Args:
-            renderables: What Textual would print; used only without an exception.
-        """
-        if sys.exc_info()[0] is None:
-            plain = Console(file=io.StringIO(), width=100, color_system=None)
-            with plain.capture() as capture:
-                plain.print(*renderables)
-            text = visible(capture.get())
-        else:
-            text = visible(traceback.format_exc())
-        log.error("fatal: %s", text)
-        self._return_code = 1
-        super().panic(Text(text))
-
     # Messages of the engine
 
     @on(Engine.Progress)
@@ -270,7 +197,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
             self._vectors.want()
         if loading:
             for place in self._places():
-                place.catch_up(anew=True) if place.is_current else place.changed(_everything(self.view))
+                place.outdate()
         else:
             found = find_notifications(before, self.view, delta, self._mine)
             self._tell(toasts(found, self._mine))
@@ -279,26 +206,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
                 place.changed(delta)
         if isinstance(self.screen, AskLine):
             self.screen.follow(self.view)
-        if not self._in_hand:
-            self._undoing = False
-            if self._undos:
-                self._undo(self._undos.popleft())
-            if not self._undoing:  # the next requests were not meant for another decision
-                self._undos.clear()
-
-    @on(Engine.Decision)
-    def _decided(self, message: Engine.Decision) -> None:
-        self._in_hand -= 1
-        self._mine |= message.made
-        if place := self._front():
-            place.answered(decided=message.decided is not None)
-        if message.decided is None:
-            self.say(message.error, severity="warning")
-            return
-        back = f"; {self.shown_key('undo')} undoes it" if message.decided.decision.verb in WRITING_RECORDS else ""
-        for warning in message.decided.warnings:
-            self.say(warning, severity="warning")
-        self.say(f"{message.decided.summary}{back}")  # last: a new toast replaces older ones
+        self._undo_waiting()
 
     @on(Engine.Extracted)
     def _extracted(self, message: Engine.Extracted) -> None:
@@ -339,101 +247,8 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
 
     # Services of screens
 
-    def decide(
-        self,
-        command: Command,
-        seen: ProjectState | None = None,
-        *,
-        progress: Progress | None = None,
-        done: Callable[[], None] | None = None,
-    ) -> None:
-        """Hand a decision to the engine; see `Services.decide`."""
-        self._in_hand += 1
-        self.engine.decide(command, seen or self.view, progress=progress, done=done)
-
-    def open_record(self, place: str, key: str, *, tab: str = "") -> None:
-        """Go to a screen, with the cursor on a record and one tab of its details."""
-
-        def show(screen: BaseScreen) -> None:
-            screen.go_to(key)
-            if isinstance(screen, ListScreen) and tab:
-                screen.show_tab(screen.TABS.index(tab))
-
-        self._lead(place, show)
-
-    def open_filtered(self, place: str, text: str, key: str) -> None:
-        """Go to a list with a temporary filter, and the cursor on a record."""
-
-        def show(screen: BaseScreen) -> None:
-            if isinstance(screen, ListScreen):
-                screen.show_filter(text, key)
-
-        self._lead(place, show)
-
-    def _lead(self, place: str, show: Callable[[BaseScreen], None]) -> None:
-        start, front = self.current_mode, self.screen
-        link = None
-        if start != place:
-            link = FollowedLink(start, place, front.again() if isinstance(front, BaseScreen) else None)
-            self._trail.append(link)
-        self._show(place)
-        screen = self.screen
-
-        def follow() -> None:
-            if not isinstance(screen, BaseScreen) or (link is not None and link not in self._trail):
-                return  # the user has left the screen meanwhile
-            if link is None:
-                show(screen)
-            else:
-                screen.be_led(link, show)
-
-        self.call_after_refresh(follow)
-
-    @property
-    def link(self) -> FollowedLink | None:
-        """The link that led to the screen in front; None if the user went there by key."""
-        return self._trail[-1] if self._trail else None
-
-    def go_back(self) -> None:
-        """Return along the last link, and restore both screens."""
-        link = self._trail.pop()
-        self._leave(link, back=True)
-        self._show(link.start)
-        if link.again is not None:
-            self.push_screen(link.again())
-
-    def _leave(self, link: FollowedLink, *, back: bool) -> None:
-        stack = self._screen_stacks.get(link.place)
-        if stack and isinstance(stack[0], BaseScreen):
-            stack[0].leave_link(link, back=back)
-
-    def open_view(self, view: SavedView) -> None:
-        """Go to a saved view."""
-        self.go(view.place)
-        screen = self.screen
-        if isinstance(screen, BaseScreen):
-            self.call_after_refresh(screen.show_view, view)
-
     def now(self) -> datetime:
         return self.project.now()
-
-    def preview_loop(self, loop_id: str) -> None:
-        """Show in Context what a loop would get."""
-        self._preview(self.view.loop(loop_id).task)
-
-    def preview_pattern(self, pattern_id: str) -> None:
-        """Show in Context a task that this pattern is about, with the cursor on the pattern."""
-        pattern = self.view.pattern(pattern_id)
-        self._preview(visible_line(f"{pattern.title} {' '.join(pattern.tags)}", 200), pattern_id)
-
-    def _preview(self, task: str, pattern_id: str = "") -> None:
-        from tui.screens.context import ContextScreen
-
-        def show(screen: BaseScreen) -> None:
-            if isinstance(screen, ContextScreen):
-                screen.preview(task, pattern_id)
-
-        self._lead("context", show)
 
     def edit_file(self, relative: str) -> None:
         """Open a project file in $EDITOR, with the terminal handed over."""
@@ -442,67 +257,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         except RalphdeckError as error:
             self.say(f"Cannot open {relative}: {error}", severity="error")
         else:
-            self._edit(path, relative)
-
-    def edit_text(self, text: str) -> str | None:
-        """Let the user edit a text in $EDITOR; None if that failed.
-
-        The temporary file lies outside the project, is private to the user, and is removed.
-        """
-        try:
-            with TemporaryDirectory(prefix="ralphdeck-") as folder:
-                path = Path(folder) / "text.md"
-                path.write_bytes(text.encode("utf-8", "replace"))
-                if not self._edit(path, "the text"):
-                    return None
-                with path.open("rb") as file:
-                    return file.read(MOST_TYPED).decode("utf-8", "replace").strip()
-        except OSError as error:
-            self.say(f"Cannot edit the text: {error}", severity="error")
-            return None
-
-    def _edit(self, path: Path, name: str) -> bool:
-        """Suspend the dashboard for $EDITOR; returns whether the editor succeeded."""
-        command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
-        if not command:
-            self.say("Set $EDITOR to open files", severity="warning")
-            return False
-        try:
-            with self.suspend():
-                done = subprocess.run([*command, str(path)], check=False)  # argv list, never a shell
-        except (OSError, SuspendNotSupported) as error:
-            self.say(f"Cannot open {name}: {error}", severity="error")
-            return False
-        return done.returncode == 0
-
-    def keys_of(self, action: str) -> str:
-        """The keys of an action with the keymap applied; comma-separated Textual names."""
-        return self._keys[action]
-
-    def shown_key(self, action: str) -> str:
-        """The first key of an action, as people write it."""
-        return key_name(self._keys[action].split(",")[0])
-
-    def _last_decision(self) -> Decision | None:
-        """The decision that the undo key would undo."""
-        undoable = self.view.snapshot.curation.undoable
-        decisions = reversed(self.view.snapshot.decisions)
-        return next((decision for decision in decisions if decision.id == undoable[-1]), None) if undoable else None
-
-    @property
-    def may_undo(self) -> bool:
-        """Whether there is a decision to undo, or one is being written."""
-        return bool(self._in_hand or self.view.snapshot.curation.undoable)
-
-    @property
-    def is_deciding(self) -> bool:
-        """Whether the engine has decisions left to write."""
-        return self._in_hand > 0
-
-    def undo_hint(self) -> str:
-        """The label of the undo key; "" if the newest decision is another person's, which needs a question first."""
-        last = self._last_decision()
-        return f"undo {verb_text(last)}" if last is not None and last.by == self.project.by else ""
+            self.edit_path(path, relative)
 
     def top_items(self, place: str) -> tuple[list[Item], list[Item]]:
         """The items of the top bar, left and right."""
@@ -556,45 +311,6 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
             await super().run_action(action, default_namespace, namespaces)
             screen.refresh_frame()
         return True
-
-    def action_go(self, place: str) -> None:
-        self.go(place)
-
-    def action_undo(self) -> None:
-        """Undo the newest decision; another person's only after a question."""
-        screen = self.screen
-        self._undo(screen.undone if isinstance(screen, BaseScreen) else lambda decision: None)
-
-    def _undo(self, undone: Callable[[Decision], None]) -> None:
-        """Undo the newest decision, or wait until the engine has written those on their way.
-
-        Args:
-            undone: Called with the decision when its undo is on its way.
-        """
-        if self._in_hand:
-            self._undos.append(undone)
-            return
-        last = self._last_decision()
-        if last is None or last.by == self.project.by:
-            if last is not None:
-                undone(last)
-            self._undoing = True
-            self.decide(Undo())
-            return
-        seen = self.view
-
-        def answered(yes: bool | None) -> None:
-            if yes:
-                undone(last)
-                self._undoing = True
-                self.decide(Undo(decision_id=last.act), seen)
-
-        title = f"Undo {visible_line(last.by, 30)}'s decision?"
-        what = f"{verb_text(last)} {subject_text(last)}: {visible_line(last.reason, 200)}"
-        self.push_screen(Confirm(Content(title), Content(what.removesuffix(": ")), verb="undo"), answered)
-
-    def action_redo(self) -> None:
-        self.decide(Redo())
 
     def action_screenshot(self, filename: str | None = None, path: str | None = None) -> None:
         screen = self.screen
@@ -653,31 +369,7 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
         """No commands of Textual's own: the registry has them all."""
         return []
 
-    def go(self, place: str) -> None:
-        """Switch to a screen and remember it; close overlays and forget the links that were followed."""
-        while self._trail:
-            self._leave(self._trail.pop(), back=False)
-        self._show(place)
-
-    def _show(self, place: str) -> None:
-        before = self.screen
-        while len(self.screen_stack) > 1:
-            self.pop_screen()
-        self.user_state.set_here("place", place)
-        self.switch_mode(place)
-        if self.screen is not before:
-            self.jump_guard.arm()
-            self.call_after_refresh(self.jump_guard.arm)  # the user can react only to what is drawn
-
     # Plumbing
-
-    def _front(self) -> BaseScreen | None:
-        """The screen in front, once it is composed; None while a dialog is open or the app starts or ends."""
-        try:
-            screen = self.screen
-        except ScreenStackError:
-            return None
-        return screen if isinstance(screen, BaseScreen) and screen.whole else None
 
     def _refresh_frame(self) -> None:
         if place := self._front():
@@ -693,20 +385,6 @@ class RalphdeckApp(BaseApp, inherit_bindings=False):
 
 if TYPE_CHECKING:  # the app has to offer everything that screens use
     _SERVICES: type[Services] = RalphdeckApp
-
-
-def _everything(view: ProjectState) -> Delta:
-    return Delta(
-        frozenset(view.snapshot.patterns),
-        frozenset(view.snapshot.loops),
-        frozenset(view.snapshot.reflections),
-        tasks=frozenset(view.snapshot.tasks),
-        attempts=frozenset(view.snapshot.attempts),
-        debug_sessions=frozenset(view.snapshot.debug_sessions),
-        events=True,
-        decisions=True,
-        findings=True,
-    )
 
 
 def run(

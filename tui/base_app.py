@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import io
+import logging
 import os
+import shlex
+import signal
+import subprocess
+import sys
+import traceback
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
-from textual.app import App
+from rich.console import Console, RenderableType
+from rich.text import Text
+from textual.app import App, SuspendNotSupported
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter, Monochrome
 from textual.notifications import Notify, SeverityLevel
 from textual.theme import Theme
 
-from core.base.text import visible_line
+from core.base.text import visible, visible_line
+from tui.actions import ACTIONS, key_name
 from tui.present.glyphs import ASCII, DRAWN, GLYPH_SETS, Glyphs
 from tui.screens.base_screen import BaseScreen
 from tui.state.user_state import UserState
@@ -21,9 +37,12 @@ from tui.style_sheets import StyleSheets
 from tui.terminal.bell import MODES as CALLS
 from tui.terminal.bell import Bell
 from tui.terminal.clipboard import Copier
+from tui.terminal.driver import ResilientDriver
 from tui.terminal.line_filters import AsciiFilter, NoColourFilter
 from tui.themes import DEFAULT_THEME, PLAIN_THEME
 from tui.widgets.record_table import COMFORTABLE
+
+log = logging.getLogger("ralphdeck")
 
 MOST_TOASTS: Final = 2
 """Toasts on the screen at once."""
@@ -35,6 +54,8 @@ TOAST_FRAME: Final = 3
 """Cells of a toast around its text."""
 WORD_CELLS: Final = 10
 """Cells that a line may lose by a break between two words."""
+MOST_TYPED: Final = 40_000
+"""Bytes of an edited text that are read back."""
 TOAST_SECONDS: Final = 3.0
 """Seconds that a toast stays; a warning stays twice as long."""
 
@@ -67,8 +88,48 @@ class BaseApp(App[None], inherit_bindings=False):
         self._has_copied = False
         """Whether the last key was ctrl+c, and copied."""
         self._bell = Bell(lambda: self.user_state.get("calls", "off"), self._write, monotonic)
+        self._keys = {action.id: action.keys for action in ACTIONS}
         for _label, known in themes.values():
             self.register_theme(known)
+
+    async def run_async(self, **how: Any) -> None:
+        """Run; a signal ends the app in order, even before the first frame."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
+                loop.add_signal_handler(number, partial(self.exit, return_code=128 + number))
+        await super().run_async(**how)
+
+    def get_driver_class(self) -> type[Driver]:
+        """Use a terminal driver that survives invalid bytes and a closed terminal."""
+        found = super().get_driver_class()
+        return ResilientDriver if found is LinuxDriver else found
+
+    def _handle_exception(self, error: Exception) -> None:
+        if self._exit:  # a half-composed screen while the app ends: keep the exit code
+            log.warning("while leaving: %s", visible("".join(traceback.format_exception(error))))
+        else:
+            super()._handle_exception(error)
+
+    def _fatal_error(self) -> None:
+        self.panic()
+
+    def panic(self, *renderables: RenderableType) -> None:
+        """End after a bug with its text, made safe to print; the log file has it too.
+
+        Args:
+            renderables: What Textual would print; used only without an exception.
+        """
+        if sys.exc_info()[0] is None:
+            plain = Console(file=io.StringIO(), width=100, color_system=None)
+            with plain.capture() as capture:
+                plain.print(*renderables)
+            text = visible(capture.get())
+        else:
+            text = visible(traceback.format_exc())
+        log.error("fatal: %s", text)
+        self._return_code = 1
+        super().panic(Text(text))
 
     def on_load(self) -> None:
         """Set the theme before anything is drawn, so that no other theme is parsed."""
@@ -91,6 +152,14 @@ class BaseApp(App[None], inherit_bindings=False):
     def row_lines(self) -> int:
         """Lines of a row in every list: 1 or 2."""
         return COMFORTABLE if self.user_state.get("density") == "comfortable" else 1
+
+    def keys_of(self, action: str) -> str:
+        """The keys of an action with the keymap applied; comma-separated Textual names."""
+        return self._keys[action]
+
+    def shown_key(self, action: str) -> str:
+        """The first key of an action, as people write it."""
+        return key_name(self._keys[action].split(",")[0])
 
     def use_theme(self, name: str) -> None:
         """Switch to a theme and remember it."""
@@ -125,6 +194,37 @@ class BaseApp(App[None], inherit_bindings=False):
             self.copy(text)
         else:
             self.exit()
+
+    def edit_text(self, text: str) -> str | None:
+        """Let the user edit a text in $EDITOR; None if that failed.
+
+        The temporary file lies outside the project, is private to the user, and is removed.
+        """
+        try:
+            with TemporaryDirectory(prefix="ralphdeck-") as folder:
+                path = Path(folder) / "text.md"
+                path.write_bytes(text.encode("utf-8", "replace"))
+                if not self.edit_path(path, "the text"):
+                    return None
+                with path.open("rb") as file:
+                    return file.read(MOST_TYPED).decode("utf-8", "replace").strip()
+        except OSError as error:
+            self.say(f"Cannot edit the text: {error}", severity="error")
+            return None
+
+    def edit_path(self, path: Path, name: str) -> bool:
+        """Suspend the dashboard for $EDITOR; returns whether the editor succeeded."""
+        command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
+        if not command:
+            self.say("Set $EDITOR to open files", severity="warning")
+            return False
+        try:
+            with self.suspend():
+                done = subprocess.run([*command, str(path)], check=False)  # argv list, never a shell
+        except (OSError, SuspendNotSupported) as error:
+            self.say(f"Cannot open {name}: {error}", severity="error")
+            return False
+        return done.returncode == 0
 
     def action_theme(self) -> None:
         if self.no_color:

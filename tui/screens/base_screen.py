@@ -166,6 +166,12 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         if self.is_current and self.is_mounted:
             self.catch_up()
 
+    def outdate(self) -> None:
+        """Redraw everything: now if this screen is in front, else when it is."""
+        self._seen = -1
+        if self.is_current:
+            self.catch_up()
+
     def catch_up(self, *, anew: bool = False) -> None:
         """Show the newest state, if it is newer than the one shown."""
         if not self.whole:

@@ -1,0 +1,144 @@
+"""Decisions made on the screens: writing them through the engine, undo and redo."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from textual import on
+from textual.content import Content
+from textual.theme import Theme
+
+from core.base.text import visible_line
+from core.curation.commands import Command, Redo, Undo
+from core.curation.decision_text import subject_text, verb_text
+from core.curation.decision_writer import Progress
+from core.project.project import Project
+from core.records.decisions import Decision, Verb
+from core.state.project_state import ProjectState
+from tui.engine import Engine
+from tui.navigation import NavigationApp
+from tui.screens.base_screen import BaseScreen
+from tui.screens.dialogs import Confirm
+from tui.state.user_state import UserState
+
+WRITING_RECORDS: Final = frozenset({Verb.EXTRACT, Verb.MERGE, Verb.ARCHIVE, Verb.IMPORT})
+"""Decisions that add or remove whole records: their toast names the undo key."""
+
+
+class DecisionApp(NavigationApp, inherit_bindings=False):
+    """An app that writes decisions through the engine. See `BaseApp` for the arguments.
+
+    Attributes:
+        project: The open project.
+        engine: Writes the decisions.
+    """
+
+    project: Project
+    engine: Engine
+
+    def __init__(
+        self, styles: list[Path], user_state: UserState, themes: Mapping[str, tuple[str, Theme]], theme: str | None
+    ) -> None:
+        super().__init__(styles, user_state, themes, theme)
+        self._mine: set[str] = set()
+        self._in_hand = 0
+        """Number of decisions that the engine has not answered yet."""
+        self._undos: deque[Callable[[Decision], None]] = deque()
+        """Undo requests that wait for these decisions, since they may be meant for one of them."""
+        self._undoing = False
+        """Whether an undo is on its way; keys typed after it act on its result."""
+
+    def decide(
+        self,
+        command: Command,
+        seen: ProjectState | None = None,
+        *,
+        progress: Progress | None = None,
+        done: Callable[[], None] | None = None,
+    ) -> None:
+        """Hand a decision to the engine; see `Services.decide`."""
+        self._in_hand += 1
+        self.engine.decide(command, seen or self.view, progress=progress, done=done)
+
+    @on(Engine.Decision)
+    def _decided(self, message: Engine.Decision) -> None:
+        self._in_hand -= 1
+        self._mine |= message.made
+        if place := self._front():
+            place.answered(decided=message.decided is not None)
+        if message.decided is None:
+            self.say(message.error, severity="warning")
+            return
+        back = f"; {self.shown_key('undo')} undoes it" if message.decided.decision.verb in WRITING_RECORDS else ""
+        for warning in message.decided.warnings:
+            self.say(warning, severity="warning")
+        self.say(f"{message.decided.summary}{back}")  # last: a new toast replaces older ones
+
+    def _undo_waiting(self) -> None:
+        """Undo the next decision that was requested, once the engine has answered all decisions."""
+        if not self._in_hand:
+            self._undoing = False
+            if self._undos:
+                self._undo(self._undos.popleft())
+            if not self._undoing:  # the next requests were not meant for another decision
+                self._undos.clear()
+
+    def _last_decision(self) -> Decision | None:
+        """The decision that the undo key would undo."""
+        undoable = self.view.snapshot.curation.undoable
+        decisions = reversed(self.view.snapshot.decisions)
+        return next((decision for decision in decisions if decision.id == undoable[-1]), None) if undoable else None
+
+    @property
+    def may_undo(self) -> bool:
+        """Whether there is a decision to undo, or one is being written."""
+        return bool(self._in_hand or self.view.snapshot.curation.undoable)
+
+    @property
+    def is_deciding(self) -> bool:
+        """Whether the engine has decisions left to write."""
+        return self._in_hand > 0
+
+    def undo_hint(self) -> str:
+        """The label of the undo key; "" if the newest decision is another person's, which needs a question first."""
+        last = self._last_decision()
+        return f"undo {verb_text(last)}" if last is not None and last.by == self.project.by else ""
+
+    def action_undo(self) -> None:
+        """Undo the newest decision; another person's only after a question."""
+        screen = self.screen
+        self._undo(screen.undone if isinstance(screen, BaseScreen) else lambda decision: None)
+
+    def _undo(self, undone: Callable[[Decision], None]) -> None:
+        """Undo the newest decision, or wait until the engine has written those on their way.
+
+        Args:
+            undone: Called with the decision when its undo is on its way.
+        """
+        if self._in_hand:
+            self._undos.append(undone)
+            return
+        last = self._last_decision()
+        if last is None or last.by == self.project.by:
+            if last is not None:
+                undone(last)
+            self._undoing = True
+            self.decide(Undo())
+            return
+        seen = self.view
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                undone(last)
+                self._undoing = True
+                self.decide(Undo(decision_id=last.act), seen)
+
+        title = f"Undo {visible_line(last.by, 30)}'s decision?"
+        what = f"{verb_text(last)} {subject_text(last)}: {visible_line(last.reason, 200)}"
+        self.push_screen(Confirm(Content(title), Content(what.removesuffix(": ")), verb="undo"), answered)
+
+    def action_redo(self) -> None:
+        self.decide(Redo())

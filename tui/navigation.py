@@ -1,0 +1,146 @@
+"""Navigation between screens: going to one, following links, and returning along them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from textual.app import ScreenStackError
+from textual.theme import Theme
+
+from core.base.text import visible_line
+from core.state.project_state import ProjectState
+from tui.base_app import BaseApp
+from tui.screens.base_screen import BaseScreen
+from tui.screens.list_screen import ListScreen
+from tui.state.back_stack import FollowedLink
+from tui.state.jump_guard import JumpGuard
+from tui.state.saved_views import SavedView
+from tui.state.user_state import UserState
+
+
+class NavigationApp(BaseApp, inherit_bindings=False):
+    """An app whose screens link to each other's records. See `BaseApp` for the arguments.
+
+    Attributes:
+        view: The newest state of the project.
+        jump_guard: Armed whenever another screen appears.
+    """
+
+    view: ProjectState
+    jump_guard: JumpGuard
+
+    def __init__(
+        self, styles: list[Path], user_state: UserState, themes: Mapping[str, tuple[str, Theme]], theme: str | None
+    ) -> None:
+        super().__init__(styles, user_state, themes, theme)
+        self._links: list[FollowedLink] = []
+        """The links that led to the screen in front, the newest last."""
+
+    def open_record(self, place: str, key: str, *, tab: str = "") -> None:
+        """Go to a screen, with the cursor on a record and one tab of its details."""
+
+        def show(screen: BaseScreen) -> None:
+            screen.go_to(key)
+            if isinstance(screen, ListScreen) and tab:
+                screen.show_tab(screen.TABS.index(tab))
+
+        self._lead(place, show)
+
+    def open_filtered(self, place: str, text: str, key: str) -> None:
+        """Go to a list with a temporary filter, and the cursor on a record."""
+
+        def show(screen: BaseScreen) -> None:
+            if isinstance(screen, ListScreen):
+                screen.show_filter(text, key)
+
+        self._lead(place, show)
+
+    def _lead(self, place: str, show: Callable[[BaseScreen], None]) -> None:
+        start, front = self.current_mode, self.screen
+        link = None
+        if start != place:
+            link = FollowedLink(start, place, front.again() if isinstance(front, BaseScreen) else None)
+            self._links.append(link)
+        self._show(place)
+        screen = self.screen
+
+        def follow() -> None:
+            if not isinstance(screen, BaseScreen) or (link is not None and link not in self._links):
+                return  # the user has left the screen meanwhile
+            if link is None:
+                show(screen)
+            else:
+                screen.be_led(link, show)
+
+        self.call_after_refresh(follow)
+
+    @property
+    def link(self) -> FollowedLink | None:
+        """The link that led to the screen in front; None if the user went there by key."""
+        return self._links[-1] if self._links else None
+
+    def go_back(self) -> None:
+        """Return along the last link, and restore both screens."""
+        link = self._links.pop()
+        self._leave(link, back=True)
+        self._show(link.start)
+        if link.again is not None:
+            self.push_screen(link.again())
+
+    def _leave(self, link: FollowedLink, *, back: bool) -> None:
+        stack = self._screen_stacks.get(link.place)
+        if stack and isinstance(stack[0], BaseScreen):
+            stack[0].leave_link(link, back=back)
+
+    def open_view(self, view: SavedView) -> None:
+        """Go to a saved view."""
+        self.go(view.place)
+        screen = self.screen
+        if isinstance(screen, BaseScreen):
+            self.call_after_refresh(screen.show_view, view)
+
+    def preview_loop(self, loop_id: str) -> None:
+        """Show in Context what a loop would get."""
+        self._preview(self.view.loop(loop_id).task)
+
+    def preview_pattern(self, pattern_id: str) -> None:
+        """Show in Context a task that this pattern is about, with the cursor on the pattern."""
+        pattern = self.view.pattern(pattern_id)
+        self._preview(visible_line(f"{pattern.title} {' '.join(pattern.tags)}", 200), pattern_id)
+
+    def _preview(self, task: str, pattern_id: str = "") -> None:
+        from tui.screens.context import ContextScreen
+
+        def show(screen: BaseScreen) -> None:
+            if isinstance(screen, ContextScreen):
+                screen.preview(task, pattern_id)
+
+        self._lead("context", show)
+
+    def action_go(self, place: str) -> None:
+        self.go(place)
+
+    def go(self, place: str) -> None:
+        """Switch to a screen and remember it; close overlays and forget the links that were followed."""
+        while self._links:
+            self._leave(self._links.pop(), back=False)
+        self._show(place)
+
+    def _show(self, place: str) -> None:
+        before = self.screen
+        while len(self.screen_stack) > 1:
+            self.pop_screen()
+        self.user_state.set_here("place", place)
+        self.switch_mode(place)
+        if self.screen is not before:
+            self.jump_guard.arm()
+            self.call_after_refresh(self.jump_guard.arm)  # the user can react only to what is drawn
+
+    def _front(self) -> BaseScreen | None:
+        """The screen in front, once it is composed; None while a dialog is open or the app starts or ends."""
+        try:
+            screen = self.screen
+        except ScreenStackError:
+            return None
+        return screen if isinstance(screen, BaseScreen) and screen.whole else None
