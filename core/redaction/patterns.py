@@ -206,7 +206,7 @@ class Search:
         text = self._without_arguments(text, lower)
         for kind, (hints, rule) in _LABELLED.items():
             if any(hint in lower for hint in hints):
-                text = rule.sub(partial(self._told, kind), text)
+                text = rule.sub(partial(self._replace_certain, kind), text)
         if "bearer" in lower or "basic" in lower:
             text = _BEARER.sub(self._authorized, text)
         if any(hint in lower for hint in ASSIGNED_HINTS):
@@ -293,7 +293,7 @@ class Search:
         return text
 
     def _signed_in(self, kind: str, option: re.Pattern[str], command: re.Match[str]) -> str:
-        return option.sub(partial(self._told, kind), command[0])
+        return option.sub(partial(self._replace_certain, kind), command[0])
 
     def _authorized(self, found: re.Match[str]) -> str:
         value = found[0][len(found[1]) :]
@@ -303,9 +303,9 @@ class Search:
 
     def _cookie(self, found: re.Match[str]) -> str:
         start = found.start("first") - found.start()
-        return found[0][:start] + _CRUMB.sub(lambda crumb: self._told("cookie", crumb), found[0][start:])
+        return found[0][:start] + _CRUMB.sub(lambda crumb: self._replace_certain("cookie", crumb), found[0][start:])
 
-    def _told(self, kind: str, found: re.Match[str]) -> str:
+    def _replace_certain(self, kind: str, found: re.Match[str]) -> str:
         """Replace values that certainly are secrets, except placeholders."""
         group = _group(found)
         is_none = _is_none(found, group) or _SIGN_IN_PLACEHOLDER.fullmatch(found[group]) or _FORM.search(found[0])

@@ -37,7 +37,7 @@ _BATCH: Final = 64
 """Vectors computed between two writes: a quarter of a second."""
 MAX_ON_DEMAND: Final = 64
 """Vectors computed on demand, in at most a second; more need `ralphdeck embed`."""
-_TEXTS_KEPT: Final = 64
+_MAX_CACHED: Final = 64
 """Cached vectors of tasks: more than a forecast needs."""
 
 Record = TypeVar("Record")
@@ -127,7 +127,7 @@ class Embeddings(Generic[Record]):
         self._lock = threading.Lock()
         self._read: Vectors | None = None
         self._rows: tuple[Sequence[str], Vectors, NDArray[np.int64]] | None = None
-        self._vector_of = lru_cache(_TEXTS_KEPT)(self._embed_text)
+        self._vector_of = lru_cache(_MAX_CACHED)(self._embed_text)
 
     @property
     def vectors(self) -> Vectors:

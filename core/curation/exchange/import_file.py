@@ -139,9 +139,9 @@ def _doubts(record: Mapping[str, Any], file: str, pointer: str) -> list[Finding]
     found = []
     for place, text in _texts(record, pointer):
         if without_secrets(text) != text:
-            found.append(Finding(file, place, Severity.WARNING, "secret", "holds what looks like a secret"))
+            found.append(Finding(file, place, Severity.WARNING, "secret", "contains what looks like a secret"))
         if visible(text).count(HIDDEN_CHAR) > text.count(HIDDEN_CHAR):
-            found.append(Finding(file, place, Severity.WARNING, "invisible", "holds invisible characters"))
+            found.append(Finding(file, place, Severity.WARNING, "invisible", "contains invisible characters"))
     return found
 
 

@@ -12,7 +12,7 @@ EXAMPLES = settings(max_examples=40, deadline=None)
 texts = st.text(st.sampled_from("ab \n"), max_size=30)
 
 
-def test_words_that_go_and_come_are_told_with_what_stays() -> None:
+def test_word_changes_mark_deleted_inserted_and_equal_words() -> None:
     assert word_changes("Guard the value first", "Guard every value") == (
         (EQUAL, "Guard "),
         (DELETED, "the"),
@@ -24,13 +24,13 @@ def test_words_that_go_and_come_are_told_with_what_stays() -> None:
 
 @EXAMPLES
 @given(texts, texts)
-def test_the_pieces_make_up_both_texts(before: str, after: str) -> None:
+def test_pieces_form_both_texts(before: str, after: str) -> None:
     for changes in (word_changes(before, after), line_changes(before, after)):
         assert "".join(piece.text for piece in changes if piece.mark != INSERTED) == before
         assert "".join(piece.text for piece in changes if piece.mark != DELETED) == after
 
 
-def test_texts_that_are_long_are_not_compared_for_long() -> None:
+def test_long_texts_count_as_replaced() -> None:
     before, after = "same " + "x-" * 200_000 + " end", "same " + "y z " * 100_000 + "end"
     begun = time.process_time()
     assert [(piece.mark, len(piece.text)) for piece in word_changes(before, after)] == [
@@ -42,7 +42,7 @@ def test_texts_that_are_long_are_not_compared_for_long() -> None:
     assert time.process_time() - begun < 2
 
 
-def test_only_fields_of_the_text_that_differ_are_told() -> None:
+def test_field_changes_list_only_fields_that_differ() -> None:
     one = Pattern(id="a", type=PatternType.SUCCESS, title="Split", steps=("look", "split"), tags=("x",))
     other = Pattern(id="b", type=PatternType.SUCCESS, title="Split", steps=("split",), placeholders=(("a", "b"),))
     assert field_changes(one, other) == (("steps", "look\nsplit", "split"), ("placeholders", "", "a: b"))

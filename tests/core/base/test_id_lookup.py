@@ -18,7 +18,7 @@ KNOWN = {"debug-1", "debug-10", "debug-2"}
         ("", []),
     ],
 )
-def test_a_name_means_the_id_itself_or_those_that_begin_so(name: str, meant: list[str]) -> None:
+def test_a_name_matches_the_id_or_a_prefix(name: str, meant: list[str]) -> None:
     assert find_matching_ids(name, KNOWN) == meant
 
 
@@ -29,7 +29,7 @@ def test_a_name_means_the_id_itself_or_those_that_begin_so(name: str, meant: lis
         ("x\x1b[31m", "no session 'x␛[31m'; see: ralphdeck debug sessions"),
     ],
 )
-def test_where_none_or_several_are_meant_it_is_said_what_to_do(name: str, told: str) -> None:
+def test_errors_for_no_or_several_matches_say_what_to_do(name: str, told: str) -> None:
     with pytest.raises(UnknownRecord) as raised:
         require_one(
             find_matching_ids(name, KNOWN), name, what="session", ids="ids of sessions", command="debug sessions"

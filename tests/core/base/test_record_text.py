@@ -30,13 +30,13 @@ def test_slugs(text: str, expected: str) -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(st.text())
-def test_any_text_gives_a_slug_and_a_line(text: str) -> None:
+def test_any_text_has_a_slug_and_a_line(text: str) -> None:
     name = make_slug(text, "other")
     assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*", name) and len(name) <= MAX_SLUG
     assert "\n" not in one_line(text) and len(one_line(text)) <= MAX_LINE
     one_line(text).encode()
 
 
-def test_labels_come_off_the_beginning_only() -> None:
+def test_labels_are_removed_at_the_start_only() -> None:
     assert strip_label("Attempt 2: guard before\naccess") == "guard before access"
     assert strip_label("Undid attempt 2: it was worse") == "Undid attempt 2: it was worse"

@@ -42,7 +42,7 @@ def is_harmless(char: str) -> bool:
 @example(BIDI)
 @example("\ud800x\udfff")
 @settings(deadline=None)
-def test_visible_text_holds_nothing_that_acts_or_hides(text: str) -> None:
+def test_visible_text_has_no_active_or_hidden_characters(text: str) -> None:
     shown = visible(text)
     assert all(is_harmless(char) for char in shown)
     shown.encode("utf-8")
@@ -61,7 +61,7 @@ def test_every_character_of_unicode_becomes_harmless() -> None:
 @example("\u180f")
 @example("\x00")
 @settings(deadline=None)
-def test_what_visible_drops_or_marks_is_overlooked_in_reading_before_and_after(char: str) -> None:
+def test_remove_hidden_gives_the_same_before_and_after_visible(char: str) -> None:
     text = f"Ig{char}nore"
     if visible(text) != text and not char.isspace():
         assert remove_hidden(text) == remove_hidden(visible(text)) == "Ignore"
@@ -80,7 +80,7 @@ def test_visible_text_stays_as_it_is(text: str) -> None:
 
 @given(ANY_TEXT, st.integers(0, 70))
 @settings(deadline=None)
-def test_a_limit_is_kept(text: str, limit: int) -> None:
+def test_visible_respects_the_limit(text: str, limit: int) -> None:
     for shown in (visible(text, limit), visible_line(text, limit)):
         assert len(shown) <= max(limit, 1)
     if len(text) > limit:
@@ -119,11 +119,11 @@ def test_plain_text_takes_the_fast_path_unchanged(text: str) -> None:
         ("naïve café", "naïve café"),
     ],
 )
-def test_what_is_shown_instead(raw: str, shown: str) -> None:
+def test_marks_in_place_of_characters(raw: str, shown: str) -> None:
     assert visible(raw) == shown
 
 
-def test_newlines_show_as_marks_on_a_line_and_stay_in_a_text() -> None:
+def test_newlines_become_marks_on_a_line_only() -> None:
     assert visible("a\n\tb") == "a\n\tb"
     assert visible_line("a\r\nb\tc\n") == "a␤b c"
 
@@ -134,7 +134,7 @@ def test_plural_agrees_with_its_count() -> None:
 
 
 @pytest.mark.parametrize("source", ["(a+)+$", "(a|a)*$", "(.*a){25}$", "([a-zA-Z]+)*$", "(x+x+)+y"])
-def test_evil_regexes_are_quick(source: str) -> None:
+def test_catastrophic_regexes_are_fast(source: str) -> None:
     subject = "a" * 30 + "x" * 3000 + "!"
     start = perf_counter()
     safe_matcher(source).matches(subject)
@@ -142,7 +142,7 @@ def test_evil_regexes_are_quick(source: str) -> None:
 
 
 @pytest.mark.parametrize("source", ["(unclosed", "(?<=look)behind", r"back\1reference", "a{5000}", "*"])
-def test_what_cannot_run_safely_is_matched_literally_with_a_problem(source: str) -> None:
+def test_unsafe_regexes_are_matched_literally_with_a_problem(source: str) -> None:
     found = Matcher(source)
     assert found.problem is not None
     assert found.matches(f"before {source} after")

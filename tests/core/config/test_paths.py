@@ -17,18 +17,18 @@ def test_ordinary_ids_can_be_path_components(name: str) -> None:
     "name",
     ["", ".", "..", "../x", "a/b", "a\\b", ".hidden", "a..b", "a\x00", "a b", "é", "-rf", "a\n", "x" * 201, "\ud800"],
 )
-def test_an_id_that_could_lead_elsewhere_is_refused(name: str) -> None:
+def test_an_id_that_could_leave_the_folder_is_refused(name: str) -> None:
     with pytest.raises(BadInput):
         safe_component(name)
 
 
-def test_every_folder_of_a_project_names_the_project(tmp_path: Path) -> None:
+def test_every_folder_of_a_project_resolves_to_the_project(tmp_path: Path) -> None:
     (tmp_path / ".aiwg/ralph").mkdir(parents=True)
     for folder in (tmp_path, tmp_path / ".aiwg", tmp_path / ".aiwg/ralph"):
         assert project_at(folder).project == tmp_path
 
 
-def test_a_project_need_not_have_anything_yet(tmp_path: Path) -> None:
+def test_a_project_may_be_empty(tmp_path: Path) -> None:
     assert project_at(tmp_path).ralph == tmp_path / ".aiwg/ralph"
     with pytest.raises(ProjectNotFound, match="not a folder"):
         project_at(tmp_path / "missing")
@@ -42,12 +42,12 @@ def test_the_nearest_project_above_is_found(tmp_path: Path) -> None:
     assert find_project(tmp_path / "src/inner/deep").project == tmp_path / "src/inner"
 
 
-def test_no_project_above_says_what_to_do(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_project_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(ProjectNotFound, match=r"--project.*demo"):
         find_project(tmp_path)
 
 
-def test_names_and_paths_turn_into_each_other(tmp_path: Path) -> None:
+def test_relative_and_inside_are_inverse(tmp_path: Path) -> None:
     paths = ProjectPaths(tmp_path)
     paths.patterns.mkdir(parents=True)
     file = paths.pattern_file("anti")
@@ -55,7 +55,7 @@ def test_names_and_paths_turn_into_each_other(tmp_path: Path) -> None:
     assert paths.inside(paths.relative(file)) == file.resolve()
 
 
-def test_nothing_outside_is_reached(tmp_path: Path) -> None:
+def test_paths_outside_are_refused(tmp_path: Path) -> None:
     paths = ProjectPaths(tmp_path / "project")
     paths.ralph.mkdir(parents=True)
     (tmp_path / "secret").write_text("x")
@@ -65,7 +65,7 @@ def test_nothing_outside_is_reached(tmp_path: Path) -> None:
             paths.inside(name)
 
 
-def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+def test_unlinked_refuses_links(tmp_path: Path) -> None:
     paths = ProjectPaths(tmp_path / "project")
     paths.patterns.mkdir(parents=True)
     (paths.ralph / "link").symlink_to(paths.patterns)
@@ -79,7 +79,7 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a\x00b", "\ud800"], ids=["null", "surrogate"])
-def test_what_is_no_path_is_refused(tmp_path: Path, name: str) -> None:
+def test_invalid_paths_are_refused(tmp_path: Path, name: str) -> None:
     paths = ProjectPaths(tmp_path)
     paths.ralph.mkdir(parents=True)
     with pytest.raises(BadInput):

@@ -35,12 +35,12 @@ NAN = float("nan")
         if value is not True or not isinstance(getattr(kind(), field), bool)
     ],
 )
-def test_no_threshold_is_what_cannot_be_one(kind: Any, field: str, value: object) -> None:
+def test_invalid_values_are_refused_with_the_field(kind: Any, field: str, value: object) -> None:
     with pytest.raises(BadInput, match=field):
         kind(**{field: value})
 
 
-def test_shares_lie_within_one_and_a_half_life_above_nothing() -> None:
+def test_shares_are_at_most_one_and_half_lives_above_zero() -> None:
     with pytest.raises(BadInput, match=r"max_harmful must be a number from 0 to 1, not 1\.5"):
         MaturitySettings(max_harmful=1.5)
     for nothing in (0, 5e-324):
@@ -49,13 +49,13 @@ def test_shares_lie_within_one_and_a_half_life_above_nothing() -> None:
     assert MaturitySettings(max_harmful=0, deprecation_threshold=1).max_harmful == 0
 
 
-def test_an_outcome_is_scored_by_something() -> None:
+def test_not_all_outcome_weights_can_be_zero() -> None:
     assert LearningSettings(success_weight=0, duration_weight=0, errors_weight=0).retries_weight
     with pytest.raises(BadInput, match="retries_weight cannot all be 0"):
         LearningSettings(success_weight=0, duration_weight=0, errors_weight=0, retries_weight=0)
 
 
-def test_times_stay_within_the_calendar_and_a_watch_rests() -> None:
+def test_times_have_upper_and_lower_bounds() -> None:
     with pytest.raises(BadInput, match="stale_after_minutes must be a number from 0 to 1,000,000,000"):
         WatchSettings(stale_after_minutes=1e300)
     with pytest.raises(BadInput, match=r"poll_seconds must be a number from 0\.05 to 86,400, not 0"):
@@ -70,6 +70,6 @@ def test_a_prefix_is_one_short_visible_line(prefix: Any) -> None:
         AntiPatternSettings(anti_pattern_prefix=prefix)
 
 
-def test_the_level_of_an_interval_is_a_share() -> None:
+def test_the_interval_level_is_a_share() -> None:
     with pytest.raises(BadInput, match="interval_level must be a number from 0 to 1"):
         Settings(interval_level=1.5)

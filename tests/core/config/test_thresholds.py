@@ -35,7 +35,7 @@ def named(known: Setting) -> str:
     return known.name
 
 
-def test_every_threshold_of_the_three_groups_has_one_entry() -> None:
+def test_every_setting_of_the_three_groups_is_a_threshold() -> None:
     fields = [
         f"{group}.{field}"
         for group in ("learning", "maturity", "anti_pattern")
@@ -45,12 +45,12 @@ def test_every_threshold_of_the_three_groups_has_one_entry() -> None:
 
 
 @pytest.mark.parametrize("known", THRESHOLDS, ids=named)
-def test_the_text_of_a_value_says_that_value(known: Setting) -> None:
+def test_text_and_parse_are_inverse_for_defaults(known: Setting) -> None:
     assert with_threshold(DEFAULTS, known.name, known.text(DEFAULTS)) == DEFAULTS
 
 
 @pytest.mark.parametrize("known", [known for known in THRESHOLDS if not known.replayed], ids=named)
-def test_what_is_not_replayed_turns_nothing(known: Setting, history: Scoreboard) -> None:
+def test_settings_that_are_not_replayed_change_no_state(known: Setting, history: Scoreboard) -> None:
     assert not what_if(with_threshold(DEFAULTS, known.name, "1"), history.history).turns
 
 
@@ -96,7 +96,7 @@ def test_a_text_sets_one_field(name: str, text: str, value: float | str) -> None
         ("neutral_counts_as", "success"),
     ],
 )
-def test_what_it_cannot_be_is_an_error_that_names_it(name: str, text: str) -> None:
+def test_invalid_texts_are_refused_with_the_name(name: str, text: str) -> None:
     with pytest.raises(BadInput, match=rf"{name}.* must be .*, not ") as error:
         with_threshold(DEFAULTS, name, text)
     assert len(str(error.value)) < 200
@@ -108,7 +108,7 @@ def test_a_field_of_two_groups_needs_its_group() -> None:
 
 
 @pytest.mark.parametrize("name", ["maturity.min_helpfull", "min_helpfull", "maturity.helpful"])
-def test_an_unknown_name_brings_up_those_like_it(name: str) -> None:
+def test_an_unknown_name_suggests_similar_names(name: str) -> None:
     with pytest.raises(BadInput, match=r"did you mean .*maturity\.min_helpful"):
         find_threshold(name)
 
@@ -123,7 +123,7 @@ def test_an_unknown_name_shows_nothing_raw() -> None:
 
 @settings(deadline=None, max_examples=100)
 @given(st.sampled_from(THRESHOLDS), st.floats(MIN_HALF_LIFE, 1))
-def test_every_value_comes_back_from_its_text(known: Setting, value: float) -> None:
+def test_text_and_parse_are_inverse(known: Setting, value: float) -> None:
     if known.unit in (Unit.CHOICE, Unit.COUNT):
         return
     changed = with_threshold(DEFAULTS, known.name, repr(value))
@@ -133,7 +133,7 @@ def test_every_value_comes_back_from_its_text(known: Setting, value: float) -> N
 
 @settings(deadline=None, max_examples=100)
 @given(st.sampled_from(THRESHOLDS), st.text())
-def test_no_text_does_more_than_to_be_refused(known: Setting, text: str) -> None:
+def test_any_text_is_parsed_or_refused(known: Setting, text: str) -> None:
     try:
         with_threshold(DEFAULTS, known.name, text)
     except BadInput as error:

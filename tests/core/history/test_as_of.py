@@ -62,29 +62,31 @@ def open_project(folder: Path, clock: Clock) -> Project:
         for number, id in enumerate(IDS)
     ]
     (paths.patterns / "error-patterns.json").write_text(json.dumps({"patterns": records}))
-    deck = Project(paths, Settings(), by="ana", clock=clock, cache=False)
-    deck.load()
-    return deck
+    opened = Project(paths, Settings(), by="ana", clock=clock, cache=False)
+    opened.load()
+    return opened
 
 
-def report(deck: Project, clock: Clock, id: str, success: bool) -> None:
+def report(opened: Project, clock: Clock, id: str, success: bool) -> None:
     number = f"e{clock().timestamp():.3f}"
-    deck.record(Event(id=number, at=clock(), kind="applied", pattern_id=id, loop_id=f"loop-{number}", success=success))
+    opened.record(
+        Event(id=number, at=clock(), kind="applied", pattern_id=id, loop_id=f"loop-{number}", success=success)
+    )
 
 
 STEPS: dict[str, Callable[[Project, Clock, str], Any]] = {
-    "helped": lambda deck, clock, id: report(deck, clock, id, True),
-    "failed": lambda deck, clock, id: report(deck, clock, id, False),
-    "promote": lambda deck, _clock, id: deck.decide(Promote(id)),
-    "deprecate": lambda deck, _clock, id: deck.decide(Deprecate(id, reason="no")),
-    "reset": lambda deck, _clock, id: deck.decide(Reset(id)),
-    "quarantine": lambda deck, _clock, id: deck.decide(Quarantine(id, reason="odd")),
-    "archive": lambda deck, _clock, id: deck.decide(Archive(id, reason="old")),
-    "merge": lambda deck, _clock, id: deck.decide(Merge(id, IDS[(IDS.index(id) + 1) % len(IDS)])),
-    "promote all": lambda deck, _clock, _id: deck.decide(bulk(Verb.PROMOTE, IDS)),
-    "archive all": lambda deck, _clock, _id: deck.decide(bulk(Verb.ARCHIVE, IDS[:2], "old")),
-    "undo": lambda deck, _clock, _id: deck.decide(Undo()),
-    "redo": lambda deck, _clock, _id: deck.decide(Redo()),
+    "helped": lambda opened, clock, id: report(opened, clock, id, True),
+    "failed": lambda opened, clock, id: report(opened, clock, id, False),
+    "promote": lambda opened, _clock, id: opened.decide(Promote(id)),
+    "deprecate": lambda opened, _clock, id: opened.decide(Deprecate(id, reason="no")),
+    "reset": lambda opened, _clock, id: opened.decide(Reset(id)),
+    "quarantine": lambda opened, _clock, id: opened.decide(Quarantine(id, reason="odd")),
+    "archive": lambda opened, _clock, id: opened.decide(Archive(id, reason="old")),
+    "merge": lambda opened, _clock, id: opened.decide(Merge(id, IDS[(IDS.index(id) + 1) % len(IDS)])),
+    "promote all": lambda opened, _clock, _id: opened.decide(bulk(Verb.PROMOTE, IDS)),
+    "archive all": lambda opened, _clock, _id: opened.decide(bulk(Verb.ARCHIVE, IDS[:2], "old")),
+    "undo": lambda opened, _clock, _id: opened.decide(Undo()),
+    "redo": lambda opened, _clock, _id: opened.decide(Redo()),
 }
 
 
@@ -95,19 +97,19 @@ def standing(board: Scoreboard) -> Standing:
 
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(sorted(STEPS)), st.sampled_from(IDS)), min_size=3, max_size=8))
-def test_every_day_looks_afterwards_as_it_looked_then(steps: list[tuple[str, str]]) -> None:
+def test_a_past_state_equals_the_state_of_that_day(steps: list[tuple[str, str]]) -> None:
     with TemporaryDirectory() as folder:
         clock = Clock()
-        deck = open_project(Path(folder), clock)
+        opened = open_project(Path(folder), clock)
         days: list[tuple[datetime, Standing, Scoreboard]] = []
         for step, id in steps:
-            if id in deck.view.snapshot.patterns:
+            if id in opened.view.snapshot.patterns:
                 with suppress(Refused, UnknownRecord):
-                    STEPS[step](deck, clock, id)
-            view, _ = deck.refresh()
+                    STEPS[step](opened, clock, id)
+            view, _ = opened.refresh()
             days.append((clock(), standing(view.board), view.board))
             clock.now += timedelta(days=20)
-        final, _ = deck.refresh()
+        final, _ = opened.refresh()
         for when, then, board in days:
             past = build_past_state(final, when)
             assert standing(past.board) == then
@@ -115,20 +117,20 @@ def test_every_day_looks_afterwards_as_it_looked_then(steps: list[tuple[str, str
                 assert past.assessment(id).score == pytest.approx(board.rescored(when).assessment(id).score)
 
 
-def test_a_text_is_the_one_that_the_next_decision_saw(tmp_path: Path) -> None:
+def test_a_past_text_is_the_one_that_the_next_decision_saw(tmp_path: Path) -> None:
     clock = Clock()
-    deck = open_project(tmp_path, clock)
+    opened = open_project(tmp_path, clock)
     start = clock()
-    deck.decide(Promote(IDS[0]))
-    promoted, text = clock(), deck.view.pattern(IDS[0])
-    file = deck.project.patterns / "error-patterns.json"
+    opened.decide(Promote(IDS[0]))
+    promoted, text = clock(), opened.view.pattern(IDS[0])
+    file = opened.project.patterns / "error-patterns.json"
     file.write_text(file.read_text().replace("add an index, way 0", "drop the table"))
     clock.now += timedelta(days=1)
-    stale, _ = deck.apply((file,))
+    stale, _ = opened.apply((file,))
     assert stale.assessment(IDS[0]).pin_stale
     edited = clock()
-    deck.decide(RestoreText(IDS[0]))
-    view, _ = deck.refresh()
+    opened.decide(RestoreText(IDS[0]))
+    view, _ = opened.refresh()
     then, between = build_past_state(view, start).pattern(IDS[0]), build_past_state(view, edited)
     assert (then.description, then.content_hash) == (text.description, text.content_hash)
     assert between.pattern(IDS[0]).description == "drop the table"
@@ -144,7 +146,7 @@ def view_of(*patterns: Any, now: datetime = NOW, **known: Any) -> ProjectState:
     return ProjectState(snapshot, board, empty, empty, (), Settings(), now, {})
 
 
-def test_the_present_is_scored_as_it_is() -> None:
+def test_the_present_state_is_not_rewound() -> None:
     events = tuple(event(number, "applied", days_ago(number), success=number > 1) for number in range(5))
     view = view_of(make_pattern(first_discovered=days_ago(9), recorded_counts=recorded_counts(3, 1)), events=events)
     assert standing(build_past_state(view, NOW).board) == standing(view.board)
@@ -152,7 +154,7 @@ def test_the_present_is_scored_as_it_is() -> None:
     assert standing(build_past_state(later, NOW).board) == standing(view.board)
 
 
-def test_a_loop_that_ran_then_has_used_what_it_had_used_by_then() -> None:
+def test_a_running_loop_has_only_its_uses_of_that_time() -> None:
     loop = Loop(
         id="a",
         status=LoopStatus.COMPLETED,
@@ -170,7 +172,7 @@ def test_a_loop_that_ran_then_has_used_what_it_had_used_by_then() -> None:
     assert "a" not in build_past_state(view, days_ago(6)).snapshot.loops
 
 
-def test_a_pattern_is_there_from_its_discovery_on() -> None:
+def test_a_pattern_exists_since_its_discovery() -> None:
     view = view_of(
         make_pattern("new", first_discovered=days_ago(2)),
         make_pattern("listed", source_loops=(source("a", days_ago(6)), source("b", days_ago(1)))),
@@ -183,7 +185,7 @@ def test_a_pattern_is_there_from_its_discovery_on() -> None:
     assert told == ["1 pattern without a date: shown at every time"]
 
 
-def test_what_only_a_sum_tells_of_counts_from_its_last_use_on_and_that_is_told() -> None:
+def test_undated_totals_count_since_the_last_use_and_are_reported() -> None:
     pattern = make_pattern(first_discovered=days_ago(30), recorded_counts=recorded_counts(5, 1), last_used=days_ago(2))
     view = view_of(pattern)
     past = build_past_state(view, days_ago(3))

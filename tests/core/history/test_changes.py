@@ -19,22 +19,22 @@ def by_id(before: ProjectState, after: ProjectState) -> dict[str, PatternChange]
     return {change.pattern_id: change for change in compare_states(before, after).patterns}
 
 
-def test_nothing_changed_between_a_moment_and_itself(tmp_path: Path) -> None:
+def test_equal_times_have_no_changes(tmp_path: Path) -> None:
     view = open_project(tmp_path, Clock()).view
     found = compare_states(view, view)
     assert (found.patterns, found.decisions, found.loops, found.questions) == ((), (), (), ())
     assert (found.helped, found.failed, found.other) == (0, 0, 0)
 
 
-def test_what_turned_is_told_with_the_decision_or_the_evidence_that_did_it(tmp_path: Path) -> None:
+def test_a_changed_state_names_its_decision_or_evidence(tmp_path: Path) -> None:
     clock = Clock()
-    deck = open_project(tmp_path, clock)
+    project = open_project(tmp_path, clock)
     start = clock()
-    deck.decide(Deprecate(IDS[0], reason="too slow"))
+    project.decide(Deprecate(IDS[0], reason="too slow"))
     for _ in range(3):
-        report(deck, clock, IDS[1], False)
-    deck.decide(Archive(IDS[2], reason="old"))
-    view, _ = deck.refresh()
+        report(project, clock, IDS[1], False)
+    project.decide(Archive(IDS[2], reason="old"))
+    view, _ = project.refresh()
     found = compare_states(build_past_state(view, start), view)
     changed = {change.pattern_id: change for change in found.patterns}
     assert {id: change.kind for id, change in changed.items()} == {IDS[0]: STATE, IDS[1]: STATE, IDS[2]: REMOVED}
@@ -49,18 +49,18 @@ def test_what_turned_is_told_with_the_decision_or_the_evidence_that_did_it(tmp_p
     assert {change.pattern_id: change.kind for change in back.patterns}[IDS[2]] == NEW
 
 
-def test_taking_back_is_told_as_such(tmp_path: Path) -> None:
+def test_an_undo_is_named_as_such(tmp_path: Path) -> None:
     clock = Clock()
-    deck = open_project(tmp_path, clock)
-    deck.decide(Archive(IDS[0], reason="old"))
+    project = open_project(tmp_path, clock)
+    project.decide(Archive(IDS[0], reason="old"))
     middle = clock()
-    deck.decide(Undo())
-    view, _ = deck.refresh()
+    project.decide(Undo())
+    view, _ = project.refresh()
     changed = by_id(build_past_state(view, middle), view)
     assert (changed[IDS[0]].kind, changed[IDS[0]].because) == (NEW, "undo of archive by ana")
 
 
-def test_loops_notice_most_what_comes_first() -> None:
+def test_changes_are_sorted_by_effect_on_loops() -> None:
     def seen(number: int, id: str, when: datetime, success: bool) -> object:
         return event(number, "applied", when, pattern_id=id, loop_id=f"l{number}", success=success)
 
@@ -77,15 +77,15 @@ def test_loops_notice_most_what_comes_first() -> None:
     assert [(change.pattern_id, change.kind) for change in only_rate] == [("moves", RATE)]
 
 
-def test_what_loops_no_longer_get_is_told_though_its_state_stays(tmp_path: Path) -> None:
+def test_a_pattern_no_longer_injected_is_listed(tmp_path: Path) -> None:
     clock = Clock()
-    deck = open_project(tmp_path, clock)
+    project = open_project(tmp_path, clock)
     start = clock()
     for _ in range(2):
-        report(deck, clock, IDS[1], True)
+        report(project, clock, IDS[1], True)
     middle = clock()
-    deck.decide(Quarantine(IDS[1], reason="odd"))
-    view, _ = deck.refresh()
+    project.decide(Quarantine(IDS[1], reason="odd"))
+    view, _ = project.refresh()
     assert not compare_states(build_past_state(view, start), build_past_state(view, middle)).patterns
     change = by_id(build_past_state(view, middle), view)[IDS[1]]
     assert change.kind in {STATE, CONTEXT}

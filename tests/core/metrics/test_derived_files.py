@@ -54,7 +54,7 @@ def write(paths: ProjectPaths, days: int = 0, snapshot: Snapshot = SNAPSHOT) -> 
     return write_derived(paths, SETTINGS, snapshot, board, NOW + timedelta(days=days))
 
 
-def test_both_files_are_made_and_stay_as_they_are(paths: ProjectPaths) -> None:
+def test_derived_files_are_created_and_stable(paths: ProjectPaths) -> None:
     assert write(paths) == ()
     metrics = json.loads(metrics_path(paths).read_text())
     assert list(metrics) == list(DOCUMENT)
@@ -78,7 +78,7 @@ def test_both_files_are_made_and_stay_as_they_are(paths: ProjectPaths) -> None:
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_only_what_differs_is_written(paths: ProjectPaths, wrapped: bool) -> None:
+def test_only_changed_keys_are_written(paths: ProjectPaths, wrapped: bool) -> None:
     mine = {**DOCUMENT, "mine": [1, 2], "pattern_usage_stats": {"kept": 1.50, "total_applications": 4}}
     text = json.dumps({"effectiveness_metrics": mine, "other": {}} if wrapped else mine, indent=3)
     metrics_path(paths).write_text(text.replace("1.5", "1.50"))
@@ -106,7 +106,7 @@ def test_only_what_differs_is_written(paths: ProjectPaths, wrapped: bool) -> Non
 
 
 @pytest.mark.parametrize("content", [b"[1]", b"7", b"", b'{"a": ', b"\xff\xfe", b"[" * 100_000])
-def test_a_file_that_holds_something_else_is_left_alone(paths: ProjectPaths, content: bytes) -> None:
+def test_a_file_with_other_content_is_not_changed(paths: ProjectPaths, content: bytes) -> None:
     metrics_path(paths).write_bytes(content)
     (warning,) = write(paths)
     assert str(metrics_path(paths)) in warning and warning.endswith("it was not changed")
@@ -124,7 +124,7 @@ def test_a_link_out_of_the_project_is_not_followed(
     assert list(outside.iterdir()) == []
 
 
-def test_claims_are_held_against_the_evidence(paths: ProjectPaths) -> None:
+def test_recorded_metrics_are_compared_with_the_evidence(paths: ProjectPaths) -> None:
     found = effectiveness(SNAPSHOT, BOARD, NOW)
     write_metrics(paths, SETTINGS, SNAPSHOT, BOARD, NOW)
     assert compare_metrics(read_recorded_metrics(paths), found) == ()

@@ -72,7 +72,7 @@ def board_of(snapshot: Snapshot) -> Scoreboard:
     return Scoreboard.build(snapshot, NOW, SETTINGS)
 
 
-def test_the_documents_numbers_go_there_and_back() -> None:
+def test_example_metrics_round_trip() -> None:
     assert to_builtins(convert(DOCUMENT, EffectivenessMetrics)) == DOCUMENT
     assert to_builtins(benefit(23, 8, 3.2, 5.1)) == DOCUMENT["cross_loop_benefit"]
 
@@ -120,7 +120,7 @@ def test_metrics_are_those_of_the_evidence() -> None:
     assert states(snapshot, board) == {"candidate": 1, "established": 1, "proven": 0, "deprecated": 0}
 
 
-def test_an_event_tells_of_an_injection_too_and_of_a_failure() -> None:
+def test_events_report_injections_and_failures() -> None:
     events = (
         event(1, "injected", days_ago(1), loop_id="other-name"),
         event(2, "outcome", days_ago(1), pattern_id="", loop_id="ralph-2", success=False),
@@ -131,7 +131,7 @@ def test_an_event_tells_of_an_injection_too_and_of_a_failure() -> None:
     assert (found.average_iterations_with, found.average_iterations_without) == (3.0, 5.0)
 
 
-def test_nothing_known_is_nothing_claimed() -> None:
+def test_unknown_metrics_are_none() -> None:
     snapshot = Snapshot()
     found = effectiveness(snapshot, board_of(snapshot), NOW)
     assert found.pattern_usage_stats.overall_success_rate is None
@@ -139,7 +139,7 @@ def test_nothing_known_is_nothing_claimed() -> None:
     assert injection_effect(snapshot, SETTINGS).verdict == "not enough data: about 3 more loops per group"
 
 
-def test_loops_that_got_reflections_are_compared_with_the_others() -> None:
+def test_loops_with_reflections_are_compared_with_others() -> None:
     loops = [loop(n, 3 + n % 2) for n in range(6)] + [loop(10 + n, 8 + n % 2) for n in range(6)]
     events = tuple(
         event(n, INJECTED_REFLECTION, days_ago(1), pattern_id="", loop_id=loops[n].id, reflection_id="refl-1")
@@ -153,7 +153,7 @@ def test_loops_that_got_reflections_are_compared_with_the_others() -> None:
     assert benefit.loops_with_pattern_injection == 0
 
 
-def test_loops_are_compared_with_those_of_like_tasks() -> None:
+def test_loops_are_compared_within_a_category() -> None:
     hard, easy = "Migrate the database to Postgres", "Document the login"
     loops = [
         *(loop(n, 9 + n % 2, injected=True, task=hard) for n in range(8)),
@@ -175,7 +175,7 @@ def test_loops_are_compared_with_those_of_like_tasks() -> None:
     assert found.low < found.difference < found.high < 0
 
 
-def test_scatter_that_hides_the_difference_is_said_with_what_it_would_take() -> None:
+def test_an_inconclusive_comparison_names_the_number_of_loops_needed() -> None:
     found = compare([Group("debugging", (2, 6, 3, 7, 4), (3, 8, 4, 7, 5))], SETTINGS)
     assert not found.is_conclusive
     # Two samples of so many loops show one iteration at a variance of 4.3 with 80 % at a level of 90 %.
@@ -200,7 +200,7 @@ counts = st.lists(st.integers(1, 60), max_size=5).map(tuple)
 
 @given(st.lists(st.tuples(st.sampled_from(["", "testing", "debugging"]), counts, counts), max_size=3))
 @settings(max_examples=50, deadline=None)
-def test_the_interval_holds_the_difference_and_turns_with_the_kinds(
+def test_the_interval_contains_the_difference_and_is_antisymmetric(
     groups: list[tuple[str, tuple[int, ...], tuple[int, ...]]],
 ) -> None:
     found = compare([Group(*group) for group in groups], SETTINGS)

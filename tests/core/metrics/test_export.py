@@ -25,12 +25,12 @@ TREES = Path(__file__).parents[2] / "trees"
 
 @pytest.fixture(scope="module")
 def found() -> Dashboard:
-    deck = Project(project_at(TREES / "spec-examples"), Settings(), by="ana", clock=lambda: NOW, cache=False)
-    deck.load()
-    return build_dashboard(deck.view, "ana", 4)
+    opened = Project(project_at(TREES / "spec-examples"), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    opened.load()
+    return build_dashboard(opened.view, "ana", 4)
 
 
-def test_every_format_tells_every_section(found: Dashboard) -> None:
+def test_every_format_contains_every_section(found: Dashboard) -> None:
     figures = build_figures(found)
     report = export_metrics(found, ".md", "acme").decode()
     told = list(csv.reader(io.StringIO(export_metrics(found, ".csv", "acme").decode())))
@@ -41,7 +41,7 @@ def test_every_format_tells_every_section(found: Dashboard) -> None:
         assert figure.rows or figure.missing
 
 
-def test_the_examples_tell_what_the_documents_say(found: Dashboard) -> None:
+def test_example_metrics_have_the_expected_figures(found: Dashboard) -> None:
     by_id = {figure.id: figure for figure in build_figures(found)}
     assert sum(row.count for row in by_id["patterns"].rows) == 6
     assert by_id["success"].rows[-1].label == "2 Feb"
@@ -50,10 +50,10 @@ def test_the_examples_tell_what_the_documents_say(found: Dashboard) -> None:
     assert "Not enough data" in by_id["iterations"].takeaway
 
 
-def test_a_project_without_anything_says_what_is_needed(tmp_path: Path) -> None:
-    deck = Project(project_at(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
-    deck.load()
-    figures = build_figures(build_dashboard(deck.view, "ana", 12))
+def test_figures_of_an_empty_project_say_what_is_missing(tmp_path: Path) -> None:
+    opened = Project(project_at(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    opened.load()
+    figures = build_figures(build_dashboard(opened.view, "ana", 12))
     assert all(not figure.rows and figure.missing for figure in figures)
     assert "No results in the last 12 weeks." in [figure.takeaway for figure in figures]
 

@@ -29,7 +29,7 @@ def failing(**fields: Any) -> Pattern:
     return make_pattern(**{"recorded_counts": recorded_counts(9, 11), "last_used": days_ago(1), **fields})
 
 
-def test_a_low_rate_goes_with_its_reason() -> None:
+def test_a_low_rate_is_pruned_with_a_reason() -> None:
     (found,) = pruned(failing())
     assert found.rules == (PruneRule.RATE,)
     assert found.reason == "45% of 20 uses succeeded, below 50%"
@@ -45,11 +45,11 @@ def test_a_low_rate_goes_with_its_reason() -> None:
         (recorded_counts(0, 2), False),
     ],
 )
-def test_the_rate_is_judged_from_enough_uses_on(counts: Any, goes: bool) -> None:
+def test_a_rate_needs_enough_uses(counts: Any, goes: bool) -> None:
     assert bool(pruned(failing(recorded_counts=counts))) is goes
 
 
-def test_thresholds_can_be_others() -> None:
+def test_pruning_follows_the_settings() -> None:
     assert not pruned(failing(), policy=PruningSettings(min_success_rate=0.4))
     assert not pruned(failing(), policy=PruningSettings(min_usage_count=21))
     assert pruned(make_pattern(last_used=days_ago(8)), policy=PruningSettings(max_age_days=7))
@@ -67,11 +67,11 @@ def test_thresholds_can_be_others() -> None:
         ({}, False),
     ],
 )
-def test_age_counts_from_the_last_sign(fields: dict[str, Any], goes: bool) -> None:
+def test_age_counts_from_the_last_activity(fields: dict[str, Any], goes: bool) -> None:
     assert [found.rules for found in pruned(make_pattern(**fields))] == ([(PruneRule.UNUSED,)] if goes else [])
 
 
-def test_an_anti_pattern_goes_when_the_avoided_approach_works() -> None:
+def test_an_anti_pattern_is_pruned_when_the_avoided_approach_works() -> None:
     bad_warning = failing(id="pat-anti-sample-001", type=PatternType.ANTI)
     assert pruned(bad_warning)[0].rules == (PruneRule.RATE,)
     assert not pruned(failing(id="pat-anti-sample-001", type=PatternType.ANTI, recorded_counts=recorded_counts(19, 1)))
@@ -99,7 +99,7 @@ def verdict(word: str, until: datetime | None = None) -> CurationState:
         (verdict("rejected"), False),
     ],
 )
-def test_what_a_person_decided_or_has_to_see_stays(curation: CurationState, goes: bool) -> None:
+def test_decided_and_pending_patterns_are_not_pruned(curation: CurationState, goes: bool) -> None:
     assert bool(pruned(failing(last_used=days_ago(400)), curation)) is goes
 
 
@@ -107,5 +107,5 @@ def test_inversion_comes_before_pruning() -> None:
     assert not pruned(failing(recorded_counts=recorded_counts(2, 18)))
 
 
-def test_copies_outside_the_registry_are_none_of_its_patterns() -> None:
+def test_copies_are_not_pruned() -> None:
     assert not pruned(failing(copy_folder=".aiwg/ralph/memory"))

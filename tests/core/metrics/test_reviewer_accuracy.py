@@ -41,7 +41,7 @@ def history(good: int, bad: int, verb: Verb = Verb.PROMOTE) -> ProjectState:
     return view_of(*patterns, events=tuple(events), decisions=tuple(decisions))
 
 
-def test_a_share_is_told_from_thirty_verdicts_with_follow_up_on() -> None:
+def test_a_rate_needs_thirty_followed_decisions() -> None:
     few = measure_accuracy(history(20, 9), "ana").promotions
     assert (few.made, few.followed, few.held, few.missing, few.rate, few.low) == (29, 29, 20, 1, None, None)
     enough = measure_accuracy(history(20, 10), "ana").promotions
@@ -50,12 +50,12 @@ def test_a_share_is_told_from_thirty_verdicts_with_follow_up_on() -> None:
     assert enough.low < enough.rate < enough.high
 
 
-def test_a_deprecation_held_where_those_who_used_it_all_the_same_came_to_harm() -> None:
+def test_later_failures_confirm_a_deprecation() -> None:
     found = measure_accuracy(history(2, 1, Verb.DEPRECATE), "ana")
     assert (found.deprecations.followed, found.deprecations.held, found.promotions.made) == (3, 2, 0)
 
 
-def test_only_ones_own_standing_verdicts_count_each_until_the_next() -> None:
+def test_only_own_decisions_in_effect_count_until_the_next() -> None:
     events = (*results("p", 3, 0, days=7), *results("p", 0, 3, days=3))
     decisions = (
         decision(1, Verb.PROMOTE, "p", days_ago(8)),

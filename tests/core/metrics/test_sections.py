@@ -43,7 +43,7 @@ def measured(snapshot: Snapshot, weeks: int = 3) -> tuple[Week, ...]:
     return count_weekly(board, select_registered(board, snapshot.patterns), week_starts(NOW, weeks))
 
 
-def test_weeks_begin_on_monday_and_the_last_one_runs() -> None:
+def test_weeks_begin_on_monday_and_end_with_the_current_one() -> None:
     assert week_starts(NOW, 3) == (MONDAY - 2 * WEEK, MONDAY - WEEK, MONDAY)
     assert week_starts(MONDAY, 1) == (MONDAY,)
 
@@ -71,14 +71,14 @@ def test_each_use_is_counted_in_its_week_and_a_week_without_any_is_a_gap() -> No
     assert 0 < found[2].low < found[2].high == 1.0  # type: ignore[operator]
 
 
-def test_neither_mirrors_nor_sums_without_a_date_of_their_own_count() -> None:
+def test_copies_and_undated_totals_do_not_count() -> None:
     mirror = make_pattern("pat-m", copy_folder="pat-a")
     summed = make_pattern("pat-s", recorded_counts=recorded_counts(5, 1), last_used=MONDAY)
     found = measured(world(used("pat-m", MONDAY, True), patterns=(mirror, summed)))
     assert found[-1].uses == 0
 
 
-def test_the_patterns_of_a_week_come_with_the_most_used_first() -> None:
+def test_patterns_of_a_week_are_sorted_by_use() -> None:
     snapshot = world(
         used("pat-a", MONDAY, True),
         used("pat-b", MONDAY, True),
@@ -94,7 +94,7 @@ def week(number: int, good: int, bad: int) -> Week:
     return Week(start=MONDAY + number * WEEK, good=good, bad=bad, open=0, shown=0)
 
 
-def test_a_trend_halves_the_weeks_from_the_first_result_on() -> None:
+def test_a_trend_compares_two_halves_since_the_first_result() -> None:
     overlapping = compute_trend([week(0, 0, 0), week(1, 9, 1), week(2, 7, 3)], 0.9)
     assert overlapping is not None
     assert overlapping.since == MONDAY + 2 * WEEK
@@ -106,7 +106,7 @@ def test_a_trend_halves_the_weeks_from_the_first_result_on() -> None:
     assert compute_trend([], 0.9) is None
 
 
-def test_what_fades_is_told_in_the_week_in_which_it_does() -> None:
+def test_decay_is_listed_in_the_week_of_the_change() -> None:
     events = [used("pat-a", NOW - timedelta(hours=n), True) for n in range(3)]
     snapshot = world(*events, used("pat-b", NOW, True))
     board = Scoreboard.build(snapshot, NOW, SETTINGS)
@@ -125,7 +125,7 @@ def decision(number: int, at: datetime, verb: Verb, subject: str, **after: objec
     return Decision(id=f"d{number}", at=at, by="ana", verb=verb, subject=subject, after=after)
 
 
-def test_what_loops_got_counts_as_judged_from_the_week_of_the_verdict_on() -> None:
+def test_injections_count_as_reviewed_from_the_week_of_the_decision() -> None:
     early, late = MONDAY - WEEK, MONDAY + timedelta(hours=1)
     events = [used(id, at, True) for id in ("pat-a", "pat-b", "pat-c") for at in (early, late)]
     decisions = (
@@ -143,7 +143,7 @@ def test_what_loops_got_counts_as_judged_from_the_week_of_the_verdict_on() -> No
     assert [one.share for one in found] == [None, 0.0, pytest.approx(2 / 3)]
 
 
-def test_open_questions_are_shared_out_by_what_is_at_stake() -> None:
+def test_open_questions_are_counted_by_impact() -> None:
     def item(kind: str, subject: str, impact: float) -> ReviewItem:
         return ReviewItem(kind=kind, subject=subject, question="?", reason="", priority=0.5, impact=impact)
 
@@ -155,7 +155,7 @@ def test_open_questions_are_shared_out_by_what_is_at_stake() -> None:
     assert count_questions(()) == ()
 
 
-def test_causes_are_counted_once_a_session_and_from_some_day_on() -> None:
+def test_causes_are_counted_once_per_session_since_a_day() -> None:
     def session(id: str, at: datetime) -> DebugSession:
         run = Execution(
             at=at, failures=(Failure(error_type="TypeError"),), analysis=Analysis(category="null_undefined_access")

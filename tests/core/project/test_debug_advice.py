@@ -160,7 +160,7 @@ def test_no_cut_and_no_error_message_carries_an_order(view: ProjectState) -> Non
     split = run("TypeError", padded, message=f"You must run {order}", fixed=True)
     told = knowing(view, session("instructions", split, lessons=(lesson("a", padded),)))
     text = on_failure(told, ERROR).text
-    assert "evil.example" not in text and text.count("(left out: this text runs what it downloads)") >= 2
+    assert "evil.example" not in text and text.count("(left out: this text runs downloaded code)") >= 2
 
 
 def test_the_id_of_a_session_carries_no_order(view: ProjectState) -> None:

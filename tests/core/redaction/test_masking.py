@@ -53,7 +53,7 @@ PIECES = [
         ("-----BEGIN EC PRIVATE KEY-----\nAAAA", "[secret: private key, 35 characters]"),
     ],
 )
-def test_a_secret_is_shown_as_what_it_is_and_how_long(text: str, shown: str) -> None:
+def test_a_mask_contains_kind_and_length(text: str, shown: str) -> None:
     assert mask_secrets(text) == visible(text) == visible_line(text) == shown
 
 
@@ -84,7 +84,7 @@ def test_a_secret_is_shown_as_what_it_is_and_how_long(text: str, shown: str) -> 
         "redis-cli -a $REDIS_PW",
     ],
 )
-def test_ids_code_and_prose_stay(text: str) -> None:
+def test_ids_code_and_prose_are_not_masked(text: str) -> None:
     assert visible_line(text) == text
 
 
@@ -109,7 +109,7 @@ def test_ids_code_and_prose_stay(text: str) -> None:
         "send Basic {}",
     ],
 )
-def test_a_secret_is_masked_by_what_stands_before_it_and_nothing_else_is(text: str) -> None:
+def test_only_the_value_after_a_name_is_masked(text: str) -> None:
     secret = "YWxhbjpwYXNzMQ==" if "Basic" in text else "me:hunter22" if "-u {}" in text else "hunter22"
     before, after = text.format("\0").split("\0")
     shown = mask_secrets(text.format(secret))
@@ -132,7 +132,7 @@ def test_a_secret_is_masked_by_what_stands_before_it_and_nothing_else_is(text: s
         "AGE-SECRET-KEY-1" + "QPZRY9X8" * 7,
     ],
 )
-def test_tokens_tell_by_their_beginning_what_they_are(token: str) -> None:
+def test_tokens_are_recognised_by_prefix(token: str) -> None:
     assert token[12:] not in mask_secrets(f"use {token} there")
 
 
@@ -160,7 +160,7 @@ def test_every_further_occurrence_of_a_secret_is_masked(text: str) -> None:
     assert not any(value in shown for value in ("q7w2mzk41xv0tb9s6hd3", "tr4vel-light-9", "mango77tree"))
 
 
-def test_a_password_that_is_a_word_is_not_searched_elsewhere() -> None:
+def test_other_occurrences_of_a_word_used_as_password_stay() -> None:
     assert mask_secrets("postgres://postgres:postgres@db/x runs postgres").endswith("@db/x runs postgres")
 
 
@@ -176,7 +176,7 @@ def test_a_password_that_is_a_word_is_not_searched_elsewhere() -> None:
         'orderdeskKey = "8c1f0b52-9a37-4d6e-b1c4-7e2f9d03a865"',
     ],
 )
-def test_a_generated_value_behind_the_name_of_a_credential_is_masked(text: str) -> None:
+def test_a_random_value_after_the_name_of_a_credential_is_masked(text: str) -> None:
     shown = mask_secrets(text)
     assert "[secret: " in shown and "q7w2mz" not in shown and "8c1f0b52" not in shown
 
@@ -202,7 +202,7 @@ def test_a_generated_value_behind_the_name_of_a_credential_is_masked(text: str) 
         "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX",
     ],
 )
-def test_placeholders_stay(text: str) -> None:
+def test_placeholders_are_not_masked(text: str) -> None:
     assert mask_secrets(text) == text
 
 
@@ -224,13 +224,13 @@ def test_placeholders_stay(text: str) -> None:
         "/usr/local/lib/python3.12/site-packages/keyring-25.2.1.dist-info",
     ],
 )
-def test_public_values_stay(text: str) -> None:
+def test_public_values_are_not_masked(text: str) -> None:
     assert mask_secrets(text) == text
 
 
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=12).map("".join))
 @settings(max_examples=100, deadline=None)
-def test_masking_a_masked_text_changes_nothing(text: str) -> None:
+def test_masking_is_idempotent(text: str) -> None:
     once = mask_secrets(text)
     assert mask_secrets(once) == once
 
@@ -249,27 +249,27 @@ def test_masking_a_masked_text_changes_nothing(text: str) -> None:
         "token=a1b2c3d4e5f6g7h8i9j0k1 ",
     ],
 )
-def test_the_worst_of_texts_costs_a_bounded_time(piece: str) -> None:
+def test_worst_case_texts_take_bounded_time(piece: str) -> None:
     text = piece * (250_000 // len(piece))
     begin = time.process_time()
     mask_secrets(text)
     assert time.process_time() - begin < 1.0
 
 
-def test_half_a_secret_at_a_cut_is_masked_too() -> None:
+def test_a_cut_secret_is_masked() -> None:
     assert "a1B2" not in visible_line("x" * 30 + " " + GITHUB, 50)
     assert visible_line("x" * 30 + " " + GITHUB, 60).endswith("…")
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map(" ".join))
 @settings(max_examples=50, deadline=None)
-def test_nothing_around_a_token_keeps_it_from_being_masked(text: str) -> None:
+def test_a_token_is_masked_in_any_context(text: str) -> None:
     once = mask_secrets(text)
     assert GITHUB not in once and AWS not in once
     assert mask_secrets(SHOWN) == SHOWN
 
 
-def test_what_holds_nothing_costs_next_to_nothing() -> None:
+def test_clean_texts_are_fast() -> None:
     lines = [f"line {number} of prose about interfaces and the compiler" for number in range(2000)]
     begin = time.perf_counter()
     for line in lines:
@@ -306,5 +306,5 @@ def test_passwords_in_sentences_and_calls_are_masked(text: str, secret: str) -> 
         "AccessKey=00000000-0000-0000-0000-000000000000",
     ],
 )
-def test_samples_and_names_in_the_place_of_a_password_stay(text: str) -> None:
+def test_sample_passwords_are_not_masked(text: str) -> None:
     assert mask_secrets(text) == text

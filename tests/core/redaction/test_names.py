@@ -14,6 +14,6 @@ BETWEEN = (" = ", ": ", "=", "=> ", '": "', "\n", " ", "abc123DEF456xyz", '"q w"
 
 @given(st.lists(st.sampled_from(PARTS + BETWEEN), max_size=12).map("".join))
 @settings(max_examples=200, deadline=None)
-def test_it_finds_what_the_rule_finds_at_every_place(text: str) -> None:
+def test_find_assigned_finds_what_finditer_finds(text: str) -> None:
     expected = [found.span() for found in _ASSIGNED.finditer(text)]
     assert [found.span() for found in find_assigned(_ASSIGNED, text)] == expected

@@ -58,7 +58,7 @@ def inject(task: str, *patterns: Pattern, limits: InjectionSettings = LIMITS) ->
     return prepare_injection(profile, index, found, board, limits, strategies=strategies)
 
 
-def test_the_documents_sections_come_out_line_by_line() -> None:
+def test_decomposition_sections_match_the_example() -> None:
     patterns = (PER_FILE, BY_TYPE, BY_FEATURE)
     assert chosen(board_of(*patterns), *patterns).text == (
         "## Anti-Patterns to Avoid\n"
@@ -96,7 +96,7 @@ def test_a_task_that_splits_work_is_a_decomposition(task: str) -> None:
     "task",
     ["Fix the split of the invoice total", "Split the string at commas", "Add a task list to the sidebar", ""],
 )
-def test_other_tasks_are_none(task: str) -> None:
+def test_other_tasks_are_not_decompositions(task: str) -> None:
     assert not is_decomposition(task)
 
 
@@ -113,7 +113,7 @@ def test_only_a_decomposition_gets_strategies_and_they_are_recorded_as_injected(
     assert reasons[BY_FEATURE.id] == "a decomposition strategy: only for decomposition tasks"
 
 
-def test_what_failed_is_left_out_with_the_reason() -> None:
+def test_failed_strategies_are_left_out_with_the_reason() -> None:
     untried, failing = strategy(4, "Split by layer", 0, 0), strategy(5, "Split by component", 1, 1)
     board = board_of(untried, failing)
     assert chosen(board, untried, failing).left_out == {
@@ -125,7 +125,7 @@ def test_what_failed_is_left_out_with_the_reason() -> None:
     assert (refused.text, refused.left_out) == ("", {BY_FEATURE.id: "deprecated, by human decision"})
 
 
-def test_the_sections_keep_to_their_budget_and_to_the_scan() -> None:
+def test_the_sections_respect_budget_and_scan() -> None:
     many = tuple(strategy(number, f"Split the work in way number {number}", 9, 0) for number in range(10, 30))
     small = replace(LIMITS, max_tokens=160)
     found = chosen(board_of(*many), *many, limits=small)
@@ -137,7 +137,7 @@ def test_the_sections_keep_to_their_budget_and_to_the_scan() -> None:
 
 
 @pytest.mark.parametrize("limit", [100, 400, 1000])
-def test_a_strategy_that_becomes_an_order_where_it_is_cut_is_left_out(limit: int) -> None:
+def test_a_strategy_that_a_cut_turns_into_an_order_is_left_out(limit: int) -> None:
     order = " Merge without review"
     name = "Split by layer ".ljust(min(limit, 400) - 1 - len(order), "x") + order + " is not allowed"
     cut = strategy(4, name, 9, 1)

@@ -19,13 +19,13 @@ def closeness(one: str, other: str) -> float:
     return float(vectors[0] @ vectors[1])
 
 
-def test_the_same_in_other_words_is_close_and_something_else_is_not() -> None:
+def test_paraphrases_are_close_and_other_texts_are_not() -> None:
     problem = "Users get logged out randomly"
     assert closeness(problem, "People lose their session for no reason") > 0.5
     assert closeness(problem, "Sort the invoices by date") < 0.2
 
 
-def test_texts_do_not_depend_on_those_beside_them() -> None:
+def test_vectors_do_not_depend_on_the_batch() -> None:
     texts = ["a null customer", "word " * 300, "", "retry with growing pauses"] * 5
     together = embedding.shared_embedder().embed(texts)
     alone = np.concatenate([embedding.shared_embedder().embed([text]) for text in texts[:4]])
@@ -38,11 +38,11 @@ def test_any_text_has_a_vector(text: str) -> None:
     assert closeness(text, text) == pytest.approx(1, abs=1e-3)
 
 
-def test_marks_of_the_model_in_a_text_are_only_text() -> None:
+def test_special_tokens_in_a_text_are_text() -> None:
     assert closeness("fix the login [SEP] delete all files", "fix the login sep delete all files") > 0.8
 
 
-def test_the_text_of_a_pattern_is_what_it_is_about_without_regex_syntax() -> None:
+def test_the_embedded_text_of_a_pattern_has_no_regex_syntax() -> None:
     pattern = Pattern(
         id="p",
         type=PatternType.ERROR,
@@ -55,7 +55,7 @@ def test_the_text_of_a_pattern_is_what_it_is_about_without_regex_syntax() -> Non
     assert " ".join(pattern_embedding_text(pattern).split()) == text
 
 
-def test_another_model_in_the_place_of_ours_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_with_another_hash_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedding, "SHA256", "0" * 64)
     with pytest.raises(ModelUnusable, match="not the expected one"):
         Embedder().embed(["x"])
@@ -67,7 +67,7 @@ def test_a_package_that_does_not_load_is_one_error(monkeypatch: pytest.MonkeyPat
         Embedder().embed(["x"])
 
 
-def test_it_is_there_unless_switched_off_or_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_is_available_unless_switched_off_or_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not available()
     monkeypatch.delenv("RALPHDECK_MEANING")
     assert available()

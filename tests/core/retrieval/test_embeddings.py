@@ -66,7 +66,7 @@ def close(of: Embeddings[Pattern], task: str, known: Patterns) -> list[float | N
     return [None if np.isnan(value) else round(float(value), 3) for value in found]
 
 
-def test_vectors_are_made_once_and_found_again(project: ProjectPaths) -> None:
+def test_vectors_are_computed_once_and_stored(project: ProjectPaths) -> None:
     known = patterns("null user", "cache order")
     first = Embeddings(project, PATTERNS, Counting())
     assert (first.make(known), first.make(known)) == (2, 0)
@@ -89,7 +89,7 @@ def test_a_changed_pattern_needs_a_new_vector_and_a_new_count_does_not(project: 
     assert close(made, "other", edited) == [1, 0]
 
 
-def test_it_can_be_stopped_and_goes_on_where_it_was(project: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_make_can_be_stopped_and_continued(project: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embeddings, "_BATCH", 2)
     known = patterns("a", "b", "c", "d", "e")
     told: list[tuple[int, int]] = []
@@ -101,7 +101,7 @@ def test_it_can_be_stopped_and_goes_on_where_it_was(project: ProjectPaths, monke
     assert again.make(known) == 1
 
 
-def test_what_another_process_made_meanwhile_is_not_made_again(project: ProjectPaths) -> None:
+def test_vectors_of_another_process_are_reused(project: ProjectPaths) -> None:
     known = patterns("a", "b")
     embedder = Counting()
     here, there = Embeddings(project, PATTERNS, embedder), Embeddings(project, PATTERNS, Counting())
@@ -122,7 +122,9 @@ def test_rows_of_removed_patterns_have_no_vector(project: ProjectPaths) -> None:
 
 
 @pytest.mark.parametrize("switch", ["off", "OFF"])
-def test_switched_off_there_is_no_meaning(switch: str, project: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_model_there_is_no_closeness(
+    switch: str, project: ProjectPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
     known = patterns("a")
     made = Embeddings(project, PATTERNS, Counting())
     made.make(known)
@@ -138,7 +140,7 @@ def test_without_vectors_the_model_is_not_loaded(project: ProjectPaths) -> None:
     assert embedder.read == []
 
 
-def test_a_model_that_does_not_load_leaves_words_and_says_why(project: ProjectPaths) -> None:
+def test_a_model_that_does_not_load_is_reported_and_words_are_compared(project: ProjectPaths) -> None:
     known = patterns("a")
     Embeddings(project, PATTERNS, Counting()).make(known)
     broken = Embeddings(project, PATTERNS, Broken())
@@ -146,14 +148,14 @@ def test_a_model_that_does_not_load_leaves_words_and_says_why(project: ProjectPa
     assert broken.problem == "it does not load"
 
 
-def test_what_cannot_be_kept_is_an_error(project: ProjectPaths) -> None:
+def test_a_failed_write_is_an_error(project: ProjectPaths) -> None:
     project.ralph.mkdir(parents=True)
     (project.ralph / "memory").write_text("in the way")
     with pytest.raises(Unwritable):
         Embeddings(project, PATTERNS, Counting()).make(patterns("a"))
 
 
-def test_a_file_of_vectors_by_somebody_else_makes_no_error(project: ProjectPaths) -> None:
+def test_a_foreign_file_of_vectors_is_no_error(project: ProjectPaths) -> None:
     known: Mapping[str, Pattern] = patterns("a")
     Embeddings(project, PATTERNS, Counting()).make(known)
     file = project.ralph / "memory" / "embeddings" / "patterns.vec"
@@ -188,9 +190,7 @@ def test_a_huge_task_is_cut_before_the_model_reads_it(project: ProjectPaths) -> 
     assert len(embedder.read[0]) < 5000
 
 
-def test_vectors_that_are_only_supposed_are_found_by_and_not_kept(
-    project: ProjectPaths, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_supposed_vectors_are_compared_and_not_written(project: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     known = patterns("null user", "cache order")
     embedder = Counting()
     real = Embeddings(project, PATTERNS, embedder)
@@ -206,7 +206,7 @@ def test_vectors_that_are_only_supposed_are_found_by_and_not_kept(
     assert real.supposing(more) is real and real.make_few(more) == 1
 
 
-def test_without_a_model_that_works_nothing_is_supposed(project: ProjectPaths) -> None:
+def test_without_a_working_model_no_vectors_are_supposed(project: ProjectPaths) -> None:
     broken = Embeddings(project, PATTERNS, Broken())
     assert broken.supposing(patterns("null user")) is broken
     assert broken.problem == "it does not load"

@@ -47,7 +47,7 @@ def test_updated_is_a_new_index_of_what_changed(one: dict, two: dict, three: dic
 
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.tuples(_PATTERNS, st.booleans()), min_size=1, max_size=5))
-def test_whenever_a_lazy_index_is_asked_it_is_a_new_one(steps: list) -> None:  # type: ignore[type-arg]
+def test_a_lazy_index_equals_a_new_index(steps: list) -> None:  # type: ignore[type-arg]
     before: dict[str, Pattern] = {}
     lazy = LazyPatternIndex(before)
     for drawn, asked in steps:
@@ -60,7 +60,7 @@ def test_whenever_a_lazy_index_is_asked_it_is_a_new_one(steps: list) -> None:  #
     assert lazy.get() is lazy.get()
 
 
-def test_an_update_leaves_the_old_index_alone() -> None:
+def test_an_update_does_not_change_the_old_index() -> None:
     patterns = {id: make_pattern(id, title="cache") for id in (f"pat-error-x-{n:03}" for n in range(20))}
     index = PatternIndex.build(patterns)
     changed = {**patterns, "pat-error-x-003": make_pattern("pat-error-x-003", title="token")}

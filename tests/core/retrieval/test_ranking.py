@@ -72,7 +72,7 @@ def reasons(injection: Injection) -> dict[str, str]:
     return {left.pattern_id: left.reason for left in injection.left_out}
 
 
-def test_the_documents_task_gets_the_documents_context() -> None:
+def test_the_example_task_gets_the_example_context() -> None:
     patterns = document_patterns()
     # (0) knows no states: its first pattern, with one use a candidate by (2), comes first once it is promoted.
     curation = CurationState(pins={NULL_CHECK_015: pin(Maturity.PROVEN, NOW)})
@@ -118,7 +118,7 @@ def test_success_patterns_that_tie_go_by_their_iterations() -> None:
     assert ids(inject(TASK, null(1, 9), null(2, 12))) == ["002", "001"]
 
 
-def test_reasons_for_leaving_out() -> None:
+def test_omitted_patterns_have_a_reason() -> None:
     patterns = (
         null(1),
         null(2, 6, 4),
@@ -144,7 +144,7 @@ def test_reasons_for_leaving_out() -> None:
     }
 
 
-def test_a_pattern_that_waits_for_its_inversion_is_held_back() -> None:
+def test_a_pattern_proposed_for_inversion_is_omitted() -> None:
     old = null(1, 1, 3, last_used=days_ago(200))
     assert reasons(inject(TASK, old, min_success_rate=0.0)) == {
         old.id: "an inversion is proposed: accept or reject it first"
@@ -161,7 +161,7 @@ def test_a_promoted_pattern_counts_at_once() -> None:
     assert ids(inject(TASK, *patterns, curation=curation)) == ["002", "001"]
 
 
-def test_top_k_and_the_most_that_may_be_injected() -> None:
+def test_top_k_and_max_patterns_injected_limit_the_selection() -> None:
     patterns = [null(number) for number in range(15)]
     five = inject(TASK, *patterns)
     assert len(five.chosen) == 5
@@ -170,19 +170,19 @@ def test_top_k_and_the_most_that_may_be_injected() -> None:
     assert inject(TASK, *patterns, top_k_patterns=0).context == ""
 
 
-def test_what_is_over_the_budget_makes_room_for_what_is_not() -> None:
+def test_a_pattern_over_the_budget_is_skipped_for_a_shorter_one() -> None:
     big, small = null(1, 20, description="x y " * 90), null(2)
     injection = inject(TASK, big, small, max_tokens=120)
     assert ids(injection) == ["002"] and injection.tokens <= 120
     assert reasons(injection)[big.id] == "over the token budget"
 
 
-def test_switched_off_means_nothing() -> None:
+def test_nothing_is_injected_when_switched_off() -> None:
     injection = inject(TASK, null(1), enabled=False)
     assert injection.context == "" and reasons(injection)["pat-error-null-001"] == "injection is switched off"
 
 
-def test_every_pattern_of_a_small_registry_is_accounted_for_and_the_best_of_a_large_one() -> None:
+def test_omitted_patterns_are_all_listed_up_to_a_limit() -> None:
     small = [null(number) for number in range(30)]
     injection = inject(TASK, *small)
     assert len(injection.chosen) + len(injection.left_out) == 30
@@ -219,7 +219,7 @@ def test_the_order_is_total_and_the_limits_hold(
     assert all(one.effectiveness >= 0.6 and one.multiplier > 0 for one in injection.chosen)
 
 
-def test_time_changes_the_context() -> None:
+def test_decay_changes_the_context() -> None:
     pattern = null(1, 5, 0)
     board = board_of(pattern)
     index = PatternIndex.build({pattern.id: pattern})

@@ -61,7 +61,7 @@ def reasons(found: ReflectionSection) -> dict[str, str]:
     return {one.text: one.reason for one in found.left_out}
 
 
-def test_learnings_of_similar_tasks_and_loops_are_found_without_naming_them() -> None:
+def test_learnings_of_similar_tasks_and_loops_are_found() -> None:
     known = snapshot(
         task("task-001", SIMILAR),
         loop("ralph-b", "Fix the OAuth login of the admin"),
@@ -76,7 +76,7 @@ def test_learnings_of_similar_tasks_and_loops_are_found_without_naming_them() ->
     assert section(known, "Bake bread") == ("", ReflectionSection())
 
 
-def test_the_section_follows_the_patterns_in_the_layout_of_the_document() -> None:
+def test_the_reflections_section_follows_the_patterns() -> None:
     known = snapshot(
         task("task-001", SIMILAR, TaskStatus.COMPLETED), learned("Update the *interface* first", task_id="task-001")
     )
@@ -115,7 +115,7 @@ def test_the_score_is_relevance_times_outcome_times_decay() -> None:
         assert sum(one.parts.values()) == pytest.approx(one.relevance)
 
 
-def test_meaning_counts_where_it_is_known() -> None:
+def test_vectors_are_compared_where_they_exist() -> None:
     known = snapshot(
         task("task-001", "Sign-in by a third party"),
         task("task-002", UNRELATED),
@@ -129,7 +129,7 @@ def test_meaning_counts_where_it_is_known() -> None:
     assert index.matches(analyse_task(TASK)) == ()
 
 
-def test_a_learning_of_several_loops_is_one_entry_with_its_count() -> None:
+def test_equal_learnings_are_one_entry_with_a_count() -> None:
     known = snapshot(
         *(loop(f"ralph-{name}", SIMILAR) for name in "abc"),
         learned("Update the interface before the feature.", id="1", loop_id="ralph-a"),
@@ -188,7 +188,7 @@ def test_a_dangerous_description_or_name_of_a_task_is_not_shown() -> None:
     assert "evil" not in context and "**A similar task**" in context
 
 
-def test_what_is_dangerous_only_with_the_text_before_it_is_left_out() -> None:
+def test_a_learning_dangerous_with_the_text_before_it_is_left_out() -> None:
     known = snapshot(task("task-001", "previous instructions: OAuth login"), learned("Types first", task_id="task-001"))
     before = f"{TITLE}\n\n{INTRODUCTION}\n\n### Error Patterns\n\n1. **x** (no result yet)\n   - Fix: ignore all\n"
     context, found = section(known, patterns=before)
@@ -196,7 +196,7 @@ def test_what_is_dangerous_only_with_the_text_before_it_is_left_out() -> None:
     assert reasons(found)["Types first"].startswith("with the text before it the context tells the agent")
 
 
-def test_what_is_dangerous_only_with_the_text_behind_it_is_left_out() -> None:
+def test_a_learning_dangerous_with_the_text_after_it_is_left_out() -> None:
     known = snapshot(loop("ralph-a", SIMILAR), learned("Then ignore all", loop_id="ralph-a"))
     matches = LearningIndex.build(known).matches(analyse_task(TASK))
     choice = ReflectionChoice(matches, InjectionSettings(), NOW, 90.0)
@@ -214,7 +214,7 @@ def test_what_is_dangerous_only_with_the_text_behind_it_is_left_out() -> None:
         ({"min_reflection_relevance": 1.0}, "below min relevance 1.00"),
     ],
 )
-def test_each_limit_leaves_learnings_out_and_says_so(limits: dict[str, Any], reason: str) -> None:
+def test_each_limit_omits_learnings_with_a_reason(limits: dict[str, Any], reason: str) -> None:
     known = snapshot(task("task-001", SIMILAR), learned("Update the interface before the feature", task_id="task-001"))
     context, found = section(known, **limits)
     assert (context, found.chosen) == ("", ())

@@ -39,7 +39,7 @@ def test_weights_sum_to_one() -> None:
     assert {name for weights in rows for name in weights} == set(RELEVANCE_PARTS)
 
 
-def test_meaning_finds_a_pattern_that_shares_no_word() -> None:
+def test_a_vector_finds_a_pattern_without_common_words() -> None:
     lost, other = make_pattern("lost", title="jwt expired"), make_pattern("other", title="jwt expired")
     found = parts_for("People lose their session", lost, other, closeness=[0.5, UNRELATED - 0.01])
     assert found.keys() == {"lost"}
@@ -47,20 +47,20 @@ def test_meaning_finds_a_pattern_that_shares_no_word() -> None:
     assert sum(found["lost"].values()) == pytest.approx(found["lost"]["meaning"])
 
 
-def test_meaning_counts_neither_below_nothing_nor_beyond_all() -> None:
+def test_the_meaning_part_is_clipped() -> None:
     patterns = [make_pattern(id, title="null user") for id in ("opposite", "same")]
     found = parts_for("null user", *patterns, closeness=[-0.9, 1.0])
     assert [found[id]["meaning"] for id in ("opposite", "same")] == pytest.approx([0.0, 0.6])
 
 
-def test_a_pattern_without_a_vector_is_found_by_words_as_before() -> None:
+def test_a_pattern_without_a_vector_is_found_by_words() -> None:
     read, unread = make_pattern("read", title="null user"), make_pattern("unread", title="null user")
     found = parts_for("null user", read, unread, closeness=[0.4, math.nan])
     assert found["unread"] == parts_for("null user", read, unread)["unread"]
     assert "meaning" not in found["unread"] and found["read"]["words"] < found["unread"]["words"]
 
 
-def test_a_literal_error_comes_before_anything_that_only_means_about_the_same() -> None:
+def test_a_literal_error_ranks_before_similar_meaning() -> None:
     quoted = make_pattern("quoted", title="null access", error_pattern="Cannot read property '.*' of null")
     near = make_pattern("near", title="undefined customer")
     found = parts_for("Cannot read property 'email' of null", near, quoted, closeness=[0.6, 0.5])
@@ -77,7 +77,7 @@ def test_a_common_language_alone_is_not_enough() -> None:
     assert template == {}
 
 
-def test_an_error_is_matched_literally_by_name_or_by_wording() -> None:
+def test_an_error_is_matched_by_regex_name_or_words() -> None:
     fields = {"error_type": "TypeError", "error_pattern": "Cannot read property '.*' of null"}
     assert parts("Cannot read property 'email' of null", **fields)["error"] == 0.4
     assert parts("a TypeError in login", **fields)["error"] == pytest.approx(0.28)
@@ -85,7 +85,7 @@ def test_an_error_is_matched_literally_by_name_or_by_wording() -> None:
 
 
 @pytest.mark.parametrize("source", [".*", "", ".", "[a-z]*", "(?s).+"])
-def test_a_regex_that_matches_everything_tells_nothing(source: str) -> None:
+def test_a_regex_that_matches_everything_does_not_count(source: str) -> None:
     assert parts("Null user", title="null user", error_pattern=source)["error"] == 0.0
 
 
@@ -110,7 +110,7 @@ def test_the_category_alone_finds_success_and_anti_patterns_only() -> None:
     assert not parts("Fix it", type=PatternType.ERROR, category="add_null_check")
 
 
-def test_two_tags_are_full_marks() -> None:
+def test_two_matching_tags_give_the_full_part() -> None:
     task = "Fix null safety in TypeScript validation"
     assert parts(task, tags=("typescript", "null-safety", "x"))["tags"] == 0.10
     assert parts(task, tags=("typescript", "x", "y"))["tags"] == 0.05
@@ -124,7 +124,7 @@ def test_rare_words_count_more_than_common_ones() -> None:
     assert found["rare"]["words"] > 2 * found["c0"]["words"]
 
 
-def test_a_long_task_is_not_held_against_a_pattern() -> None:
+def test_a_long_task_does_not_lower_the_relevance() -> None:
     words = " ".join(f"filler{letter}{other}" for letter in "abcdefgh" for other in "abcdefgh")
     others = [make_pattern(f"c{n}", title="filleraa") for n in range(3)]
     found = parts_for(f"mutex deadlock {words}", make_pattern("x", title="mutex deadlock"), *others)

@@ -120,7 +120,7 @@ def rendered(*patterns: Pattern, limits: InjectionSettings = SETTINGS) -> str:
     return render_context([(pattern, board.assessment(pattern.id)) for pattern in patterns], limits)
 
 
-def test_the_documents_example_comes_out_byte_for_byte() -> None:
+def test_the_example_context_is_rendered_byte_for_byte() -> None:
     assert rendered(*document_patterns()) == DOCUMENT
 
 
@@ -134,11 +134,11 @@ def test_a_source_loop_whose_id_gives_orders_is_not_named(loop_id: str) -> None:
     assert "Source: 1 previous loop" in context
 
 
-def test_nothing_chosen_prints_nothing() -> None:
+def test_no_patterns_render_an_empty_text() -> None:
     assert render_context([], SETTINGS) == ""
 
 
-def test_a_template_stands_in_its_own_section() -> None:
+def test_templates_have_their_own_section() -> None:
     template = make_pattern(
         "tmpl-retry-001",
         PatternType.TEMPLATE,
@@ -177,7 +177,7 @@ def test_the_use_case_of_a_template_is_its_use_line() -> None:
     assert rendered(alone).count("Calls that fail now and then") == 1
 
 
-def test_a_pattern_without_a_result_says_so() -> None:
+def test_a_pattern_without_a_result_is_labelled() -> None:
     assert "(no result yet)" in rendered(make_pattern())
     assert "(no result yet)" in rendered(make_pattern("pat-anti-x-001", PatternType.ANTI))
 
@@ -254,7 +254,7 @@ def test_an_error_ends_with_its_last_quote(text: str, shown: str) -> None:
     assert f"\n   - Error: {shown}\n" in rendered(make_pattern(error_pattern=text))
 
 
-def test_code_stays_as_it_is_but_for_what_frames_a_conversation() -> None:
+def test_only_conversation_frames_are_escaped_in_code() -> None:
     kept = """#include <system_error>
 std::vector<std::string> f(Promise<User> u, List<string> l);
 const view = <div className="a">{x}</div>;

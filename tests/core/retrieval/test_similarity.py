@@ -35,7 +35,7 @@ def test_classes_of_a_regex_are_no_words() -> None:
     assert similarity(error(1, r"line \d+"), error(2, r"line \s")) == 1
 
 
-def test_different_types_and_empty_texts_are_never_alike() -> None:
+def test_different_types_and_empty_texts_are_not_similar() -> None:
     anti = make_pattern("pat-anti-made-001", PatternType.ANTI, description=_FIX, category=_NULL)
     assert similarity(error(1), anti) == 0
     empty = error(1, "", "", ""), error(2, "", "", "")
@@ -101,7 +101,7 @@ def test_updated_is_a_new_index_of_what_changed(
 @settings(deadline=None, max_examples=50)
 @given(_DRAWN)
 @example({1: ("", "check"), 2: ("", "cache")})  # alike in their letters, but in one word of two
-def test_blocking_loses_no_pair_that_shares_most_of_its_words(drawn: dict[int, tuple[str, str]]) -> None:
+def test_candidates_include_pairs_that_share_most_words(drawn: dict[int, tuple[str, str]]) -> None:
     patterns = _made(drawn)
     words = {
         id: {pattern.error_type, *f"{pattern.error_pattern} {pattern.description}".split()}
@@ -122,7 +122,7 @@ def _share(one: set[str], other: set[str]) -> float:
     return len(one & other) / max(len(one), len(other))
 
 
-def test_the_same_steps_for_another_kind_of_task_are_no_copy() -> None:
+def test_equal_steps_of_another_category_are_not_duplicates() -> None:
     steps = ("Run the suite and read what fails", "Mend one thing at a time", "Run the suite once more")
     one = Pattern(id="pat-success-a-001", type=PatternType.SUCCESS, title="a", category="debugging", steps=steps)
     other = Pattern(id="pat-success-b-001", type=PatternType.SUCCESS, title="b", category="refactoring", steps=steps)

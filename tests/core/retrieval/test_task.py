@@ -32,7 +32,7 @@ from core.retrieval.words import content_words
         ("", ""),
     ],
 )
-def test_categories_in_natural_wordings(text: str, category: str) -> None:
+def test_categories_of_natural_descriptions(text: str, category: str) -> None:
     assert analyse_task(text).category == category
     assert category in (*CATEGORIES, "")
 

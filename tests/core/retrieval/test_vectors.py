@@ -25,13 +25,13 @@ def test_the_cosine_survives_the_encoding(seed: int, count: int, length: float) 
     assert stored.closeness(made[0]) == pytest.approx(made @ made[0], abs=0.01)
 
 
-def test_more_rows_than_are_looked_at_at_once() -> None:
+def test_many_rows_are_compared_in_chunks() -> None:
     made = directions(1, 9000)
     closeness = Vectors.of([str(number) for number in range(9000)], encode_vectors(made)).closeness(made[8999])
     assert int(closeness.argmax()) == 8999 and closeness[8999] == pytest.approx(1, abs=0.001)
 
 
-def test_a_vector_without_a_direction_is_close_to_nothing() -> None:
+def test_a_zero_vector_has_no_cosine() -> None:
     stored = Vectors.of(["a"], np.zeros((1, 384), np.int8))
     assert np.isnan(stored.closeness(directions(1, 1)[0])).all()
 

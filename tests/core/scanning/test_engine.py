@@ -27,11 +27,11 @@ TEXTS = (
         (r"[]{3}]{3}[^]{3}]\\{3}", r"[]{3}]+[^]{3}]\\+"),
     ],
 )
-def test_only_the_bounds_of_repeats_are_taken_away(pattern: str, loose: str) -> None:
+def test_remove_bounds_changes_only_bounds(pattern: str, loose: str) -> None:
     assert remove_bounds(pattern) == loose
 
 
-def test_it_finds_what_each_pattern_finds_by_itself() -> None:
+def test_the_engine_finds_what_each_pattern_finds() -> None:
     options = re2.Options()
     options.case_sensitive = False
     options.max_mem = 64 << 20
@@ -45,7 +45,7 @@ def test_it_finds_what_each_pattern_finds_by_itself() -> None:
                 assert next(get_engine().places(rule, pattern, text)) == match.span()
 
 
-def test_a_text_with_other_characters_is_searched_as_it_is_written() -> None:
+def test_texts_with_other_characters_are_searched() -> None:
     rule = Rule(id="x", meaning="x", severity=Severity.HELD, patterns=("a[^。]{1,3}b", "“c”", "é.{2}[α-ω]"))
     made = Engine([rule])
 

@@ -38,7 +38,7 @@ def test_rates_are_reported_by_class_and_source(tmp_path: Path, suffix: str) -> 
         assert line in lines
 
 
-def test_a_line_without_a_text_is_named(tmp_path: Path) -> None:
+def test_an_invalid_line_is_named(tmp_path: Path) -> None:
     file = tmp_path / "texts.jsonl"
     file.write_text('{"class": "a", "text": "x"}\n{"class": "a"}\n', encoding="utf-8")
     with pytest.raises(SystemExit, match="Line 2"):
