@@ -184,7 +184,9 @@ def test_a_warning_after_the_cut_does_not_count() -> None:
     text = told.rjust(79) + " is forbidden"
     assert render_if_safe(text, lambda said: escape_inline(said, 400)) == text.strip()
     padded = "a cold cache ".ljust(79 - len(told), "x") + " " + told + " is forbidden"
-    assert render_if_safe(padded, lambda said: escape_inline(said, 81)).startswith("(left out: this text runs downloaded")
+    assert render_if_safe(padded, lambda said: escape_inline(said, 81)).startswith(
+        "(left out: this text runs downloaded"
+    )
 
 
 def test_harm_across_lines_is_withheld_and_single_lines_stay() -> None:
