@@ -63,7 +63,7 @@ def chosen(opened: Project) -> list[str]:
 
 
 @pytest.fixture
-def open_records(tmp_path: Path) -> Project:
+def opened(tmp_path: Path) -> Project:
     return open_records(tmp_path, record(BAD, DANGEROUS), record(GOOD, "Check for null property access first"))
 
 
