@@ -1,4 +1,4 @@
-"""Small makers of debug sessions."""
+"""Factories of debug sessions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from core.storage.file_reader import decode
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 EXAMPLE = Path(__file__).parents[2] / "trees/spec-examples/.aiwg/ralph/debug-memory/sessions/dm-001-example.json"
-"""The session of the document (4)."""
+"""The example session."""
 FILE = ".aiwg/ralph/debug-memory/sessions/{}.json"
 
 
 def document_session() -> DebugSession:
-    """The document's example, as it is read."""
+    """The example session, parsed."""
     sessions, _ = read_sessions(FILE.format("dm-001-example"), decode("x.json", EXAMPLE.read_bytes()).value)
     return join_sessions(sessions)["dm-001-example"]
 
@@ -25,7 +25,7 @@ def document_session() -> DebugSession:
 def run(
     error: str = "TypeError", file: str = "src/a.ts", *, fixed: bool | None = None, category: str = "", **more: Any
 ) -> Execution:
-    """A run in which one test failed, analysed if there is a category, fixed unless `fixed` is None."""
+    """A run with one failed test; analysed if it has a category, with a fix unless `fixed` is None."""
     failure = Failure(error_type=error, message=more.pop("message", f"{error} here"), file=file, test_name="t")
     values: dict[str, Any] = {
         "results": Results(total=2, passed=1, failed=1),
@@ -37,7 +37,7 @@ def run(
 
 
 def session(id: str, *runs: Execution, days: float = 0.0, status: str = "failed", **changes: Any) -> DebugSession:
-    """A session that was updated so many days before `NOW`."""
+    """A session that was updated `days` days before `NOW`."""
     values: dict[str, Any] = {
         "file_path": "src/a.ts",
         "status": status,
@@ -49,17 +49,17 @@ def session(id: str, *runs: Execution, days: float = 0.0, status: str = "failed"
 
 
 def lesson(pattern: str = "p", category: str = "null_undefined_access", effectiveness: float | None = 1.0) -> Lesson:
-    """What a session says it learned."""
+    """A recorded lesson."""
     return Lesson(pattern=pattern, category=category, frequency=1, fix_template="Guard it", effectiveness=effectiveness)
 
 
 def by_id(*sessions: DebugSession) -> dict[str, DebugSession]:
-    """As a snapshot has them."""
+    """Sessions by ID, as in a snapshot."""
     return {session.id: session for session in sessions}
 
 
 def full_session() -> dict[str, Any]:
-    """A session as a file has it, in which every field of (4) is filled in; each text begins with `told-`."""
+    """A session as in a file, with every field; each text starts with a recognizable prefix."""
     failure = {
         "test_name": "told-test",
         "test_file": "told-test-file",

@@ -27,13 +27,11 @@ RED = Execution(results=Results(total=1, passed=0, failed=1))
         ((run(fixed=True), RED), True),
     ],
 )
-def test_a_fix_without_a_verification_is_judged_by_the_next_run(
-    runs: tuple[Execution, ...], expected: bool | None
-) -> None:
+def test_unverified_fix_is_judged_by_the_next_run(runs: tuple[Execution, ...], expected: bool | None) -> None:
     assert session("s", *runs, status="in_progress").verdicts == (expected, None)
 
 
-def test_a_fix_whose_failure_is_gone_is_not_judged_by_another_failure() -> None:
+def test_fix_is_not_judged_by_another_failure() -> None:
     other = run(failures=(replace(run().failures[0], test_name="u"),))
     assert session("s", run(fix=CHANGED), other, status="in_progress").verdicts == (None, None)
 
@@ -41,12 +39,12 @@ def test_a_fix_whose_failure_is_gone_is_not_judged_by_another_failure() -> None:
 @pytest.mark.parametrize(
     ("status", "expected"), [("passed", True), ("failed", False), ("escalated", False), ("in_progress", None)]
 )
-def test_the_last_fix_is_judged_by_how_the_session_ended(status: str, expected: bool | None) -> None:
+def test_last_fix_is_judged_by_the_session_status(status: str, expected: bool | None) -> None:
     assert session("s", run(fix=CHANGED), status=status).verdicts == (expected,)
     assert session("s", run(), status=status).verdicts == (None,)
 
 
-def test_sessions_that_failed_count_for_the_pattern_although_they_recorded_none() -> None:
+def test_failed_sessions_without_a_pattern_count_for_the_usual_one() -> None:
     held = session("held", run(category=NULL, fixed=True), lessons=(lesson("guard"),))
     failed = [session(f"failed-{number}", run(category=NULL, fixed=False)) for number in range(3)]
     results = FixResults([held, *failed])
@@ -55,7 +53,7 @@ def test_sessions_that_failed_count_for_the_pattern_although_they_recorded_none(
     assert results.of_pattern(NULL, "guard").text == "worked in 1 of 4 (25 %)"
 
 
-def test_a_session_that_recorded_another_pattern_does_not_count_for_this_one() -> None:
+def test_session_with_another_pattern_does_not_count() -> None:
     usual = [session(f"s{number}", run(category=NULL, fixed=True), lessons=(lesson("guard"),)) for number in (1, 2)]
     other = session("other", run(category=NULL, fixed=False), lessons=(lesson("optional"),))
     unnamed = session("unnamed", run(category=NULL, fixed=False))
@@ -65,7 +63,7 @@ def test_a_session_that_recorded_another_pattern_does_not_count_for_this_one() -
     assert results.of_cause(NULL) == FixCounts(passed=2, failed=2)
 
 
-def test_without_any_known_result_the_claim_of_the_session_remains() -> None:
+def test_recorded_effectiveness_is_used_without_known_results() -> None:
     results = FixResults([session("s", run(category=NULL), lessons=(lesson(effectiveness=0.8),))])
     assert results.effectiveness(lesson(effectiveness=0.8)) == 0.8
     assert (results.of_pattern(NULL, "p").text, FixCounts().rate) == ("", None)

@@ -36,21 +36,21 @@ SPECIAL = r"\.^$*+?{}[]|()"
         ("first line counts\n    at somewhere", "first line counts"),
     ],
 )
-def test_what_varies_is_general(message: str, expected: str) -> None:
+def test_variable_parts_become_wildcards(message: str, expected: str) -> None:
     assert generalize_message(message) == expected
     assert safe_matcher(expected).matches(message)
 
 
-def test_names_can_be_kept() -> None:
+def test_quoted_names_can_stay_literal() -> None:
     assert generalize_message("Type 'a | b' has 3 errors", keep_names=True) == r"Type 'a \| b' has \d+ errors"
 
 
 @pytest.mark.parametrize("message", ["", "   ", "'a' '.*'", "42", "/a/b/c", "\n\n", "E5 !!!", "...."])
-def test_a_message_without_words_of_its_own_has_no_signature(message: str) -> None:
+def test_too_general_message_has_no_signature(message: str) -> None:
     assert generalize_message(message) == ""
 
 
-def test_metacharacters_are_literal() -> None:
+def test_metacharacters_are_escaped() -> None:
     message = f"unexpected {SPECIAL} here"
     signature = generalize_message(message)
     assert safe_matcher(signature).matches(message)
@@ -58,7 +58,7 @@ def test_metacharacters_are_literal() -> None:
     assert re.fullmatch(signature, message)
 
 
-def test_what_acts_or_hides_is_in_no_signature() -> None:
+def test_control_and_invisible_characters_are_not_in_signatures() -> None:
     message = "fatal\x1b]52;c;AAAA\x07 \u202eerror\u2069 \ud800 seen"
     signature = generalize_message(message)
     assert signature.isprintable()
@@ -77,7 +77,7 @@ def test_what_acts_or_hides_is_in_no_signature() -> None:
         max_size=12,
     ).map(" ".join)
 )
-def test_a_signature_finds_the_message_that_it_came_from(message: str) -> None:
+def test_signature_matches_its_own_message(message: str) -> None:
     for keep_names in (False, True):
         signature = generalize_message(message, keep_names=keep_names)
         assert len(signature) <= MAX_PATTERN
@@ -86,7 +86,7 @@ def test_a_signature_finds_the_message_that_it_came_from(message: str) -> None:
         )
 
 
-def test_a_huge_message_costs_no_more_than_its_beginning() -> None:
+def test_only_the_beginning_of_a_huge_message_is_used() -> None:
     signature = generalize_message("cannot open " + "a" * 10_000_000)
     assert len(signature) <= MAX_PATTERN and signature.startswith("cannot open aaaa")
 

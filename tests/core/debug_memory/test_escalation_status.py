@@ -27,12 +27,12 @@ def recent(since: datetime | None = None, calls: dict[str, Escalation] | None = 
     return [one.session.id for one in found]
 
 
-def test_escalations_after_a_time_newest_first() -> None:
+def test_recent_escalations_newest_first() -> None:
     assert recent() == ["s1", "s2", "s3"]
     assert recent(NOW - timedelta(days=2)) == ["s1"]
 
 
-def test_a_call_counts_as_the_status_does_and_a_call_for_nobody_is_passed_over() -> None:
+def test_call_escalates_a_session_and_unknown_sessions_are_ignored() -> None:
     assert recent(calls=call("failed", NOW - 36 * HOUR) | call("gone")) == ["s1", "failed", "s2", "s3"]
     assert recent(NOW - HOUR, call("s3")) == ["s3"]
 
@@ -41,7 +41,7 @@ def test_a_call_counts_as_the_status_does_and_a_call_for_nobody_is_passed_over()
     ("status", "called", "at"),
     [("escalated", None, NOW), ("failed", NOW - HOUR, NOW - HOUR), ("escalated", NOW + HOUR, NOW + HOUR)],
 )
-def test_the_question_is_another_one_each_time(status: str, called: datetime | None, at: datetime) -> None:
+def test_each_escalation_has_its_own_question(status: str, called: datetime | None, at: datetime) -> None:
     known: dict[str, Any] = {"escalations": call("s", called) if called else {}}
     found = find_escalation(session("s", status=status), Snapshot(**known))
     assert found is not None and found.at == at
@@ -50,7 +50,7 @@ def test_the_question_is_another_one_each_time(status: str, called: datetime | N
     assert (answered is None) is (status != "escalated")
 
 
-def test_why_is_told_by_who_called_else_by_the_last_cause_else_by_what_failed() -> None:
+def test_reason_is_from_the_call_else_the_last_cause_else_the_failure() -> None:
     failed = Execution(failures=(Failure(error_type="TypeError", message="boom"),))
     analysed = Execution(analysis=Analysis(root_cause="no right to the database"))
     alone = DebugSession(id="s", executions=(failed,))

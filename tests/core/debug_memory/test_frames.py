@@ -22,11 +22,11 @@ from core.debug_memory.frames import StackFrame, is_same_file, is_test_file, par
         ("at all times", None),
     ],
 )
-def test_a_frame_names_its_file_as_the_project_does(line: str, frame: StackFrame | None) -> None:
+def test_frame_files_are_relative_to_the_project(line: str, frame: StackFrame | None) -> None:
     assert parse_frames(line, "/p") == ([] if frame is None else [frame])
 
 
-def test_files_are_told_apart_by_their_names() -> None:
+def test_test_files_are_recognized_by_name() -> None:
     tests = ["tests/a.py", "src/__tests__/a.ts", "src/a.test.ts", "a_spec.rb", "test_a.py", "conftest.py"]
     assert all(map(is_test_file, tests))
     assert not any(map(is_test_file, ["src/a.ts", "src/latest.py", "contest.py", "testing/a.py"]))

@@ -1,4 +1,4 @@
-"""The index and the queries of (4)."""
+"""The index of debug sessions and its queries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def ids(sessions: tuple[DebugSession, ...]) -> list[str]:
     return [session.id for session in sessions]
 
 
-def test_the_example_of_the_document_is_found_by_every_key() -> None:
+def test_example_is_found_by_every_key() -> None:
     index = DebugIndex.build(by_id(document_session()))
     for key, value in (
         (FILE_PATH, "src/auth/validate.ts"),
@@ -40,7 +40,7 @@ def test_the_example_of_the_document_is_found_by_every_key() -> None:
         assert index.find(key, "other") == ()
 
 
-def test_the_example_of_the_document_answers_its_queries() -> None:
+def test_example_answers_every_query() -> None:
     index = DebugIndex.build(by_id(document_session()))
     assert ids(index.find_similar("TypeError", "src/auth/%")) == ["dm-001-example"]
     assert index.find_similar("TypeError", "src/api/%") == ()
@@ -61,7 +61,7 @@ def test_the_example_of_the_document_answers_its_queries() -> None:
         "ralph-external/loops/x/debug-memory/2026/s.json",
     ],
 )
-def test_wherever_and_however_the_example_lies_it_answers_alike(name: str, tmp_path: Path) -> None:
+def test_example_is_found_in_every_file_format_and_folder(name: str, tmp_path: Path) -> None:
     value = json.loads(EXAMPLE.read_bytes())
     path = tmp_path / ".aiwg" / name
     path.parent.mkdir(parents=True)
@@ -73,13 +73,13 @@ def test_wherever_and_however_the_example_lies_it_answers_alike(name: str, tmp_p
     assert [lesson.effectiveness for _, lesson in index.find_lessons("null_undefined_access")] == [1.0]
 
 
-def test_one_failure_must_meet_both_conditions() -> None:
+def test_type_and_file_must_match_the_same_failure() -> None:
     apart = session("apart", run("TypeError", "src/b.ts"), run("SyntaxError", "src/a.ts"))
     index = DebugIndex.build(by_id(apart, session("both", run("TypeError", "src/a.ts"))))
     assert ids(index.find_similar("TypeError", "src/a%")) == ["both"]
 
 
-def test_the_newest_ten_come_newest_first() -> None:
+def test_similar_sessions_are_limited_to_the_newest_ten() -> None:
     index = DebugIndex.build(
         by_id(*(session(f"s{n:02}", days=n) for n in range(12)), session("undated", updated_at=None))
     )
@@ -88,7 +88,7 @@ def test_the_newest_ten_come_newest_first() -> None:
 
 
 class Watched(dict[str, DebugSession]):
-    """Sessions that tell how often one of them was looked at."""
+    """Sessions that count how often one of them was accessed."""
 
     looks = 0
 
@@ -97,7 +97,7 @@ class Watched(dict[str, DebugSession]):
         return super().__getitem__(id)
 
 
-def test_a_query_looks_at_what_it_finds_and_not_at_the_others() -> None:
+def test_query_reads_only_matching_sessions() -> None:
     errors = ("TypeError", "SyntaxError")
     made = [
         session(f"s{n:03}", run(errors[n % 2], f"src/{n % 50}.ts"), days=n, status="escalated" if n % 99 == 0 else "")
@@ -116,13 +116,13 @@ def test_a_query_looks_at_what_it_finds_and_not_at_the_others() -> None:
     assert watched.looks == 10 + 4
 
 
-def test_a_session_whose_error_came_from_several_files_is_found_once() -> None:
+def test_session_with_several_files_is_found_once() -> None:
     twice = session("twice", run(file="src/a.ts"), run(file="src/b.ts"))
     index = DebugIndex.build(by_id(twice, session("later", run(file="src/c.ts"), days=-1)))
     assert ids(index.find_similar("TypeError", "src/%")) == ["later", "twice"]
 
 
-def test_a_template_must_work_more_often_than_seven_times_in_ten() -> None:
+def test_template_needs_an_effectiveness_above_seventy_percent() -> None:
     lessons = tuple(lesson(str(value), effectiveness=value) for value in (0.7, 0.71, None))
     other = lesson("other", category="race_condition")
     index = DebugIndex.build(by_id(session("s", lessons=(*lessons, other))))
@@ -142,7 +142,7 @@ def test_a_template_must_work_more_often_than_seven_times_in_ten() -> None:
         ("%\n%", "a\nb", True),
     ],
 )
-def test_like_is_that_of_sqlite(pattern: str, text: str, fits: bool) -> None:
+def test_like_pattern_matches_as_in_sqlite(pattern: str, text: str, fits: bool) -> None:
     assert compile_like(pattern)(text) is fits
 
 
@@ -155,7 +155,7 @@ def test_like_agrees_with_sqlite(pattern: str, text: str) -> None:
     assert compile_like(pattern)(text) is bool(expected)
 
 
-def test_like_takes_no_time_on_what_would_stop_an_engine_that_backtracks() -> None:
+def test_like_pattern_does_not_backtrack() -> None:
     assert compile_like("%a" * 20 + "b")("a" * 4000) is False
     with pytest.raises(BadInput, match="too long"):
         compile_like("x" * 600)
@@ -174,14 +174,14 @@ changes = st.lists(
 
 @settings(max_examples=30, deadline=None)
 @given(changes, changes, st.sets(st.sampled_from("abcdefgh"), max_size=2))
-def test_an_updated_index_is_that_of_what_is_there_now(
-    first: list[tuple[str, str, str, int]], second: list[tuple[str, str, str, int]], gone: set[str]
+def test_updated_index_equals_a_rebuilt_index(
+    first: list[tuple[str, str, str, int]], second: list[tuple[str, str, str, int]], removed: set[str]
 ) -> None:
     def made(rows: list[tuple[str, str, str, int]]) -> dict[str, DebugSession]:
         return by_id(*(session(id, run(error), status=status, days=days) for id, error, status, days in rows))
 
     still = {f"still{n}": session(f"still{n}", days=n) for n in range(40)}
     before = {**still, **made(first)}
-    after = {id: kept for id, kept in {**before, **made(second)}.items() if id not in gone}
-    changed = {row[0] for row in second} | gone
+    after = {id: kept for id, kept in {**before, **made(second)}.items() if id not in removed}
+    changed = {row[0] for row in second} | removed
     assert DebugIndex.build(before).updated(after, changed) == DebugIndex.build(after)

@@ -28,11 +28,11 @@ def taught(one: DebugSession, *others: DebugSession) -> tuple[Lesson, ...]:
     return collect_lessons(one, DebugIndex.build(by_id(one, *others)))
 
 
-def test_the_example_of_the_document_teaches_what_it_says() -> None:
+def test_lessons_of_the_example() -> None:
     assert taught(document_session()) == document_session().lessons
 
 
-def test_a_new_lesson_gets_the_name_and_the_template_that_others_gave_it() -> None:
+def test_new_lesson_gets_the_usual_pattern_and_template() -> None:
     new = session("new", run(category=NULL, fixed=True), run(category="api_misuse", fixed=False))
     assert taught(new) == (
         Lesson(pattern=NULL, category=NULL, frequency=1, fix_template="Guard the access", effectiveness=1.0),
@@ -52,7 +52,7 @@ def test_a_new_lesson_gets_the_name_and_the_template_that_others_gave_it() -> No
         ("escalated", (GREEN,), True),
     ],
 )
-def test_only_a_success_teaches(status: str, runs: tuple[Execution, ...], fails: bool) -> None:
+def test_only_successful_sessions_have_lessons(status: str, runs: tuple[Execution, ...], fails: bool) -> None:
     found = session("s", *runs, status=status)
     if fails:
         with pytest.raises(Refused, match="no success to learn from"):
@@ -73,16 +73,16 @@ class File:
 
     def write(self, *found: Lesson) -> str:
         """The problem, if there is one."""
-        told = write_lessons(self.paths, self.session, found, ())
-        assert told.written is not bool(told.problem)
-        return told.problem
+        result = write_lessons(self.paths, self.session, found, ())
+        assert result.written is not bool(result.problem)
+        return result.problem
 
 
 ENTRY = {"pattern": "p", "category": NULL, "frequency": 2, "fix_template": "Guard it", "effectiveness": 0.5}
 
 
 @pytest.mark.parametrize("learnings", [None, {}, {"patterns_identified": None}, {"patterns_identified": []}])
-def test_lessons_are_put_where_there_are_none(learnings: Any, tmp_path: Path) -> None:
+def test_lessons_are_added_to_a_session_without_any(learnings: Any, tmp_path: Path) -> None:
     file = File(tmp_path, json.dumps({"session_id": "s", "n": 1, "learnings": learnings}))
     assert file.write(LESSON) == ""
     assert json.loads(file.path.read_text()) == {
@@ -92,7 +92,7 @@ def test_lessons_are_put_where_there_are_none(learnings: Any, tmp_path: Path) ->
     }
 
 
-def test_known_ones_are_merged_by_name_and_nothing_else_is_touched(tmp_path: Path) -> None:
+def test_known_lessons_are_merged_by_pattern(tmp_path: Path) -> None:
     text = (
         '{ "session_id":"s", "big": 1e400,\n  "learnings": {"patterns_identified": [\n'
         '    {"pattern": "other", "frequency": 1.0},\n    {"pattern": "p", "frequency": 1, "mine": "\\u00e4"}\n  ]}}\n'
@@ -108,7 +108,7 @@ def test_known_ones_are_merged_by_name_and_nothing_else_is_touched(tmp_path: Pat
     assert second
 
 
-def test_the_record_among_many_lines_is_found(tmp_path: Path) -> None:
+def test_session_is_found_among_json_lines(tmp_path: Path) -> None:
     lines = '{"session_id": "a"}\n{"session_id": "s"}\n'
     file = File(tmp_path, lines, "all.jsonl")
     assert file.write(LESSON) == ""
@@ -117,7 +117,7 @@ def test_the_record_among_many_lines_is_found(tmp_path: Path) -> None:
     assert json.loads(second)["learnings"]["patterns_identified"] == [ENTRY]
 
 
-def test_the_record_that_counts_gets_the_lessons_wherever_it_stands(tmp_path: Path) -> None:
+def test_winning_copy_of_a_session_gets_the_lessons(tmp_path: Path) -> None:
     records = [{"session_id": "s", "executions": [], "updated_at": f"2026-11-0{day}"} for day in (2, 3, 1)]
     file = File(tmp_path, json.dumps({"sessions": records}))
     assert file.write(LESSON) == ""
@@ -134,7 +134,7 @@ def test_the_record_that_counts_gets_the_lessons_wherever_it_stands(tmp_path: Pa
         ("[1, null]", "no longer in its file"),
     ],
 )
-def test_a_file_of_another_shape_is_left_alone(text: str, problem: str, tmp_path: Path) -> None:
+def test_file_of_an_unknown_shape_is_not_changed(text: str, problem: str, tmp_path: Path) -> None:
     file = File(tmp_path, text)
     assert problem in file.write(LESSON)
     assert file.path.read_text() == text
@@ -161,7 +161,7 @@ def test_a_file_of_another_shape_is_left_alone(text: str, problem: str, tmp_path
         ("session_id: s\nlearnings:\t\n  patterns_identified: []\n", "cannot be edited"),
     ],
 )
-def test_yaml_gets_lessons_and_keeps_all_else(text: str, problem: str, tmp_path: Path) -> None:
+def test_yaml_edit_keeps_everything_else(text: str, problem: str, tmp_path: Path) -> None:
     hostile = replace(LESSON, fix_template="a: b # c\n\u2028'\"{{x}}\x1b \U0001f600")
     file = File(tmp_path, "", "s.yaml")
     file.path.write_bytes(text.encode())
@@ -200,7 +200,7 @@ def found_in(value: Any) -> list[Any]:
     return [*own, *(entry for item in value.values() for entry in found_in(item))]
 
 
-def test_yaml_in_another_encoding_is_left_as_it_is(tmp_path: Path) -> None:
+def test_yaml_in_another_encoding_is_not_changed(tmp_path: Path) -> None:
     file = File(tmp_path, "", "s.yaml")
     data = "session_id: s\nfile_path: größe.ts\n".encode("latin-1")
     file.path.write_bytes(data)
@@ -209,7 +209,7 @@ def test_yaml_in_another_encoding_is_left_as_it_is(tmp_path: Path) -> None:
     assert file.path.read_bytes() == data
 
 
-def test_a_known_lesson_in_yaml_is_updated_in_place(tmp_path: Path) -> None:
+def test_known_lesson_in_yaml_is_updated_in_place(tmp_path: Path) -> None:
     text = (
         "session_id: s  # mine\n"
         "learnings:\n"
@@ -231,7 +231,7 @@ def test_a_known_lesson_in_yaml_is_updated_in_place(tmp_path: Path) -> None:
     )
 
 
-def test_a_torn_file_or_one_behind_a_link_is_left_alone(tmp_path: Path) -> None:
+def test_torn_and_linked_files_are_not_changed(tmp_path: Path) -> None:
     file = File(tmp_path, '{"session_id": "s"')
     with pytest.raises(Conflict):
         file.write(LESSON)

@@ -13,7 +13,7 @@ from tests.core.debug_memory.making import by_id, document_session, lesson, run,
 NULL = "null_undefined_access"
 
 
-def test_the_example_of_the_document() -> None:
+def test_example_of_the_documentation() -> None:
     index = DebugIndex.build(by_id(document_session()))
     (cause,) = report_causes(index)
     assert (cause.category, cause.sessions, cause.passing, cause.failing, cause.fixes) == (
@@ -29,7 +29,7 @@ def test_the_example_of_the_document() -> None:
     assert (round(low, 2), high) == (0.23, 1.0)
 
 
-def test_causes_come_most_frequent_first_with_what_became_of_their_sessions() -> None:
+def test_causes_are_sorted_by_frequency_with_their_results() -> None:
     index = DebugIndex.build(
         by_id(
             session("a", run(category=NULL, fixed=True), status="passed"),
@@ -43,7 +43,7 @@ def test_causes_come_most_frequent_first_with_what_became_of_their_sessions() ->
     assert (second.category, second.fixes.rate) == ("race_condition", None)
 
 
-def test_a_template_that_does_not_hold_is_doubtful_whatever_is_claimed() -> None:
+def test_template_whose_fixes_fail_is_doubtful() -> None:
     sessions = [session(f"s{n}", run(category=NULL, fixed=n == 0), days=n, lessons=(lesson(),)) for n in range(3)]
     sessions.append(session("other", run(category="race_condition", fixed=True), lessons=(lesson("q"),)))
     index = DebugIndex.build(by_id(*sessions))
@@ -58,11 +58,11 @@ def test_a_template_that_does_not_hold_is_doubtful_whatever_is_claimed() -> None
 
 
 @pytest.mark.parametrize(("least", "tests"), [(2, ["t", "said"]), (3, ["t", "said"]), (4, ["said"])])
-def test_what_fails_again_in_all_sessions_or_as_they_say(least: int, tests: list[str]) -> None:
-    told = (Recurring(test="said", occurrences=4, resolution="pending"),)
+def test_recurring_failures_are_counted_or_recorded(least: int, tests: list[str]) -> None:
+    result = (Recurring(test="said", occurrences=4, resolution="pending"),)
     later = (Recurring(test="t", occurrences=1, resolution="resolved"),)
     index = DebugIndex.build(
-        by_id(session("a", run(), run(), days=2, recurring=told), session("b", run(), days=1, recurring=later))
+        by_id(session("a", run(), run(), days=2, recurring=result), session("b", run(), days=1, recurring=later))
     )
     found = {one.test: one for one in report_recurring_failures(index, least)}
     assert list(found) == tests  # what runs prove comes before what is only said

@@ -32,20 +32,20 @@ SETTINGS = DebugMemorySettings()
         ("in_progress", True, "in_progress", None),
     ],
 )
-def test_the_longest_term_that_applies_holds(status: str, learned: bool, rule: str, days: int | None) -> None:
+def test_longest_retention_period_applies(status: str, learned: bool, rule: str, days: int | None) -> None:
     found = retention_period(session("s", status=status, lessons=(lesson(),) if learned else ()), SETTINGS)
     assert (found.rule, found.days) == (rule, days)
     assert found.until == (NOW + timedelta(days=days) if days else None)
 
 
-def test_the_age_counts_from_the_last_change() -> None:
+def test_retention_counts_from_the_last_change() -> None:
     made = NOW - timedelta(days=50)
     later = made + timedelta(days=45)
     untold = session("s", run(at=later), created_at=made, updated_at=made)
     assert retention_period(untold, SETTINGS).until == later + timedelta(days=30)
-    told = session("s", run(at=later), created_at=made, updated_at=made + timedelta(days=1))
-    assert retention_period(told, SETTINGS).until == made + timedelta(days=31)
-    assert retention_period(told, SETTINGS, restored_at=NOW).until == NOW + timedelta(days=30)
+    result = session("s", run(at=later), created_at=made, updated_at=made + timedelta(days=1))
+    assert retention_period(result, SETTINGS).until == made + timedelta(days=31)
+    assert retention_period(result, SETTINGS, restored_at=NOW).until == NOW + timedelta(days=30)
     assert retention_period(session("s", updated_at=None), SETTINGS).rule == "undated"
     end = datetime.max.replace(tzinfo=NOW.tzinfo)
     assert retention_period(session("s", updated_at=end), SETTINGS).until is None
@@ -95,7 +95,7 @@ def memory(tmp_path: Path) -> Memory:
         ("ralph-external/debug-memory/s.jsonl", "ralph-external/debug-memory/archive/2026-11/s.jsonl"),
     ],
 )
-def test_a_file_goes_to_the_archive_beside_it_and_comes_back_as_it_was(memory: Memory, name: str, target: str) -> None:
+def test_file_is_archived_and_restored_unchanged(memory: Memory, name: str, target: str) -> None:
     path = memory.write(name, stored("s"))
     before = path.read_bytes()
     memory.write("ralph/debug-memory/young.json", stored("young", days=29))
@@ -111,7 +111,7 @@ def test_a_file_goes_to_the_archive_beside_it_and_comes_back_as_it_was(memory: M
     assert set(memory.retain(NOW + timedelta(days=31))) >= {name}
 
 
-def test_a_file_with_several_sessions_goes_when_all_are_due(memory: Memory) -> None:
+def test_file_is_archived_when_all_its_sessions_expired(memory: Memory) -> None:
     memory.write("ralph/debug-memory/all.jsonl", stored("old"), stored("young", days=1))
     (kept,) = memory.archive.plan(SETTINGS)
     assert [term.session_id for term in kept.expired(NOW)] == ["old"]
@@ -120,7 +120,7 @@ def test_a_file_with_several_sessions_goes_when_all_are_due(memory: Memory) -> N
     assert list(memory.retain(NOW + timedelta(days=40))) == ["ralph/debug-memory/all.jsonl"]
 
 
-def test_a_session_that_somebody_was_called_to_is_kept_as_one_that_is_escalated(memory: Memory) -> None:
+def test_called_session_is_kept_like_an_escalated_one(memory: Memory) -> None:
     memory.write("ralph/debug-memory/s.json", stored("s"))
     call = {"session_id": "s", "preserved_at": (NOW - timedelta(days=89)).isoformat()}
     memory.write("ralph/shared/curation/escalations/s.json", call)
@@ -130,7 +130,7 @@ def test_a_session_that_somebody_was_called_to_is_kept_as_one_that_is_escalated(
     assert set(memory.retain(NOW + timedelta(days=1))) == {"ralph/debug-memory/s.json"}
 
 
-def test_a_plan_writes_nothing(memory: Memory) -> None:
+def test_plan_writes_nothing(memory: Memory) -> None:
     memory.write("ralph/debug-memory/s.json", stored("s"))
     before = sorted(memory.paths.aiwg.rglob("*"))
     memory.archive.plan(SETTINGS)
@@ -138,7 +138,7 @@ def test_a_plan_writes_nothing(memory: Memory) -> None:
     assert sorted(memory.paths.aiwg.rglob("*")) == before
 
 
-def test_nothing_is_ever_written_over(memory: Memory) -> None:
+def test_files_are_never_overwritten(memory: Memory) -> None:
     path = memory.write("ralph/debug-memory/s.json", stored("s"))
     memory.retain()
     memory.write("ralph/debug-memory/s.json", stored("other"))
@@ -149,7 +149,7 @@ def test_nothing_is_ever_written_over(memory: Memory) -> None:
     assert {item.session.id for item in memory.archive.list_sessions()} == {"s", "other"}
 
 
-def test_a_file_that_was_archived_under_another_name_gets_its_own_back(memory: Memory) -> None:
+def test_renamed_file_gets_its_original_name_back(memory: Memory) -> None:
     memory.write("ralph/debug-memory/s.json", stored("one"))
     memory.retain()
     memory.write("ralph/debug-memory/s.json", stored("two"))
@@ -172,7 +172,7 @@ def kill_after_moves(memory: Memory, monkeypatch: pytest.MonkeyPatch, work: Call
             work()
 
 
-def test_what_a_kill_left_untold_is_told_by_the_next_run(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_next_run_completes_the_journal_after_a_kill(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     memory.write("ralph/debug-memory/s.json", stored("s"))
     kill_after_moves(memory, monkeypatch, memory.retain)
     (item,) = memory.archive.list_sessions()
@@ -186,9 +186,7 @@ def test_what_a_kill_left_untold_is_told_by_the_next_run(memory: Memory, monkeyp
     assert memory.sessions() == {"s"}
 
 
-def test_what_was_not_moved_before_a_kill_goes_with_the_next_run(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_next_run_moves_what_a_kill_left_behind(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     memory.write("ralph/debug-memory/s.json", stored("s"))
     with monkeypatch.context() as patch:
         patch.setattr(DebugArchive, "_move", killed)
@@ -201,7 +199,7 @@ def test_what_was_not_moved_before_a_kill_goes_with_the_next_run(
     assert item.at == NOW
 
 
-def test_of_several_files_of_a_session_the_newest_comes_back_and_the_others_are_named(memory: Memory) -> None:
+def test_newest_archived_copy_is_restored_and_others_are_named(memory: Memory) -> None:
     archive = ".aiwg/ralph/debug-memory/archive"
     memory.write("ralph/debug-memory/archive/2026-09/b.json", stored("s"))
     memory.write("ralph/debug-memory/archive/2026-10/a.json", stored("s"))
@@ -213,7 +211,7 @@ def test_of_several_files_of_a_session_the_newest_comes_back_and_the_others_are_
     assert restored.taken == {f"{archive}/2026-10/a.json"}
 
 
-def test_what_is_no_whole_file_or_lies_behind_a_link_stays(memory: Memory, tmp_path: Path) -> None:
+def test_incomplete_and_linked_files_stay(memory: Memory, tmp_path: Path) -> None:
     memory.write("ralph/debug-memory/torn.jsonl", stored("s")).open("a").write('{"session_id": "t"')
     real = memory.write("ralph/loops/ralph-a/debug-memory/real.json", stored("r", days=1))
     real.with_name("link.json").symlink_to(real)
@@ -230,7 +228,7 @@ def test_what_is_no_whole_file_or_lies_behind_a_link_stays(memory: Memory, tmp_p
     assert (outside / "o.json").exists()
 
 
-def test_an_archive_that_is_a_link_is_not_written_through(memory: Memory, tmp_path: Path) -> None:
+def test_linked_archive_is_not_written_to(memory: Memory, tmp_path: Path) -> None:
     path = memory.write("ralph/debug-memory/s.json", stored("s"))
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -240,7 +238,7 @@ def test_an_archive_that_is_a_link_is_not_written_through(memory: Memory, tmp_pa
     assert memory.archive.list_sessions() == ()
 
 
-def test_what_others_put_into_the_archive_is_listed(memory: Memory) -> None:
+def test_files_archived_by_other_programs_are_listed(memory: Memory) -> None:
     memory.write("ralph/debug-memory/archive/old.json", stored("theirs"))
     (item,) = memory.archive.list_sessions()
     assert (item.session.id, item.at) == ("theirs", None)

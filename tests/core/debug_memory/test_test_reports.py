@@ -71,12 +71,12 @@ all is well, assert nothing
         ({"testResults": "none", "tests": 7}, []),
     ],
 )
-def test_a_report_is_read_whoever_wrote_it(value: Any, expected: list[str]) -> None:
+def test_reports_of_all_test_runners_are_parsed(value: Any, expected: list[str]) -> None:
     found = parse_failures(json.dumps(value).encode())
     assert [f"{failure.error_type}: {failure.message}" for failure in found] == expected
 
 
-def test_what_a_report_says_of_a_failure_is_kept() -> None:
+def test_all_details_of_a_failure_are_parsed() -> None:
     jest, _ = parse_failures(json.dumps(JEST).encode())
     assert (jest.test_name, jest.test_file) == ("rejects null", "/app/a.test.ts")
     assert "\x1b" not in jest.stack_trace and "at f (/app/a.ts:7:1)" in jest.stack_trace
@@ -84,7 +84,7 @@ def test_what_a_report_says_of_a_failure_is_kept() -> None:
     assert (python.file, python.line, python.test_name, python.stack_trace) == ("/app/t.py", 3, "t.py::broken", "trace")
 
 
-def test_lines_that_name_an_error_are_found_in_what_a_runner_prints() -> None:
+def test_errors_are_found_in_console_output() -> None:
     found = [(one.error_type, one.message, one.file) for one in parse_failures(PRINTED.encode())]
     assert found == [
         ("AssertionError", "assert 3 == 4", ""),
@@ -194,7 +194,7 @@ def _jest(frame: str) -> str:
         (TRACEBACK, [("workers/settlement.py", 5, "settle", "", "")]),
     ],
 )
-def test_the_place_of_an_error_is_the_innermost_frame_in_the_projects_own_code(text: str, expected: list[Any]) -> None:
+def test_location_is_the_innermost_frame_of_the_project(text: str, expected: list[Any]) -> None:
     found = parse_failures(text.encode(), ROOT)
     assert [(one.file, one.line, one.function, one.test_name, one.test_file) for one in found] == expected
     assert all(one.stack_trace for one in found if one.file)
@@ -202,5 +202,5 @@ def test_the_place_of_an_error_is_the_innermost_frame_in_the_projects_own_code(t
 
 @given(st.binary(max_size=100) | st.text('{}[]:", testRsulE', max_size=40).map(str.encode))
 @settings(max_examples=40, deadline=None)
-def test_garbage_never_raises(data: bytes) -> None:
+def test_invalid_input_never_raises(data: bytes) -> None:
     parse_failures(data)

@@ -128,11 +128,11 @@ def test_one_copy_of_a_mirrored_pattern_differs(snapshot: Snapshot) -> None:
 
 def test_review_queue_has_every_kind_of_question(tmp_path: Path) -> None:
     copy_sample(tmp_path, NOW)
-    deck = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False)
-    deck.load()
-    while deck.search_next() is not None:
+    opened = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False)
+    opened.load()
+    while opened.search_next() is not None:
         pass
-    queue = deck.view.queue
+    queue = opened.view.queue
     assert {item.kind for item in queue} == {*KINDS} - {HELD}, "no pattern of the sample is held"
     assert {(item.kind, item.subject) for item in queue} >= {
         ("contradicted", CONTRADICTED),

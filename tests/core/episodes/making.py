@@ -21,7 +21,7 @@ START = datetime(2026, 2, 1, 9, tzinfo=UTC)
 QUICK = mock.patch.multiple("core.storage.atomic_write", _CHECK_SECONDS=(), _COLLISION_CHECK_SECONDS=())
 """Without the pauses in which a slower writer of another make could show itself."""
 UNSYNCED = mock.patch("os.fsync")
-"""Without waiting for the disk; only a power cut could tell."""
+"""Skip fsync, which matters only after a power failure."""
 CHANGING_CALLS = ("write", "link", "unlink", "rename", "replace", "ftruncate", "mkdir", "rmdir")
 """What changes the disk as other processes see it; to them `fsync` does nothing."""
 
@@ -75,7 +75,7 @@ class Killed(BaseException):
 
 @contextmanager
 def killed_before(call: int) -> Iterator[None]:
-    """Nothing changes on the disk from this call on; what a dead process leaves of its lock is good for nobody."""
+    """Stop all writes from this call on, as after a kill; the lock of the dead process remains."""
     left = call
 
     def dying(function: Callable[..., Any]) -> Callable[..., Any]:

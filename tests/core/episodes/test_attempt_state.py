@@ -30,28 +30,28 @@ def attempt(**fields: Any) -> Attempt:
     return Attempt(task_id="t", number=1, **fields)
 
 
-def test_what_came_out_has_ended_whatever_else_is_told() -> None:
+def test_attempt_with_an_outcome_has_ended() -> None:
     came_out = attempt(outcome=Outcome.TIMEOUT, last_action_at=NOW)
     assert state(came_out, Task(id="t", status=TaskStatus.RUNNING), 3) == (AttemptState.ENDED, "timeout")
     assert state(attempt(ended_at=NOW)) == (AttemptState.ENDED, "it ended without an outcome")
 
 
 @pytest.mark.parametrize("status", [TaskStatus.COMPLETED, TaskStatus.FAILED])
-def test_an_open_attempt_of_a_task_that_has_ended_was_left(status: TaskStatus) -> None:
+def test_open_attempt_of_an_ended_task_is_left_unfinished(status: TaskStatus) -> None:
     found = state(attempt(last_action_at=NOW), Task(id="t", status=status))
     assert found == (AttemptState.LEFT, f"the task is {status}, and this attempt has no outcome")
 
 
-def test_an_open_attempt_before_a_later_one_was_left_though_the_task_is_paused() -> None:
+def test_open_attempt_before_a_later_one_is_left_unfinished_even_if_the_task_is_paused() -> None:
     found, reason = state(attempt(last_action_at=NOW), Task(id="t", status=TaskStatus.PAUSED), latest=2)
     assert (found, reason.split(",")[0]) == (AttemptState.LEFT, "attempt 2 was started later")
 
 
-def test_a_pause_needs_no_sign_of_life() -> None:
+def test_paused_attempt_needs_no_activity() -> None:
     assert state(attempt(), Task(id="t", status=TaskStatus.PAUSED)) == (AttemptState.PAUSED, "the task is paused")
 
 
-def test_silence_longer_than_the_setting_means_that_it_was_left() -> None:
+def test_attempt_without_recent_activity_is_left_unfinished() -> None:
     task = Task(id="t", status=TaskStatus.RUNNING, updated_at=minutes_ago(300))
     assert state(attempt(last_action_at=minutes_ago(30)), task)[0] is AttemptState.RUNNING
     assert state(attempt(last_action_at=minutes_ago(31)), task) == (
@@ -64,21 +64,21 @@ def test_silence_longer_than_the_setting_means_that_it_was_left() -> None:
     )
 
 
-def test_a_clock_ahead_is_no_silence() -> None:
+def test_activity_in_the_future_counts_as_recent() -> None:
     found = state(attempt(last_action_at=minutes_ago(-600)))
     assert found == (AttemptState.RUNNING, "last activity less than a minute ago")
 
 
-def test_without_any_time_the_word_of_the_task_counts() -> None:
+def test_status_of_the_task_decides_without_any_time() -> None:
     assert state(attempt(), Task(id="t", status=TaskStatus.RUNNING))[0] is AttemptState.RUNNING
     assert state(attempt(), Task(id="t"))[0] is AttemptState.LEFT
     assert state(attempt())[0] is AttemptState.LEFT
 
 
-def test_the_attempts_of_the_example_have_ended() -> None:
+def test_attempts_of_the_example_have_ended() -> None:
     snapshot = Library(EXAMPLES, Settings(), clock=lambda: NOW, cache=False).load()
     found = assess_attempts(snapshot.tasks, snapshot.attempts, NOW, WATCH)
-    assert {id: (told.state.value, told.reason) for id, told in found.items()} == {
+    assert {id: (result.state.value, result.reason) for id, result in found.items()} == {
         "task-001.1": ("ended", "timeout"),
         "task-001.2": ("ended", "failure"),
         "task-001.3": ("ended", "success"),

@@ -26,11 +26,11 @@ from core.records.episodes import Action
         ("npm install", "npm  install", True),
     ],
 )
-def test_a_later_run_covers_an_earlier_one_that_looked_at_no_more(earlier: str, later: str, covers: bool) -> None:
+def test_later_run_covers_an_earlier_run_of_the_same_or_less(earlier: str, later: str, covers: bool) -> None:
     one, other = (parse_command(Action(number=1, params=(("command", text),))) for text in (earlier, later))
     assert other.covers(one) is covers
 
 
-def test_another_tool_must_be_given_the_same() -> None:
+def test_other_tools_are_covered_only_with_equal_parameters() -> None:
     one, other = (Action(number=1, tool="Fetch", params=(("url", url),)) for url in ("a", "b"))
     assert parse_command(one).covers(parse_command(one)) and not parse_command(one).covers(parse_command(other))

@@ -36,7 +36,7 @@ def dead_pid() -> int:
         return process.pid
 
 
-def test_any_next_writer_removes_what_a_killed_task_init_left(tmp_path: Path, dead_pid: int) -> None:
+def test_next_writer_removes_the_folder_of_a_killed_init(tmp_path: Path, dead_pid: int) -> None:
     memory = make_episodes(tmp_path)
     task_id = memory.init_task("Add OAuth")
     left = half_written(tmp_path, dead_pid)
@@ -47,14 +47,14 @@ def test_any_next_writer_removes_what_a_killed_task_init_left(tmp_path: Path, de
     assert not left.exists()
 
 
-def test_a_folder_whose_process_number_was_given_to_another_process_is_removed(tmp_path: Path) -> None:
+def test_folder_with_a_reused_process_id_is_removed(tmp_path: Path) -> None:
     make_episodes(tmp_path)
     left = half_written(tmp_path, os.getpid(), modified=LONG_AGO)
     folders.remove_abandoned(ProjectPaths(tmp_path))
     assert not left.exists()
 
 
-def test_a_folder_that_a_running_process_still_writes_stays(tmp_path: Path) -> None:
+def test_folder_of_a_running_process_stays(tmp_path: Path) -> None:
     make_episodes(tmp_path)
     new = half_written(tmp_path, os.getpid())
     slow = half_written(tmp_path, os.getpid(), name="task-010", modified=LONG_AGO)
@@ -68,7 +68,7 @@ def test_a_folder_that_a_running_process_still_writes_stays(tmp_path: Path) -> N
     assert slow.exists()
 
 
-def test_names_that_ralphdeck_does_not_give_and_links_stay(tmp_path: Path, dead_pid: int) -> None:
+def test_unknown_names_and_links_stay(tmp_path: Path, dead_pid: int) -> None:
     make_episodes(tmp_path)
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -81,7 +81,7 @@ def test_names_that_ralphdeck_does_not_give_and_links_stay(tmp_path: Path, dead_
     assert (outside / "kept.txt").read_text() == "kept"
 
 
-def test_no_reader_sees_a_half_written_folder(tmp_path: Path, dead_pid: int) -> None:
+def test_readers_ignore_half_written_folders(tmp_path: Path, dead_pid: int) -> None:
     memory = make_episodes(tmp_path)
     memory.init_task("Add OAuth")
     left = half_written(tmp_path, dead_pid)

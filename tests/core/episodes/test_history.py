@@ -34,7 +34,7 @@ def write(paths: ProjectPaths, file: str, value: Any) -> None:
     path.write_text(value if isinstance(value, str) else json.dumps(value))
 
 
-def test_the_example_of_the_document(paths: ProjectPaths) -> None:
+def test_example_of_the_documentation(paths: ProjectPaths) -> None:
     history = read_history(paths, "task-001")
     assert history.task.description == "Add OAuth properties to AuthConfig"
     assert [(one.number, one.outcome) for one in history.attempts] == [
@@ -52,7 +52,7 @@ def test_the_example_of_the_document(paths: ProjectPaths) -> None:
     assert [one.actions for one in history.attempts] == [4, 4, 4]
 
 
-def test_a_whole_history_has_what_only_the_files_of_the_attempts_tell(paths: ProjectPaths) -> None:
+def test_whole_history_contains_details_from_attempt_files(paths: ProjectPaths) -> None:
     whole = read_whole_history(paths, "task-001")
     for number, detail in enumerate(whole.attempts, 1):
         alone = read_attempt(paths, "task-001", number)
@@ -63,7 +63,7 @@ def test_a_whole_history_has_what_only_the_files_of_the_attempts_tell(paths: Pro
     assert {one.code for one in whole.findings} == {"count-differs"}
 
 
-def test_the_actions_of_many_attempts_are_not_counted(paths: ProjectPaths) -> None:
+def test_actions_of_many_attempts_are_not_counted(paths: ProjectPaths) -> None:
     entries = [{"attempt_id": number, "outcome": "failure", "actions": 8} for number in range(1, MAX_COUNTED + 2)]
     write(paths, "task-003/trajectory.json", {"attempts": entries})
     for number in range(1, MAX_COUNTED + 2):
@@ -82,7 +82,7 @@ def test_filtered_history_contains_matching_attempts_with_their_reflections(path
     assert filter_history(history, lambda one: one.outcome is Outcome.PARTIAL).attempts == ()
 
 
-def test_an_attempt_in_detail(paths: ProjectPaths) -> None:
+def test_attempt_detail(paths: ProjectPaths) -> None:
     write(paths, "task-001/attempts/002/results/iter-002/tests.log", "1 failing")
     detail = read_attempt(paths, "task-001", 2)
     assert detail.plan_text.startswith("# Plan for attempt 2")
@@ -95,7 +95,7 @@ def test_an_attempt_in_detail(paths: ProjectPaths) -> None:
     assert [action.type for action in detail.actions] == ["read", "edit", "bash", "grep"]
 
 
-def test_an_attempt_says_what_the_library_says_of_it(paths: ProjectPaths) -> None:
+def test_attempt_detail_equals_the_indexed_attempt(paths: ProjectPaths) -> None:
     library = Library(paths, Settings(), clock=lambda: datetime(2026, 5, 1, tzinfo=UTC))
     library.load()
     known = library.snapshot
@@ -105,7 +105,7 @@ def test_an_attempt_says_what_the_library_says_of_it(paths: ProjectPaths) -> Non
     assert read_history(paths, "task-001").task == known.tasks["task-001"]
 
 
-def test_an_attempt_that_the_trajectory_lacks_is_read_by_itself(paths: ProjectPaths) -> None:
+def test_attempt_missing_in_the_trajectory_is_read_from_its_files(paths: ProjectPaths) -> None:
     write(paths, "task-001/attempts/004/attempt.json", {"id": 4, "started": "2026-02-01T12:00:00Z", "plan": "again"})
     log = '{"timestamp": "2026-02-01T12:05:00Z", "type": "bash", "success": true}\n{"ty'
     write(paths, "task-001/attempts/004/actions.jsonl", log)
@@ -114,7 +114,7 @@ def test_an_attempt_that_the_trajectory_lacks_is_read_by_itself(paths: ProjectPa
     assert last.last_action_at == datetime(2026, 2, 1, 12, 5, tzinfo=UTC)
 
 
-def test_a_task_without_any_readable_file_is_still_a_task(paths: ProjectPaths) -> None:
+def test_task_without_readable_files_is_listed(paths: ProjectPaths) -> None:
     write(paths, "task-009/trajectory.json", '{"attempts": [')
     write(paths, "task-009/metadata.json", "[]")
     write(paths, "task-009/reflections.jsonl", "nonsense\n")
@@ -127,18 +127,18 @@ def test_a_task_without_any_readable_file_is_still_a_task(paths: ProjectPaths) -
     }
 
 
-def test_one_folder_of_each_number_is_told_and_the_others_are_findings(paths: ProjectPaths) -> None:
+def test_further_folders_with_the_same_number_are_findings(paths: ProjectPaths) -> None:
     top = paths.tasks / "task-001/attempts"
     for name in ("1", "999999999"):
         (top / name).mkdir()
     (top / "1/outcome.json").write_bytes(b'{"status": "success", "reason": "theirs"}')
-    told = read_history(paths, "task-001")
-    assert {Path(one.file).name for one in told.findings if one.code == "no-attempt"} == {"1", "999999999"}
-    assert 999999999 not in {one.number for one in told.attempts}
+    found = read_history(paths, "task-001")
+    assert {Path(one.file).name for one in found.findings if one.code == "no-attempt"} == {"1", "999999999"}
+    assert 999999999 not in {one.number for one in found.attempts}
     assert read_attempt(paths, "task-001", 1).attempt.reason != "theirs"
 
 
-def test_hostile_files_are_findings_and_nothing_outside_is_read(paths: ProjectPaths, tmp_path: Path) -> None:
+def test_hostile_files_are_findings_and_links_are_not_followed(paths: ProjectPaths, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     (outside / "attempts/001").mkdir(parents=True)
     (outside / "metadata.json").write_text('{"description": "secret"}')
@@ -154,7 +154,7 @@ def test_hostile_files_are_findings_and_nothing_outside_is_read(paths: ProjectPa
     assert {finding.code for finding in history.findings} == {"link-outside", "not-a-file"}
 
 
-def test_ids_are_whole_or_begin_as_only_one_does(paths: ProjectPaths) -> None:
+def test_task_is_found_by_id_or_unambiguous_prefix(paths: ProjectPaths) -> None:
     write(paths, "task-001.5/metadata.json", {})
     write(paths, "other/metadata.json", {})
     assert find_task(paths, "task-001") == "task-001"
@@ -169,6 +169,6 @@ def test_ids_are_whole_or_begin_as_only_one_does(paths: ProjectPaths) -> None:
         read_attempt(paths, "task-001", 9)
 
 
-def test_a_project_without_tasks_says_so() -> None:
+def test_error_for_a_project_without_tasks() -> None:
     with pytest.raises(RalphdeckError, match="there are no tasks"):
         read_history(ProjectPaths(TREES / "upstream"), "task-001")

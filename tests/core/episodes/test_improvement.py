@@ -46,15 +46,15 @@ def reflection(number: int, at: datetime | None, **fields: Any) -> Reflection:
 
 
 def improved(*attempts: Attempt, reflections: tuple[Reflection, ...] = (), **reports: Report) -> Improvement:
-    told = {id.replace("_", "."): report for id, report in reports.items()}
-    return measure_improvement(attempts, reflections, told, SETTINGS)
+    result = {id.replace("_", "."): report for id, report in reports.items()}
+    return measure_improvement(attempts, reflections, result, SETTINGS)
 
 
 def counts(found: Improvement) -> list[tuple[int, int]]:
     return [(group.successes, group.failures) for group in (found.first, found.reflected, found.unreflected)]
 
 
-def test_the_example_of_the_document_has_two_retries_with_reflections() -> None:
+def test_example_has_two_retries_with_reflections() -> None:
     snapshot = Library(EXAMPLES, SETTINGS, clock=lambda: NOW, cache=False).load()
     found = measure_improvement(snapshot.attempts.values(), snapshot.reflections.values(), {}, SETTINGS)
     assert counts(found) == [(0, 1), (1, 1), (0, 0)]
@@ -69,26 +69,26 @@ def test_the_example_of_the_document_has_two_retries_with_reflections() -> None:
         (reflection(1, hour(1.9)), True),
         (reflection(1, hour(2)), True),
         (reflection(1, hour(2.1)), False),  # the retry had begun
-        (reflection(1, hour(9), at_approximate=True), True),  # only the numbers tell
+        (reflection(1, hour(9), at_approximate=True), True),  # only the numbers decide
         (reflection(1, None), True),
         (reflection(2, hour(1)), False),  # on the retry itself
         (reflection(1, hour(1), task_id="other"), False),
-        (reflection(1, hour(9), drafted_at=hour(1.5)), True),  # what stands in the place of a draft that was there
+        (reflection(1, hour(9), drafted_at=hour(1.5)), True),  # replaced a draft that existed
         (reflection(1, hour(1.5), draft=True, learning="Avoid: x."), True),
         (reflection(1, hour(1.5), draft=True, learning=NOTHING_LEARNED), False),
     ],
 )
-def test_a_retry_is_reflected_if_a_reflection_was_there_before_it(written: Reflection, reflected: bool) -> None:
+def test_retry_has_reflections_if_one_existed_before_it_started(written: Reflection, reflected: bool) -> None:
     found = improved(attempt(1, Outcome.FAILURE), attempt(2), reflections=(written,))
     assert counts(found) == [(0, 1), *([(1, 0), (0, 0)] if reflected else [(0, 0), (1, 0)])]
 
 
-def test_where_attempts_are_counted_from_0_only_that_one_is_the_first() -> None:
+def test_attempt_0_is_the_first_attempt() -> None:
     found = improved(attempt(0, Outcome.FAILURE), attempt(1), attempt(2, task_id="u"))
     assert counts(found) == [(0, 1), (0, 0), (2, 0)]
 
 
-def test_what_has_not_come_out_is_left_out_and_counted() -> None:
+def test_attempts_without_outcome_are_listed_separately() -> None:
     found = improved(
         attempt(1, Outcome.UNKNOWN),
         attempt(2, Outcome.UNKNOWN, ended_at=NOW),
@@ -99,7 +99,7 @@ def test_what_has_not_come_out_is_left_out_and_counted() -> None:
     assert counts(found) == [(0, 0), (0, 0), (0, 1)]
 
 
-def test_a_report_on_an_attempt_counts_before_its_files() -> None:
+def test_report_on_an_attempt_overrides_its_files() -> None:
     failed = Event(id="e1", at=NOW, kind="outcome", loop_id="t.1", success=False)
     found = measure_improvement([attempt(1)], (), collect_reports([failed]), SETTINGS)
     assert counts(found)[0] == (0, 1)
@@ -109,7 +109,7 @@ def group(successes: int, failures: int) -> AttemptGroup:
     return AttemptGroup.of(successes, failures, SETTINGS.interval_level)
 
 
-def test_a_large_difference_tells_and_a_small_one_says_what_it_would_take() -> None:
+def test_small_difference_gives_the_number_of_missing_attempts() -> None:
     clear = compare(group(45, 5), group(20, 30), SETTINGS)
     assert clear.is_conclusive and clear.verdict == "+50 percentage points"
     assert clear.relative == pytest.approx(1.25)
@@ -123,23 +123,23 @@ def test_a_large_difference_tells_and_a_small_one_says_what_it_would_take() -> N
     assert worse.is_conclusive and worse.reaches(TARGET_IMPROVEMENT) is False
 
 
-def test_it_may_tell_that_there_is_an_improvement_and_not_whether_it_is_as_large() -> None:
+def test_improvement_may_be_certain_while_the_target_is_not() -> None:
     some = compare(group(160, 40), group(110, 90), SETTINGS)
     assert some.is_conclusive and some.reaches(TARGET_IMPROVEMENT) is None
 
 
-def test_equal_rates_would_take_more_than_anybody_waits_for() -> None:
+def test_equal_rates_need_very_many_attempts() -> None:
     assert compare(group(5, 5), group(5, 5), SETTINGS).verdict == (
         "not enough data: more than 10,000 more attempts per group"
     )
 
 
-def test_without_any_success_nothing_is_a_share() -> None:
+def test_relative_improvement_is_none_without_any_success() -> None:
     assert compare(group(1, 0), group(0, 1), SETTINGS).relative is None
     assert GroupComparison(having=AttemptGroup(), lacking=AttemptGroup()).relative is None
 
 
-def test_points_are_rounded_away_from_0() -> None:
+def test_percentage_points_are_rounded_away_from_zero() -> None:
     assert [format_points(one) for one in (0.125, -0.125, -0.001, 1.0)] == ["+13", "-13", "0", "+100"]
 
 
@@ -148,7 +148,7 @@ sizes = st.integers(0, 60)
 
 @settings(deadline=None, max_examples=50)
 @given(sizes, sizes, sizes, sizes)
-def test_intervals_hold_what_was_seen(good: int, bad: int, other_good: int, other_bad: int) -> None:
+def test_intervals_contain_the_observed_rates(good: int, bad: int, other_good: int, other_bad: int) -> None:
     one, other = group(good, bad), group(other_good, other_bad)
     for each in (one, other):
         assert 0 <= each.low <= each.high <= 1

@@ -11,9 +11,9 @@ from core.records.episodes import Action
 from core.records.loops import Outcome
 
 
-def act(type_: str, told: str, success: bool | None = True, error: str = "") -> Action:
+def act(type_: str, result: str, success: bool | None = True, error: str = "") -> Action:
     name = "command" if type_ == "bash" else "file_path"
-    return Action(number=1, type=type_, params=((name, told),), success=success, error=error)
+    return Action(number=1, type=type_, params=((name, result),), success=success, error=error)
 
 
 @pytest.mark.parametrize(
@@ -32,11 +32,11 @@ def act(type_: str, told: str, success: bool | None = True, error: str = "") -> 
         ((), Outcome.UNKNOWN),
     ],
 )
-def test_only_what_the_log_proves_is_an_outcome(actions: tuple[Action, ...], outcome: Outcome) -> None:
+def test_outcome_is_determined_only_by_proof_in_the_log(actions: tuple[Action, ...], outcome: Outcome) -> None:
     assert summarize_log(actions).outcome is outcome
 
 
-def test_the_same_error_with_other_numbers_is_one() -> None:
+def test_errors_that_differ_only_in_numbers_are_one_failure() -> None:
     found = summarize_log([act("bash", "npm test", False, f"{n} failing\nstack {n}") for n in (3, 2)])
     assert [(one.message, one.times, one.solved) for one in found.failures] == [("3 failing", 2, False)]
     assert (found.actions, found.errors) == (2, 2)
@@ -61,18 +61,18 @@ def test_the_same_error_with_other_numbers_is_one() -> None:
         ("", "", "no message"),
     ],
 )
-def test_of_an_error_the_line_that_tells_most_is_kept(error: str, output: str, message: str) -> None:
+def test_most_informative_line_of_an_error_is_used(error: str, output: str, message: str) -> None:
     action = replace(act("bash", "make", False, error), output=output)
     assert summarize_log([action]).failures[0].message == message
 
 
-def test_a_failure_that_comes_back_is_not_solved() -> None:
+def test_returning_failure_is_not_solved() -> None:
     red, green = act("bash", "make", False, "boom"), act("bash", "make")
     assert summarize_log([red, green]).failures[0].solved
     assert not summarize_log([red, green, red]).failures[0].solved
 
 
-def test_a_run_of_more_solves_all_that_it_covers() -> None:
+def test_successful_run_solves_all_failures_that_it_covers() -> None:
     red = [act("bash", f"pytest tests/{folder}/{n}.py", False, "boom") for n in range(30) for folder in "ab"]
     green = act("bash", "pytest tests")
     assert all(one.solved for one in summarize_log([*red, green]).failures)
@@ -81,14 +81,14 @@ def test_a_run_of_more_solves_all_that_it_covers() -> None:
     assert [one.replaced for one in found.failures] == [True] * 30 + [False]
 
 
-def test_a_failure_knows_what_was_changed_after_it() -> None:
+def test_failure_lists_files_changed_after_it() -> None:
     red, green = act("bash", "make", False, "boom"), act("bash", "make")
     edits = [act("edit", file) for file in ("a", "b", "a", "c")]
     assert summarize_log([edits[0], red, *edits[1:], green, act("edit", "d")]).failures[0].changed == ("b", "a", "c")
     assert summarize_log([*edits[:3], red, edits[3]]).failures[0].changed == ("c",)
 
 
-def test_a_log_of_nothing_but_different_failures_is_summed_up_in_time_that_grows_with_it() -> None:
+def test_log_with_many_distinct_failures_is_summarized_in_linear_time() -> None:
     commands = [f"npm test {n}" for n in range(3_000)]
     actions = [act("bash", command, n % 3 == 0, "" if n % 3 == 0 else "boom") for n, command in enumerate(commands)]
     with mock.patch.object(ActionCommand, "covers", autospec=True, side_effect=ActionCommand.covers) as compared:

@@ -29,22 +29,22 @@ def found_by(known: dict[str, Loop], **fields: Any) -> tuple[str, str] | None:
     return (link.loop_id, link.how) if link else None
 
 
-def test_what_says_most_of_the_loop_counts() -> None:
+def test_most_specific_link_to_a_loop_is_used() -> None:
     known = loops(
         Loop(id="a", task="Fix it"),
         Loop(id="b", aliases=("uuid-b",)),
         Loop(id="c", aliases=("task-007",)),
         Loop(id="d", task="Add  OAuth settings."),
     )
-    said: dict[str, Any] = {"tags": ("auth", "uuid-b"), "description": "add oauth settings"}
-    assert found_by(known, id="task-007", loop_id="a", **said) == ("a", BY_METADATA)
-    assert found_by(known, id="task-007", loop_id="gone", **said) == ("b", BY_TAG)
-    assert found_by(known, id="task-007", description=said["description"]) == ("c", BY_ID)
-    assert found_by(known, description=said["description"]) == ("d", BY_DESCRIPTION)
+    text: dict[str, Any] = {"tags": ("auth", "uuid-b"), "description": "add oauth settings"}
+    assert found_by(known, id="task-007", loop_id="a", **text) == ("a", BY_METADATA)
+    assert found_by(known, id="task-007", loop_id="gone", **text) == ("b", BY_TAG)
+    assert found_by(known, id="task-007", description=text["description"]) == ("c", BY_ID)
+    assert found_by(known, description=text["description"]) == ("d", BY_DESCRIPTION)
     assert found_by(known, description="something else") is None
 
 
-def test_what_could_be_two_loops_is_no_link() -> None:
+def test_ambiguous_loop_is_not_linked() -> None:
     known = loops(Loop(id="a", task="Fix it", aliases=("x",)), Loop(id="b", task="fix it", aliases=("x", "a")))
     assert found_by(known, description="Fix it") is None
     assert found_by(known, loop_id="x") is None
@@ -53,7 +53,7 @@ def test_what_could_be_two_loops_is_no_link() -> None:
     assert found_by(loops(Loop(id="a"), Loop(id="b", task="x")), description="") is None
 
 
-def test_coverage_tells_apart_what_only_the_cross_task_memory_tracks() -> None:
+def test_coverage_separates_loops_known_only_to_the_cross_task_memory() -> None:
     known = loops(*(Loop(id=id, task=f"Task {id}") for id in "abcd"))
     tasks = {"task-001": Task(id="task-001", loop_id="b")}
     memory = {

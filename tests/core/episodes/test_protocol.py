@@ -54,7 +54,7 @@ def begun(memory: Episodes, **fields: Any) -> str:
     return task_id
 
 
-def test_the_layout_and_the_shapes_are_those_of_the_document(memory: Episodes, tmp_path: Path) -> None:
+def test_files_have_the_documented_layout_and_shapes(memory: Episodes, tmp_path: Path) -> None:
     task_id = memory.init_task("Add OAuth", criteria="tsc passes", tags=["auth"], related=["task-000"])
     memory.start_attempt(task_id, approach="types first", steps=["interface", "tsc"], estimated_iterations=3)
     memory.log_actions(
@@ -172,7 +172,7 @@ def test_the_layout_and_the_shapes_are_those_of_the_document(memory: Episodes, t
     assert {one.kind for one in snapshot.reflections.values()} == {"success_pattern", "process_improvement"}
 
 
-def test_ids_are_counted_on_and_never_taken_twice(memory: Episodes, tmp_path: Path) -> None:
+def test_task_ids_are_consecutive_and_unique(memory: Episodes, tmp_path: Path) -> None:
     for name in ("task-007", "task-20260202", "other"):
         (tmp_path / TASKS / name).mkdir(parents=True)
     assert memory.init_task("a") == "task-008"
@@ -186,7 +186,7 @@ def test_ids_are_counted_on_and_never_taken_twice(memory: Episodes, tmp_path: Pa
             memory.init_task("b", task_id=bad)
 
 
-def test_the_index_takes_in_what_it_lacks(memory: Episodes, tmp_path: Path) -> None:
+def test_index_adds_missing_tasks(memory: Episodes, tmp_path: Path) -> None:
     for agent in ("ada", "bob"):
         memory.init_task("a", agent=agent)
     index = tmp_path / ".aiwg/ralph/index"
@@ -198,7 +198,7 @@ def test_the_index_takes_in_what_it_lacks(memory: Episodes, tmp_path: Path) -> N
     assert by_agent == {"bob": ["task-002"], "eve": ["task-002"], "ada": ["task-001"]}
 
 
-def test_the_index_by_agent_is_made_anew_and_forgets_tasks_that_are_gone(memory: Episodes, tmp_path: Path) -> None:
+def test_index_by_agent_is_rebuilt_and_drops_removed_tasks(memory: Episodes, tmp_path: Path) -> None:
     for agent in ("ada", "bob", "eve"):
         memory.start_attempt(memory.init_task("a", agent=agent), agent=f"{agent} too")
     index = tmp_path / ".aiwg/ralph/index"
@@ -210,7 +210,7 @@ def test_the_index_by_agent_is_made_anew_and_forgets_tasks_that_are_gone(memory:
     assert by_agent == {"ada": ["task-001"], "ada too": ["task-001"], "bob": ["task-002"], "bob too": ["task-002"]}
 
 
-def test_tasks_whose_metadata_cannot_be_read_are_indexed_once_and_not_waited_for(
+def test_tasks_with_unreadable_metadata_are_indexed_without_retries(
     memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(3):
@@ -229,7 +229,7 @@ def test_tasks_whose_metadata_cannot_be_read_are_indexed_once_and_not_waited_for
 
 @pytest.mark.parametrize("name", ["by-status.json", "by-agent.json"])
 @pytest.mark.parametrize("damaged", [b'{"running": {}, "ada": ', b"[]", None])
-def test_a_damaged_index_stops_nobody_and_is_made_anew_beside_what_it_held(
+def test_damaged_index_is_rebuilt_and_the_old_file_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, damaged: bytes | None
 ) -> None:
     monkeypatch.setattr("core.episodes.json_files._RETRY_SECONDS", ())
@@ -260,7 +260,7 @@ def test_a_damaged_index_stops_nobody_and_is_made_anew_beside_what_it_held(
         assert {key: sorted(ids) for key, ids in json.loads(index.read_bytes()).items()} == json.loads(sound)
 
 
-def test_a_plan_loads_what_somebody_said_rather_than_what_was_drafted(memory: Episodes) -> None:
+def test_plan_prefers_written_reflections_to_drafts(memory: Episodes) -> None:
     task_id = begun(memory)
     memory.complete_attempt(task_id, outcome=Outcome.FAILURE, reason="red")
     memory.reflect(task_id, learning="types first", action_items=["update the interface"])
@@ -271,7 +271,7 @@ def test_a_plan_loads_what_somebody_said_rather_than_what_was_drafted(memory: Ep
     assert [lesson.attempt.number for lesson in started.learnings] == [1]
 
 
-def test_who_says_one_part_better_keeps_the_rest_of_the_draft(memory: Episodes, tmp_path: Path) -> None:
+def test_reflection_takes_missing_parts_from_the_draft(memory: Episodes, tmp_path: Path) -> None:
     task_id = begun(memory)
     memory.log_action(task_id, bash("tsc", False, error="TS2322"))
     [draft] = memory.complete_attempt(task_id, suggestions=["run tsc"]).reflections
@@ -285,20 +285,18 @@ def test_who_says_one_part_better_keeps_the_rest_of_the_draft(memory: Episodes, 
     assert memory.reflect(task_id, analysis="the interface came last").learning == ""
 
 
-def test_counts_that_a_trajectory_told_of_an_open_attempt_are_brought_up_to_date(
-    memory: Episodes, tmp_path: Path
-) -> None:
+def test_trajectory_counts_of_an_open_attempt_are_updated_at_its_end(memory: Episodes, tmp_path: Path) -> None:
     task_id = begun(memory)
     trajectory = tmp_path / TASKS / task_id / "trajectory.json"
     entry = {"attempt_id": 1, "outcome": "running", "actions": 1, "iterations": 1, "note": "mine"}
     trajectory.write_text(json.dumps({"attempts": [entry]}))
     memory.log_actions(task_id, [edit("a.ts"), bash("npm test", False, iteration=2)], iteration=3)
     memory.complete_attempt(task_id)
-    [told] = json.loads(trajectory.read_bytes())["attempts"]
-    assert (told["actions"], told["errors"], told["iterations"], told["note"]) == (2, 1, 3, "mine")
+    [recorded] = json.loads(trajectory.read_bytes())["attempts"]
+    assert (recorded["actions"], recorded["errors"], recorded["iterations"], recorded["note"]) == (2, 1, 3, "mine")
 
 
-def test_the_draft_on_a_whole_task_tells_what_made_the_difference(memory: Episodes) -> None:
+def test_draft_on_a_task_names_what_made_the_difference(memory: Episodes) -> None:
     task_id = begun(memory, approach="big bang")
     memory.log_action(task_id, edit("a.ts"))
     memory.complete_attempt(task_id, outcome=Outcome.FAILURE, reason="red")
@@ -309,14 +307,14 @@ def test_the_draft_on_a_whole_task_tells_what_made_the_difference(memory: Episod
     assert whole.learning == '"types first" reached the goal; "big bang" did not. Unlike attempt 1 it changed types.ts.'
 
 
-def test_a_task_that_is_given_up_is_reflected_on_as_a_whole(memory: Episodes) -> None:
+def test_failed_task_gets_a_draft_on_the_whole_task(memory: Episodes) -> None:
     task_id = begun(memory, approach="big bang")
     *_, whole = memory.complete_attempt(task_id, outcome=Outcome.FAILURE, task_done=False).reflections
     assert whole.observation.startswith("The task was given up after attempt 1.")
     assert (whole.trigger, whole.learning) == ("failure", 'Did not reach the goal: "big bang".')
 
 
-def test_a_draft_that_learned_nothing_is_not_taken_for_a_learning(memory: Episodes) -> None:
+def test_draft_without_learning_does_not_count_as_learning(memory: Episodes) -> None:
     task_id = begun(memory)
     memory.complete_attempt(task_id, outcome=Outcome.FAILURE)
     assert memory.reflect(task_id, observation="nobody worked at it").learning == ""
@@ -337,7 +335,7 @@ def test_an_open_attempt_is_completed_abandoned_or_resumed(memory: Episodes, tmp
     assert [(one.kind, one.trigger) for one in left] == [("process_improvement", "timeout")]
 
 
-def test_a_task_ends_only_when_somebody_says_so(memory: Episodes, tmp_path: Path) -> None:
+def test_task_ends_only_on_request(memory: Episodes, tmp_path: Path) -> None:
     task_id = begun(memory)
     assert memory.complete_attempt(task_id, outcome=Outcome.SUCCESS).status is TaskStatus.RUNNING
     assert memory.complete_attempt(task_id, task_done=True).status is TaskStatus.COMPLETED
@@ -355,7 +353,7 @@ def test_a_task_ends_only_when_somebody_says_so(memory: Episodes, tmp_path: Path
         memory.pause_task(task_id)
 
 
-def test_no_outcome_is_guessed_and_none_is_changed(memory: Episodes, tmp_path: Path) -> None:
+def test_outcome_is_neither_guessed_nor_changed(memory: Episodes, tmp_path: Path) -> None:
     task_id = begun(memory)
     memory.log_action(task_id, edit("a.ts"))
     with pytest.raises(BadInput, match="--success, --failure or --timeout"):
@@ -392,9 +390,7 @@ def test_no_outcome_is_guessed_and_none_is_changed(memory: Episodes, tmp_path: P
         ({1: 2, "type": "bash", "a": 1}, "no field 1"),
     ],
 )
-def test_what_is_wrong_is_refused_before_anything_is_written(
-    memory: Episodes, tmp_path: Path, action: dict[str, Any], message: str
-) -> None:
+def test_invalid_call_writes_nothing(memory: Episodes, tmp_path: Path, action: dict[str, Any], message: str) -> None:
     task_id = begun(memory)
     before = tree(tmp_path)
     with pytest.raises(BadInput, match=message):
@@ -422,21 +418,21 @@ def test_what_is_wrong_is_refused_before_anything_is_written(
         ("reflect", {"learning": "x", "reflection_type": "mood"}, "reflection_type must be"),
     ],
 )
-def test_what_is_no_value_or_too_much_to_be_read_again_is_refused_before_anything_is_written(
+def test_invalid_or_too_long_value_writes_nothing(
     memory: Episodes, tmp_path: Path, call: str, wrong: dict[str, Any], message: str
 ) -> None:
     task_id = begun(memory)
     before = tree(tmp_path)
-    told: dict[str, Any] = (
+    recorded: dict[str, Any] = (
         {"outcome": Outcome.SUCCESS} if call == "complete_attempt" else {"abandon": True} if "start" in call else {}
     )
-    told |= {"actions": [edit("a.ts")]} if call == "log_actions" else {}
+    recorded |= {"actions": [edit("a.ts")]} if call == "log_actions" else {}
     with pytest.raises(BadInput, match=message):
-        getattr(memory, call)(**{"task_id": task_id, **told, **wrong})
+        getattr(memory, call)(**{"task_id": task_id, **recorded, **wrong})
     assert tree(tmp_path) == before
 
 
-def test_milestones_leave_room_for_the_attempts_to_come(
+def test_milestones_leave_room_for_later_attempts(
     memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("core.episodes.lifecycle.trajectory._MAX_MILESTONE_BYTES", 9_000)
@@ -458,7 +454,7 @@ def test_milestones_leave_room_for_the_attempts_to_come(
     assert memory.start_attempt(task_id).number == 2
 
 
-def test_an_attempt_of_another_maker_with_very_many_milestones_can_end(memory: Episodes, tmp_path: Path) -> None:
+def test_attempt_with_many_foreign_milestones_can_end(memory: Episodes, tmp_path: Path) -> None:
     task_id = begun(memory)
     many = [{"event": "x" * 4096}] * 300
     file = tmp_path / TASKS / task_id / "trajectory.json"
@@ -468,7 +464,7 @@ def test_an_attempt_of_another_maker_with_very_many_milestones_can_end(memory: E
     assert "milestones" not in read_json(tmp_path, "attempts/001/outcome.json")
 
 
-def test_a_parameter_that_is_nested_deeper_than_is_read_is_kept_as_its_json(memory: Episodes, tmp_path: Path) -> None:
+def test_deeply_nested_parameter_is_stored_as_json_text(memory: Episodes, tmp_path: Path) -> None:
     task_id = begun(memory)
     deep: Any = "end"
     for _ in range(70):
@@ -479,7 +475,7 @@ def test_a_parameter_that_is_nested_deeper_than_is_read_is_kept_as_its_json(memo
     assert json.loads(dict(action.params)["deep"]) == deep
 
 
-def test_an_attempt_that_began_while_one_waited_for_the_lock_does_not_end_before_it_began(
+def test_attempt_started_while_waiting_for_the_lock_ends_after_its_start(
     memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task_id = memory.init_task("Add OAuth")
@@ -497,7 +493,7 @@ def test_an_attempt_that_began_while_one_waited_for_the_lock_does_not_end_before
 
 
 @pytest.mark.parametrize("meanwhile", [False, True])
-def test_a_log_is_summed_up_before_others_are_kept_out_unless_it_grew_since(
+def test_log_is_summarized_before_the_lock_unless_it_grows(
     meanwhile: bool, memory: Episodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task_id = begun(memory)
@@ -522,7 +518,7 @@ def test_a_log_is_summed_up_before_others_are_kept_out_unless_it_grew_since(
     assert done == ["read", "locked", *(["read"] if meanwhile else [])]
 
 
-def test_the_same_actions_logged_again_are_the_same(memory: Episodes, tmp_path: Path) -> None:
+def test_repeated_log_call_adds_nothing(memory: Episodes, tmp_path: Path) -> None:
     task_id = begun(memory)
     actions = [{**edit("a.ts"), "timestamp": "2026-02-01T09:00:00Z"}, {**bash("ls", True), "timestamp": 1769937000000}]
     assert memory.log_actions(task_id, actions).added == 2
@@ -537,7 +533,7 @@ def test_the_same_actions_logged_again_are_the_same(memory: Episodes, tmp_path: 
 
 @pytest.mark.parametrize("at", [{}, {"timestamp": "2026-02-01T10:00:00Z"}])
 @pytest.mark.parametrize("written", [0, 60, 110, 250])
-def test_actions_that_a_kill_cut_off_are_logged_once_when_the_call_is_repeated(
+def test_actions_cut_off_by_a_kill_are_logged_once_on_repetition(
     memory: Episodes, tmp_path: Path, at: dict[str, str], written: int
 ) -> None:
     task_id = begun(memory)
@@ -562,7 +558,7 @@ def test_actions_that_a_kill_cut_off_are_logged_once_when_the_call_is_repeated(
     ]  # fmt: skip
 
 
-def test_a_batch_that_was_cut_off_counts_for_nothing_when_the_attempt_ends(memory: Episodes, tmp_path: Path) -> None:
+def test_cut_off_batch_is_dropped_at_the_end_of_the_attempt(memory: Episodes, tmp_path: Path) -> None:
     task_id = begun(memory)
     log = tmp_path / TASKS / task_id / "attempts/001/actions.jsonl"
     memory.log_action(task_id, bash("npm test", False))
@@ -575,7 +571,7 @@ def test_a_batch_that_was_cut_off_counts_for_nothing_when_the_attempt_ends(memor
 
 
 @pytest.mark.parametrize("execution", [[], None, {"quality_history": {}}])
-def test_nothing_is_logged_that_cannot_be_counted(
+def test_actions_that_cannot_be_counted_are_not_logged(
     memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, execution: Any
 ) -> None:
     monkeypatch.setattr("core.episodes.json_files._RETRY_SECONDS", ())
@@ -587,7 +583,7 @@ def test_nothing_is_logged_that_cannot_be_counted(
     assert sorted(file.name for file in place.iterdir()) == ["attempt.json", "plan.md"]
 
 
-def test_the_quality_history_takes_in_many_values_and_keeps_what_it_has(memory: Episodes, tmp_path: Path) -> None:
+def test_quality_history_grows_and_keeps_its_entries(memory: Episodes, tmp_path: Path) -> None:
     task_id = begun(memory)
     file = tmp_path / TASKS / task_id / "attempts/001/attempt.json"
     file.write_text('{"id": 1, "execution": {"quality_history": [7, {"iteration":2,"quality":"50%","by":"me"}]}}')
@@ -603,7 +599,7 @@ def test_the_quality_history_takes_in_many_values_and_keeps_what_it_has(memory: 
         memory.log_actions(task_id, [], iteration=6, quality=1)
 
 
-def test_of_what_a_tool_printed_at_length_both_ends_are_kept(memory: Episodes, tmp_path: Path) -> None:
+def test_both_ends_of_a_long_output_are_kept(memory: Episodes, tmp_path: Path) -> None:
     task_id = begun(memory)
     printed = "first" + "x" * 70_000 + "3 failed"
     for _ in range(2):
@@ -624,9 +620,7 @@ def test_of_what_a_tool_printed_at_length_both_ends_are_kept(memory: Episodes, t
         {"first": "x" * 600_000, "rest": "y" * 2_000, "last": ""},
     ],
 )
-def test_of_what_a_tool_was_given_at_length_both_ends_are_kept(
-    params: dict[str, Any], memory: Episodes, tmp_path: Path
-) -> None:
+def test_both_ends_of_a_long_parameter_are_kept(params: dict[str, Any], memory: Episodes, tmp_path: Path) -> None:
     task_id = begun(memory)
     memory.log_action(task_id, {"type": "write", "params": params})
     [line] = (tmp_path / TASKS / task_id / "attempts/001/actions.jsonl").read_text().splitlines()
@@ -638,7 +632,7 @@ def test_of_what_a_tool_was_given_at_length_both_ends_are_kept(
 
 
 @pytest.mark.parametrize("left", [False, True])
-def test_what_was_reached_is_told_at_once_and_stays(left: bool, memory: Episodes, tmp_path: Path) -> None:
+def test_milestones_are_recorded_at_once_and_stay(left: bool, memory: Episodes, tmp_path: Path) -> None:
     task_id = begun(memory)
     reached = [{"event": "interface", "timestamp": "2026-02-01T09:30:00.000Z"}]
     for _ in range(2):
@@ -651,25 +645,23 @@ def test_what_was_reached_is_told_at_once_and_stays(left: bool, memory: Episodes
         memory.start_attempt(task_id, abandon=True)
     else:
         memory.complete_attempt(task_id, outcome=Outcome.SUCCESS, milestones=[{"event": "green"}])
-    told = [one["event"] for one in read_json(tmp_path, "attempts/001/outcome.json")["milestones"]]
-    assert told == ["interface", *([] if left else ["green"])]
+    recorded = [one["event"] for one in read_json(tmp_path, "attempts/001/outcome.json")["milestones"]]
+    assert recorded == ["interface", *([] if left else ["green"])]
     [entry] = read_json(tmp_path, "trajectory.json")["attempts"]
     assert (entry["milestones"][0], entry["outcome"]) == (reached[0], "timeout" if left else "success")
 
 
-def test_what_is_logged_after_the_record_of_an_attempt_was_lost_begins_another(
-    memory: Episodes, tmp_path: Path
-) -> None:
+def test_logging_after_a_lost_record_creates_another_one(memory: Episodes, tmp_path: Path) -> None:
     task_id = begun(memory)
     (tmp_path / TASKS / task_id / "attempts/001/attempt.json").unlink()
     memory.log_actions(task_id, [bash("ls", True)], quality=0.5)
     history = [{"iteration": 1, "quality": 0.5, "delta": 0}]
     execution = {"iterations": 1, "actions_performed": 1, "quality_history": history}
-    told = {"id": 1, "task_id": task_id, "execution": execution}
-    assert read_json(tmp_path, "attempts/001/attempt.json") == told
+    recorded = {"id": 1, "task_id": task_id, "execution": execution}
+    assert read_json(tmp_path, "attempts/001/attempt.json") == recorded
 
 
-def test_results_are_kept_under_safe_names_and_not_replaced(memory: Episodes, tmp_path: Path) -> None:
+def test_results_have_safe_names_and_are_not_replaced(memory: Episodes, tmp_path: Path) -> None:
     task_id = begun(memory)
     for _ in range(2):
         memory.log_actions(task_id, [], iteration=2, results={"out.txt": b"1"})
@@ -680,7 +672,7 @@ def test_results_are_kept_under_safe_names_and_not_replaced(memory: Episodes, tm
     assert (tmp_path / TASKS / task_id / "attempts/001/results/iter-002/out.txt").read_bytes() == b"1"
 
 
-def test_what_killed_writers_left_of_an_attempt_goes_with_the_next_write(memory: Episodes, tmp_path: Path) -> None:
+def test_next_write_removes_leftovers_of_killed_writers(memory: Episodes, tmp_path: Path) -> None:
     task_id = begun(memory)
     results = tmp_path / TASKS / task_id / "attempts/001/results/iter-001"
     memory.log_actions(task_id, [], results={"a.txt": b"a"})
@@ -691,7 +683,7 @@ def test_what_killed_writers_left_of_an_attempt_goes_with_the_next_write(memory:
     assert not any(draft.exists() for draft in left)
 
 
-def test_a_result_that_is_being_written_is_none_yet(memory: Episodes, tmp_path: Path) -> None:
+def test_half_written_result_is_not_listed(memory: Episodes, tmp_path: Path) -> None:
     task_id = begun(memory)
     results = tmp_path / TASKS / task_id / "attempts/001/results/iter-001"
     link, seen = os.link, []
@@ -706,7 +698,7 @@ def test_a_result_that_is_being_written_is_none_yet(memory: Episodes, tmp_path: 
     assert seen == [[]]
 
 
-def test_tasks_and_attempts_that_are_not_there_are_named(memory: Episodes) -> None:
+def test_unknown_tasks_and_attempts_are_named_in_the_error(memory: Episodes) -> None:
     with pytest.raises(UnknownRecord, match="no task nope"):
         memory.start_attempt("nope")
     task_id = memory.init_task("a")
@@ -717,7 +709,7 @@ def test_tasks_and_attempts_that_are_not_there_are_named(memory: Episodes) -> No
         memory.reflect(task_id, 7, learning="x")
 
 
-def test_a_tree_of_another_maker_goes_on_and_keeps_its_bytes(examples: Path) -> None:
+def test_foreign_files_are_continued_and_keep_their_bytes(examples: Path) -> None:
     memory = make_episodes(examples)
     file = examples / TASKS / "task-001/metadata.json"
     file.write_text(file.read_text().replace('"tags": [', '"x_ours":  1.50,\n  "tags": ['))
@@ -742,20 +734,20 @@ def test_a_tree_of_another_maker_goes_on_and_keeps_its_bytes(examples: Path) -> 
     }
 
 
-def test_a_task_without_a_trajectory_gets_one(examples: Path) -> None:
+def test_missing_trajectory_is_created(examples: Path) -> None:
     memory = make_episodes(examples)
     (examples / TASKS / "task-001/trajectory.json").unlink()
     assert memory.start_attempt("task-002").number == 2
     assert memory.start_attempt("task-001", reopen=True).number == 4
     entries = read_json(examples, "trajectory.json")["attempts"]
-    told = [(one["attempt_id"], one["outcome"], one["actions"], one["errors"]) for one in entries]
-    assert told == [(1, "timeout", 4, 1), (2, "failure", 4, 1), (3, "success", 4, 1)]
+    recorded = [(one["attempt_id"], one["outcome"], one["actions"], one["errors"]) for one in entries]
+    assert recorded == [(1, "timeout", 4, 1), (2, "failure", 4, 1), (3, "success", 4, 1)]
     assert not any(one.draft for one in library(examples).reflections.values())
 
 
 @pytest.mark.parametrize("name", ["metadata.json", "trajectory.json", "attempts/001/attempt.json"])
 @pytest.mark.parametrize("content", [b'{"id": "task-0', b"[]", b""])
-def test_a_file_that_cannot_be_understood_is_named_and_left(
+def test_unparsable_file_is_named_and_not_changed(
     memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes
 ) -> None:
     monkeypatch.setattr("core.episodes.json_files._RETRY_SECONDS", ())
@@ -778,7 +770,7 @@ def test_a_file_that_cannot_be_understood_is_named_and_left(
         (f"{TASKS}/task-001/trajectory.json", b'{"attempts": [], "pad": "%s"}' % (b"x" * (MAX_BYTES - 1000))),
     ],
 )
-def test_what_an_end_has_to_write_is_looked_at_before_its_first_write(
+def test_all_files_are_checked_before_the_first_write_of_an_end(
     memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, content: bytes | None
 ) -> None:
     monkeypatch.setattr("core.episodes.json_files._RETRY_SECONDS", ())
@@ -799,7 +791,7 @@ def test_what_an_end_has_to_write_is_looked_at_before_its_first_write(
 
 
 @pytest.mark.parametrize("shape", [{"execution": []}, {"execution": "long"}, {"outcome": ""}, {"outcome": []}])
-def test_an_attempt_of_another_shape_can_end_and_keeps_it(memory: Episodes, tmp_path: Path, shape: Any) -> None:
+def test_attempt_record_of_an_unknown_shape_keeps_it_at_its_end(memory: Episodes, tmp_path: Path, shape: Any) -> None:
     task_id = begun(memory)
     file = tmp_path / TASKS / task_id / "attempts/001/attempt.json"
     file.write_text(json.dumps(json.loads(file.read_bytes()) | shape))
@@ -809,7 +801,9 @@ def test_an_attempt_of_another_shape_can_end_and_keeps_it(memory: Episodes, tmp_
     assert memory.start_attempt(task_id).number == 2
 
 
-def test_very_many_reflections_stop_nobody(memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_reflections_file_does_not_stop_drafts(
+    memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("core.episodes.json_files._LAST_BYTES", 4096)
     task_id = begun(memory)
     file = tmp_path / TASKS / task_id / "reflections.jsonl"
@@ -824,7 +818,7 @@ def test_very_many_reflections_stop_nobody(memory: Episodes, tmp_path: Path, mon
 
 
 @pytest.mark.parametrize("name", ["", "attempts", "attempts/001", "metadata.json", "attempts/001/actions.jsonl"])
-def test_no_link_is_followed_out_of_the_project(memory: Episodes, tmp_path: Path, name: str) -> None:
+def test_links_out_of_the_project_are_not_followed(memory: Episodes, tmp_path: Path, name: str) -> None:
     task_id = begun(memory)
     memory.log_action(task_id, edit("a.ts"))
     outside = tmp_path / "outside"
@@ -844,7 +838,7 @@ def test_no_link_is_followed_out_of_the_project(memory: Episodes, tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["", "attempts", "attempts/001/results", "attempts/001/results/iter-001"])
-def test_no_link_is_followed_to_another_place_of_the_project(memory: Episodes, tmp_path: Path, name: str) -> None:
+def test_links_inside_the_project_are_not_followed(memory: Episodes, tmp_path: Path, name: str) -> None:
     task_id = begun(memory)
     memory.log_action(task_id, edit("a.ts"), attempt=1)
     loop = tmp_path / ".aiwg/ralph/loops/ralph-x"
@@ -859,7 +853,7 @@ def test_no_link_is_followed_to_another_place_of_the_project(memory: Episodes, t
     assert {file: file.read_bytes() for file in loop.rglob("*") if file.is_file()} == before
 
 
-def test_folders_that_do_not_count_as_attempts_take_nothing(memory: Episodes, tmp_path: Path) -> None:
+def test_folders_that_are_not_attempts_are_ignored(memory: Episodes, tmp_path: Path) -> None:
     task_id = memory.init_task("a")
     attempts = tmp_path / TASKS / task_id / "attempts"
     (attempts / "999999999").mkdir(parents=True)
@@ -898,7 +892,7 @@ PLACES = st.sampled_from(
 
 @settings(max_examples=30, deadline=None)
 @given(PLACES, JUNK, st.sampled_from(["", "iterations", "quality_history", "quality"]))
-def test_values_of_a_wrong_type_are_an_error_of_ours_or_none(place: tuple[str, str], junk: Any, inner: str) -> None:
+def test_wrong_types_raise_only_ralphdeck_errors(place: tuple[str, str], junk: Any, inner: str) -> None:
     with tempfile.TemporaryDirectory() as folder, QUICK, UNSYNCED, IMPATIENT:
         memory = make_episodes(Path(folder))
         task_id = begun(memory)
@@ -933,7 +927,7 @@ def _work(project: Path, ready: Any, count: int) -> None:
     memory.complete_attempt("shared", outcome=Outcome.SUCCESS)
 
 
-def test_writers_at_the_same_time_lose_nothing(memory: Episodes, tmp_path: Path) -> None:
+def test_concurrent_writers_lose_nothing(memory: Episodes, tmp_path: Path) -> None:
     memory.init_task("together", task_id="shared")
     memory.start_attempt("shared")
     ready = multiprocessing.Barrier(3)

@@ -195,7 +195,7 @@ class Protocol(RuleBasedStateMachine):
         assert [(one["attempt_id"], one["outcome"]) for one in ended] == [
             (number, one.outcome) for number, one in enumerate(task.attempts, 1) if one.outcome
         ]
-        said = {(one.attempt, one.learning) for one in snapshot.reflections.values() if one.task_id == task_id}
+        text = {(one.attempt, one.learning) for one in snapshot.reflections.values() if one.task_id == task_id}
         for number, attempt in enumerate(task.attempts, 1):
             found = snapshot.attempts[f"{task_id}.{number}"]
             assert found.is_open == (not attempt.outcome)
@@ -204,8 +204,8 @@ class Protocol(RuleBasedStateMachine):
             assert [json.loads(line)["params"]["command"] for line in lines] == attempt.actions
             counted = json.loads((log.parent / "attempt.json").read_bytes())["execution"]["actions_performed"]
             assert counted == len(attempt.actions)
-            assert said >= {(number, learning) for learning in attempt.learnings}
-            assert not attempt.outcome or any(place == number for place, _ in said)
+            assert text >= {(number, learning) for learning in attempt.learnings}
+            assert not attempt.outcome or any(place == number for place, _ in text)
 
 
 TestProtocol = Protocol.TestCase

@@ -13,8 +13,8 @@ from core.records.loops import Outcome
 
 AT = datetime(2026, 2, 1, 9, 30, tzinfo=UTC)
 UNSEEN = "Drafted from the action log, which shows what was done and what failed, but not why."
-# (1) reflection_template and example_reflection.
-DOCUMENT_TEMPLATE = """\
+# The documented template.
+DOCUMENTED_TEMPLATE = """\
 ## Reflection on Attempt {attempt_id}
 
 **Observation**: What happened during this attempt?
@@ -58,15 +58,15 @@ def change(number: int, file: str) -> Action:
     return Action(number=number, type="edit", tool="Edit", params=(("file_path", file),), success=True, iteration=2)
 
 
-def told(*actions: Action, **fields: Any) -> AttemptWork:
+def work(*actions: Action, **fields: Any) -> AttemptWork:
     fields = {"task_id": "t", "number": 1, "outcome": Outcome.FAILURE, **fields}
     return AttemptWork(Attempt(**fields), summarize_log(actions))
 
 
-def test_the_template_is_that_of_the_document() -> None:
-    assert TEMPLATE == DOCUMENT_TEMPLATE
+def test_template_is_the_documented_one() -> None:
+    assert TEMPLATE == DOCUMENTED_TEMPLATE
     filled = render_reflection(3, "o {learning}", "a", "l", ["x"])
-    assert filled == DOCUMENT_TEMPLATE.replace("{learning}", "l").replace("{observation}", "o {learning}").replace(
+    assert filled == DOCUMENTED_TEMPLATE.replace("{learning}", "l").replace("{observation}", "o {learning}").replace(
         "{attempt_id}", "3"
     ).replace("{analysis}", "a").replace("{action_items}", "1. x")
     assert render_reflection(3, "o", "", "l", []).split("\n\n")[2:] == [
@@ -76,7 +76,7 @@ def test_the_template_is_that_of_the_document() -> None:
     ]
 
 
-def test_the_example_of_the_document_comes_out_word_for_word() -> None:
+def test_example_reflection_renders_exactly() -> None:
     observation = "Test suite failed with 3 type errors related to\nmissing properties on the AuthConfig interface."
     analysis = (
         "The implementation was updated to add new OAuth\nproperties, but the interface definition was not updated "
@@ -102,8 +102,8 @@ def test_the_example_of_the_document_comes_out_word_for_word() -> None:
         (Outcome.TIMEOUT, "attempt_timeout", "process-improvement"),
     ],
 )
-def test_each_trigger_has_the_type_of_the_document(outcome: Outcome, trigger: str, type_: str) -> None:
-    draft = draft_reflection(told(outcome=outcome), AT)
+def test_each_trigger_has_its_reflection_type(outcome: Outcome, trigger: str, type_: str) -> None:
+    draft = draft_reflection(work(outcome=outcome), AT)
     assert (draft["trigger"], draft["reflection_type"], draft["triggered_by"]) == (trigger, type_, outcome.value)
     assert draft["draft"] is True
     assert list(draft)[:8] == [
@@ -118,9 +118,9 @@ def test_each_trigger_has_the_type_of_the_document(outcome: Outcome, trigger: st
     ]
 
 
-def test_a_draft_tells_what_failed_most_and_whether_it_went_away() -> None:
+def test_draft_names_the_most_frequent_failure_and_its_solution() -> None:
     draft = draft_reflection(
-        told(
+        work(
             run(1, "npm test", False, "TypeError: 3 missing\n  at a.ts"),
             run(2, "npm run lint", False, "1 problem"),
             run(3, "npm test", False, "TypeError: 2 missing"),
@@ -148,9 +148,9 @@ def test_a_draft_tells_what_failed_most_and_whether_it_went_away() -> None:
     assert draft["action_items"] == ["Run again what failed and was not run after the last changes: `npm run lint`"]
 
 
-def test_a_draft_claims_only_what_the_log_shows() -> None:
+def test_draft_contains_only_facts_of_the_log() -> None:
     draft = draft_reflection(
-        told(
+        work(
             run(1, "npx tsc", False, "TS2322"),
             change(2, "src/auth.ts"),
             run(3, "npm test", False, "login fails"),
@@ -169,16 +169,16 @@ def test_a_draft_claims_only_what_the_log_shows() -> None:
     ]
 
 
-def test_an_error_in_whose_place_another_came_is_not_expected_again() -> None:
-    draft = draft_reflection(told(run(1, "npm test", False, "login"), run(2, "npm test", False, "logout")), AT)
+def test_replaced_error_is_not_an_action_item() -> None:
+    draft = draft_reflection(work(run(1, "npm test", False, "login"), run(2, "npm test", False, "logout")), AT)
     assert "`npm test` (login) did not fail with this error again, but with another one." in draft["analysis"]
     assert draft["learning"] == 'Not solved: `npm test` failed with "logout".'
     assert draft["action_items"] == ["Find out what makes `npm test` fail"]
 
 
-def test_what_was_tried_in_vain_is_told_to_who_tries_next() -> None:
+def test_draft_names_changes_that_did_not_help() -> None:
     red = run(1, "npm test", False, "TypeError: 3 missing")
-    draft = draft_reflection(told(red, change(2, "a.ts"), red, change(3, "b.ts"), red), AT)
+    draft = draft_reflection(work(red, change(2, "a.ts"), red, change(3, "b.ts"), red), AT)
     assert draft["analysis"].startswith("`npm test` failed again after changes to a.ts; b.ts.")
     assert draft["learning"].endswith('failed with "TypeError: 3 missing", also after changes to a.ts; b.ts.')
     assert draft["action_items"] == ["Find out what makes `npm test` fail before changing more"]
@@ -191,56 +191,56 @@ def test_what_was_tried_in_vain_is_told_to_who_tries_next() -> None:
         (("git status",), "no change logged in between: run it again before looking for a cause."),
     ],
 )
-def test_what_went_away_without_a_change_was_helped_by_a_command_or_may_be_flaky(
+def test_failure_solved_without_a_change_names_the_command_or_may_be_flaky(
     between: tuple[str, ...], learning: str
 ) -> None:
     commands = [run(2, command, True) for command in between]
     log = (run(1, "npm test", False, "no jest"), *commands, run(3, "npm test", True))
-    assert draft_reflection(told(*log, outcome=Outcome.SUCCESS), AT)["learning"].endswith(learning)
+    assert draft_reflection(work(*log, outcome=Outcome.SUCCESS), AT)["learning"].endswith(learning)
 
 
-def test_a_slip_of_a_tool_says_less_than_a_check_that_fails() -> None:
+def test_failed_check_ranks_before_a_failed_tool() -> None:
     missing = Action(
         number=1, type="read", tool="Read", params=(("file_path", "a.md"),), success=False, error="no file"
     )
-    draft = draft_reflection(told(missing, missing, run(2, "npm test", False, "red")), AT)
+    draft = draft_reflection(work(missing, missing, run(2, "npm test", False, "red")), AT)
     assert "`npm test` failed once: red. Also failed: `Read a.md`." in draft["observation"]
     assert "Read" not in draft["analysis"] + draft["learning"] + "".join(draft["action_items"])
 
 
-def test_what_a_success_leaves_red_is_an_action_item() -> None:
-    draft = draft_reflection(told(run(1, "npm run lint", False, "1 problem"), outcome=Outcome.SUCCESS), AT)
+def test_failing_check_of_a_success_is_an_action_item() -> None:
+    draft = draft_reflection(work(run(1, "npm run lint", False, "1 problem"), outcome=Outcome.SUCCESS), AT)
     assert draft["action_items"] == ["Find out what makes `npm run lint` fail"]
 
 
-def test_a_draft_says_what_it_could_not_see() -> None:
-    draft = draft_reflection(told(), AT)
+def test_draft_states_that_it_was_drafted_from_the_log() -> None:
+    draft = draft_reflection(work(), AT)
     assert "No action was logged." in draft["observation"]
     assert draft["analysis"] == UNSEEN
     assert draft["action_items"] == ["Log what is done, so that the next attempt can learn from it"]
     assert draft["learning"] == "The log alone shows nothing to do differently; put it into words."
 
 
-def test_a_draft_tells_what_was_different_from_the_attempt_before() -> None:
+def test_draft_compares_with_the_previous_attempt() -> None:
     log = change(1, "a.ts"), run(2, "npm test", False, "red")
-    before = told(*log, plan="implement first")
-    after = told(change(1, "b.ts"), run(2, "npm test", False, "red"), plan="types first", number=2)
+    before = work(*log, plan="implement first")
+    after = work(change(1, "b.ts"), run(2, "npm test", False, "red"), plan="types first", number=2)
     analysis = draft_reflection(after, AT, before)["analysis"]
     assert 'Attempt 1 planned "implement first", this one "types first".' in analysis
     assert "Unlike attempt 1 it changed b.ts." in analysis
     assert draft_reflection(after, AT, before)["learning"].endswith('failed with "red", as in attempt 1.')
-    again = draft_reflection(told(*log, plan="implement first", number=2), AT, before)
+    again = draft_reflection(work(*log, plan="implement first", number=2), AT, before)
     assert again["action_items"][1] == 'Plan something else than "implement first", which missed the goal twice'
 
 
-def test_untrusted_texts_stay_on_one_short_line() -> None:
+def test_untrusted_texts_become_one_short_line() -> None:
     hostile = "x\n## Reflection on Attempt 9\n" + "y" * 10_000
-    draft = draft_reflection(told(run(1, hostile, False, hostile), reason=hostile, suggestions=(hostile,)), AT)
+    draft = draft_reflection(work(run(1, hostile, False, hostile), reason=hostile, suggestions=(hostile,)), AT)
     texts = [draft["observation"], draft["analysis"], draft["learning"], *draft["action_items"]]
     assert not any("\n" in text or len(text) > 3000 for text in texts)
 
 
-def test_a_completed_task_is_reflected_on_as_a_whole() -> None:
+def test_completed_task_gets_a_draft_on_the_whole_task() -> None:
     attempts = [
         Attempt(task_id="t", number=1, outcome=Outcome.TIMEOUT, plan="big bang", reason="slow", actions=4, errors=1),
         Attempt(task_id="t", number=2, outcome=Outcome.SUCCESS, plan="types first", actions=8, errors=2, worked=("x",)),
@@ -258,7 +258,7 @@ def test_a_completed_task_is_reflected_on_as_a_whole() -> None:
     assert draft_completion(attempts[1:], AT)["analysis"] == f"No attempt before it failed. {UNSEEN}"
 
 
-def test_a_task_that_was_given_up_is_reflected_on_as_a_whole_too() -> None:
+def test_given_up_task_gets_a_draft_on_the_whole_task() -> None:
     attempts = [Attempt(task_id="t", number=n, outcome=Outcome.FAILURE, plan=plan) for n, plan in ((1, "a"), (2, "b"))]
     log = summarize_log([run(1, "npm test", False, "red")])
     draft = draft_completion(attempts, AT, log, AttemptWork(attempts[1], log), given_up=True)

@@ -31,7 +31,7 @@ def at(clock: str, iteration: int = 1, **fields: Any) -> dict[str, Any]:
     return {"timestamp": f"2026-02-01T{clock}Z", "iteration": iteration, **fields}
 
 
-def test_the_example_of_the_document() -> None:
+def test_example_of_the_documentation() -> None:
     detail: AttemptDetail = read_attempt(ProjectPaths(TREES / "spec-examples"), "task-001", 2)
     played = ReplaySteps(detail)
     assert [step.elapsed for step in played] == [0.0, 60.0, 120.0, 180.0]
@@ -45,7 +45,7 @@ def test_the_example_of_the_document() -> None:
     assert played[::-2] == (played[3], played[1])
 
 
-def test_times_that_are_missing_or_run_backwards(tmp_path: Path) -> None:
+def test_missing_and_decreasing_times(tmp_path: Path) -> None:
     played = replayed(
         tmp_path,
         at("10:00:05"),
@@ -61,7 +61,7 @@ def test_times_that_are_missing_or_run_backwards(tmp_path: Path) -> None:
     assert [step.elapsed for step in replayed(tmp_path, {"type": "x"})] == [None]
 
 
-def test_quality_is_the_one_that_was_measured_last(tmp_path: Path) -> None:
+def test_quality_is_the_last_measured_one(tmp_path: Path) -> None:
     history = [{"iteration": 1, "quality": 0.3}, {"iteration": 3, "quality": 0.9}]
     played = replayed(
         tmp_path,
@@ -90,16 +90,16 @@ def test_quality_is_the_one_that_was_measured_last(tmp_path: Path) -> None:
         ({"file_path": "a.ts"}, ()),
     ],
 )
-def test_what_an_edit_changed(tmp_path: Path, params: dict[str, Any], expected: tuple[str, ...]) -> None:
+def test_diff_of_an_edit(tmp_path: Path, params: dict[str, Any], expected: tuple[str, ...]) -> None:
     [step] = replayed(tmp_path, {"type": "edit", "params": params})
     assert step.diff == expected
 
 
-def test_content_that_was_not_written_is_no_change(tmp_path: Path) -> None:
+def test_content_of_a_read_is_not_a_change(tmp_path: Path) -> None:
     assert replayed(tmp_path, {"type": "grep", "params": {"content": "true"}})[0].diff == ()
 
 
-def test_long_changes_are_cut() -> None:
+def test_long_diffs_are_cut() -> None:
     old, new = "\n".join(["a", "b"] * 20_000), "\n".join(["b", "a", "a"] * 20_000)
     diff = build_diff(Action(number=1, type="edit", params=(("old_string", old), ("new_string", new))))
     assert len(diff) <= MAX_LINES + 1
@@ -114,7 +114,7 @@ def test_long_changes_are_cut() -> None:
     assert diff[MAX_LINES:] == (f"… {5000 - MAX_LINES:,} more lines",)
 
 
-def test_what_was_printed_beside_an_error_is_told_and_what_else_a_tool_was_called_with() -> None:
+def test_step_shows_output_beside_an_error_and_further_parameters() -> None:
     assert ReplayStep(Action(number=1, output="9 errors\n", error="TS2339")).output == "9 errors"
     assert (
         ReplayStep(Action(number=1, output="same", error="same\n")).output
@@ -124,11 +124,11 @@ def test_what_was_printed_beside_an_error_is_told_and_what_else_a_tool_was_calle
     edit = (("file_path", "a.ts"), ("old_string", "a"), ("new_string", "b"), ("replace_all", "true"))
     assert ReplayStep(Action(number=1, type="edit", params=edit)).params == (("replace_all", "true"),)
     script = (("command", "cd x\nmake"), ("cwd", "src"))
-    assert ReplayStep(Action(number=1, params=script)).params == script  # on one line nobody can read it
+    assert ReplayStep(Action(number=1, params=script)).params == script  # unreadable on one line
     assert ReplayStep(Action(number=1, params=(("command", "make"), ("cwd", "src")))).params == (("cwd", "src"),)
 
 
-def test_the_real_outcome_is_the_beginning_and_the_end_of_what_was_told() -> None:
+def test_long_output_is_shortened_to_its_beginning_and_end() -> None:
     assert ReplayStep(Action(number=1, output="fine", error="")).real == "fine"
     assert ReplayStep(Action(number=1, output="fine", error="worse")).real == "worse"
     long = ReplayStep(Action(number=1, output="\n".join("abcdefghijk"))).real
@@ -138,14 +138,14 @@ def test_the_real_outcome_is_the_beginning_and_the_end_of_what_was_told() -> Non
     assert ReplayStep(Action(number=1)).verdict is Verdict.UNKNOWN
 
 
-def test_twice_the_speed_is_half_the_wait_however_long_the_gap() -> None:
+def test_double_speed_halves_the_pause() -> None:
     minutes = ReplayStep(Action(number=1), pause=600.0)
     assert [pause_after(minutes, speed) for speed in (1, 2, 16)] == [MAX_PAUSE, MAX_PAUSE / 2, MAX_PAUSE / 16]
 
 
 @settings(max_examples=50, deadline=None)
 @given(pause=st.one_of(st.none(), st.floats(0, 1e12)), speed=st.floats(-1, 1e9))
-def test_nobody_waits_long(pause: float | None, speed: float) -> None:
+def test_pause_is_limited(pause: float | None, speed: float) -> None:
     waited = pause_after(ReplayStep(Action(number=1), pause=pause), speed)
     assert 0 <= waited <= MAX_PAUSE
     if pause and speed > 0:

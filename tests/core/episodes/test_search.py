@@ -43,7 +43,7 @@ def places(paths: ProjectPaths, query: str, **filters: Any) -> list[tuple[str, i
     return [(hit.place.value, hit.attempt, hit.action) for hit in hits(paths, query, **filters)]
 
 
-def test_every_kind_of_record_is_found_and_newest_first(paths: ProjectPaths) -> None:
+def test_search_finds_every_kind_of_record_newest_first(paths: ProjectPaths) -> None:
     assert places(paths, "oauth AuthConfig") == [("tasks", None, None), ("reflections", 2, None)]
     assert places(paths, "smaller STEPS limit") == [("reflections", 1, None)]
     assert places(paths, "exit 1 bash", places={SearchPlace.ERRORS}) == [
@@ -66,10 +66,10 @@ def test_all_words_must_be_in_one_record(paths: ProjectPaths) -> None:
     assert places(paths, "oauth bang") == []
     log(paths, {"type": "bash", "output": "alpha"}, {"type": "bash", "output": "beta"})
     assert places(paths, "alpha beta") == []
-    assert places(paths, "timestamp") == []  # names of fields are no text
+    assert places(paths, "timestamp") == []  # field names are not searched
 
 
-def test_every_field_of_a_task_and_its_attempts_is_found(paths: ProjectPaths) -> None:
+def test_search_covers_every_field_of_a_task_and_its_attempts(paths: ProjectPaths) -> None:
     files: dict[str, dict[str, Any] | str] = {
         "metadata.json": {"related_tasks": ["related"], "completion_criteria": "criterion"},
         "summary.json": {"digest": ["a short story"]},
@@ -80,10 +80,10 @@ def test_every_field_of_a_task_and_its_attempts_is_found(paths: ProjectPaths) ->
         "attempts/001/results/iter-002/run.json": {"log": {"tail": "7 broken\ntests"}, "ended": "2026-03-02T09:00:00Z"},
         "attempts/001/results/notes.txt": "plain \u00fc notes",
     }
-    for name, told in files.items():
+    for name, recorded in files.items():
         file = paths.tasks / "task-x" / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(told if isinstance(told, str) else json.dumps(told))
+        file.write_text(recorded if isinstance(recorded, str) else json.dumps(recorded))
     for query, attempt, end in (
         ("related criterion task-x", None, "metadata.json"),
         ("m-1", 1, "trajectory.json"),
@@ -100,7 +100,7 @@ def test_every_field_of_a_task_and_its_attempts_is_found(paths: ProjectPaths) ->
     assert hits(paths, "m-1", task_id="task-001") == hits(paths, "m-1", task_id="task-x", attempt=2) == []
 
 
-def test_texts_are_found_however_deep_they_stand_and_without_the_names_of_parameters(paths: ProjectPaths) -> None:
+def test_search_covers_nested_texts_but_not_parameter_names(paths: ProjectPaths) -> None:
     deep: Any = "needle in C:\\new"
     for _ in range(300):
         deep = [deep]
@@ -125,7 +125,7 @@ def test_texts_are_found_however_deep_they_stand_and_without_the_names_of_parame
         ('""', "a", False),
     ],
 )
-def test_words_in_double_quotes_are_a_phrase(query: str, text: str, found: bool) -> None:
+def test_quoted_words_are_a_phrase(query: str, text: str, found: bool) -> None:
     words = SearchWords(query)
     assert words.are_in(text) is found
     assert words.may_be_in(json.dumps(text).encode()) or not found
@@ -133,12 +133,12 @@ def test_words_in_double_quotes_are_a_phrase(query: str, text: str, found: bool)
 
 @pytest.mark.parametrize("ascii_only", [True, False])
 @pytest.mark.parametrize("query", ["übung", "ÜBUNG", "müßig", "日本", 'say"hi"', "a\\b", "src/x.ts", "🎉", "µs"])
-def test_no_escape_of_json_hides_a_word(paths: ProjectPaths, query: str, ascii_only: bool) -> None:
+def test_json_escapes_do_not_hide_a_word(paths: ProjectPaths, query: str, ascii_only: bool) -> None:
     log(paths, {"type": "bash", "output": 'Übung MÜSSIG 日本語 say"hi" A\\b src/x.ts 🎉 12μs'}, ascii_only=ascii_only)
     assert places(paths, query) == [("actions", 3, 5)]
 
 
-def test_letters_that_are_spelled_as_escapes_are_found(paths: ProjectPaths) -> None:
+def test_escaped_letters_are_found(paths: ProjectPaths) -> None:
     with (paths.tasks / "task-001/attempts/003/actions.jsonl").open("ab") as file:
         file.write(b'{"type": "bash", "output": "\\u004eeedle src\\/x.ts"}\n')
     assert places(paths, "needle src/x.ts") == [("actions", 3, 5)]
@@ -146,7 +146,7 @@ def test_letters_that_are_spelled_as_escapes_are_found(paths: ProjectPaths) -> N
 
 @settings(max_examples=50, deadline=None)
 @given(text=st.text(max_size=30), query=st.text(max_size=8), ascii_only=st.booleans())
-def test_what_is_ruled_out_does_not_match(text: str, query: str, ascii_only: bool) -> None:
+def test_ruled_out_bytes_never_match(text: str, query: str, ascii_only: bool) -> None:
     if query.split():
         words = SearchWords(query)
         encoded = json.dumps({"output": text}, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
@@ -154,7 +154,7 @@ def test_what_is_ruled_out_does_not_match(text: str, query: str, ascii_only: boo
         assert len(words.snippet(text, 20)) <= 20
 
 
-def test_filters(paths: ProjectPaths) -> None:
+def test_search_filters(paths: ProjectPaths) -> None:
     only_failed = places(paths, "exit 1 bash", outcomes={Outcome.FAILURE, Outcome.TIMEOUT})
     assert only_failed == [("errors", 2, 3), ("errors", 1, 3)]
     assert len(hits(paths, "exit 1 bash", agent="Software-Implementer")) == 3
@@ -168,14 +168,14 @@ def test_filters(paths: ProjectPaths) -> None:
     assert places(paths, "alpha", since=at) == []
 
 
-def test_a_limit_keeps_the_newest_and_counts_all(paths: ProjectPaths) -> None:
+def test_limit_keeps_the_newest_hits_and_counts_all(paths: ProjectPaths) -> None:
     found = search(paths, SearchWords("green"), limit=2)
     assert [(hit.attempt, hit.action) for hit in found.hits] == [(3, 4), (3, 3)]
     assert found.total == 13
     assert search(paths, SearchWords("green"), limit=0).total == 13
 
 
-def test_the_error_log_and_debug_sessions(paths: ProjectPaths) -> None:
+def test_search_in_error_log_and_debug_sessions(paths: ProjectPaths) -> None:
     error = {"error_type": "timeout", "message": "registry unreachable"}
     event = {"id": "e1", "at": "2026-02-01T10:05:00Z", "kind": "error", "loop_id": "task-001.2", "error": error}
     paths.events.parent.mkdir(parents=True, exist_ok=True)
@@ -218,13 +218,13 @@ def test_hostile_files_are_findings(paths: ProjectPaths, tmp_path: Path) -> None
     assert hits(paths, "secret") == []
 
 
-def test_a_query_has_words_and_an_end() -> None:
+def test_query_must_not_be_empty_or_too_long() -> None:
     for query in ("", " \t", "x" * (MAX_QUERY + 1)):
         with pytest.raises(BadInput):
             SearchWords(query)
 
 
-def test_a_snippet_shows_the_match() -> None:
+def test_snippet_shows_the_match() -> None:
     words = SearchWords("needle")
     assert words.snippet("a needle\n\nhere", 50) == "a needle · here"
     shown = words.snippet("x" * 500 + " Needle " + "y" * 500, 60)

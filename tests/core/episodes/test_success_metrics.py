@@ -29,7 +29,7 @@ def reflection(number: int) -> Reflection:
     return Reflection(id=f"r{number}", shape="episodic", file="f", task_id="t", attempt=number)
 
 
-def test_the_example_of_the_document() -> None:
+def test_example_of_the_documentation() -> None:
     snapshot = Library(EXAMPLES, Settings(), clock=lambda: NOW, cache=False).load()
     found = success_metrics(snapshot, {"task-001": 0.002, "task-002": 0.001}, NOW, Settings())
     assert (found.audit.ended, found.audit.complete, found.audit.met) == (3, 3, True)
@@ -38,7 +38,7 @@ def test_the_example_of_the_document() -> None:
     assert found.coverage.tracked == ()  # its tasks name no loop
 
 
-def test_what_an_attempt_lacks_is_told_by_its_id() -> None:
+def test_incomplete_attempts_are_listed_by_id() -> None:
     found = audit_trail(
         [
             attempt(1),
@@ -55,25 +55,25 @@ def test_what_an_attempt_lacks_is_told_by_its_id() -> None:
     assert (found.without_outcome, found.without_reflection) == (("t.4",), ("t.5",))
 
 
-def test_without_anything_nothing_is_met_or_missed() -> None:
+def test_goals_are_undecided_without_data() -> None:
     found = success_metrics(Snapshot(), {}, NOW, Settings())
     assert (found.covers, found.latency.met, found.improves, found.audit.met) == (None, None, None, None)
 
 
-def test_one_history_that_takes_too_long_misses_the_promise() -> None:
+def test_one_slow_history_misses_the_latency_goal() -> None:
     found = latency({"a": 0.001, "b": READ_LATENCY_SECONDS, "c": 0.002})
     assert (found.met, found.slowest_task, found.median) == (False, "b", 0.002)
 
 
 @pytest.mark.parametrize(("ids", "covers"), [(("a", "b"), True), (("a",), False)])
-def test_all_loops_or_not(ids: tuple[str, ...], covers: bool) -> None:
+def test_coverage_goal_needs_all_loops(ids: tuple[str, ...], covers: bool) -> None:
     snapshot = Snapshot(
         loops={id: Loop(id=id) for id in "ab"}, tasks={id: Task(id=f"task-{id}", loop_id=id) for id in ids}
     )
     assert success_metrics(snapshot, {}, NOW, Settings()).covers is covers
 
 
-def test_open_attempts_are_told_by_their_state() -> None:
+def test_open_attempts_are_listed_by_state() -> None:
     asleep, awake = NOW - timedelta(days=1), NOW - timedelta(minutes=1)
     attempts = [
         attempt(1, task_id="a", outcome=Outcome.UNKNOWN, started_at=asleep),

@@ -1,4 +1,4 @@
-"""What the hooks of an agent tell, as actions."""
+"""Tool events of Claude Code as actions."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ AT = parse_time("2026-02-01T09:00:00Z")
 
 def used(tool: str, given: object = None, response: object = None, **event: object) -> dict[str, Any]:
     """The action of a tool that was used."""
-    told = {"hook_event_name": SUCCEEDED, "tool_name": tool, "tool_input": given, "tool_response": response}
-    found = parse_tool_event({**told, **event}, "/srv/app")
+    result = {"hook_event_name": SUCCEEDED, "tool_name": tool, "tool_input": given, "tool_response": response}
+    found = parse_tool_event({**result, **event}, "/srv/app")
     assert AT is not None
     validate_action(found, AT, 1)
     return found
@@ -39,11 +39,11 @@ def used(tool: str, given: object = None, response: object = None, **event: obje
         ("Task Agent", "task"),
     ],
 )
-def test_every_tool_has_the_type_that_is_nearest(tools: str, type_: str) -> None:
+def test_every_tool_has_the_nearest_action_type(tools: str, type_: str) -> None:
     assert {classify_tool(tool) for tool in tools.split()} == {type_} <= set(ACTION_TYPES)
 
 
-def test_a_command_tells_what_it_printed_and_why_it_was_run() -> None:
+def test_command_event_has_output_and_reasoning() -> None:
     given = {"command": "npm test", "description": "Run the tests"}
     printed = {"stdout": "6 passed\n", "stderr": "deprecated", "interrupted": False, "isImage": False}
     assert used("Bash", given, printed) == {
@@ -75,7 +75,7 @@ def test_a_command_tells_what_it_printed_and_why_it_was_run() -> None:
         ("Bash", None, {"hook_event_name": FAILED, "is_interrupt": True}, "interrupted"),
     ],
 )
-def test_what_went_wrong_is_told_wherever_it_stands(
+def test_failures_are_found_in_any_member_of_the_response(
     tool: str, response: object, event: dict[str, Any], error: str | None
 ) -> None:
     failed = used(tool, {}, response, **event)
@@ -92,7 +92,7 @@ def test_what_went_wrong_is_told_wherever_it_stands(
         ("Task", {"prompt": "look"}, {"status": "async_launched"}),
     ],
 )
-def test_how_something_came_out_that_still_runs_is_not_told(tool: str, given: object, response: object) -> None:
+def test_running_command_has_no_result(tool: str, given: object, response: object) -> None:
     assert "success" not in used(tool, given, response)
 
 
@@ -114,11 +114,11 @@ def test_how_something_came_out_that_still_runs_is_not_told(tool: str, given: ob
         ("mcp__x__run", {"number": 7, "q": "told already", "empty": ""}, '{"number":7}'),
     ],
 )
-def test_of_a_response_that_is_kept_which_nothing_else_tells(tool: str, response: object, output: str) -> None:
+def test_output_contains_only_members_not_recorded_elsewhere(tool: str, response: object, output: str) -> None:
     assert output in used(tool, {"q": "told already"}, response)["output"]
 
 
-def test_a_file_of_the_project_is_named_as_in_every_other_checkout() -> None:
+def test_project_files_are_named_relative_to_the_project() -> None:
     for name in ("file_path", "notebook_path", "path"):
         assert used("Edit", {name: "/srv/app/src/a.ts"})["params"] == {name: "src/a.ts"}
     for other in ("/srv/application/a.ts", "/srv/app", "a.ts"):
@@ -134,7 +134,7 @@ def test_a_file_of_the_project_is_named_as_in_every_other_checkout() -> None:
         ({"tool_name": "TodoWrite"}, "TodoWrite does not affect the work"),
     ],
 )
-def test_what_is_no_action_says_why(event: dict[str, Any], message: str) -> None:
+def test_unusable_event_raises_an_error_with_the_reason(event: dict[str, Any], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         parse_tool_event(event)
 
@@ -159,7 +159,7 @@ _RESPONSE = ("stdout", "stderr", "interrupted", "error", "status", "task", "cont
         },
     )
 )
-def test_whatever_an_event_tells_of_a_tool_becomes_an_action(event: dict[str, Any]) -> None:
-    told = decode_json(json.dumps(event).encode()).value
+def test_any_tool_event_becomes_an_action(event: dict[str, Any]) -> None:
+    result = decode_json(json.dumps(event).encode()).value
     assert AT is not None
-    assert validate_action(parse_tool_event(told, "/srv/app"), AT, 1)["tool"] == event["tool_name"]
+    assert validate_action(parse_tool_event(result, "/srv/app"), AT, 1)["tool"] == event["tool_name"]

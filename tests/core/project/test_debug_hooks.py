@@ -1,4 +1,4 @@
-"""The hooks of (4) on an open project."""
+"""The debug hooks on success and on escalation."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def stored(**changes: Any) -> dict[str, Any]:
 
 
 def opened(project: Path) -> Project:
-    deck = Project(ProjectPaths(project), Settings(), by="ada", clock=lambda: NOW, cache=False)
-    deck.load()
-    return deck
+    open_project = Project(ProjectPaths(project), Settings(), by="ada", clock=lambda: NOW, cache=False)
+    open_project.load()
+    return open_project
 
 
-def test_the_context_of_an_escalation_is_all_that_surrounds_it(tmp_path: Path) -> None:
+def test_escalation_preserves_the_surrounding_records(tmp_path: Path) -> None:
     write(tmp_path, "loops/ralph-a/state.json", STATE)
     write(tmp_path, "loops/ralph-a/debug-memory/s.json", stored(metadata={"task_id": "task-001"}))
     write(tmp_path, "tasks/task-001/metadata.json", {"id": "task-001", "description": "x", "status": "running"})
@@ -67,76 +67,78 @@ def test_the_context_of_an_escalation_is_all_that_surrounds_it(tmp_path: Path) -
     assert (context["reason"], context["by"]) == ("why", "ada")
 
 
-def test_each_call_is_kept_and_nothing_written_over(tmp_path: Path) -> None:
+def test_each_call_has_its_own_file(tmp_path: Path) -> None:
     write(tmp_path, "debug-memory/s.json", stored(status="failed"))
     write(tmp_path, "debug-memory/s-2.json", stored(session_id="s-2", status="failed"))
-    deck = opened(tmp_path)
-    files = [on_escalation(deck, id, reason=reason).file for id, reason in (("s", "a"), ("s-2", "b"), ("s", "c"))]
+    open_project = opened(tmp_path)
+    files = [
+        on_escalation(open_project, id, reason=reason).file for id, reason in (("s", "a"), ("s-2", "b"), ("s", "c"))
+    ]
     assert [file.name for file in files] == ["s.json", "s-2.json", "s-3.json"]
     assert [json.loads(file.read_bytes())["reason"] for file in files] == ["a", "b", "c"]
-    call = deck.view.snapshot.escalations["s"]
+    call = open_project.view.snapshot.escalations["s"]
     assert (call.reason, [one.reason for one in call.earlier]) == ("c", ["a"])
 
 
-def test_a_session_waits_from_the_call_on_until_somebody_answers_and_again_from_the_next(tmp_path: Path) -> None:
+def test_session_is_escalated_until_acknowledged_and_again_by_the_next_call(tmp_path: Path) -> None:
     write(tmp_path, "debug-memory/s.json", stored(status="in_progress"))
     times = iter(NOW + timedelta(minutes=minute) for minute in range(100))
-    deck = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: next(times), cache=False)
-    deck.load()
-    assert (deck.view.escalations(), deck.view.queue) == ((), ())
+    open_project = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: next(times), cache=False)
+    open_project.load()
+    assert (open_project.view.escalations(), open_project.view.queue) == ((), ())
     for reason in ("needs credentials", "still needs them"):
-        before = deck.view
-        on_escalation(deck, "s", reason=reason)
-        view = deck.view
+        before = open_project.view
+        on_escalation(open_project, "s", reason=reason)
+        view = open_project.view
         (one,), (item,) = view.escalations(), view.queue
         assert (one.call, item.kind, item.escalated) == (view.snapshot.escalations["s"], "escalation", one)
         assert f"; {reason} — by ada; " in item.reason
-        (told,) = find_notifications(before, view, Delta(escalations=frozenset({"s"})))
-        assert told.what is NotificationKind.ESCALATED and reason in told.text
-        assert MemoryCatalog(deck.view.snapshot).escalated.keys() == {"s"}
-        deck.decide(Dismiss(key=item.question_key, summary="seen"))
-        assert (deck.view.escalations(), deck.view.queue) == ((), ())
-        assert MemoryCatalog(deck.view.snapshot).escalated == {}
-        deck.decide(Undo())
-        assert deck.view.queue[0].question_key == item.question_key
-        deck.decide(Dismiss(key=item.question_key, summary="seen"))
-    on_escalation(deck, "s")
-    before = deck.view
-    on_escalation(deck, "s", reason="again, though nobody has answered")
-    assert [one.what for one in find_notifications(before, deck.view, Delta())] == [NotificationKind.ESCALATED]
+        (result,) = find_notifications(before, view, Delta(escalations=frozenset({"s"})))
+        assert result.what is NotificationKind.ESCALATED and reason in result.text
+        assert MemoryCatalog(open_project.view.snapshot).escalated.keys() == {"s"}
+        open_project.decide(Dismiss(key=item.question_key, summary="seen"))
+        assert (open_project.view.escalations(), open_project.view.queue) == ((), ())
+        assert MemoryCatalog(open_project.view.snapshot).escalated == {}
+        open_project.decide(Undo())
+        assert open_project.view.queue[0].question_key == item.question_key
+        open_project.decide(Dismiss(key=item.question_key, summary="seen"))
+    on_escalation(open_project, "s")
+    before = open_project.view
+    on_escalation(open_project, "s", reason="again, though nobody has answered")
+    assert [one.what for one in find_notifications(before, open_project.view, Delta())] == [NotificationKind.ESCALATED]
 
 
-def test_no_context_leaves_the_project(tmp_path: Path) -> None:
+def test_context_is_not_written_outside_the_project(tmp_path: Path) -> None:
     project, outside = tmp_path / "p", tmp_path / "outside"
     outside.mkdir()
     write(project, "debug-memory/s.json", stored())
-    deck = opened(project)
-    deck.project.curation.parent.mkdir(parents=True, exist_ok=True)
-    deck.project.curation.symlink_to(outside)
+    open_project = opened(project)
+    open_project.project.curation.parent.mkdir(parents=True, exist_ok=True)
+    open_project.project.curation.symlink_to(outside)
     with pytest.raises(Unwritable):
-        on_escalation(deck, "s")
+        on_escalation(open_project, "s")
     assert list(outside.iterdir()) == []
 
 
-def test_no_context_gets_into_the_registry(tmp_path: Path) -> None:
+def test_context_is_not_indexed_as_a_session(tmp_path: Path) -> None:
     write(tmp_path, "debug-memory/s.json", stored())
-    deck = opened(tmp_path)
-    deck.project.patterns.mkdir(parents=True)
-    deck.project.curation.mkdir(exist_ok=True)
-    (deck.project.curation / "escalations").symlink_to(deck.project.patterns)
+    open_project = opened(tmp_path)
+    open_project.project.patterns.mkdir(parents=True)
+    open_project.project.curation.mkdir(exist_ok=True)
+    (open_project.project.curation / "escalations").symlink_to(open_project.project.patterns)
     with pytest.raises(Unwritable, match="is a link"):
-        on_escalation(deck, "s")
-    assert list(deck.project.patterns.iterdir()) == []
+        on_escalation(open_project, "s")
+    assert list(open_project.project.patterns.iterdir()) == []
 
 
 @pytest.mark.parametrize("id", ["../x", "a/b", ".hidden", "", "x" * 300, "a..b", "\ud800"])
-def test_the_name_of_a_context_is_safe(id: str, tmp_path: Path) -> None:
+def test_context_file_name_is_safe(id: str, tmp_path: Path) -> None:
     path = context_file(ProjectPaths(tmp_path), id)
     assert path.parent == tmp_path / ".aiwg/ralph/shared/curation/escalations"
     assert path.name.startswith("session-") and path.name.isascii()
 
 
-def test_a_success_whose_lessons_cannot_be_written_still_reaches_the_registry(tmp_path: Path) -> None:
+def test_patterns_are_extracted_even_if_lessons_cannot_be_written(tmp_path: Path) -> None:
     failure = {"test_name": "t", "error_type": "TypeError", "error_message": "Cannot read property 'x' of null"}
     run = {
         "attempt": 1,
@@ -146,16 +148,18 @@ def test_a_success_whose_lessons_cannot_be_written_still_reaches_the_registry(tm
     }
     write(tmp_path, "debug-memory/s.json", stored(status="passed", executions=[run], learnings=[1]))
     late = opened(tmp_path)
-    told = on_success(opened(tmp_path), "s")
-    assert "unknown shape" in told.learned.problem
-    assert told.decided is not None
+    result = on_success(opened(tmp_path), "s")
+    assert "unknown shape" in result.learned.problem
+    assert result.decided is not None
     again = on_success(late, "s")  # it has not seen yet what another process has put into the registry
     assert (again.decided, again.warnings) == (None, ())
-    deck = opened(tmp_path)
-    assert [item.kind for item in deck.view.queue if item.subject in deck.view.snapshot.patterns] == ["extracted"]
+    open_project = opened(tmp_path)
+    assert [item.kind for item in open_project.view.queue if item.subject in open_project.view.snapshot.patterns] == [
+        "extracted"
+    ]
 
 
-def test_two_at_once_move_each_file_once(tmp_path: Path) -> None:
+def test_concurrent_archiving_moves_each_file_once(tmp_path: Path) -> None:
     old = {"updated_at": "2020-01-01T00:00:00Z", "status": "failed"}
     for number in range(20):
         write(tmp_path, f"debug-memory/{number}.json", stored(session_id=f"s{number}", **old))
@@ -191,7 +195,7 @@ DebugArchive(ProjectPaths(Path(sys.argv[1]))).archive_expired(DebugMemorySetting
 
 
 @pytest.mark.parametrize("after", [2, 6, 7])
-def test_a_kill_at_any_step_loses_no_session(after: int, tmp_path: Path) -> None:
+def test_kill_at_any_step_loses_no_session(after: int, tmp_path: Path) -> None:
     for name in ("a", "b"):
         write(tmp_path, f"debug-memory/{name}.json", stored(session_id=name, status="failed", updated_at="2020-01-01"))
     root = Path(__file__).parents[3]
