@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -11,16 +11,15 @@ from msgspec.structs import replace
 from core.base.record_text import strip_label
 from core.config.settings import ExtractionSettings
 from core.extraction.alternatives import add_alternatives
-from core.extraction.approaches import find_approaches
+from core.extraction.approaches import explain_no_approach, find_approaches
 from core.extraction.attempts import find_attempt_repairs
-from core.extraction.error_fixes import find_error_patterns
+from core.extraction.errors import find_errors
 from core.extraction.failures import find_anti_patterns
 from core.extraction.fixes import Repair, describe_action, find_repairs, has_passed
 from core.extraction.known_patterns import KnownPatterns
 from core.extraction.own_reflections import find_reflected_repairs
-from core.extraction.reasons import explain_missing
+from core.extraction.repair_patterns import find_code_templates, find_error_patterns
 from core.extraction.selection import compare_with_registry, drop_broad_task, narrow_trigger, remove_duplicates
-from core.extraction.templates import find_code_templates
 from core.records.extractions import ALL_TYPES, Extraction, Proposal
 from core.records.material import Material
 from core.records.patterns import PatternType
@@ -48,7 +47,7 @@ def extract(
     return Extraction(
         source_id=material.source_id,
         proposals=add_alternatives(tuple(judged)),
-        missing=tuple(explain_missing(material, proposals, fixed, settings, types)),
+        missing=tuple(_explain_missing(material, proposals, fixed, settings, types)),
     )
 
 
@@ -87,3 +86,37 @@ def _failures(material: Material, repair: Repair) -> int:
         held is False and run.fix is not None and strip_label(run.fix.description).casefold() == tried
         for run, held in runs
     )
+
+
+def _explain_missing(
+    material: Material,
+    proposals: Iterable[Proposal],
+    repairs: Sequence[Repair],
+    settings: ExtractionSettings,
+    types: Collection[PatternType],
+) -> Iterator[str]:
+    """Yield one reason for each type without proposals; a refused proposal has its own reason."""
+    found = {proposal.type for proposal in proposals}
+    missing = [kind for kind in PatternType if kind in types and kind not in found]
+    if PatternType.ERROR in missing:
+        yield "no error was fixed" if _has_error(material) else "no error was recorded"
+    if PatternType.SUCCESS in missing:
+        yield explain_no_approach(material)
+    if PatternType.ANTI in missing:
+        yield f"no error came {settings.repeated_error_count} times and no approach was recorded as wrong"
+    if PatternType.TEMPLATE in missing:
+        if not settings.extract_code_templates:
+            yield "code templates are switched off (extraction.extract_code_templates)"
+        elif repairs and not any(repair.diff for repair in repairs):
+            yield "no fix has recorded its change (diff)"
+        elif repairs:
+            yield "no fix adds code that could be generalised"
+
+
+def _has_error(material: Material) -> bool:
+    """Return whether any record has an error."""
+    if material.errors or any(run.failures for session in material.sessions for run in session.executions):
+        return True
+    if any(action.has_failed for logged in material.attempts for action in logged.actions):
+        return True
+    return any(any(find_errors(iteration)) or iteration.failed for iteration in material.iterations)

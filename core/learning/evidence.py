@@ -56,10 +56,10 @@ def group_events_by_pattern(events: Iterable[Event]) -> dict[str, list[Event]]:
 
 def collect_observations(
     pattern: Pattern,
-    uses: Sequence[tuple[Loop, InjectedUse]] = (),
-    events: Sequence[Event] = (),
-    discoverer: Loop | None = None,
-    work_items: WorkItems | None = None,
+    uses: Sequence[tuple[Loop, InjectedUse]],
+    events: Sequence[Event],
+    discoverer: Loop | None,
+    work_items: WorkItems,
     revoked: Sequence[Observation] = (),
 ) -> tuple[Observation, ...]:
     """Collect all evidence on one pattern, oldest first (undated last), each use once; docs/scoring.md#evidence.
@@ -69,11 +69,10 @@ def collect_observations(
         uses: Entries of loops for this pattern, source 2.
         events: Events that name this pattern, source 1.
         discoverer: A loop that records the extraction, for a pattern without source loops.
-        work_items: Loops and attempts; by default only the loops of `uses` are known.
+        work_items: Loops and attempts.
         revoked: Uses that the record may have counted, but whose results do not count: subtracted from its counts.
     """
     recorded: list[Observation] = []
-    work_items = work_items or _LoopAliases(loop for loop, _ in uses)
     if uses or events:
         table = UseTable(pattern, work_items)
         table.add_events(events)
@@ -151,25 +150,6 @@ def _may_be_counted(use: Observation, pattern: Pattern, work_items: WorkItems) -
 def is_later(use: Observation, pattern: Pattern) -> bool:
     """Return whether a use is later than `last_used` of the record, so that the record does not count it."""
     return pattern.last_used is not None and use.at is not None and use.at - pattern.last_used > _SAME_TIME
-
-
-class _LoopAliases:
-    """`WorkItems` that know only the aliases of some loops."""
-
-    def __init__(self, loops: Iterable[Loop]) -> None:
-        self._ids = {alias: loop.id for loop in loops for alias in loop.aliases}
-
-    def owner_id(self, work_id: str) -> str:
-        return self._ids.get(work_id, work_id)
-
-    def outcome_success(self, _work_id: str) -> bool | None:
-        return None
-
-    def is_open(self, _work_id: str) -> bool:
-        return False
-
-    def ignores(self, _event: Event) -> bool:
-        return False
 
 
 def _age_order(observation: Observation) -> tuple[datetime, str, int, str]:

@@ -25,7 +25,7 @@ _UNDATED: Final = datetime.min.replace(tzinfo=UTC)
 _WIDTH: Final = len("Discovered: ")
 
 
-class LineageEvent(Struct, frozen=True, kw_only=True):
+class LineageEvent(Struct, frozen=True):
     """One event in the history of a pattern.
 
     Attributes:
@@ -40,9 +40,9 @@ class LineageEvent(Struct, frozen=True, kw_only=True):
 
     at: datetime | None
     kind: str
-    loop_id: str
-    success: bool | None
-    text: str
+    loop_id: str = ""
+    success: bool | None = None
+    text: str = ""
     count: int = 1
 
 
@@ -64,15 +64,15 @@ def build_lineage(
     events += _decision_events(pattern, decisions)
     if pattern.inverted_from:
         at = min((source.at for source in pattern.source_loops if source.at), default=None)
-        events.append(_event(at, "inverted", text=f"made from {pattern.inverted_from}"))
+        events.append(LineageEvent(at, "inverted", text=f"made from {pattern.inverted_from}"))
     if events and not any(event.kind == "discovered" for event in events) and pattern.first_discovered:
-        events.append(_event(pattern.first_discovered, "discovered", text="by a loop that no record names"))
+        events.append(LineageEvent(pattern.first_discovered, "discovered", text="by a loop that no record names"))
     first = True
     ordered: list[LineageEvent] = []
     for event in sorted(events, key=_order):
         if event.kind == "discovered":
             if not first:
-                event = _event(event.at, "merged", event.loop_id, event.success, "found again")
+                event = LineageEvent(event.at, "merged", event.loop_id, event.success, "found again")
             first = False
         ordered.append(event)
     return tuple(ordered)
@@ -81,17 +81,6 @@ def build_lineage(
 def _order(event: LineageEvent) -> tuple[bool, datetime, bool, str]:
     undated_last = event.at is None and event.kind != "discovered"
     return undated_last, event.at or _UNDATED, event.kind != "discovered", event.loop_id
-
-
-def _event(
-    at: datetime | None,
-    kind: str,
-    loop_id: str = "",
-    success: bool | None = None,
-    text: str = "",
-    count: int = 1,
-) -> LineageEvent:
-    return LineageEvent(at=at, kind=kind, loop_id=loop_id, success=success, text=text, count=count)
 
 
 def format_iterations(pattern: Pattern, source: SourceLoop) -> str:
@@ -126,7 +115,7 @@ def _observed(
     loop = loops.get(use.loop_id)
     if loop is not None and loop.task:
         words += f": {loop.task}"
-    return _event(use.at, kind, use.loop_id, use.success, words)
+    return LineageEvent(use.at, kind, use.loop_id, use.success, words)
 
 
 def _unrecorded(pattern: Pattern, observations: Sequence[Observation], loops: Mapping[str, Loop]) -> list[LineageEvent]:
@@ -151,12 +140,14 @@ def _unrecorded(pattern: Pattern, observations: Sequence[Observation], loops: Ma
                 result = True if source.iteration is not None else success
                 what = _FAILURES[result]
             text = f"{_joined(what, format_iterations(pattern, source))}, known from the registry alone"
-            events.append(_event(source.at, "applied", source.loop_id, result, text))
+            events.append(LineageEvent(source.at, "applied", source.loop_id, result, text))
         else:
-            events.append(_event(source.at, "merged", source.loop_id, text="found again"))
+            events.append(LineageEvent(source.at, "merged", source.loop_id, text="found again"))
     if left:
         text = f"+{plural(left, 'occurrence' if anti else 'use')} without a record"
-        events.append(_event(max((s.at for s in summed if s.at), default=None), "unrecorded", text=text, count=left))
+        events.append(
+            LineageEvent(max((s.at for s in summed if s.at), default=None), "unrecorded", text=text, count=left)
+        )
     return events
 
 
@@ -173,7 +164,7 @@ def _decision_events(pattern: Pattern, decisions: Iterable[Decision]) -> list[Li
         kind, what = _describe_decision(decision, pattern.id)
         if decision.subject in own and decision.verb in TURNS:
             what += f" {own[decision.subject].verb.value.replace('_', ' ')}"
-        events.append(_event(decision.at, kind, text=f"{what}{by}{reason}"))
+        events.append(LineageEvent(decision.at, kind, text=f"{what}{by}{reason}"))
     return events
 
 

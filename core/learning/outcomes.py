@@ -98,8 +98,18 @@ def score_outcome(signals: OutcomeSignals, now: str | datetime, settings: Learni
     parts = {
         "success": 1.0 if signals.success else settings.partial_success_value if signals.partial else 0.0,
         "duration": _duration_value(signals.duration_ms, settings),
-        "errors": _errors_value(signals.error_count, settings),
-        "retries": _retries_value(signals.retry_count, settings),
+        "errors": _count_value(
+            signals.error_count,
+            settings.max_errors_for_helpful,
+            settings.some_errors_value,
+            settings.many_errors_value,
+        ),
+        "retries": _count_value(
+            signals.retry_count,
+            settings.max_retries_for_neutral,
+            settings.some_retries_value,
+            settings.many_retries_value,
+        ),
     }
     weights = (settings.success_weight, settings.duration_weight, settings.errors_weight, settings.retries_weight)
     total = math.fsum(weights)
@@ -158,20 +168,10 @@ def _duration_value(duration_ms: float | None, settings: LearningSettings) -> fl
     return settings.slow_duration_value
 
 
-def _errors_value(count: int | None, settings: LearningSettings) -> float:
+def _count_value(count: int | None, limit: int, some: float, many: float) -> float:
     if count == 0:
         return 1.0
-    if count is None or count <= settings.max_errors_for_helpful:
-        return settings.some_errors_value
-    return settings.many_errors_value
-
-
-def _retries_value(count: int | None, settings: LearningSettings) -> float:
-    if count == 0:
-        return 1.0
-    if count is None or count <= settings.max_retries_for_neutral:
-        return settings.some_retries_value
-    return settings.many_retries_value
+    return some if count is None or count <= limit else many
 
 
 def _duration_word(duration_ms: float | None, settings: LearningSettings) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from core.config.settings import Settings
+from core.learning import evidence
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState, Pin
-from core.records.events import Event
+from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop
 from core.records.patterns import Maturity, Pattern, PatternType, RecordedCounts, SourceLoop
 from core.records.snapshot import Snapshot
@@ -110,3 +112,32 @@ def board_of(
     return Scoreboard.build(
         Snapshot(patterns=found, loops=loops or {}, events=events, curation=curation or CurationState()), now, settings
     )
+
+
+class LoopAliases:
+    """Work items that know only the aliases of some loops."""
+
+    def __init__(self, loops: Iterable[Loop]) -> None:
+        self._ids: dict[str, str] = {alias: loop.id for loop in loops for alias in loop.aliases}
+
+    def owner_id(self, work_id: str) -> str:
+        return self._ids.get(work_id, work_id)
+
+    def outcome_success(self, _work_id: str) -> bool | None:
+        return None
+
+    def is_open(self, _work_id: str) -> bool:
+        return False
+
+    def ignores(self, _event: Event) -> bool:
+        return False
+
+
+def collect_observations(
+    pattern: Pattern,
+    uses: Sequence[tuple[Loop, InjectedUse]] = (),
+    events: Sequence[Event] = (),
+    discoverer: Loop | None = None,
+) -> tuple[Observation, ...]:
+    known = LoopAliases(loop for loop, _ in uses)
+    return evidence.collect_observations(pattern, uses, events, discoverer, known)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.learning.aggregate_evidence import MAX_COUNT
-from core.learning.evidence import collect_observations, find_discoverers, group_uses_by_pattern
+from core.learning.evidence import find_discoverers, group_uses_by_pattern
 from core.records.events import Event, Observation
 from core.records.loops import ExtractedPattern, InjectedUse, Loop
 from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLoop, TrendPoint
@@ -22,6 +22,7 @@ from tests.core.learning.making import (
     TEST_GENERATION,
     TYPE_MISMATCH,
     at,
+    collect_observations,
     days_ago,
     event,
     example_loops,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from core.learning.evidence import collect_observations
 from core.learning.reconciliation import reconcile_record
 from core.records.loops import Loop
 from core.records.patterns import TrendPoint
-from tests.core.learning.making import NOW, days_ago, make_pattern, recorded_counts, source, use
+from tests.core.learning.making import NOW, collect_observations, days_ago, make_pattern, recorded_counts, source, use
 
 ID = "pat-error-sample-001"
 
