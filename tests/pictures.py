@@ -55,12 +55,12 @@ async def draw(picture: Picture) -> str:
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder) / "acme-api"
         copy_sample(project, NOW)
-        app = make_app(project, Path(folder), looks_further=True, theme=picture.theme)
+        app = make_app(project, Path(folder), searches=True, theme=picture.theme)
         app.user_state.set_here("place", picture.place)
         app.user_state.set_here("context-task", "Fix TypeScript type errors in user validation")
         async with app.run_test(size=picture.size) as pilot:
             story = User(app, pilot)
-            await story.looked()
+            await story.searched()
             for key in picture.keys.split():
                 if key.startswith("question:"):
                     kind = key.partition(":")[2]

@@ -60,7 +60,7 @@ from tui.widgets.record_table import RecordTable
 log = logging.getLogger("ralphdeck")
 
 LEAVE: Final = "ctrl+c"
-SEEN_SECONDS: Final = 60.0
+SESSION_SECONDS: Final = 60.0
 """How often the time of this session is saved."""
 SWITCH_SECONDS: Final = 0.001
 """Longest time that the busy engine thread keeps the screen waiting."""
@@ -70,7 +70,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
     """The dashboard on one open project.
 
     Args:
-        deck: The project; not loaded yet.
+        project: The project; not loaded yet.
         user_state: Settings of this user, already loaded.
         keymap_file: The user's key bindings.
         looks_further: Whether idle time is used to find more questions for Review.
@@ -87,11 +87,11 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
 
     def __init__(
         self,
-        deck: Project,
+        project: Project,
         user_state: UserState,
         keymap_file: Path,
         *,
-        looks_further: bool = True,
+        searches: bool = True,
         extracts: bool = False,
         theme: str | None = None,
         clock: Callable[[], float] = monotonic,
@@ -99,13 +99,13 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         themes = load_themes()
         self._own_variables = themes[DEFAULT_THEME][1].variables
         super().__init__(sorted(STYLES.glob("*.tcss")), user_state, themes, theme)
-        self.project = deck
+        self.project = project
         visits = (parse_time(user_state.get_here(name)) for name in (LAST_VISIT, LAST_SEEN))
         self.last_visit = max((visit for visit in visits if visit is not None), default=None)
         """Time of the previous dashboard session on this project; None if unknown."""
-        self.engine = Engine(deck, self, looks_further=looks_further, extracts=extracts)
-        self._vectors = EmbeddingWorker(deck, self)
-        self.view: ProjectState = deck.view
+        self.engine = Engine(project, self, searches=searches, extracts=extracts)
+        self._vectors = EmbeddingWorker(project, self)
+        self.view: ProjectState = project.view
         self.progress: tuple[int, int] | None = (0, 0)
         self.records: frame.Records | None = None
         """Progress within one large file, while one is read."""
@@ -115,7 +115,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         self._keymap_file = keymap_file
         self._keymap_problems: tuple[str, ...] = ()
         self.jump_guard = JumpGuard(clock)
-        self.key_queue = KeyQueue(self, lambda: bool(self._undos) or self._undoing, clock)
+        self.key_queue = KeyQueue(self, lambda: bool(self._pending_undos) or self._undoing, clock)
 
     # Start and end
 
@@ -143,14 +143,14 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
             more = f" (and {len(problems) - 1} more: {self.shown_key('findings')})" if len(problems) > 1 else ""
             self.say(f"{problems[0]}{more}", severity="error")
         self.set_interval(1.0, self._tick)
-        self.set_interval(SEEN_SECONDS, self._keep_seen)
+        self.set_interval(SESSION_SECONDS, self._save_session_time)
         self.call_after_refresh(self._start_engine)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Default values of ralphdeck's own variables until a theme sets them."""
         return self._own_variables
 
-    def _keep_seen(self) -> None:
+    def _save_session_time(self) -> None:
         """Save the time of this session for other dashboards, and in case this one is killed.
 
         The time of the previous visit stays: the command line reports changes since then.
@@ -163,7 +163,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
     def _start_engine(self) -> None:
         gc.freeze()  # exclude all objects of the start from collections
         gc.enable()
-        self._keep_seen()
+        self._save_session_time()
         self.run_worker(self.engine.run, thread=True, group="engine", exit_on_error=True)
         self.run_worker(self._vectors.run, thread=True, group="vectors", exit_on_error=True)
 
@@ -215,8 +215,8 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
             self.say(warning, severity="warning")
         self.say(f"{message.decided.summary}; see Review")
 
-    @on(Engine.Looking)
-    def _looking(self) -> None:
+    @on(Engine.Searching)
+    def _search_changed(self) -> None:
         self._refresh_frame()
 
     @on(Engine.Written)
@@ -269,7 +269,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
                 place,
                 len(self.view.queue),
                 fit,
-                is_counting=self.engine.is_looking,
+                is_counting=self.engine.is_searching,
                 under=self.current_mode,
             )
             pulse = frame.watch_status(
@@ -326,7 +326,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
             if view is not None:
                 self.open_view(view)
 
-        self.push_screen(ViewList(self.user_state, screen.present_view()), chosen)
+        self.push_screen(ViewList(self.user_state, screen.current_view()), chosen)
 
     def action_palette(self) -> None:
         self.action_command_palette()
@@ -376,7 +376,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
             place.refresh_frame()
 
     def _tick(self) -> None:
-        if isinstance(self._driver, ResilientDriver) and self._driver.is_gone:
+        if isinstance(self._driver, ResilientDriver) and self._driver.is_closed:
             self.exit(return_code=128 + signal.SIGHUP)
         self._bell.call_if_due()
         if place := self._front():
@@ -388,7 +388,7 @@ if TYPE_CHECKING:  # the app has to offer everything that screens use
 
 
 def run(
-    deck: Project,
+    project: Project,
     *,
     state_file: Path,
     keymap_file: Path,
@@ -399,7 +399,7 @@ def run(
     """Run the dashboard; returns the exit code of the process.
 
     Args:
-        deck: The project; not loaded yet.
+        project: The project; not loaded yet.
         state_file: The user state.
         keymap_file: The user's key bindings.
         remembered_as: The name under which this project's state is stored.
@@ -410,14 +410,14 @@ def run(
     user_state.load()
     if is_fresh:
         user_state.forget_here()
-    app = RalphdeckApp(deck, user_state, keymap_file, extracts=True, theme=theme)
+    app = RalphdeckApp(project, user_state, keymap_file, extracts=True, theme=theme)
     sys.setswitchinterval(SWITCH_SECONDS)
     app.run()
-    _let_go_of_a_lost_terminal()
+    _flush_output()
     return app.return_code or 0
 
 
-def _let_go_of_a_lost_terminal() -> None:
+def _flush_output() -> None:
     """Keep the exit code when Python cannot flush to a terminal that is gone."""
     for stream in (sys.__stdout__, sys.__stderr__):
         if stream is None:

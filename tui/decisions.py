@@ -44,9 +44,9 @@ class DecisionApp(NavigationApp, inherit_bindings=False):
     ) -> None:
         super().__init__(styles, user_state, themes, theme)
         self._mine: set[str] = set()
-        self._in_hand = 0
+        self._pending_decisions = 0
         """Number of decisions that the engine has not answered yet."""
-        self._undos: deque[Callable[[Decision], None]] = deque()
+        self._pending_undos: deque[Callable[[Decision], None]] = deque()
         """Undo requests that wait for these decisions, since they may be meant for one of them."""
         self._undoing = False
         """Whether an undo is on its way; keys typed after it act on its result."""
@@ -60,12 +60,12 @@ class DecisionApp(NavigationApp, inherit_bindings=False):
         done: Callable[[], None] | None = None,
     ) -> None:
         """Hand a decision to the engine; see `Services.decide`."""
-        self._in_hand += 1
+        self._pending_decisions += 1
         self.engine.decide(command, seen or self.view, progress=progress, done=done)
 
     @on(Engine.Decision)
     def _decided(self, message: Engine.Decision) -> None:
-        self._in_hand -= 1
+        self._pending_decisions -= 1
         self._mine |= message.made
         if place := self._front():
             place.answered(decided=message.decided is not None)
@@ -79,12 +79,12 @@ class DecisionApp(NavigationApp, inherit_bindings=False):
 
     def _undo_waiting(self) -> None:
         """Undo the next decision that was requested, once the engine has answered all decisions."""
-        if not self._in_hand:
+        if not self._pending_decisions:
             self._undoing = False
-            if self._undos:
-                self._undo(self._undos.popleft())
+            if self._pending_undos:
+                self._undo(self._pending_undos.popleft())
             if not self._undoing:  # the next requests were not meant for another decision
-                self._undos.clear()
+                self._pending_undos.clear()
 
     def _last_decision(self) -> Decision | None:
         """The decision that the undo key would undo."""
@@ -95,12 +95,12 @@ class DecisionApp(NavigationApp, inherit_bindings=False):
     @property
     def may_undo(self) -> bool:
         """Whether there is a decision to undo, or one is being written."""
-        return bool(self._in_hand or self.view.snapshot.curation.undoable)
+        return bool(self._pending_decisions or self.view.snapshot.curation.undoable)
 
     @property
     def is_deciding(self) -> bool:
         """Whether the engine has decisions left to write."""
-        return self._in_hand > 0
+        return self._pending_decisions > 0
 
     def undo_hint(self) -> str:
         """The label of the undo key; "" if the newest decision is another person's, which needs a question first."""
@@ -118,8 +118,8 @@ class DecisionApp(NavigationApp, inherit_bindings=False):
         Args:
             undone: Called with the decision when its undo is on its way.
         """
-        if self._in_hand:
-            self._undos.append(undone)
+        if self._pending_decisions:
+            self._pending_undos.append(undone)
             return
         last = self._last_decision()
         if last is None or last.by == self.project.by:

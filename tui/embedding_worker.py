@@ -21,7 +21,7 @@ class EmbeddingWorker:
     """Embeds missing texts whenever asked; runs in one thread worker.
 
     Args:
-        deck: The open project.
+        project: The open project.
         target: Receives the messages.
     """
 
@@ -36,8 +36,8 @@ class EmbeddingWorker:
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, EmbeddingWorker.Progress)
 
-    def __init__(self, deck: Project, target: MessagePump) -> None:
-        self._deck = deck
+    def __init__(self, project: Project, target: MessagePump) -> None:
+        self._project = project
         self._target = target
         self._wanted = threading.Event()
         self._stopped = False
@@ -60,7 +60,7 @@ class EmbeddingWorker:
             again = None
             try:
                 if not self._stopped:
-                    self._deck.embed_missing(self._tell, lambda: self._stopped)
+                    self._project.embed_missing(self._tell, lambda: self._stopped)
             except RalphdeckError:
                 again = _AGAIN_SECONDS
 

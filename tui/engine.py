@@ -31,7 +31,7 @@ _OLDER_GENERATIONS: Final = (5, 2)
 Python's default of 10 and 10 memory grows for 15 minutes."""
 PROGRESS_SECONDS: Final = 0.05
 """Seconds between two progress messages."""
-TOLD_SECONDS: Final = 0.5
+SEARCH_SHOWN_SECONDS: Final = 0.5
 """Seconds of background search before the screen shows it; most searches end sooner."""
 
 
@@ -88,11 +88,11 @@ class Engine(WatchLoop):
             super().__init__()
             self.state = state
 
-    class Looking(Message):
+    class Searching(Message):
         """`Engine.is_looking` has changed."""
 
         def can_replace(self, message: Message) -> bool:
-            return isinstance(message, Engine.Looking)
+            return isinstance(message, Engine.Searching)
 
     class Failed(Message):
         """A step of the engine failed; the text is displayable."""
@@ -109,21 +109,19 @@ class Engine(WatchLoop):
             super().__init__()
             self.decided = decided
 
-    def __init__(
-        self, project: Project, target: MessagePump, *, looks_further: bool = True, extracts: bool = False
-    ) -> None:
+    def __init__(self, project: Project, target: MessagePump, *, searches: bool = True, extracts: bool = False) -> None:
         extracts = extracts and is_wanted(project.settings.extraction) and not project.is_readonly
         super().__init__(project, extract=extracts)
         self._target = target
         self._lock = threading.Lock()
         self._delta = Delta()
-        self._looks_further = looks_further
-        self._something_left = looks_further
-        self._looks_since: float | None = None
+        self._searches_enabled = searches
+        self._search_pending = searches
+        self._search_started: float | None = None
         self._searches = False
-        self.has_looked_once = not looks_further
+        self.has_searched_once = not searches
         """Whether the background search after the first load is complete."""
-        self.is_looking = False
+        self.is_searching = False
         """Whether a background search has been running for some time."""
 
     # Called from the app's thread.
@@ -179,9 +177,9 @@ class Engine(WatchLoop):
             return self.project.view, delta
 
     @property
-    def has_looked(self) -> bool:
+    def has_searched(self) -> bool:
         """Whether the background search is complete."""
-        return not self._something_left
+        return not self._search_pending
 
     # The worker.
 
@@ -228,8 +226,8 @@ class Engine(WatchLoop):
 
     def begin_turn(self, *, idle: bool) -> None:
         """After jobs, changes and refreshes there may be more to find for Review."""
-        self._searches = idle and self._something_left
-        self._something_left = self._looks_further
+        self._searches = idle and self._search_pending
+        self._search_pending = self._searches_enabled
 
     def changed(self, before: ProjectState, after: ProjectState, delta: Delta) -> None:
         """Tell the app."""
@@ -238,7 +236,7 @@ class Engine(WatchLoop):
     def idle(self) -> None:
         """Search for one more question; once there is none, update times and scores."""
         if self._searches:
-            self._look_further()
+            self._search()
             return
         super().idle()
         self._target.post_message(self.Changed())  # times and scores depend on the present moment
@@ -246,7 +244,7 @@ class Engine(WatchLoop):
 
     def seconds_left(self) -> float:
         """Leave the screen its turn between two steps of the search."""
-        return PAUSE_SECONDS if self._something_left else super().seconds_left()
+        return PAUSE_SECONDS if self._search_pending else super().seconds_left()
 
     def extracted(self, before: ProjectState, loop_id: str, decided: Decided | None) -> None:
         """Tell the app, if anything new was extracted."""
@@ -266,25 +264,25 @@ class Engine(WatchLoop):
         detail = "" if known else "".join(traceback.format_exception(error))
         self._target.post_message(self.Failed(text, detail))
 
-    def _look_further(self) -> None:
+    def _search(self) -> None:
         """Search for one more question."""
         found: Delta | None = None
         try:
             found = self.project.search_next()
         finally:  # a failing search is not repeated at once
-            self._something_left = found is not None
-            self.has_looked_once |= found is None
-            self._tell_looking()
+            self._search_pending = found is not None
+            self.has_searched_once |= found is None
+            self._report_search()
         if found is not None:
             self._publish(found)
 
-    def _tell_looking(self) -> None:
+    def _report_search(self) -> None:
         now = monotonic()
-        self._looks_since = (self._looks_since or now) if self._something_left else None
-        looking = self._looks_since is not None and now - self._looks_since >= TOLD_SECONDS
-        if self.is_looking is not looking:
-            self.is_looking = looking
-            self._target.post_message(self.Looking())
+        self._search_started = (self._search_started or now) if self._search_pending else None
+        looking = self._search_started is not None and now - self._search_started >= SEARCH_SHOWN_SECONDS
+        if self.is_searching is not looking:
+            self.is_searching = looking
+            self._target.post_message(self.Searching())
 
     def _publish(self, delta: Delta) -> None:
         if delta:

@@ -57,7 +57,7 @@ def load_keymap(path: Path) -> tuple[dict[str, str], list[str]]:
             problems.append(f"{path.name}{lines.get(name, '')}: {problem}")
     while clash := next(filter(None, (_clash(name, keymap) for name in keymap)), None):
         name, other, key = clash
-        problems.append(f"{path.name}{lines.get(name, '')}: {_told(name, other, key)}")
+        problems.append(f"{path.name}{lines.get(name, '')}: {_clash_message(name, other, key)}")
         del keymap[name]  # its default key may conflict now: check again
     return keymap, problems
 
@@ -92,7 +92,7 @@ def _line(name: str, keys: object) -> tuple[list[str], str]:
     """Validate the keys of one line; returns the keys, or a message."""
     shown = visible_line(name, 40)
     if name not in BY_ID:
-        return [], f"unknown action {shown!r}{_meant(name, BY_ID)}; see the help (?)"
+        return [], f"unknown action {shown!r}{_suggestion(name, BY_ID)}; see the help (?)"
     if not isinstance(keys, str) or not keys.strip() or not keys.isprintable():
         return [], f'{shown} needs keys as text, for example {shown} = "f6"'
     read, problems = [], []
@@ -118,7 +118,7 @@ def _key(written: str) -> tuple[str, str]:
         return key, f"{shown} is the same as {other} in a terminal"
     known = key in _NAMED or base in _NAMED or _is_character(base) or (len(written) == 1 and not modifiers)
     if not known or not _MODIFIERS.issuperset(key.split("+")[:-1]):
-        return key, f"unknown key {shown}{_meant(key, _NAMED | _MODIFIERS)}"
+        return key, f"unknown key {shown}{_suggestion(key, _NAMED | _MODIFIERS)}"
     return key, ""
 
 
@@ -128,13 +128,13 @@ def _is_character(base: str) -> bool:
     return character is not None and character.isascii()
 
 
-def _meant(name: str, known: Iterable[str]) -> str:
+def _suggestion(name: str, known: Iterable[str]) -> str:
     """`; is it 'promote'?`, if a known name is similar."""
     near = get_close_matches(name[:40].lower(), list(known), n=1, cutoff=0.6)
     return f"; is it {near[0]!r}?" if near else ""
 
 
-def _told(name: str, other: str, key: str) -> str:
+def _clash_message(name: str, other: str, key: str) -> str:
     if other.startswith("go_"):
         return f"{key_name(key)} already opens {PLACES[other.removeprefix('go_')][1]}; {name} keeps its own key"
     common = sorted(_places(name) & _places(other), key=list(SCREENS).index)

@@ -60,7 +60,7 @@ class NavigationApp(BaseApp, inherit_bindings=False):
         start, front = self.current_mode, self.screen
         link = None
         if start != place:
-            link = FollowedLink(start, place, front.again() if isinstance(front, BaseScreen) else None)
+            link = FollowedLink(start, place, front.restorer() if isinstance(front, BaseScreen) else None)
             self._links.append(link)
         self._show(place)
         screen = self.screen
@@ -71,7 +71,7 @@ class NavigationApp(BaseApp, inherit_bindings=False):
             if link is None:
                 show(screen)
             else:
-                screen.be_led(link, show)
+                screen.follow_link(link, show)
 
         self.call_after_refresh(follow)
 
@@ -85,8 +85,8 @@ class NavigationApp(BaseApp, inherit_bindings=False):
         link = self._links.pop()
         self._leave(link, back=True)
         self._show(link.start)
-        if link.again is not None:
-            self.push_screen(link.again())
+        if link.restorer is not None:
+            self.push_screen(link.restorer())
 
     def _leave(self, link: FollowedLink, *, back: bool) -> None:
         stack = self._screen_stacks.get(link.place)
@@ -143,4 +143,4 @@ class NavigationApp(BaseApp, inherit_bindings=False):
             screen = self.screen
         except ScreenStackError:
             return None
-        return screen if isinstance(screen, BaseScreen) and screen.whole else None
+        return screen if isinstance(screen, BaseScreen) and screen.is_composed else None

@@ -35,19 +35,19 @@ class AutoExtraction:
     user's newest decision. Use it from one thread.
 
     Args:
-        deck: The open project.
+        project: The open project.
         clock: Monotonic seconds.
     """
 
-    def __init__(self, deck: Project, *, clock: Callable[[], float] = monotonic) -> None:
-        self._deck = deck
+    def __init__(self, project: Project, *, clock: Callable[[], float] = monotonic) -> None:
+        self._project = project
         self._clock = clock
-        self._since = deck.now()
+        self._since = project.now()
         self._due: dict[str, float] = {}
 
     def add_missed(self) -> None:
         """Add the loops that ended since the last unattended extraction, while no process watched."""
-        snapshot = self._deck.view.snapshot
+        snapshot = self._project.view.snapshot
         unattended = [d.at for d in snapshot.decisions if d.verb is Verb.EXTRACT and "hashes" in d.after]
         since = max(unattended, default=None)
         for loop in snapshot.loops.values():
@@ -79,17 +79,17 @@ class AutoExtraction:
         if loop_id is None:
             return None
         del self._due[loop_id]
-        loop = self._deck.view.snapshot.loops.get(loop_id)
+        loop = self._project.view.snapshot.loops.get(loop_id)
         if loop is None or loop.status not in FINISHED or self._is_done(loop):
             return loop_id, None
-        for work_id in list_work_ids(loop_id, self._deck.view.snapshot):
-            self._deck.learn_strategies(work_id)
+        for work_id in list_work_ids(loop_id, self._project.view.snapshot):
+            self._project.learn_strategies(work_id)
         try:
-            offer = self._deck.extraction(loop_id)
+            offer = self._project.extraction(loop_id)
             if not offer.new and not offer.merges:
                 return loop_id, None
-            by = f"{self._deck.by} (unattended)"
-            return loop_id, self._deck.decide(Extract(loop_id, unattended=True, reason=REASON, by=by))
+            by = f"{self._project.by} (unattended)"
+            return loop_id, self._project.decide(Extract(loop_id, unattended=True, reason=REASON, by=by))
         except (Conflict, Refused, UnknownRecord):  # another process extracted or moved the loop
             return loop_id, None
 
@@ -100,7 +100,7 @@ class AutoExtraction:
             decision.verb is Verb.EXTRACT
             and decision.subject in names
             and (loop.ended_at is None or decision.at >= loop.ended_at)
-            for decision in self._deck.view.snapshot.decisions
+            for decision in self._project.view.snapshot.decisions
         )
 
 

@@ -291,7 +291,7 @@ async def test_undo_behind_a_decision_takes_that_one_back(sample: Path, home: Pa
         async with user.engine_held():
             for key in ("p", "u", "p", "u", "u"):
                 user.app.post_message(events.Key(key, key))
-            await user.until(lambda: bool(user.app._undos), "u to wait for the decision")
+            await user.until(lambda: bool(user.app._pending_undos), "u to wait for the decision")
         await user.until(lambda: user.app.key_queue.is_empty, "all to have acted")
         await user.settled()
         made = user.app.view.snapshot.decisions[len(before) :]

@@ -61,7 +61,7 @@ class Calls:
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.engine.PAUSE_SECONDS", 0.0)
     monkeypatch.setattr("core.project.watch_loop.REFRESH_SECONDS", 0.0)
-    monkeypatch.setattr("tui.engine.TOLD_SECONDS", 0.0)
+    monkeypatch.setattr("tui.engine.SEARCH_SHOWN_SECONDS", 0.0)
 
 
 def turning(calls: Calls, **how: Any) -> tuple[Engine, Callable[[int], list[str]]]:
@@ -83,7 +83,7 @@ def test_idle_moments_are_used_until_nothing_is_left() -> None:
     assert turns(4) == ["look", "look", "look", "refresh", "prepare"]
     assert sum(isinstance(message, Engine.Changed) for message in calls.user) == 2  # what was found, and the refresh
     assert turns(2) == ["look", "refresh", "prepare"]
-    assert not engine.has_looked
+    assert not engine.has_searched
 
 
 def test_that_more_may_come_is_told_when_it_is_known_and_when_it_ends() -> None:
@@ -92,17 +92,17 @@ def test_that_more_may_come_is_told_when_it_is_known_and_when_it_ends() -> None:
     known = []
     for _ in range(4):
         turns(1)
-        known.append(engine.is_looking)
+        known.append(engine.is_searching)
     assert known == [True, True, False, False], "one look that finds nothing left is no news"
-    assert sum(isinstance(message, Engine.Looking) for message in calls.user) == 2
+    assert sum(isinstance(message, Engine.Searching) for message in calls.user) == 2
 
 
 def test_a_search_that_is_soon_done_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.engine.TOLD_SECONDS", 3600.0)
+    monkeypatch.setattr("tui.engine.SEARCH_SHOWN_SECONDS", 3600.0)
     calls = Calls(Delta(), Delta(), Delta())
     _engine, turns = turning(calls)
     turns(4)
-    assert not any(isinstance(message, Engine.Looking) for message in calls.user)
+    assert not any(isinstance(message, Engine.Searching) for message in calls.user)
 
 
 def test_jobs_and_files_come_before_the_next_piece() -> None:
@@ -118,7 +118,7 @@ def test_after_a_change_it_looks_again() -> None:
     calls = Calls()
     engine, turns = turning(calls)
     assert turns(1) == ["look"]
-    assert engine.has_looked
+    assert engine.has_searched
     engine.submit(calls.job)
     assert turns(2) == ["job", "look"]
 
@@ -133,13 +133,13 @@ def test_what_fails_is_told_once_and_not_tried_for_ever() -> None:
 
 
 def test_it_can_be_told_to_look_no_further() -> None:
-    _engine, turns = turning(Calls(CHANGED), looks_further=False)
+    _engine, turns = turning(Calls(CHANGED), searches=False)
     assert turns(2) == ["refresh", "prepare"] * 2
 
 
 def test_a_decision_does_not_wait_for_changes_that_are_held_back() -> None:
     calls = Calls()
-    engine = Engine(cast(Project, calls), cast(MessagePump, calls), looks_further=False)
+    engine = Engine(cast(Project, calls), cast(MessagePump, calls), searches=False)
     engine._pacer = BatchPacer(clock=lambda: 0.0)
     for _ in range(BATCH_BURST):
         engine._pacer.count()

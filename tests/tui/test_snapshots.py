@@ -75,14 +75,14 @@ async def picture(
     Args:
         question: Look for all that Review could ask; there, show a question of this kind.
     """
-    app = make_app(project, home, looks_further=bool(question), theme=theme)
+    app = make_app(project, home, searches=bool(question), theme=theme)
     app.user_state.set_here("place", place)
     app.user_state.set_here("context-task", TASK)
     async with app.run_test(size=size) as pilot:
         user = User(app, pilot)
         await user.until(lambda: app.progress is None, "the load")
         await user.until(lambda: app.watch_state is not None, "the watch")
-        await (user.looked() if question else user.settled())
+        await (user.searched() if question else user.settled())
         if question and place == "review":
             user.place.go_to(next(item.question_key for item in app.view.queue if item.kind == question))
             await user.settled()

@@ -48,7 +48,7 @@ def make_app(
     home: Path,
     *,
     now: datetime = NOW,
-    looks_further: bool = False,
+    searches: bool = False,
     extracts: bool = False,
     settings: Settings | None = None,
     readonly: bool = False,
@@ -69,7 +69,7 @@ def make_app(
         deck,
         memory,
         home / "keymap.toml",
-        looks_further=looks_further,
+        searches=searches,
         extracts=extracts,
         clock=clock or Ticking(),
     )
@@ -184,10 +184,10 @@ class User:
             await self.until(lambda: not self._working(), "workers to finish")
             await self.pilot.pause()
 
-    async def looked(self) -> None:
+    async def searched(self) -> None:
         """Wait until all that Review could ask has been found, and all is drawn."""
         await self.settled()
-        await self.until(lambda: self.app.engine.has_looked, "what Review could ask")
+        await self.until(lambda: self.app.engine.has_searched, "what Review could ask")
         await self.settled()
 
     @asynccontextmanager
@@ -218,7 +218,7 @@ async def open_dashboard(
     *,
     size: tuple[int, int] = (120, 40),
     now: datetime = NOW,
-    looks_further: bool = False,
+    searches: bool = False,
     extracts: bool = False,
     settings: Settings | None = None,
     readonly: bool = False,
@@ -230,7 +230,7 @@ async def open_dashboard(
         project,
         home,
         now=now,
-        looks_further=looks_further,
+        searches=searches,
         extracts=extracts,
         settings=settings,
         readonly=readonly,
@@ -240,7 +240,7 @@ async def open_dashboard(
     async with app.run_test(size=size, notifications=True) as pilot:
         user = User(app, pilot)
         await user.until(lambda: app.progress is None, "the first load")
-        await (user.looked() if looks_further else user.settled())
+        await (user.searched() if searches else user.settled())
         yield user
 
 

@@ -73,22 +73,22 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         """Displayed name of the record under the cursor; untrusted, "" if there is none."""
         return ""
 
-    def wording(self, action: str) -> str | None:
+    def label_for(self, action: str) -> str | None:
         """A label that replaces the registry's, such as the consequence of a decision."""
         return None
 
     def effect(self, action: str) -> str | None:
         """What an action would do to the record under the cursor, for the help."""
-        return self._back_text() if action == "back" and self.leads_back() else self.wording(action)
+        return self._back_text() if action == "back" and self.can_return() else self.label_for(action)
 
-    def listed(self) -> frozenset[str]:
+    def own_keys(self) -> frozenset[str]:
         """Actions whose keys the screen shows itself: the key line leaves them out."""
         return frozenset()
 
     def go_to(self, key: str) -> None:
         """Put the cursor on a record; clear a filter that hides it."""
 
-    def be_led(self, link: FollowedLink, show: Callable[[BaseScreen], None]) -> None:
+    def follow_link(self, link: FollowedLink, show: Callable[[BaseScreen], None]) -> None:
         """Show the target of a link.
 
         Args:
@@ -104,16 +104,16 @@ class BaseScreen(Screen[None], inherit_bindings=False):
             back: Whether the user returns along the link, instead of going to another screen.
         """
 
-    def leads_back(self) -> bool:
+    def can_return(self) -> bool:
         """Whether `back` returns along a link: nothing on this screen has to be left first."""
         link = self.services.link
         return link is not None and link.place == self.place and not self.selections
 
-    def again(self) -> Callable[[], BaseScreen] | None:
+    def restorer(self) -> Callable[[], BaseScreen] | None:
         """A factory for this overlay in its current state, to restore it by `back`; None for a normal screen."""
         return None
 
-    def present_view(self) -> SavedView:
+    def current_view(self) -> SavedView:
         """The current list, to be saved under a name."""
         return SavedView("", self.place if self.place in PLACES else "loops")
 
@@ -150,7 +150,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         yield KeyLine()
 
     @property
-    def whole(self) -> bool:
+    def is_composed(self) -> bool:
         """Whether all widgets are there: the app may end while it composes."""
         return bool(self.query(KeyLine))
 
@@ -174,7 +174,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
 
     def catch_up(self, *, anew: bool = False) -> None:
         """Show the newest state, if it is newer than the one shown."""
-        if not self.whole:
+        if not self.is_composed:
             return
         for table in self.query(RecordTable):
             table.space(self.services.row_lines)
@@ -200,16 +200,16 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         offered: list[Item] = []
         disabled: list[Item] = []
         for action in sorted(actions_of(self.place), key=lambda action: GROUPS.index(action.group)):
-            if not action.shown or action.id in {"help", "undo"} | self.listed():
+            if not action.shown or action.id in {"help", "undo"} | self.own_keys():
                 continue
             if self.reason_against(action.id) is None:
-                offered.append(self._key_item(action.id, self.wording(action.id) or action.label))
+                offered.append(self._key_item(action.id, self.label_for(action.id) or action.label))
             else:
                 disabled.append(self._disabled_item(action.id, action.label, first=not disabled))
         right = [self._key_item("help", "help")]
         if self.reason_against("undo") is None and (last := self.services.undo_hint()):
             right.insert(0, self._key_item("undo", last))
-        if self.leads_back():
+        if self.can_return():
             right.insert(0, self._key_item("back", self._back_text()))
         return offered + disabled, right
 
@@ -218,7 +218,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         link = self.services.link
         if link is None:
             return "back"
-        return "back to Replay" if link.again is not None else f"back to {PLACES[link.start][1]}"
+        return "back to Replay" if link.restorer is not None else f"back to {PLACES[link.start][1]}"
 
     def _disabled_item(self, action: str, label: str, *, first: bool) -> Item:
         """A key that cannot act now; a click gives the reason, as the key does."""
@@ -281,7 +281,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     def _can_go_back(self) -> bool:
         """Whether there is a selection, a link or a pane to leave."""
         table = next(iter(self.query(RecordTable)), None)
-        return bool(self.selections) or self.leads_back() or (table is not None and self.focused is not table)
+        return bool(self.selections) or self.can_return() or (table is not None and self.focused is not table)
 
     def _mover(self) -> RecordTable | TextPane | None:
         """The widget that the movement keys move: the focused table or text, else the first table."""
@@ -326,7 +326,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
 
     def action_back(self) -> None:
         """Leave a selection, else return along a link, else focus the main list."""
-        if self.leads_back():
+        if self.can_return():
             self.services.go_back()
             return
         self.clear_selection()

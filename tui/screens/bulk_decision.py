@@ -90,12 +90,12 @@ class BulkDialog(Dialog[bool]):
         """Compute the forecast; the user may decide before it is ready."""
         super().on_mount()
         self._show(None)
-        deck = self.services.project
+        project = self.services.project
         self._seen = self.services.view
 
         def work() -> None:
             worker = get_current_worker()
-            forecast = forecast_bulk(deck, self._verb, self._subjects, lambda: worker.is_cancelled)
+            forecast = forecast_bulk(project, self._verb, self._subjects, lambda: worker.is_cancelled)
             if forecast is not None:
                 self.post_message(self.Forecast(forecast))
 

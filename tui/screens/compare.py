@@ -138,8 +138,8 @@ class CompareScreen(HistoryQueryScreen):
             faults[0] = "must be before the other moment"
         if not any(faults):
             self._since, self._until = begin, end
-        since.tell(changed=False, fault=faults[0])
-        until.tell(changed=False, fault=faults[1])
+        since.show_state(changed=False, fault=faults[0])
+        until.show_state(changed=False, fault=faults[1])
         return (self._since, self._until) != before
 
     def _moment(self, field: ValueField, now: datetime) -> datetime | None:
@@ -177,7 +177,7 @@ class CompareScreen(HistoryQueryScreen):
     # Display
 
     def _show(self) -> None:
-        if not self.whole:
+        if not self.is_composed:
             return
         title = [Content.styled("Compare", "bold"), Content.styled("Read-only", "$quiet")]
         self.query_one("#past-title", ItemLine).show([Item(part) for part in title], [])
@@ -192,7 +192,7 @@ class CompareScreen(HistoryQueryScreen):
         self.refresh_frame()
 
     def _show_head(self) -> None:
-        if not self.whole:
+        if not self.is_composed:
             return
         found, right = self._found, []
         if found is not None:
@@ -228,7 +228,7 @@ class CompareScreen(HistoryQueryScreen):
             return "Nothing changed"
         return None
 
-    def wording(self, action: str) -> str | None:
+    def label_for(self, action: str) -> str | None:
         if action == "open":
             return "go to list" if self.field is not None else "open"
         return None

@@ -117,7 +117,7 @@ class ContextScreen(BaseScreen):
         return self.query_one("#context-text", TextPane)
 
     def on_mount(self) -> None:
-        if not self.whole:
+        if not self.is_composed:
             return
         task = self.services.user_state.get_here("context-task")
         if task:
@@ -141,10 +141,10 @@ class ContextScreen(BaseScreen):
         (self.table if pattern_id else self.text).focus()
         self._prepare()
 
-    def be_led(self, link: FollowedLink, show: Callable[[BaseScreen], None]) -> None:
+    def follow_link(self, link: FollowedLink, show: Callable[[BaseScreen], None]) -> None:
         """Remember the task that was typed here."""
         link.before = ListState(filter=self.task_text)
-        super().be_led(link, show)
+        super().follow_link(link, show)
         link.led = ListState(filter=self.task_text)
 
     def leave_link(self, link: FollowedLink, *, back: bool) -> None:
@@ -152,14 +152,14 @@ class ContextScreen(BaseScreen):
         if link.before is not None and link.led is not None and self.task_text == link.led.filter:
             self.query_one(FilterLine).text = link.before.filter
 
-    def leads_back(self) -> bool:
+    def can_return(self) -> bool:
         """Not from a field, which `back` leaves first."""
-        return super().leads_back() and self.knobs.field is None and not isinstance(self.focused, Input)
+        return super().can_return() and self.knobs.field is None and not isinstance(self.focused, Input)
 
     def embedding(self, done: int, total: int) -> None:
         """Show the progress of embeddings; afterwards compute the context again."""
         self._embedding = (done, total) if done < total else None
-        if self.whole:
+        if self.is_composed:
             self._show_heads()
             if done >= total:
                 self._prepare()
@@ -379,7 +379,7 @@ class ContextScreen(BaseScreen):
             return "There is no context to copy"
         return None
 
-    def wording(self, action: str) -> str | None:
+    def label_for(self, action: str) -> str | None:
         if action == "compare" and self._plain:
             return "difference"
         if action == "open" and self._choices:
@@ -471,7 +471,7 @@ class ContextScreen(BaseScreen):
         self._open(message.key)
 
     def action_back(self) -> None:
-        if self.leads_back():
+        if self.can_return():
             self.services.go_back()
         else:
             self.text.focus()
@@ -514,12 +514,12 @@ class ContextScreen(BaseScreen):
         return self._preview.injection.context if self._preview is not None else ""
 
 
-def _recorded(deck: Project, loop_id: str, injection: Injection) -> str:
+def _recorded(project: Project, loop_id: str, injection: Injection) -> str:
     """Record an injection, in the engine's thread; returns the text of the toast.
 
     Raises:
         Refused: The loop has ended.
     """
-    if not deck.view.loop(loop_id).status.active:
+    if not project.view.loop(loop_id).status.active:
         raise Refused(f"{visible_line(loop_id, 60)} has ended; nothing was recorded")
-    return present.recorded(deck.inject(loop_id, injection), injection, loop_id)
+    return present.recorded(project.inject(loop_id, injection), injection, loop_id)

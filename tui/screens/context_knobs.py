@@ -98,7 +98,7 @@ class Knobs(Container):
                 self.settings = knob.try_value(self.settings, message.text, self._own)
             except BadInput as error:
                 fault = str(error)
-        field.tell(changed=knob.text(self.settings) != knob.text(self._own), fault=fault)
+        field.show_state(changed=knob.text(self.settings) != knob.text(self._own), fault=fault)
         if (self.settings, self.fault) != before:
             self.post_message(self.Turned())
 

@@ -16,7 +16,7 @@ QUOTE: Final = '"'
 class CrossLinks(BaseScreen):
     """Mixin with links from a memory record to its loop, its patterns and its reflections."""
 
-    def led_about(self) -> Remembered | None:
+    def linked_record(self) -> Remembered | None:
         """The record that the link keys act on, if there is one."""
         raise NotImplementedError
 
@@ -28,7 +28,7 @@ class CrossLinks(BaseScreen):
     def why_not(self, action: str) -> str | None:
         if action not in {"to_loop", "to_patterns", "to_reflections"}:
             return super().why_not(action)
-        record = self.led_about()
+        record = self.linked_record()
         match action:
             case "to_loop" if record is None or not self.links.loop_of(record):
                 return "Its loop is unknown"
@@ -39,12 +39,12 @@ class CrossLinks(BaseScreen):
         return super().why_not(action)
 
     def action_to_loop(self) -> None:
-        if record := self.led_about():
+        if record := self.linked_record():
             self.services.open_record("loops", self.links.loop_of(record))
 
     def action_to_patterns(self) -> None:
         """Go to the pattern, or to the filtered list of several."""
-        if record := self.led_about():
+        if record := self.linked_record():
             found = self.links.patterns_of(record)
             if len(found) == 1:
                 self.services.open_record("patterns", found[0])
@@ -57,7 +57,7 @@ class CrossLinks(BaseScreen):
 
     def action_to_reflections(self) -> None:
         """Go to the newest reflection, with all reflections of the same task or loop listed."""
-        if record := self.led_about():
+        if record := self.linked_record():
             newest = self.links.reflections_of(record)[0]
             field, value = ("task", newest.task_id) if newest.task_id else ("loop", newest.loop_id)
             self.services.open_filtered("reflections", f'{field}:"{value.partition(QUOTE)[0]}"', newest.id)

@@ -135,7 +135,7 @@ class ListScreen(BaseScreen):
 
     def on_mount(self) -> None:
         """Restore filter and order of the last run."""
-        if not self.whole:
+        if not self.is_composed:
             return
         saved = self.services.user_state.get_here(f"{self.place}-filter")
         if saved:
@@ -186,7 +186,7 @@ class ListScreen(BaseScreen):
         if self.services.progress is not None:
             return Content.styled("Reading…", "$quiet")
         if self._query.terms:
-            does = "returns" if self.leads_back() else "clears the filter"
+            does = "returns" if self.can_return() else "clears the filter"
             return Content.styled(f"No matches. Esc {does}.", "$quiet")
         return unreadable(all_findings(self.view), self.FILES, self.services.shown_key("findings")) or self.empty()
 
@@ -305,7 +305,7 @@ class ListScreen(BaseScreen):
         """
         if self.selections:
             self.clear_selection()
-        elif self.leads_back():
+        elif self.can_return():
             self.services.go_back()
         elif self.has_class("-detail"):
             self.set_class(False, "-detail")
@@ -325,11 +325,11 @@ class ListScreen(BaseScreen):
         """Whether there is anything to leave, or a link to return along."""
         typed = isinstance(self.focused, Input) or self.query_one(FilterLine).text
         left = self.has_class("-detail") or self.focused is self.pane
-        return bool(self.selections or typed or left or self.table.marked or self.leads_back())
+        return bool(self.selections or typed or left or self.table.marked or self.can_return())
 
     # Links
 
-    def standing(self) -> ListState:
+    def list_state(self) -> ListState:
         """The current state of the list."""
         return ListState(
             filter=self.query_one(FilterLine).text,
@@ -339,18 +339,18 @@ class ListScreen(BaseScreen):
             marked=self.table.marked,
         )
 
-    def be_led(self, link: FollowedLink, show: Callable[[BaseScreen], None]) -> None:
+    def follow_link(self, link: FollowedLink, show: Callable[[BaseScreen], None]) -> None:
         """Show the target of a link, and note the list before and after.
 
         Args:
             show: Does it.
         """
         self._take_up()
-        link.before = self.standing()
+        link.before = self.list_state()
         self.set_class(False, "-detail")
         self.table.focus()
         show(self)
-        link.led = self.standing()
+        link.led = self.list_state()
         self.refresh_frame()
 
     def leave_link(self, link: FollowedLink, *, back: bool) -> None:
@@ -368,26 +368,26 @@ class ListScreen(BaseScreen):
             self._take_up()
 
     def _take_up(self) -> None:
-        standing, self._put_back = self._put_back, None
-        if standing is not None:
-            self.stand(standing)
+        list_state, self._put_back = self._put_back, None
+        if list_state is not None:
+            self.restore_list(list_state)
 
-    def stand(self, standing: ListState) -> None:
+    def restore_list(self, list_state: ListState) -> None:
         """Restore the list; selected rows that no longer exist are dropped."""
-        self._put_filter(standing.filter)
-        self._tab = standing.tab
-        if standing.key is not None:
-            self.table.go_to(standing.key)
-        self.set_class(standing.whole, "-detail")
-        (self.pane if standing.whole else self.table).focus()
+        self._put_filter(list_state.filter)
+        self._tab = list_state.tab
+        if list_state.key is not None:
+            self.table.go_to(list_state.key)
+        self.set_class(list_state.whole, "-detail")
+        (self.pane if list_state.whole else self.table).focus()
         self._show_details()
         self.refresh_frame()
 
-    def leads_back(self) -> bool:
+    def can_return(self) -> bool:
         """Whether `back` returns along a link: nothing was done since that has to be left first."""
         link = self.services.link
-        if link is None or link.led is None or not super().leads_back():
-            return super().leads_back()
+        if link is None or link.led is None or not super().can_return():
+            return super().can_return()
         if self.has_class("-detail") or isinstance(self.focused, Input) or self.focused is self.pane:
             return False
         is_led = self.query_one(FilterLine).text in {"", link.led.filter}
@@ -405,7 +405,7 @@ class ListScreen(BaseScreen):
         self._query = self.parse(text)
         self._select(self.view)
 
-    def present_view(self) -> SavedView:
+    def current_view(self) -> SavedView:
         sort = f"{self._sort[0]} {'down' if self._sort[1] else 'up'}" if self._sort is not None else ""
         tab = self.tab(self.table.cursor_key)
         return SavedView("", self.place, self.query_one(FilterLine).text, sort, tab if tab != self.TABS[0] else "")

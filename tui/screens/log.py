@@ -103,7 +103,7 @@ class LogScreen(ListScreen):
             return str(error)
         return None
 
-    def wording(self, action: str) -> str | None:
+    def label_for(self, action: str) -> str | None:
         subject = self._subject()
         return f"show {subject[0].removesuffix('s')}" if action == "open" and subject else None
 

@@ -51,7 +51,7 @@ class LoopsScreen(ExtractionPreview, ListScreen):
     TABS = present.TABS
     SORTS = (("newest", True), ("status", False), ("task", False), ("elapsed", True), ("sign", True))
 
-    class StoryRead(Message):
+    class DetailsRead(Message):
         """The details of a loop were read."""
 
         def __init__(self, loop_id: str, story: LoopDetails) -> None:
@@ -134,26 +134,26 @@ class LoopsScreen(ExtractionPreview, ListScreen):
         super().refresh_view(view, delta)
         key = self.table.cursor_key
         if key is not None and (delta is None or key in delta.loops):
-            self._read_story(key)
+            self._read_details(key)
 
     @on(RecordTable.Highlighted)
     def _other_loop(self, message: RecordTable.Highlighted) -> None:
         if message.key is not None:
-            self._read_story(message.key)
+            self._read_details(message.key)
 
-    def _read_story(self, key: str) -> None:
-        deck = self.services.project
+    def _read_details(self, key: str) -> None:
+        project = self.services.project
 
         def read() -> None:
             try:
-                self.post_message(self.StoryRead(key, deck.story(key)))
+                self.post_message(self.DetailsRead(key, project.story(key)))
             except RalphdeckError:
                 return  # the loop has just been removed; the list will show it
 
         self.run_worker(read, thread=True, group="story", exclusive=True)
 
-    @on(StoryRead)
-    def _story_read(self, message: StoryRead) -> None:
+    @on(DetailsRead)
+    def _show_loop(self, message: DetailsRead) -> None:
         """Show the details, if the cursor is still on the loop."""
         if message.loop_id == self.table.cursor_key:
             self._story = message.story
@@ -186,7 +186,7 @@ class LoopsScreen(ExtractionPreview, ListScreen):
                 return "This loop has not ended; patterns can be extracted afterwards"
         return super().why_not(action)
 
-    def wording(self, action: str) -> str | None:
+    def label_for(self, action: str) -> str | None:
         key = self.table.cursor_key
         count = extraction.count_offered(self.view.offers.get(key)) if key else 0
         return f"extract {count}" if action == "extract" and count else None

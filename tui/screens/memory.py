@@ -154,7 +154,7 @@ class MemoryScreen(CrossLinks, ListScreen):
     def _widened(self, message: TextPane.Widened) -> None:
         """Charts and tables are drawn to the width of their pane."""
         message.stop()
-        if self.whole:
+        if self.is_composed:
             self._show_details(top=False)
 
     def _room(self) -> int:
@@ -263,7 +263,7 @@ class MemoryScreen(CrossLinks, ListScreen):
         kind, record_id = parts(key or "")
         return self._catalog.sessions.get(record_id) if kind == "session" else None
 
-    def led_about(self) -> Remembered | None:
+    def linked_record(self) -> Remembered | None:
         """The record under the cursor, unless it is a heading."""
         key = self.table.cursor_key
         return self._task_of(key) or self._attempt_of(key) or self._session_of(key)
@@ -457,10 +457,10 @@ class MemoryScreen(CrossLinks, ListScreen):
     def _fold(self, key: str, folded: bool) -> None:
         self._folded.pop(key, None)
         self._folded[key] = folded
-        self._keep_folds()
+        self._save_folds()
         self._select(self.view)
 
-    def _keep_folds(self) -> None:
+    def _save_folds(self) -> None:
         last = list(self._folded.items())[-MOST_FOLDED:]
         self.services.user_state.set_here(_FOLDED, json.dumps(dict(last)))
 
@@ -504,7 +504,7 @@ class MemoryScreen(CrossLinks, ListScreen):
             return "The list is empty"
         return super().why_not(action)
 
-    def wording(self, action: str) -> str | None:
+    def label_for(self, action: str) -> str | None:
         if action == "whole" and self.has_class("-detail"):
             return "show list"
         if action != "open":
@@ -515,7 +515,7 @@ class MemoryScreen(CrossLinks, ListScreen):
         return "replay" if self._attempt_of(key) else None
 
     def action_edit_file(self) -> None:
-        if record := self.led_about():
+        if record := self.linked_record():
             self.services.edit_file(record.file)
 
     def copy_text(self) -> str:

@@ -131,7 +131,7 @@ class MetricsScreen(BaseScreen):
     @on(Measured)
     def _measured(self, message: Measured) -> None:
         """Show the result, unless it is outdated."""
-        if message.number == self._asked and self.whole:
+        if message.number == self._asked and self.is_composed:
             self._found = message.found
             self._figures = {figure.id: figure for figure in build_figures(message.found)}
             if list(self.sections.keys) != list(self._figures):
@@ -141,7 +141,7 @@ class MetricsScreen(BaseScreen):
     # Display
 
     def _show(self) -> None:
-        figure = self.figure if self.whole else None
+        figure = self.figure if self.is_composed else None
         if figure is None:
             return
         weekly = present.over_weeks(figure)
@@ -261,7 +261,7 @@ class MetricsScreen(BaseScreen):
             return "There is no record behind this row"
         return None
 
-    def wording(self, action: str) -> str | None:
+    def label_for(self, action: str) -> str | None:
         if action == "open":
             return "open record" if self._in_rows else "go to rows"
         return {"next_tab": "next section", "previous_tab": "previous section"}.get(action)

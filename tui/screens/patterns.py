@@ -137,7 +137,7 @@ class PatternsScreen(ListScreen, PatternDecisions):
             return "Nothing needs a decision"
         return super().why_not(action)
 
-    def wording(self, action: str) -> str | None:
+    def label_for(self, action: str) -> str | None:
         subjects = self.subjects()
         if len(subjects) > 1:
             return f"{action} {len(subjects)}" if action in _DECISIONS else None
@@ -151,7 +151,7 @@ class PatternsScreen(ListScreen, PatternDecisions):
         subjects = self.subjects()
         if len(subjects) == 1 and subjects[0] in self.view.snapshot.patterns:
             return consequence(action, self.view.assessment(subjects[0]))
-        return self.wording(action)
+        return self.label_for(action)
 
     def begin_decision(self, keys: Sequence[str]) -> None:
         self._deciding |= set(keys)

@@ -93,10 +93,10 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
 
     def _compare(self) -> None:
         """Find recurring learnings: some seconds for 10,000 reflections, instant if known."""
-        deck = self.services.project
+        project = self.services.project
 
         def work() -> None:
-            worker, found = get_current_worker(), self.Clustered(deck.recurring(), deck.unfit_learnings())
+            worker, found = get_current_worker(), self.Clustered(project.recurring(), project.unfit_learnings())
             if not worker.is_cancelled:
                 self.post_message(found)
 
@@ -109,7 +109,7 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
         before, self._clusters = self._clusters or {}, {cluster.id: cluster for cluster in ordered}
         renamed = present.renamed_clusters(before, self._clusters)
         self._unfolded = {renamed.get(key, key) for key in self._unfolded}
-        if self._grouped and self.whole:
+        if self._grouped and self.is_composed:
             here = renamed.get(self.table.cursor_key or "")
             self._select(self.view)
             if here is not None:
@@ -203,7 +203,7 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
             return f"No pattern to draft: {self._unfit[cluster.id]}"
         return super().why_not(action)
 
-    def wording(self, action: str) -> str | None:
+    def label_for(self, action: str) -> str | None:
         cluster = self._cluster(self.table.cursor_key)
         match action:
             case "open" if cluster is not None:
@@ -260,14 +260,14 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
             self._group(False)
         super().go_to(key)
 
-    def standing(self) -> ListState:
-        return replace(super().standing(), grouped=self._grouped)
+    def list_state(self) -> ListState:
+        return replace(super().list_state(), grouped=self._grouped)
 
-    def stand(self, standing: ListState) -> None:
+    def restore_list(self, list_state: ListState) -> None:
         """Restore grouping before the cursor finds its row."""
-        if standing.grouped != self._grouped:
-            self._group(standing.grouped)
-        super().stand(standing)
+        if list_state.grouped != self._grouped:
+            self._group(list_state.grouped)
+        super().restore_list(list_state)
 
     def show_filter(self, text: str, key: str) -> None:
         """A filter of a link applies to single reflections."""

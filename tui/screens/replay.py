@@ -235,7 +235,7 @@ class ReplayScreen(CrossLinks):
         return [one.quality for place, one in history if (place if one.iteration is None else one.iteration) <= last]
 
     def _show(self, *, top: bool = False) -> None:
-        if not self.whole:
+        if not self.is_composed:
             return
         self._show_title()
         self._show_place()
@@ -270,7 +270,7 @@ class ReplayScreen(CrossLinks):
         self.query_one("#replay-title", ItemLine).show([Item(title.truncate(room, ellipsis=True))])
 
     def _show_place(self) -> None:
-        if not self.whole:
+        if not self.is_composed:
             return
         self.query_one(Timeline).show(self._track, self.position, self.glyphs)
         step = self._step if self._shown == self.position else None
@@ -379,10 +379,10 @@ class ReplayScreen(CrossLinks):
         """Related records, for the newest state shown."""
         return self._links
 
-    def led_about(self) -> Attempt:
+    def linked_record(self) -> Attempt:
         return self._attempt
 
-    def again(self) -> Callable[[], BaseScreen]:
+    def restorer(self) -> Callable[[], BaseScreen]:
         position = self.position if self._detail is not None else self._first
         return partial(ReplayScreen, self._task_id, self._number, self._links, position)
 
@@ -404,7 +404,7 @@ class ReplayScreen(CrossLinks):
             return "The attempt is still being read"
         return super().why_not(action)
 
-    def wording(self, action: str) -> str | None:
+    def label_for(self, action: str) -> str | None:
         return "pause" if action == "play" and self._playing else None
 
     def effect(self, action: str) -> str | None:

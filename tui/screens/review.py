@@ -24,10 +24,10 @@ from tui.actions import ACTIONS
 from tui.present import review as present
 from tui.present.review_answers import Outlook, answer_rows, what_changes, what_heading
 from tui.present.review_session import budget_text, pace_text, stop_lines
-from tui.screens.review_answering import ANSWERS, DECIDES
+from tui.screens.question_order import same_question
+from tui.screens.review_answers import ANSWERS, DECIDES
 from tui.screens.review_forecasts import Forecasts, work_out
-from tui.screens.review_leading import ReviewLinks, evidence_loops
-from tui.screens.review_walk import same_question
+from tui.screens.review_links import ReviewLinks, evidence_loops
 from tui.widgets.answer_list import AnswerList
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.text_pane import TextPane
@@ -55,7 +55,7 @@ class ReviewScreen(ReviewLinks):
         "answer can be undone with u."
     )
 
-    class Foretold(Message):
+    class Forecast(Message):
         """Forecasts of some answers were computed."""
 
         def __init__(self, item: ReviewItem, action: str, outlook: Outlook) -> None:
@@ -77,7 +77,7 @@ class ReviewScreen(ReviewLinks):
         """Number of decisions in the previous state."""
 
     def on_mount(self) -> None:
-        if not self.whole:
+        if not self.is_composed:
             return
         super().on_mount()
         self.query_one("#review-subject", TextPane).focus()
@@ -88,12 +88,12 @@ class ReviewScreen(ReviewLinks):
         """Keep the question in front while others change; go on when it is answered here."""
         made = view.snapshot.decisions[self._decisions :]
         self._decisions = len(view.snapshot.decisions)
-        if view.snapshot.complete and self.services.engine.has_looked_once:
-            self.walk.fix()
-        resolved = self.walk.follow(view.queue)
-        item = self.walk.settle()
+        if view.snapshot.complete and self.services.engine.has_searched_once:
+            self.questions.fix()
+        resolved = self.questions.follow(view.queue)
+        item = self.questions.settle()
         if resolved is not None:
-            self._tell_skipped(resolved, made, view)
+            self._report_skipped(resolved, made, view)
         if item is None:
             self._show_nothing()
         elif self._may_stop and self.session.plan is not None:
@@ -103,9 +103,9 @@ class ReviewScreen(ReviewLinks):
 
     @property
     def _may_stop(self) -> bool:
-        return self.session.is_over(self.walk.items, self.services.now())
+        return self.session.is_over(self.questions.items, self.services.now())
 
-    def _tell_skipped(self, item: ReviewItem, made: Sequence[Decision], view: ProjectState) -> None:
+    def _report_skipped(self, item: ReviewItem, made: Sequence[Decision], view: ProjectState) -> None:
         """Report questions that others or new evidence resolved, and guard the next question against keys typed for
         them.
         """
@@ -131,13 +131,13 @@ class ReviewScreen(ReviewLinks):
         self._work_out(item, view)
 
     def _show_head(self, item: ReviewItem) -> None:
-        head = present.head(item, self.walk.place, self.walk.total, self.walk.fresh)
+        head = present.head(item, self.questions.place, self.questions.total, self.questions.fresh)
         now, offer, key = self.services.now(), self.offer(self.view), self.services.shown_key("minutes")
         pace = [Item(pace_text(self.session))] * bool(self.session.decided)
         readonly = [Item(Content.styled("read-only", "$warning bold"))] * self.services.project.is_readonly
         told, right = list[Item](), list[Item]()
         for short in (False, True):
-            budget = Item(budget_text(self.session, offer, self.walk.items, now, key, short=short), "minutes")
+            budget = Item(budget_text(self.session, offer, self.questions.items, now, key, short=short), "minutes")
             told = [Item(head), *readonly, *([budget, *pace] if short else [*pace, budget])]
             right = [Item(present.impact_bar(item, self.glyphs, short=short))]
             if ItemLine.cells(told + right) <= self.size.width:
@@ -153,7 +153,7 @@ class ReviewScreen(ReviewLinks):
     def _show_stop(self, planned: Plan) -> None:
         """The plan is done or the time is up: pause until the user goes on."""
         self._shown, self._offered = None, ()
-        head, *told = stop_lines(self.walk.items, planned, self.services.shown_key("next_item"))
+        head, *told = stop_lines(self.questions.items, planned, self.services.shown_key("next_item"))
         self.query_one(".question", ItemLine).show([Item(head), Item(pace_text(self.session))])
         self._show_text(told)
 
@@ -215,7 +215,7 @@ class ReviewScreen(ReviewLinks):
     def _work_out(self, item: ReviewItem, view: ProjectState) -> None:
         """Compute missing forecasts of the question in front, then of the next one."""
         number = view.snapshot.number
-        following = self.walk.next
+        following = self.questions.next
         self._forecasts.keep([item, *([following] if following is not None else [])])
         jobs = [(item, self._forecasts.missing(item, self._offered, number))]
         if following is not None:
@@ -228,12 +228,12 @@ class ReviewScreen(ReviewLinks):
 
         def work() -> None:
             for found in work_out(jobs, view, forecaster):
-                self.post_message(self.Foretold(*found))
+                self.post_message(self.Forecast(*found))
 
         self.run_worker(work, thread=True, group="forecast", exclusive=True)
 
-    @on(Foretold)
-    def _foretold(self, message: Foretold) -> None:
+    @on(Forecast)
+    def _store_forecast(self, message: Forecast) -> None:
         """Store the forecasts; show those of the question in front."""
         self._forecasts.take(message.item, message.action, message.outlook)
         if self._shown is not None and same_question(message.item, self._shown):
@@ -245,7 +245,7 @@ class ReviewScreen(ReviewLinks):
             return
         self._forecasts.doubt_words()
         item = self._shown
-        if self.whole and item is not None and self._offered:
+        if self.is_composed and item is not None and self._offered:
             self._work_out(item, self.view)
 
     def forget(self, item: ReviewItem, action: str) -> None:
@@ -280,12 +280,12 @@ class ReviewScreen(ReviewLinks):
 
     # Keys
 
-    def wording(self, action: str) -> str | None:
+    def label_for(self, action: str) -> str | None:
         if action == "give" and self._highlighted:
             return self._listed[self._cursor].label
         return None
 
-    def listed(self) -> frozenset[str]:
+    def own_keys(self) -> frozenset[str]:
         return ANSWERS
 
     def _key_items(self) -> tuple[list[Item], list[Item]]:
@@ -301,7 +301,7 @@ class ReviewScreen(ReviewLinks):
             key = self.services.shown_key("go_patterns")
             return f"Select several patterns in Patterns, {key}"
         if action in {"next_item", "previous_item"}:
-            return None if self._may_stop or len(self.walk.items) > 1 else "This is the only question"
+            return None if self._may_stop or len(self.questions.items) > 1 else "This is the only question"
         item = self.item
         if item is None:
             return "No open questions"
@@ -335,7 +335,7 @@ class ReviewScreen(ReviewLinks):
 
     def undone(self, decision: Decision) -> None:
         """Ask the question of an undone decision again; another person's is not part of this session."""
-        self.walk.come_back_to(question_of(decision))
+        self.questions.return_to(question_of(decision))
         if decision.by == self.me:
             self.session.uncount()
 
@@ -350,13 +350,13 @@ class ReviewScreen(ReviewLinks):
     def _step(self, by: int) -> None:
         if self._may_stop:
             self.session.goes_on, by = True, min(by, 0)
-        passed = self.walk.step(by)
+        passed = self.questions.step(by)
         if passed:
             self.services.say(f"Skipped {plural(passed, 'question')}: already resolved")
         self.show_anew()
 
     def go_to(self, key: str) -> None:
         """Go to the question with a key, else to one about this pattern or loop."""
-        if self.walk.turn_to(key):
+        if self.questions.go_to_question(key):
             self.session.goes_on = True
             self.show_anew()

@@ -14,7 +14,7 @@ from core.review.answers import Answer
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
 from tui.present.review_answers import Outlook
-from tui.screens.review_walk import Key, key_of
+from tui.screens.question_order import Key, key_of
 
 Asked = tuple[Key, str, str]
 """Kind and key of a question, and the action of one answer."""

@@ -16,7 +16,7 @@ from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
 from tui.present import review as present
 from tui.present.layout import UNBROKEN
-from tui.screens.review_answering import Answering
+from tui.screens.review_answers import ReviewAnswers
 from tui.widgets.answer_list import AnswerList
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.text_pane import TextPane, wrap
@@ -30,7 +30,7 @@ TAB_CELLS: Final = 24
 _PANES: Final = ("subject", "proposal", "consequence")
 
 
-class Panes(Answering):
+class ReviewPanes(ReviewAnswers):
     """Lays the question out, and moves between its panes."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Panes(Answering):
     @on(TextPane.Widened)
     def _lay_out(self) -> None:
         """Render both sides for their current size."""
-        if self.whole:
+        if self.is_composed:
             self.show_anew()
 
     def text_of(self, name: str) -> TextPane:

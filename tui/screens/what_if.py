@@ -137,7 +137,7 @@ class WhatIfScreen(HistoryQueryScreen):
                 self._tried[knob.name] = text
             else:
                 self._tried.pop(knob.name, None)
-        field.tell(changed=changed, fault=fault)
+        field.show_state(changed=changed, fault=fault)
 
     def ask(self) -> None:
         self.set_timer(BUSY_SECONDS, self._show_head)
@@ -164,7 +164,7 @@ class WhatIfScreen(HistoryQueryScreen):
     # Display
 
     def _show(self) -> None:
-        if not self.whole:
+        if not self.is_composed:
             return
         self._show_title()
         self._show_head()
@@ -185,7 +185,7 @@ class WhatIfScreen(HistoryQueryScreen):
         self.query_one("#what-if-title", ItemLine).show([Item(part) for part in left], right)
 
     def _show_head(self) -> None:
-        if not self.whole:
+        if not self.is_composed:
             return
         replay, line = self._replay, self.query_one("#what-if-head", ItemLine)
         if replay is not None and self._answered != self._asked:
@@ -225,7 +225,7 @@ class WhatIfScreen(HistoryQueryScreen):
             return "No pattern changes"
         return None
 
-    def wording(self, action: str) -> str | None:
+    def label_for(self, action: str) -> str | None:
         if action == "open":
             return "go to patterns" if self.field is not None else "why"
         return None

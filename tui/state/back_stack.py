@@ -43,6 +43,6 @@ class FollowedLink:
 
     start: str
     place: str
-    again: Callable[[], Screen[None]] | None = None
+    restorer: Callable[[], Screen[None]] | None = None
     before: ListState | None = None
     led: ListState | None = None

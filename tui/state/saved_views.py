@@ -16,7 +16,7 @@ LONGEST_NAME: Final = 60
 """Characters of a name."""
 LONGEST_FILTER: Final = 300
 """Characters of a filter, as in the filter line."""
-_KEPT: Final = "views"
+_KEY: Final = "views"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ BUILT_IN: Final = (
 def own_views(user_state: UserState) -> tuple[SavedView, ...]:
     """The user's views, in the order in which they were saved; invalid ones are skipped."""
     try:
-        found = json.loads(user_state.get(_KEPT, "[]"))
+        found = json.loads(user_state.get(_KEY, "[]"))
     except (ValueError, RecursionError):
         return ()
     views = [view for one in found if (view := _read(one)) is not None] if isinstance(found, list) else []
@@ -94,4 +94,4 @@ def delete_view(user_state: UserState, name: str) -> None:
 
 
 def _keep(user_state: UserState, views: Sequence[SavedView]) -> None:
-    user_state.set(_KEPT, json.dumps([asdict(view) for view in views]))
+    user_state.set(_KEY, json.dumps([asdict(view) for view in views]))

@@ -65,7 +65,7 @@ async def _tmux(*arguments: str, given: str = "") -> str | None:
     return printed.decode(errors="replace") if process.returncode == 0 else None
 
 
-def told(text: str, way: str, *, cut: bool) -> str:
+def copy_message(text: str, way: str, *, cut: bool) -> str:
     """The toast after a copy: amount, route, and what was cut."""
     what = f"Copied {plural(len(text), 'character')}"
     if cut:
@@ -108,11 +108,11 @@ class Copier:
         if way is None:
             self._through_the_terminal(text, cut=cut)
         else:
-            self._say(told(text, way, cut=cut))
+            self._say(copy_message(text, way, cut=cut))
 
     def _through_the_terminal(self, text: str, *, cut: bool) -> None:
         self._app.copy_to_clipboard(text)
-        self._say(told(text, terminal_way(), cut=cut))
+        self._say(copy_message(text, terminal_way(), cut=cut))
 
     def selected(self) -> str:
         """The selected text of a field or of the mouse; "" if there is none."""

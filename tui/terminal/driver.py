@@ -25,7 +25,7 @@ class ResilientDriver(LinuxDriver):
         self._was_terminal = os.isatty(self.fileno)
 
     @property
-    def is_gone(self) -> bool:
+    def is_closed(self) -> bool:
         """Whether the terminal has closed without SIGHUP: it then reads as empty forever."""
         poll = select.poll()
         poll.register(self.fileno, 0)  # a hang-up is always reported

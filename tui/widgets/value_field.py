@@ -124,7 +124,7 @@ class ValueField(Vertical):
     def enter(self) -> None:
         self.query_one(_Value).focus()
 
-    def tell(self, *, changed: bool, fault: str) -> None:
+    def show_state(self, *, changed: bool, fault: str) -> None:
         """Show whether it differs from the initial value, and its error."""
         self.fault = fault
         self.set_class(changed, "-changed")

@@ -200,7 +200,7 @@ async def test_the_patterns_are_a_pane_and_enter_opens_one(sample: Path, home: P
         left_out = prepare_task_injection(user.app.view, TASK).left_out[0]
         await user.press("enter")
         assert user.in_focus(user.table)
-        assert user.place.wording("open") is None
+        assert user.place.label_for("open") is None
         await user.press(*["j"] * 8)  # behind five patterns and three reflections
         assert user.table.cursor_key == left_out.pattern_id
         await user.sees(f"left out: {left_out.reason}")

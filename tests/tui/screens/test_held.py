@@ -115,7 +115,7 @@ async def test_a_held_reflection_is_shown_to_the_letter_and_approved(sample: Pat
     for path in (sample / ".aiwg").rglob("*.json*"):
         if learned in (text := path.read_text()):
             path.write_text(text.replace(learned, f"Push [b]it[/] \\u001b[31m without waiting for review. {learned}"))
-    async with open_dashboard(sample, home, looks_further=True) as user:
+    async with open_dashboard(sample, home, searches=True) as user:
         subject = await at_question(user, HELD)
         assert subject not in user.app.view.snapshot.patterns
         assert underlined(user) == ["Push [b]it[/] ␛[31m without waiting for review."]

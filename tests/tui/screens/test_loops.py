@@ -148,7 +148,7 @@ OFFERING = "ralph-move-the-settlement-jobs-from--18be2e49"
 
 
 async def test_a_finished_loop_offers_what_it_has_learned(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, looks_further=True) as user:
+    async with open_dashboard(sample, home, searches=True) as user:
         user.place.go_to(OFFERING)
         await user.settled()
         assert " 2 to extract " in user.row(OFFERING)

@@ -360,10 +360,10 @@ async def test_the_order_is_kept_between_runs(sample: Path, home: Path) -> None:
     app = make_app(sample, home)
     app.user_state.values = kept
     async with app.run_test(size=(120, 40)) as pilot:
-        again = User(app, pilot)
-        await again.until(lambda: app.progress is None, "the first load")
-        await again.go("patterns")
-        assert list(again.table.keys) == order
+        restorer = User(app, pilot)
+        await restorer.until(lambda: app.progress is None, "the first load")
+        await restorer.go("patterns")
+        assert list(restorer.table.keys) == order
 
 
 async def test_a_state_that_does_not_exist_is_named(sample: Path, home: Path) -> None:

@@ -76,10 +76,10 @@ async def test_an_answered_question_leaves_at_once_and_comes_back_when_it_is_ref
         assert front(user) == first
         assert sorted(waiting(user)) == sorted(questions)
         assert "decided" not in user.text()
-        desk(user).walk.give()
+        desk(user).questions.give()
         assert front(user) != first
         desk(user).answered(decided=False)
-        assert first in [item.subject for item in desk(user).walk.items]
+        assert first in [item.subject for item in desk(user).questions.items]
 
 
 async def test_to_leave_what_another_has_decided_alone_takes_nothing_off_this_sitting(sample: Path, home: Path) -> None:
@@ -107,13 +107,13 @@ async def test_what_another_reviewer_has_answered_is_skipped_and_no_key_meant_fo
     seconds = [0.0]
     async with open_dashboard(sample, home, clock=lambda: seconds[0]) as user:
         subject = await at_question(user, CONTRADICTED)
-        number = desk(user).walk.place
+        number = desk(user).questions.place
         seconds[0] += 60.0
         other.decide(Reset(subject, reason="four of six failed"))
         await user.until(lambda: front(user) != subject, "the next question")
         following, known = front(user), len(user.app.view.snapshot.decisions)
         assert any("Skipped: bob has answered" in one and "reset “four of six failed”" in one for one in user.toasts())
-        assert desk(user).walk.place == number + 1
+        assert desk(user).questions.place == number + 1
         for key in ("a", "enter"):
             await user.press(key)
             assert f"{key} ignored" in user.toasts()[-1]
@@ -148,12 +148,12 @@ async def test_the_order_is_fixed_new_questions_are_appended_and_resolved_ones_a
         assert user.toasts()[-1] == "Skipped 1 question: already resolved"
         seen = []
         while front(user) != TWIN:
-            seen.append(desk(user).walk.place)
+            seen.append(desk(user).questions.place)
             await user.press("n")
-        assert [*seen, desk(user).walk.place] == list(range(5, len(queue) + 2))
+        assert [*seen, desk(user).questions.place] == list(range(5, len(queue) + 2))
         assert "new" not in user.text().splitlines()[1]
         await user.decides("s")
-        assert desk(user).walk.place == 1, "the end of the list leads to its beginning"
+        assert desk(user).questions.place == 1, "the end of the list leads to its beginning"
 
 
 async def test_enter_gives_the_highlighted_answer_and_o_opens(sample: Path, home: Path) -> None:
@@ -192,9 +192,9 @@ async def test_all_of_review_works_by_mouse(sample: Path, home: Path, size: tupl
         await click("s  snooze")
         await click("s  snooze")
         assert newest(user) == "snooze"
-        number = desk(user).walk.place
+        number = desk(user).questions.place
         await click("n next")
-        assert desk(user).walk.place > number
+        assert desk(user).questions.place > number
         await click("o open")
         await user.until(lambda: user.place.place != "review", "what the question is about")
 
@@ -214,7 +214,7 @@ async def test_the_cursor_shows_what_each_key_would_change_and_decides_nothing(s
         await user.sees("Preview: W wait for evidence")
         assert "No effect on loops" in pane(user, "consequence")
         assert waiting(user) == before
-        following = desk(user).walk.next
+        following = desk(user).questions.next
         assert following is not None
         await user.press("n")
         assert not row(user, "d").endswith("…")  # it was worked out while the question before was read

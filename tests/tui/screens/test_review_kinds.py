@@ -221,7 +221,7 @@ async def test_what_is_offered_or_came_unread_and_what_says_the_same_twice(sampl
     add_twin(sample)
     source = "ralph-move-the-settlement-jobs-from--18be2e49"
     deck_of(sample).decide(Extract(source, unattended=True))
-    async with open_dashboard(sample, home, looks_further=True) as user:
+    async with open_dashboard(sample, home, searches=True) as user:
         first = await at_question(user, EXTRACTED)
         assert source in flat(user, "proposal")
         await user.decides("a")
@@ -239,12 +239,12 @@ async def test_what_is_offered_or_came_unread_and_what_says_the_same_twice(sampl
         await user.press("p")
         assert "about no pattern yet" in user.toasts()[-1]
         await user.decides("a")
-        await user.looked()
+        await user.searched()
         decision = user.app.view.snapshot.decisions[-1]
         assert decision.verb is Verb.EXTRACT
         assert len(decision.after["patterns"]) == len(offer.new)
         await user.press("u")
-        await user.looked()
+        await user.searched()
         assert front(user) == offering
         await user.decides("x")
         assert offering not in waiting(user)
@@ -263,7 +263,7 @@ async def test_what_is_offered_or_came_unread_and_what_says_the_same_twice(sampl
         assert OTHER_TWIN not in user.app.view.snapshot.patterns
         assert user.app.view.assessment(TWIN).uses == 20
         await user.press("u")
-        await user.looked()
+        await user.searched()
         assert front(user) == TWIN
         await user.press("e")
         await user.settled()
@@ -282,7 +282,7 @@ async def test_what_idle_moments_find_is_asked_too(sample: Path, home: Path) -> 
         del record[key]
     record |= {"usage_count": 1, "success_rate": 1.0}
     path.write_text(json.dumps(content))
-    async with open_dashboard(sample, home, looks_further=True) as user:
+    async with open_dashboard(sample, home, searches=True) as user:
         assert await at_question(user, BROAD) == NULL
         assert "Trigger: .*" in flat(user, "proposal") and "fits 100 % of everyday errors" in flat(user, "proposal")
         assert await at_question(user, UNRECONCILED) == POOL

@@ -70,7 +70,7 @@ async def test_a_task_that_is_typed_after_a_link_stays(sample: Path, home: Path)
 
 
 async def test_esc_leads_back_from_review_and_along_several_links(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, looks_further=True) as user:
+    async with open_dashboard(sample, home, searches=True) as user:
         offered = next(item.subject for item in user.app.view.queue if item.kind == OFFER)
         await user.go("loops")
         assert user.table.go_to(offered)

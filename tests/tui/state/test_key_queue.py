@@ -78,9 +78,9 @@ class Keys(App[None]):
         self.call_later(self.set_focus, None)
 
     def action_ask(self) -> None:
-        self.push_screen(Ask(), self._told)
+        self.push_screen(Ask(), self._clash_message)
 
-    def _told(self, answer: str | None) -> None:
+    def _clash_message(self, answer: str | None) -> None:
         self.user.append(answer or "")
 
     def _holds(self) -> bool:

@@ -77,11 +77,11 @@ async def test_where_one_is_and_what_is_wrong_is_shown_and_markup_is_plain_text(
         field.enter()
         await pilot.pause()
         assert field.has_class("-entered")
-        field.tell(changed=True, fault="must be [i]more[/i]")
+        field.show_state(changed=True, fault="must be [i]more[/i]")
         await pilot.pause()
         assert drawn(host)[0].startswith(" !")
         assert drawn(host)[1].strip() == "must be [i]more[/i]"
-        field.tell(changed=True, fault="")
+        field.show_state(changed=True, fault="")
         await pilot.pause()
         assert drawn(host)[0].startswith(" *")
         assert drawn(host)[1] == ""

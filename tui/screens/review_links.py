@@ -10,7 +10,7 @@ from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
 from tui.present.memory_tree import session_key
 from tui.screens.dialogs import AskLine, Choose
-from tui.screens.review_panes import Panes
+from tui.screens.review_panes import ReviewPanes
 from tui.widgets.text_pane import TextPane
 
 
@@ -24,7 +24,7 @@ def evidence_loops(item: ReviewItem, view: ProjectState) -> list[str]:
     return [id for id in dict.fromkeys(told) if id in view.snapshot.loops]
 
 
-class ReviewLinks(Panes):
+class ReviewLinks(ReviewPanes):
     """Mixin with links from the question in front."""
 
     def action_why(self) -> None:
@@ -79,7 +79,7 @@ class ReviewLinks(Panes):
 
         def answered(text: str | None) -> None:
             if text and item is not None:
-                self.walk.wait()
+                self.questions.wait()
                 self.services.decide(Note(item.subject, text=text), seen)
 
         if item is not None:

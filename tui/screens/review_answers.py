@@ -22,7 +22,7 @@ from core.state.review_items import DUPLICATE, ReviewItem
 from tui.present.review_session import ReviewSession
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import AskLine, AskText, Choose, overtaken
-from tui.screens.review_walk import Key, Walk, key_of, same_question
+from tui.screens.question_order import Key, QuestionOrder, key_of, same_question
 
 ANSWERS: Final = frozenset(
     {
@@ -52,19 +52,19 @@ class Draft:
     better: str | None = None
 
 
-class Answering(BaseScreen):
+class ReviewAnswers(BaseScreen):
     """Gives answers, counts them, and asks for reasons and texts."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.walk = Walk()
+        self.questions = QuestionOrder()
         self.session = ReviewSession()
         self._drafts: dict[Key, Draft] = {}
 
     @property
     def item(self) -> ReviewItem | None:
         """The question in front."""
-        return self.walk.item
+        return self.questions.item
 
     def answers_to(self, item: ReviewItem, view: ProjectState) -> tuple[Answer, ...]:
         """The possible answers, with the edited text; none if the record is gone."""
@@ -85,7 +85,7 @@ class Answering(BaseScreen):
 
     def answered(self, *, decided: bool) -> None:
         """An answer was written, or refused: then its question returns."""
-        if self.walk.land(decided=decided) and not decided:
+        if self.questions.land(decided=decided) and not decided:
             self.session.uncount()
             self.show_anew()
 
@@ -113,7 +113,10 @@ class Answering(BaseScreen):
         """The plan of a session of some minutes; 0 = the default."""
         review = view.settings.review
         return plan(
-            self.walk.items, minutes or review.minutes, view.settings, measure_pace(view.snapshot.decisions, self.me)
+            self.questions.items,
+            minutes or review.minutes,
+            view.settings,
+            measure_pace(view.snapshot.decisions, self.me),
         )
 
     def action_minutes(self) -> None:
@@ -132,7 +135,7 @@ class Answering(BaseScreen):
             self.session.follow(planned, self.services.now())
             if planned is not None:
                 self.services.say(planned.text)
-                self.walk.plan(planned.items)
+                self.questions.plan(planned.items)
             self.show_anew()
 
         usual = self.session.plan.minutes if self.session.plan is not None else self.view.settings.review.minutes
@@ -185,7 +188,7 @@ class Answering(BaseScreen):
         command = msgspec.structs.replace(answer.with_text(reason), question=item.question_key)
         self.services.decide(command, seen)
         if (front := self.item) is not None and same_question(front, item):
-            self.walk.give()
+            self.questions.give()
         self.session.count(self.services.now())
         self.show_anew()
 
@@ -204,7 +207,7 @@ class Answering(BaseScreen):
         if item is None:
             return
         if item.kind == DUPLICATE:
-            self.walk.swap()
+            self.questions.swap()
             self.show_anew()
         elif (proposal := self.proposal(item)) is not None:
             self.app.push_screen(

@@ -21,7 +21,7 @@ def same_question(one: ReviewItem, other: ReviewItem) -> bool:
     return key_of(one) == key_of(other) and one.subject == other.subject
 
 
-class Walk:
+class QuestionOrder:
     """The questions of a session in a fixed order: new ones are appended, closed ones keep their number.
 
     Until `fix` is called the order follows the queue, after the question in front.
@@ -121,7 +121,7 @@ class Walk:
             self._fresh.clear()
             self._resolved.clear()
             self._at = 0
-        if self._returning and self.turn_to(self._returning):
+        if self._returning and self.go_to_question(self._returning):
             self._returning = ""
         elif before is not None and key_of(before) not in self._open:
             self._current = None
@@ -186,7 +186,7 @@ class Walk:
         self._current = self._slots[slot]
         return len(passed)
 
-    def turn_to(self, key: str) -> bool:
+    def go_to_question(self, key: str) -> bool:
         """Go to the question with a key, else to one about this pattern or loop."""
         found = [item for item in self.items if item.question_key == key]
         found += [item for item in self.items if key in (item.subject, item.other)]
@@ -194,7 +194,7 @@ class Walk:
             self._current = key_of(found[0])
         return bool(found)
 
-    def come_back_to(self, key: str) -> None:
+    def return_to(self, key: str) -> None:
         """Go to this question as soon as it is open again."""
         self._returning = key
 
