@@ -1,1 +1,1 @@
-"""What a person should decide next: the kinds of questions, their order, how long they take (semantics 4, 5)."""
+"""The review queue: questions, their order, their answers, and review sessions; see docs/curation.md#review."""

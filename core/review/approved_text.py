@@ -1,4 +1,4 @@
-"""The text that a standing decision is about, for a pattern whose text has changed since."""
+"""The approved text of a pattern whose text has changed since."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from core.state.project_state import ProjectState
 
 
 def approved(view: ProjectState, pattern_id: str) -> Pattern | None:
-    """The pattern with the text that its pin was given to, and nothing else; None where no pin holds, or the text was
-    not kept with the decision.
-    """
+    """The pattern with the text that its pin is about; None without a pin or a stored text."""
     pattern, pin = view.pattern(pattern_id), view.assessment(pattern_id).pin
     if pin is None:
         return None
     decision = next((one for one in reversed(view.snapshot.decisions) if one.id == pin.decision_id), None)
-    kept = approved_text(decision, pattern) if decision is not None else {}
-    return as_read({**kept, id_key(kept): pattern.id}, pattern.type) if kept else None
+    text = approved_text(decision, pattern) if decision is not None else {}
+    return as_read({**text, id_key(text): pattern.id}, pattern.type) if text else None

@@ -1,4 +1,4 @@
-"""Everyday messages that have nothing to do with each other: a trigger that fits most of them tells nothing."""
+"""Unrelated common messages; a trigger that matches most of them is too broad."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ERRORS: Final = (
     "TS2345: Argument of type 'string' is not assignable to parameter of type 'number'",
     "OOMKilled: container exceeded its memory limit",
 )
-"""What goes wrong in projects of many kinds."""
+"""Error messages."""
 TASKS: Final = (
     "Add a dark theme to the settings page",
     "Fix the flaky login test",
@@ -45,4 +45,4 @@ TASKS: Final = (
     "Raise the coverage of the payments module to 80 %",
     "Translate the checkout into French",
 )
-"""What loops are told to do."""
+"""Tasks of loops."""

@@ -1,4 +1,4 @@
-"""The loops and tasks whose contexts a decision can change, and the context of each under a given view."""
+"""The loops and tasks whose contexts a decision can change, and their contexts in a project state."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ TOPIC: Final = "topic"
 MAX_LOOPS: Final = 20
 """Running loops, and paused ones, whose contexts are compared, newest first."""
 MAX_TASKS: Final = 20
-"""Past tasks that are looked at, the last ones first."""
+"""Past tasks whose contexts are compared, newest first."""
 _RESUMABLE: Final = frozenset({LoopStatus.PAUSED, LoopStatus.WAITING})
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Somebody who would get a context.
+    """A loop or task that would get a context.
 
     Attributes:
-        kind: `loop` (running), `paused` (a loop that gets its context when it resumes), `task` (a loop that has
-            ended, or a task of the episodic memory) or `topic`: what a pattern itself is about, if there are no others.
+        kind: `loop` (running), `paused` (gets its context when it resumes), `task` (a finished loop, or a task of the
+            task memory) or `topic`: the text of the pattern itself, if there are no others.
         id: Of the loop, the task or the pattern.
-        task: What it is to do; untrusted.
+        task: Its task; untrusted.
     """
 
     kind: Literal["loop", "paused", "task", "topic"]
@@ -47,7 +47,7 @@ class Reader:
 
 
 def list_recipients(snapshot: Snapshot) -> tuple[Reader, ...]:
-    """The running loops, then the paused ones, newest first; then the last tasks, last one first."""
+    """Running loops, paused loops, then past tasks; each newest first."""
     loops = [loop for loop in snapshot.loops.values() if loop.task]
     running = [Reader(LOOP, loop.id, loop.task) for loop in loops if loop.status.active]
     paused = [Reader(PAUSED, loop.id, loop.task) for loop in loops if loop.status in _RESUMABLE]
@@ -66,10 +66,9 @@ def _past(snapshot: Snapshot) -> Iterator[tuple[datetime, Reader]]:
 
 
 class ContextCache:
-    """What tasks get; one thread at a time.
+    """Caches the contexts of tasks; not thread-safe.
 
-    What is relevant to a task depends on the texts alone, so it is worked out once for all views that have the same
-    texts and vectors, whatever the states in them are; that is most of the work.
+    Relevance depends on texts and vectors only, so it is computed once for all states that share them.
     """
 
     def __init__(self) -> None:
@@ -80,7 +79,7 @@ class ContextCache:
         self._given: dict[str, InjectedContext] = {}
 
     def given(self, view: ProjectState, task: str) -> InjectedContext:
-        """What `view.injection(task)` gives; kept for this view until another one comes, or vectors are made."""
+        """The context of a task; cached until the state or the vectors change."""
         self._base_on(view)
         found = self._given.get(task)
         if found is None:
@@ -90,7 +89,7 @@ class ContextCache:
         return found
 
     def supposed(self, view: ProjectState, task: str, *, same: bool) -> InjectedContext:
-        """The same of a view that is only supposed; `same` says whether its texts are those of the last real one."""
+        """The context in a dry run; `same`: its texts equal those of the last real state."""
         return task_context(
             view, self._relevant[task] if same and task in self._relevant else task_relevance(view, task)
         )
@@ -113,17 +112,17 @@ class ContextCache:
 
 
 def same_texts(one: ProjectState, other: ProjectState) -> bool:
-    """Whether all that makes patterns relevant to a task is the same in both views."""
+    """Whether relevance to tasks is the same in both states."""
     before, after = one.snapshot.patterns, other.snapshot.patterns
     if before is after:
         return True
     if len(before) != len(after) or one.index.ids != other.index.ids:
         return False
     return all(
-        pattern is known or (known is not None and _says_the_same(pattern, known))
+        pattern is known or (known is not None and _has_same_text(pattern, known))
         for pattern, known in ((pattern, before.get(id)) for id, pattern in after.items())
     )
 
 
-def _says_the_same(one: Pattern, other: Pattern) -> bool:
+def _has_same_text(one: Pattern, other: Pattern) -> bool:
     return (one.type, one.content_hash, one.tags) == (other.type, other.content_hash, other.tags)

@@ -1,13 +1,12 @@
-"""What a decision is worth: the failures that it is expected to spare loops, less the price of reading.
+"""Impact of a question: the failures a week that a good decision is expected to prevent; see docs/curation.md#impact.
 
-A review tells which of two states is right for a pattern: loops get it, or it is kept out. Its success rate p is known
-only as well as its raw counts tell, as a Beta distribution; from t on, `good_enough`, loops should get it. Whoever
-reads it and decides well ends up with no loss. Without that the state that holds stays, and costs
+A review decides whether a pattern is injected or not. Its success rate p is known as a Beta distribution of its raw
+counts; from t (`good_enough`) on it should be injected. Without a review the present state stays, which costs
 
-    for each use of a pattern that loops get:     E[max(0, t - p)]
-    for each use of a pattern that is kept out:   E[max(0, p - t)]
+    for each use of an injected pattern:          E[max(0, t - p)]
+    for each use of a pattern not injected:       E[max(0, p - t)]
 
-which, times the uses expected in a week, is the value of perfect information on it: its stake.
+times the uses expected in a week: the value of perfect information about the pattern.
 """
 
 from __future__ import annotations
@@ -27,37 +26,37 @@ from core.review.beta import LEAST_RESULTS, beta_losses
 WEEK_DAYS: Final = 7.0
 SECONDS_PER_HOUR: Final = 3600.0
 UNSEEN_USES: Final = 0.5
-"""Uses within a half-life that a text is expected to get which no loop was given yet, in a state that counts whole."""
+"""Uses within a half-life expected of a text that was never injected, in a state with multiplier 1."""
 WASTED_USE: Final = 0.05
-"""Failures that a place in a context costs which says what another place says, or nothing to the task."""
+"""Failures that a duplicate or irrelevant entry of a context costs."""
 WARNED_SHARE: Final = 0.25
-"""Of the uses that a pattern had, so many go its way again where nothing warns of it, 0..1."""
-_HALF_WORTH_AT: Final = 0.1
-"""Failures a week, net, that make a worth of 1/2."""
+"""Share of the uses of a pattern that repeat its approach if no warning exists, 0..1."""
+_HALF_PRIORITY_AT: Final = 0.1
+"""Net impact with priority 1/2, failures a week."""
 
 _PRIOR_MEAN: Final = 0.75
-"""Success rate of patterns in general, of which a registry that is nearly empty tells nothing."""
+"""Success rate of patterns in general, for a registry with little evidence."""
 _PRIOR_RESULTS: Final = 10.0
-"""So many results of a registry weigh as much as `_PRIOR_MEAN`."""
+"""Weight of `_PRIOR_MEAN`, in results."""
 _LEAST_MEAN, _MOST_MEAN = 0.15, 0.85
-"""However good or bad the patterns of a registry are, the next one may be another."""
+"""Bounds of the mean, since the next pattern may differ."""
 _PRIOR_STRENGTH: Final = 4.0
-"""Results that patterns in general weigh on one pattern, where the registry does not tell how alike they are."""
+"""Prior strength, in results, if the registry has too little evidence to estimate it."""
 _MOST_STRENGTH: Final = 12.0
-"""However alike the patterns of a registry are, each may be another."""
+"""Maximum prior strength."""
 
 
 @dataclass(frozen=True)
 class PatternImpacts:
-    """What it costs that nobody has judged a pattern; one row per pattern of the board.
+    """The cost of leaving patterns unreviewed; one row per pattern of the board.
 
     Attributes:
-        uses: Expected in a week, if loops may get it.
+        uses: Expected in a week, if it may be injected.
         below, above: E[max(0, t - p)] and E[max(0, p - t)], 0..1.
         chance: P(p < t), 0..1.
-        kept_out: Whether loops do not get it.
-        unjudged: `(below, above)` of a text of which nothing is known.
-        threshold, prior: t, and the Beta parameters of a text of which nothing is known.
+        kept_out: Whether it is not injected.
+        unjudged: `(below, above)` of a text without evidence.
+        threshold, prior: t, and the Beta parameters of a text without evidence.
     """
 
     uses: Floats
@@ -71,7 +70,7 @@ class PatternImpacts:
 
     @classmethod
     def of(cls, board: Scoreboard, settings: Settings) -> Self:
-        """Of all patterns: one vector expression, some 200 ns a pattern."""
+        """Compute all rows at once, about 200 ns a pattern."""
         kept_out = ~board.injectable | (board.effectiveness < settings.injection.min_success_rate)
         counted = np.where(kept_out, settings.maturity.multiplier_established, board.multiplier)
         helpful, harmful = board.successes.astype(np.float64), board.failures.astype(np.float64)
@@ -92,53 +91,49 @@ class PatternImpacts:
 
     @cached_property
     def unwarned(self) -> Floats:
-        """For each pattern that fails, E[max(0, m - p)] where p < t: what a use costs that a warning would have turned
-        to what patterns in general come to, m.
-        """
+        """E[max(0, m - p)] where p < t: the cost of a use that a warning would have turned into an average one (m)."""
         good, bad = self.prior
         return self.below + max(good / (good + bad) - self.threshold, 0.0) * self.chance
 
     @cached_property
     def held(self) -> Floats:
-        """The stake of each pattern: failures a week that its being in its state may cost."""
+        """Impact of each pattern: failures a week that its present state may cost."""
         return self.uses * np.where(self.kept_out, self.above, self.below)
 
 
 def good_enough(settings: Settings) -> float:
-    """The success rate from which on the rules let loops get a pattern on which there is evidence enough, 0..1."""
+    """Minimum success rate at which the rules inject a pattern with enough evidence, 0..1."""
     return max(settings.injection.min_success_rate, 1.0 - settings.maturity.deprecation_threshold)
 
 
 def weekly(decayed: Floats, half_life_days: float) -> Floats:
-    """The uses a week of what happens as often as decayed sums tell: a steady stream of one a day sums up to
-    `half_life_days / ln 2`.
-    """
+    """Uses a week from decayed sums: a steady stream of one a day has a decayed sum of `half_life_days / ln 2`."""
     return decayed * (math.log(2.0) / half_life_days * WEEK_DAYS)
 
 
 def net(impact: float, seconds: float, settings: Settings) -> float:
-    """A stake less the price of reading, failures a week; below 0 it is not worth the time."""
+    """Impact minus the cost of reading, failures a week; below 0 it is not worth the time."""
     return impact - seconds / SECONDS_PER_HOUR * settings.review.worthwhile_per_hour
 
 
 def priority(impact: float, seconds: float, settings: Settings) -> float:
-    """`net` as a share, 0..1, for people: 0 for what is not worth the time."""
+    """`net` on a scale of 0..1; 0 if it is not worth the time."""
     gain = max(net(impact, seconds, settings), 0.0)
-    return gain / (gain + _HALF_WORTH_AT)
+    return gain / (gain + _HALF_PRIORITY_AT)
 
 
 def _prior(helpful: Floats, harmful: Floats) -> tuple[float, float]:
-    """The Beta distribution of the rates of this registry, by its moments.
+    """Beta parameters of the success rates in this registry, by the method of moments.
 
-    What the counts of its patterns vary beyond chance is what their rates vary.
+    Variance of the counts beyond chance is variance of the rates.
     """
     total = helpful + harmful
-    seen = float(total.sum())
-    mean = (float(helpful.sum()) + _PRIOR_MEAN * _PRIOR_RESULTS) / (seen + _PRIOR_RESULTS)
+    results = float(total.sum())
+    mean = (float(helpful.sum()) + _PRIOR_MEAN * _PRIOR_RESULTS) / (results + _PRIOR_RESULTS)
     known = total > 0
     mean = min(max(mean, _LEAST_MEAN), _MOST_MEAN)
     count = int(known.sum()) - 1
-    spread = seen - float((total**2).sum()) / seen - count if seen > 0 else 0.0
+    spread = results - float((total**2).sum()) / results - count if results > 0 else 0.0
     strength = _PRIOR_STRENGTH
     if spread >= _PRIOR_RESULTS:
         rates = helpful[known] / total[known]

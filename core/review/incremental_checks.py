@@ -1,4 +1,4 @@
-"""What costs too much to ask of every pattern at every change: worked out one look at a time, in idle moments."""
+"""Checks that are too slow for every change: broad triggers, wrong counts, recurring learnings; run step by step."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from core.records.snapshot import Snapshot
 from core.review.common_messages import ERRORS, TASKS
 
 MOST_RECURRING: Final = 20
-"""So many of the recurring learnings, those of most loops, are looked at."""
+"""Recurring learnings that are checked, those of most loops first."""
 _TRIGGERS_AT_ONCE: Final = 50
-"""So many triggers are tried on all messages in one look, some 5 ms."""
+"""Triggers checked in one step, about 5 ms."""
 _RECORDS_AT_ONCE: Final = 1000
-"""So many records are held against the evidence in one look, some 10 ms where they agree."""
+"""Records compared with the evidence in one step, about 10 ms."""
 _WRONG_COUNTS: Final = frozenset({"claim-below-evidence", "claim-disagrees"})
-"""Findings on counts that only a person can judge; that the evidence is older than the record is no such thing."""
+"""Codes of findings on counts that need a person."""
 
 
 class _Counts(NamedTuple):
-    """A record's counts and those of the evidence; where neither changes, neither does what was found."""
+    """Recorded counts and evidence of a pattern, to detect changes."""
 
     text: str
     recorded_counts: object
@@ -39,12 +39,12 @@ class _Counts(NamedTuple):
 
 
 class IncrementalChecks:
-    """Grows by one look at a time; one thread at a time.
+    """Runs step by step; not thread-safe.
 
     Attributes:
-        broad: By pattern, which share of everyday messages its trigger matches, 0..1, where that is too much.
-        unreconciled: By pattern, how its record's counts and the evidence disagree.
-        recurring: Learnings that several loops told and no pattern covers, with the pattern that each would give.
+        broad: By pattern the share of common messages that its trigger matches, 0..1, if too large.
+        unreconciled: By pattern how recorded counts and evidence disagree.
+        recurring: Learnings that several loops reported and no pattern covers, with the candidate pattern.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -55,21 +55,21 @@ class IncrementalChecks:
         self._patterns: Mapping[str, Pattern] | None = None
         self._untried: list[str] = []
         self._tried: dict[str, str] = {}
-        """The text of each pattern whose trigger was tried, as its hash."""
+        """Content hash of each pattern whose trigger was checked."""
         self._held: dict[str, _Counts] = {}
         self._board: Scoreboard | None = None
         self._waiting: Iterator[str] = iter(())
-        self._told: Snapshot | None = None
-        """The records whose learnings were looked at last."""
-        self._asking: Snapshot | None = None
-        """Those for which the learnings that recur are being found."""
+        self._checked_snapshot: Snapshot | None = None
+        """The snapshot whose learnings were checked last."""
+        self._searching: Snapshot | None = None
+        """The snapshot whose recurring learnings are being searched."""
         self._sources: Set[str] = frozenset()
-        """The loops and tasks of the learnings that were looked at."""
-        self._asked: list[Cluster] = []
+        """Source loops and tasks of the checked learnings."""
+        self._pending_clusters: list[Cluster] = []
         self._drafted: list[tuple[Cluster, Extraction]] = []
 
     def take(self, cluster_id: str) -> None:
-        """What a recurring learning would give is in the registry now."""
+        """Remove a recurring learning that was extracted."""
         self.recurring = tuple(one for one in self.recurring if one[0].id != cluster_id)
 
     def look(
@@ -79,16 +79,15 @@ class IncrementalChecks:
         clusters: Callable[[], Sequence[Cluster] | None],
         draft: Callable[[Cluster], Extraction],
     ) -> bool | None:
-        """Look at some more.
+        """Do one step.
 
         Args:
             snapshot, board: The records and their scores.
-            clusters: The learnings that recur, those that did when it was first asked; None where finding them
-                takes longer than one look.
-            draft: What a recurring learning would give.
+            clusters: Finds recurring learnings; returns None while that takes further steps.
+            draft: Extracts the candidate of a recurring learning.
 
         Returns:
-            Whether anything else is to be asked now; None if nothing was left to look at.
+            Whether the result changed; None if nothing is left to check.
         """
         for part in (self._try_triggers(snapshot.patterns), self._reconcile(snapshot.patterns, board)):
             if part is not None:
@@ -118,9 +117,9 @@ class IncrementalChecks:
         if self._board is None or self._board.uses is not board.uses:
             self._board, self._waiting = board, iter(tuple(patterns))
         found = dict(self.unreconciled)
-        looked_at = 0
+        checked = 0
         for id in self._waiting:
-            looked_at += 1
+            checked += 1
             pattern, row = patterns[id], board.row(id)
             counts = _Counts(
                 pattern.content_hash,
@@ -132,11 +131,11 @@ class IncrementalChecks:
             if self._held.get(id) != counts:
                 self._held[id] = counts
                 found.pop(id, None)
-                if _may_disagree(counts, pattern) and (doubt := _doubt(board, id)) is not None:
+                if _may_disagree(counts, pattern) and (doubt := _find_wrong_count(board, id)) is not None:
                     found[id] = doubt
-            if looked_at == _RECORDS_AT_ONCE:
+            if checked == _RECORDS_AT_ONCE:
                 break
-        if not looked_at:
+        if not checked:
             return None
         found = {id: doubt for id, doubt in found.items() if id in patterns}
         changed, self.unreconciled = found != self.unreconciled, found
@@ -148,57 +147,59 @@ class IncrementalChecks:
         clusters: Callable[[], Sequence[Cluster] | None],
         draft: Callable[[Cluster], Extraction],
     ) -> bool | None:
-        """A learning is looked at again where what it would give may be something else, or be covered by now."""
-        if not self._asked:
-            if self._told is not None and self._tells_the_same(self._told, snapshot):
+        """Check recurring learnings again if their candidate or the registry may have changed."""
+        if not self._pending_clusters:
+            if self._checked_snapshot is not None and self._has_same_learnings(self._checked_snapshot, snapshot):
                 return None
-            self._asking = self._asking or snapshot
+            self._searching = self._searching or snapshot
             if (found := clusters()) is None:
                 return False
-            self._told, self._asking, self._drafted = self._asking, None, []
-            self._asked = list(found[:MOST_RECURRING])
-            self._sources = {source for cluster in self._asked for source in cluster.sources}
-            return False if self._asked else self._settle()
-        cluster = self._asked.pop(0)
+            self._checked_snapshot, self._searching, self._drafted = self._searching, None, []
+            self._pending_clusters = list(found[:MOST_RECURRING])
+            self._sources = {source for cluster in self._pending_clusters for source in cluster.sources}
+            return False if self._pending_clusters else self._finish()
+        cluster = self._pending_clusters.pop(0)
         try:
             offer = draft(cluster)
         except RalphdeckError:
             offer = Extraction(source_id=cluster.id)
         if offer.new:
             self._drafted.append((cluster, offer))
-        return False if self._asked else self._settle()
+        return False if self._pending_clusters else self._finish()
 
-    def _tells_the_same(self, before: Snapshot, after: Snapshot) -> bool:
-        """Whether the same recurs, gives the same patterns, and meets the same ones."""
+    def _has_same_learnings(self, before: Snapshot, after: Snapshot) -> bool:
+        """Whether the same learnings recur and the same patterns cover them."""
         one, other = before.loops, after.loops
         return (
             before.reflections is after.reflections
             and before.patterns is after.patterns
             and before.tasks is after.tasks
             and before.memory_tasks is after.memory_tasks
-            and (one is other or (one.keys() == other.keys() and not any(map(_retold(one, other), self._sources))))
+            and (
+                one is other or (one.keys() == other.keys() and not any(map(_has_new_task(one, other), self._sources)))
+            )
         )
 
-    def _settle(self) -> bool:
+    def _finish(self) -> bool:
         before, self.recurring = self.recurring, tuple(self._drafted)
         return before != self.recurring
 
 
-def _retold(before: Mapping[str, Loop], after: Mapping[str, Loop]) -> Callable[[str], bool]:
-    """Whether a loop is to do something else now."""
+def _has_new_task(before: Mapping[str, Loop], after: Mapping[str, Loop]) -> Callable[[str], bool]:
+    """Returns whether the task of a loop changed."""
     return lambda id: id in before and before[id].task != after[id].task
 
 
 def trigger_match_share(pattern: Pattern) -> float:
-    """Which share of everyday messages the trigger of a pattern matches, 0..1: of errors, or of tasks; of two triggers
-    that of the broader one.
-    """
+    """Share of common errors or tasks that a pattern's trigger matches, 0..1; of two triggers the larger share."""
     triggers = ((pattern.error_pattern, ERRORS), (pattern.task_pattern, TASKS))
-    return max(sum(map(safe_matcher(source).matches, said)) / len(said) if source else 0.0 for source, said in triggers)
+    return max(
+        sum(map(safe_matcher(source).matches, texts)) / len(texts) if source else 0.0 for source, texts in triggers
+    )
 
 
 def _may_disagree(counts: _Counts, pattern: Pattern) -> bool:
-    """Whether a record counts less than the evidence shows; most do not, and are told apart for less."""
+    """Whether a record counts less than the evidence; a cheap check before `_doubt`."""
     recorded_counts = UseCounts.of_record(pattern.recorded_counts)
     return recorded_counts is not None and (
         recorded_counts.uses < counts.uses
@@ -207,6 +208,6 @@ def _may_disagree(counts: _Counts, pattern: Pattern) -> bool:
     )
 
 
-def _doubt(board: Scoreboard, pattern_id: str) -> Finding | None:
+def _find_wrong_count(board: Scoreboard, pattern_id: str) -> Finding | None:
     doubts = board.reconcile(pattern_id)
     return next((one for one in doubts if one.code in _WRONG_COUNTS and one.severity is Severity.WARNING), None)

@@ -1,4 +1,4 @@
-"""What questions are about, in one line each."""
+"""One-line descriptions of what questions are about."""
 
 from __future__ import annotations
 

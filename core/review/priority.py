@@ -1,4 +1,4 @@
-"""Weighs questions: every one with what is at stake, how long it takes, and why it has its place."""
+"""Computes impact, priority and position of review questions; see docs/curation.md#impact."""
 
 from __future__ import annotations
 
@@ -21,11 +21,7 @@ from core.state.review_items import ReviewItem
 
 @dataclass(frozen=True)
 class ImpactEstimator:
-    """What questions about the patterns of one board weigh.
-
-    Attributes:
-        patterns, board, settings: What is known.
-    """
+    """Estimates the impact of questions about the patterns of one board."""
 
     patterns: Mapping[str, Pattern]
     board: Scoreboard
@@ -33,7 +29,7 @@ class ImpactEstimator:
 
     @cached_property
     def stakes(self) -> PatternImpacts:
-        """Of all patterns."""
+        """Of all patterns; computed once."""
         return PatternImpacts.of(self.board, self.settings)
 
     def item(
@@ -50,14 +46,13 @@ class ImpactEstimator:
         this: str = "this",
         **more: Any,
     ) -> ReviewItem:
-        """A question, weighed; see `ReviewItem`.
+        """Make a question with its priority; see `ReviewItem`.
 
         Args:
-            question: What is asked, with `{}` for what it is asked about.
-            place: Why at its place, in words.
-            name, this: What stands there for who reads the question alone, and for who has it in front; the name is
-                the subject, unless it is told.
-            more: Further attributes of it. Its `evidence` is that of the pattern, unless it is told.
+            question: Text with `{}` for its subject.
+            place: Why it has its position.
+            name, this: Replace `{}` in a list and in the detail view; the name is the subject by default.
+            more: Further attributes; `evidence` is that of the pattern by default.
         """
         if subject in self.board:
             more.setdefault("evidence", int(self.board.uses[self.board.row(subject)]))
@@ -75,69 +70,68 @@ class ImpactEstimator:
         )
 
     def held(self, pattern_id: str) -> float:
-        """The stake of a pattern that is in the state that holds, failures a week."""
+        """Impact of a pattern in its present state, failures a week."""
         row, stakes = self.board.row(pattern_id), self.stakes
         loss = stakes.above if stakes.kept_out[row] else stakes.below
         return float(stakes.uses[row] * loss[row])
 
     def unwarned(self, pattern_id: str) -> float:
-        """The same of a pattern that waits to become a warning: it is kept out, and nothing warns of it."""
+        """Impact of a pending inversion: the pattern is not injected, and no warning exists yet."""
         row, stakes = self.board.row(pattern_id), self.stakes
         return float(stakes.uses[row] * (stakes.above[row] + WARNED_SHARE * stakes.unwarned[row]))
 
     def either(self, pattern_id: str) -> float:
-        """The same where nothing tells the wrong state from the right one."""
+        """Impact if the right state is unknown."""
         row, stakes = self.board.row(pattern_id), self.stakes
         return float(stakes.uses[row] * (stakes.below[row] + stakes.above[row]))
 
     def unseen(self, pattern_id: str, *, kept_out: bool) -> float:
-        """The same for a text on which what is known of the pattern says nothing."""
+        """Impact of a text to which the pattern's evidence does not apply."""
         below, above = self.stakes.unjudged
         return self.uses(pattern_id) * (above if kept_out else below)
 
     def new(self, uses: float) -> float:
-        """The same for a text that is in no registry yet.
+        """Impact of a text that is not in the registry yet.
 
         Args:
-            uses: Decayed uses that it would have had. It comes in as a candidate, which loops get less: a guess at what
-                nobody has measured stands behind what is known to fail.
+            uses: Decayed uses that it would have had; weighted as a candidate's.
         """
         maturity = self.settings.maturity
         expected = weekly(np.array([uses * maturity.multiplier_candidate]), maturity.half_life_days)
         return float(expected[0]) * self.stakes.unjudged[1]
 
     def uses(self, pattern_id: str) -> float:
-        """Uses expected in a week if loops may get the pattern."""
+        """Uses expected in a week if the pattern may be injected."""
         return float(self.stakes.uses[self.board.row(pattern_id)])
 
     def given(self, pattern_id: str) -> str:
-        """How often loops got a pattern, as half a sentence."""
-        return f"loops got it {plural(self.times(pattern_id), 'time')}"
+        """How often a pattern was injected, in words."""
+        return f"injected {plural(self.times(pattern_id), 'time')}"
 
     def times(self, pattern_id: str) -> int:
-        """How often loops were given a pattern or used it."""
+        """Number of injections and uses of a pattern."""
         row = self.board.row(pattern_id)
         return int(self.board.uses[row] + self.board.injected_only[row])
 
     def place(self, pattern_id: str) -> str:
-        """How often loops got a pattern, and how likely it is in the wrong state."""
+        """How often a pattern was injected, and how likely its state is wrong."""
         row = self.board.row(pattern_id)
         worse, kept_out = float(self.stakes.chance[row]), bool(self.stakes.kept_out[row])
         return f"{self.given(pattern_id)}; {self._chance(pattern_id, worse, kept_out)}"
 
     def _chance(self, pattern_id: str, worse: float, kept_out: bool) -> str:
-        """How likely a state is the wrong one, from the chance that the pattern is not good enough."""
-        better, poorer = ("right in more", "right in less") if self.is_warning(pattern_id) else ("better", "worse")
-        chance, word = (1 - worse, better) if kept_out else (worse, poorer)
-        return f"{_share(chance)} chance that it is {word} than {good_enough(self.settings):.0%}"
+        """How likely the state is wrong; `worse` is the probability that the success rate is too low."""
+        rate = "rate of right warnings" if self.is_warning(pattern_id) else "success rate"
+        chance, side = (1 - worse, "above") if kept_out else (worse, "below")
+        return f"{_share(chance)} likely that its true {rate} is {side} {good_enough(self.settings):.0%}"
 
     def is_warning(self, pattern_id: str) -> bool:
-        """Whether the pattern is one that warns: its successes are the times that the warning was right."""
+        """Whether the pattern is an anti-pattern, whose successes are right warnings."""
         pattern = self.patterns.get(pattern_id)
         return pattern is not None and pattern.type is PatternType.ANTI
 
     def since(self, pattern_id: str, good: int, bad: int, *, kept_out: bool) -> tuple[float, str]:
-        """Stake and place by what came since a decision alone: it contradicts what was before."""
+        """Impact and position by the results since a decision alone, which contradict earlier ones."""
         row, stakes = self.board.row(pattern_id), self.stakes
         likely, unlikely = stakes.prior
         below, above, worse = beta_losses(np.array([good + likely]), np.array([bad + unlikely]), stakes.threshold)

@@ -1,4 +1,4 @@
-"""What a person should decide next, most worth deciding first (semantics 4, 5)."""
+"""The review queue: all pending questions in order; see docs/curation.md#review."""
 
 from __future__ import annotations
 
@@ -27,16 +27,7 @@ from core.state.review_items import HeldText, ReviewItem
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What has to be worked out in idle moments before it can be asked.
-
-    Attributes:
-        alike: Pairs of patterns that say nearly the same, with their likeness, best first.
-        offers: What could be extracted, by loop.
-        recurring: Learnings that several loops told and no pattern covers, with the pattern that each would give.
-        held: Reflections that give orders, and that running loops or the last tasks would get.
-        broad: By pattern, which share of everyday messages its trigger matches, 0..1, where that is too much.
-        unreconciled: By pattern, how its record's counts and the evidence disagree.
-    """
+    """Results of the background searches; see `BackgroundSearch`, `IncrementalChecks` and `HeldTexts`."""
 
     alike: Sequence[tuple[str, str, float]] = ()
     offers: Mapping[str, Extraction] = field(default_factory=lambda: MappingProxyType({}))
@@ -58,17 +49,16 @@ def review_queue(
     found: Found = NOTHING_FOUND,
     escalated: Iterable[EscalatedSession] = (),
 ) -> tuple[ReviewItem, ...]:
-    """Everything that waits for a decision and is not snoozed at `now`, most worth deciding first.
+    """All pending questions that are not snoozed at `now`, highest priority first.
 
-    Where an agent waits for a person comes first. The order of all else is that of `core.review.impact.net`: what is at
-    stake less the price of reading; ties by kind, then by subject. Of several questions that one answer would be filed
-    under, only the weightiest is asked.
+    Blocked agents always come first. The others are sorted by `core.review.impact.net`, then by kind and subject. Of
+    several questions with one key, only the first is asked.
 
     Args:
-        patterns, board, curation, settings: What is known.
+        patterns, board, curation, settings: Of the project.
         now: The present moment.
-        found: What idle moments have brought.
-        escalated: The debug sessions that were escalated.
+        found: Results of the background searches.
+        escalated: The escalated debug sessions.
     """
     scales = ImpactEstimator(patterns, board, settings)
     items = [
@@ -97,7 +87,7 @@ def review_queue(
 
 
 def _open(items: Iterable[ReviewItem], curation: CurationState, now: datetime) -> Iterator[ReviewItem]:
-    """Those that nobody has answered or put off."""
+    """Questions that are neither dismissed nor snoozed."""
     for item in items:
         verdict = curation.inversions.get(item.question_key)
         snoozed = verdict is not None and verdict.is_snoozed(now, item.evidence)

@@ -1,4 +1,4 @@
-"""How far a sitting of so many minutes gets: which decisions, and what share of all that is at stake they cover."""
+"""Plans a review session of a given length: which questions, and the share of the impact that they cover."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from core.review.impact import net
 from core.state.review_items import ReviewItem
 
 SECONDS_PER_MINUTE: Final = 60.0
-SITTING: Final = timedelta(minutes=5)
-"""Who decides nothing for so long has got up: the pause tells nothing of the pace."""
+SESSION_PAUSE: Final = timedelta(minutes=5)
+"""Longest pause between two decisions of one session; longer ones do not count for the pace."""
 ENOUGH_PAUSES: Final = 5
-"""Fewer pauses between decisions tell no pace."""
+"""Minimum number of pauses for a pace."""
 _RECENT_PAUSES: Final = 200
-"""Of so many pauses, the newest: people become practised."""
+"""Number of newest pauses that count."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +29,8 @@ class Pace:
     """How fast a reviewer decides.
 
     Attributes:
-        seconds: Median of the seconds between two decisions of a sitting; None where too few are known.
-        pauses: How many pauses that is the median of.
+        seconds: Median seconds between two decisions of a session; None if too few are known.
+        pauses: Number of pauses in the median.
     """
 
     seconds: float | None = None
@@ -39,15 +39,15 @@ class Pace:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What to decide in a sitting.
+    """What to decide in a review session.
 
     Attributes:
-        items: In the order in which to decide them: first where an agent waits, of which nothing is at stake.
-        minutes: How long the sitting is.
-        seconds: What they take.
-        share: How much of what is at stake in the whole queue they cover, 0..1.
-        later: How many questions are worth the time, but not in this sitting.
-        left: How many are not worth the time at all.
+        items: In the order of deciding; blocked agents first, whose questions have no impact.
+        minutes: Length of the session.
+        seconds: Estimated time for the items.
+        share: Share of the impact of the whole queue that they cover, 0..1.
+        later: Number of questions worth the time, but not in this session.
+        left: Number of questions not worth the time.
     """
 
     items: tuple[ReviewItem, ...]
@@ -58,43 +58,31 @@ class Plan:
     left: int
 
     @property
-    def weighed(self) -> int:
-        """How many of the decisions are those that cover the share."""
-        return sum(not item.is_urgent for item in self.items)
-
-    @property
     def text(self) -> str:
-        """It in one line: `You have 12 minutes: these 22 decisions cover 61% of what is at stake`."""
-        return self.told("these ")
-
-    def told(self, which: str = "") -> str:
-        """The same; `which` stands before the number of decisions, "" where they are not the ones listed."""
-        minutes = "1 minute" if self.minutes == 1 else f"{self.minutes:g} minutes"
+        """One line: `12 min: 32 of 43 questions, 97% of impact`."""
+        minutes, total = f"{self.minutes:g} min", len(self.items) + self.later + self.left
         if not self.items:
-            unworthy = "no question is worth the time" if self.left else "nothing waits for a decision"
-            return f"You have {minutes}: {'too short for the next decision' if self.later else unworthy}"
-        count, waiting = self.weighed, len(self.items) - self.weighed
-        this = "this" if which else "1"
-        covers = f"{this} decision covers" if count == 1 else f"{which}{count:,} decisions cover"
-        parts = [f"{plural(waiting, 'agent')} {'waits' if waiting == 1 else 'wait'} for you"] * bool(waiting)
-        parts += [f"{covers} {self.share:.0%} of what is at stake"] * bool(count)
-        told = [f"You have {minutes}: {', then '.join(parts)}"]
-        told += [f"{plural(self.later, 'more question')} for another time"] if self.later else []
-        told += [f"{plural(self.left, 'question')} not worth the time"] if self.left else []
-        return "; ".join(told)
+            empty = "no question is worth the time" if self.left else "no pending questions"
+            return f"{minutes}: {'too short for the next question' if self.later else empty}"
+        agents = sum(item.is_urgent for item in self.items)
+        parts = [f"{minutes}: {len(self.items):,} of {plural(total, 'question')}, {self.share:.0%} of impact"]
+        parts += [f"{plural(agents, 'blocked agent')} first"] if agents else []
+        parts += [f"{plural(self.later, 'question')} for later"] if self.later else []
+        parts += [f"{plural(self.left, 'question')} not worth the time"] if self.left else []
+        return "; ".join(parts)
 
 
 def plan(queue: Sequence[ReviewItem], minutes: float, settings: Settings, pace: Pace | None = None) -> Plan:
-    """What to decide in so many minutes: first where an agent waits, then most stake per second.
+    """Select what to decide in a number of minutes: blocked agents first, then the most impact per second.
 
-    A question is not worth the time where its stake brings less than `review.worthwhile_per_hour`, the price of
-    reading: there a sitting stops, however much time is left. One that no longer fits in is passed over for the next.
+    A question whose impact is below `review.worthwhile_per_hour`, the cost of reading, is not worth the time. A
+    question that does not fit is skipped for the next one.
 
     Args:
-        queue: Everything that waits.
-        minutes: How long the sitting is.
-        settings: The price.
-        pace: The reviewer's own, which scales what the questions are estimated to take; None for none known.
+        queue: The pending questions.
+        minutes: Length of the session.
+        settings: For the cost of reading.
+        pace: The reviewer's own, which scales the estimated times; None if unknown.
     """
     scale = _scale(queue, pace)
     urgent = [item for item in queue if item.is_urgent]
@@ -119,25 +107,25 @@ def plan(queue: Sequence[ReviewItem], minutes: float, settings: Settings, pace: 
 
 
 def measure_pace(decisions: Iterable[Decision], by: str) -> Pace:
-    """How fast a person decides, from the newest decisions of the ledger.
+    """Measure how fast a reviewer decides, from the newest decisions of the ledger.
 
-    Decisions that one act made at once, many patterns or an undo, are no reading, and tell nothing.
+    Bulk decisions and undo do not count, since nothing is read for them.
 
     Args:
-        decisions: Of everybody, oldest first.
-        by: Whose pace.
+        decisions: All, oldest first.
+        by: The reviewer.
     """
     own = [one for one in decisions if one.by == by]
     pauses = [
         (later.at - earlier.at).total_seconds()
         for earlier, later in pairwise(own)
-        if later.verb not in TURNS and _is_one_sitting(earlier.at, later.at) and not _is_one_act(earlier, later)
+        if later.verb not in TURNS and _is_same_session(earlier.at, later.at) and not _is_same_act(earlier, later)
     ][-_RECENT_PAUSES:]
     return Pace(seconds=median(pauses) if len(pauses) >= ENOUGH_PAUSES else None, pauses=len(pauses))
 
 
 def _scale(queue: Sequence[ReviewItem], pace: Pace | None) -> float:
-    """What an estimated second takes this reviewer: the questions of the queue take the pace on average."""
+    """Seconds of this reviewer per estimated second, so that a question takes the pace on average."""
     estimated = sum(item.seconds for item in queue)
     if pace is None or pace.seconds is None or not estimated:
         return 1.0
@@ -148,9 +136,9 @@ def _rate(item: ReviewItem) -> float:
     return item.impact / item.seconds if item.seconds else item.impact
 
 
-def _is_one_sitting(earlier: datetime, later: datetime) -> bool:
-    return timedelta() < later - earlier <= SITTING
+def _is_same_session(earlier: datetime, later: datetime) -> bool:
+    return timedelta() < later - earlier <= SESSION_PAUSE
 
 
-def _is_one_act(earlier: Decision, later: Decision) -> bool:
+def _is_same_act(earlier: Decision, later: Decision) -> bool:
     return bool(later.group) and later.group == earlier.group

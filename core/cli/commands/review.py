@@ -77,7 +77,7 @@ def list_questions(
         )
     else:
         _print(listed, len(queue if minutes is None else sitting.items))
-        line(sitting.text if minutes is not None and len(listed) == len(sitting.items) else sitting.told())
+        line(sitting.text)
     end(all_findings(view), strict=strict)
 
 

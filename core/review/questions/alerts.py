@@ -1,4 +1,4 @@
-"""What somebody else waits for: marks that are held, agents that are stuck."""
+"""Alerts: suspicious harmful reports, and escalations of blocked agents."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from core.review.reading_time import seconds
 from core.state.review_items import BURST, ESCALATION, ReviewItem
 
 STUCK: Final = timedelta(days=14)
-"""An agent that called longer ago waits no more: somebody has looked, or its work has ended another way."""
-WAITS: Final = "an agent waits for a person"
-"""Why an escalation stands first."""
+"""Age from which an escalation is no longer urgent."""
+WAITS: Final = "an agent is blocked until a person helps"
+"""Why an escalation comes first."""
 
 
 def bursts(scales: ImpactEstimator) -> Iterator[ReviewItem]:
-    """Marks that are held. They blame what else is said to be good: until somebody looks, either may be wrong."""
+    """Suspicious reports, held until a person decides: either they or the earlier evidence may be wrong."""
     for burst in scales.board.bursts:
         count = len(burst.patterns)
         yield scales.item(
@@ -40,10 +40,7 @@ def bursts(scales: ImpactEstimator) -> Iterator[ReviewItem]:
 
 
 def escalations(scales: ImpactEstimator, escalated: Iterable[EscalatedSession], now: datetime) -> Iterator[ReviewItem]:
-    """(4) on_escalation notify_human, whoever told that a session is escalated: the newest first.
-
-    They spare no failures that could be weighed against other questions: those of late come first, those of old last.
-    """
+    """Escalated debug sessions, newest first. Recent ones are urgent, old ones have no impact and come last."""
     for one in sorted(escalated, key=lambda one: one.at or now, reverse=True):
         session, at = one.session, one.at
         since = f", on {format_day(at)}" if at is not None else ""

@@ -1,4 +1,4 @@
-"""What came and nobody has read: imports, extractions, what loops offer, what several of them have learned."""
+"""New texts that no person has read: imports, extractions, offers of loops, recurring learnings."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from core.scanning.messages import describe_suspicions
 from core.state.review_items import EXTRACTED, HELD, OFFER, QUARANTINE, RECURRING, HeldText, ReviewItem
 
 SUSPECTED: Final = 2.0
-"""So many times as much is at stake where the scan finds something: the text may do other harm than fail."""
-_ARRIVED: Final = {"import": "imported", "extraction": "extracted unattended", "quarantine": "put into quarantine"}
+"""Factor on the impact of texts with scan results, which may do other harm than fail."""
+_ARRIVED: Final = {"import": "imported", "extraction": "extracted unattended", "quarantine": "quarantined"}
 
 
 def arrivals(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
-    """Texts that came in without a person having read them."""
+    """Imported, extracted or quarantined texts that no person has released."""
     board = scales.board
     for pattern_id, arrival in curation.arrivals.items():
         pattern = scales.patterns.get(pattern_id)
@@ -45,7 +45,7 @@ def arrivals(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revie
                 question="Release {} from quarantine?",
                 this="this pattern",
                 reason=f"{came}{reason}",
-                place="no loop gets it until you have seen its text",
+                place="not injected until you release its text",
                 impact=doubt * scales.unseen(pattern_id, kept_out=True),
                 seconds=seconds(QUARANTINE, chars_of(pattern)),
             )
@@ -63,7 +63,7 @@ def arrivals(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revie
 
 
 def suspected(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
-    """Texts that no person had to read, but that the scan keeps out of every context: blocked and held ones."""
+    """Texts that the scan blocks or holds."""
     board = scales.board
     for row in np.flatnonzero(board.quarantined).tolist():
         pattern = scales.patterns[board.ids[row]]
@@ -72,10 +72,10 @@ def suspected(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revi
         if not board.held[row] and (waits or not board.blocked[row]):
             continue
         kind, question = QUARANTINE, "Release {} from quarantine?"
-        place = "no loop gets it unless you release it for a reason"
+        place = "not injected unless you release it with a reason"
         if board.held[row]:
             kind, question = HELD, "Approve {}, which gives orders?"
-            place = "no loop gets it until you approve this text"
+            place = "not injected until you approve this text"
         yield scales.item(
             kind,
             pattern.id,
@@ -89,7 +89,7 @@ def suspected(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revi
 
 
 def held_texts(scales: ImpactEstimator, curation: CurationState, texts: Sequence[HeldText]) -> Iterator[ReviewItem]:
-    """Reflections that give orders and that no person has approved."""
+    """Held reflections that no person has approved."""
     for held in texts:
         if curation.approves_text(held.text):
             continue
@@ -110,31 +110,31 @@ def held_texts(scales: ImpactEstimator, curation: CurationState, texts: Sequence
 
 
 def offered(scales: ImpactEstimator, offers: Mapping[str, Extraction]) -> Iterator[ReviewItem]:
-    """Of loops that offer the very same only one: when that is decided, the next one comes."""
+    """Extraction offers; of loops that offer the same only one at a time."""
     same: dict[frozenset[tuple[str, str]], list[str]] = {}
     for source_id, offer in offers.items():
-        said = frozenset((one.duplicate_of, one.headline) for one in (*offer.new, *offer.merges))
-        same.setdefault(said, []).append(source_id)
-    for said, (source_id, *others) in same.items():
+        content = frozenset((one.duplicate_of, one.headline) for one in (*offer.new, *offer.merges))
+        same.setdefault(content, []).append(source_id)
+    for content, (source_id, *others) in same.items():
         offer = offers[source_id]
         also = f"; {plural(len(others), 'other loop')} offered the same" if others else ""
-        if said:
+        if content:
             yield scales.item(
                 OFFER,
                 source_id,
-                question="Extract what {} has learned?",
+                question="Extract patterns from {}?",
                 this="this loop",
                 reason=f"{offer_text(offer)}{also}",
                 place="",
                 impact=scales.new((1 + len(others) + UNSEEN_USES) * len(offer.new)),
                 seconds=seconds(OFFER, chars_offered(offer), len(offer.new) - 1),
                 offer=offer,
-                evidence=len(said) + len(others),
+                evidence=len(content) + len(others),
             )
 
 
 def recurring(scales: ImpactEstimator, learned: Sequence[tuple[Cluster, Extraction]]) -> Iterator[ReviewItem]:
-    """Learnings that several loops told and that no pattern covers: each time it was learned anew."""
+    """Learnings that several loops reported and no pattern covers."""
     now, half_life = scales.board.now, scales.settings.maturity.half_life_days
     for cluster, offer in learned:
         ages = [max((now - one.reflection.at).days, 0) for one in cluster.members if one.reflection.at is not None]

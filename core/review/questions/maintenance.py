@@ -1,4 +1,4 @@
-"""What keeps the registry in order: texts that say the same, triggers that fit everything, counts that disagree."""
+"""Maintenance of the registry: duplicates, broad triggers, counts that disagree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from core.state.review_items import BROAD, DUPLICATE, UNRECONCILED, ReviewItem
 
 
 def duplicates(scales: ImpactEstimator, alike: Sequence[tuple[str, str, float]]) -> Iterator[ReviewItem]:
-    """Of each pattern only the likest: when that is decided, the next one comes."""
+    """Duplicate pairs; of each pattern only the most similar one at a time."""
     asked: set[str] = set()
     patterns, board = scales.patterns, scales.board
     for one, other, similarity in alike:
@@ -27,7 +27,7 @@ def duplicates(scales: ImpactEstimator, alike: Sequence[tuple[str, str, float]])
             or other not in board
         ):
             continue
-        kept, merged = sorted((one, other), key=lambda id: (_waits(scales, id), -scales.times(id), id))
+        kept, merged = sorted((one, other), key=lambda id: (_is_quarantined(scales, id), -scales.times(id), id))
         asked |= {kept, merged}
         yield scales.item(
             DUPLICATE,
@@ -35,7 +35,7 @@ def duplicates(scales: ImpactEstimator, alike: Sequence[tuple[str, str, float]])
             question="Merge {}?",
             name=f"{short_id(merged)} into {short_id(kept)}",
             this="these two",
-            reason=f"{cap_similarity(similarity):.0%} alike",
+            reason=f"{cap_similarity(similarity):.0%} similar",
             place=f"{scales.given(kept)}, the other one {plural(scales.times(merged), 'time')}",
             impact=WASTED_USE * similarity * scales.uses(merged),
             seconds=seconds(DUPLICATE, chars_of(patterns[kept]) + chars_of(patterns[merged])),
@@ -45,13 +45,13 @@ def duplicates(scales: ImpactEstimator, alike: Sequence[tuple[str, str, float]])
         )
 
 
-def _waits(scales: ImpactEstimator, pattern_id: str) -> bool:
-    """Whether a pattern is held or in quarantine: such a one is merged into the other one, whatever their uses."""
+def _is_quarantined(scales: ImpactEstimator, pattern_id: str) -> bool:
+    """Whether a pattern is held or in quarantine; it is merged into the other one, not the reverse."""
     return bool(scales.board.quarantined[scales.board.row(pattern_id)])
 
 
 def broad(scales: ImpactEstimator, shares: Mapping[str, float]) -> Iterator[ReviewItem]:
-    """Triggers that match nearly everything: loops get the pattern whatever they do."""
+    """Triggers that match most common messages, so that the pattern is injected for nearly every task."""
     for pattern_id, share in shares.items():
         pattern = scales.patterns.get(pattern_id)
         if pattern is None or pattern_id not in scales.board:
@@ -65,7 +65,7 @@ def broad(scales: ImpactEstimator, shares: Mapping[str, float]) -> Iterator[Revi
             question="The trigger of {} is too broad. Quarantine the pattern?",
             this="this pattern",
             reason=f"{visible_line(pattern.error_pattern or pattern.task_pattern, 80)} matches "
-            f"{share:.0%} of everyday messages",
+            f"{share:.0%} of common messages",
             place=scales.given(pattern_id),
             impact=WASTED_USE * share * scales.uses(pattern_id) + scales.held(pattern_id),
             seconds=seconds(BROAD, chars_of(pattern)),
@@ -73,7 +73,7 @@ def broad(scales: ImpactEstimator, shares: Mapping[str, float]) -> Iterator[Revi
 
 
 def unreconciled(scales: ImpactEstimator, doubts: Mapping[str, Finding]) -> Iterator[ReviewItem]:
-    """Records whose own counts the evidence contradicts: other programs believe them."""
+    """Records whose counts the evidence contradicts; other programs rely on them."""
     for pattern_id, doubt in doubts.items():
         pattern = scales.patterns.get(pattern_id)
         if pattern is not None and pattern_id in scales.board:

@@ -1,4 +1,4 @@
-"""Whether states hold: inversions that are due, pins that something speaks against, states on the border."""
+"""Questions about states: due inversions, doubtful pins, borderline states."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ from core.review.reading_time import chars_of, seconds
 from core.state.review_items import BORDERLINE, CONTRADICTED, INVERSION, STALE_PIN, ReviewItem
 
 MOST_BORDERLINE: Final = 50
-"""So many states on the border are asked about at once, those with most at stake: the next come when some are
-decided."""
+"""Maximum number of borderline questions at a time, highest impact first."""
 
 
 def inversions(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
-    """Patterns that fail so often that they should become warnings: until then they are neither used nor warned of."""
+    """Patterns that fail so often that they should become anti-patterns; not injected until decided."""
     board, settings = scales.board, scales.settings
     for row in np.flatnonzero(board.inversion_due):
         pattern_id = board.ids[row]
@@ -57,7 +56,7 @@ def inversions(scales: ImpactEstimator, curation: CurationState) -> Iterator[Rev
 
 
 def pins(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
-    """Decisions on another text, and decisions that the evidence since then speaks against."""
+    """Pins on a text that changed since, and pins that later evidence contradicts."""
     board = scales.board
     for pattern_id, pin in curation.pins.items():
         if pattern_id not in board or pattern_id not in scales.patterns:
@@ -81,7 +80,7 @@ def pins(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewIte
 
 
 _NOUNS: Final = {Maturity.PROVEN: "promotion", Maturity.DEPRECATED: "deprecation"}
-"""The decisions that can be confirmed: what each is called."""
+"""Nouns of the decisions that can be confirmed."""
 
 
 def _contradicted(scales: ImpactEstimator, pattern_id: str, pin: Pin) -> ReviewItem:
@@ -110,15 +109,13 @@ def _contradicted(scales: ImpactEstimator, pattern_id: str, pin: Pin) -> ReviewI
 
 
 def borderline(scales: ImpactEstimator, asked: Set[str]) -> Iterator[ReviewItem]:
-    """States that hold by a hair, where nobody has decided and a decision is worth the time.
-
-    One more result either way would change them, decay will soon, or they are rather likely the wrong ones.
+    """Unpinned borderline states: one more result or soon decay would change them, or they are likely wrong.
 
     Args:
-        asked: Ids of patterns that another question on their state is about.
+        asked: IDs of patterns with another question about their state.
     """
     if not scales.patterns:
-        return  # before the first frame: the table that stakes are read from takes a while to make
+        return  # scipy takes a while to load, which would delay the first frame
     board, settings, stakes = scales.board, scales.settings, scales.stakes
     maturity, now = settings.maturity, board.computed_codes
     better = state_codes(board.helpful + 1.0, board.harmful, maturity)
@@ -140,15 +137,16 @@ def borderline(scales: ImpactEstimator, asked: Set[str]) -> Iterator[ReviewItem]
             question="Re-enable {}?" if stakes.kept_out[row] else "Keep injecting {}?",
             name=f"the deprecated {short_id(pattern_id)}" if stakes.kept_out[row] else "",
             this="this deprecated pattern" if stakes.kept_out[row] else "this pattern",
-            reason=f"{STATES[now[row]]}, {_came_to(scales, row)}" + _border(scales, row, (now, better, worse, later)),
+            reason=f"{STATES[now[row]]}, {_results_text(scales, row)}"
+            + _border(scales, row, (now, better, worse, later)),
             place=scales.place(pattern_id),
             impact=float(stakes.held[row]),
             seconds=seconds(BORDERLINE, chars_of(pattern)),
         )
 
 
-def _came_to(scales: ImpactEstimator, row: int) -> str:
-    """What the uses of a pattern came to, in words; of a warning, whether it was right."""
+def _results_text(scales: ImpactEstimator, row: int) -> str:
+    """Results of a pattern in words; of an anti-pattern, whether the warning was right."""
     board = scales.board
     uses = int(board.uses[row])
     if scales.is_warning(board.ids[row]):
@@ -157,7 +155,7 @@ def _came_to(scales: ImpactEstimator, row: int) -> str:
 
 
 def _border(scales: ImpactEstimator, row: int, codes: tuple[Codes, Codes, Codes, Codes]) -> str:
-    """What would change a state, in words.
+    """What would change the state, in words.
 
     Args:
         codes: The states now, with one more success, with one more failure, and soon, by age alone.
@@ -172,5 +170,5 @@ def _border(scales: ImpactEstimator, row: int, codes: tuple[Codes, Codes, Codes,
         if turned[row] != now[row]
     ]
     if later[row] != now[row]:
-        parts.append(f"by age alone it is {STATES[later[row]]} within {scales.settings.review.soon_days:g} days")
+        parts.append(f"decays to {STATES[later[row]]} within {scales.settings.review.soon_days:g} days")
     return "".join(f"; {part}" for part in parts)

@@ -92,7 +92,7 @@ def test_a_failing_pattern_is_asked_about_with_its_proposal() -> None:
     (item,) = queue([make_pattern("p")], used("p", "++-----"))
     assert (item.kind, item.subject) == ("inversion", "p")
     assert item.question == "Turn p into a warning?"
-    assert item.reason == "5 of 7 uses failed; loops got it 7 times"
+    assert item.reason == "5 of 7 uses failed; injected 7 times"
     assert item.inversion is not None
     assert (item.inversion.failures, item.inversion.total) == (5, 7)
 
@@ -103,8 +103,8 @@ def test_a_promise_that_did_not_hold_says_since_when() -> None:
     assert item.kind == "contradicted"
     assert item.question == "Remove the promotion of p? Later results contradict it."
     assert item.reason == (
-        "promoted by alice on 3 May 2026; since then 4 of 6 uses failed; loops got it 6 times; "
-        "96% chance that it is worse than 70%"
+        "promoted by alice on 3 May 2026; since then 4 of 6 uses failed; injected 6 times; "
+        "96% likely that its true success rate is below 70%"
     )
 
 
@@ -119,7 +119,7 @@ def test_a_text_that_changed_after_the_decision_is_asked_about() -> None:
     curation = CurationState(pins={"p": pin(Maturity.PROVEN)})
     (item,) = queue([make_pattern("p", content_hash="v2")], used("p", "+"), curation)
     assert item.kind == "stale-pin"
-    assert item.reason == "promoted by alice on 3 May 2026; its text has changed since; loops got it 1 time"
+    assert item.reason == "promoted by alice on 3 May 2026; its text has changed since; injected 1 time"
 
 
 def test_most_worth_deciding_first_is_used_most_and_fails_most() -> None:
@@ -175,11 +175,11 @@ def test_what_a_file_says_is_shown_and_not_obeyed() -> None:
     assert "\x1b" not in item.question + item.reason
 
 
-@pytest.mark.parametrize(("kind", "came"), [("import", "imported"), ("quarantine", "put into quarantine")])
+@pytest.mark.parametrize(("kind", "came"), [("import", "imported"), ("quarantine", "quarantined")])
 def test_a_text_that_nobody_has_seen_is_asked_about_until_it_is_released(kind: str, came: str) -> None:
     (item,) = queue([make_pattern("p")], [], CurationState(arrivals={"p": arrival(kind, reason="odd")}))
     assert (item.kind, item.subject, item.question_key) == ("quarantine", "p", "p")
-    assert item.reason == f"{came} by alice on 3 May 2026: odd; no loop gets it until you have seen its text"
+    assert item.reason == f"{came} by alice on 3 May 2026: odd; not injected until you release its text"
     seen = CurationState(arrivals={"p": arrival(kind, seen=frozenset({"v1"}))})
     assert queue([make_pattern("p")], [], seen) == ()
     assert queue([make_pattern("p", content_hash="v2")], [], seen)[0].kind == "quarantine"
@@ -197,7 +197,7 @@ def test_of_two_alike_the_one_that_more_loops_got_is_kept() -> None:
     (item,) = queue(patterns, used("b", "+++"), alike=[("a", "b", 0.95), ("b", "c", 0.9)])
     assert (item.kind, item.subject, item.other, item.similarity) == ("duplicate", "b", "a", 0.95)
     assert item.question == "Merge a into b?"
-    assert item.reason == "95% alike; loops got it 3 times, the other one 0 times"
+    assert item.reason == "95% similar; injected 3 times, the other one 0 times"
 
 
 def test_a_pattern_in_quarantine_is_merged_into_the_other_one_though_more_loops_got_it() -> None:
@@ -274,7 +274,7 @@ def test_an_escalation_stands_first_while_an_agent_waits_and_has_no_share_in_wha
     assert new.question == "Escalated at src/a.ts: an agent needs help. Acknowledge?"
     assert new.reason == (
         "escalated after 2 runs, on 13 May 2026; TypeError: x is \N{SYMBOL FOR ESCAPE}[31mnull, and 1 further failure; "
-        "an agent waits for a person"
+        "an agent is blocked until a person helps"
     )
     assert new.asks == "Escalated at this file: an agent needs help. Acknowledge?"
     assert (new.is_urgent, old.is_urgent, new.impact, old.impact) == (True, False, 0.0, 0.0)
@@ -298,7 +298,7 @@ def test_a_seen_escalation_is_asked_about_again_only_if_it_is_escalated_anew() -
 def test_an_escalation_that_tells_nothing_is_asked_about_all_the_same() -> None:
     (item,) = stuck(find_escalation(file_path="", executions=(), updated_at=None))
     assert item.question == "Escalated at s-1: an agent needs help. Acknowledge?"
-    assert item.reason == "escalated after 0 runs; no run tells what failed; an agent waits for a person"
+    assert item.reason == "escalated after 0 runs; no run tells what failed; an agent is blocked until a person helps"
 
 
 OFTEN = NOW - timedelta(days=1)
@@ -310,8 +310,8 @@ def test_a_state_that_one_more_result_changes_is_asked_about() -> None:
     assert (item.kind, item.subject, item.question_key) == ("borderline", "p", "state of p")
     assert item.question == "Keep injecting p?"
     assert item.reason == (
-        "established, 4 of 14 uses failed; one more failure makes it deprecated; loops got it 14 times; "
-        "41% chance that it is worse than 70%"
+        "established, 4 of 14 uses failed; one more failure makes it deprecated; injected 14 times; "
+        "41% likely that its true success rate is below 70%"
     )
     assert item.evidence == 14
     assert item.reason.endswith(item.position_reason)
@@ -320,13 +320,13 @@ def test_a_state_that_one_more_result_changes_is_asked_about() -> None:
 def test_what_the_rules_keep_out_by_a_hair_is_asked_about() -> None:
     (item,) = queue([make_pattern("p")], used("p", "++-" * 5, OFTEN))
     assert (item.question, item.asks) == ("Re-enable the deprecated p?", "Re-enable this deprecated pattern?")
-    assert "chance that it is better than 70%" in item.reason
+    assert "likely that its true success rate is above 70%" in item.reason
 
 
 def test_of_a_warning_is_said_how_often_it_was_right() -> None:
     (item,) = queue([make_pattern("p", type=PatternType.ANTI)], used("p", "++-" * 5, OFTEN))
     assert "the warning was right in 10 of 15" in item.reason
-    assert "chance that it is right in more than 70%" in item.reason
+    assert "likely that its true rate of right warnings is above 70%" in item.reason
 
 
 def test_a_state_that_fades_soon_is_asked_about() -> None:
@@ -371,7 +371,7 @@ def test_a_trigger_that_fits_everything_is_asked_about_with_its_share() -> None:
     items = review_queue(patterns, board, CurationState(), LATER, SETTINGS, Found(broad={"p": 0.9, "gone": 1.0}))
     (item,) = [item for item in items if item.kind == "broad"]
     assert item.question == "The trigger of p is too broad. Quarantine the pattern?"
-    assert item.reason == ".*\N{SYMBOL FOR ESCAPE} matches 90% of everyday messages; loops got it 3 times"
+    assert item.reason == ".*\N{SYMBOL FOR ESCAPE} matches 90% of common messages; injected 3 times"
 
 
 def test_time_alone_makes_no_other_questions() -> None:

@@ -34,38 +34,34 @@ def names(items: Iterable[ReviewItem]) -> str:
     return "".join(item.subject for item in items)
 
 
-def test_a_sitting_takes_what_spares_most_for_each_second() -> None:
+def test_a_session_takes_the_most_impact_per_second() -> None:
     queue = [item("a", 2.0, 60), item("b", 1.5, 20), item("c", 0.9, 20), item("d", 0.1, 20)]
     found = plan(queue, 1.0, SETTINGS)
     assert (names(found.items), found.seconds, found.later, found.left) == ("bcd", 60.0, 1, 0)
     assert found.share == pytest.approx(2.5 / 4.5)
-    assert found.text == (
-        "You have 1 minute: these 3 decisions cover 56% of what is at stake; 1 more question for another time"
-    )
+    assert found.text == "1 min: 3 of 4 questions, 56% of impact; 1 question for later"
 
 
-def test_who_waits_for_a_person_comes_first_and_covers_nothing_of_what_is_at_stake() -> None:
+def test_a_blocked_agent_comes_first_and_has_no_impact() -> None:
     waits = replace(item("w", 0.0), is_urgent=True)
     found = plan([item("a", 1.0), waits, item("b", 3.0)], 0.7, SETTINGS)
-    assert (names(found.items), found.weighed, found.share) == ("wb", 1, 0.75)
-    assert found.text.startswith("You have 0.7 minutes: 1 agent waits for you, then this decision covers 75% of what")
-    assert plan([waits], 1.0, SETTINGS).text == "You have 1 minute: 1 agent waits for you"
-    assert plan([item("a", 1.0), item("b", 1.0)], 1.0, SETTINGS).told().startswith("You have 1 minute: 2 decisions")
+    assert (names(found.items), found.share) == ("wb", 0.75)
+    assert found.text.startswith("0.7 min: 2 of 3 questions, 75% of impact; 1 blocked agent first")
 
 
-def test_it_stops_where_the_rest_is_not_worth_the_time() -> None:
+def test_questions_not_worth_the_time_are_left_out() -> None:
     worth_it = 20 / HOUR
     queue = [item("a", worth_it * 1.01), item("b", worth_it * 0.99)]
     found = plan(queue, 60.0, SETTINGS)
     assert (names(found.items), found.left) == ("a", 1)
-    assert found.text.endswith("of what is at stake; 1 question not worth the time")
-    assert plan(queue[1:], 60.0, SETTINGS).text == "You have 60 minutes: no question is worth the time"
+    assert found.text.endswith("of impact; 1 question not worth the time")
+    assert plan(queue[1:], 60.0, SETTINGS).text == "60 min: no question is worth the time"
 
 
-def test_a_sitting_without_questions_or_time_says_so() -> None:
-    assert plan([], 12.0, SETTINGS).text == "You have 12 minutes: nothing waits for a decision"
+def test_a_session_without_questions_or_time() -> None:
+    assert plan([], 12.0, SETTINGS).text == "12 min: no pending questions"
     assert plan([], 12.0, SETTINGS).share == 1.0
-    assert plan([item("a", 1.0)], 0.1, SETTINGS).text == "You have 0.1 minutes: too short for the next decision"
+    assert plan([item("a", 1.0)], 0.1, SETTINGS).text == "0.1 min: too short for the next question"
 
 
 def test_a_slow_reader_gets_fewer_questions() -> None:

@@ -30,7 +30,7 @@ def test_it_lists_what_waits_and_how_far_a_sitting_gets(sample: Path, call: Call
     told = call("review", "--limit", "2", "--project", sample)
     assert len(told.out.splitlines()) == 4
     last = told.out.splitlines()[-1]
-    assert last.startswith("You have 12 minutes: ") and "these" not in last
+    assert last.startswith("12 min: ") and "these" not in last
     assert f"2 of {len(questions)} questions" in told.err
 
 
