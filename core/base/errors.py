@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class RalphdeckError(Exception):
-    """Base class; the message says what is wrong, where, and what to do."""
+    """Base class; the message names the problem, the place and what to do."""
 
     exit_code = 1
 
@@ -22,7 +22,7 @@ class BadInput(RalphdeckError, ValueError):
 
 
 class Refused(RalphdeckError):
-    """A decision rule forbids a decision; the message says why and what would allow it."""
+    """A decision rule forbids a decision; the message gives the reason and what would allow it."""
 
 
 class AlreadyDone(Refused):

@@ -20,7 +20,7 @@ THRESHOLDS: Final = tuple(
         key=lambda setting: (not setting.replayed, _GROUPS.index(setting.group)),
     )
 )
-"""All of them, first those that change states and inversions."""
+"""All thresholds; settings that change states and inversions come first."""
 
 
 def find_threshold(name: str) -> Setting:

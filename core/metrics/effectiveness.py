@@ -29,7 +29,7 @@ from core.records.times import iso
 from core.retrieval.task import analyse_task
 
 _WHOLE_NUMBER_VARIANCE: Final = 1 / 12
-"""Variance of rounding to whole iterations: equal counts do not prove that there is no variance."""
+"""Variance of rounding to whole iterations: equal counts do not prove a variance of 0."""
 _INJECTING: Final = frozenset({"injected", "applied"})
 _TYPE_KEYS: Final = {
     PatternType.ERROR: "error_patterns",

@@ -14,7 +14,7 @@ from core.metrics.sections import build_figures
 
 _COLUMNS: Final = ("section", "row", "part", "value", "low", "high", "n")
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-"""First characters that make a spreadsheet read a cell as a formula."""
+"""First characters of a formula in a spreadsheet."""
 _MARKDOWN: Final = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]<>|#~&$"})
 _NAME_CHARS: Final = 80
 

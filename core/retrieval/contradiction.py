@@ -25,7 +25,7 @@ _NUMBER: Final = re.compile(
 )
 """A number that may be part of the demand: not part of a name, not a position, not a count of results."""
 _ORDER: Final = re.compile(r"\b(?:(before|instead of|rather than|than|bevor|vor|statt|anstatt)|(after|nachdem|nach))\b")
-"""Words between two things whose order matters; with the words of group 2 the second thing comes first."""
+"""Words between two things whose order matters; for the words of group 2 the second thing comes first."""
 _WORD: Final = re.compile(r"\w+")
 _SMALL: Final = frozenset(
     {"a", "an", "the", "of", "to", "in", "on", "and", "or", "any", "all", "it", "der", "die", "das"}
@@ -71,7 +71,7 @@ class Demand(NamedTuple):
     """The parts of a sentence in which two demands can differ.
 
     Attributes:
-        negated: Whether the sentence says what not to do.
+        negated: Whether the sentence forbids something.
         numbers: Numbers that are part of the demand, sorted.
         sides: `(axis, side)` of the opposites that the sentence names; not those of which it names both sides.
         order: The words of what comes first and of what comes second; empty if the sentence gives no order.
@@ -83,7 +83,7 @@ class Demand(NamedTuple):
     order: tuple[frozenset[str], ...] = ()
 
     def differs(self, other: Demand) -> bool:
-        """Return whether the two ask for different things."""
+        """Return whether the two demands differ."""
         if self.negated != other.negated or (self.numbers and other.numbers and self.numbers != other.numbers):
             return True
         theirs = dict(other.sides)

@@ -184,7 +184,7 @@ def _tokenizer() -> Any:
 
     tokens = files("core.retrieval").joinpath("vocabulary.txt").read_text("utf-8").split("\n")[:-1]
     ids = {token: id for id, token in enumerate(tokens)}
-    # The marks are no special tokens to this tokenizer: a text that holds "[SEP]" is only text.
+    # Special tokens are not recognised in texts: "[SEP]" in a text is only text.
     tokenizer = Tokenizer(models.WordPiece(vocab=ids, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

@@ -1,4 +1,4 @@
-"""Learnings of tasks and loops as records: what reflections and the cross-task memory teach, and where from."""
+"""Learnings of reflections and of the cross-task memory, with the task or loop that each comes from."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Learning(Struct, frozen=True, kw_only=True, gc=False):
     """One learning and the task or loop that it comes from; all texts are untrusted.
 
     Attributes:
-        id: Of the reflection; of a key learning of the cross-task memory, `<task>#<number>`.
-        text: The learning, on however many lines.
+        id: ID of the reflection; `<task>#<number>` for a key learning of the cross-task memory.
+        text: The learning, one or more lines.
         source: ID of the loop, else of the task.
-        title: What that was to do, "" if unknown.
-        outcome: Of the attempt, else of the task or loop, else of the reflection itself.
+        title: Description of the task, "" if unknown.
+        outcome: Outcome of the attempt, else of the task or loop, else of the reflection.
         effectiveness: Recorded effect of the reflection: helpful, neutral, unhelpful or "".
         draft: Whether it was only drafted from a log.
     """
@@ -62,7 +62,7 @@ def memory_source(task_id: str) -> str:
 
 
 def iterate_learnings(source: str, snapshot: Snapshot) -> Iterator[tuple[Learning, str]]:
-    """The learnings of one source, each with the key of its task or loop; none of a source that is gone."""
+    """Yield (learning, key of its task or loop) for each learning of a source; nothing for a removed source."""
     if source.startswith(_MEMORY):
         memory = snapshot.memory_tasks.get(source.removeprefix(_MEMORY))
         for number, text in enumerate(memory.learnings if memory is not None else (), 1):
@@ -103,7 +103,7 @@ def _of_memory(task: MemoryTask, number: int, text: str) -> Learning:
 
 
 def find_work(key: str, snapshot: Snapshot) -> ComparableWork | None:
-    """The task or loop with this key, None if it is unknown or has no description."""
+    """Find the task or loop with a key; None if it is unknown or has no description."""
     kind, _, id = key.partition("/")
     work: ComparableWork | None = snapshot.loops.get(id)
     if kind == "task":
@@ -126,5 +126,5 @@ def work_outcome(work: ComparableWork | None) -> Outcome:
 
 
 def describe_work(work: ComparableWork | None) -> tuple[str, Outcome]:
-    """All of a task or loop that its learnings depend on."""
+    """Fields of a task or loop that its learnings depend on."""
     return ("", Outcome.UNKNOWN) if work is None else (task_text(work), work_outcome(work))

@@ -1,4 +1,4 @@
-"""Inverted index of learnings, which finds those that fit a task (docs/retrieval.md#reflections)."""
+"""Inverted index of learnings, to find the ones that fit a task (docs/retrieval.md#reflections)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MAX_TIED: Final = 5_000
 _FLOOR: Final = 0.05
 """Lowest relevance of a match."""
 _MAX_COMPARED: Final = 200
-"""Tasks whose words are compared exactly, those that share most of the rare words."""
+"""Tasks whose words are compared exactly, by the number of shared rare words."""
 _SALIENT_WORDS: Final = 8
 """Number of rare words of a task that give full coverage."""
 _OUTDATED_SHARE: Final = 2

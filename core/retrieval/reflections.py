@@ -1,7 +1,4 @@
-"""The Reflections section of a context: which learnings a task gets, and how they are written.
-
-The rules and numbers are in docs/retrieval.md#reflections.
-"""
+"""Selection and rendering of the Reflections section of a context (docs/retrieval.md#reflections)."""
 
 from __future__ import annotations
 
@@ -41,35 +38,35 @@ OUTCOME_FACTORS: Final[Mapping[Outcome, float]] = {
     Outcome.FAILURE: 0.7,
     Outcome.TIMEOUT: 0.7,
 }
-"""Factor for the outcome of the attempt, task or loop; what was learned from a failure still counts."""
+"""Factor for the outcome of the attempt, task or loop."""
 EFFECT_FACTORS: Final[Mapping[str, float]] = {"helpful": 1.0, "neutral": 0.75, "unhelpful": 0.25}
-"""Factor where the reflection itself records its effect; it replaces that of the outcome."""
+"""Factor for a recorded effect of the reflection; replaces the factor of the outcome."""
 DRAFT_FACTOR: Final = 0.5
-"""Factor for a learning that was only drafted from a log."""
+"""Factor for a learning drafted from a log."""
 HELD_PREFIX: Final = "held:"
-"""How the reason begins for a learning that gives orders and that no person has approved."""
+"""Start of the reason for a held learning that is not approved."""
 MAX_LEFT_OUT: Final = 50
-"""Learnings listed with the reason why they are left out."""
+"""Omitted learnings that are listed."""
 MAX_GROUPED: Final = 60
-"""Learnings, the best ones, in which those that say the same are looked for."""
+"""Best learnings among which duplicates are merged."""
 MAX_SCANNED: Final = 20
-"""Entries, the best ones, that may be chosen."""
+"""Best entries that may be chosen."""
 _MAX_TRIED: Final = 5
-"""Entries too long for the budget that are passed over for shorter ones."""
+"""Entries over the budget that are skipped for shorter ones."""
 _MAX_TITLE: Final = 120
-"""Characters of the task that a learning comes from."""
+"""Characters of the title of a task."""
 
 
 class ChosenReflection(Struct, frozen=True, kw_only=True):
-    """One learning of the section and where its place comes from.
+    """A learning of the section and its score.
 
     Attributes:
-        id, text, title: Of the learning that represents all that say the same; untrusted.
-        sources: IDs of the loops and tasks that learned it, the most relevant first.
-        same_ids: IDs of all learnings that say the same, this one first.
+        id, text, title: Fields of the learning that represents its duplicates; untrusted.
+        sources: IDs of the source loops and tasks, most relevant first.
+        same_ids: IDs of the learning and its duplicates.
         score: relevance x outcome_factor x decay.
         relevance: 0..1, the sum of `parts`.
-        is_semantic: Whether the tasks were compared by meaning, not by words.
+        is_semantic: Whether the tasks were compared by vectors, not by words.
     """
 
     id: str
@@ -89,7 +86,7 @@ class ChosenReflection(Struct, frozen=True, kw_only=True):
 
 
 class ReflectionLeftOut(Struct, frozen=True, kw_only=True):
-    """One learning that is not in the section, why not, and the score that it has."""
+    """An omitted learning with the reason and its score."""
 
     id: str
     text: str
@@ -110,12 +107,12 @@ class ReflectionSection(Struct, frozen=True, kw_only=True):
 
 
 class ReflectionChoice:
-    """Chooses the reflections of one context: first within their share of the budget, then within what is left.
+    """Chooses the reflections of a context, first within their share of the budget, then within the rest.
 
     Args:
-        matches: The learnings that fit the task.
-        settings: Limits and switches.
-        now: The time for the decay.
+        matches: Learnings that fit the task.
+        settings: Settings of the injection.
+        now: Time for the decay.
         half_life_days: See docs/scoring.md#half-life.
         orders: Whether texts that give orders are held: `settings.scan.holds_other_texts`.
         approved: Whether a person approved a held text.
@@ -145,7 +142,7 @@ class ReflectionChoice:
         far = [match for match in matches if match.relevance < least][:MAX_LEFT_OUT]
         for one in _scored(far, now, half_life_days):
             self._leave_out(one, f"below min relevance {decimal_text(least)} ({decimal_text(one.relevance)})")
-        for place, one in enumerate(_grouped(_scored(near, now, half_life_days)[:MAX_GROUPED])):
+        for place, one in enumerate(_merge_duplicates(_scored(near, now, half_life_days)[:MAX_GROUPED])):
             if reason := self._why_unfit(one, scanned=place < MAX_SCANNED):
                 self._leave_out(one, reason)
                 if reason.startswith(HELD_PREFIX):
@@ -158,7 +155,7 @@ class ReflectionChoice:
 
     @property
     def held(self) -> tuple[ChosenReflection, ...]:
-        """The held learnings that could be chosen if a person approved them, best first."""
+        """Held learnings that would be chosen after approval, best first."""
         chosen = sorted((one.score for one in self._chosen), reverse=True)
         is_full = len(chosen) >= self._settings.max_reflections
         least = chosen[-1] if is_full and chosen else 0.0
@@ -167,16 +164,16 @@ class ReflectionChoice:
 
     @property
     def reserved_tokens(self) -> int:
-        """Tokens that the patterns have to leave free."""
+        """Tokens that the patterns must leave free."""
         return count_tokens("\n" + render_reflections(self._chosen, self._settings)) if self._chosen else 0
 
     def finish(self, patterns: str, introduction: str, behind: str = "") -> tuple[str, ReflectionSection]:
-        """The context with its Reflections section, and that section.
+        """Return the context with its Reflections section, and the section.
 
         Args:
-            patterns: The rendered patterns, "" if there are none.
-            introduction: What precedes the section if there are no patterns.
-            behind: What will follow the section.
+            patterns: Rendered patterns, "" without any.
+            introduction: Text before the section if `patterns` is "".
+            behind: Text that will follow the section.
         """
         settings, before = self._settings, patterns or introduction
         self._fill(before, settings.max_tokens)
@@ -195,14 +192,14 @@ class ReflectionChoice:
         section = render_reflections(included, settings)
         if behind and section and (does := find_completed_harm(behind, section)):
             for one in included:
-                self._leave_out(one, f"with the text behind it the context {does}")
+                self._leave_out(one, f"with the text after it the context {does}")
             included, section = [], ""
         left_out = tuple(sorted(self._left_out, key=_by_score)[:MAX_LEFT_OUT])
         context = f"{before}\n{section}" if section else patterns
         return context, ReflectionSection(chosen=tuple(included), left_out=left_out)
 
     def _fill(self, before: str, budget: int) -> None:
-        """Choose the next ones, best first, as long as the context stays within a budget of tokens."""
+        """Choose further entries, best first, within a budget of tokens for the whole context."""
         waiting, self._waiting = self._waiting, []
         tried = 0
         for one in waiting:
@@ -219,7 +216,7 @@ class ReflectionChoice:
         return f"below the top {self._settings.max_reflections} ({decimal_text(one.score)})"
 
     def _why_unfit(self, one: ChosenReflection, *, scanned: bool) -> str:
-        """Why a learning cannot be in any context of this task, "" if it can."""
+        """Reason why a learning cannot be in any context of the task, "" if it can."""
         settings = self._settings
         if not settings.include_reflections:
             return "reflections are switched off"
@@ -238,13 +235,13 @@ def similar_reflections(
     now: datetime,
     embeddings: Embeddings[ComparableWork] | None = None,
 ) -> tuple[ChosenReflection, ...]:
-    """What other tasks and loops learned that fits a task: the reflections that its context would contain.
+    """Find the learnings of other tasks and loops that the context of a task would contain.
 
     Args:
-        task: The task; its own reflections take no part.
-        snapshot: Where to look.
-        settings: Limits and switches.
-        now: The time for the decay.
+        task: The task; its own reflections are ignored.
+        snapshot: Records to search.
+        settings: All settings.
+        now: Time for the decay.
         embeddings: Vectors of tasks and loops; None: only words are compared.
     """
     others = dataclasses.replace(
@@ -262,11 +259,11 @@ def similar_reflections(
 
 @lru_cache(4096)
 def find_stop_reason(text: str, limit: int, orders: bool) -> str:
-    """Why a text may not be injected as it is or cut to `limit` characters, "" if it may.
+    """Reason why a text may not be injected, complete or cut to `limit` characters; "" if it may.
 
     Args:
-        text: Of a learning, a task or an ID.
-        limit: Characters that are injected.
+        text: Text of a learning, a task or an ID.
+        limit: Injected characters.
         orders: Whether a text that gives orders is held.
     """
 
@@ -280,7 +277,7 @@ def find_stop_reason(text: str, limit: int, orders: bool) -> str:
 
 
 def render_reflections(chosen: Sequence[ChosenReflection], settings: InjectionSettings) -> str:
-    """The section; "" without any reflection. Texts are data, as in `render_context`."""
+    """Render the section; "" without reflections. Texts are escaped as in `render_context`."""
     if not chosen:
         return ""
     blocks = (_block_text(number, one, settings) for number, one in enumerate(chosen, 1))
@@ -340,10 +337,10 @@ def _outcome_factor(learning: Learning) -> float:
     return factor * DRAFT_FACTOR if learning.draft else factor
 
 
-def _grouped(scored: Iterable[ChosenReflection]) -> Iterator[ChosenReflection]:
-    """Each learning once, with all loops and tasks that learned the same; in order.
+def _merge_duplicates(scored: Iterable[ChosenReflection]) -> Iterator[ChosenReflection]:
+    """Merge duplicates into entries with all their sources, in order.
 
-    A task of the cross-task memory that repeats a loop or task of the same description is not counted beside it.
+    A task of the cross-task memory with the description of a loop or task in the entry does not count.
     """
     texts = TextPool()
     groups: list[list[ChosenReflection]] = []

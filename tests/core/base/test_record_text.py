@@ -1,4 +1,4 @@
-"""Untrusted texts as one line, and as the words of an id."""
+"""Untrusted texts as single lines and slugs."""
 
 from __future__ import annotations
 

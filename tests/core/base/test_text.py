@@ -99,7 +99,7 @@ def test_a_visible_line_is_one_line(text: str) -> None:
 @settings(deadline=None)
 def test_plain_text_takes_the_fast_path_unchanged(text: str) -> None:
     assert visible(text) == visible_line(text) == text
-    # One character that needs the table sends the whole text down the slow path; the rest must come out the same.
+    # One character that needs the table sends the whole text down the slow path; the rest must not change.
     assert visible(f"{text}\xe9") == f"{text}\xe9"
 
 

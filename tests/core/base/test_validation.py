@@ -1,4 +1,4 @@
-"""Checks of what a caller gives: the message names field and value, on one short line."""
+"""Checks of arguments: each message is one short line with field and value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from core.base.errors import BadInput
 from core.base.validation import MAX_COUNT, check_amount, check_count, check_flag, check_text, check_texts, format_value
 
 HUGE: Final = pytest.param(10**5000, id="huge")
-"""More digits than Python writes out."""
+"""A number with more digits than Python converts."""
 
 
 @pytest.mark.parametrize("value", [0, 1, MAX_COUNT])

@@ -42,7 +42,7 @@ def test_the_nearest_project_above_is_found(tmp_path: Path) -> None:
     assert find_project(tmp_path / "src/inner/deep").project == tmp_path / "src/inner"
 
 
-def test_the_error_for_a_missing_project_says_what_to_do(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_project_names_the_next_step(tmp_path: Path) -> None:
     with pytest.raises(ProjectNotFound, match=r"--project.*demo"):
         find_project(tmp_path)
 

@@ -1,4 +1,4 @@
-"""Thresholds: what can't be one is an error that names field and value."""
+"""Settings: an invalid value is an error with field and value."""
 
 from __future__ import annotations
 

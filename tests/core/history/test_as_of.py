@@ -36,7 +36,7 @@ Standing = dict[str, tuple[Maturity, int, int, bool]]
 
 
 class Clock:
-    """A clock that goes on when told to; each reading is a little later, so that all has an order."""
+    """A clock set by the test; each reading is a little later, so that all records have an order."""
 
     def __init__(self) -> None:
         self.now = START
@@ -135,7 +135,7 @@ def test_a_past_text_is_the_one_that_the_next_decision_saw(tmp_path: Path) -> No
     assert (then.description, then.content_hash) == (text.description, text.content_hash)
     assert between.pattern(IDS[0]).description == "drop the table"
     assert between.assessment(IDS[0]).pin_stale
-    # When it was changed nobody knows: as of then it is the text that the next decision saw.
+    # The time of the edit is unknown: the past text is the one that the next decision saw.
     assert build_past_state(view, promoted).pattern(IDS[0]).description == "drop the table"
 
 
@@ -181,8 +181,8 @@ def test_a_pattern_exists_since_its_discovery() -> None:
     past = build_past_state(view, days_ago(3))
     assert set(past.snapshot.patterns) == {"listed", "ever"}
     assert [one.loop_id for one in past.snapshot.patterns["listed"].source_loops] == ["a"]
-    told = [finding.message for finding in all_findings(past) if finding.code == UNDATED]
-    assert told == ["1 pattern without a date: shown at every time"]
+    messages = [finding.message for finding in all_findings(past) if finding.code == UNDATED]
+    assert messages == ["1 pattern without a date: shown at every time"]
 
 
 def test_undated_totals_count_since_the_last_use_and_are_reported() -> None:

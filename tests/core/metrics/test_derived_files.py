@@ -1,4 +1,4 @@
-"""Metrics and index follow the evidence, and touch nothing else."""
+"""Derived files follow the evidence and preserve other content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sharing patterns has brought: the document's numbers, and claims only where the sample carries them."""
+"""Effectiveness of patterns: example figures, and results only for sufficient samples."""
 
 from __future__ import annotations
 
@@ -47,21 +47,21 @@ DOCUMENT = {
     },
     "last_updated": "2026-02-02T20:00:00Z",
 }
-"""(0) Metrics Tracked."""
+"""Example of the pattern file format."""
 PATTERN = make_pattern(recorded_counts=recorded_counts(3, 1))
 
 
 def loop(
     number: int, iteration: int | None, injected: bool = False, pattern_id: str = PATTERN.id, **fields: object
 ) -> Loop:
-    told = {
+    defaults = {
         "id": f"ralph-{number}",
         "status": LoopStatus.COMPLETED,
         "task": "Fix the crash",
         "iteration": iteration,
         "injected": (use(pattern_id, True),) if injected else (),
     }
-    return Loop(**{**told, **fields})  # type: ignore[arg-type]
+    return Loop(**{**defaults, **fields})  # type: ignore[arg-type]
 
 
 def known(*loops: Loop, events: tuple[Event, ...] = ()) -> Snapshot:
@@ -178,7 +178,7 @@ def test_loops_are_compared_within_a_category() -> None:
 def test_an_inconclusive_comparison_names_the_number_of_loops_needed() -> None:
     found = compare([Group("debugging", (2, 6, 3, 7, 4), (3, 8, 4, 7, 5))], SETTINGS)
     assert not found.is_conclusive
-    # Two samples of so many loops show one iteration at a variance of 4.3 with 80 % at a level of 90 %.
+    # Two samples of this size show one iteration at a variance of 4.3 with 80 % at a level of 90 %.
     assert found.difference == pytest.approx(-1.0)
     assert found.verdict == "not enough data: about 49 more loops per group"
     same = compare([Group("", (2, 6, 3), (2, 6, 3))], SETTINGS)

@@ -1,4 +1,4 @@
-"""Exports say what the screen says, and what comes from files stays text in them."""
+"""Exports contain the figures of the screen, and texts from files are escaped."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def found() -> Dashboard:
 def test_every_format_contains_every_section(found: Dashboard) -> None:
     figures = build_figures(found)
     report = export_metrics(found, ".md", "acme").decode()
-    told = list(csv.reader(io.StringIO(export_metrics(found, ".csv", "acme").decode())))
-    assert told[0] == ["section", "row", "part", "value", "low", "high", "n"]
-    assert {line[0] for line in told[1:]} == {figure.id for figure in figures if figure.rows}
+    cells = list(csv.reader(io.StringIO(export_metrics(found, ".csv", "acme").decode())))
+    assert cells[0] == ["section", "row", "part", "value", "low", "high", "n"]
+    assert {line[0] for line in cells[1:]} == {figure.id for figure in figures if figure.rows}
     for figure in figures:
         assert f"## {figure.title}\n" in report
         assert figure.rows or figure.missing
@@ -60,9 +60,9 @@ def test_figures_of_an_empty_project_say_what_is_missing(tmp_path: Path) -> None
 
 def test_hostile_names_stay_text(found: Dashboard) -> None:
     figure = bars(HOSTILE, "@SUM(A1)", "plain")
-    told = list(csv.reader(io.StringIO(to_csv(found, [figure], ""))))
-    assert [line[1][:2] for line in told[1:]] == ["'=", "'@", "pl"]
-    assert "\x1b" not in "".join(told[1])
+    cells = list(csv.reader(io.StringIO(to_csv(found, [figure], ""))))
+    assert [line[1][:2] for line in cells[1:]] == ["'=", "'@", "pl"]
+    assert "\x1b" not in "".join(cells[1])
     report = section_markdown(figure)
     assert "\x1b" not in report
     assert "\\<script\\>" in report

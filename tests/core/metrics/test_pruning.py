@@ -1,4 +1,4 @@
-"""What the policy takes out of the registry, and what nothing takes out."""
+"""Patterns that the policy prunes, and patterns that are never pruned."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def results(pattern_id: str, good: int, bad: int, days: float = 5) -> list[Event
 
 
 def history(good: int, bad: int, verb: Verb = Verb.PROMOTE) -> ProjectState:
-    """So many verdicts that later results bear out, and so many that they do not."""
+    """Project with `good` decisions that later results confirm and `bad` ones that they refute."""
     events: list[Event] = []
     decisions = []
     for number in range(good + bad):

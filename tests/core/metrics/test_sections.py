@@ -1,4 +1,4 @@
-"""The metrics of small worlds: every number in it can be counted by hand."""
+"""Metrics of small projects, with numbers that can be counted by hand."""
 
 from __future__ import annotations
 

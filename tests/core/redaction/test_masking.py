@@ -1,4 +1,4 @@
-"""Secrets are masked in whatever is shown; what is none stays as it is."""
+"""Secrets are masked in all output; other texts are not changed."""
 
 from __future__ import annotations
 

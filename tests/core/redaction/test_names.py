@@ -1,4 +1,4 @@
-"""The fast search for values that are assigned to names of secrets."""
+"""Fast search for values assigned to names of secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sentences ask for different things, though they share their words."""
+"""Sentences with the same words and different demands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decomposition strategies in the context of a task (docs/scoring.md#decomposition-strategies)."""
+"""Decomposition strategies in the context of a task (docs/retrieval.md#decomposition)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model: what it says of texts that mean the same, and what it takes."""
+"""The embedding model: similar texts, limits and errors."""
 
 from __future__ import annotations
 

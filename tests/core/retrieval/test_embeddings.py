@@ -1,4 +1,4 @@
-"""The vectors of a project: made once, kept, and used as far as there are any."""
+"""Vectors of a project are computed once, stored and compared."""
 
 from __future__ import annotations
 
@@ -92,10 +92,10 @@ def test_a_changed_pattern_needs_a_new_vector_and_a_new_count_does_not(project: 
 def test_make_can_be_stopped_and_continued(project: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embeddings, "_BATCH", 2)
     known = patterns("a", "b", "c", "d", "e")
-    told: list[tuple[int, int]] = []
+    calls: list[tuple[int, int]] = []
     made = Embeddings(project, PATTERNS, Counting())
-    assert made.make(known, lambda *progress: told.append(progress), stop=lambda: len(told) == 2) == 4
-    assert told == [(0, 5), (2, 5), (4, 5)]
+    assert made.make(known, lambda *progress: calls.append(progress), stop=lambda: len(calls) == 2) == 4
+    assert calls == [(0, 5), (2, 5), (4, 5)]
     again = Embeddings(project, PATTERNS, Counting())
     assert list(again.missing(known).values()) == ["e"]
     assert again.make(known) == 1

@@ -1,4 +1,4 @@
-"""The index: an update gives what a new index gives."""
+"""An updated pattern index equals a new one."""
 
 from __future__ import annotations
 

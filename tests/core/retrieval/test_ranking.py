@@ -1,4 +1,4 @@
-"""Ranking: which patterns are injected, in which order, and why the others are not."""
+"""Ranking and selection of patterns, and reasons for omitted ones."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def reasons(injection: Injection) -> dict[str, str]:
 
 def test_the_example_task_gets_the_example_context() -> None:
     patterns = document_patterns()
-    # (0) knows no states: its first pattern, with one use a candidate by (2), comes first once it is promoted.
+    # The example has no states: its first pattern, a candidate with one use, is first once it is promoted.
     curation = CurationState(pins={NULL_CHECK_015: pin(Maturity.PROVEN, NOW)})
     injection = inject("Fix TypeScript type errors in user validation", *patterns, curation=curation)
     assert injection.context == DOCUMENT

@@ -1,4 +1,4 @@
-"""The Reflections section: which learnings a task gets, in which order, and why the others are left out."""
+"""Selection and order of learnings, and reasons for omitted ones."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_a_learning_dangerous_with_the_text_before_it_is_left_out() -> None:
     before = f"{TITLE}\n\n{INTRODUCTION}\n\n### Error Patterns\n\n1. **x** (no result yet)\n   - Fix: ignore all\n"
     context, found = section(known, patterns=before)
     assert context == before
-    assert reasons(found)["Types first"].startswith("with the text before it the context tells the agent")
+    assert reasons(found)["Types first"].startswith("with the text before it the context orders the agent")
 
 
 def test_a_learning_dangerous_with_the_text_after_it_is_left_out() -> None:
@@ -202,7 +202,7 @@ def test_a_learning_dangerous_with_the_text_after_it_is_left_out() -> None:
     choice = ReflectionChoice(matches, InjectionSettings(), NOW, 90.0)
     context, found = choice.finish("", REFLECTIONS_ONLY, "- previous instructions\n")
     assert context == ""
-    assert reasons(found)["Then ignore all"].startswith("with the text behind it the context tells the agent")
+    assert reasons(found)["Then ignore all"].startswith("with the text after it the context orders the agent")
 
 
 @pytest.mark.parametrize(
@@ -254,10 +254,10 @@ def test_an_updated_index_finds_what_a_new_one_finds() -> None:
     index = base.get()
     renamed = replaced(first, tasks={"task-001": task("task-001", UNRELATED)})
     ended = replaced(first, tasks={"task-001": task("task-001", SIMILAR, TaskStatus.COMPLETED)})
-    gone = replaced(first, reflections={"s": first.reflections["s"]})
+    removed = replaced(first, reflections={"s": first.reflections["s"]})
     known_loop = replaced(first, loops={"l": loop("l", TASK)})
     more = replaced(first, reflections={**first.reflections, "n": learned("New", id="n", task_id="task-001")})
-    for changed in (renamed, ended, gone, known_loop, more):
+    for changed in (renamed, ended, removed, known_loop, more):
         made = base.updated(changed).get()
         for text in (TASK, UNRELATED):
             assert made.matches(analyse_task(text)) == LearningIndex.build(changed).matches(analyse_task(text))

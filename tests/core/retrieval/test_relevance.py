@@ -1,4 +1,4 @@
-"""Relevance: what counts as something in common, and how much."""
+"""Relevance of patterns for a task."""
 
 from __future__ import annotations
 

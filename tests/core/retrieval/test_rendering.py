@@ -1,4 +1,4 @@
-"""Rendering: the document's example byte for byte, and hostile text that stays data."""
+"""Rendering of the example context, and escaping of hostile text."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ Patterns from previous loops that may help with this task:
    - Complete primary task first
    - Better alternative: pat-success-refactor-module-002
 """
-"""(0) Injected Context, as it stands there."""
+"""The example context of the injection format."""
 
 
 def document_patterns() -> tuple[Pattern, ...]:
-    """The records of (0) Patterns Retrieved, with the wordings that its injected context shows."""
+    """The patterns of the example context."""
     return (
         make_pattern(
             "pat-error-null-check-015",
@@ -350,23 +350,23 @@ def test_hostile_text_breaks_neither_layout_nor_terminal(texts: list[str], many:
         "### Anti-Patterns to Avoid",
         "### Code Templates",
     ]
-    outside = [line for line, inside in told_apart(lines) if not inside]
+    outside = [line for line, inside in mark_code(lines) if not inside]
     assert not any(mark in line for line in outside for mark in ("</", "<!", "<|"))
     assert not any(mark in context.lower() for mark in ("</system>", "<system>", "<|im_end|>"))
     quoted = [line.removeprefix("   - Error: ") for line in outside if line.startswith("   - Error: ")]
     assert all(re.fullmatch(r'"(?:[^"\\]|\\.)*"', text) for text in quoted)
-    plain = told_apart(rendered(*map(_plain, patterns)).split("\n"))
+    plain = mark_code(rendered(*map(_plain, patterns)).split("\n"))
     assert [_structure(line) for line in outside] == [_structure(line) for line, inside in plain if not inside]
 
 
-def told_apart(lines: list[str]) -> list[tuple[str, bool]]:
+def mark_code(lines: list[str]) -> list[tuple[str, bool]]:
     """Each line, and whether it is code of a template."""
-    told, inside = [], False
+    marked, inside = [], False
     for line in lines:
         fence = line.startswith("     ```")
-        told.append((line, inside and not fence))
+        marked.append((line, inside and not fence))
         inside ^= fence
-    return told
+    return marked
 
 
 def _structure(line: str) -> str:

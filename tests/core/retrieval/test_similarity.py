@@ -1,4 +1,4 @@
-"""Near-duplicates: found by their words, whatever was added or changed since."""
+"""Near-duplicates are found by words, also after updates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task is understood as."""
+"""Analysis of task descriptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors in a quarter of their size are as close to each other as they were."""
+"""Encoded vectors preserve the cosine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search for all rules at once finds what each pattern finds by itself."""
+"""The search for all rules finds what each pattern finds alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text that gives orders is held: no context gets it until a person approves that very text."""
+"""A held text is not injected until a person approves it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures that `python -m tests.bench --scan FILE` prints for labelled texts."""
+"""Figures that `python -m tests.bench --scan FILE` prints for labelled texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rules of the scan find in texts of our own wording, family by family."""
+"""Matches of the scan rules in our own example texts, by family."""
 
 from __future__ import annotations
 

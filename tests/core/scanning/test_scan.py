@@ -1,4 +1,4 @@
-"""What a text would do to an agent: found in any disguise, and told apart from warnings of it."""
+"""The scan finds harm in any disguise and distinguishes it from warnings."""
 
 from __future__ import annotations
 
