@@ -23,7 +23,7 @@ from core.episodes.protocol import Episodes
 from core.project.index import Library
 from core.records.loops import Outcome
 from core.records.snapshot import Snapshot
-from tests.core.episodes.making import QUICK, UNSYNCED, Killed, bash, bury, killed_before, make_episodes
+from tests.core.episodes.making import QUICK, UNSYNCED, Killed, bash, killed_before, make_episodes, remove_leases
 
 KILL = st.none() | st.integers(1, 70)
 OUTCOMES = st.sampled_from([Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT])
@@ -74,7 +74,7 @@ class Protocol(RuleBasedStateMachine):
         if kill is not None:
             with suppress(Killed, Refused), killed_before(kill):
                 step()
-            bury(self.project)
+            remove_leases(self.project)
             self.read()
         try:
             step()
