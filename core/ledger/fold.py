@@ -1,4 +1,4 @@
-"""What all decisions together amount to: a fold over the ledger (semantics 4)."""
+"""Compute the state that all decisions result in."""
 
 from __future__ import annotations
 
@@ -17,209 +17,208 @@ _PINS: Final = {
     Verb.DEPRECATE: Maturity.DEPRECATED,
     Verb.ACCEPT_INVERSION: Maturity.DEPRECATED,
 }
-
 _ARRIVALS: Final = {Verb.IMPORT: "import", Verb.EXTRACT: "extraction", Verb.QUARANTINE: "quarantine"}
-_SEEING: Final = {Verb.RELEASE, Verb.PROMOTE, Verb.DEPRECATE}
-"""Who decides so about a pattern has seen its text."""
 _BURST_VERDICTS: Final = {Verb.REVOKE: "revoked", Verb.CONFIRM: "confirmed"}
 
 
 def fold(decisions: Iterable[Decision]) -> CurationState:
-    """The state after `decisions`, oldest first.
+    """Compute the state after `decisions`, oldest first.
 
-    Undo takes a decision out as if it had never been made, redo puts it back in its place, and any new
-    decision ends the chance to redo, as in an editor. An undo or redo whose subject cannot be taken back or
-    repeated at that point (a ledger joined by hand) changes nothing.
+    Undo removes a decision as if it had never been made, redo restores it in its place, and any new decision ends the
+    chance to redo, as in an editor. An invalid undo or redo (in a log that was merged by hand) changes nothing.
     """
     made: dict[str, Decision] = {}
     undoable: dict[str, None] = {}
     redoable: dict[str, None] = {}
-    undone: set[str] = set()
     acts: dict[str, str] = {}
     for decision in decisions:
-        if decision.verb is Verb.UNDO:
-            if decision.subject in undoable:
+        if decision.verb in (Verb.UNDO, Verb.REDO):
+            source, target = (undoable, redoable) if decision.verb is Verb.UNDO else (redoable, undoable)
+            if decision.subject in source:
                 acts[decision.subject] = decision.act
-                del undoable[decision.subject]
-                redoable[decision.subject] = None
-                undone.add(decision.subject)
-        elif decision.verb is Verb.REDO:
-            if decision.subject in redoable:
-                acts[decision.subject] = decision.act
-                del redoable[decision.subject]
-                undoable[decision.subject] = None
-                undone.discard(decision.subject)
+                del source[decision.subject]
+                target[decision.subject] = None
         elif decision.id not in made:
             made[decision.id] = decision
             acts[decision.id] = decision.act
             undoable[decision.id] = None
             redoable.clear()
-    pins: dict[str, Pin] = {}
-    inversions: dict[str, InversionVerdict] = {}
-    notes: dict[str, tuple[Decision, ...]] = {}
-    bursts: dict[str, tuple[BurstVerdict, ...]] = {}
-    arrivals: dict[str, Arrival] = {}
-    cleared: dict[str, frozenset[str]] = {}
-    approved: dict[str, frozenset[str]] = {}
-    approved_texts: set[str] = set()
-    extracted: set[str] = set()
-    imported: dict[str, dict[str, Any]] = {}
-    dismissed: set[str] = set()
-    reset: set[str] = set()
+    undone = frozenset(made.keys() - undoable.keys())
+    state = _State()
     for decision in made.values():
-        if decision.id in undone:
-            # A record that was used or edited since stays in its file when the import is taken back, unread.
-            if decision.verb is Verb.IMPORT:
-                _arrive(decision, arrivals)
-            continue
-        if decision.verb in _BURST_VERDICTS:
-            _judge_burst(decision, bursts)
-        elif decision.verb is Verb.DISMISS:
-            dismissed.add(decision.subject)
-        elif decision.verb in _ARRIVALS:
-            _arrive(decision, arrivals)
-            if decision.verb is Verb.QUARANTINE:
-                cleared.pop(decision.subject, None)
-                approved.pop(decision.subject, None)
-            elif decision.verb is Verb.EXTRACT:
-                extracted |= {effect.pattern_id for effect in decision.effects if effect.insert is not None}
-            _remember_imported(decision, imported)
-        else:
-            _see(decision, arrivals)
-            _approve(decision, approved, cleared)
-            if decision.verb is Verb.RELEASE and (text := _text(decision.after.get(TEXT_HASH))):
-                approved_texts.add(text)
-            _apply(decision, pins, inversions, notes)
-            if decision.verb is Verb.RESET:
-                reset.add(decision.subject)
-            elif decision.verb in _PINS:
-                reset.discard(decision.subject)
+        if decision.id not in undone:
+            state.apply(decision)
+        elif decision.verb is Verb.IMPORT:
+            # A record that was used or edited since stays in its file, so it still has to be reviewed.
+            state.add_arrivals(decision)
     return CurationState(
-        pins=pins,
-        inversions=inversions,
-        notes=notes,
-        bursts=bursts,
-        arrivals=arrivals,
-        cleared=cleared,
-        approved=approved,
-        approved_texts=frozenset(approved_texts),
-        extracted=frozenset(extracted),
-        dismissed=frozenset(dismissed),
-        imported=imported,
-        undone=frozenset(undone),
+        pins=state.pins,
+        inversions=state.inversions,
+        notes=state.notes,
+        bursts=state.bursts,
+        arrivals=state.arrivals,
+        cleared=state.cleared,
+        approved=state.approved,
+        approved_texts=frozenset(state.approved_texts),
+        extracted=frozenset(state.extracted),
+        dismissed=frozenset(state.dismissed),
+        imported=state.imported,
+        undone=undone,
         undoable=tuple(undoable),
         redoable=tuple(redoable),
         acts=acts,
-        reset=frozenset(reset),
+        reset=frozenset(state.reset),
     )
 
 
-def _judge_burst(decision: Decision, bursts: dict[str, tuple[BurstVerdict, ...]]) -> None:
-    first, last = parse_time(decision.after.get("first")), parse_time(decision.after.get("last"))
-    patterns = decision.after.get("patterns")
-    if first is not None and last is not None:
-        verdict = BurstVerdict(
-            verdict=_BURST_VERDICTS[decision.verb],
-            first=first,
-            last=last,
-            decision_id=decision.id,
-            patterns=tuple(filter(None, map(_text, patterns))) if isinstance(patterns, list) else (),
-        )
-        bursts[decision.subject] = (*bursts.get(decision.subject, ()), verdict)
+class _State:
+    """The mutable fields of `CurationState`."""
 
+    def __init__(self) -> None:
+        self.pins: dict[str, Pin] = {}
+        self.inversions: dict[str, InversionVerdict] = {}
+        self.notes: dict[str, tuple[Decision, ...]] = {}
+        self.bursts: dict[str, tuple[BurstVerdict, ...]] = {}
+        self.arrivals: dict[str, Arrival] = {}
+        self.cleared: dict[str, frozenset[str]] = {}
+        self.approved: dict[str, frozenset[str]] = {}
+        self.approved_texts: set[str] = set()
+        self.extracted: set[str] = set()
+        self.imported: dict[str, dict[str, Any]] = {}
+        self.dismissed: set[str] = set()
+        self.reset: set[str] = set()
 
-def _arrive(decision: Decision, arrivals: dict[str, Arrival]) -> None:
-    """Texts that nobody has read yet; `after["hashes"]` names them by pattern id."""
-    hashes = decision.after.get("hashes")
-    for pattern_id in hashes if isinstance(hashes, dict) else ():
-        known = arrivals.get(pattern_id)
-        # Whoever puts a pattern into quarantine wants it looked at again, whatever was seen before.
-        seen = known.seen if known is not None and decision.verb is not Verb.QUARANTINE else frozenset()
-        arrivals[pattern_id] = Arrival(
-            kind=_ARRIVALS[decision.verb],
-            at=decision.at,
-            by=decision.by,
-            decision_id=decision.id,
-            blocks=decision.verb is not Verb.EXTRACT or (known is not None and known.blocks),
-            seen=seen,
-            reason=decision.reason,
-        )
+    def apply(self, decision: Decision) -> None:
+        """Apply a decision that is in effect."""
+        subject, after = decision.subject, decision.after
+        match decision.verb:
+            case Verb.REVOKE | Verb.CONFIRM:
+                self._judge_burst(decision)
+            case Verb.DISMISS:
+                self.dismissed.add(subject)
+            case Verb.IMPORT:
+                self.add_arrivals(decision)
+                self._add_imported(decision)
+            case Verb.EXTRACT:
+                self.add_arrivals(decision)
+                self.extracted |= {effect.pattern_id for effect in decision.effects if effect.insert is not None}
+            case Verb.QUARANTINE:
+                self.add_arrivals(decision)
+                self.cleared.pop(subject, None)
+                self.approved.pop(subject, None)
+            case Verb.RESET:
+                self.pins.pop(subject, None)
+                self.reset.add(subject)
+            case Verb.NOTE:
+                self.notes[subject] = (*self.notes.get(subject, ()), decision)
+            case Verb.SNOOZE:
+                self._snooze(decision)
+            case Verb.RELEASE:
+                self._review(decision)
+                if text := _text(after.get(TEXT_HASH)):
+                    self.approved_texts.add(text)
+            case Verb.PROMOTE | Verb.DEPRECATE:
+                self._review(decision)
+                self._pin(decision)
+            case Verb.ACCEPT_INVERSION:
+                self._pin(decision)
+                self._judge_inversion(decision, "accepted")
+                if anti_id := _text(after.get("anti_id")):
+                    # A failure of the avoided approach confirms the anti-pattern.
+                    successes, failures = _count(after.get("failures")), _count(after.get("successes"))
+                    text = _text(after.get("anti_hash"))
+                    self.pins[anti_id] = _make_pin(decision, Maturity.ESTABLISHED, text, successes, failures)
+            case Verb.REJECT_INVERSION:
+                self._judge_inversion(decision, "rejected")
 
+    def add_arrivals(self, decision: Decision) -> None:
+        """Add the unreviewed texts of a decision; `after["hashes"]` has them by pattern ID."""
+        hashes = decision.after.get("hashes")
+        for pattern_id in hashes if isinstance(hashes, dict) else ():
+            known = self.arrivals.get(pattern_id)
+            # Quarantine asks for a new review, even of a text that was reviewed before.
+            keeps_reviews = known is not None and decision.verb is not Verb.QUARANTINE
+            self.arrivals[pattern_id] = Arrival(
+                kind=_ARRIVALS[decision.verb],
+                at=decision.at,
+                by=decision.by,
+                decision_id=decision.id,
+                blocks=decision.verb is not Verb.EXTRACT or (known is not None and known.blocks),
+                seen=known.seen if known is not None and keeps_reviews else frozenset(),
+                reason=decision.reason,
+            )
 
-def _remember_imported(decision: Decision, imported: dict[str, dict[str, Any]]) -> None:
-    if decision.verb is Verb.IMPORT:
-        imported |= {effect.pattern_id: effect.insert for effect in decision.effects if effect.insert is not None}
+    def _add_imported(self, decision: Decision) -> None:
+        inserts = {effect.pattern_id: effect.insert for effect in decision.effects if effect.insert is not None}
         records = decision.after.get("imported")
+        self.imported |= inserts
         for pattern_id, record in records.items() if isinstance(records, dict) else ():
             if isinstance(record, dict):
-                imported[pattern_id] = record
+                self.imported[pattern_id] = record
 
+    def _judge_burst(self, decision: Decision) -> None:
+        first, last = parse_time(decision.after.get("first")), parse_time(decision.after.get("last"))
+        patterns = decision.after.get("patterns")
+        if first is not None and last is not None:
+            verdict = BurstVerdict(
+                verdict=_BURST_VERDICTS[decision.verb],
+                first=first,
+                last=last,
+                decision_id=decision.id,
+                patterns=tuple(filter(None, map(_text, patterns))) if isinstance(patterns, list) else (),
+            )
+            self.bursts[decision.subject] = (*self.bursts.get(decision.subject, ()), verdict)
 
-def _see(decision: Decision, arrivals: dict[str, Arrival]) -> None:
-    known, seen = arrivals.get(decision.subject), _text(decision.after.get("content_hash"))
-    if known is not None and seen and decision.verb in _SEEING:
-        arrivals[decision.subject] = replace(known, seen=known.seen | {seen})
+    def _review(self, decision: Decision) -> None:
+        """Record that the pattern's text was read, and approved unless it was deprecated."""
+        subject, text = decision.subject, _text(decision.after.get("content_hash"))
+        if not text:
+            return
+        if (known := self.arrivals.get(subject)) is not None:
+            self.arrivals[subject] = replace(known, seen=known.seen | {text})
+        if decision.verb is not Verb.DEPRECATE:
+            for texts in (self.approved, self.cleared) if decision.reason else (self.approved,):
+                texts[subject] = texts.get(subject, frozenset()) | {text}
 
+    def _pin(self, decision: Decision) -> None:
+        after = decision.after
+        successes, failures = _count(after.get("successes")), _count(after.get("failures"))
+        text = _text(after.get("content_hash"))
+        self.pins[decision.subject] = _make_pin(decision, _PINS[decision.verb], text, successes, failures)
+        self.reset.discard(decision.subject)
 
-def _approve(decision: Decision, approved: dict[str, frozenset[str]], cleared: dict[str, frozenset[str]]) -> None:
-    seen = _text(decision.after.get("content_hash"))
-    if decision.verb in (Verb.RELEASE, Verb.PROMOTE) and seen:
-        for texts in (approved, cleared) if decision.reason else (approved,):
-            texts[decision.subject] = texts.get(decision.subject, frozenset()) | {seen}
-
-
-def _apply(
-    decision: Decision,
-    pins: dict[str, Pin],
-    inversions: dict[str, InversionVerdict],
-    notes: dict[str, tuple[Decision, ...]],
-) -> None:
-    subject = decision.subject
-    if decision.verb in _PINS:
-        pins[subject] = Pin(
-            state=_PINS[decision.verb],
-            at=decision.at,
-            by=decision.by,
-            reason=decision.reason,
-            content_hash=_text(decision.after.get("content_hash")),
-            decision_id=decision.id,
-            successes=_count(decision.after.get("successes")),
-            failures=_count(decision.after.get("failures")),
-        )
-    if decision.verb is Verb.RESET:
-        pins.pop(subject, None)
-    elif decision.verb is Verb.NOTE:
-        notes[subject] = (*notes.get(subject, ()), decision)
-    elif decision.verb in (Verb.ACCEPT_INVERSION, Verb.REJECT_INVERSION):
-        inversions[subject] = InversionVerdict(
-            verdict="accepted" if decision.verb is Verb.ACCEPT_INVERSION else "rejected",
+    def _judge_inversion(self, decision: Decision, verdict: str) -> None:
+        self.inversions[decision.subject] = InversionVerdict(
+            verdict=verdict,
             at=decision.at,
             failures=_count(decision.after.get("failures")),
             anti_id=_text(decision.after.get("anti_id")),
             decision_id=decision.id,
         )
-        if decision.verb is Verb.ACCEPT_INVERSION and (made := _text(decision.after.get("anti_id"))):
-            pins[made] = Pin(
-                state=Maturity.ESTABLISHED,
-                at=decision.at,
-                by=decision.by,
-                reason=decision.reason,
-                content_hash=_text(decision.after.get("anti_hash")),
-                decision_id=decision.id,
-                # A failure of the avoided approach confirms the anti-pattern (semantics 1).
-                successes=_count(decision.after.get("failures")),
-                failures=_count(decision.after.get("successes")),
-            )
-    elif decision.verb is Verb.SNOOZE:
+
+    def _snooze(self, decision: Decision) -> None:
         until = parse_time(decision.after.get("until"))
         beyond = _count(decision.after.get("beyond")) or None
-        standing = inversions.get(subject)
-        if standing is not None and standing.verdict != "snoozed":
-            inversions[subject] = replace(standing, until=until, beyond=beyond)
+        known = self.inversions.get(decision.subject)
+        if known is not None and known.verdict != "snoozed":
+            self.inversions[decision.subject] = replace(known, until=until, beyond=beyond)
         else:
-            inversions[subject] = InversionVerdict(
+            self.inversions[decision.subject] = InversionVerdict(
                 verdict="snoozed", at=decision.at, until=until, beyond=beyond, decision_id=decision.id
             )
+
+
+def _make_pin(decision: Decision, state: Maturity, text: str, successes: int, failures: int) -> Pin:
+    return Pin(
+        state=state,
+        at=decision.at,
+        by=decision.by,
+        reason=decision.reason,
+        content_hash=text,
+        decision_id=decision.id,
+        successes=successes,
+        failures=failures,
+    )
 
 
 def _count(value: Any) -> int:

@@ -1,4 +1,4 @@
-"""Heads of the ledger that are kept elsewhere: how long it was, and the hash of its end. See docs/safety.md#log."""
+"""Heads of the decision log that were saved elsewhere: its length and last hash (docs/safety.md#log)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from core.storage.chain_check import ChainBreak
 from core.storage.hash_chain import Place
 
 MAX_BYTES: Final = 1 << 20
-"""Largest file of heads that is read."""
+"""Maximum size of a file of heads."""
 
 
 class Head(Struct, frozen=True, kw_only=True):
-    """The end of a ledger at one moment; a line of JSON.
+    """The end of a decision log at one moment, stored as a line of JSON.
 
     Attributes:
         kind: Distinguishes a head from other files.
-        project: Random ID of the project, 16 hex digits; "" where it could not be made.
-        lines: Number of the ledger's last line; 0 for an empty ledger.
-        hash: The hash that the next line has to contain; it depends on every line before.
+        project: Random ID of the project, 16 hex digits; "" if it could not be created.
+        lines: Number of the last line; 0 for an empty log.
+        hash: The hash that the next line must contain; it depends on every line before.
         at: When the head was taken, UTC.
     """
 
@@ -38,23 +38,23 @@ class Head(Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> Place:
-        """The same as a place of the chain."""
+        """This end as a place of the chain."""
         return Place(self.lines, self.hash)
 
     def encoded(self) -> bytes:
-        """One line of JSON."""
+        """Encode as one line of JSON."""
         return msgspec.json.encode(self) + b"\n"
 
 
 def read_heads(data: bytes, name: str) -> tuple[Head, ...]:
-    """The heads in a file: one JSON object, or one a line.
+    """Read the heads in a file: one JSON object, or one per line.
 
     Args:
         data: Its content.
-        name: What messages call it; displayable.
+        name: Its displayable name for messages.
 
     Raises:
-        BadInput: It contains anything else, or nothing.
+        BadInput: It is empty or contains anything else.
     """
     try:
         return (msgspec.json.decode(data, type=Head),)
@@ -75,7 +75,7 @@ def check_project(heads: Sequence[Head], project: str, name: str) -> None:
     """Refuse heads of another project.
 
     Args:
-        heads: What was kept.
+        heads: The saved heads.
         project: ID of this project; "" if it has none.
         name: See `read_heads`.
 
@@ -88,10 +88,10 @@ def check_project(heads: Sequence[Head], project: str, name: str) -> None:
 
 
 def missing_heads(heads: Sequence[Head], places: Sequence[Place]) -> Iterator[ChainBreak]:
-    """Where a ledger is not the one that the heads were taken from, or lacks lines of it.
+    """Breaks where the decision log does not contain a head.
 
     Args:
-        heads: What was kept.
+        heads: The saved heads.
         places: See `ChainCheck`.
     """
     known, end = set(places), places[-1].line
@@ -100,7 +100,9 @@ def missing_heads(heads: Sequence[Head], places: Sequence[Place]) -> Iterator[Ch
             continue
         taken = f"the head of {iso(head.at)}"
         if head.lines > end:
-            gone = plural(head.lines - end, "line")
-            yield ChainBreak(max(end, 1), f"{taken} was taken at line {head.lines}: {gone} after this one are missing")
+            missing = plural(head.lines - end, "line")
+            yield ChainBreak(
+                max(end, 1), f"{taken} was taken at line {head.lines}: {missing} after this one are missing"
+            )
         else:
             yield ChainBreak(max(head.lines, 1), f"{taken} does not fit: lines up to this one were rewritten")

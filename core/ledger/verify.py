@@ -1,4 +1,4 @@
-"""Checks the hash chain of the ledger, its anchor, and heads that are kept elsewhere; see docs/safety.md#log."""
+"""Verify the hash chain of the decision log, its anchor, and heads saved elsewhere (docs/safety.md#log)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Verification(Struct, frozen=True, kw_only=True):
     """The result of checking every line.
 
     Attributes:
-        lines: All of them; `linked` are those that bear a hash.
-        decisions: Those among them that count.
-        problems: In the order of the lines; none if the chain is intact, and every head on it.
-        heads: How many heads were compared.
-        end: The end of the ledger.
+        lines: Number of lines; `linked` of them have a hash.
+        decisions: Number of valid decisions.
+        problems: In the order of the lines; empty if the chain is intact and contains every head.
+        heads: Number of compared heads.
+        end: The end of the log.
     """
 
     lines: int
@@ -38,23 +38,23 @@ class Verification(Struct, frozen=True, kw_only=True):
 
     @property
     def summary(self) -> str:
-        """In one line."""
+        """The result in one line."""
         what = f"{plural(self.lines, 'line')}, {plural(self.decisions, 'decision')}"
         if self.problems:
             return f"{what}: {plural(len(self.problems), 'break')} in the hash chain"
         first = self.lines - self.linked + 1
         older = f"; lines before {first:,} are older and have no hash" if 0 < self.linked < self.lines else ""
-        heads = f"; fits {plural(self.heads, 'head')} kept elsewhere" if self.heads else ""
+        heads = f"; contains {plural(self.heads, 'head')} saved elsewhere" if self.heads else ""
         if self.lines and not self.linked:
             return f"{what}: no hash chain yet, the next decision begins it{heads}"
         return f"{what}: hash chain intact{older}{heads}"
 
 
 def verify_ledger(paths: ProjectPaths, heads: Sequence[Head] = ()) -> Verification:
-    """Check every line of a project's ledger, see `verify`.
+    """Verify the decision log of a project, see `verify`.
 
     Raises:
-        Unwritable: It is there but cannot be read.
+        Unwritable: It exists but cannot be read.
     """
     anchor = read_anchor(paths.ledger)
     raw = read_file(paths.ledger, paths.aiwg, MAX_PATTERN_BYTES)
@@ -64,14 +64,12 @@ def verify_ledger(paths: ProjectPaths, heads: Sequence[Head] = ()) -> Verificati
 
 
 def verify(data: bytes, anchor: Place | None, heads: Sequence[Head] = ()) -> Verification:
-    """Check every line of a ledger.
-
-    What has no line end yet is no line: a crash may leave the beginning of one, which the next writer sets aside.
+    """Verify every line of a decision log; an incomplete last line, left by a crash, is ignored.
 
     Args:
-        data: The ledger.
+        data: The log.
         anchor: Read before `data` was; None if there is none.
-        heads: Earlier ends of the ledger, kept elsewhere.
+        heads: Earlier ends of the log, saved elsewhere.
     """
     *lines, rest = data.split(b"\n")
     seams = ChainCheck()
@@ -80,7 +78,7 @@ def verify(data: bytes, anchor: Place | None, heads: Sequence[Head] = ()) -> Ver
     problems = [*seams.breaks, *last_lines(seams.places, anchor, is_begun=seams.chain.is_begun)]
     problems += missing_heads(heads, seams.places)
     if rest.strip() and not rest.startswith(b"{"):
-        problems.append(ChainBreak(len(lines) + 1, "has no end, and is not the beginning of a decision either"))
+        problems.append(ChainBreak(len(lines) + 1, "is incomplete, and not the beginning of a decision"))
     return Verification(
         lines=len(lines),
         linked=seams.linked,
@@ -94,21 +92,21 @@ def verify(data: bytes, anchor: Place | None, heads: Sequence[Head] = ()) -> Ver
 def end_findings(
     paths: ProjectPaths, stamp: Stamp | None, places: Sequence[Place], *, is_chained: bool
 ) -> Iterator[Finding]:
-    """Where the end of a ledger that was read is not the one that its anchor records.
+    """Findings where the end of the decision log differs from its anchor.
 
     Args:
         paths: The project.
-        stamp: Of the ledger as it was read; None if there was none.
+        stamp: Of the log as it was read; None if there was none.
         places, is_chained: See `DecisionLog`.
     """
     anchor = read_anchor(paths.ledger)
-    if _is_still(stamp, paths):  # else the anchor may be ahead of what was read
+    if _is_unchanged(stamp, paths):  # else the anchor may be ahead of the lines that were read
         found = last_lines(places or (Chain().place,), anchor, is_begun=is_chained)
         yield from map(break_finding, found)
 
 
-def _is_still(stamp: Stamp | None, paths: ProjectPaths) -> bool:
-    """Whether the ledger is the one that has this stamp; of None, whether there is none."""
+def _is_unchanged(stamp: Stamp | None, paths: ProjectPaths) -> bool:
+    """Whether the log still has this stamp; for None, whether it does not exist."""
     try:
         return Stamp.of(paths.ledger.lstat()) == stamp
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Debug memory: what an agent ran, what failed, why, and what it changed (4)."""
+"""Debug sessions: test runs, failures, their analysis and fixes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ PASSED: Final = "passed"
 FAILED: Final = "failed"
 ESCALATED: Final = "escalated"
 STATUSES: Final = (IN_PROGRESS, PASSED, FAILED, ESCALATED)
-"""(4) `status` of a session."""
+"""Values of the `status` of a session."""
 
 
 class Failure(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One failing test, or one error of an iteration; untrusted text throughout.
+    """One failed test, or one error of an iteration; every text is untrusted.
 
     Attributes:
-        error_type: As written: one of (4) `error_type`, or any other name.
-        file, line, function: Where in the source it failed, as far as that is told.
+        error_type: As written, any name.
+        file, line, function: Where it failed, as far as known.
         expected, actual: Of an assertion.
     """
 
@@ -38,7 +38,7 @@ class Failure(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Fix(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was changed against a failure; `verified` is None while nobody has looked."""
+    """The fix of a failure; `verified` is None if it was not checked."""
 
     description: str = ""
     diff: str = ""
@@ -48,10 +48,10 @@ class Fix(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Results(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """How the tests came out; None where it is not told.
+    """Test results; unknown counts are None.
 
     Attributes:
-        errors: Of the runtime, not of assertions.
+        errors: Runtime errors, not failed assertions.
         coverage: 0..1.
     """
 
@@ -65,20 +65,20 @@ class Results(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     @property
     def failing(self) -> int | None:
-        """How many tests failed or broke off; None where that is not told."""
-        told = [count for count in (self.failed, self.errors) if count is not None]
-        return sum(told) if told else None
+        """Number of tests that failed or had errors; None if unknown."""
+        counts = [count for count in (self.failed, self.errors) if count is not None]
+        return sum(counts) if counts else None
 
     @property
     def green(self) -> bool | None:
-        """Whether all tests pass; None where that is not told."""
+        """Whether all tests passed; None if unknown."""
         if self.failing:
             return False
         return True if self.failing == 0 and (self.passed or self.total) else None
 
 
 class PastIssue(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A session that an analysis found to be about the same."""
+    """A similar earlier session, named by an analysis."""
 
     session_id: str = ""
     file: str = ""
@@ -86,7 +86,7 @@ class PastIssue(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
 
 
 class Analysis(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why it failed, and what to do about it; `confidence` 0..1."""
+    """Cause of a failure and plan of a fix; `confidence` is 0..1."""
 
     root_cause: str = ""
     category: str = ""
@@ -97,11 +97,11 @@ class Analysis(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Execution(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One run of the tests, and what was done after it.
+    """One run of the tests with its analysis and fix.
 
     Attributes:
-        attempt: From 1 up, as a label.
-        code: The code at this attempt, where it was kept.
+        attempt: Label, usually from 1.
+        code: The code at this attempt, if recorded.
         environment: Name and value, in the order of the file.
     """
 
@@ -117,7 +117,7 @@ class Execution(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Lesson(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One entry of (4) `patterns_identified`; `effectiveness` 0..1."""
+    """One entry of `patterns_identified`; `effectiveness` is 0..1."""
 
     pattern: str
     category: str = ""
@@ -127,7 +127,7 @@ class Lesson(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
 
 class Recurring(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One entry of (4) `recurring_failures`; `resolution` is resolved, pending, wont_fix, escalated or ""."""
+    """One entry of `recurring_failures`; `resolution` is resolved, pending, wont_fix, escalated or ""."""
 
     test: str
     occurrences: int | None = None
@@ -136,7 +136,7 @@ class Recurring(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
 
 
 class QualityIssue(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One entry of (4) `code_quality_issues`; `severity` is critical, major, minor or ""."""
+    """One entry of `code_quality_issues`; `severity` is critical, major, minor or ""."""
 
     issue: str
     location: str = ""
@@ -145,16 +145,15 @@ class QualityIssue(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
 
 
 class DebugSession(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One debug session, wherever its file lies (formats C26).
+    """One debug session (docs/file-formats.md#debug-sessions).
 
     Attributes:
-        id: `session_id`, as written; never used as a path.
-        file_path: The source file that was worked on.
+        id: `session_id` as written; never used as a path.
+        file_path: The debugged source file.
         status: One of `STATUSES`, or "".
-        loop_id: The loop in whose folder the file lies, else the one that its metadata name; "" for none. It may
-            be a task of the episodic memory as well.
-        agent, task_id, iteration: Its metadata.
-        file, pointer: Where it stands.
+        loop_id: The loop (or task) of its folder, else of its metadata; "" without one.
+        agent, task_id, iteration: From its metadata.
+        file, pointer: Its place.
     """
 
     id: str
@@ -176,12 +175,12 @@ class DebugSession(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether it does not say how it came out."""
+        """Whether its outcome is unknown."""
         return self.status in ("", IN_PROGRESS)
 
     @property
     def changed_at(self) -> datetime | None:
-        """When it was updated last; where it does not say, its newest run, else when it was made."""
+        """Time of the last update, else of the newest run, else of its creation."""
         if self.updated_at is not None and self.updated_at != self.created_at:
             return self.updated_at
         runs = (run.at for run in self.executions if run.at is not None)
@@ -189,28 +188,28 @@ class DebugSession(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def newest_failing(self) -> Execution | None:
-        """The last run in which something failed; None if nothing ever did."""
+        """The last run with a failure; None without one."""
         return next((run for run in reversed(self.executions) if run.failures), None)
 
     @property
     def verdicts(self) -> tuple[bool | None, ...]:
-        """For each run: whether the change made after it fixed what failed; None if unknown or nothing was changed.
+        """For each run, whether its fix worked; None if unknown or without a fix.
 
         The recorded verification counts first, then the next run, then how the session ended
         (docs/scoring.md#known-fixes).
         """
         ended = {PASSED: True, FAILED: False, ESCALATED: False}.get(self.status)
         pairs = zip(self.executions, (*self.executions[1:], None), strict=False)  # no pair without executions
-        return tuple(_held(run, following, ended) for run, following in pairs)
+        return tuple(_fix_worked(run, following, ended) for run, following in pairs)
 
 
 class Escalation(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One call of (4) on_escalation: an agent gave a session up, and what surrounded it was kept.
+    """An escalation of a debug session: an agent gave up, and its context was saved.
 
     Attributes:
-        reason: In the words of whoever called, "" if none were given.
-        file: Where the context is kept, project-relative.
-        earlier: The calls for this session before this one, oldest first.
+        reason: As given by the agent or user; "" without one.
+        file: The project-relative file with the saved context.
+        earlier: Earlier escalations of this session, oldest first.
     """
 
     session_id: str
@@ -222,11 +221,11 @@ class Escalation(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def id(self) -> str:
-        """The session that it is about."""
+        """The ID of the session."""
         return self.session_id
 
 
-def _held(run: Execution, following: Execution | None, ended: bool | None) -> bool | None:
+def _fix_worked(run: Execution, following: Execution | None, ended: bool | None) -> bool | None:
     if run.fix is None or run.fix.verified is not None:
         return run.fix.verified if run.fix is not None else None
     if following is None:
@@ -240,5 +239,5 @@ def _held(run: Execution, following: Execution | None, ended: bool | None) -> bo
 
 
 def _problems(run: Execution) -> set[tuple[str, str]]:
-    """What failed: the test, or the error where no test is named."""
+    """Keys of the failures: the test, or the error without one."""
     return {("", one.test_name) if one.test_name else (one.error_type, one.message) for one in run.failures}

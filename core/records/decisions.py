@@ -1,4 +1,4 @@
-"""Decisions: what a person (or `invert --auto`) decided, and what follows from all of them (semantics 4)."""
+"""Decisions of people (and of `invert --auto`), and the state that results from all of them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from core.records.patterns import Maturity
 
 
 def text_hash(text: str) -> str:
-    """SHA-256 of a text that is not a pattern, in hex: an approval is bound to it."""
+    """SHA-256 (hex) of a text that is not a pattern; its approval is bound to it."""
     return sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 class Verb(StrEnum):
-    """What can be decided."""
+    """Kind of a decision, as stored in the decision log; see `core.records.verbs`."""
 
     PROMOTE = "promote"
     DEPRECATE = "deprecate"
@@ -28,20 +28,20 @@ class Verb(StrEnum):
     SNOOZE = "snooze"
     NOTE = "note"
     REVOKE = "revoke"
-    """The harmful marks of a burst do not count."""
+    """The harmful reports of a burst do not count."""
     CONFIRM = "confirm"
-    """The harmful marks of a burst count."""
+    """The harmful reports of a burst count."""
     EXTRACT = "extract"
-    """What a loop has learned goes into the registry."""
+    """Patterns of a loop are added to the registry."""
     MERGE = "merge"
-    """Two patterns that say the same become one."""
+    """Two similar patterns become one."""
     ARCHIVE = "archive"
     RESTORE = "restore"
     IMPORT = "import"
     QUARANTINE = "quarantine"
-    """Not injected until somebody has seen the exact text."""
+    """Not injected until a person has released the exact text."""
     RELEASE = "release"
-    """This text was seen and may be injected."""
+    """This text was reviewed and may be injected."""
     DISMISS = "dismiss"
     """A question is not asked again."""
     EDIT = "edit"
@@ -51,26 +51,26 @@ class Verb(StrEnum):
 
 
 TURNS: Final = frozenset({Verb.UNDO, Verb.REDO})
-"""Decisions about decisions: their subject is the one taken back or repeated."""
+"""Decisions about decisions: their subject is the undone or redone decision."""
 
 
 class Effect(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a decision changes in one pattern file; idempotent, so that it can be applied again after a crash.
+    """One change of a pattern file; idempotent, so that it can be applied again after a crash.
 
     Attributes:
         file: Project-relative pattern file.
-        type: Pattern type, which names the list that an inserted record goes into.
+        type: Pattern type, which selects the list of an inserted record.
         pattern_id: The record that is changed, inserted or removed.
-        set: Keys to put into the record (an existing value is replaced, other keys stay).
-        seen: What those keys held when it was decided. Where a file holds something else by now, counts go on from
-            that and lists are joined; a key that is missing here held nothing.
-        text: The same, as the JSON text to write: what another program had written comes back byte for byte.
+        set: Keys to set in the record.
+        seen: Previous values of these keys; a missing key had no value. If the file has other values now, counts are
+            added up and lists are joined.
+        text: JSON text of these values, so that text of other programs is restored byte for byte.
         unset: Keys to remove from the record.
-        insert: A whole record to add if no record has its id; None otherwise.
-        keep_id: Of an insert: only under this id, or not at all.
-        beside: Of an insert: also beside another record of this id, as archives may hold.
-        remove: Take the record out (the ledger keeps it whole).
-        was: Of a removal: the record as it was seen; one that has changed since stays.
+        insert: A record to add if no record has its ID; else None.
+        keep_id: For an insert: only with this ID, or not at all.
+        beside: For an insert: also beside a record with this ID, as in archives.
+        remove: Whether to remove the record (the decision log contains it).
+        was: For a removal: the record as it was; one that has changed since stays.
     """
 
     file: str
@@ -88,25 +88,24 @@ class Effect(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One entry of the ledger; never changed afterwards. Undo and redo are decisions themselves.
+    """One entry of the decision log, never changed afterwards. Undo and redo are decisions themselves.
 
     Attributes:
         id: Unique, sorts by time.
         at: UTC.
-        by: Who decided.
-        verb: What was decided.
-        subject: Pattern id; for revoke and confirm the source of the burst; for undo and redo the id of the
-            decision taken back or repeated. Of what is decided about many patterns at once, where they come from:
-            a loop or debug session, the name of a file, `prune`.
-        reason: Why, as typed; required for deprecate.
-        before, after: What was known and what holds now, for people and for undo. Keys used: `state`, `computed`,
-            `content_hash`, `seen_text` (the keys of the record that hold that text), `successes`, `failures`, `text`,
-            `anti_id`, `until`, `beyond`; of a burst `first`, `last`,
-            `patterns`; of what is decided about many patterns `patterns`, and `hashes` of those that somebody still
-            has to look at; of an extraction the known ones in `joined`, and in `found` which loop came upon each, and
-            when; of a merge the other pattern in `merged`.
-        effects: What to write into pattern files; `inverse` undoes it.
-        group: What the decisions share that were made by one act; "" where that was this one alone.
+        by: The user or program that decided.
+        verb: Kind of decision.
+        subject: Pattern ID; for revoke and confirm the source of the burst; for undo and redo the ID of the decision;
+            for
+            decisions about many patterns their origin: a loop, a debug session, a file name, `prune`.
+        reason: As typed; required for deprecate.
+        before, after: State before and after, for people and for undo. Keys: `state`, `computed`, `content_hash`,
+            `seen_text` (the keys of the record with that text), `successes`, `failures`, `text`, `anti_id`, `until`,
+            `beyond`; of a burst `first`, `last`, `patterns`; of decisions about many patterns `patterns`, and `hashes`
+            of unreviewed ones; of an extraction `joined` (known patterns) and `found` (loop and time of each); of a
+            merge the other pattern in `merged`.
+        effects: Changes of pattern files; `inverse` undoes them.
+        group: ID shared by the decisions of one act; "" for a single one.
     """
 
     id: str
@@ -123,7 +122,7 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def act(self) -> str:
-        """The act that it belongs to: its group, else itself."""
+        """ID of its act: its group, else its own ID."""
         return self.group or self.id
 
 
@@ -136,13 +135,13 @@ _PINNED: Final = {
 
 
 class Pin(Struct, frozen=True, kw_only=True):
-    """A human decision on a pattern's state; it outlives arithmetic until reset.
+    """A state of a pattern set by a person; overrides the computed state until reset.
 
     Attributes:
-        state: proven (promoted), deprecated, or established (an anti-pattern that an accepted inversion made: it
-            must be injected although its counts, 60 to 70 % failures, would deprecate it by rule).
-        content_hash: The text that was seen. A pattern whose text differs now has a *stale* pin.
-        successes, failures: The evidence that was seen, raw counts; later evidence is what came beyond it.
+        state: proven (promoted), deprecated, or established (an anti-pattern from an accepted inversion, which must be
+            injected although 60 to 70 % failures would deprecate it by rule).
+        content_hash: The reviewed text. If the pattern's text differs, the pin is *stale*.
+        successes, failures: Counts of the evidence at that time.
     """
 
     state: Maturity
@@ -156,39 +155,39 @@ class Pin(Struct, frozen=True, kw_only=True):
 
     @property
     def verb(self) -> str:
-        """What was done to the pattern, in the past tense."""
+        """The decision in the past tense."""
         return _PINNED[self.state]
 
 
 class InversionVerdict(Struct, frozen=True, kw_only=True):
-    """The standing verdict on a proposed inversion: accepted, or rejected / snoozed for now."""
+    """The decision in effect on a proposed inversion: accepted, rejected or snoozed."""
 
     verdict: str
     """`accepted`, `rejected` or `snoozed`."""
     at: datetime
     failures: int = 0
-    """Raw failures when it was rejected; it comes back after some more (setting)."""
+    """Number of failures when it was rejected; the question returns after some more (setting)."""
     until: datetime | None = None
     """End of a snooze."""
     beyond: int | None = None
-    """Evidence that ends a snooze, as `ReviewItem.evidence` counts it; with `until`, what comes first ends it."""
+    """Amount of evidence that ends a snooze, as in `ReviewItem.evidence`; with `until`, the earlier one ends it."""
     anti_id: str = ""
     decision_id: str = ""
 
     def is_snoozed(self, now: datetime, evidence: int) -> bool:
-        """Whether a snooze holds at `now`, with so much evidence."""
+        """Whether it is snoozed at `now` with this amount of evidence."""
         if self.until is None and self.beyond is None:
             return False
         return (self.until is None or self.until > now) and (self.beyond is None or evidence < self.beyond)
 
 
 class Arrival(Struct, frozen=True, kw_only=True):
-    """A pattern's text that came in without a person having read it.
+    """A pattern whose text needs a review by a person.
 
     Attributes:
-        kind: `import`, `extraction` (unattended) or `quarantine` (somebody put it there).
-        blocks: Whether it is kept out of every loop's context until its text was seen.
-        seen: Hashes of the texts that a person released. Another text of the same pattern was not seen.
+        kind: `import`, `extraction` (unattended) or `quarantine` (by a person).
+        blocks: Whether it is not injected until its text is reviewed.
+        seen: Hashes of the reviewed texts; another text of the pattern needs a new review.
         reason: Why it is in quarantine.
     """
 
@@ -201,12 +200,12 @@ class Arrival(Struct, frozen=True, kw_only=True):
     reason: str = ""
 
     def waits(self, content_hash: str) -> bool:
-        """Whether nobody has released this text."""
+        """Whether this text still needs a review."""
         return content_hash not in self.seen
 
 
 class BurstVerdict(Struct, frozen=True, kw_only=True):
-    """What was decided on the harmful marks that one source gave within a time."""
+    """The decision about the harmful reports of one source within a period."""
 
     verdict: str
     """`revoked` or `confirmed`."""
@@ -214,11 +213,11 @@ class BurstVerdict(Struct, frozen=True, kw_only=True):
     last: datetime
     decision_id: str
     patterns: tuple[str, ...] = ()
-    """The patterns that were blamed."""
+    """The patterns in these reports."""
 
 
 class CurationState(Struct, frozen=True, kw_only=True):
-    """What all decisions together amount to now; made by folding the ledger in order."""
+    """The state that all decisions result in, see `core.ledger.fold`."""
 
     pins: dict[str, Pin] = {}
     inversions: dict[str, InversionVerdict] = {}
@@ -228,42 +227,42 @@ class CurationState(Struct, frozen=True, kw_only=True):
     arrivals: dict[str, Arrival] = {}
     """By pattern id."""
     cleared: dict[str, frozenset[str]] = {}
-    """By pattern id the hashes of texts that a person released or promoted for a reason, whatever the scan says."""
+    """By pattern ID, hashes of texts that a person released or promoted with a reason, despite the safety scan."""
     approved: dict[str, frozenset[str]] = {}
-    """By pattern ID the hashes of texts that a person released or promoted, with a reason or without."""
+    """By pattern ID, hashes of texts that a person released or promoted, with or without a reason."""
     approved_texts: frozenset[str] = frozenset()
-    """Hashes (`text_hash`) of texts that are not patterns and that a person approved."""
+    """Hashes (`text_hash`) of approved texts that are not patterns."""
     extracted: frozenset[str] = frozenset()
-    """IDs of patterns that an extraction made."""
+    """IDs of patterns created by an extraction."""
     dismissed: frozenset[str] = frozenset()
-    """Questions that are not asked again, by what snoozes name them, too."""
+    """IDs of questions that are not asked again."""
     imported: dict[str, dict[str, Any]] = {}
-    """Records as they were imported last, by pattern id."""
+    """Records as last imported, by pattern ID."""
     undone: frozenset[str] = frozenset()
-    """Ids of decisions that do not hold now."""
+    """IDs of undone decisions."""
     undoable: tuple[str, ...] = ()
-    """Decision ids that undo would take back, next one last."""
+    """IDs of decisions that can be undone, the next one last."""
     redoable: tuple[str, ...] = ()
-    """Decision ids that redo would repeat, next one last."""
+    """IDs of decisions that can be redone, the next one last."""
     acts: dict[str, str] = {}
-    """By decision id, the act that it was made, taken back or repeated by last: that is undone or redone as one."""
+    """By decision ID, the act that last made, undid or redid it; an act is undone or redone as a whole."""
     reset: frozenset[str] = frozenset()
-    """Patterns on whose state the last decision that holds is a reset."""
+    """IDs of patterns whose state was last decided by a reset."""
 
     def clears(self, pattern_id: str, content_hash: str) -> bool:
-        """Whether a person released this very text for a reason, whatever the scan says of it."""
+        """Whether a person released this exact text with a reason, despite the safety scan."""
         return content_hash in self.cleared.get(pattern_id, frozenset())
 
     def approves(self, pattern_id: str, content_hash: str) -> bool:
-        """Whether a person released or promoted this very text."""
+        """Whether a person released or promoted this exact text."""
         return content_hash in self.approved.get(pattern_id, frozenset())
 
     def approves_text(self, text: str) -> bool:
-        """Whether a person approved this very text, which is not a pattern."""
+        """Whether a person approved this exact text, which is not a pattern."""
         return text_hash(text) in self.approved_texts
 
     def origin(self, pattern_id: str) -> Literal["imported", "extracted", ""]:
-        """How the pattern came into the registry; "" where the log of decisions does not contain it."""
+        """How the pattern came into the registry; "" if not by a decision."""
         if pattern_id in self.imported:
             return "imported"
         return "extracted" if pattern_id in self.extracted else ""

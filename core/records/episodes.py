@@ -1,4 +1,4 @@
-"""Episodic memory: tasks, the attempts at them, and what was done in an attempt (1)."""
+"""Tasks, attempts at them, and the actions of an attempt."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from core.records.loops import Outcome
 TARGETS: Final = ("file_path", "file", "path", "notebook_path", "filename")
 """Parameters of tools that name a file."""
 _COMMANDS: Final = ("command", "cmd")
-"""Parameters of tools that hold a shell command."""
-_TELLING: Final = ("query", "url", "description")
-"""Parameters that say what a tool was used on that takes neither a command nor a pattern nor a file."""
-_CHANGES: Final = frozenset({"edit", "write", "multiedit", "notebookedit"})
-"""Types of actions that change a file, and names of tools where no type is told."""
+"""Parameters of tools with a shell command."""
+_SUBJECTS: Final = ("query", "url", "description")
+"""Parameters with the subject of a tool without a command, pattern or file."""
+_EDITS: Final = frozenset({"edit", "write", "multiedit", "notebookedit"})
+"""Types of actions (or names of tools) that change a file."""
 
 
 class TaskStatus(StrEnum):
-    """(1) `task_metadata.status`; `unknown` where the metadata are missing or say something else."""
+    """Status of a task; `unknown` without metadata or for any other word."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -33,20 +33,20 @@ class TaskStatus(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Whether nobody works at such a task any more."""
+        """Whether the task is finished."""
         return self in (TaskStatus.COMPLETED, TaskStatus.FAILED)
 
 
 class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One folder of `tasks/`: its `metadata.json`; every text is untrusted.
+    """One folder of `tasks/` with its `metadata.json`; every text is untrusted.
 
     Attributes:
-        id: The name of the folder, whatever the file says.
-        criteria: When it is done.
-        raw_status: The word of the file.
-        current_attempt, total_attempts: As the metadata count them; the attempts that exist may be others.
-        agent, loop_id: Who works at it, and in which loop; "" where it is not told. (1) has no field for either.
-        file: `metadata.json`, or the file that shows that there is such a task.
+        id: The name of the folder.
+        criteria: Completion criteria.
+        raw_status: The status as written.
+        current_attempt, total_attempts: As in the metadata; the existing attempts may differ.
+        agent, loop_id: Agent and loop that work on it; "" if unknown.
+        file: `metadata.json`, or another file that shows that the task exists.
     """
 
     id: str
@@ -72,7 +72,7 @@ class Quality(Struct, frozen=True, array_like=True, gc=False):
     Attributes:
         iteration: As a label, or None.
         quality: 0..1.
-        delta: Change since the entry before, as the file has it or computed; None for the first one.
+        delta: Change since the previous entry, from the file or computed; None for the first one.
     """
 
     iteration: int | None
@@ -90,18 +90,17 @@ class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         task_id: The name of the task's folder.
-        number: From 1 up.
-        outcome: Unknown while nobody has said how it came out; then `is_open`.
-        plan: What was tried, in a line.
-        agent: Who tried.
-        iterations: How many it took, or None.
-        actions, errors: How many actions its log has, and how many of these failed; None without a log.
-        last_action_at: When the newest of them was.
+        number: From 1.
+        outcome: Unknown while it is open.
+        plan: The approach, in one line.
+        iterations: Number of iterations, or None.
+        actions, errors: Number of actions in its log, and of failed ones; None without a log.
+        last_action_at: Time of the newest action.
         quality: By iteration, in the order of the file.
         final_quality, completion: 0..1, or None.
-        reason: Why it ended as it did.
-        worked, failed, suggestions: (1) what_worked, what_didnt_work, suggestions_for_next_time.
-        file: Project-relative file that tells of it first.
+        reason: Reason of the outcome.
+        worked, failed, suggestions: `what_worked`, `what_didnt_work`, `suggestions_for_next_time`.
+        file: The first project-relative file about it.
     """
 
     task_id: str
@@ -131,12 +130,12 @@ class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def last_activity(self) -> datetime | None:
-        """When somebody last did anything at it, as far as its files tell."""
+        """Newest time in its files."""
         return max(filter(None, (self.last_action_at, self.ended_at, self.started_at)), default=None)
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody has said how it came out: it runs, or somebody left it half finished."""
+        """Whether it has no outcome and no end: it runs, or was abandoned."""
         return self.outcome is Outcome.UNKNOWN and self.ended_at is None
 
 
@@ -153,11 +152,10 @@ class Action(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         number: From 1 up, in the order of the file.
-        type: read, write, bash, grep, glob, task, edit (1), or any other word as written.
+        type: read, write, bash, grep, glob, task, edit, or any other word.
         params: Name and value as text, in the order of the file; a nested value as JSON.
-        success: None where it is not told.
-        output, error: What came of it.
-        reasoning, expected: Why it was done, and what it was to bring.
+        success: None if unknown.
+        reasoning, expected: Why it was done, and its expected outcome.
     """
 
     number: int
@@ -174,38 +172,38 @@ class Action(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def has_failed(self) -> bool:
-        """Whether it failed: it says so, or tells an error and does not say that it succeeded."""
+        """Whether it failed: `success` is false, or there is an error and no `success`."""
         return self.success is False or (self.success is None and bool(self.error))
 
     @property
     def target(self) -> str:
-        """The file that it was done to, by any of the names that tools have for it; "" where it names none."""
+        """The file that it used, from any of the usual parameters; "" without one."""
         return self.param(*TARGETS)
 
     @property
     def command(self) -> str:
-        """The shell command that it ran; "" where it ran none."""
+        """The shell command that it ran; "" without one."""
         return self.param(*_COMMANDS)
 
     @property
     def about(self) -> str:
-        """What it was about: a command, a pattern, a file, or what else its parameters tell best; "" without any."""
-        told = self.param(*_COMMANDS, "pattern", *TARGETS, *_TELLING)
-        return told or (self.params[0][1] if self.params else "")
+        """Its main parameter: a command, a pattern, a file or another one; "" without any."""
+        main = self.param(*_COMMANDS, "pattern", *TARGETS, *_SUBJECTS)
+        return main or (self.params[0][1] if self.params else "")
 
     @property
     def changed_file(self) -> bool:
         """Whether it changed a file."""
-        return not self.has_failed and (self.type or self.tool).lower() in _CHANGES
+        return not self.has_failed and (self.type or self.tool).lower() in _EDITS
 
     def param(self, *names: str) -> str:
-        """The first of these parameters that it has; "" if it has none."""
+        """The first existing one of these parameters; "" without any."""
         params = dict(self.params)
         return next((params[name] for name in names if params.get(name)), "")
 
 
 class Milestone(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One entry of (1) `milestones`; `attempt` is None where the trajectory names it for the whole task."""
+    """One entry of `milestones`; `attempt` is None for a milestone of the whole task."""
 
     at: datetime | None = None
     event: str = ""

@@ -1,4 +1,4 @@
-"""Dated facts about loops and patterns: the event log, and the evidence made of it."""
+"""Events of the event log, and the evidence derived from them."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import Final
 from msgspec import Struct
 
 INJECTED_REFLECTION: Final = "injected-reflection"
-"""Kind of the event that a loop got a reflection in its context."""
+"""Kind of the event that a reflection was injected into a loop's context."""
 
 
 def event_id(at: datetime) -> str:
-    """A new id for what happened at this time; ids sort by time and never meet, whoever makes them."""
+    """A new unique ID that sorts by time."""
     return f"{at.astimezone(UTC):%Y%m%dT%H%M%S%f}-{os.urandom(8).hex()}"
 
 
 class Signals(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a loop or attempt came to, beside its success (2) Recording Outcomes; None = not known.
+    """Signals of an outcome beside its success; None means unknown.
 
     Attributes:
         duration_ms: From start to end, ms.
-        error_count: All errors on the way, resolved ones included.
+        error_count: All errors, including resolved ones.
         retry_count: Attempts before the last one.
-        files_touched: Paths as they were told.
-        strategy, failure_mode, failure_details: As they were told, "" for none.
+        files_touched: Paths as recorded.
+        strategy, failure_mode, failure_details: As recorded; "" without one.
     """
 
     duration_ms: float | None = None
@@ -39,7 +39,7 @@ class Signals(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ErrorType(StrEnum):
-    """(2) Error Types."""
+    """Type of a recorded error."""
 
     VALIDATION = "validation"
     TIMEOUT = "timeout"
@@ -49,7 +49,7 @@ class ErrorType(StrEnum):
 
 
 class ErrorNote(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is known of one error (2) Recording Errors; untrusted text throughout."""
+    """One recorded error; every text is untrusted."""
 
     error_type: ErrorType
     message: str
@@ -59,7 +59,7 @@ class ErrorNote(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One line of `shared/curation/events.jsonl` (semantics 1, source 1).
+    """One line of `shared/curation/events.jsonl` (docs/file-formats.md#event-log).
 
     Attributes:
         id: Unique.
@@ -69,17 +69,17 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
             the id of either. An outcome without a pattern is that of the whole loop.
         success: For applied / outcome / feedback; None = unknown, of feedback on a criterion neutral.
         weight: 0..1.
-        by: Who recorded it.
+        by: The user or program that recorded it.
         agent: The agent that reported it; "" if unknown.
-        criterion: What feedback is about, where it is no pattern (2) Criterion Weight Calculation.
-        text: What feedback says beside its result.
+        criterion: The subject of feedback that is not about a pattern.
+        text: Comment of feedback.
         signals: Of an outcome.
         error: Of an error.
-        resolves: Of kind resolved: the id of the error event.
-        reflection_id: Of kind injected-reflection: the reflection that the loop got.
-        decision: The decision that it came of; if that is taken back, it does not count.
-        unrecorded: Of kind counted: the evidence that the pattern's record alone told of when ralphdeck began, or
-            went on, to keep its counts.
+        resolves: For kind resolved, the ID of the error event.
+        reflection_id: For kind injected-reflection, the reflection.
+        decision: The decision that caused it; if that is undone, the event does not count.
+        unrecorded: For kind counted, the evidence that existed only in the pattern's record when ralphdeck started to
+            update its counts.
     """
 
     id: str
@@ -103,17 +103,17 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
 
 class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Evidence: one use of one pattern by one loop, or `count` uses that only a sum tells of (semantics 1).
+    """Evidence: one use of one pattern by one loop, or `count` uses that are only known as a sum.
 
     Attributes:
         kind: discovered, applied, injected, feedback, trend or aggregate.
-        at: When, UTC; None only where no file gives any time at all (then it does not decay).
-        success: True, False, or None for exposure without result.
+        at: When, UTC; None only if no file contains a time (then it does not decay).
+        success: True, False, or None for an injection without result.
         weight: 0..1.
-        source: event-log, loop, discovery, trend or aggregate: the sources 1 to 5 of semantics.md.
-        count: How many uses this stands for; > 1 only for trend and aggregate.
-        derived: The count was computed from a rate, not counted.
-        inferred: The result is how the whole loop came out; nothing tells of this use (semantics 2).
+        source: event-log, loop, discovery, trend or aggregate.
+        count: Number of uses; > 1 only for trend and aggregate.
+        derived: Whether the count was computed from a rate.
+        inferred: Whether the result is only that of the whole loop (docs/scoring.md).
     """
 
     pattern_id: str

@@ -76,7 +76,7 @@ def test_a_head_fits_however_the_log_goes_on(paths: ProjectPaths) -> None:
     heads.append(head_of(paths))
     Ledger(paths).append(made(7))
     found = verify_ledger(paths, heads)
-    assert found.problems == () and found.summary.endswith("hash chain intact; fits 2 heads kept elsewhere")
+    assert found.problems == () and found.summary.endswith("hash chain intact; contains 2 heads saved elsewhere")
     lines = paths.ledger.read_bytes().splitlines()
     compute_anew(paths, [unlinked(line) for line in lines[:6]] + [b'{"kind":"note"}'])
     assert verify_ledger(paths, heads).problems == (), "what came after the last head is not protected by it"
