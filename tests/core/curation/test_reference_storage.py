@@ -73,13 +73,13 @@ def logged_errors(paths: ProjectPaths) -> LoggedErrors:
     return LoggedErrors(paths, clock=lambda: NOW)
 
 
-def said(id: str = "f1", **fields: Any) -> FeedbackEvent:
+def make_feedback(id: str = "f1", **fields: Any) -> FeedbackEvent:
     return FeedbackEvent(
         **{"id": id, "criterion": "type_safe", "type": "helpful", "timestamp": NOW, "bead_id": "bd-1", **fields}
     )
 
 
-def broke(id: str = "e1", **fields: Any) -> ErrorEntry:
+def make_error(id: str = "e1", **fields: Any) -> ErrorEntry:
     return ErrorEntry(
         **{
             "id": id,
@@ -102,9 +102,9 @@ def judged(pattern_id: str = "p1", **fields: Any) -> MaturityFeedback:
 
 def test_feedback_is_stored_unchanged(feedback: FeedbackStorage) -> None:
     events = [
-        said("f1", raw_value=0.25, context=ODD),
-        said("f2", type="harmful", bead_id="bd-2"),
-        said("f3", type="neutral", criterion="no_bugs", timestamp=NOW - timedelta(days=90)),
+        make_feedback("f1", raw_value=0.25, context=ODD),
+        make_feedback("f2", type="harmful", bead_id="bd-2"),
+        make_feedback("f3", type="neutral", criterion="no_bugs", timestamp=NOW - timedelta(days=90)),
     ]
     assert feedback.get_all() == []
     for event in events:
@@ -123,7 +123,7 @@ def test_any_form_of_a_time_is_read_back_equal(
     patterns: PatternStorage,
     maturities: MaturityStorage,
 ) -> None:
-    event, entry, judgement = said(timestamp=time), broke(timestamp=time), judged(timestamp=time)
+    event, entry, judgement = make_feedback(timestamp=time), make_error(timestamp=time), judged(timestamp=time)
     pattern = observed(created_at=time, updated_at=time, tags=["a", "b"])
     maturity = replace(create_maturity("p1", time), promoted_at=time)
     feedback.store(event)
@@ -140,28 +140,28 @@ def test_any_form_of_a_time_is_read_back_equal(
 
 
 def test_repeated_feedback_is_stored_once(feedback: FeedbackStorage) -> None:
-    feedback.store(said())
-    feedback.store(said(type="harmful"))
-    assert feedback.get_all() == [said()]
+    feedback.store(make_feedback())
+    feedback.store(make_feedback(type="harmful"))
+    assert feedback.get_all() == [make_feedback()]
 
 
 def test_feedback_without_an_id_gets_one(feedback: FeedbackStorage) -> None:
     for _ in range(2):
-        feedback.store(said(""))
+        feedback.store(make_feedback(""))
     first, second = feedback.get_all()
     assert first.id and second.id and first.id != second.id
 
 
 def test_errors_are_stored_unchanged(errors: ErrorStorage) -> None:
     entries = [
-        broke("e1", stack_trace="at x", tool_name="tsc", context=ODD, message=ODD),
-        broke("e2", bead_id="bd-2", error_type=ErrorType.UNKNOWN),
-        broke("e3", resolved=True),
+        make_error("e1", stack_trace="at x", tool_name="tsc", context=ODD, message=ODD),
+        make_error("e2", bead_id="bd-2", error_type=ErrorType.UNKNOWN),
+        make_error("e3", resolved=True),
     ]
     assert errors.get_all() == []
     for entry in entries:
         errors.store(entry)
-    errors.store(broke("e1", message="told again"))
+    errors.store(make_error("e1", message="told again"))
     assert errors.get_all() == entries
     assert errors.get_by_bead("bd-1") == [entries[0], entries[2]]
     assert errors.get_unresolved_by_bead("bd-1") == [entries[0]]
@@ -169,10 +169,10 @@ def test_errors_are_stored_unchanged(errors: ErrorStorage) -> None:
 
 def test_a_resolved_error_stays_resolved(errors: ErrorStorage) -> None:
     for id in ("e1", "e2"):
-        errors.store(broke(id))
+        errors.store(make_error(id))
     for _ in range(2):
         errors.mark_resolved("e2")
-    assert errors.get_all() == [broke("e1"), broke("e2", resolved=True)]
+    assert errors.get_all() == [make_error("e1"), make_error("e2", resolved=True)]
     with pytest.raises(UnknownRecord, match="no error e3"):
         errors.mark_resolved("e3")
 
@@ -187,18 +187,18 @@ def test_the_accumulator_works_on_any_storage(errors: ErrorStorage) -> None:
 
 
 def test_patterns_are_stored_unchanged(patterns: PatternStorage) -> None:
-    kept = [
+    stored = [
         observed("p1", tags=("auth", ODD), example_beads=("bd-1",), created_at=NOW, updated_at=NOW),
         invert(observed("p2", failure_count=3), "", NOW),
         observed("p3", content="One  file\nper subtask", success_count=10**15),
     ]
     assert patterns.get_all() == [] and patterns.get("p1") is None
-    for pattern in kept:
+    for pattern in stored:
         patterns.store(pattern)
-    assert patterns.get_all() == kept
-    assert patterns.get("anti-p2") == kept[1] and patterns.get("p2") is None
-    assert patterns.get_anti_patterns() == [kept[1]]
-    assert patterns.get_by_tag("auth") == patterns.get_by_tag(ODD) == [kept[0]]
+    assert patterns.get_all() == stored
+    assert patterns.get("anti-p2") == stored[1] and patterns.get("p2") is None
+    assert patterns.get_anti_patterns() == [stored[1]]
+    assert patterns.get_by_tag("auth") == patterns.get_by_tag(ODD) == [stored[0]]
     assert patterns.get_by_tag("aut") == []
 
 
@@ -226,17 +226,17 @@ def test_content_search_ignores_case_and_spacing(patterns: PatternStorage, conte
 
 
 def test_maturities_are_stored_unchanged(maturities: MaturityStorage) -> None:
-    kept = [
+    stored = [
         replace(create_maturity("p1", NOW), helpful_count=3, helpful=2.5, last_validated=NOW),
         promote(create_maturity("p2", NOW), NOW),
         deprecate(create_maturity("p3", NOW), ODD, NOW),
     ]
     assert maturities.get_all() == [] and maturities.get("p1") is None
-    for maturity in (create_maturity("p1", NOW), *kept[1:], kept[0]):
+    for maturity in (create_maturity("p1", NOW), *stored[1:], stored[0]):
         maturities.store(maturity)
-    assert maturities.get_all() == kept
-    assert maturities.get("p2") == kept[1]
-    assert maturities.get_by_state(Maturity.DEPRECATED) == [kept[2]]
+    assert maturities.get_all() == stored
+    assert maturities.get("p2") == stored[1]
+    assert maturities.get_by_state(Maturity.DEPRECATED) == [stored[2]]
 
 
 def test_two_equal_reports_count_twice(maturities: MaturityStorage) -> None:
@@ -248,8 +248,8 @@ def test_two_equal_reports_count_twice(maturities: MaturityStorage) -> None:
 
 
 _STORES: list[Callable[[ProjectPaths, str], None]] = [
-    lambda paths, text: LoggedFeedback(paths).store(said(context=text)),
-    lambda paths, text: logged_errors(paths).store(broke(message=text)),
+    lambda paths, text: LoggedFeedback(paths).store(make_feedback(context=text)),
+    lambda paths, text: logged_errors(paths).store(make_error(message=text)),
     lambda paths, text: LedgerPatterns(paths).store(observed(content=text)),
     lambda paths, text: LedgerMaturity(paths).store(deprecate(create_maturity("p", NOW), text, NOW)),
     lambda paths, text: LedgerMaturity(paths).store_feedback(judged(f"p{text}")),
@@ -278,15 +278,15 @@ def test_nothing_is_written_outside_the_project(store: Callable[[ProjectPaths, s
 
 def test_feedback_in_the_log_needs_a_subject(paths: ProjectPaths) -> None:
     with pytest.raises(BadInput, match="criterion"):
-        LoggedFeedback(paths).store(said(criterion=""))
+        LoggedFeedback(paths).store(make_feedback(criterion=""))
     with pytest.raises(BadInput, match="pattern_id"):
         LedgerMaturity(paths).store_feedback(judged(""))
 
 
 def test_an_id_is_that_of_one_event(paths: ProjectPaths) -> None:
-    LoggedFeedback(paths).store(said("x"))
+    LoggedFeedback(paths).store(make_feedback("x"))
     with pytest.raises(BadInput, match="id x"):
-        logged_errors(paths).store(broke("x"))
+        logged_errors(paths).store(make_error("x"))
 
 
 def test_two_storages_of_one_project_share_their_data(paths: ProjectPaths) -> None:
@@ -294,20 +294,20 @@ def test_two_storages_of_one_project_share_their_data(paths: ProjectPaths) -> No
     mine, yours = logged_errors(paths), logged_errors(paths)
     here, there = LedgerPatterns(paths), LedgerPatterns(paths)
     for n in range(3):
-        (one, other)[n % 2].store(said(f"f{n}"))
-        (mine, yours)[n % 2].store(broke(f"e{n}"))
+        (one, other)[n % 2].store(make_feedback(f"f{n}"))
+        (mine, yours)[n % 2].store(make_error(f"e{n}"))
         (yours, mine)[n % 2].mark_resolved(f"e{n}")
         (here, there)[n % 2].store(observed(success_count=n))
-        assert one.get_all() == other.get_all() == [said(f"f{k}") for k in range(n + 1)]
-        assert mine.get_all() == yours.get_all() == [broke(f"e{k}", resolved=True) for k in range(n + 1)]
+        assert one.get_all() == other.get_all() == [make_feedback(f"f{k}") for k in range(n + 1)]
+        assert mine.get_all() == yours.get_all() == [make_error(f"e{k}", resolved=True) for k in range(n + 1)]
         assert here.get_all() == there.get_all() == [observed(success_count=n)]
 
 
 def test_feedback_on_criteria_and_on_patterns_is_kept_apart_in_one_log(paths: ProjectPaths) -> None:
-    LoggedFeedback(paths, by="ada").store(said())
+    LoggedFeedback(paths, by="ada").store(make_feedback())
     maturities = LedgerMaturity(paths, by="bob")
     maturities.store_feedback(judged())
-    assert LoggedFeedback(paths).get_all() == [said()]
+    assert LoggedFeedback(paths).get_all() == [make_feedback()]
     assert maturities.get_feedback("p1") == [judged()] and maturities.get_feedback("") == []
     log = EventLog("events.jsonl")
     log.read(paths.events.read_bytes())
@@ -320,14 +320,14 @@ def test_feedback_on_criteria_and_on_patterns_is_kept_apart_in_one_log(paths: Pr
 
 def test_invalid_log_lines_are_skipped(paths: ProjectPaths) -> None:
     feedback, errors = LoggedFeedback(paths), logged_errors(paths)
-    feedback.store(said("f1"))
+    feedback.store(make_feedback("f1"))
     with paths.events.open("ab") as file:
         file.write(b'nonsense\n[]\n{"id": "e0", "at": "2026-01-01", "kind": "error", "error": 7}\n\xff\n' + b"[" * 999)
-    assert feedback.get_all() == [said("f1")]  # the last line is not finished
-    errors.store(broke())
-    feedback.store(said("f2"))
-    assert feedback.get_all() == LoggedFeedback(paths).get_all() == [said("f1"), said("f2")]
-    assert errors.get_all() == logged_errors(paths).get_all() == [broke()]
+    assert feedback.get_all() == [make_feedback("f1")]  # the last line is not finished
+    errors.store(make_error())
+    feedback.store(make_feedback("f2"))
+    assert feedback.get_all() == LoggedFeedback(paths).get_all() == [make_feedback("f1"), make_feedback("f2")]
+    assert errors.get_all() == logged_errors(paths).get_all() == [make_error()]
 
 
 def test_an_unreadable_log_is_not_an_empty_log(paths: ProjectPaths) -> None:
@@ -338,11 +338,11 @@ def test_an_unreadable_log_is_not_an_empty_log(paths: ProjectPaths) -> None:
 
 def test_a_rewritten_log_is_read_again(paths: ProjectPaths) -> None:
     feedback = LoggedFeedback(paths)
-    feedback.store(said("f1"))
+    feedback.store(make_feedback("f1"))
     paths.events.unlink()
     assert feedback.get_all() == []
-    feedback.store(said("f2"))
-    assert feedback.get_all() == [said("f2")]
+    feedback.store(make_feedback("f2"))
+    assert feedback.get_all() == [make_feedback("f2")]
 
 
 @pytest.mark.parametrize(
@@ -395,8 +395,8 @@ def test_concurrent_writers_lose_nothing(paths: ProjectPaths) -> None:
         feedback, errors, patterns = LoggedFeedback(paths), logged_errors(paths), LedgerPatterns(paths)
         for n in range(8):
             id = f"{worker}-{n}"
-            feedback.store(said(f"f{id}"))
-            errors.store(broke(f"e{id}"))
+            feedback.store(make_feedback(f"f{id}"))
+            errors.store(make_error(f"e{id}"))
             errors.mark_resolved(f"e{id}")
             patterns.store(observed(f"p{id}"))
 

@@ -24,24 +24,24 @@ NULL = "TypeError: Cannot read properties of null (reading 'id') at src/user.ts:
 OTHER = "ReferenceError: session is not defined"
 
 
-def ran(command: str, error: str = "", **told: Any) -> dict[str, Any]:
-    told = {"type": "bash", "tool": "Bash", "error": error, "success": not error, **told}
-    return {"params": (("command", command),), **told}
+def ran(command: str, error: str = "", **values: Any) -> dict[str, Any]:
+    values = {"type": "bash", "tool": "Bash", "error": error, "success": not error, **values}
+    return {"params": (("command", command),), **values}
 
 
-def edited(new: str = "if (!user) return", why: str = "Guard against a missing user", **told: Any) -> dict[str, Any]:
+def edited(new: str = "if (!user) return", why: str = "Guard against a missing user", **values: Any) -> dict[str, Any]:
     params = (("file_path", "src/user.ts"), ("old_string", "a"), ("new_string", f"a\n{new}"))
-    return {"type": "edit", "tool": "Edit", "params": params, "success": True, "reasoning": why, **told}
+    return {"type": "edit", "tool": "Edit", "params": params, "success": True, "reasoning": why, **values}
 
 
-def logged(*done: dict[str, Any], number: int = 2, outcome: Outcome = Outcome.SUCCESS, **told: Any) -> LoggedAttempt:
+def logged(*done: dict[str, Any], number: int = 2, outcome: Outcome = Outcome.SUCCESS, **values: Any) -> LoggedAttempt:
     actions = tuple(
         Action(**{"number": place, "at": START + timedelta(minutes=place), "iteration": 1, **action})
         for place, action in enumerate(done, start=1)
     )
-    told = {"task_id": "task-001", "number": number, "outcome": outcome, "agent": "implementer", **told}
-    steps = told.pop("steps", ())
-    return LoggedAttempt(attempt=Attempt(**told), actions=actions, steps=steps)
+    values = {"task_id": "task-001", "number": number, "outcome": outcome, "agent": "implementer", **values}
+    steps = values.pop("steps", ())
+    return LoggedAttempt(attempt=Attempt(**values), actions=actions, steps=steps)
 
 
 def repairs(*done: dict[str, Any]) -> list[Repair]:
@@ -124,9 +124,9 @@ def test_the_same_error_three_times_in_one_attempt() -> None:
     assert list(find_repeated_errors(three, 4)) == []
 
 
-def offered(*attempts: LoggedAttempt, **told: Any) -> list[Proposal]:
+def offered(*attempts: LoggedAttempt, **values: Any) -> list[Proposal]:
     task = Task(
-        id="task-001", description="Fix the login of users without a session", status=TaskStatus.COMPLETED, **told
+        id="task-001", description="Fix the login of users without a session", status=TaskStatus.COMPLETED, **values
     )
     material = Material(source_id=task.id, task=task, attempts=attempts)
     return list(extract(material, known(), ExtractionSettings()).proposals)

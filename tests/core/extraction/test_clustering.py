@@ -61,20 +61,23 @@ def test_a_chain_of_small_differences_joins_no_cluster() -> None:
 
 
 def test_opposites_with_the_same_words_are_different() -> None:
-    said = ["Mock the gateway in unit tests", "Always mock the gateway in unit tests."]
-    denied = ["Never mock the gateway in unit tests.", "Don't mock the gateway in unit tests"]
+    asked = ["Mock the gateway in unit tests", "Always mock the gateway in unit tests."]
+    negated_texts = ["Never mock the gateway in unit tests.", "Don't mock the gateway in unit tests"]
     turned = ["Write the migration before the model", "Write the model before the migration"]
-    told_by = [reflection(f"loop-{n}", text) for n, text in enumerate(said + denied + turned)]
-    assert sorted(map(sorted, texts(cluster_reflections(told_by, {})))) == sorted(map(sorted, (said, denied)))
+    reflections = [reflection(f"loop-{n}", text) for n, text in enumerate(asked + negated_texts + turned)]
+    assert sorted(map(sorted, texts(cluster_reflections(reflections, {})))) == sorted(
+        map(sorted, (asked, negated_texts))
+    )
 
 
 def test_learnings_in_a_language_without_spaces_recur() -> None:
-    told_by = [
+    reflections = [
         reflection("a", "先に型定義を更新してから実装する"),
         reflection("b", "先に型定義を更新してから実装すること"),
     ]
     assert (
-        len(cluster_reflections([*told_by, reflection("c", "先に型定義を更新してから実装しない")], {})[0].members) == 2
+        len(cluster_reflections([*reflections, reflection("c", "先に型定義を更新してから実装しない")], {})[0].members)
+        == 2
     )
 
 
@@ -113,22 +116,22 @@ def test_thousands_of_similar_learnings_need_few_comparisons(monkeypatch: pytest
         return cdist(queries, choices, **options)
 
     monkeypatch.setattr(process, "cdist", counted)
-    told_by = [
+    reflections = [
         reflection(f"loop-{n}", f"When adding part p{n} update number n{n * 7919} of m{n % 97}") for n in range(2000)
     ]
-    (found,) = cluster_reflections(told_by, {})
+    (found,) = cluster_reflections(reflections, {})
     assert len(found.members) == 2000
-    assert max(compared) <= 64 and len(compared) <= 2 * len(told_by)
+    assert max(compared) <= 64 and len(compared) <= 2 * len(reflections)
 
 
 def test_small_groups_are_found_among_many_that_share_words() -> None:
     random = Random(5)
     words = ["".join(random.choices("abcdefghijklmnopqrstuvwxyz", k=random.randint(3, 9))) for _ in range(300)]
     groups = [" ".join(random.sample(words, 10)) for _ in range(400)]
-    told_by = [
+    reflections = [
         reflection(f"loop-{n}-{m}", f"{text} {random.choice(words)}") for n, text in enumerate(groups) for m in "ab"
     ]
-    assert sorted(len(cluster.members) for cluster in cluster_reflections(told_by, {})) == [2] * len(groups)
+    assert sorted(len(cluster.members) for cluster in cluster_reflections(reflections, {})) == [2] * len(groups)
 
 
 def test_drafts_reflections_without_source_and_short_ones_are_ignored() -> None:
@@ -155,8 +158,8 @@ _TOLD = st.lists(st.tuples(st.sampled_from("abcd"), _LEARNING, st.none() | st.in
 def test_clusters_are_disjoint_close_to_their_centre_and_in_no_order_of_input(
     drawn: list[tuple[str, str, int | None]], random: Random
 ) -> None:
-    told_by = [reflection(loop, text, day, id=f"{n}") for n, (loop, text, day) in enumerate(drawn)]
-    clusters = cluster_reflections(told_by, {})
+    reflections = [reflection(loop, text, day, id=f"{n}") for n, (loop, text, day) in enumerate(drawn)]
+    clusters = cluster_reflections(reflections, {})
     members = [member.reflection.id for cluster in clusters for member in cluster.members]
     assert len(members) == len(set(members))
     assert len({cluster.id for cluster in clusters}) == len(clusters)
@@ -167,5 +170,5 @@ def test_clusters_are_disjoint_close_to_their_centre_and_in_no_order_of_input(
         for member in cluster.members:
             words = sorted_words(strip_label(member.reflection.learning))
             assert words == central or fuzz.ratio(central, words) > MIN_SIMILARITY * 100
-    random.shuffle(told_by)
-    assert cluster_reflections(told_by, {}) == clusters
+    random.shuffle(reflections)
+    assert cluster_reflections(reflections, {}) == clusters

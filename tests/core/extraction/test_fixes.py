@@ -129,8 +129,8 @@ def test_descriptions_are_long_enough_and_generalised() -> None:
     assert fix_description("Added null check for user object", "add_null_check", message) == (
         "Add null check before property access"
     )
-    told = "Return a skipped result for closed accounts"
-    assert fix_description(told, "add_null_check", message) == told
+    description = "Return a skipped result for closed accounts"
+    assert fix_description(description, "add_null_check", message) == description
     assert fix_description("guard it", "other", "x") == "Settle the error: guard it"
     for category in ("other", "add_error_handling", "add_null_check"):
         for words in ("", "x", "a\nb", "\x1b[0m"):

@@ -37,8 +37,8 @@ def write(project: Path, name: str, document: dict[str, Any]) -> None:
 
 def attempt(project: Path, task: str, number: int, actions: int = 0) -> None:
     started = (NOW + timedelta(minutes=number)).isoformat()
-    told = {"started": started, "plan": {"steps": ["one"]}, "outcome": {"status": "failure"}}
-    write(project, f"tasks/{task}/attempts/{number:03}/attempt.json", told)
+    values = {"started": started, "plan": {"steps": ["one"]}, "outcome": {"status": "failure"}}
+    write(project, f"tasks/{task}/attempts/{number:03}/attempt.json", values)
     log = project / f".aiwg/ralph/tasks/{task}/attempts/{number:03}/actions.jsonl"
     log.write_text('{"type": "bash", "success": true}\n' * actions)
 

@@ -15,9 +15,9 @@ ERROR = "TypeError: Cannot read property 'email' of null at src/auth/validate.ts
 LEARNING = "Check the user before its e-mail is read"
 
 
-def reflection(number: int = 2, **told: Any) -> Reflection:
+def reflection(number: int = 2, **fields: Any) -> Reflection:
     return Reflection(
-        **{"id": f"r-{number}", "shape": "hook", "file": "r.yaml", "loop_id": LOOP, "iteration": number, **told}
+        **{"id": f"r-{number}", "shape": "hook", "file": "r.yaml", "loop_id": LOOP, "iteration": number, **fields}
     )
 
 
@@ -76,5 +76,5 @@ def test_reflections_on_success_give_the_steps_that_iterations_do_not_name() -> 
 
 def test_unhelpful_reflections_and_empty_drafts_are_ignored() -> None:
     warning = "Avoid raising the timeout of the pool"
-    for told in ({"effectiveness": "unhelpful", "learning": warning}, {"draft": True, "learning": ""}):
-        assert not of(material(passed(3, "Done"), reflections=(reflection(**told),)), PatternType.ANTI)
+    for fields in ({"effectiveness": "unhelpful", "learning": warning}, {"draft": True, "learning": ""}):
+        assert not of(material(passed(3, "Done"), reflections=(reflection(**fields),)), PatternType.ANTI)

@@ -21,14 +21,14 @@ LOCK = "Lock the carts in the order of their ids; then no retry is needed"
 ASKED = {"loop-0": "Fix TypeScript deadlock in the checkout", "loop-1": "Debug the merge of carts"}
 
 
-def told(number: int, learning: str, **more: Any) -> Reflection:
+def make_reflection(number: int, learning: str, **more: Any) -> Reflection:
     at = START + timedelta(hours=number)
     values = {"id": f"r-{number}", "shape": "hook", "file": "f", "loop_id": f"loop-{number}", "at": at, "iteration": 3}
     return Reflection(**{**values, "learning": learning, **more})
 
 
 def cluster(learning: str = LOCK, count: int = 2, **more: Any) -> Cluster:
-    (found,) = cluster_reflections([told(number, learning, **more) for number in range(count)], {})
+    (found,) = cluster_reflections([make_reflection(number, learning, **more) for number in range(count)], {})
     return found
 
 
@@ -99,8 +99,8 @@ def test_the_same_error_beside_the_learning_makes_an_error_pattern() -> None:
 
 
 def test_an_error_of_only_one_loop_gives_no_error_pattern() -> None:
-    one = told(0, LOCK, observation="TypeError: x is null")
-    (found,) = cluster_reflections([one, told(1, LOCK)], {})
+    one = make_reflection(0, LOCK, observation="TypeError: x is null")
+    (found,) = cluster_reflections([one, make_reflection(1, LOCK)], {})
     assert drafted(found).type is PatternType.SUCCESS
 
 

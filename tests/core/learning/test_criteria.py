@@ -21,9 +21,9 @@ from core.learning.criteria import (
 from tests.core.learning.making import NOW, days_ago
 
 
-def said(type: str, age: float = 0, raw_value: float = 1.0, **fields: Any) -> FeedbackEvent:
-    told = {"criterion": "type_safe", "timestamp": days_ago(age), **fields}
-    return FeedbackEvent(type=type, raw_value=raw_value, **told)
+def feedback(type: str, age: float = 0, raw_value: float = 1.0, **fields: Any) -> FeedbackEvent:
+    values = {"criterion": "type_safe", "timestamp": days_ago(age), **fields}
+    return FeedbackEvent(type=type, raw_value=raw_value, **values)
 
 
 def counted(helpful: int, harmful: int, weight: float = 0.85) -> CriterionWeight:
@@ -31,7 +31,7 @@ def counted(helpful: int, harmful: int, weight: float = 0.85) -> CriterionWeight
 
 
 def test_the_weight_is_the_helpful_share_of_decayed_feedback() -> None:
-    weight = criterion_weight([said("helpful", 90), said("harmful", 180), said("helpful", 0, 0.5)], NOW)
+    weight = criterion_weight([feedback("helpful", 90), feedback("harmful", 180), feedback("helpful", 0, 0.5)], NOW)
     assert (weight.helpful, weight.harmful) == pytest.approx((1.0, 0.25))
     assert weight.weight == pytest.approx(0.8)
     assert (weight.helpful_count, weight.harmful_count) == (2, 1)
@@ -39,17 +39,17 @@ def test_the_weight_is_the_helpful_share_of_decayed_feedback() -> None:
 
 
 def test_a_weight_never_falls_below_the_floor() -> None:
-    assert criterion_weight([said("harmful")] * 5, NOW).weight == 0.1
-    assert criterion_weight([said("harmful")] * 5, NOW, LearningSettings(min_criterion_weight=0.2)).weight == 0.2
+    assert criterion_weight([feedback("harmful")] * 5, NOW).weight == 0.1
+    assert criterion_weight([feedback("harmful")] * 5, NOW, LearningSettings(min_criterion_weight=0.2)).weight == 0.2
 
 
 @pytest.mark.parametrize(
     "events",
     [
         [],
-        [said("neutral")],
-        [said("harmful", raw_value=0)],
-        [said("helpful", 700_000), said("harmful", 700_000)],  # 2^-7778: less than any float
+        [feedback("neutral")],
+        [feedback("harmful", raw_value=0)],
+        [feedback("helpful", 700_000), feedback("harmful", 700_000)],  # 2^-7778: less than any float
     ],
 )
 def test_a_criterion_without_feedback_has_weight_one(events: list[FeedbackEvent]) -> None:
@@ -58,21 +58,21 @@ def test_a_criterion_without_feedback_has_weight_one(events: list[FeedbackEvent]
 
 
 def test_the_newest_helpful_or_harmful_event_validates_a_criterion() -> None:
-    events = [said("helpful", 30), said("helpful", 10), said("neutral", 0)]
+    events = [feedback("helpful", 30), feedback("helpful", 10), feedback("neutral", 0)]
     assert criterion_weight(events, NOW).last_validated == days_ago(10)
-    assert criterion_weight([*events, said("harmful", 1)], NOW).last_validated == days_ago(1)
+    assert criterion_weight([*events, feedback("harmful", 1)], NOW).last_validated == days_ago(1)
     assert criterion_weight(events[2:], NOW).last_validated is None
 
 
 def test_a_future_event_counts_as_now() -> None:
-    weight = criterion_weight([said("helpful", -400), said("harmful", 90)], NOW)
+    weight = criterion_weight([feedback("helpful", -400), feedback("harmful", 90)], NOW)
     assert weight.last_validated == NOW
     assert weight.weight == pytest.approx(2 / 3)
 
 
 def test_events_of_two_criteria_are_refused() -> None:
     with pytest.raises(BadInput, match="criterion must be the same in all events, not 'type_safe' and 'fast'"):
-        criterion_weight([said("helpful"), said("helpful", criterion="fast")], NOW)
+        criterion_weight([feedback("helpful"), feedback("helpful", criterion="fast")], NOW)
 
 
 def test_a_deprecated_criterion_counts_nothing_and_keeps_its_weight() -> None:
@@ -112,7 +112,7 @@ def test_an_invalid_score_is_named(score: float) -> None:
 )
 def test_invalid_feedback_is_named(field: str, value: Any) -> None:
     with pytest.raises(BadInput, match=f"{field} must be .*, not "):
-        said(**{"type": "helpful", field: value})
+        feedback(**{"type": "helpful", field: value})
 
 
 @pytest.mark.parametrize(
@@ -120,13 +120,13 @@ def test_invalid_feedback_is_named(field: str, value: Any) -> None:
     [("weight", 1.5), ("helpful_count", -1), ("harmful_count", 0.5), ("half_life_days", 0), ("harmful", float("inf"))],
 )
 def test_an_invalid_weight_is_named(field: str, value: Any) -> None:
-    told = {"criterion": "x", "weight": 0.5, "helpful_count": 1, "harmful_count": 1, field: value}
+    values = {"criterion": "x", "weight": 0.5, "helpful_count": 1, "harmful_count": 1, field: value}
     with pytest.raises(BadInput, match=f"{field} must be .*, not "):
-        CriterionWeight(**told)
+        CriterionWeight(**values)
 
 
 _EVENTS = st.lists(
-    st.builds(said, st.sampled_from(["helpful", "harmful", "neutral"]), st.floats(-30, 3000), st.floats(0, 1)),
+    st.builds(feedback, st.sampled_from(["helpful", "harmful", "neutral"]), st.floats(-30, 3000), st.floats(0, 1)),
     max_size=12,
 )
 
@@ -144,6 +144,6 @@ def test_one_more_helpful_event_never_lowers_a_weight(
     events: list[FeedbackEvent], age: float, raw_value: float
 ) -> None:
     before = criterion_weight(events, NOW)
-    after = criterion_weight([*events, said("helpful", age, raw_value)], NOW)
+    after = criterion_weight([*events, feedback("helpful", age, raw_value)], NOW)
     assert after.weight >= before.weight - 1e-12
     assert 0.1 <= after.weight <= 1.0

@@ -20,11 +20,11 @@ MINUTE_MS = 60_000
 
 
 def parts(**fields: Any) -> dict[str, float]:
-    told = {"bead_id": "bd-123.1", "success": True, "timestamp": NOW, **fields}
-    return score_outcome(OutcomeSignals(**told), NOW).parts
+    signals = {"bead_id": "bd-123.1", "success": True, "timestamp": NOW, **fields}
+    return score_outcome(OutcomeSignals(**signals), NOW).parts
 
 
-def said(type: str, age: float = 0) -> FeedbackEvent:
+def feedback(type: str, age: float = 0) -> FeedbackEvent:
     return FeedbackEvent(criterion="type_safe", type=type, timestamp=days_ago(age))
 
 
@@ -75,7 +75,7 @@ def test_success_signal(success: bool, value: float) -> None:
     ],
 )
 def test_weighted_score(success: bool, minutes: int, errors: int, retries: int, raw: float, verdict: str) -> None:
-    told = OutcomeSignals(
+    signals = OutcomeSignals(
         bead_id="bd-123.1",
         success=success,
         timestamp=NOW,
@@ -83,7 +83,7 @@ def test_weighted_score(success: bool, minutes: int, errors: int, retries: int, 
         error_count=errors,
         retry_count=retries,
     )
-    outcome = score_outcome(told, NOW)
+    outcome = score_outcome(signals, NOW)
     assert outcome.raw == pytest.approx(raw, abs=1e-12)
     assert outcome.verdict == verdict
 
@@ -117,12 +117,12 @@ def test_decay_timeline(day: int, weight: float) -> None:
     ("helpful", "harmful", "weight"), [(0, 1, 0.1), (1, 10, 0.1), (1, 9, 0.1), (1, 8, 1 / 9), (12, 3, 0.8), (1, 0, 1.0)]
 )
 def test_weight_floor(helpful: int, harmful: int, weight: float) -> None:
-    events = [said("helpful")] * helpful + [said("harmful")] * harmful
+    events = [feedback("helpful")] * helpful + [feedback("harmful")] * harmful
     assert criterion_weight(events, NOW).weight == pytest.approx(weight)
 
 
 def test_revalidation() -> None:
-    weight = criterion_weight([said("helpful", 90), said("harmful", 90), said("helpful", 1)], NOW)
+    weight = criterion_weight([feedback("helpful", 90), feedback("harmful", 90), feedback("helpful", 1)], NOW)
     assert weight.last_validated == days_ago(1)
 
 

@@ -32,19 +32,19 @@ def loop(status: LoopStatus = LoopStatus.COMPLETED, *iterations: Iteration, **fi
     return Loop(id="x", status=status, iterations=iterations, **fields)
 
 
-def told(signals: OutcomeSignals | None) -> OutcomeSignals:
+def require(signals: OutcomeSignals | None) -> OutcomeSignals:
     assert signals is not None
     return signals
 
 
 def test_a_loop_gives_duration_errors_and_retries() -> None:
-    found = told(loop_signals(loop(LoopStatus.COMPLETED, FAILED, FAILED, PASSED), NOTHING))
+    found = require(loop_signals(loop(LoopStatus.COMPLETED, FAILED, FAILED, PASSED), NOTHING))
     assert (found.success, found.duration_ms, found.error_count, found.retry_count) == (True, 720_000, 2, 2)
     assert (found.timestamp, found.files_touched) == (NOW, ("src/a.ts",))
 
 
 def test_a_failed_last_iteration_is_an_error_but_not_a_retry() -> None:
-    found = told(loop_signals(loop(LoopStatus.FAILED, PASSED, FAILED), NOTHING))
+    found = require(loop_signals(loop(LoopStatus.FAILED, PASSED, FAILED), NOTHING))
     assert (found.success, found.error_count, found.retry_count) == (False, 1, 0)
 
 
@@ -68,11 +68,11 @@ def test_only_an_end_with_a_result_is_an_outcome(status: LoopStatus, success: bo
 
 
 def test_unknown_values_stay_unknown() -> None:
-    found = told(loop_signals(loop(LoopStatus.COMPLETED, Iteration(number=1), started_at=None), NOTHING))
+    found = require(loop_signals(loop(LoopStatus.COMPLETED, Iteration(number=1), started_at=None), NOTHING))
     assert (found.duration_ms, found.error_count, found.retry_count) == (None, None, None)
-    backwards = told(loop_signals(loop(started_at=NOW + timedelta(hours=1)), NOTHING))
+    backwards = require(loop_signals(loop(started_at=NOW + timedelta(hours=1)), NOTHING))
     assert backwards.duration_ms is None
-    inferred = told(loop_signals(loop(started_at=NOW, ended_approximate=True), NOTHING))
+    inferred = require(loop_signals(loop(started_at=NOW, ended_approximate=True), NOTHING))
     assert inferred.duration_ms is None
 
 
@@ -102,14 +102,14 @@ def outcome(number: int, success: bool | None, minutes: float = 0, **signals: An
 
 def test_the_error_log_has_priority_over_failed_iterations() -> None:
     report = collect_reports([error(1), error(2), error(3), error(4, "another")])["x"]
-    assert told(loop_signals(loop(LoopStatus.COMPLETED, FAILED, PASSED), report)).error_count == 3
+    assert require(loop_signals(loop(LoopStatus.COMPLETED, FAILED, PASSED), report)).error_count == 3
     one = collect_reports([error(1)])["x"]
-    assert told(loop_signals(loop(LoopStatus.COMPLETED, FAILED, FAILED, PASSED), one)).error_count == 1
+    assert require(loop_signals(loop(LoopStatus.COMPLETED, FAILED, FAILED, PASSED), one)).error_count == 1
 
 
 def test_a_report_has_priority_over_files_field_by_field() -> None:
     report = collect_reports([outcome(1, False, error_count=7, strategy="by feature")])["x"]
-    found = told(loop_signals(loop(LoopStatus.COMPLETED, FAILED, PASSED), report))
+    found = require(loop_signals(loop(LoopStatus.COMPLETED, FAILED, PASSED), report))
     assert (found.success, found.error_count, found.retry_count) == (False, 7, 1)
     assert (found.duration_ms, found.strategy) == (720_000, "by feature")
 
@@ -118,21 +118,21 @@ def test_the_newest_report_counts_field_by_field_in_any_order() -> None:
     first = outcome(1, False, error_count=4, strategy="by layer")
     last = outcome(2, True, minutes=1, error_count=0)
     for events in ([first, last], [last, first]):
-        found = told(loop_signals(loop(LoopStatus.RUNNING), collect_reports(events)["x"]))
+        found = require(loop_signals(loop(LoopStatus.RUNNING), collect_reports(events)["x"]))
         assert (found.success, found.error_count, found.strategy) == (True, 0, "by layer")
     silent = outcome(3, None, minutes=2, retry_count=1)
-    found = told(report_signals("bd-1", collect_reports([first, last, silent])["x"]))
+    found = require(report_signals("bd-1", collect_reports([first, last, silent])["x"]))
     assert (found.success, found.retry_count, found.timestamp) == (True, 1, silent.at)
 
 
 def test_the_last_written_of_two_simultaneous_reports_counts() -> None:
-    assert told(report_signals("bd-1", collect_reports([outcome(2, True), outcome(1, False)])["x"])).success is False
+    assert require(report_signals("bd-1", collect_reports([outcome(2, True), outcome(1, False)])["x"])).success is False
 
 
 def test_a_later_report_keeps_the_end_of_the_loop() -> None:
     report = collect_reports([outcome(1, True, minutes=90 * 24 * 60)])["x"]
-    assert told(loop_signals(loop(), report)).timestamp == NOW
-    assert told(loop_signals(loop(LoopStatus.RUNNING, ended_at=None), report)).timestamp == NOW + timedelta(days=90)
+    assert require(loop_signals(loop(), report)).timestamp == NOW
+    assert require(loop_signals(loop(LoopStatus.RUNNING, ended_at=None), report)).timestamp == NOW + timedelta(days=90)
 
 
 def test_an_outcome_of_a_pattern_is_not_an_outcome_of_the_loop() -> None:
@@ -147,7 +147,7 @@ def test_the_retries_of_an_attempt_are_those_before_it() -> None:
         ended_at=NOW,
         outcome=Outcome.TIMEOUT,
     )
-    found = told(attempt_signals(attempt, NOTHING))
+    found = require(attempt_signals(attempt, NOTHING))
     assert (found.bead_id, found.success, found.retry_count) == ("task-001.3", False, 2)
     assert found.duration_ms == 26 * 60_000
 
@@ -155,11 +155,11 @@ def test_the_retries_of_an_attempt_are_those_before_it() -> None:
 def test_a_partial_success_has_its_own_value() -> None:
     attempt = Attempt(task_id="t", number=1, ended_at=NOW, outcome=Outcome.PARTIAL)
     for found in (loop_signals(loop(LoopStatus.PARTIAL), NOTHING), attempt_signals(attempt, NOTHING)):
-        assert (told(found).success, told(found).partial) == (False, True)
-    assert not told(loop_signals(loop(LoopStatus.FAILED), NOTHING)).partial
+        assert (require(found).success, require(found).partial) == (False, True)
+    assert not require(loop_signals(loop(LoopStatus.FAILED), NOTHING)).partial
     report = collect_reports([outcome(1, True)])["x"]
     found = loop_signals(loop(LoopStatus.PARTIAL), report)
-    assert (told(found).success, told(found).partial) == (True, False)
+    assert (require(found).success, require(found).partial) == (True, False)
 
 
 def session(*messages: str) -> DebugSession:
@@ -169,26 +169,26 @@ def session(*messages: str) -> DebugSession:
 def test_the_errors_of_debug_sessions_count() -> None:
     two = (session("null"), session("null", "late"))
     attempt = Attempt(task_id="x", number=1, ended_at=NOW, outcome=Outcome.SUCCESS)
-    assert told(loop_signals(loop(), NOTHING, two)).error_count == 2
-    assert told(attempt_signals(attempt, NOTHING, two)).error_count == 2
-    assert told(loop_signals(loop(LoopStatus.COMPLETED, FAILED, PASSED), NOTHING, two)).error_count == 2
+    assert require(loop_signals(loop(), NOTHING, two)).error_count == 2
+    assert require(attempt_signals(attempt, NOTHING, two)).error_count == 2
+    assert require(loop_signals(loop(LoopStatus.COMPLETED, FAILED, PASSED), NOTHING, two)).error_count == 2
     logged = Attempt(task_id="x", number=1, ended_at=NOW, outcome=Outcome.SUCCESS, errors=0)
-    assert told(attempt_signals(logged, NOTHING, two)).error_count == 2
+    assert require(attempt_signals(logged, NOTHING, two)).error_count == 2
 
 
 def test_an_iteration_that_records_an_error_and_no_success_is_a_retry() -> None:
     erred = Iteration(failures=(Failure(error_type="TypeError", message="x is null"),))
-    found = told(loop_signals(loop(LoopStatus.COMPLETED, erred, erred, PASSED), NOTHING))
+    found = require(loop_signals(loop(LoopStatus.COMPLETED, erred, erred, PASSED), NOTHING))
     assert (found.error_count, found.retry_count) == (2, 2)
     fixed_at_once = Iteration(outcome=Outcome.SUCCESS, failures=erred.failures)
-    found = told(loop_signals(loop(LoopStatus.COMPLETED, fixed_at_once, PASSED), NOTHING))
+    found = require(loop_signals(loop(LoopStatus.COMPLETED, fixed_at_once, PASSED), NOTHING))
     assert (found.error_count, found.retry_count) == (1, 0)
 
 
 def test_the_error_log_has_priority_over_failed_actions() -> None:
     attempt = Attempt(task_id="x", number=1, ended_at=NOW, outcome=Outcome.SUCCESS, errors=4)
-    assert told(attempt_signals(attempt, NOTHING)).error_count == 4
-    assert told(attempt_signals(attempt, collect_reports([error(1)])["x"])).error_count == 1
+    assert require(attempt_signals(attempt, NOTHING)).error_count == 4
+    assert require(attempt_signals(attempt, collect_reports([error(1)])["x"])).error_count == 1
 
 
 def test_the_newest_report_decides_whether_an_attempt_succeeded() -> None:
@@ -201,4 +201,4 @@ def test_the_newest_report_decides_whether_an_attempt_succeeded() -> None:
 def test_work_of_another_tool_needs_a_result() -> None:
     assert report_signals("bd-1", collect_reports([outcome(1, None, error_count=1)])["x"]) is None
     assert report_signals("bd-1", Report(errors=("late",) * 3)) is None
-    assert told(report_signals("bd-1", collect_reports([outcome(1, True), error(2)])["x"])).error_count == 1
+    assert require(report_signals("bd-1", collect_reports([outcome(1, True), error(2)])["x"])).error_count == 1

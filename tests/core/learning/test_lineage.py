@@ -41,7 +41,7 @@ Success rate: 75% (3/4)
 """
 
 
-def life(pattern: Pattern, board: Scoreboard, *decisions: Decision, **loops: Loop) -> tuple[LineageEvent, ...]:
+def lineage_of(pattern: Pattern, board: Scoreboard, *decisions: Decision, **loops: Loop) -> tuple[LineageEvent, ...]:
     return build_lineage(pattern, board.observations(pattern.id), decisions, loops)
 
 
@@ -76,21 +76,21 @@ def test_uses_without_a_record_are_one_line() -> None:
 def test_injected_only_is_shown_and_gives_no_result() -> None:
     pattern = make_pattern()
     loop = Loop(id="a", task="Fix it", ended_at=days_ago(1), injected=(use(pattern.id, None, applied=False),))
-    (seen,) = life(pattern, board_of(pattern, loops={"a": loop}), a=loop)
+    (seen,) = lineage_of(pattern, board_of(pattern, loops={"a": loop}), a=loop)
     assert (seen.kind, seen.success, seen.text) == ("injected", None, "injected, not applied: Fix it")
 
 
 def test_a_loop_that_finds_a_pattern_again_merges() -> None:
     pattern = make_pattern(source_loops=(source("a", days_ago(9)),))
     again = event(1, "extracted", days_ago(4), loop_id="b")
-    found = life(pattern, board_of(pattern, events=(again,)))
+    found = lineage_of(pattern, board_of(pattern, events=(again,)))
     assert [(one.kind, one.loop_id) for one in found] == [("discovered", "a"), ("merged", "b")]
 
 
 def test_a_source_loop_beyond_the_uses_found_it_again() -> None:
     sources = (source("a", days_ago(9)), source("b", days_ago(8)), source("c", days_ago(7)))
     pattern = make_pattern(recorded_counts=recorded_counts(2, 0), source_loops=sources)
-    found = life(pattern, board_of(pattern))
+    found = lineage_of(pattern, board_of(pattern))
     assert [(one.kind, one.loop_id) for one in found] == [("discovered", "a"), ("applied", "b"), ("merged", "c")]
     assert found[2].success is None and found[2].text == "found again"
 
@@ -103,7 +103,7 @@ def test_a_source_loop_keeps_its_own_outcome() -> None:
             SourceLoop(loop_id="b", at=days_ago(8), outcome="failure"),
         ),
     )
-    assert [one.success for one in life(pattern, board_of(pattern)) if one.loop_id == "b"] == [False]
+    assert [one.success for one in lineage_of(pattern, board_of(pattern)) if one.loop_id == "b"] == [False]
 
 
 def test_inversions_and_decisions_are_in_both_lineages() -> None:
@@ -121,17 +121,17 @@ def test_inversions_and_decisions_are_in_both_lineages() -> None:
         decide(4, Verb.UNDO, "d1"),
     )
     board = board_of(pattern, anti)
-    assert [one.text for one in life(pattern, board, *decisions) if one.kind in ("inverted", "decided")] == [
+    assert [one.text for one in lineage_of(pattern, board, *decisions) if one.kind in ("inverted", "decided")] == [
         "inverted to pat-anti-sample-001 by ada",
         "undo accept inversion by ada",
     ]
-    assert "inverted from pat-error-sample-001 by ada" in [one.text for one in life(anti, board, *decisions)]
+    assert "inverted from pat-error-sample-001 by ada" in [one.text for one in lineage_of(anti, board, *decisions)]
 
 
 def test_the_discovery_comes_first_even_without_a_date() -> None:
     pattern = make_pattern(source_loops=(source("a"),))
     feedback = event(1, "feedback", days_ago(4), success=True)
-    assert [one.kind for one in life(pattern, board_of(pattern, events=(feedback,)))] == ["discovered", "applied"]
+    assert [one.kind for one in lineage_of(pattern, board_of(pattern, events=(feedback,)))] == ["discovered", "applied"]
 
 
 def test_the_lineage_of_an_anti_pattern_lists_failures() -> None:
@@ -143,7 +143,7 @@ def test_the_lineage_of_an_anti_pattern_lists_failures() -> None:
     )
     loop = Loop(id="c", ended_at=days_ago(1), injected=(use(pattern.id, False, at=days_ago(2)),))
     board = board_of(pattern, loops={"c": loop})
-    found = life(pattern, board, c=loop)
+    found = lineage_of(pattern, board, c=loop)
     assert [one.text for one in found] == [
         "discovered",
         "+1 occurrence without a record",
@@ -158,31 +158,31 @@ def test_the_lineage_of_an_anti_pattern_lists_failures() -> None:
 def test_hostile_ids_leave_no_control_character_in_the_block() -> None:
     pattern = make_pattern("x\x1b[2J\n", source_loops=(source("a\x07\nInjected:"),))
     board = board_of(pattern)
-    text = format_lineage(pattern, life(pattern, board), board.assessment(pattern.id))
+    text = format_lineage(pattern, lineage_of(pattern, board), board.assessment(pattern.id))
     assert "\x1b" not in text and "\x07" not in text
     assert len(text.splitlines()) == 5
 
 
 def test_decisions_about_many_patterns_are_in_each_lineage() -> None:
-    kept, gone = make_pattern("pat-error-kept-001"), make_pattern("pat-error-gone-002")
-    both = [kept.id, gone.id]
+    merged, removed = make_pattern("pat-error-kept-001"), make_pattern("pat-error-gone-002")
+    both = [merged.id, removed.id]
 
     def decide(number: int, verb: Verb, subject: str, **after: object) -> Decision:
         at = NOW + timedelta(minutes=number)
         return Decision(id=f"d{number}", at=at, by="ada", verb=verb, subject=subject, after=dict(after))
 
     decisions = (
-        decide(1, Verb.EXTRACT, "ralph-a", patterns=[kept.id], joined=[gone.id]),
+        decide(1, Verb.EXTRACT, "ralph-a", patterns=[merged.id], joined=[removed.id]),
         decide(2, Verb.IMPORT, "team.json", patterns=both),
-        decide(3, Verb.QUARANTINE, gone.id),
-        decide(4, Verb.MERGE, kept.id, merged=gone.id, patterns=both),
+        decide(3, Verb.QUARANTINE, removed.id),
+        decide(4, Verb.MERGE, merged.id, merged=removed.id, patterns=both),
         decide(5, Verb.ARCHIVE, "prune", patterns=both),
         decide(6, Verb.UNDO, "d5"),
-        decide(7, Verb.REVOKE, "ralph-b", patterns=[kept.id]),
+        decide(7, Verb.REVOKE, "ralph-b", patterns=[merged.id]),
         decide(8, Verb.ARCHIVE, "prune", patterns=["pat-error-other-003"]),
     )
-    board = board_of(kept, gone)
-    assert format_lineage(kept, life(kept, board, *decisions), board.assessment(kept.id)) == (
+    board = board_of(merged, removed)
+    assert format_lineage(merged, lineage_of(merged, board, *decisions), board.assessment(merged.id)) == (
         "Pattern: pat-error-kept-001\n\n"
         "Decided:    extract from ralph-a by ada (2026-02-03T00:01:00Z)\n"
         "Decided:    import from team.json by ada (2026-02-03T00:02:00Z)\n"
@@ -191,7 +191,7 @@ def test_decisions_about_many_patterns_are_in_each_lineage() -> None:
         "Decided:    undo archive by ada (2026-02-03T00:06:00Z)\n"
         "Decided:    revoke (ralph-b) by ada (2026-02-03T00:07:00Z)\n"
     )
-    assert [(one.kind, one.text) for one in life(gone, board, *decisions)] == [
+    assert [(one.kind, one.text) for one in lineage_of(removed, board, *decisions)] == [
         ("decided", "extract from ralph-a, joined to it by ada"),
         ("decided", "import from team.json by ada"),
         ("decided", "quarantine by ada"),

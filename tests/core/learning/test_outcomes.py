@@ -19,8 +19,8 @@ MINUTE_MS = 60_000
 
 def signals(**fields: Any) -> OutcomeSignals:
     """A success in 12 minutes without any trouble, unless given otherwise."""
-    told = {"duration_ms": 12 * MINUTE_MS, "error_count": 0, "retry_count": 0, "success": True, "timestamp": NOW}
-    return OutcomeSignals(bead_id="bd-123.1", **{**told, **fields})
+    values = {"duration_ms": 12 * MINUTE_MS, "error_count": 0, "retry_count": 0, "success": True, "timestamp": NOW}
+    return OutcomeSignals(bead_id="bd-123.1", **{**values, **fields})
 
 
 def test_the_parts_are_in_a_fixed_order() -> None:
@@ -142,8 +142,8 @@ _COUNTS = st.integers(0, 10)
 def test_the_score_is_a_share_and_the_verdict_agrees_with_it(
     success: bool, duration: float | None, errors: int | None, retries: int | None
 ) -> None:
-    told = signals(success=success, duration_ms=duration, error_count=errors, retry_count=retries)
-    outcome = score_outcome(told, NOW)
+    values = signals(success=success, duration_ms=duration, error_count=errors, retry_count=retries)
+    outcome = score_outcome(values, NOW)
     assert 0.0 <= outcome.decayed <= outcome.raw <= 1.0
     assert all(0.0 <= value <= 1.0 for value in outcome.parts.values())
     assert outcome.verdict is verdict_of(outcome.raw)

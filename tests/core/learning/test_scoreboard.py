@@ -152,8 +152,8 @@ def test_an_anti_pattern_is_never_inverted() -> None:
 
 
 def test_a_pin_has_priority_over_inversion() -> None:
-    kept = assessed(2, 5, pinned(Maturity.PROVEN, successes=2, failures=5))
-    assert (kept.inversion_due, kept.injectable, kept.decided_by) == (False, True, "human decision")
+    pinned_one = assessed(2, 5, pinned(Maturity.PROVEN, successes=2, failures=5))
+    assert (pinned_one.inversion_due, pinned_one.injectable, pinned_one.decided_by) == (False, True, "human decision")
 
 
 def verdict(word: str, **fields: object) -> CurationState:
@@ -414,13 +414,13 @@ def test_a_use_by_an_attempt_at_the_task_of_a_loop_is_a_use_by_that_loop() -> No
     loop = Loop(id="x", aliases=("x-alias",), ended_at=days_ago(2), injected=(use(ID, True),))
     tasks = {"t": Task(id="t", loop_id="x-alias"), "u": Task(id="u", loop_id="gone")}
     attempts = {id: Attempt(task_id=id[0], number=int(id[2])) for id in ("t.1", "t.2", "u.1")}
-    told = tuple(event(n, "feedback", days_ago(1), loop_id=id, success=True) for n, id in enumerate(attempts))
+    feedback = tuple(event(n, "feedback", days_ago(1), loop_id=id, success=True) for n, id in enumerate(attempts))
     snapshot = Snapshot(
-        patterns={ID: make_pattern()}, loops={"x": loop}, tasks=tasks, attempts=attempts, events=told[:2]
+        patterns={ID: make_pattern()}, loops={"x": loop}, tasks=tasks, attempts=attempts, events=feedback[:2]
     )
     (one,) = Scoreboard.build(snapshot, NOW, SETTINGS).observations(ID)
     assert (one.loop_id, one.success) == ("x", True)
-    other = Scoreboard.build(replace(snapshot, events=told), NOW, SETTINGS)
+    other = Scoreboard.build(replace(snapshot, events=feedback), NOW, SETTINGS)
     assert [seen.loop_id for seen in other.observations(ID)] == ["u.1", "x"]
 
 

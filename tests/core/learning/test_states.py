@@ -124,13 +124,13 @@ def test_feedback_counts_as_evidence_does_and_its_order_does_not_matter(
     shuffled = random.sample(events, len(events))
     assert decayed_counts(shuffled, NOW) == decayed_counts(events, NOW)
     assert update_maturity(new(), shuffled, NOW) == update_maturity(new(), events, NOW)
-    told = [
+    observations = [
         Observation(
             pattern_id="p", kind="feedback", source="event-log", at=event.at, success=event.success, weight=event.weight
         )
         for event in events
     ]
-    assert decayed_counts(told, NOW) == decayed_counts(events, NOW)
+    assert decayed_counts(observations, NOW) == decayed_counts(events, NOW)
 
 
 @pytest.mark.parametrize(
@@ -247,13 +247,13 @@ def test_a_pinned_state_lasts_until_reset() -> None:
     failing = [*events, *made_of(0, 9)[1]]
     assert update_maturity(proven, failing, NOW).state is Maturity.PROVEN
     assert reset(proven, failing, NOW).state is Maturity.DEPRECATED
-    gone = deprecate(proven, "Causes file conflicts", days_ago(-1))
-    assert (gone.state, gone.reason, gone.deprecated_at) == (
+    deprecated_one = deprecate(proven, "Causes file conflicts", days_ago(-1))
+    assert (deprecated_one.state, deprecated_one.reason, deprecated_one.deprecated_at) == (
         Maturity.DEPRECATED,
         "Causes file conflicts",
         days_ago(-1),
     )
-    assert update_maturity(gone, made_of(9, 0)[1], NOW).state is Maturity.DEPRECATED
+    assert update_maturity(deprecated_one, made_of(9, 0)[1], NOW).state is Maturity.DEPRECATED
 
 
 @settings(deadline=None, max_examples=100)

@@ -39,19 +39,19 @@ def with_maturity(**changes: float) -> Settings:
 
 
 def test_the_same_thresholds_change_nothing() -> None:
-    told = what_if(SETTINGS, board("+++-+").history)
-    assert told.turns == ()
-    assert told.before == told.after and told.before[Maturity.ESTABLISHED] == 1
-    assert told.events == 5
+    replay = what_if(SETTINGS, board("+++-+").history)
+    assert replay.turns == ()
+    assert replay.before == replay.after and replay.before[Maturity.ESTABLISHED] == 1
+    assert replay.events == 5
 
 
 def test_a_stricter_threshold_lists_changed_patterns_and_since_when() -> None:
-    told = what_if(with_maturity(deprecation_threshold=0.15), board("+++-+").history)
-    (turn,) = told.turns
+    replay = what_if(with_maturity(deprecation_threshold=0.15), board("+++-+").history)
+    (turn,) = replay.turns
     assert (turn.pattern_id, turn.pinned) == (ID, False)
     assert (turn.before.state, turn.after.state) == (Maturity.ESTABLISHED, Maturity.DEPRECATED)
     assert turn.after.since == days_ago(1)
-    assert (told.before[Maturity.DEPRECATED], told.after[Maturity.DEPRECATED]) == (0, 1)
+    assert (replay.before[Maturity.DEPRECATED], replay.after[Maturity.DEPRECATED]) == (0, 1)
 
 
 def test_another_inversion_threshold_lists_inverted_patterns() -> None:
@@ -81,9 +81,9 @@ def test_other_outcome_thresholds_change_the_evidence() -> None:
             fast_completion_threshold_ms=3 * 3_600_000, slow_completion_threshold_ms=4 * 3_600_000
         )
     )
-    told = what_if(patient, history)
-    assert told.events == 3
-    assert [turn.after.state for turn in told.turns] == [Maturity.ESTABLISHED]
+    replay = what_if(patient, history)
+    assert replay.events == 3
+    assert [turn.after.state for turn in replay.turns] == [Maturity.ESTABLISHED]
     strict = Settings(learning=LearningSettings(neutral_counts_as="failure"))
     assert [turn.after.state for turn in what_if(strict, history).turns] == [Maturity.DEPRECATED]
 
