@@ -144,7 +144,7 @@ class _State:
                 by=decision.by,
                 decision_id=decision.id,
                 blocks=decision.verb is not Verb.EXTRACT or (known is not None and known.blocks),
-                seen=known.seen if known is not None and keeps_reviews else frozenset(),
+                reviewed=known.reviewed if known is not None and keeps_reviews else frozenset(),
                 reason=decision.reason,
             )
 
@@ -175,7 +175,7 @@ class _State:
         if not text:
             return
         if (known := self.arrivals.get(subject)) is not None:
-            self.arrivals[subject] = replace(known, seen=known.seen | {text})
+            self.arrivals[subject] = replace(known, reviewed=known.reviewed | {text})
         if decision.verb is not Verb.DEPRECATE:
             for texts in (self.approved, self.cleared) if decision.reason else (self.approved,):
                 texts[subject] = texts.get(subject, frozenset()) | {text}

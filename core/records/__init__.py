@@ -1,1 +1,1 @@
-"""What one thing is: typed, immutable values without I/O. Everything in them is untrusted text."""
+"""Typed, immutable records without I/O. Every text in them is untrusted."""

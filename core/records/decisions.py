@@ -187,7 +187,7 @@ class Arrival(Struct, frozen=True, kw_only=True):
     Attributes:
         kind: `import`, `extraction` (unattended) or `quarantine` (by a person).
         blocks: Whether it is not injected until its text is reviewed.
-        seen: Hashes of the reviewed texts; another text of the pattern needs a new review.
+        reviewed: Hashes of the reviewed texts; another text of the pattern needs a new review.
         reason: Why it is in quarantine.
     """
 
@@ -196,12 +196,12 @@ class Arrival(Struct, frozen=True, kw_only=True):
     by: str
     decision_id: str
     blocks: bool
-    seen: frozenset[str] = frozenset()
+    reviewed: frozenset[str] = frozenset()
     reason: str = ""
 
     def waits(self, content_hash: str) -> bool:
         """Whether this text still needs a review."""
-        return content_hash not in self.seen
+        return content_hash not in self.reviewed
 
 
 class BurstVerdict(Struct, frozen=True, kw_only=True):

@@ -65,9 +65,9 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         id: Unique.
         at: When, UTC.
         kind: injected, applied, extracted, outcome, feedback, counted, error, resolved or injected-reflection.
-        pattern_id, loop_id: "" where the event has none. A work item is a loop or an attempt: `loop_id` is
-            the id of either. An outcome without a pattern is that of the whole loop.
-        success: For applied / outcome / feedback; None = unknown, of feedback on a criterion neutral.
+        pattern_id, loop_id: "" without one; `loop_id` is the ID of a work item (loop or attempt). An outcome without a
+            pattern is that of the whole work item.
+        success: For applied, outcome and feedback; None is unknown, or neutral for feedback on a criterion.
         weight: 0..1.
         by: The user or program that recorded it.
         agent: The agent that reported it; "" if unknown.

@@ -1,4 +1,4 @@
-"""What could be extracted from one loop, before anybody has decided on it."""
+"""Proposed patterns of an extraction, before the decision."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ ALL_TYPES: Final = frozenset(PatternType)
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
-    """One pattern that a loop offers.
+    """One proposed pattern.
 
     Attributes:
-        slug: What its id would be named after: lower-case letters, digits, hyphens.
-        record: A record of (3) without its id, which it gets when it is accepted.
-        trace: Where each part of it comes from, for a person: `iteration 1 → 2`.
-        duplicate_of: The pattern of the registry that says the same, "" for a new one; this is a further use of it.
-        similarity: To that one, 0..1.
-        refused: Why it is not taken, "" if it is.
-        known_as: The pattern of the registry that was found in this very loop before, "" for none.
-        failures: How often the loop tried the same in vain.
+        slug: Middle part of its future ID: lower-case letters, digits, hyphens.
+        record: A pattern record without an ID, which it gets when it is accepted.
+        trace: Origin of each part, for people: `iteration 1 → 2`.
+        duplicate_of: The similar pattern of the registry, of which this is a further use; "" for a new pattern.
+        similarity: To that pattern, 0..1.
+        refused: Why it is not extracted; "" if it is.
+        known_as: The pattern of the registry that was extracted from this loop before; "" without one.
+        failures: Number of failed attempts at the same in the loop.
     """
 
     type: PatternType
@@ -38,7 +38,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
     @property
     def headline(self) -> str:
-        """What it says, on one line for a person; untrusted."""
+        """A one-line summary; untrusted."""
         record = self.record
         if self.type is PatternType.ERROR:
             signature, fix = record["error_signature"], record["fix_approach"]
@@ -51,10 +51,10 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
 
 class Extraction(Struct, frozen=True, kw_only=True):
-    """All that one loop or debug session offers.
+    """All proposals of one loop, task or debug session.
 
     Attributes:
-        missing: Why there is no proposal of some types, one reason each.
+        missing: Reasons why some types have no proposal.
     """
 
     source_id: str
@@ -63,22 +63,22 @@ class Extraction(Struct, frozen=True, kw_only=True):
 
     @property
     def new(self) -> tuple[Proposal, ...]:
-        """Patterns that the registry does not have."""
+        """Proposals of new patterns."""
         return tuple(one for one in self.proposals if not one.refused and not one.duplicate_of)
 
     @property
     def merges(self) -> tuple[Proposal, ...]:
-        """Further uses of patterns that it has."""
+        """Further uses of existing patterns."""
         return tuple(one for one in self.proposals if not one.refused and one.duplicate_of)
 
     @property
     def refused(self) -> tuple[Proposal, ...]:
-        """What is not taken."""
+        """Refused proposals."""
         return tuple(one for one in self.proposals if one.refused)
 
     @property
     def why_nothing(self) -> str:
-        """Why nothing is taken, in one line; "" if something is. Names IDs of patterns."""
+        """Why nothing is extracted, in one line with pattern IDs; "" if something is."""
         if self.new or self.merges:
             return ""
         reasons = list(dict.fromkeys(one.refused for one in self.proposals)) or list(self.missing)

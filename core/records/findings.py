@@ -1,4 +1,4 @@
-"""Findings: data that is wrong, reported so that a person can go there and fix it."""
+"""Findings: defects in files, reported so that a person can fix them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Final
 from msgspec import Struct
 
 NOT_IN_SCHEMA: Final = "not-in-schema"
-"""Code of a finding for a value that its schema does not allow."""
+"""Code of the finding for a value that violates its schema."""
 MISSING: Final = "missing-field"
-"""Code of a finding for an object that lacks a required key."""
+"""Code of the finding for an object without a required key."""
 
 
 class Severity(StrEnum):
-    """How bad a finding is: `error` = something could not be used, `warning` = doubtful, `info` = worth knowing."""
+    """Severity of a finding: `error` (something could not be used), `warning` (doubtful) or `info`."""
 
     INFO = "info"
     WARNING = "warning"
@@ -22,15 +22,15 @@ class Severity(StrEnum):
 
 
 class Finding(Struct, frozen=True, gc=False):
-    """One thing that is wrong in one file.
+    """One defect in one file.
 
     Attributes:
         file: Path relative to the project folder, `/` as separator.
         pointer: JSON pointer or `line N` inside the file; empty for the whole file.
         severity: See `Severity`.
-        code: Stable machine word, kebab-case, e.g. `bad-json`, `wrong-type`, `future-time`.
-        message: For a person: what was found and what was expected. May quote the file: untrusted.
-        count: Number of places that it reports; `file` and `pointer` are the first one.
+        code: Stable kebab-case word, such as `bad-json`, `wrong-type`, `future-time`.
+        message: Found and expected value, for people. May quote the file: untrusted.
+        count: Number of places; `file` and `pointer` are the first one.
     """
 
     file: str
@@ -41,7 +41,7 @@ class Finding(Struct, frozen=True, gc=False):
     count: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        """The stable shape that `--json` prints."""
+        """The stable form for `--json`."""
         return {
             "file": self.file,
             "pointer": self.pointer,

@@ -1,4 +1,4 @@
-"""Loops: what an agent loop is doing or has done, joined from every file that knows it (formats C14)."""
+"""Loops and their iterations (docs/file-formats.md#loops)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core.records.debug_sessions import Failure, Fix, Results
 
 
 class LoopStatus(StrEnum):
-    """Normalised status (formats section 5); `Loop.raw_status` keeps the word of the file."""
+    """Normalized status (docs/file-formats.md#words-and-spellings)."""
 
     RUNNING = "running"
     WAITING = "waiting"
@@ -20,7 +20,7 @@ class LoopStatus(StrEnum):
     RECOVERING = "recovering"
     COMPLETED = "completed"
     PARTIAL = "partial"
-    """Ended with a part of its goal reached."""
+    """Ended after reaching a part of its goal."""
     FAILED = "failed"
     LIMIT = "limit"
     ABORTED = "aborted"
@@ -29,27 +29,27 @@ class LoopStatus(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Whether a loop in this status does nothing more by itself."""
+        """Whether the loop has ended."""
         return self in _ENDED
 
     @property
     def active(self) -> bool:
-        """Whether a loop in this status is at work."""
+        """Whether the loop is running."""
         return self in _ACTIVE
 
 
 FINISHED = frozenset({LoopStatus.COMPLETED, LoopStatus.PARTIAL, LoopStatus.FAILED, LoopStatus.LIMIT})
-"""A loop that came to its end; one that was aborted or crashed may go on."""
+"""Statuses of loops that reached their end; aborted and crashed loops may continue."""
 _ENDED = FINISHED | {LoopStatus.ABORTED, LoopStatus.CRASHED}
 _ACTIVE = frozenset({LoopStatus.RUNNING, LoopStatus.COMPLETING, LoopStatus.RECOVERING})
 
 
 class Liveness(StrEnum):
-    """What is known of the loop's process (formats C18).
+    """State of the loop's process (docs/file-formats.md#liveness).
 
-    `alive`: its own pid runs. `dead`: its own pid is gone though the files say it is at work (shown as crashed).
-    `stale`: at work by its files, no pid to ask, no sign for longer than the setting. `fresh`: the same with a
-    recent sign. `idle`: paused, so nothing needs to run. `ended`: finished. `unknown`: nothing to judge by.
+    `alive`: its process runs. `dead`: its process is gone although its files show it as running (shown as crashed).
+    `stale`: running by its files, no known process, silent for longer than the setting. `fresh`: the same with recent
+    activity. `idle`: paused. `ended`: finished. `unknown`: no data.
     """
 
     ALIVE = "alive"
@@ -62,7 +62,7 @@ class Liveness(StrEnum):
 
 
 class Outcome(StrEnum):
-    """Normalised outcome of an iteration, attempt, task or use (formats section 5)."""
+    """Normalized outcome of an iteration, attempt, task or use (docs/file-formats.md#words-and-spellings)."""
 
     SUCCESS = "success"
     PARTIAL = "partial"
@@ -72,13 +72,13 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"
 
     @property
-    def told(self) -> str:
-        """The word for it; "" where nobody knows it."""
+    def label(self) -> str:
+        """Its word; "" if unknown."""
         return "" if self is Outcome.UNKNOWN else self.value
 
 
 class Iteration(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One iteration of a loop. `number` is a label: bases differ (formats C29), duplicates occur (3.12)."""
+    """One iteration of a loop. `number` is a label: some loops count from 0, and duplicates occur."""
 
     number: int | None = None
     at: datetime | None = None
@@ -97,25 +97,25 @@ class Iteration(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def failed(self) -> bool:
-        """Whether it missed its goal: its outcome is a failure, or it recorded errors and no success."""
+        """Whether it failed: its outcome is a failure, or it recorded errors and no success."""
         if self.outcome is Outcome.FAILURE or self.outcome is Outcome.TIMEOUT:
             return True
         return bool(self.failures) and self.outcome is not Outcome.SUCCESS
 
 
 class InjectedUse(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """`cross_loop_learning.injected_patterns[]`: injected, applied and successful are three facts (semantics 1)."""
+    """One entry of `cross_loop_learning.injected_patterns`."""
 
     pattern_id: str
     applied: bool = False
     successful: bool | None = None
     iteration: int | None = None
     at: datetime | None = None
-    """When the use happened, where the entry or its iteration says; None = only the loop's own times bound it."""
+    """Time of the use, from the entry or its iteration; None if unknown."""
 
 
 class ExtractedPattern(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """`cross_loop_learning.extracted_patterns[]`."""
+    """One entry of `cross_loop_learning.extracted_patterns`."""
 
     pattern_id: str
     new: bool = True
@@ -123,12 +123,12 @@ class ExtractedPattern(Struct, frozen=True, kw_only=True, omit_defaults=True, gc
 
 
 class Improvement(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """`cross_loop_learning.improvement_estimate`: what injected patterns spared a loop, as its agent estimates.
+    """`cross_loop_learning.improvement_estimate`: iterations saved by patterns, as the agent estimates.
 
     Attributes:
-        baseline: Iterations estimated without patterns.
-        actual: Iterations that it took.
-        share: 0..1 of the baseline; negative where it took longer.
+        baseline: Estimated iterations without patterns.
+        actual: Actual iterations.
+        share: Saved share of the baseline, up to 1; negative if it took longer.
     """
 
     baseline: float | None = None
@@ -150,32 +150,30 @@ class Improvement(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
 
 
 class Loop(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One loop as one row, joined from every source that knows it.
+    """One loop, joined from all files about it (docs/file-formats.md#joining-loops).
 
     Attributes:
-        id: The id shown and used: the directory name, else the id inside (never used as a path unchecked).
-        aliases: Other ids of the same loop (launcher id, UUID of its heartbeat, id inside the file).
-        task: What it should do; untrusted, may be empty.
-        criteria: Completion criteria, one or many.
-        status: Normalised, `crashed` where liveness proves it; `raw_status` is the word of the file.
-        sources: Which files know it, of: `loops`, `archive`, `registry`, `current-loop`, `external`,
-            `external-archive`, `external-registry`, `external-state`, `launcher`; sorted.
-        badges: Of `orphan` (at work by its directory, unknown to an existing registry), `unregistered` (ended,
-            not in the registry), `archived-but-registered`, `registered-only` (no directory), `stale`,
-            `crashed`, `status-disagrees`, `id-disagrees`; sorted.
+        id: Name of its directory, else the ID in a file (never used as a path unchecked).
+        aliases: Other IDs of the loop (launcher ID, UUID of its heartbeat, ID in the file).
+        task: Its task; untrusted, may be empty.
+        criteria: Completion criteria.
+        status: `crashed` if its process is gone; `raw_status` is the word of the file.
+        sources: Sorted kinds of files about it: `loops`, `archive`, `registry`, `current-loop`, `external`,
+            `external-archive`, `external-registry`, `external-state`, `launcher`.
+        badges: Sorted: `orphan` (running, not in an existing registry), `unregistered` (ended, not in the registry),
+            `archived-but-registered`, `registered-only` (no directory), `stale`, `crashed`, `status-disagrees`,
+            `id-disagrees`.
         iteration, max_iterations: Progress as labels; either may be None.
-        started_at, ended_at: `ended_at` is set for every ended or crashed loop as far as any file allows
-            (elapsed stops there); `ended_approximate` says that it was inferred.
-        last_activity: Newest time told inside its files (heartbeat, iteration, update), not a file's mtime.
+        ended_at: Set for every ended or crashed loop if possible; inferred if `ended_approximate`.
+        last_activity: Newest time in its files (heartbeat, iteration, update), not an mtime.
         modified_at: Newest mtime of its state and heartbeat files.
-        pid: The pid that liveness was judged by, or None.
-        liveness, liveness_reason: See `Liveness`; the reason is one line for a person.
+        pid: The pid used for its liveness, or None.
+        liveness, liveness_reason: See `Liveness`; the reason is one line for people.
         quality: 0..1 per iteration in order, from analytics, best output or iterations; may be empty.
-        injected, extracted: Cross-loop learning of (0).
-        improvement: What the patterns spared it, as estimated; None where no file says.
+        injected, extracted, improvement: Its cross-loop learning.
         crashes: Number of entries in its crash.log.
-        files: Project-relative files that the row was made from, the state file first.
-        directory: Project-relative directory of the loop, "" if it has none.
+        files: Project-relative files about it, the state file first.
+        directory: Its project-relative directory; "" without one.
     """
 
     id: str
@@ -210,24 +208,24 @@ class Loop(Struct, frozen=True, kw_only=True, omit_defaults=True):
     improvement: Improvement | None = None
     crashes: int = 0
     duration_ms: float | None = None
-    """Total time of its iterations where analytics tells (`total_time_ms`)."""
+    """Total time of its iterations from analytics, or None."""
     files: tuple[str, ...] = ()
     directory: str = ""
 
     @property
     def agent(self) -> str:
-        """The agent that works in it, as far as its files name one; "" if unknown."""
+        """The agent that works in it; "" if unknown."""
         return "" if self.owner == "unknown" else self.owner
 
 
 class LoopDetails(Struct, frozen=True, kw_only=True):
-    """What is read only when a loop is looked at: iteration files, analytics, best output, crash log, output tail.
+    """Details of a loop that are read on demand.
 
     Attributes:
-        loop_id: Whose story.
+        loop_id: ID of the loop.
         iterations: Merged by number from the state file, iteration files, analytics and best output.
-        notes: Titled texts beside it, e.g. ("crash.log", text), ("selection report", text); each capped.
-        facts: Short label/value pairs, e.g. ("best iteration", "3"), ("tokens", "12,822"), ("trajectory", "improving").
+        notes: Title and text, such as ("crash.log", text); each truncated.
+        facts: Label and value, such as ("best iteration", "3"), ("tokens", "12,822").
         checkpoints: Names of checkpoint files (they are not parsed).
     """
 

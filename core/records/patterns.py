@@ -1,4 +1,4 @@
-"""Shared patterns: what loops have learned (0, 3)."""
+"""Shared patterns."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from msgspec import Struct
 from core.records.suspicions import Suspicion
 
 UNNAMED: Final = "unnamed-"
-"""First part of the provisional ID of a record that has none."""
+"""Prefix of the provisional ID of a record without an ID."""
 
 
 DECOMPOSITION_TAG: Final = "decomposition-strategy"
-"""Tag of success patterns and anti-patterns that are strategies of splitting a task (docs/scoring.md)."""
+"""Tag of success patterns and anti-patterns about splitting a task (docs/scoring.md)."""
 
 
 class PatternType(StrEnum):
-    """The four types of (3), by the short names of its commands."""
+    """The four types of patterns."""
 
     ERROR = "error"
     SUCCESS = "success"
@@ -28,7 +28,7 @@ class PatternType(StrEnum):
 
 
 class Maturity(StrEnum):
-    """The four states of (2) Pattern Maturity States."""
+    """The four states of a pattern."""
 
     CANDIDATE = "candidate"
     ESTABLISHED = "established"
@@ -43,7 +43,7 @@ class SourceLoop(Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: datetime | None = None
     contributed_by: str = ""
     outcome: str = ""
-    """`success`, `partial` or `failure` where the entry says so (success patterns)."""
+    """`success`, `partial`, `failure` or "" (success patterns)."""
     iteration: int | None = None
     """`failure_iteration` of an anti-pattern, `iterations_required` of a success pattern."""
 
@@ -57,17 +57,17 @@ class TrendPoint(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RecordedCounts(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What the file itself says of a pattern's effectiveness (not what the evidence shows).
+    """Rate and counts in a pattern's record, as opposed to the evidence; None if missing or invalid.
 
-    For an anti-pattern `rate` is `failure_rate` and `uses` is `occurrence_count` (semantics: the failure
-    of the avoided approach confirms it).
+    For an anti-pattern `rate` is `failure_rate` and `uses` is `occurrence_count`, because a failure of the avoided
+    approach confirms it.
 
     Attributes:
-        rate: 0..1, or None where the file gives none that can be used.
-        uses: Count >= 0, or None.
-        successes: `successful_applications`, or None.
-        failures: `failed_applications`, or None.
-        claimed: `claimed_rate`: the rate that the record claimed before recorded results replaced it, or None.
+        rate: 0..1.
+        uses: Number of uses.
+        successes: `successful_applications`.
+        failures: `failed_applications`.
+        claimed: `claimed_rate`: the rate of the record before recorded results replaced it.
     """
 
     rate: float | None = None
@@ -78,7 +78,7 @@ class RecordedCounts(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
 
 
 class IterationRange(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """`typical_iterations` of an approach; each is None where the record does not have it."""
+    """`typical_iterations` of an approach; missing values are None."""
 
     average: float | None = None
     minimum: float | None = None
@@ -102,7 +102,7 @@ class IterationRange(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
 
 
 class PatternCopy(Struct, frozen=True, kw_only=True, gc=False):
-    """A same-id copy of a pattern outside `shared/patterns` (or a second one inside it): shown, never counted."""
+    """Another record with the ID of a pattern: shown, but its counts are never added."""
 
     file: str
     pointer: str
@@ -110,12 +110,12 @@ class PatternCopy(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One learned pattern, whatever its type; a field that a type lacks keeps its default.
+    """One pattern of any type; fields that its type lacks have their default.
 
     Attributes:
         id: `pattern_id` or `template_id`, as written.
-        type: Classified by the item itself, the file name last (formats C1).
-        title: One line that names it to a person: the error text, the approach, the avoided approach, the use case.
+        type: See docs/file-formats.md#pattern-records.
+        title: One line for people: the error, the approach, the avoided approach or the use case.
         description: Fix, approach, approach to avoid, or template description, by type.
         category: fix_category / task_category / failure_mode / language.
         error_type, error_pattern, location_hints: Error signature. `error_pattern` is a regex from a file:
@@ -125,15 +125,14 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
         template_code, template_language, placeholders: Code, of error patterns and templates.
         steps, tools, preconditions, benefits, limitations, average_iterations, typical_iterations: Of success patterns.
         symptoms, why_it_fails, better_alternative, better_pattern_id: Of anti-patterns.
-        claim: What the file says of rate and counts.
-        content_hash: sha256 hex over everything that would be injected (not counts, times, lineage, override);
-            human decisions bind to it.
-        file, pointer: Where it stands: project-relative path and JSON pointer.
-        copy_folder: For a pattern that exists only outside `shared/patterns`: the folder it mirrors from; else "".
-        copies: Other copies of the same id.
-        override: The `override.state` that the record itself carries, "" if none. Only the ledger decides;
-            this is shown and compared, never believed.
-        suspicions: What the scan of its text has found, the critical ones first.
+        recorded_counts: Rate and counts in the record.
+        content_hash: SHA-256 (hex) of everything that would be injected (not counts, times, source loops, override);
+            decisions are bound to it.
+        file, pointer: Project-relative path and JSON pointer of its record.
+        copy_folder: For a pattern that exists only outside `shared/patterns`, its folder; else "".
+        copies: Other records with this ID.
+        override: `override.state` of the record, "" without one; shown, but only the decision log decides.
+        suspicions: Results of the safety scan, critical ones first.
     """
 
     id: str
@@ -180,7 +179,7 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_critical(self) -> bool:
-        """Whether the scan blocks it: a person may release it for a reason."""
+        """Whether the safety scan blocks it, so that releasing it needs a reason."""
         return any(one.critical for one in self.suspicions)
 
     @property
@@ -190,5 +189,5 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_unnamed(self) -> bool:
-        """Whether its record has no ID: it is shown, but not injected, and no record can be changed."""
+        """Whether its record has no ID: it is shown, but cannot be injected or changed."""
         return self.id.startswith(UNNAMED)

@@ -1,4 +1,4 @@
-"""IDs of review questions that are not about a single pattern; verdicts and snoozes are recorded under them."""
+"""IDs of review questions that are not about a single pattern; decisions are recorded under them."""
 
 from __future__ import annotations
 

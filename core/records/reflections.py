@@ -1,4 +1,4 @@
-"""Reflections: seven shapes on disk, one record here (formats C9)."""
+"""Reflections, and tasks of the cross-task memory."""
 
 from __future__ import annotations
 
@@ -11,27 +11,26 @@ from core.records.loops import Outcome
 
 NOTHING_LEARNED: Final = "The log alone shows nothing to do differently; put it into words."
 NOTHING_LEARNED_IN_ALL: Final = "The log alone shows nothing to do differently in such a task; put it into words."
-"""What stands for the learning of a draft that has none, on an attempt and on a task."""
+"""Placeholders for the learning of a draft, on an attempt and on a task."""
 
 
 class Reflection(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an agent says it learned from one iteration or attempt.
+    """A reflection of an agent on one iteration or attempt (docs/file-formats.md#reflections).
 
     Attributes:
-        id: Stable: derived from loop or task, iteration and normalised text.
-        shape: Which of the shapes it was read from: `episodic` (001 jsonl), `memory-manager`, `cross-task`, `hook`,
-            `reflexion`, `analytics`, `best-output`, `state`.
-        file, pointer: Where the kept copy stands; `also_in` names the files that repeat it.
-        loop_id, task_id: "" where the shape has none.
+        id: Stable: derived from loop or task, iteration and normalized text.
+        shape: Its format: `episodic`, `memory-manager`, `cross-task`, `hook`, `reflexion`, `analytics`, `best-output`
+            or `state`.
+        file, pointer: Place of the copy that counts; `also_in` lists the files of the others.
+        loop_id, task_id: "" if unknown.
         attempt, iteration: Labels, or None.
-        at: Time of the reflection; `at_approximate` when it is the parent's time or the file's mtime.
+        at: Its time; with `at_approximate`, that of its parent or the file's mtime.
         kind: error_analysis, strategy_change, success_pattern, constraint_discovery, process_improvement or "".
         trigger: failure, success, timeout, manual or "".
         effectiveness: helpful, neutral, unhelpful or "".
-        draft: Whether it was only drafted from the log of an attempt, and nobody has put it into words yet.
-        drafted_at: When the draft was written that it says better; None if there was none that taught anything.
-        superseded: Whether a later one on the same attempt, of the same kind, says what was learned: that one counts in
-            plans and summaries, this one is history.
+        draft: Whether it was drafted from the log of an attempt, and not yet written by an agent.
+        drafted_at: Time of the draft that it replaces; None without a draft with a learning.
+        superseded: Whether a later one on the same attempt and of the same kind replaces it in plans and summaries.
     """
 
     id: str
@@ -59,18 +58,18 @@ class Reflection(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def teaches(self) -> bool:
-        """Whether anybody can learn from it: not from a draft that has found nothing."""
+        """Whether it contains a learning; false for a draft with a placeholder."""
         return not (self.draft and self.learning in ("", NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL))
 
     @property
     def text(self) -> str:
-        """The one line that says most: learning, else analysis, else observation, of a draft the other way round."""
-        first, then = (self.observation, self.analysis) if self.draft else (self.analysis, self.observation)
-        return self.learning or first or then
+        """Its main line: learning, else analysis, else observation; of a draft, observation before analysis."""
+        second, third = (self.observation, self.analysis) if self.draft else (self.analysis, self.observation)
+        return self.learning or second or third
 
 
 class MemoryTask(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One task of the cross-task memory: `memory/tasks/<uuid>.json` joined with `task-index.json` (formats C19)."""
+    """One task of the cross-task memory (docs/file-formats.md#cross-task-memory)."""
 
     id: str
     description: str = ""

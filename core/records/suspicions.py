@@ -1,4 +1,4 @@
-"""What the scan of a text has found (see `core.scanning`)."""
+"""Results of the safety scan of a text (see `core.scanning`)."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from msgspec import Struct
 
 
 class Severity(StrEnum):
-    """What a suspicion does to the text that it is about, the gravest first."""
+    """Effect of a suspicion on its text, the most severe first."""
 
     BLOCKED = "blocked"
-    """Kept out of every context until a person releases this text for a reason."""
+    """Not injected until a person releases this text with a reason."""
     HELD = "held"
-    """Kept out of every context until a person approves this text."""
+    """Not injected until a person approves this text."""
     FLAGGED = "flagged"
-    """Injected; marked on screen and asked about earlier."""
+    """Injected, but marked on screen and reviewed earlier."""
 
     @property
     def rank(self) -> int:
-        """Position in the order of gravity; 0 is the gravest."""
+        """Position in the order of severity; 0 is the most severe."""
         return _RANKS[self]
 
     @property
     def stops(self) -> bool:
-        """Whether it keeps a text out of contexts until a person decides."""
+        """Whether the text is not injected until a person decides."""
         return self is not Severity.FLAGGED
 
 
@@ -32,13 +32,13 @@ _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 
 
 class Suspicion(Struct, frozen=True, gc=False):
-    """One thing that a text might do to an agent that reads it.
+    """One suspicious part of a text.
 
     Attributes:
-        rule: ID of the rule that found it, see `core.scanning.rules`.
-        severity: What follows from it.
+        rule: ID of the matching rule, see `core.scanning.rules`.
+        severity: Its effect.
         field: Name of the field of `Pattern` that contains it; "" across fields.
-        excerpt: The words that it was found by; untrusted.
+        excerpt: The matching words; untrusted.
     """
 
     rule: str

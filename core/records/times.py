@@ -1,4 +1,4 @@
-"""Times as they occur in the files, to one form: aware `datetime` in UTC."""
+"""Parse and format times; all are aware `datetime`s in UTC."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 _EPOCH_MS_FROM: Final = 1e11
-"""Numbers from here on are epoch milliseconds, below it epoch seconds (1e11 s is the year 5138)."""
+"""Numbers of at least this are epoch milliseconds, smaller ones epoch seconds (1e11 s is the year 5138)."""
 # Seeds and agents write hours of three digits ("T010:00:00Z"); everything else is strict ISO-8601.
 _LONG_HOUR: Final = re.compile(r"T0(\d\d):")
 MAX_TIME_LENGTH: Final = 64
 
 
 def parse_time(value: Any) -> datetime | None:
-    """An ISO-8601 string or epoch number (s or ms) as an aware UTC time; None if it is no time.
+    """Parse an ISO-8601 string or epoch number (s or ms); None if invalid.
 
-    A string without zone is taken as UTC.
+    A string without a zone is UTC.
     """
     if isinstance(value, bool) or value is None:
         return None
@@ -30,8 +30,8 @@ def parse_time(value: Any) -> datetime | None:
             moment = value
         elif isinstance(value, str) and 8 <= len(value) <= MAX_TIME_LENGTH:
             text = value.strip()
-            usual = text[13:14] == ":"  # the substitution would take longer than all the rest
-            moment = datetime.fromisoformat(text if usual else _LONG_HOUR.sub(r"T\1:", text))
+            is_usual = text[13:14] == ":"  # the substitution would take longer than all the rest
+            moment = datetime.fromisoformat(text if is_usual else _LONG_HOUR.sub(r"T\1:", text))
         else:
             return None
         if moment.tzinfo is UTC:
@@ -44,7 +44,7 @@ def parse_time(value: Any) -> datetime | None:
 
 
 def day_of(moment: datetime) -> str:
-    """`2026-02-02`, four digits of the year in any year."""
+    """`2026-02-02`, with a year of four digits."""
     return moment.date().isoformat()
 
 
@@ -54,7 +54,7 @@ def minute_of(moment: datetime) -> str:
 
 
 def iso(moment: datetime | None) -> str | None:
-    """The form that every output of ralphdeck uses: ISO-8601, UTC, milliseconds, `Z`."""
+    """Format for every output: ISO-8601, UTC, milliseconds, `Z`."""
     if moment is None:
         return None
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -286,7 +286,7 @@ def render_reflections(chosen: Sequence[ChosenReflection], settings: InjectionSe
 
 def _block_text(number: int, one: ChosenReflection, settings: InjectionSettings) -> str:
     limit = settings.max_field_chars
-    details = [one.outcome.told or "no outcome yet", *["drafted from the log"] * one.draft]
+    details = [one.outcome.label or "no outcome yet", *["drafted from the log"] * one.draft]
     if len(one.sources) > 1:
         details.append(f"learned {len(one.sources):,} times")
     title = "" if find_stop_reason(one.title, limit, True) else one.title.strip()

@@ -1,1 +1,1 @@
-"""From bytes to records and back: reading, dialects, watching, cache, writing, journal."""
+"""Parse record files into typed records and join them."""

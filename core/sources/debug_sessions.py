@@ -65,9 +65,9 @@ def read_sessions(file: str, value: Any) -> tuple[tuple[DebugSession, ...], tupl
 
 
 def find_record(file: str, value: Any, session_id: str) -> tuple[Place, Any] | None:
-    """Path and value of the record of a session in a decoded document; of several, the one that counts.
+    """Path and value of the record of a session in a decoded document; None if it is not there.
 
-    None if the document does not contain the session.
+    Of several records, the one that `join_sessions` selects.
     """
     found: dict[str, DebugSession] = {}
     places: dict[str, tuple[Place, Any]] = {}

@@ -27,7 +27,7 @@ class Fields:
         file: Project-relative name, for findings.
         mapping: The object itself.
         findings: Collects findings; shared with nested objects.
-        pointer: JSON pointer of the object; "" for the document.
+        pointer: JSON pointer of the object; "" for the whole file.
     """
 
     __slots__ = ("file", "findings", "mapping", "pointer")

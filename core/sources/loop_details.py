@@ -173,9 +173,9 @@ def _merge(sources: Iterable[Sequence[Iteration]]) -> tuple[Iteration, ...]:
     """
     merged: list[Iteration] = []
     place: dict[int, int] = {}
-    for told in sources:
+    for source in sources:
         here: set[int] = set()
-        for iteration in told:
+        for iteration in source:
             number = iteration.number
             if number is None or number not in place or number in here:
                 merged.append(iteration)

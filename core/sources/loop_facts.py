@@ -17,7 +17,7 @@ class LoopFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
         source: Kind of file, see `core.sources.loop_paths`. The first nine are the `sources` of a `Loop`; the others
             add details to a loop but do not make a row, unless they are in the loop's directory.
         file: Project-relative; that of a folder ends in `/`.
-        loop_id: Name of the loop's directory, else the ID in the file, else the stem of its name. "" stands for the
+        loop_id: Name of the loop's directory, else the ID in the file, else the stem of its name. "" means the
             registry itself, which exists even without entries.
         inner_id: The ID in the file if it differs.
         directory: Project-relative directory of the loop, or "".

@@ -157,7 +157,7 @@ class LoopCollection:
         return True
 
     def _replace_in_place(self, keys: Iterable[str]) -> frozenset[str]:
-        """Copy the mapping with the loops of some keys replaced; returns the IDs of those that differ."""
+        """Copy the mapping with the loops of some keys replaced; returns the IDs of changed loops."""
         loops = {
             id: _with_id(loop, id)
             for key in keys

@@ -169,7 +169,7 @@ def _read_memory(file: str, value: Any, modified_at: datetime, findings: list[Fi
 
 
 def _read_document(fields: Fields, modified_at: datetime) -> Iterator[Reflection]:
-    """Read a Reflexion, hook or MemoryManager reflection; its keys tell which it is."""
+    """Read a Reflexion, hook or MemoryManager reflection; its keys show which one."""
     at = fields.time("timestamp")
     common: dict[str, Any] = {
         "id": "",

@@ -203,7 +203,7 @@ class JsonText:
         return value
 
     def _part(self, data: bytes) -> JsonText:
-        """Open an item of the document for edits of its own."""
+        """Open one item for edits of its own."""
         return JsonText(data)
 
     def _at(self, path: Path) -> Any:
@@ -257,7 +257,7 @@ class JsonText:
         return start
 
     def _line_start(self, number: int) -> int:
-        """Offset of the document, or of a record of JSON lines."""
+        """Offset of the top value, or of a record of JSON lines."""
         position = 0
         for _ in range(number):
             position = self._text.index("\n", skip_space(self._text, position)) + 1

@@ -80,7 +80,7 @@ def find_child(children: list[Child], step: str | int) -> tuple[Child, int]:
 
 
 def colon_style(text: str, children: list[Child]) -> str:
-    """The text between key and value of these children, or of the first member of the document."""
+    """The text between key and value of these children, or of the first member in the text."""
     for child in reversed(children):
         if child.key is not None:
             between = text[value_end(text, child.start) : child.value]

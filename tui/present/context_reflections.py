@@ -69,7 +69,7 @@ def chosen_lines(one: ChosenReflection, now: datetime, glyphs: Glyphs, *, short:
         Content.assemble(("task  ", "$quiet"), visible_line(one.title, 300) or "an unknown task"),
         Content.assemble(
             ("outcome  ", "$quiet"),
-            one.outcome.told or "none yet",
+            one.outcome.label or "none yet",
             (", drafted from the log" if one.draft else "", "$warning"),
             (f"   {ago(one.at, now)}" if one.at is not None else "", "$quiet"),
             (f"   task found by {'semantic similarity' if one.is_semantic else 'word match'}", "$quiet"),

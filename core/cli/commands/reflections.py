@@ -138,6 +138,6 @@ def _row(reflection: Reflection) -> tuple[str, ...]:
         reflection.loop_id or reflection.task_id,
         "" if iteration is None else str(iteration),
         f"{reflection.kind.replace('_', ' ')}{' (draft)' if reflection.draft else ''}".strip(),
-        reflection.outcome.told,
+        reflection.outcome.label,
         reflection.text,
     )

@@ -99,7 +99,7 @@ def _cells(row: _Row) -> tuple[str, ...]:
         task.id,
         describe_state(task, row.attempts),
         str(len(row.attempts)),
-        row.last.told,
+        row.last.label,
         row.condition.state.value if row.condition else "",
         minute(task.updated_at),
         task.description,
