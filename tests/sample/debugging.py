@@ -20,8 +20,8 @@ _MIRRORED: Final = "client_created_before_loop"
 
 def write_debug_sessions(tree: Tree) -> None:
     """Write one file per session: most in `debug-memory/sessions`, one of them in YAML, one beside its loop."""
-    told = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
-    for name, session in told.items():
+    data = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+    for name, session in data.items():
         loop = BY_KEY[session["loop"]]
         folder = f"{loop.directory}/debug-memory" if session.get("in_loop") else "ralph/debug-memory/sessions"
         document = _session(tree, name, session)
@@ -31,7 +31,7 @@ def write_debug_sessions(tree: Tree) -> None:
         else:
             tree.json(f"{folder}/{document['session_id']}.json", document)
     mirrored = [
-        _pattern(pattern) for session in told.values() for pattern in session["patterns"] if pattern[0] == _MIRRORED
+        _pattern(pattern) for session in data.values() for pattern in session["patterns"] if pattern[0] == _MIRRORED
     ]
     tree.text(
         "ralph/debug-memory/patterns/learned-patterns.yaml",
@@ -43,26 +43,26 @@ def _identity(name: str) -> str:
     return stable_uuid(f"debug-{name}")
 
 
-def _session(tree: Tree, name: str, told: dict[str, Any]) -> dict[str, Any]:
-    started = tree.ago(**told["ago"])
-    loop = BY_KEY[told["loop"]]
+def _session(tree: Tree, name: str, data: dict[str, Any]) -> dict[str, Any]:
+    started = tree.ago(**data["ago"])
+    loop = BY_KEY[data["loop"]]
     executions = [
-        _execution(told["file"], number, started + timedelta(minutes=run["at"]), run)
-        for number, run in enumerate(told["executions"], 1)
+        _execution(data["file"], number, started + timedelta(minutes=run["at"]), run)
+        for number, run in enumerate(data["executions"], 1)
     ]
     metadata = {
-        "agent": told.get("agent", "debugger"),
-        "task_id": loop.id if told["task"] == "loop" else told["task"],
-        "ralph_iteration": told["iteration"],
+        "agent": data.get("agent", "debugger"),
+        "task_id": loop.id if data["task"] == "loop" else data["task"],
+        "ralph_iteration": data["iteration"],
     }
     return {
         "session_id": _identity(name),
-        "file_path": told["file"],
+        "file_path": data["file"],
         "created_at": executions[0]["timestamp"],
         "updated_at": executions[-1]["timestamp"],
-        "status": told["status"],
+        "status": data["status"],
         "executions": executions,
-        "learnings": _learnings(told),
+        "learnings": _learnings(data),
         "metadata": metadata,
     }
 
@@ -102,36 +102,36 @@ def _execution(file: str, number: int, at: datetime, run: dict[str, Any]) -> dic
     return execution
 
 
-def _failure(file: str, told: dict[str, Any]) -> dict[str, Any]:
-    source, line, function = told["where"]
+def _failure(file: str, data: dict[str, Any]) -> dict[str, Any]:
+    source, line, function = data["where"]
     test_file = f"tests/{file}" if file.endswith(".py") else source.replace("src/", "test/").replace(".ts", ".test.ts")
     failure = {
-        "test_name": told["test"],
+        "test_name": data["test"],
         "test_file": test_file,
-        "error_type": told["type"],
-        "error_message": told["message"],
-        "stack_trace": told.get("stack"),
-        "expected": told.get("expected"),
-        "actual": told.get("actual"),
+        "error_type": data["type"],
+        "error_message": data["message"],
+        "stack_trace": data.get("stack"),
+        "expected": data.get("expected"),
+        "actual": data.get("actual"),
         "source_location": {"file": source, "line": line, "function": function},
     }
     return {name: value for name, value in failure.items() if value is not None}
 
 
-def _learnings(told: dict[str, Any]) -> dict[str, Any]:
+def _learnings(data: dict[str, Any]) -> dict[str, Any]:
     return {
-        "patterns_identified": [_pattern(pattern) for pattern in told["patterns"]],
+        "patterns_identified": [_pattern(pattern) for pattern in data["patterns"]],
         "recurring_failures": [
             {"test": test, "occurrences": occurrences, "resolution": resolution, "notes": notes}
-            for test, occurrences, resolution, notes in told.get("recurring", [])
+            for test, occurrences, resolution, notes in data.get("recurring", [])
         ],
         "code_quality_issues": [
             {"issue": issue, "location": location, "severity": severity, "addressed": addressed}
-            for issue, location, severity, addressed in told.get("issues", [])
+            for issue, location, severity, addressed in data.get("issues", [])
         ],
-        "recommendations": told["recommendations"],
+        "recommendations": data["recommendations"],
     }
 
 
-def _pattern(told: list[Any]) -> dict[str, Any]:
-    return dict(zip(("pattern", "category", "frequency", "fix_template", "effectiveness"), told, strict=True))
+def _pattern(data: list[Any]) -> dict[str, Any]:
+    return dict(zip(("pattern", "category", "frequency", "fix_template", "effectiveness"), data, strict=True))

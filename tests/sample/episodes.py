@@ -44,9 +44,9 @@ def write_episodes(tree: Tree) -> None:
 
 def _write_task(tree: Tree, folder: str, identity: str, task: dict[str, Any]) -> None:
     agent = task.get("agent", _AGENT)
-    attempts = [_attempt(tree, identity, number, agent, told) for number, told in enumerate(task["attempts"], 1)]
+    attempts = [_attempt(tree, identity, number, agent, data) for number, data in enumerate(task["attempts"], 1)]
     pairs = list(zip(attempts, task["attempts"], strict=True))
-    reflections = [_reflection(attempt, told) for attempt, told in pairs if "reflection" in told]
+    reflections = [_reflection(attempt, data) for attempt, data in pairs if "reflection" in data]
     last = attempts[-1]
     metadata = {
         "id": identity,
@@ -72,29 +72,29 @@ def _write_task(tree: Tree, folder: str, identity: str, task: dict[str, Any]) ->
         {
             "task_id": identity,
             "attempts": [_of_trajectory(attempt) for attempt in attempts],
-            "milestones": [milestone for told in task["attempts"] for milestone in _milestones(tree, told)],
+            "milestones": [milestone for data in task["attempts"] for milestone in _milestones(tree, data)],
             "final_quality": quality,
             "completion_percent": round(quality * 100),
         },
     )
     tree.jsonl(f"{folder}/reflections.jsonl", reflections)
     tree.json(f"{folder}/summary.json", _summary(metadata, attempts, reflections, quality))
-    for attempt, told in pairs:
-        _write_attempt(tree, f"{folder}/attempts/{attempt['id']:03d}", attempt, told)
+    for attempt, data in pairs:
+        _write_attempt(tree, f"{folder}/attempts/{attempt['id']:03d}", attempt, data)
 
 
-def _attempt(tree: Tree, identity: str, number: int, agent: str, told: dict[str, Any]) -> dict[str, Any]:
+def _attempt(tree: Tree, identity: str, number: int, agent: str, data: dict[str, Any]) -> dict[str, Any]:
     """Contents of `attempt.json`; without `ended` and `outcome` while the attempt is open."""
-    started = tree.ago(**told["ago"])
-    quality = told["quality"]
-    actions = _actions(tree, told)
+    started = tree.ago(**data["ago"])
+    quality = data["quality"]
+    actions = _actions(tree, data)
     attempt: dict[str, Any] = {"id": number, "task_id": identity, "started": iso_seconds(started)}
-    if "outcome" in told:
-        ended = started + timedelta(minutes=told["minutes"])
+    if "outcome" in data:
+        ended = started + timedelta(minutes=data["minutes"])
         assert actions[-1]["timestamp"] <= iso_seconds(ended)
         attempt["ended"] = iso_seconds(ended)
     attempt |= {
-        "plan": {"approach": told["approach"], "steps": told["steps"], "estimated_iterations": len(told["steps"])},
+        "plan": {"approach": data["approach"], "steps": data["steps"], "estimated_iterations": len(data["steps"])},
         "execution": {
             "agent": agent,
             "iterations": actions[-1]["iteration"],
@@ -105,24 +105,24 @@ def _attempt(tree: Tree, identity: str, number: int, agent: str, told: dict[str,
             ],
         },
     }
-    if "outcome" in told:
+    if "outcome" in data:
         attempt["outcome"] = {
-            "status": told["outcome"],
-            "reason": told["reflection"]["observation"],
+            "status": data["outcome"],
+            "reason": data["reflection"]["observation"],
             "final_quality": quality[-1],
             "completion_percent": round(quality[-1] * 100),
-            "what_worked": told.get("worked", []),
-            "what_didnt_work": told.get("failed", []),
-            "suggestions_for_next_time": told["reflection"]["items"],
+            "what_worked": data.get("worked", []),
+            "what_didnt_work": data.get("failed", []),
+            "suggestions_for_next_time": data["reflection"]["items"],
         }
     return attempt
 
 
-def _actions(tree: Tree, told: dict[str, Any]) -> list[dict[str, Any]]:
-    started = tree.ago(**told["ago"])
+def _actions(tree: Tree, data: dict[str, Any]) -> list[dict[str, Any]]:
+    started = tree.ago(**data["ago"])
     iteration = 0
     actions: list[dict[str, Any]] = []
-    for entry in told["actions"]:
+    for entry in data["actions"]:
         if "iteration" in entry:
             iteration = entry["iteration"]
             continue
@@ -163,18 +163,18 @@ def _of_trajectory(attempt: dict[str, Any]) -> dict[str, Any]:
     return entry
 
 
-def _milestones(tree: Tree, told: dict[str, Any]) -> list[dict[str, Any]]:
-    started = tree.ago(**told["ago"])
+def _milestones(tree: Tree, data: dict[str, Any]) -> list[dict[str, Any]]:
+    started = tree.ago(**data["ago"])
     return [
         {"timestamp": iso_seconds(started + timedelta(minutes=minutes)), "event": event, "details": details}
-        for minutes, event, details in told.get("milestones", [])
+        for minutes, event, details in data.get("milestones", [])
     ]
 
 
-def _reflection(attempt: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
-    reflection = told["reflection"]
+def _reflection(attempt: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    reflection = data["reflection"]
     started = datetime.fromisoformat(attempt["started"])
-    at = started + timedelta(minutes=reflection.get("at", told.get("minutes"))) + _REFLECTED_AFTER
+    at = started + timedelta(minutes=reflection.get("at", data.get("minutes"))) + _REFLECTED_AFTER
     line = {
         "timestamp": iso_seconds(at),
         "attempt_id": attempt["id"],
@@ -182,7 +182,7 @@ def _reflection(attempt: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]
         "analysis": reflection["analysis"],
         "learning": reflection["learning"],
         "action_items": reflection["items"],
-        "triggered_by": reflection.get("trigger", told.get("outcome")),
+        "triggered_by": reflection.get("trigger", data.get("outcome")),
         "reflection_type": reflection["kind"],
     }
     if "draft" in reflection:
@@ -207,15 +207,15 @@ def _summary(
     }
 
 
-def _write_attempt(tree: Tree, folder: str, attempt: dict[str, Any], told: dict[str, Any]) -> None:
-    actions = _actions(tree, told)
+def _write_attempt(tree: Tree, folder: str, attempt: dict[str, Any], data: dict[str, Any]) -> None:
+    actions = _actions(tree, data)
     tree.json(f"{folder}/attempt.json", attempt)
     if "outcome" in attempt:
         tree.json(f"{folder}/outcome.json", attempt["outcome"])
-    steps = "".join(f"{number}. {step}\n" for number, step in enumerate(told["steps"], 1))
-    tree.text(f"{folder}/plan.md", f"# Plan for attempt {attempt['id']}\n\n{told['approach']}.\n\n{steps}")
+    steps = "".join(f"{number}. {step}\n" for number, step in enumerate(data["steps"], 1))
+    tree.text(f"{folder}/plan.md", f"# Plan for attempt {attempt['id']}\n\n{data['approach']}.\n\n{steps}")
     tree.jsonl(f"{folder}/actions.jsonl", actions)
-    for number, quality in enumerate(told["quality"], 1):
+    for number, quality in enumerate(data["quality"], 1):
         run = [action for action in actions if action["iteration"] == number]
         checks = [action for action in run if action["type"] == "bash"]
         result = {

@@ -137,7 +137,7 @@ def _learning(loop: SampleLoop, extracted: list[str]) -> dict[str, Any]:
             {
                 "pattern_id": use.pattern,
                 "applied": use.iteration is not None,
-                "successful": use.successful if use.iteration is not None and use.told else None,
+                "successful": use.successful if use.iteration is not None and use.recorded else None,
                 "iteration_used": use.iteration,
             }
             for use in loop.uses

@@ -33,7 +33,7 @@ class Use(Struct, frozen=True):
     pattern: str
     iteration: int | None = None
     successful: bool = True
-    told: bool = True
+    recorded: bool = True
 
 
 class SampleLoop(Struct, frozen=True, kw_only=True):
@@ -407,7 +407,7 @@ LOOPS: Final = (
         ),
         uses=(
             Use("pat-success-split-by-type-002", 1),
-            Use("pat-success-test-generation-001", 2, told=False),
+            Use("pat-success-test-generation-001", 2, recorded=False),
         ),
     ),
     SampleLoop(
@@ -470,7 +470,7 @@ LOOPS: Final = (
             Use("pat-success-profile-first-009", 2),
             Use("pat-error-deadlock-retry-005", 3, successful=False),
             Use("pat-success-split-by-type-002", 4, successful=False),
-            Use("pat-error-gateway-reset-004", 5, successful=False, told=False),
+            Use("pat-error-gateway-reset-004", 5, successful=False, recorded=False),
             Use("pat-anti-premature-optimization-001", 2),
         ),
     ),
