@@ -30,15 +30,15 @@ ID_PREFIXES: Final = {
     PatternType.ANTI: "pat-anti",
     PatternType.TEMPLATE: "tmpl",
 }
-"""(3): what the ids of each type begin with."""
+"""ID prefix of each pattern type."""
 
 
 def pattern_path(paths: ProjectPaths, file: str) -> Path:
-    """The pattern file of a project-relative name, as far as curation may write it (semantics 8).
+    """The path of a pattern file (by project-relative name) that curation may write; see docs/safety.md.
 
     Raises:
-        BadInput: It is no JSON file in `shared/patterns` and no month's archive, a link leads out of that folder,
-            or it would be a new file of a name that no pattern type is written to.
+        BadInput: It is neither a JSON file in `shared/patterns` nor an archive, a link leads out of that folder, or
+            it would be a new file that no pattern type is written to.
     """
     path = paths.inside(file)
     name = paths.relative(paths.archive)
@@ -47,18 +47,18 @@ def pattern_path(paths: ProjectPaths, file: str) -> Path:
     name = paths.relative(paths.patterns)
     in_place = file.rpartition("/")[0] == name and path.parent == paths.inside(name)
     if not in_place or not file.endswith(_SUFFIXES) or path.suffix not in _SUFFIXES:
-        raise BadInput(f"{visible_line(file, 120)} is not written to: only JSON files in {name}/ are")
+        raise BadInput(f"{visible_line(file, 120)} is not written to, only JSON files in {name}/ are")
     if path.name not in PATTERN_FILES.values() and not path.exists():
-        raise BadInput(f"{visible_line(file, 120)} is not made anew: no pattern type is written there")
+        raise BadInput(f"{visible_line(file, 120)} is not created: it is not the file of a pattern type")
     return path
 
 
 class FreeIds:
-    """Gives out ids that no pattern file and no archive holds, looked up in the files as they are now.
+    """Allocates IDs that no pattern file and no archive contains.
 
     Args:
-        paths: The project.
-        taken: Ids that are spoken for though no file has them yet.
+        paths: The project, whose files are read once.
+        taken: Further IDs that are in use.
     """
 
     def __init__(self, paths: ProjectPaths, taken: Iterable[str] = ()) -> None:
@@ -68,7 +68,7 @@ class FreeIds:
         self.reserve(taken)
 
     def reserve(self, identifiers: Iterable[str]) -> None:
-        """Give none of these out."""
+        """Mark IDs as used."""
         self._note("\n".join(f'"{identifier}"' for identifier in identifiers))
 
     def _note(self, text: str) -> None:
@@ -76,7 +76,7 @@ class FreeIds:
             self._highest[stem] = max(self._highest.get(stem, 0), int(number))
 
     def next(self, prefix: str, slug: str) -> str:
-        """The next `<prefix>-<slug>-NNN`, given out only once. After 999 the slug gets a suffix, `<slug>-2`.
+        """Allocate the next `<prefix>-<slug>-NNN`. After 999 the slug gets a suffix, `<slug>-2`.
 
         Args:
             prefix: One of `ID_PREFIXES`.
@@ -88,10 +88,10 @@ class FreeIds:
             if number <= 999:
                 self._highest[stem] = number
                 return f"{stem}-{number:03d}"
-        raise Conflict(f"no id is left that begins with {prefix}-{slug}")
+        raise Conflict(f"no free ID begins with {prefix}-{slug}")
 
     def like(self, identifier: str) -> str:
-        """The next one of the same type and slug as an id that is taken."""
+        """Allocate the next ID with the same type and slug as a used one."""
         match = _NUMBERED.fullmatch(identifier)
         return self.next(match[1], match[2]) if match else self.next(ID_PREFIXES[PatternType.ERROR], "renamed")
 
@@ -108,14 +108,12 @@ def _contents(paths: ProjectPaths) -> list[str]:
 
 
 def apply_pending(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple[Outcome, ...]:
-    """Bring the effects of all pending decisions into the pattern files and mark them so in the ledger.
+    """Apply the effects of all pending decisions to the pattern files, and record that in the ledger.
 
-    A decision's effect on a file is only made together with all earlier ones that are pending for that file,
-    so that a file always follows the order of the ledger. What cannot be written stays pending.
+    Effects are applied to a file in ledger order. What cannot be written stays pending.
 
     Returns:
-        What was not done as planned; nothing is raised for a file that cannot be written, nor for a ledger
-        that cannot be read.
+        What was not done as planned; nothing is raised if a file cannot be written or the ledger cannot be read.
     """
     try:
         if not ledger.pending():
@@ -124,12 +122,12 @@ def apply_pending(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tu
         return (Outcome("", str(error), False),)
     try:
         with curation_lock(paths):
-            return _settle(paths, settings, ledger)
+            return _apply_all(paths, settings, ledger)
     except (Conflict, Unwritable) as error:
         return tuple(Outcome(decision.id, str(error), False) for decision, _ in ledger.pending())
 
 
-def _settle(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple[Outcome, ...]:
+def _apply_all(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple[Outcome, ...]:
     known = {decision.id: decision for decision in ledger.decisions()}
     left: dict[str, list[Step]] = {}
     for decision, file in ledger.pending():
@@ -144,34 +142,34 @@ def _settle(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple[Ou
             ready = steps[:waiting]
             if not ready:
                 continue
-            told, written = _settle_file(paths, settings, file, [step for step in ready if not work.stays(step)])
-            outcomes += told
+            found, written = _apply_to_file(paths, settings, file, [step for step in ready if not work.stays(step)])
+            outcomes += found
             if not written:
                 del left[file]
                 continue
             left[file] = steps[len(ready) :]
-            work.done(file, ready, told, left[file])
-            outcomes += (Outcome(step.decision_id, _kept(step), False) for step in ready if work.stays(step))
+            work.done(file, ready, found, left[file])
+            outcomes += (Outcome(step.decision_id, _not_removed(step), False) for step in ready if work.stays(step))
             progress = True
-    if work.settled:
-        ledger.mark_applied(work.settled)
+    if work.applied:
+        ledger.mark_applied(work.applied)
     return tuple(outcomes)
 
 
 class _Work:
-    """What is done and what has to wait: a record leaves one file only once another file has it.
+    """Order of effects: a record is removed from one file only after another file contains it.
 
     Attributes:
-        settled: Files by decision.
+        applied: Files by decision.
     """
 
     def __init__(self, todo: set[tuple[str, str]]) -> None:
-        self.settled: dict[str, list[str]] = {}
+        self.applied: dict[str, list[str]] = {}
         self._open = todo
         self._failed: set[str] = set()
 
     def waits(self, decision: Decision, step: Step, file: str) -> bool:
-        """Whether a record is to be taken out that is not yet where it goes."""
+        """Whether the step removes a record that is not inserted at its destination yet."""
         return step.effect.remove and any(
             effect.insert is not None and effect.pattern_id == step.effect.pattern_id and effect.file != file
             for effect in decision.effects
@@ -179,47 +177,47 @@ class _Work:
         )
 
     def stays(self, step: Step) -> bool:
-        """Whether a record stays, since it could not be put where it goes."""
+        """Whether a record stays because inserting it elsewhere failed."""
         return step.effect.remove and step.decision_id in self._failed
 
-    def done(self, file: str, steps: Sequence[Step], told: Sequence[Outcome], left: Sequence[Step]) -> None:
-        """Note what was done in a file."""
+    def done(self, file: str, steps: Sequence[Step], outcomes: Sequence[Outcome], left: Sequence[Step]) -> None:
+        """Record the steps applied to a file."""
         inserting = {step.decision_id for step in steps if step.effect.insert is not None}
-        self._failed |= inserting & {outcome.decision_id for outcome in told if not outcome.done}
+        self._failed |= inserting & {outcome.decision_id for outcome in outcomes if not outcome.done}
         open_still = {step.decision_id for step in left}
         for decision_id in dict.fromkeys(step.decision_id for step in steps):
             if decision_id not in open_still:
                 self._open.discard((decision_id, file))
-                self.settled.setdefault(decision_id, []).append(file)
+                self.applied.setdefault(decision_id, []).append(file)
 
 
-def _kept(step: Step) -> str:
+def _not_removed(step: Step) -> str:
     return f"{visible_line(step.effect.pattern_id, 80)} stays in {visible_line(step.effect.file, 160)}"
 
 
-def _settle_file(
+def _apply_to_file(
     paths: ProjectPaths, settings: Settings, file: str, steps: Sequence[Step]
 ) -> tuple[tuple[Outcome, ...], bool]:
-    """Outcomes, and whether these steps are over and done with."""
+    """Apply steps to one file; returns the outcomes and whether the steps are finished."""
     usable = [step for step in steps if step.effect.type in LIST_OF]
-    text = f"the ledger names a pattern type that is not known, for {visible_line(file, 120)}"
-    told = tuple(Outcome(step.decision_id, text, False) for step in steps if step.effect.type not in LIST_OF)
+    text = f"the decision log contains an unknown pattern type for {visible_line(file, 120)}"
+    unknown = tuple(Outcome(step.decision_id, text, False) for step in steps if step.effect.type not in LIST_OF)
     try:
-        return (*told, *(_write(paths, settings, file, usable) if usable else ())), True
+        return (*unknown, *(_write(paths, settings, file, usable) if usable else ())), True
     except BadInput as error:
-        # Never to be written, by nobody: nothing is pending.
-        return (*told, *(Outcome(step.decision_id, str(error), False) for step in usable)), True
+        # It can never be written, so nothing stays pending.
+        return (*unknown, *(Outcome(step.decision_id, str(error), False) for step in usable)), True
     except (Conflict, Unwritable) as error:
-        return (*told, *(Outcome(step.decision_id, str(error), False) for step in usable)), False
+        return (*unknown, *(Outcome(step.decision_id, str(error), False) for step in usable)), False
 
 
 def steps_of(decision: Decision, file: str, known: Mapping[str, Decision]) -> list[Step]:
-    """What a decision changes in one file; `known` are all decisions by id, of which an undo names one."""
-    back: Sequence[Effect] = ()
+    """The effects of a decision on one file; `known` are all decisions by ID."""
+    reversed_effects: Sequence[Effect] = ()
     if decision.verb in TURNS and decision.subject in known:
         subject = known[decision.subject]
-        back = subject.effects if decision.verb is Verb.UNDO else subject.inverse
-    expected = {(effect.file, effect.pattern_id): effect for effect in back}
+        reversed_effects = subject.effects if decision.verb is Verb.UNDO else subject.inverse
+    expected = {(effect.file, effect.pattern_id): effect for effect in reversed_effects}
     return [
         Step(decision.id, effect, expected.get((effect.file, effect.pattern_id)))
         for effect in decision.effects
@@ -232,7 +230,7 @@ def _write(paths: ProjectPaths, settings: Settings, file: str, steps: Sequence[S
     try:
         path.parent.mkdir(exist_ok=True)
     except OSError as error:
-        raise Unwritable(f"cannot make {path.parent}: {error.strerror}") from None
+        raise Unwritable(f"cannot create {path.parent}: {error.strerror}") from None
     outcomes: tuple[Outcome, ...] = ()
 
     def allocate(taken: str) -> str:
@@ -241,7 +239,7 @@ def _write(paths: ProjectPaths, settings: Settings, file: str, steps: Sequence[S
     def change(data: bytes | None) -> bytes | None:
         nonlocal outcomes
         result, found = apply_steps(data, steps, allocate)
-        # The file is looked at again after it was written; what was done another way shows only once.
+        # `change` runs again after a conflict, when an outcome of the first run may not recur.
         outcomes = tuple(dict.fromkeys([*(outcome for outcome in outcomes if outcome.done), *found]))
         return result
 

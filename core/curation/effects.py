@@ -1,4 +1,4 @@
-"""What decisions change in one pattern file; may be made again and again with the same result."""
+"""Applies the effects of decisions to one pattern file; idempotent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GROWING: Final = frozenset(
         *("failure_rate", "occurrence_count", CLAIMED_RATE, "related_patterns", "aliases", "origins"),
     }
 )
-"""What changes in a record while it is used; a record in which only this differs says the same."""
+"""Keys that change while a pattern is used; records that differ only in these are the same."""
 
 
 class Step(NamedTuple):
@@ -30,9 +30,9 @@ class Step(NamedTuple):
 
     Attributes:
         decision_id: The decision.
-        effect: What it changes.
-        expected: For undo and redo the effect that is taken back: where a file no longer holds what that one
-            wrote, somebody has changed it since, and it is left alone. None for other decisions.
+        effect: The change.
+        expected: For undo and redo the effect that is reversed: what another program changed since then is left as
+            it is. None for other decisions.
     """
 
     decision_id: str
@@ -41,7 +41,7 @@ class Step(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Something to tell about one decision; `done` says whether its effect is in the file all the same."""
+    """A message about one decision; `done`: its effect is in the file nevertheless."""
 
     decision_id: str
     text: str
@@ -49,21 +49,21 @@ class Outcome(NamedTuple):
 
 
 Allocate = Callable[[str], str]
-"""The next free id for an inserted record whose planned id was taken by somebody else."""
+"""Returns a free ID for a record whose planned ID is taken."""
 
 
 def apply_steps(
     data: bytes | None, steps: Sequence[Step], allocate: Allocate
 ) -> tuple[bytes | None, tuple[Outcome, ...]]:
-    """The file after all `steps`, and what could not be done as planned.
+    """Return the file after all `steps`, and what could not be done as planned.
 
     Args:
-        data: The file now, None if there is none.
+        data: The present file, None if it does not exist.
         steps: In the order of the ledger, all for this file.
         allocate: See `Allocate`.
 
     Raises:
-        BadJson: The file cannot be understood.
+        BadJson: The file cannot be parsed.
     """
     document: JsonText | None = None if data is None else RecordText(data)
     outcomes: list[Outcome] = []
@@ -73,7 +73,9 @@ def apply_steps(
             document = empty_file(run[0].effect.type)
         if document is None:
             outcomes += (
-                Outcome(step.decision_id, f"{_file(step)} is gone, with {_name(step)} in it", step.effect.remove)
+                Outcome(
+                    step.decision_id, f"{_file(step)} no longer exists, nor {_name(step)} in it", step.effect.remove
+                )
                 for step in run
             )
         else:
@@ -88,7 +90,7 @@ def _kind(step: Step) -> Callable[[JsonText, Sequence[Step], Allocate], Iterable
 
 
 def _by_id(document: JsonText) -> dict[str, Record]:
-    """The first record of each id."""
+    """The first record of each ID."""
     return {record.id: record for record in reversed([*records(document)])}
 
 
@@ -107,7 +109,7 @@ def _insert(document: JsonText, steps: Sequence[Step], allocate: Allocate) -> It
             if _is_same(here[identifier], record):
                 continue
             if step.effect.keep_id:
-                yield Outcome(step.decision_id, f"{_name(step)} was taken by now: not written", False)
+                yield Outcome(step.decision_id, f"{_name(step)} already exists: not written", False)
                 continue
             slug = _slug(identifier)
             if any(_slug(key) == slug and _is_same(value, record) for key, value in here.items()):
@@ -115,7 +117,7 @@ def _insert(document: JsonText, steps: Sequence[Step], allocate: Allocate) -> It
             free = allocate(identifier)
             while free in here:
                 free = allocate(free)
-            yield Outcome(step.decision_id, f"{_name(step)} was taken by now: written as {free}", True)
+            yield Outcome(step.decision_id, f"{_name(step)} already exists: written as {free}", True)
             identifier, record = free, {**record, id_key(record): free}
         here[identifier] = record
         new.setdefault(step.effect.type, []).append(record)
@@ -124,7 +126,7 @@ def _insert(document: JsonText, steps: Sequence[Step], allocate: Allocate) -> It
 
 
 def _is_same(here: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether a record is the inserted one, even if its counts went on since or its id had to differ."""
+    """Whether a record is the inserted one, apart from `_GROWING` keys."""
     return all(here.get(key, _MISSING) == value for key, value in new.items() if key not in _GROWING)
 
 
@@ -137,20 +139,20 @@ def _remove(document: JsonText, steps: Sequence[Step], _allocate: Allocate) -> I
     by_id: dict[str, list[Record]] = {}
     for record in every:
         by_id.setdefault(record.id, []).append(record)
-    gone: dict[Path, Record] = {}
+    removed: dict[Path, Record] = {}
     for step in steps:
         written = step.effect.was or (step.expected.insert if step.expected else None)
         if written is None:
             continue
-        # Written anew under another id, it is the same record all the same.
+        # It may have been inserted under another ID.
         own, inverted = step.effect.pattern_id, written.get("inverted_from")
         same = [r for r in every if r.value.get("inverted_from") == inverted] if inverted else by_id.get(own, [])
-        exact = [r for r in same if {**r.value, id_key(written): own} == written and r.path not in gone]
+        exact = [r for r in same if {**r.value, id_key(written): own} == written and r.path not in removed]
         if exact:
-            gone[exact[0].path] = exact[0]
+            removed[exact[0].path] = exact[0]
         elif any(_is_same(record.value, written) for record in same):
-            yield Outcome(step.decision_id, f"{_name(step)} was changed since: it stays", False)
-    remove_all(document, gone.values())
+            yield Outcome(step.decision_id, f"{_name(step)} was changed since: not removed", False)
+    remove_all(document, removed.values())
 
 
 def _change(document: JsonText, steps: Sequence[Step], _allocate: Allocate) -> Iterator[Outcome]:
@@ -178,19 +180,19 @@ def _edit(document: JsonText, record: Record, step: Step) -> Sequence[Outcome]:
     left = []
     effect = step.effect
     if effect.seen and step.expected is None:
-        _joined(document, record, effect)
+        _merge_into(document, record, effect)
         return ()
-    parted = _parted(record, step.expected) if step.expected is not None else {}
+    reverted = _subtract(record, step.expected) if step.expected is not None else {}
     for key in dict.fromkeys((*effect.unset, *effect.set, *effect.text)):
-        if _is_left_by(document, record, key, effect):
+        if _is_unchanged(document, record, key, effect):
             continue
-        if step.expected is not None and not _is_left_by(document, record, key, step.expected):
-            if key not in parted:
+        if step.expected is not None and not _is_unchanged(document, record, key, step.expected):
+            if key not in reverted:
                 left.append(key)
-            elif parted[key] != record.value.get(key):
-                document.set(record.path, key, parted[key])
+            elif reverted[key] != record.value.get(key):
+                document.set(record.path, key, reverted[key])
         elif key in effect.text:
-            # Valid JSON has line ends only between its parts; in JSON lines a record must not have any.
+            # A record in JSON lines must not contain line ends; valid JSON has them only between tokens.
             text = effect.text[key].replace("\n", " ") if document.is_lines else effect.text[key]
             try:
                 document.set(record.path, key, parse_value(text), text)
@@ -203,25 +205,25 @@ def _edit(document: JsonText, record: Record, step: Step) -> Sequence[Outcome]:
     if not left:
         return ()
     keys = ", ".join(visible_line(key, 40) for key in left)
-    return (Outcome(step.decision_id, f"{keys} of {_name(step)} was changed since: left as it is", False),)
+    return (Outcome(step.decision_id, f"{keys} of {_name(step)} was changed since: left unchanged", False),)
 
 
-def _joined(document: JsonText, record: Record, effect: Effect) -> None:
-    """Set what was decided on seeing `effect.seen`, going on from what stands there by now.
+def _merge_into(document: JsonText, record: Record, effect: Effect) -> None:
+    """Apply an effect that was decided on the values `effect.seen` to the present values.
 
-    Whoever wrote in between counted on or added to a list; that is kept. The entries that the effect adds to lists
-    tell whether it was made already; without any, nobody can tell, and what was decided is set.
+    Counts and list entries that were added since are kept. Whether the effect was already applied is recognised by
+    the entries that it adds to lists; an effect without such entries is applied again.
     """
     added = {key: _more(value, effect.seen.get(key)) for key, value in effect.set.items() if isinstance(value, list)}
-    held = {key: record.value.get(key) for key in added}
-    telling = any(added.values())
-    if telling and not any(_more(items, held[key]) for key, items in added.items()):
+    present = {key: record.value.get(key) for key in added}
+    is_recognisable = any(added.values())
+    if is_recognisable and not any(_more(items, present[key]) for key, items in added.items()):
         return
     for key, wanted in effect.set.items():
         here, seen = record.value.get(key, _MISSING), effect.seen.get(key, _MISSING)
         if key in added and isinstance(here, list):
             wanted = [*here, *_more(added[key], here)]
-        elif telling and here != seen and all(map(_is_count, (here, seen, wanted))):
+        elif is_recognisable and here != seen and all(map(_is_count, (here, seen, wanted))):
             wanted = here + wanted - seen
         if here != wanted:
             document.set(record.path, key, wanted)
@@ -230,28 +232,28 @@ def _joined(document: JsonText, record: Record, effect: Effect) -> None:
             document.remove((*record.path, key))
 
 
-def _parted(record: Record, expected: Effect) -> dict[str, Any]:
-    """Counts and lists that went on since `expected`, without what that had brought into them.
+def _subtract(record: Record, expected: Effect) -> dict[str, Any]:
+    """Present counts and lists without what `expected` added to them.
 
-    The entries that it added to lists tell whether that was taken out already.
+    Whether that was already removed is recognised by the entries that it added to lists.
     """
     added = {
         key: _more(value, expected.seen.get(key)) for key, value in expected.set.items() if isinstance(value, list)
     }
-    held = [key for key, items in added.items() if _common(items, record.value.get(key))]
-    parted: dict[str, Any] = {}
+    remaining = [key for key, items in added.items() if _common(items, record.value.get(key))]
+    reverted: dict[str, Any] = {}
     for key, wanted in expected.set.items():
         here, seen = record.value.get(key), expected.seen.get(key, _MISSING)
         if key in added and isinstance(here, list):
-            parted[key] = _more(here, added[key])
+            reverted[key] = _more(here, added[key])
         elif any(added.values()) and all(map(_is_count, (here, seen, wanted))):
-            parted[key] = max(here - (wanted - seen), 0) if held else here
+            reverted[key] = max(here - (wanted - seen), 0) if remaining else here
         elif key == _LAST_USED and isinstance(here, str):
-            parted[key] = here  # whatever it was used for since, that was this pattern
-    good, bad = parted.get("successful_applications"), parted.get("failed_applications")
+            reverted[key] = here  # later uses were uses of this pattern
+    good, bad = reverted.get("successful_applications"), reverted.get("failed_applications")
     if good is not None and bad is not None and good + bad:
-        parted["success_rate"] = good / (good + bad)
-    return parted
+        reverted["success_rate"] = good / (good + bad)
+    return reverted
 
 
 def _common(items: list[Any], known: Any) -> bool:
@@ -259,7 +261,7 @@ def _common(items: list[Any], known: Any) -> bool:
 
 
 def _more(items: Any, known: Any) -> list[Any]:
-    """The items that are not in a list yet."""
+    """The items that `known` lacks."""
     return [item for item in items if not isinstance(known, list) or item not in known]
 
 
@@ -267,8 +269,8 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_left_by(document: JsonText, record: Record, key: str, effect: Effect) -> bool:
-    """Whether `key` of the record is as `effect` leaves it."""
+def _is_unchanged(document: JsonText, record: Record, key: str, effect: Effect) -> bool:
+    """Whether `key` of the record has the value that `effect` sets."""
     if key in effect.text:
         return key in record.value and document.text_at((*record.path, key)) == effect.text[key]
     return bool(record.value.get(key, _MISSING) == effect.set.get(key, _MISSING))

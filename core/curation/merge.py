@@ -1,6 +1,6 @@
-"""What a pattern's record becomes when another record of the same thing is merged into it. Nothing is written.
+"""Merges the counts and the lineage of one record into another; see docs/curation.md#merge. Nothing is written.
 
-No count is invented and none is counted twice: a loop that both records name is one use.
+A loop that both records name counts as one use.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from core.sources.patterns import read_patterns
 from core.sources.schema import CLAIMED_RATE
 
 ORIGINS: Final = "origins"
-"""The key of a record that says how much of its counts comes from which other project."""
+"""Key of a record: its counts by the project that they come from."""
 _ID_KEYS: Final = ("pattern_id", "template_id", "id")
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Uses of one pattern by their result; `uses` may exceed the others' sum.
+    """Uses of one pattern by result; `uses` includes those without a result.
 
-    For an anti-pattern a success means that the avoided approach failed (semantics 1).
+    For an anti-pattern a success means that the avoided approach failed; see docs/scoring.md.
     """
 
     successes: int = 0
@@ -39,19 +39,19 @@ class Tally:
 
     @classmethod
     def of(cls, recorded_counts: RecordedCounts) -> Tally:
-        """What a record claims; nothing where it counts nothing."""
+        """The recorded counts; zero if there are none."""
         counts = UseCounts.of_record(recorded_counts)
         return cls(counts.successes, counts.failures, counts.uses) if counts else cls()
 
     @classmethod
     def of_share(cls, value: Any) -> Tally:
-        """One entry of `origins`; nothing where it is none."""
+        """Parse one entry of `origins`; zero if it is invalid."""
         share = value if isinstance(value, dict) else {}
         successes, failures = _count(share.get("successes")), _count(share.get("failures"))
         return cls(successes, failures, max(_count(share.get("uses")), successes + failures))
 
     def share(self) -> dict[str, int]:
-        """As an entry of `origins`."""
+        """The entry of `origins`."""
         known = self.successes + self.failures
         found = {"successes": self.successes, "failures": self.failures}
         return found if known == self.uses else {**found, "uses": self.uses}
@@ -77,7 +77,7 @@ class Tally:
 
 
 def check_pair(kept: Pattern, other: Pattern) -> None:
-    """Refuse to make one of what are not two patterns of one type."""
+    """Refuse to merge anything but two patterns of one type."""
     if kept.id == other.id or kept.type is not other.type:
         one, two = visible_line(kept.id, 80), visible_line(other.id, 80)
         raise Refused(f"{one} and {two} are not two patterns of one type")
@@ -86,12 +86,12 @@ def check_pair(kept: Pattern, other: Pattern) -> None:
 def merged(
     kept: Mapping[str, Any], other: Mapping[str, Any], pattern_type: PatternType, now: datetime
 ) -> dict[str, Any]:
-    """The keys of `kept` that change when the uses and the lineage of `other` come to it; its text stays.
+    """The keys of `kept` that change when the uses and the lineage of `other` are merged into it; its text stays.
 
     Args:
-        kept, other: Records in any shape that is read (formats C20, C21); `other` may lack an id.
+        kept, other: Records in any supported form; `other` may lack an ID.
         pattern_type: Of both.
-        now: The time of the snapshot of effectiveness, where no record tells of a last use.
+        now: Time of the effectiveness snapshot if no record has a last use.
     """
     one, two = as_read(kept, pattern_type), as_read(other, pattern_type)
     ours, theirs = Tally.of(one.recorded_counts), Tally.of(two.recorded_counts)
@@ -115,7 +115,7 @@ def merged(
 
 
 def as_read(record: Mapping[str, Any], pattern_type: PatternType) -> Pattern:
-    """A record as the reader of pattern files takes it; one without an id gets a made-up one."""
+    """Parse a record as a pattern file; a missing ID is replaced by a placeholder."""
     named = record if any(record.get(key) for key in _ID_KEYS) else {"id": "pattern", **record}
     data = json.dumps({"patterns": [named]}).encode()
     found = read_patterns(f"{pattern_type.value}-patterns.json", data).patterns
@@ -125,9 +125,9 @@ def as_read(record: Mapping[str, Any], pattern_type: PatternType) -> Pattern:
 def count_changes(
     record: Mapping[str, Any], total: Tally, pattern_type: PatternType, last_used: datetime
 ) -> dict[str, Any]:
-    """The keys that make `record` count `total`, with a snapshot of it; none if it does so already.
+    """The keys that set the counts of `record` to `total`, with a trend point; none if it has these counts.
 
-    The snapshot is dated by the last use, so that old uses do not pass for new ones.
+    The point is dated by the last use, so that old uses do not look like new ones.
     """
     pattern = as_read(record, pattern_type)
     if total == Tally.of(pattern.recorded_counts):
@@ -138,7 +138,7 @@ def count_changes(
     anti = pattern_type is PatternType.ANTI
     changes: dict[str, Any] = {"occurrence_count" if anti else "usage_count": total.uses}
     if not known and claimed is not None:
-        return changes  # the claimed rate stays: no result has taken its place
+        return changes  # without results the recorded rate stays
     changes["failure_rate" if anti else "success_rate"] = rate
     if claimed is not None:
         changes[CLAIMED_RATE] = claimed
@@ -162,7 +162,7 @@ def count_changes(
 
 
 def lineage_changes(kept: Mapping[str, Any], other: Mapping[str, Any], pattern_type: PatternType) -> dict[str, Any]:
-    """The keys of `kept` that change when it is told where `other` comes from: loops, times, tags, relatives."""
+    """The keys of `kept` that change with the lineage of `other`: loops, times, tags, related patterns."""
     one, two = as_read(kept, pattern_type), as_read(other, pattern_type)
     changes: dict[str, Any] = {}
     loops = _joined_loops(kept.get("source_loops"), other.get("source_loops"), pattern_type)
@@ -183,7 +183,7 @@ def lineage_changes(kept: Mapping[str, Any], other: Mapping[str, Any], pattern_t
 def united_origins(
     kept: Mapping[str, Any], other: Mapping[str, Any], unite: Callable[[Tally, Tally], Tally] = Tally.__or__
 ) -> dict[str, dict[str, int]]:
-    """The shares of other projects in both records, those of the same project united."""
+    """The shares of other projects in both records, combined per project."""
     found = {name: Tally.of_share(value) for name, value in origins_of(kept).items()}
     for name, value in origins_of(other).items():
         found[name] = unite(found.get(name, Tally()), Tally.of_share(value))
@@ -191,18 +191,18 @@ def united_origins(
 
 
 def origins_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The shares of a record by project, {} where it names none."""
+    """The shares of a record by project, {} if it has none."""
     value = record.get(ORIGINS)
     return value if isinstance(value, dict) else {}
 
 
 def shares_a_loop(one: Pattern, other: Pattern) -> bool:
-    """Whether some loop is named by both."""
+    """Whether both patterns name a common loop."""
     return bool(_shared(one, other))
 
 
 def _united(ours: Tally, theirs: Tally, one: Pattern, two: Pattern) -> Tally:
-    """Both counts, the uses that both tell of once; where they disagree on the result, it failed."""
+    """The sum of both counts; uses of common loops count once, as failed if the results disagree."""
     shared = _shared(one, two), _shared(two, one)
     number = min(*map(len, shared), ours.uses, theirs.uses)
     failed = min(max(sum(loop.outcome == "failure" for loop in loops) for loops in shared), number)
@@ -215,7 +215,7 @@ def _united(ours: Tally, theirs: Tally, one: Pattern, two: Pattern) -> Tally:
 
 
 def _shared(one: Pattern, two: Pattern) -> list[SourceLoop]:
-    """The entries of `one` that `two` has as well; a time that is missing contradicts none."""
+    """The source loops of `one` that `two` has too; a missing time matches any time."""
     times: dict[str, set[datetime | None]] = {}
     for loop in two.source_loops:
         times.setdefault(loop.loop_id, set()).add(loop.at)
@@ -228,7 +228,7 @@ def _shared(one: Pattern, two: Pattern) -> list[SourceLoop]:
 
 
 def _joined_loops(mine: Any, new: Any, pattern_type: PatternType) -> list[Any] | None:
-    """The list of `mine` in its own shape with what `new` adds; None if that is nothing."""
+    """The list `mine` with the entries that `new` adds, in its own form; None if there are none."""
     kept = mine if isinstance(mine, list) else [mine] if isinstance(mine, str) else []
     plain = all(isinstance(entry, str) for entry in kept) if kept else pattern_type is PatternType.TEMPLATE
     known: dict[str, set[datetime | None]] = {}
@@ -249,7 +249,7 @@ def _named(entries: Any) -> Iterable[tuple[str, datetime | None]]:
 
 
 def _entries(value: Any) -> Iterable[tuple[Any, str, datetime | None]]:
-    """(entry as an object, loop id, time) of what names a loop."""
+    """(entry as an object, loop ID, time) of each entry that names a loop."""
     for entry in value if isinstance(value, list) else [value]:
         if isinstance(entry, str) and entry:
             yield {"loop_id": entry}, entry, None

@@ -1,4 +1,4 @@
-"""Records of pattern files and archives as they stand there now, for decisions that write whole records."""
+"""The records of pattern files and archives, for decisions that write whole records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from core.storage.locks import open_regular
 
 @dataclass(frozen=True)
 class Stored:
-    """One record and where it stands.
+    """One record and its file.
 
     Attributes:
         file: Project-relative.
@@ -33,16 +33,16 @@ class Stored:
     file: str
     value: dict[str, Any]
     text: str
-    """The record as it is written."""
+    """Its JSON text."""
 
     def texts_of(self, keys: Iterable[str]) -> dict[str, str]:
-        """The values of some of its keys, as they are written."""
+        """The JSON text of the values of some keys."""
         document = RecordText(self.text.encode())
         return {key: document.text_at((key,)) for key in keys}
 
 
 class Registry:
-    """The project's own pattern files and archives; each is read once, when it is first asked for."""
+    """The pattern files and archives of the project; each is read once, on first use."""
 
     def __init__(self, paths: ProjectPaths) -> None:
         self._paths = paths
@@ -53,7 +53,7 @@ class Registry:
         """The record of a pattern.
 
         Raises:
-            Refused: It stands in a file that curation does not write, or the ledger could not keep it whole.
+            Refused: Its file is not written to, or the ledger cannot store it exactly.
         """
         if pattern.is_unnamed:
             place = f"{visible_line(pattern.file, 120)} at {visible_line(pattern.pointer, 80) or 'the top'}"
@@ -61,14 +61,14 @@ class Registry:
         found = self.find(pattern.file, pattern.id)
         if found is None or pattern.copy_folder:
             name, file = visible_line(pattern.id, 80), visible_line(pattern.file, 120)
-            raise Refused(f"{name} stands in {file}, which is not written to")
+            raise Refused(f"{name} is in {file}, which is not written to")
         return found
 
     def find(self, file: str, pattern_id: str) -> Stored | None:
-        """The record of this id in one file (project-relative); None if it is not there to be changed.
+        """The record of an ID in one file (project-relative); None if it cannot be changed there.
 
         Raises:
-            Refused: The ledger could not keep it whole.
+            Refused: The ledger cannot store it exactly.
         """
         read = self._read(file)
         if read is None or pattern_id not in read[1]:
@@ -79,7 +79,7 @@ class Registry:
         return Stored(file, record.value, self._text(file, document, record.path))
 
     def _text(self, file: str, document: JsonText, path: Path) -> str:
-        """A record as it is written; a list of records is taken apart only once."""
+        """JSON text of a record; a list of records is split only once."""
         if document.is_lines or not path or not isinstance(path[-1], int):
             return document.text_at(path)
         parent = (file, path[:-1])
@@ -88,7 +88,7 @@ class Registry:
         return self._texts[parent][path[-1]]
 
     def records(self, patterns: Iterable[Pattern]) -> dict[str, dict[str, Any]]:
-        """The records, by id, of those patterns that stand where curation writes."""
+        """Records by pattern ID, of the patterns whose files curation writes."""
         found = {}
         for pattern in patterns:
             read = None if pattern.copy_folder else self._read(pattern.file)
@@ -97,7 +97,7 @@ class Registry:
         return found
 
     def written(self, pattern: Pattern, key: str) -> str | None:
-        """The value of a key in the record of a pattern, as it is written; None where there is none."""
+        """JSON text of a key in the record of a pattern; None if it is missing."""
         document, records = self._read(pattern.file) or (None, {})
         record = records.get(pattern.id)
         if document is None or record is None or key not in record.value:
@@ -109,7 +109,7 @@ class Registry:
         return tuple(self._paths.relative(path) for path in sorted(self._paths.archive.glob("*.json"), reverse=True))
 
     def _read(self, file: str) -> tuple[JsonText, dict[str, Record]] | None:
-        """A file and the first record of each id in it; None if it is not there to be written."""
+        """A file and the first record of each ID; None if it cannot be written."""
         if file not in self._files:
             try:
                 document = _read(pattern_path(self._paths, file))
@@ -117,20 +117,22 @@ class Registry:
                 self._files[file] = None
             else:
                 found = list(records(document))
-                if file not in self.archives():  # of an archive the newest record of an id counts
+                if file not in self.archives():  # in an archive the last record of an ID counts
                     found.reverse()
                 self._files[file] = document, {record.id: record for record in found}
         return self._files[file]
 
 
 def check_keepable(record: dict[str, Any], pattern_id: str) -> None:
-    """Refuse a record that would come out of the ledger another one than it went in."""
+    """Refuse a record that the ledger cannot store exactly."""
     try:
         same = msgspec.json.decode(msgspec.json.encode(record)) == record
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
         same = False
     if not same:
-        raise Refused(f"{visible_line(pattern_id, 80)} holds numbers or characters that the ledger cannot keep")
+        raise Refused(
+            f"{visible_line(pattern_id, 80)} contains numbers or characters that the decision log cannot store"
+        )
 
 
 def _read(path: FilePath) -> JsonText:

@@ -1,6 +1,6 @@
-"""What decisions that write whole records change: extraction, merging, the archive (semantics 4, 7).
+"""Decision rules that write whole records: extract, import, merge, archive, restore; see docs/curation.md.
 
-Nothing is written here; see `core.curation.rules` for decisions about a pattern's state.
+Pure functions: nothing is written here.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     from core.curation.exchange.import_plan import ImportPlan
 
 ARCHIVED: Final = "archived"
-"""The key of an archived record that says when, why, by whom and by which decision, and the file it is from."""
+"""Key of an archived record: when, why, by whom, by which decision, and from which file."""
 
 PRUNE: Final = "prune"
-"""Subject of a decision that the policy of (3) makes."""
+"""Subject of a decision made by the pruning policy."""
 
 
 class Batch(Struct, frozen=True, kw_only=True):
-    """What is known at the moment of such a decision.
+    """Context of such a decision.
 
     Attributes:
-        registry: The records as they stand in their files now.
-        ids: Free ids.
-        state: What the ledger amounts to.
+        registry: The present records.
+        ids: Allocates free IDs.
+        state: The fold of the ledger.
         id, at, by, reason: Of the decision.
     """
 
@@ -57,14 +57,14 @@ class Batch(Struct, frozen=True, kw_only=True):
     reason: str
 
     def file_of(self, kind: PatternType) -> str:
-        """The file that new patterns of a type go into."""
+        """The file for new patterns of a type."""
         return self.paths.relative(self.paths.pattern_file(kind.value))
 
     def archive_file(self) -> str:
-        """(0) Storage Structure: the archive of this month.
+        """The archive file of this month.
 
         Raises:
-            Refused: It leads out of the project.
+            Refused: A link leads out of the project.
         """
         file = self.paths.relative(self.paths.archive / f"{self.at:%Y-%m}-patterns.json")
         try:
@@ -75,7 +75,7 @@ class Batch(Struct, frozen=True, kw_only=True):
 
 
 class Changes:
-    """Effects and what takes them back, collected record by record."""
+    """Collects effects and their inverse record by record."""
 
     def __init__(self) -> None:
         self._effects: list[Effect] = []
@@ -100,13 +100,13 @@ class Changes:
         self._inverse.insert(0, effect(remove=True))
 
     def remove(self, file: str, kind: PatternType, identifier: str, record: dict[str, Any]) -> None:
-        """Take a record out."""
+        """Remove a record."""
         effect = partial(Effect, file=file, type=kind.value, pattern_id=identifier)
         self._effects.append(effect(remove=True, was=record))
         self._inverse.insert(0, effect(insert=record, keep_id=True))
 
     def present(self, stored: Stored, kind: PatternType, identifier: str) -> dict[str, Any]:
-        """A record with what was set so far."""
+        """A record with the keys set so far."""
         _, _, keys = self._set.get((stored.file, identifier), (kind, stored, {}))
         return {**stored.value, **keys}
 
@@ -118,7 +118,7 @@ class Changes:
         keys: Mapping[str, Any],
         unset: Sequence[str] = (),
     ) -> None:
-        """Give some keys of a record other values, and take some out."""
+        """Set some keys of a record and remove others."""
         known = self._set.setdefault((stored.file, identifier), (kind, stored, {}))
         known[2].update(keys)
         check_keepable(known[2], identifier)
@@ -129,22 +129,22 @@ class Changes:
         effects, inverse = list(self._effects), list(self._inverse)
         for (file, identifier), (kind, stored, keys) in self._set.items():
             effect = partial(Effect, file=file, type=kind.value, pattern_id=identifier)
-            gone = self._unset[file, identifier]
-            before = {key: stored.value[key] for key in (*keys, *gone) if key in stored.value}
-            effects.append(effect(set=keys, seen=before, unset=gone))
+            removed = self._unset[file, identifier]
+            before = {key: stored.value[key] for key in (*keys, *removed) if key in stored.value}
+            effects.append(effect(set=keys, seen=before, unset=removed))
             texts = stored.texts_of(before)
             inverse.insert(0, effect(text=texts, unset=tuple(key for key in keys if key not in before)))
         return tuple(effects), tuple(inverse)
 
 
 def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern], *, unattended: bool) -> Draft:
-    """Put what a loop has learned into the registry: new patterns, and uses of known ones (0) steps 6 and 7.
+    """Add what a loop has learned to the registry: new patterns, and uses of known ones.
 
     Args:
         batch: See `Batch`.
-        extraction: What is proposed; refused proposals are left out.
+        extraction: The proposals; refused ones are left out.
         patterns: The registry, by id.
-        unattended: Nobody has looked at the proposals: somebody is asked to.
+        unattended: No person has read the proposals; Review asks about them.
     """
     changes = Changes()
     new: list[str] = []
@@ -161,15 +161,15 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
             found[proposal.duplicate_of] = _discovery(proposal.record, kind, extraction.source_id, batch.at)
     proposed = {batch.ids.next(ID_PREFIXES[one.type], one.slug): one for one in extraction.new}
     kinds = {identifier: one.type for identifier, one in proposed.items()}
-    for identifier, told in link_alternatives({id: one.record for id, one in proposed.items()}, kinds).items():
+    for identifier, linked in link_alternatives({id: one.record for id, one in proposed.items()}, kinds).items():
         kind = kinds[identifier]
-        record = with_id(kind, identifier, told)
+        record = with_id(kind, identifier, linked)
         changes.insert(batch.file_of(kind), kind, identifier, record)
         new.append(identifier)
         hashes[identifier] = as_pattern(record).content_hash
         found[identifier] = _discovery(record, kind, extraction.source_id, batch.at)
     if not new and not joined:
-        why = visible_line(extraction.why_nothing or "nothing that is not known already", 400)
+        why = visible_line(extraction.why_nothing or "nothing new was found", 400)
         raise Refused(f"nothing to extract from {short_id(extraction.source_id)}: {why}")
     effects, inverse = changes.result()
     return Draft(
@@ -189,22 +189,22 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
 
 
 def _discovery(record: Mapping[str, Any], kind: PatternType, source_id: str, at: datetime) -> dict[str, str | None]:
-    """Which loop came upon what is offered, and when; a debug session may belong to a loop."""
-    told = as_read(record, kind)
-    first = told.source_loops[:1]
-    times = filter(None, (told.last_used, *(loop.at for loop in first)))
+    """The loop and time of a discovery; a debug session may belong to a loop."""
+    pattern = as_read(record, kind)
+    first = pattern.source_loops[:1]
+    times = filter(None, (pattern.last_used, *(loop.at for loop in first)))
     return {"loop": first[0].loop_id if first else source_id, "at": iso(max(times, default=at))}
 
 
 def _counted(new: Sequence[str], joined: Sequence[str]) -> str:
-    told = [plural(len(new), "pattern")] if new else []
+    parts = [plural(len(new), "pattern")] if new else []
     if joined:
-        told.append(f"{plural(len(set(joined)), 'further use')} of known ones")
-    return " and ".join(told)
+        parts.append(f"{plural(len(set(joined)), 'further use')} of known ones")
+    return " and ".join(parts)
 
 
 def import_patterns(batch: Batch, plan: ImportPlan, patterns: Mapping[str, Pattern]) -> Draft:
-    """Carry an import out as planned; every text that is new here is quarantined.
+    """Import patterns as planned; every new text is quarantined.
 
     Args:
         batch: See `Batch`.
@@ -222,14 +222,14 @@ def import_patterns(batch: Batch, plan: ImportPlan, patterns: Mapping[str, Patte
             changes.set(stored, row.type, row.target, row.set, row.unset)
         (texts if row.content_hash else joined).append(row.target)
     if not texts and not joined:
-        raise Refused(f"{short_id(plan.file)} tells nothing that is not known already")
+        raise Refused(f"{short_id(plan.file)} contains nothing new")
     effects, inverse = changes.result()
-    told = [f"{plural(len(texts), 'pattern')} into quarantine"] if texts else []
-    told += [f"counts of {plural(len(joined), 'known one')}"] if joined else []
+    parts = [f"{plural(len(texts), 'pattern')} into quarantine"] if texts else []
+    parts += [f"counts of {plural(len(joined), 'known one')}"] if joined else []
     return Draft(
         verb=Verb.IMPORT,
         subject=plan.file,
-        summary=f"imported {' and '.join(told)} from {short_id(plan.file)}",
+        summary=f"imported {' and '.join(parts)} from {short_id(plan.file)}",
         reason=batch.reason,
         after={
             "patterns": texts,
@@ -243,12 +243,12 @@ def import_patterns(batch: Batch, plan: ImportPlan, patterns: Mapping[str, Patte
 
 
 def merge(batch: Batch, kept: Pattern, other: Pattern) -> Draft:
-    """Make one pattern of two that say the same: the kept one gets the counts and the lineage of the other one."""
+    """Merge a pattern into another: the kept one gets the counts and the lineage, the other one is archived."""
     check_pair(kept, other)
-    stored, gone = batch.registry.record(kept), batch.registry.record(other)
+    stored, merged_record = batch.registry.record(kept), batch.registry.record(other)
     changes = Changes()
-    changes.set(stored, kept.type, kept.id, merged(stored.value, gone.value, kept.type, batch.at))
-    _archive(batch, changes, other, gone, f"merged into {kept.id}")
+    changes.set(stored, kept.type, kept.id, merged(stored.value, merged_record.value, kept.type, batch.at))
+    _archive(batch, changes, other, merged_record, f"merged into {kept.id}")
     effects, inverse = changes.result()
     return Draft(
         verb=Verb.MERGE,
@@ -262,9 +262,9 @@ def merge(batch: Batch, kept: Pattern, other: Pattern) -> Draft:
 
 
 def archive(batch: Batch, reasons: Sequence[tuple[Pattern, str]], subject: str) -> Draft:
-    """Move patterns out of the registry into this month's archive, each for its reason."""
+    """Move patterns from the registry into this month's archive, each with its reason."""
     if not reasons:
-        raise Refused("there is nothing to archive")
+        raise Refused("nothing to archive")
     changes = Changes()
     for pattern, reason in reasons:
         _archive(batch, changes, pattern, batch.registry.record(pattern), reason)
@@ -290,10 +290,10 @@ def _archive(batch: Batch, changes: Changes, pattern: Pattern, stored: Stored, r
 
 
 def restore(batch: Batch, pattern_id: str, patterns: Mapping[str, Pattern]) -> Draft:
-    """Bring a pattern back from the newest archive that holds it."""
+    """Restore a pattern from the newest archive that contains it."""
     present = patterns.get(pattern_id)
     if present is not None and not present.copy_folder:
-        raise Refused(f"{short_id(pattern_id)} is in the registry")
+        raise Refused(f"{short_id(pattern_id)} is already in the registry")
     heir = next((p.id for p in patterns.values() if pattern_id in p.aliases and not p.copy_folder), None)
     if heir is not None:
         raise Refused(
@@ -304,7 +304,7 @@ def restore(batch: Batch, pattern_id: str, patterns: Mapping[str, Pattern]) -> D
         if stored is not None:
             break
     else:
-        raise UnknownRecord(f"no archive holds {short_id(pattern_id)}; see: ralphdeck patterns archived")
+        raise UnknownRecord(f"no archive contains {short_id(pattern_id)}; see: ralphdeck patterns archived")
     record = {key: value for key, value in stored.value.items() if key != ARCHIVED}
     kind = as_pattern(record).type
     changes = Changes()
@@ -323,6 +323,6 @@ def restore(batch: Batch, pattern_id: str, patterns: Mapping[str, Pattern]) -> D
 
 
 def with_id(kind: PatternType, identifier: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record of (3) under this id, which comes first."""
+    """The record with this ID as its first key."""
     key = "template_id" if kind is PatternType.TEMPLATE else "pattern_id"
     return {key: identifier, **{name: value for name, value in record.items() if name != key}}

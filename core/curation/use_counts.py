@@ -1,8 +1,8 @@
-"""What loops report goes into the records of the patterns they applied (0) `on_pattern_application`.
+"""Updates the counts in pattern records after loops report uses; see docs/curation.md#use-counts.
 
-The event log comes first and is the truth. A record's counts are not added to but set to what the evidence says,
-so that writing again changes nothing, and what a crash left undone is done by the next report. For that the log
-says, once for each record, what its own counts told of before (see `core.learning.evidence`).
+The event log is written first and is authoritative. Counts are set to the evidence, not incremented, so that writing
+is idempotent and the next report completes what a crash left undone. Therefore a `counted` event stores once for each
+record what its own counts contained before (see `core.learning.evidence`).
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from core.sources.schema import CLAIMED_RATE
 from core.storage.atomic_write import curation_lock, rewrite
 from core.storage.json_editor import JsonText
 
-_TOLD_BY_RECORD: Final = (DISCOVERY, TREND, AGGREGATE)
+_FROM_RECORD: Final = (DISCOVERY, TREND, AGGREGATE)
 _RESULTS: Final = ("applied", "feedback", "outcome")
 _COUNTERS: Final = frozenset({"successful_applications", "failed_applications"})
 
 
 class CountResult(Struct, frozen=True, kw_only=True):
-    """What became of one pattern's record.
+    """The updated counts of one record.
 
     Attributes:
         file: Project-relative pattern file.
-        problem: Why the record is not up to date; "" if it is.
-        successes, failures, uses: What it says now; uses include those whose result is still open.
+        problem: Why the record was not updated; "" if it was.
+        successes, failures, uses: The new counts; uses include those without a result.
     """
 
     pattern_id: str
@@ -59,18 +59,18 @@ class CountResult(Struct, frozen=True, kw_only=True):
 
 
 Read = Callable[[], tuple[Snapshot, Scoreboard]]
-"""Reads pattern files and event log as they are now."""
+"""Reads the present pattern files and event log."""
 
 
 def record_events(
     paths: ProjectPaths, settings: Settings, events: Sequence[Event], *, now: datetime, read: Read
 ) -> tuple[CountResult, ...]:
-    """Write events down, then bring the records of the patterns that they tell of up to date.
+    """Append events, then update the records of the patterns that they are about.
 
     Args:
         paths: The project.
-        settings: How long to retry.
-        events: To be written, all or none; they are durable on return, whatever becomes of the records.
+        settings: For the retries.
+        events: Written all or none; durable on return, even if a record cannot be updated.
         now: The present moment.
         read: See `Read`.
 
@@ -81,7 +81,7 @@ def record_events(
     snapshot, _ = read()
     counted: list[CountResult] = []
     files: dict[str, list[str]] = {}
-    for pattern_id in _told_of(snapshot, events) if snapshot.complete else ():
+    for pattern_id in _affected_patterns(snapshot, events) if snapshot.complete else ():
         file = snapshot.patterns[pattern_id].file
         try:
             pattern_path(paths, file)
@@ -114,9 +114,9 @@ def record_events(
 def brought_counts(
     snapshot: Snapshot, board: Scoreboard, pattern_ids: Iterable[str], decision: Decision
 ) -> tuple[Event, ...]:
-    """What the event log has to say of records into which a decision brought counts from elsewhere.
+    """The `counted` events for records into which a decision brought counts from elsewhere.
 
-    Else a use that is reported a moment later would pass for one of those.
+    Without them a use reported later would be taken for one of these counts.
     """
     return tuple(
         Event(
@@ -125,16 +125,16 @@ def brought_counts(
             kind="counted",
             pattern_id=pattern_id,
             by=decision.by,
-            unrecorded=_told_by_record(board, pattern_id),
+            unrecorded=_observations_from_record(board, pattern_id),
             decision=decision.id,
         )
         for pattern_id in pattern_ids
-        if pattern_id in snapshot.patterns and _kept(snapshot, snapshot.patterns[pattern_id]) is not None
+        if pattern_id in snapshot.patterns and _last_counted_event(snapshot, snapshot.patterns[pattern_id]) is not None
     )
 
 
-def _told_of(snapshot: Snapshot, events: Iterable[Event]) -> tuple[str, ...]:
-    """The patterns whose counts the events may change, sorted."""
+def _affected_patterns(snapshot: Snapshot, events: Iterable[Event]) -> tuple[str, ...]:
+    """IDs of patterns whose counts the events may change, sorted."""
     found = set()
     for event in events:
         if event.kind not in _RESULTS:
@@ -152,33 +152,29 @@ def _told_of(snapshot: Snapshot, events: Iterable[Event]) -> tuple[str, ...]:
 def _first_counts(
     known: tuple[Snapshot, Scoreboard], pattern_ids: Iterable[str], now: datetime, by: str, *, dated: bool
 ) -> Iterator[Event]:
-    """The events that say what records alone tell of, unless the log says just that already.
+    """The missing `counted` events of records with (`dated`) or without a last use.
 
-    A record that says when it was last used is looked at when the report is in the log: whoever reports a use may
-    have counted it there a moment ago. One that does not say is taken to have counted no use that is yet to come.
-
-    Args:
-        known: What is known now.
-        dated: Which of the two kinds.
+    A record with a last use is checked after the report is logged, since the reporter may already have counted the
+    use in the record. A record without one cannot contain a use that is reported later.
     """
     snapshot, board = known
     for pattern_id in pattern_ids:
         pattern = snapshot.patterns.get(pattern_id)
         if pattern is None or (pattern.last_used is not None) is not dated:
             continue
-        told = _told_by_record(board, pattern_id)
-        last = _kept(snapshot, pattern)
-        if last is None or sorted(map(str, last.unrecorded)) != sorted(map(str, told)):
-            yield Event(id=event_id(now), at=now, kind="counted", pattern_id=pattern_id, by=by, unrecorded=told)
+        observations = _observations_from_record(board, pattern_id)
+        last = _last_counted_event(snapshot, pattern)
+        if last is None or sorted(map(str, last.unrecorded)) != sorted(map(str, observations)):
+            yield Event(id=event_id(now), at=now, kind="counted", pattern_id=pattern_id, by=by, unrecorded=observations)
 
 
-def _told_by_record(board: Scoreboard, pattern_id: str) -> tuple[Observation, ...]:
-    """What only the record tells of, also where that came from a pattern that was merged into it."""
-    told = (seen for seen in board.observations(pattern_id) if seen.source in _TOLD_BY_RECORD)
-    return tuple(replace(seen, pattern_id=pattern_id) for seen in told)
+def _observations_from_record(board: Scoreboard, pattern_id: str) -> tuple[Observation, ...]:
+    """Observations that come from the record alone, including those of patterns merged into it."""
+    found = (one for one in board.observations(pattern_id) if one.source in _FROM_RECORD)
+    return tuple(replace(one, pattern_id=pattern_id) for one in found)
 
 
-def _kept(snapshot: Snapshot, pattern: Pattern) -> Event | None:
+def _last_counted_event(snapshot: Snapshot, pattern: Pattern) -> Event | None:
     return find_counted_event(pattern, (event for event in snapshot.events if event.pattern_id == pattern.id))
 
 
@@ -190,7 +186,7 @@ def _write(
     def change(data: bytes | None) -> bytes | None:
         written.clear()
         if data is None:
-            problem = f"{visible_line(file, 160)} is gone"
+            problem = f"{visible_line(file, 160)} no longer exists"
             written.update((id, CountResult(pattern_id=id, file=file, problem=problem)) for id in pattern_ids)
             return None
         document = RecordText(data)
@@ -205,12 +201,12 @@ def _write(
 
 
 class _Writer:
-    """Writes what the evidence says into records.
+    """Writes the evidence into records.
 
     Args:
-        snapshot: All that is known, the events included.
-        board: Its evidence.
-        events: What was reported just now.
+        snapshot: The records, including the new events.
+        board: The evidence.
+        events: The new events.
         now: The present moment.
     """
 
@@ -221,26 +217,26 @@ class _Writer:
         self._now = now
 
     def write(self, document: JsonText, file: str, pattern_id: str) -> CountResult:
-        """Bring the record of one pattern up to date, if it is there."""
+        """Update the record of one pattern, if it exists."""
         record = find(document, pattern_id)
         known = self._snapshot.patterns.get(pattern_id)
         pattern = None if record is None or known is None else read_record(known, record.value)
         if record is None or pattern is None:
             return CountResult(pattern_id=pattern_id, file=file, problem=f"its record is no longer in {file}")
-        uses = [seen for seen in self._board.observations_of_record(pattern) if seen.kind != "injected"]
-        dates = [seen.at for seen in uses if seen.at is not None and seen.at <= self._now]
+        uses = [use for use in self._board.observations_of_record(pattern) if use.kind != "injected"]
+        dates = [use.at for use in uses if use.at is not None and use.at <= self._now]
         newest = iso(max([*dates, pattern.last_used] if pattern.last_used else dates, default=None))
         after = replace(pattern, last_used=parse_time(newest))
         if after.last_used != pattern.last_used:
             document.set(record.path, "last_used", newest)
-        counted = [seen for seen in uses if seen.source in _TOLD_BY_RECORD or not is_later(seen, after)]
+        counted = [use for use in uses if use.source in _FROM_RECORD or not is_later(use, after)]
         counts = UseCounts(
-            sum(seen.count for seen in counted if seen.success is True),
-            sum(seen.count for seen in counted if seen.success is False),
-            sum(seen.count for seen in counted),
+            sum(use.count for use in counted if use.success is True),
+            sum(use.count for use in counted if use.success is False),
+            sum(use.count for use in counted),
         )
-        claimed = UseCounts.of_record(pattern.recorded_counts)
-        if claimed is None or _numbers(claimed) != _numbers(counts):
+        recorded = UseCounts.of_record(pattern.recorded_counts)
+        if recorded is None or _numbers(recorded) != _numbers(counts):
             self._set_counts(document, record, pattern, counts)
         self._add_loops(document, record, pattern, counted)
         return CountResult(
@@ -248,18 +244,18 @@ class _Writer:
         )
 
     def _set_counts(self, document: JsonText, record: Record, pattern: Pattern, counts: UseCounts) -> None:
-        """(0) `1_increment_usage_count` to `3_update_effectiveness_trend`."""
+        """Set counts and rate, and extend the effectiveness trend if there are new results."""
         results = counts.successes + counts.failures
         anti = pattern.type is PatternType.ANTI
         values: dict[str, Any] = {"occurrence_count" if anti else "usage_count": counts.uses}
-        # The schema has no such keys; in an anti-pattern others would read them the wrong way round. Without them
-        # a rate would stand for all uses, also those whose result is unknown.
+        # The schema of anti-patterns lacks these keys, and other programs would misread them. But without them the
+        # rate would apply to all uses, also those without a result.
         if not anti or not _COUNTERS.isdisjoint(record.value) or results != counts.uses:
             values |= {"successful_applications": counts.successes, "failed_applications": counts.failures}
         if results:
             values["failure_rate" if anti else "success_rate"] = counts.successes / results
-            if (claimed := claimed_rate(pattern.recorded_counts)) is not None:
-                values[CLAIMED_RATE] = claimed
+            if (recorded := claimed_rate(pattern.recorded_counts)) is not None:
+                values[CLAIMED_RATE] = recorded
         for key, value in values.items():
             if key not in record.value or record.value[key] != value:
                 document.set(record.path, key, value)
@@ -279,31 +275,31 @@ class _Writer:
         _append(document, record, "effectiveness_trend", [point])
 
     def _add_loops(self, document: JsonText, record: Record, pattern: Pattern, counted: Iterable[Observation]) -> None:
-        """(0) `4_add_source_loop`: of each loop that reported a use the first one, in the shape of (3)."""
+        """Add each loop that reported a use to `source_loops`, with its first use."""
         known = {source.loop_id for source in pattern.source_loops}
         entries: list[Any] = []
         listed = record.value.get("source_loops")
         plain = bool(isinstance(listed, list) and listed and all(isinstance(entry, str) for entry in listed))
-        for seen in counted:
-            loop = self._snapshot.loops.get(seen.loop_id)
-            names = {seen.loop_id, *(loop.aliases if loop else ())}
-            reported = seen.source not in _TOLD_BY_RECORD and self._told_by_event(pattern.id, names)
+        for use in counted:
+            loop = self._snapshot.loops.get(use.loop_id)
+            names = {use.loop_id, *(loop.aliases if loop else ())}
+            reported = use.source not in _FROM_RECORD and self._was_reported(pattern.id, names)
             if not reported or not known.isdisjoint(names):
                 continue
             known |= names
             if plain or (pattern.type is PatternType.TEMPLATE and not listed):
-                entries.append(seen.loop_id)
+                entries.append(use.loop_id)
             else:
-                entries.append(_entry(pattern, seen, loop, self._agent(pattern.id, seen, loop, names)))
+                entries.append(_entry(pattern, use, loop, self._agent(pattern.id, use, loop, names)))
         if entries:
             _append(document, record, "source_loops", entries)
 
-    def _told_by_event(self, pattern_id: str, names: set[str]) -> bool:
+    def _was_reported(self, pattern_id: str, names: set[str]) -> bool:
         return not names.isdisjoint(self._loops) or any(True for _ in self._events(pattern_id, names))
 
-    def _agent(self, pattern_id: str, seen: Observation, loop: Loop | None, names: set[str]) -> str:
-        """The agent that used the pattern: the one that reported it, the loop's owner, or who tried; "" if unknown."""
-        attempt = self._snapshot.attempts.get(seen.loop_id)
+    def _agent(self, pattern_id: str, use: Observation, loop: Loop | None, names: set[str]) -> str:
+        """The agent that reported the use, owns the loop or made the attempt; "" if unknown."""
+        attempt = self._snapshot.attempts.get(use.loop_id)
         task = self._snapshot.tasks.get(attempt.task_id) if attempt else None
         found = (
             *(event.agent for event in self._events(pattern_id, names)),
@@ -326,7 +322,7 @@ def _numbers(counts: UseCounts) -> tuple[int, int, int]:
 
 
 def _append(document: JsonText, record: Record, key: str, entries: Sequence[Any]) -> None:
-    """Add to a list of the record; what stands there and is no list is left alone."""
+    """Append to a list in the record; a value that is not a list stays unchanged."""
     if key not in record.value:
         document.set(record.path, key, list(entries))
     elif isinstance(record.value[key], list):
@@ -334,20 +330,20 @@ def _append(document: JsonText, record: Record, key: str, entries: Sequence[Any]
             document.append((*record.path, key), entry)
 
 
-def _entry(pattern: Pattern, seen: Observation, loop: Loop | None, agent: str) -> dict[str, Any]:
-    """A loop in `source_loops`, as (3) has it for the type of the pattern; what is not known is left out."""
-    at = iso(seen.at)
+def _entry(pattern: Pattern, use: Observation, loop: Loop | None, agent: str) -> dict[str, Any]:
+    """An entry of `source_loops` in the form of the pattern's type, without unknown values."""
+    at = iso(use.at)
     if pattern.type is PatternType.SUCCESS:
-        result = {True: "success", False: "failure", None: None}[seen.success]
+        result = {True: "success", False: "failure", None: None}[use.success]
         iterations = loop.iteration if loop is not None and loop.status.ended else None
-        told: dict[str, Any] = {
-            "loop_id": seen.loop_id,
+        entry: dict[str, Any] = {
+            "loop_id": use.loop_id,
             "outcome": result,
             "iterations_required": iterations,
             "timestamp": at,
         }
     elif pattern.type is PatternType.ANTI:
-        told = {"loop_id": seen.loop_id, "failure_iteration": seen.iteration, "timestamp": at}
+        entry = {"loop_id": use.loop_id, "failure_iteration": use.iteration, "timestamp": at}
     else:
-        told = {"loop_id": seen.loop_id, "timestamp": at, "contributed_by": agent or None}
-    return {key: value for key, value in told.items() if value is not None}
+        entry = {"loop_id": use.loop_id, "timestamp": at, "contributed_by": agent or None}
+    return {key: value for key, value in entry.items() if value is not None}

@@ -96,7 +96,7 @@ def budget_text(
     """
     plan = session.plan
     if plan is None:
-        count = offer.weighed
+        count = len(offer.items)
         if not count:
             return Content("")
         covered = f"{count:,} of {len(pending):,}"
