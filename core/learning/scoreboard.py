@@ -46,6 +46,11 @@ __all__ = ["Assessment", "Scoreboard"]
 
 _END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 """Later times are shown as this one; a float cannot represent the last instants exactly."""
+_SAME_NAMES: Final = (
+    *("successes", "failures", "uses", "injected_only", "helpful", "harmful", "faded", "pin_stale", "contradicted"),
+    *("multiplier", "score", "inversion_due", "injectable", "quarantined", "held", "blocked"),
+)
+"""Fields of `Assessment` that are a row of the array with the same name."""
 _MAX_HALF_LIVES: Final = 500.0
 """Maximum age of the sums: 2**500 is still well inside a float."""
 
@@ -229,41 +234,25 @@ class Scoreboard(Scores):
         """
         row, columns = self.row(pattern_id), self._columns
         rate, last_used = float(self.rate[row]), float(self.last_used[row])
-        quarantined = bool(columns.quarantined[row])
         decided_by = RULE
         if self._is_pinned(row):
             decided_by = HUMAN
-        elif quarantined:
+        elif columns.quarantined[row]:
             decided_by = HELD if columns.held[row] else QUARANTINE
         elif columns.inversion_pending[row]:
             decided_by = INVERSION
         return Assessment(
             pattern_id=pattern_id,
-            successes=int(self.successes[row]),
-            failures=int(self.failures[row]),
-            uses=int(self.uses[row]),
-            injected_only=int(self.injected_only[row]),
-            helpful=float(self.helpful[row]),
-            harmful=float(self.harmful[row]),
             rate=None if math.isnan(rate) else rate,
             claimed_rate=claimed_rate(self._patterns[pattern_id].recorded_counts),
             interval=(float(self.interval[0][row]), float(self.interval[1][row])),
             computed=STATES[self.computed_codes[row]],
             state=STATES[self.state_codes[row]],
-            faded=bool(self.faded[row]),
             decided_by=decided_by,
             pin=self._curation.pins.get(pattern_id),
-            pin_stale=bool(columns.pin_stale[row]),
-            contradicted=bool(self.contradicted[row]),
-            multiplier=float(self.multiplier[row]),
-            score=float(self.score[row]),
-            inversion_due=bool(self.inversion_due[row]),
-            injectable=bool(self.injectable[row]),
-            quarantined=quarantined,
-            held=bool(columns.held[row]),
-            blocked=bool(columns.blocked[row]),
             last_used=None if math.isnan(last_used) else datetime.fromtimestamp(min(last_used, _END_OF_TIME), UTC),
             next_change=self._next_change(row),
+            **{name: getattr(self, name)[row].item() for name in _SAME_NAMES},
         )
 
     def _next_change(self, row: int) -> tuple[datetime, Maturity] | None:

@@ -161,7 +161,7 @@ def replay_pattern(
             inverts = bool(inversion_triggered(good, bad, inversion))
             if inverts and inverted_at is None:
                 inverted_at = at
-    walk.wait(now)
+    walk.advance(now)
     return Course(
         state=walk.state,
         since=None if walk.since == _ALWAYS else walk.since,
@@ -184,7 +184,7 @@ class _Walk:
 
     def add(self, at: datetime, use: Observation) -> None:
         """Add a result that is not older than the previous ones."""
-        self.wait(at)
+        self.advance(at)
         value = use.weight * use.count
         more = (value, 0.0) if use.success else (0.0, value)
         if use.at is None:
@@ -193,7 +193,7 @@ class _Walk:
             self._moving = self._moving[0] + more[0], self._moving[1] + more[1]
         self._judge(at)
 
-    def wait(self, until: datetime) -> None:
+    def advance(self, until: datetime) -> None:
         """Advance to a time."""
         came_to = self._state(self._factor(until))
         while came_to is not self.state:
