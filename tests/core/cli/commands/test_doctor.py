@@ -142,7 +142,7 @@ def test_what_is_wrong_with_the_settings_is_told_wherever_findings_are(sample: P
         assert result.code == 3
         assert told == {
             "unknown-key": "no setting 'min_sucess_rate'; did you mean min_success_rate?",
-            "bad-value": "half_life_days must be a number of days above 0, not 'soon'; the default holds",
+            "bad-value": "half_life_days must be a number of days above 0, not 'soon'; the default is used",
         }
 
 
