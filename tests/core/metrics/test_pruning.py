@@ -77,9 +77,9 @@ def test_an_anti_pattern_is_pruned_when_the_avoided_approach_works() -> None:
     assert not pruned(failing(id="pat-anti-sample-001", type=PatternType.ANTI, recorded_counts=recorded_counts(19, 1)))
 
 
-def arrived(kind: str, blocks: bool, seen: frozenset[str] = frozenset()) -> CurationState:
+def arrived(kind: str, blocks: bool, reviewed: frozenset[str] = frozenset()) -> CurationState:
     return CurationState(
-        arrivals={ID: Arrival(kind=kind, at=NOW, by="ada", decision_id="d1", blocks=blocks, seen=seen)}
+        arrivals={ID: Arrival(kind=kind, at=NOW, by="ada", decision_id="d1", blocks=blocks, reviewed=reviewed)}
     )
 
 
