@@ -180,7 +180,7 @@ def test_a_text_that_nobody_has_seen_is_asked_about_until_it_is_released(kind: s
     (item,) = queue([make_pattern("p")], [], CurationState(arrivals={"p": arrival(kind, reason="odd")}))
     assert (item.kind, item.subject, item.question_key) == ("quarantine", "p", "p")
     assert item.reason == f"{came} by alice on 3 May 2026: odd; not injected until you release its text"
-    seen = CurationState(arrivals={"p": arrival(kind, seen=frozenset({"v1"}))})
+    seen = CurationState(arrivals={"p": arrival(kind, reviewed=frozenset({"v1"}))})
     assert queue([make_pattern("p")], [], seen) == ()
     assert queue([make_pattern("p", content_hash="v2")], [], seen)[0].kind == "quarantine"
 

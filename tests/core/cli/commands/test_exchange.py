@@ -100,9 +100,9 @@ def test_files_that_cannot_be_imported_say_so(sample: Path, tmp_path: Path, call
         return result.err
 
     assert "does not exist" in fails(tmp_path / "no.json")
-    assert "no regular file" in fails(tmp_path)
+    assert "not a regular file" in fails(tmp_path)
     os.mkfifo(tmp_path / "fifo")
-    assert "no regular file" in fails(tmp_path / "fifo")
+    assert "not a regular file" in fails(tmp_path / "fifo")
     broken = tmp_path / "broken.json"
     broken.write_text("{")
     assert "broken.json" in fails(broken)
