@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from core.records.decisions import Arrival, BurstVerdict, CurationState, Decision, InversionVerdict, Pin, Verb
+from core.records.decisions import BurstVerdict, CurationState, Decision, InversionVerdict, Pin, UnreviewedText, Verb
 from core.records.patterns import Maturity
 from core.records.times import parse_time
 from core.records.verbs import TEXT_HASH
@@ -79,7 +79,7 @@ class _State:
         self.inversions: dict[str, InversionVerdict] = {}
         self.notes: dict[str, tuple[Decision, ...]] = {}
         self.bursts: dict[str, tuple[BurstVerdict, ...]] = {}
-        self.arrivals: dict[str, Arrival] = {}
+        self.arrivals: dict[str, UnreviewedText] = {}
         self.cleared: dict[str, frozenset[str]] = {}
         self.approved: dict[str, frozenset[str]] = {}
         self.approved_texts: set[str] = set()
@@ -138,7 +138,7 @@ class _State:
             known = self.arrivals.get(pattern_id)
             # Quarantine asks for a new review, even of a text that was reviewed before.
             keeps_reviews = known is not None and decision.verb is not Verb.QUARANTINE
-            self.arrivals[pattern_id] = Arrival(
+            self.arrivals[pattern_id] = UnreviewedText(
                 kind=_ARRIVALS[decision.verb],
                 at=decision.at,
                 by=decision.by,

@@ -181,7 +181,7 @@ class InversionVerdict(Struct, frozen=True, kw_only=True):
         return (self.until is None or self.until > now) and (self.beyond is None or evidence < self.beyond)
 
 
-class Arrival(Struct, frozen=True, kw_only=True):
+class UnreviewedText(Struct, frozen=True, kw_only=True):
     """A pattern whose text needs a review by a person.
 
     Attributes:
@@ -224,7 +224,7 @@ class CurationState(Struct, frozen=True, kw_only=True):
     notes: dict[str, tuple[Decision, ...]] = {}
     bursts: dict[str, tuple[BurstVerdict, ...]] = {}
     """By source."""
-    arrivals: dict[str, Arrival] = {}
+    arrivals: dict[str, UnreviewedText] = {}
     """By pattern id."""
     cleared: dict[str, frozenset[str]] = {}
     """By pattern ID, hashes of texts that a person released or promoted with a reason, despite the safety scan."""

@@ -9,7 +9,7 @@ import pytest
 
 from core.config.settings import PruningSettings
 from core.metrics.pruning import PruneRule, Pruning, select_prunable
-from core.records.decisions import Arrival, CurationState, InversionVerdict
+from core.records.decisions import CurationState, InversionVerdict, UnreviewedText
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.snapshot import Snapshot
 from tests.core.learning.making import NOW, board_of, days_ago, make_pattern, pin, recorded_counts, source
@@ -79,7 +79,7 @@ def test_an_anti_pattern_is_pruned_when_the_avoided_approach_works() -> None:
 
 def arrived(kind: str, blocks: bool, reviewed: frozenset[str] = frozenset()) -> CurationState:
     return CurationState(
-        arrivals={ID: Arrival(kind=kind, at=NOW, by="ada", decision_id="d1", blocks=blocks, reviewed=reviewed)}
+        arrivals={ID: UnreviewedText(kind=kind, at=NOW, by="ada", decision_id="d1", blocks=blocks, reviewed=reviewed)}
     )
 
 

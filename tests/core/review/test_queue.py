@@ -11,7 +11,7 @@ from core.config.settings import Settings
 from core.debug_memory.escalation_status import EscalatedSession
 from core.learning.scoreboard import Scoreboard
 from core.records.debug_sessions import DebugSession, Execution, Failure
-from core.records.decisions import Arrival, CurationState, InversionVerdict, Pin
+from core.records.decisions import CurationState, InversionVerdict, Pin, UnreviewedText
 from core.records.events import Event
 from core.records.extractions import Extraction, Proposal
 from core.records.findings import Finding, Severity
@@ -65,7 +65,7 @@ def queue(
     return review_queue(by_id, board, curation, LATER, SETTINGS, Found(alike=alike, offers=offers))
 
 
-def arrival(kind: str, **changes: Any) -> Arrival:
+def arrival(kind: str, **changes: Any) -> UnreviewedText:
     values: dict[str, Any] = {
         "kind": kind,
         "at": NOW,
@@ -73,7 +73,7 @@ def arrival(kind: str, **changes: Any) -> Arrival:
         "decision_id": "d1",
         "blocks": kind != "extraction",
     }
-    return Arrival(**(values | changes))
+    return UnreviewedText(**(values | changes))
 
 
 def offer(source_id: str, new: int = 0, merges: int = 0, refused: int = 0) -> Extraction:
