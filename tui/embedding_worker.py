@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from typing import Final
 
 from textual.message import Message
@@ -25,13 +26,12 @@ class EmbeddingWorker:
         target: Receives the messages.
     """
 
+    @dataclass(eq=False)
     class Progress(Message):
         """Embeddings done, and in all; equal at the end."""
 
-        def __init__(self, done: int, total: int) -> None:
-            super().__init__()
-            self.done = done
-            self.total = total
+        done: int
+        total: int
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, EmbeddingWorker.Progress)

@@ -6,6 +6,7 @@ import gc
 import threading
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -45,14 +46,13 @@ class Engine(WatchLoop):
         extracts: Whether to extract from loops when they end, if the settings allow it.
     """
 
+    @dataclass(eq=False)
     class Progress(Message):
         """Progress of the first load in files, and within one large file."""
 
-        def __init__(self, done: int, total: int, records: Records | None = None) -> None:
-            super().__init__()
-            self.done = done
-            self.total = total
-            self.records = records
+        done: int
+        total: int
+        records: Records | None = None
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, Engine.Progress)
@@ -73,20 +73,18 @@ class Engine(WatchLoop):
             self.made = made
             """Ids of the decisions that were written."""
 
+    @dataclass(eq=False)
     class Written(Message):
         """An event was recorded, or could not be."""
 
-        def __init__(self, text: str, *, refused: bool) -> None:
-            super().__init__()
-            self.text = text
-            self.refused = refused
+        text: str
+        refused: bool
 
+    @dataclass(eq=False)
     class Watching(Message):
         """The watch mode has changed."""
 
-        def __init__(self, state: WatchState) -> None:
-            super().__init__()
-            self.state = state
+        state: WatchState
 
     class Searching(Message):
         """`Engine.is_looking` has changed."""
@@ -94,20 +92,18 @@ class Engine(WatchLoop):
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, Engine.Searching)
 
+    @dataclass(eq=False)
     class Failed(Message):
         """A step of the engine failed; the text is displayable."""
 
-        def __init__(self, text: str, detail: str) -> None:
-            super().__init__()
-            self.text = text
-            self.detail = detail
+        text: str
+        detail: str
 
+    @dataclass(eq=False)
     class Extracted(Message):
         """Patterns were extracted unattended from a loop that ended."""
 
-        def __init__(self, decided: Decided) -> None:
-            super().__init__()
-            self.decided = decided
+        decided: Decided
 
     def __init__(self, project: Project, target: MessagePump, *, searches: bool = True, extracts: bool = False) -> None:
         extracts = extracts and is_wanted(project.settings.extraction) and not project.is_readonly

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from time import monotonic
 from typing import ClassVar, Final
 
@@ -45,20 +46,18 @@ class BulkDialog(Dialog[bool]):
         Binding("escape", "leave", "cancel", tooltip="Leave; a decision that has started goes on"),
     ]
 
+    @dataclass(eq=False)
     class Forecast(Message):
         """The forecast is ready."""
 
-        def __init__(self, forecast: BulkForecast) -> None:
-            super().__init__()
-            self.forecast = forecast
+        forecast: BulkForecast
 
+    @dataclass(eq=False)
     class Stepped(Message):
         """Some patterns are done."""
 
-        def __init__(self, done: int, total: int) -> None:
-            super().__init__()
-            self.done = done
-            self.total = total
+        done: int
+        total: int
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, BulkDialog.Stepped)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import ClassVar, Final
@@ -58,13 +59,12 @@ class CompareScreen(HistoryQueryScreen):
         Column("title", "", 20, flex=2, keep=0),
     )
 
+    @dataclass(eq=False)
     class Answered(Message):
         """Two moments were compared."""
 
-        def __init__(self, number: int, found: StateComparison) -> None:
-            super().__init__()
-            self.number = number
-            self.found = found
+        number: int
+        found: StateComparison
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, CompareScreen.Answered)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -13,13 +12,8 @@ from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.widgets import Input
 
-from core.base.errors import Refused
-from core.base.text import plural, visible_line
-from core.config.settings import InjectionSettings
-from core.project.project import Project
-from core.records.loops import Loop
+from core.base.text import visible_line
 from core.records.snapshot import Delta
-from core.retrieval.injection import Injection
 from core.review.context_recipients import Reader, list_recipients
 from core.state.project_state import ProjectState
 from tui.present import context as present
@@ -27,8 +21,8 @@ from tui.present.context_knobs import KNOBS
 from tui.present.context_reflections import chosen_lines, left_out_lines
 from tui.present.memory_tree import task_key
 from tui.screens.base_screen import BaseScreen
-from tui.screens.context_knobs import Knobs
-from tui.screens.dialogs import Choose
+from tui.screens.context_knobs import KnobActions, Knobs
+from tui.screens.context_recording import InjectionRecording
 from tui.state.back_stack import FollowedLink, ListState
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.filter_line import FilterLine
@@ -39,7 +33,7 @@ BESIDE: Final = 100
 """Cells of the screen from which reasons and text are side by side."""
 
 
-class ContextScreen(BaseScreen):
+class ContextScreen(KnobActions, InjectionRecording):
     """Type a task or take a loop's, change the values, and see the effect at once."""
 
     place = "context"
@@ -69,13 +63,11 @@ class ContextScreen(BaseScreen):
     def __init__(self) -> None:
         super().__init__()
         self._choices: dict[str, Reader] = {}
-        self._preview: present.Preview | None = None
         self._asked = 0
         """Number of the newest request; results of older ones are dropped."""
         self._answering = False
         self._plain = False
         """Whether the text is shown without the differences."""
-        self._loop = -1
         self._wanted = ""
         """The pattern that gets the cursor once it is listed."""
         self._embedding: tuple[int, int] | None = None
@@ -93,19 +85,6 @@ class ContextScreen(BaseScreen):
                     yield TextPane(id="context-parts")
         keys = {knob.action: self.services.shown_key(knob.action) for knob in KNOBS.values()}
         yield Knobs(self.view.settings, keys)
-
-    @property
-    def knobs(self) -> Knobs:
-        return self.query_one(Knobs)
-
-    @property
-    def settings(self) -> InjectionSettings:
-        """The settings with the values of the knobs."""
-        return self.knobs.settings.injection
-
-    @property
-    def task_text(self) -> str:
-        return self.query_one(FilterLine).text
 
     @property
     def table(self) -> RecordTable:
@@ -310,49 +289,6 @@ class ContextScreen(BaseScreen):
         message.stop()
         self.refresh_frame()
 
-    def _step(self, steps: int) -> None:
-        self.knobs.step(str(self.knobs.field.name) if self.knobs.field else "top_k_patterns", steps)
-
-    def action_step_up(self) -> None:
-        """Increase the focused value; without focus, the number of patterns."""
-        self._step(1)
-
-    def action_step_down(self) -> None:
-        self._step(-1)
-
-    def action_top_k(self) -> None:
-        self.knobs.enter("top_k_patterns")
-
-    def action_min_rate(self) -> None:
-        self.knobs.enter("min_success_rate")
-
-    def action_budget(self) -> None:
-        self.knobs.enter("max_tokens")
-
-    def action_reflections(self) -> None:
-        self.knobs.enter("max_reflections")
-
-    def action_order(self) -> None:
-        self.knobs.step("order", 1)
-
-    def action_errors(self) -> None:
-        self.knobs.step("include_error_patterns", 1)
-
-    def action_successes(self) -> None:
-        self.knobs.step("include_success_patterns", 1)
-
-    def action_antis(self) -> None:
-        self.knobs.step("include_anti_patterns", 1)
-
-    def action_templates(self) -> None:
-        self.knobs.step("include_code_templates", 1)
-
-    def action_put_back(self) -> None:
-        self.knobs.put_back()
-
-    def action_put_all_back(self) -> None:
-        self.knobs.put_all_back()
-
     def action_compare(self) -> None:
         self._plain = not self._plain
         self._show()
@@ -402,44 +338,6 @@ class ContextScreen(BaseScreen):
 
     def action_edit_task(self) -> None:
         self.query_one(FilterLine).focus_input()
-
-    def _running_loops(self) -> list[Loop]:
-        return [loop for loop in self.view.snapshot.loops.values() if loop.status.active and loop.task]
-
-    def _of_task(self) -> list[Loop]:
-        """The running loops with the current task."""
-        task = self.task_text.strip()
-        return [loop for loop in self._running_loops() if loop.task.strip() == task]
-
-    def action_pick_loop(self) -> None:
-        loops = self._running_loops()
-        self._loop = (self._loop + 1) % len(loops)
-        self.preview(loops[self._loop].task)
-
-    def action_inject(self) -> None:
-        """Record the injection for the loop with this task, or for a chosen loop."""
-        if self._preview is None:
-            return
-        injection, loops = self._preview.injection, self._of_task()
-        if len(loops) == 1:
-            self._record(loops[0].id, injection)
-            return
-
-        def chosen(loop_id: str | None) -> None:
-            if loop_id is not None:
-                self._record(loop_id, injection)
-
-        counts = (
-            plural(len(injection.chosen), "pattern"),
-            plural(len(injection.reflections.chosen), "reflection"),
-        )
-        title = f"Which loop got {' and '.join(text for text in counts if not text.startswith('0 '))}?"
-        detail = "Recorded to measure the effect; cannot be undone."
-        choices = present.loop_choices(loops or self._running_loops())
-        self.app.push_screen(Choose(Content(title), Content(detail), choices, verb="record"), chosen)
-
-    def _record(self, loop_id: str, injection: Injection) -> None:
-        self.services.engine.write(partial(_recorded, loop_id=loop_id, injection=injection))
 
     def action_open(self) -> None:
         """Leave a value; focus the patterns; open one of them."""
@@ -512,14 +410,3 @@ class ContextScreen(BaseScreen):
 
     def copy_text(self) -> str:
         return self._preview.injection.context if self._preview is not None else ""
-
-
-def _recorded(project: Project, loop_id: str, injection: Injection) -> str:
-    """Record an injection, in the engine's thread; returns the text of the toast.
-
-    Raises:
-        Refused: The loop has ended.
-    """
-    if not project.view.loop(loop_id).status.active:
-        raise Refused(f"{visible_line(loop_id, 60)} has ended; nothing was recorded")
-    return present.recorded(project.inject(loop_id, injection), injection, loop_id)

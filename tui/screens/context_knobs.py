@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partialmethod
 
 from textual import on
 from textual.app import ComposeResult
@@ -11,8 +12,9 @@ from textual.content import Content
 from textual.message import Message
 
 from core.base.errors import BadInput
-from core.config.settings import Settings
+from core.config.settings import InjectionSettings, Settings
 from tui.present.context_knobs import KNOBS, ContextKnob
+from tui.screens.base_screen import BaseScreen
 from tui.widgets.value_field import ValueField
 
 
@@ -117,3 +119,44 @@ class Knobs(Container):
 
 def _knob(field: ValueField) -> ContextKnob:
     return KNOBS[str(field.name)]
+
+
+class KnobActions(BaseScreen):
+    """Mixin with the actions that change the values of the injection."""
+
+    @property
+    def knobs(self) -> Knobs:
+        return self.query_one(Knobs)
+
+    @property
+    def settings(self) -> InjectionSettings:
+        """The settings with the values of the knobs."""
+        return self.knobs.settings.injection
+
+    def _enter(self, name: str) -> None:
+        self.knobs.enter(name)
+
+    def _switch(self, name: str) -> None:
+        self.knobs.step(name, 1)
+
+    def _step(self, steps: int) -> None:
+        """Change the focused value; without focus, the number of patterns."""
+        self.knobs.step(str(self.knobs.field.name) if self.knobs.field else "top_k_patterns", steps)
+
+    action_step_up = partialmethod(_step, 1)
+    action_step_down = partialmethod(_step, -1)
+    action_top_k = partialmethod(_enter, "top_k_patterns")
+    action_min_rate = partialmethod(_enter, "min_success_rate")
+    action_budget = partialmethod(_enter, "max_tokens")
+    action_reflections = partialmethod(_enter, "max_reflections")
+    action_order = partialmethod(_switch, "order")
+    action_errors = partialmethod(_switch, "include_error_patterns")
+    action_successes = partialmethod(_switch, "include_success_patterns")
+    action_antis = partialmethod(_switch, "include_anti_patterns")
+    action_templates = partialmethod(_switch, "include_code_templates")
+
+    def action_put_back(self) -> None:
+        self.knobs.put_back()
+
+    def action_put_all_back(self) -> None:
+        self.knobs.put_all_back()

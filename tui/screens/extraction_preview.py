@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from textual import on
 from textual.content import Content
 from textual.message import Message
@@ -18,13 +20,12 @@ from tui.screens.dialogs import PreviewDialog
 class ExtractionPreview(BaseScreen):
     """Mixin of screens that extract patterns from the record under the cursor."""
 
+    @dataclass(eq=False)
     class Extracted(Message):
         """The engine has computed the extraction; nothing is written yet."""
 
-        def __init__(self, extraction: Extraction | None, problem: str = "") -> None:
-            super().__init__()
-            self.extraction = extraction
-            self.problem = problem
+        extraction: Extraction | None
+        problem: str = ""
 
     def preview_extraction(self, source_id: str) -> None:
         """Preview the extraction from a loop or a recurring learning."""

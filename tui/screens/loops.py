@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import on
@@ -51,13 +52,12 @@ class LoopsScreen(ExtractionPreview, ListScreen):
     TABS = present.TABS
     SORTS = (("newest", True), ("status", False), ("task", False), ("elapsed", True), ("sign", True))
 
+    @dataclass(eq=False)
     class DetailsRead(Message):
         """The details of a loop were read."""
 
-        def __init__(self, loop_id: str, story: LoopDetails) -> None:
-            super().__init__()
-            self.loop_id = loop_id
-            self.story = story
+        loop_id: str
+        story: LoopDetails
 
     def __init__(self) -> None:
         super().__init__()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -91,13 +91,12 @@ class MemoryScreen(CrossLinks, ListScreen):
         ("newest", True), ("status", False), ("tries", True), ("quality", True), ("errors", True), ("sign", True),
     )  # fmt: skip
 
+    @dataclass(eq=False)
     class AttemptRead(Message):
         """An attempt was read with its plan and its actions."""
 
-        def __init__(self, key: str, detail: AttemptDetail) -> None:
-            super().__init__()
-            self.key = key
-            self.detail = detail
+        key: str
+        detail: AttemptDetail
 
     def __init__(self) -> None:
         super().__init__()

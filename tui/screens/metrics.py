@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from textual import events, on
@@ -53,13 +54,12 @@ class MetricsScreen(BaseScreen):
     )
     AUTO_FOCUS = "#metrics-sections"
 
+    @dataclass(eq=False)
     class Measured(Message):
         """The metrics were computed."""
 
-        def __init__(self, number: int, found: Dashboard) -> None:
-            super().__init__()
-            self.number = number
-            self.found = found
+        number: int
+        found: Dashboard
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, MetricsScreen.Measured)

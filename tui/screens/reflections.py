@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from textual import on
@@ -59,13 +59,12 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
     HINT = "Filter, e.g. kind:error effect:helpful timeout"
     SORTS = (("at", True), ("kind", False), ("effect", False), ("loop", False))
 
+    @dataclass(eq=False)
     class Clustered(Message):
         """Recurring learnings were computed, with those that give no pattern."""
 
-        def __init__(self, clusters: Sequence[Cluster], unfit: Mapping[str, str]) -> None:
-            super().__init__()
-            self.clusters = clusters
-            self.unfit = unfit
+        clusters: Sequence[Cluster]
+        unfit: Mapping[str, str]
 
     def __init__(self) -> None:
         super().__init__()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -66,24 +67,22 @@ class ReplayScreen(CrossLinks):
     )
     AUTO_FOCUS = "#replay-text"
 
+    @dataclass(eq=False)
     class Read(Message):
         """The attempt was read."""
 
-        def __init__(self, detail: AttemptDetail | None, track: present.Track, problem: str = "") -> None:
-            super().__init__()
-            self.detail = detail
-            self.track = track
-            self.problem = problem
+        detail: AttemptDetail | None
+        track: present.Track
+        problem: str = ""
 
+    @dataclass(eq=False)
     class Stepped(Message):
         """One action was read."""
 
-        def __init__(self, position: int, step: ReplayStep, first: int, around: Sequence[Action]) -> None:
-            super().__init__()
-            self.position = position
-            self.step = step
-            self.first = first
-            self.around = around
+        position: int
+        step: ReplayStep
+        first: int
+        around: Sequence[Action]
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, ReplayScreen.Stepped)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from textual import on
@@ -55,14 +56,13 @@ class ReviewScreen(ReviewLinks):
         "answer can be undone with u."
     )
 
+    @dataclass(eq=False)
     class Forecast(Message):
         """Forecasts of some answers were computed."""
 
-        def __init__(self, item: ReviewItem, action: str, outlook: Outlook) -> None:
-            super().__init__()
-            self.item = item
-            self.action = action
-            self.outlook = outlook
+        item: ReviewItem
+        action: str
+        outlook: Outlook
 
     def __init__(self) -> None:
         super().__init__()

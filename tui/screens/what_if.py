@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from typing import ClassVar, Final
 
@@ -55,15 +56,14 @@ class WhatIfScreen(HistoryQueryScreen):
         Column("title", "what", 20, flex=3, keep=0),
     )
 
+    @dataclass(eq=False)
     class Replayed(Message):
         """All history was replayed with some settings, and the changed patterns were sorted."""
 
-        def __init__(self, number: int, settings: Settings, replay: Replay, turns: Sequence[Turn]) -> None:
-            super().__init__()
-            self.number = number
-            self.settings = settings
-            self.replay = replay
-            self.turns = turns
+        number: int
+        settings: Settings
+        replay: Replay
+        turns: Sequence[Turn]
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, WhatIfScreen.Replayed)

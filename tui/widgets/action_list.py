@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from textual import events
 from textual.message import Message
@@ -23,17 +24,12 @@ class ActionList(Widget):
     """
     ALLOW_SELECT = False
 
+    @dataclass(eq=False)
     class Picked(Message):
         """A click on an action."""
 
-        def __init__(self, line: ActionList, position: int) -> None:
-            super().__init__()
-            self.line = line
-            self.position = position
-
-        @property
-        def control(self) -> ActionList:
-            return self.line
+        line: ActionList
+        position: int
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from textual import events
 from textual.content import Content
@@ -27,17 +28,12 @@ class AnswerList(Widget):
     }
     """
 
+    @dataclass(eq=False)
     class Chosen(Message):
         """A click on a line."""
 
-        def __init__(self, answers: AnswerList, row: int) -> None:
-            super().__init__()
-            self.answers = answers
-            self.row = row
-
-        @property
-        def control(self) -> AnswerList:
-            return self.answers
+        answers: AnswerList
+        row: int
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

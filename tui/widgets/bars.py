@@ -46,13 +46,12 @@ class ItemLine(Widget):
     ALLOW_SELECT = False
     SEPARATOR: ClassVar[str] = "  "
 
+    @dataclass(eq=False)
     class Clicked(Message):
         """A click on an item."""
 
-        def __init__(self, line: ItemLine, value: str) -> None:
-            super().__init__()
-            self.line = line
-            self.value = value
+        line: ItemLine
+        value: str
 
         @property
         def control(self) -> ItemLine:

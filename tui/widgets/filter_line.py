@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from textual import on
@@ -20,29 +21,19 @@ LONGEST: Final = 300
 class FilterLine(Horizontal):
     """Prompt, input and count; every keystroke changes the filter."""
 
+    @dataclass(eq=False)
     class Changed(Message):
-        def __init__(self, line: FilterLine, text: str) -> None:
-            super().__init__()
-            self.line = line
-            self.text = text
-
-        @property
-        def control(self) -> FilterLine:
-            return self.line
+        line: FilterLine
+        text: str
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, FilterLine.Changed)
 
+    @dataclass(eq=False)
     class Left(Message):
         """Enter or down: go to the list."""
 
-        def __init__(self, line: FilterLine) -> None:
-            super().__init__()
-            self.line = line
-
-        @property
-        def control(self) -> FilterLine:
-            return self.line
+        line: FilterLine
 
     def __init__(self, hint: str, *, id: str | None = None) -> None:
         super().__init__(id=id)

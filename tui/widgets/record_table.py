@@ -91,13 +91,12 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
     """Row number of the cursor."""
     hover: reactive[int] = reactive(-1, repaint=False)
 
+    @dataclass(eq=False)
     class Highlighted(Message):
         """The cursor is on another record (or on none: key is None)."""
 
-        def __init__(self, table: RecordTable, key: str | None) -> None:
-            super().__init__()
-            self.table = table
-            self.key = key
+        table: RecordTable
+        key: str | None
 
         @property
         def control(self) -> RecordTable:
@@ -106,29 +105,19 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, RecordTable.Highlighted) and message.table is self.table
 
+    @dataclass(eq=False)
     class Chosen(Message):
         """Enter or a double click on a record."""
 
-        def __init__(self, table: RecordTable, key: str) -> None:
-            super().__init__()
-            self.table = table
-            self.key = key
+        table: RecordTable
+        key: str
 
-        @property
-        def control(self) -> RecordTable:
-            return self.table
-
+    @dataclass(eq=False)
     class HeaderClicked(Message):
         """A click on a heading, to sort by it."""
 
-        def __init__(self, table: RecordTable, column: str) -> None:
-            super().__init__()
-            self.table = table
-            self.column = column
-
-        @property
-        def control(self) -> RecordTable:
-            return self.table
+        table: RecordTable
+        column: str
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import ClassVar, Final
 
@@ -36,19 +37,14 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = set()
 
+    @dataclass(eq=False)
     class Wrapped(Message):
         """A worker has wrapped the text."""
 
-        def __init__(self, pane: TextPane, generation: int, width: int, lines: list[Content]) -> None:
-            super().__init__()
-            self.pane = pane
-            self.generation = generation
-            self.width = width
-            self.lines = lines
-
-        @property
-        def control(self) -> TextPane:
-            return self.pane
+        pane: TextPane
+        generation: int
+        width: int
+        lines: list[Content]
 
     class Widened(Message):
         """The width has changed: content drawn to the width is to be drawn again."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from textual import events
 from textual.message import Message
 from textual.strip import Strip
@@ -21,17 +23,12 @@ class Timeline(Widget):
 
     ALLOW_SELECT = False
 
+    @dataclass(eq=False)
     class Picked(Message):
         """A click on an action."""
 
-        def __init__(self, line: Timeline, position: int) -> None:
-            super().__init__()
-            self.line = line
-            self.position = position
-
-        @property
-        def control(self) -> Timeline:
-            return self.line
+        line: Timeline
+        position: int
 
     def __init__(self) -> None:
         super().__init__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -54,16 +55,11 @@ class ValueField(Vertical):
         typed: Accepted characters.
     """
 
+    @dataclass(eq=False)
     class OfField(Message):
         """Base of the messages of a field."""
 
-        def __init__(self, field: ValueField) -> None:
-            super().__init__()
-            self.field = field
-
-        @property
-        def control(self) -> ValueField:
-            return self.field
+        field: ValueField
 
     class Changed(OfField):
         """The text has changed."""
