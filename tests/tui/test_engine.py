@@ -128,7 +128,7 @@ def test_what_fails_is_told_once_and_not_tried_for_ever() -> None:
     _engine, turns = turning(calls)
     assert turns(2) == ["look", "refresh", "prepare"]
     assert [message.text for message in calls.user if isinstance(message, Engine.Failed)] == [
-        "internal error: ValueError: a bug"
+        "Internal error: ValueError: a bug"
     ]
 
 
