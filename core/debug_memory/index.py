@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import merge
@@ -12,7 +12,7 @@ from typing import Final
 
 from core.base.errors import BadInput
 from core.base.lazy_index import LazyIndex
-from core.base.text import Matcher, safe_matcher, visible_line
+from core.base.text import safe_matcher, visible_line
 from core.debug_memory.effectiveness import FixResults
 from core.records.debug_sessions import DebugSession, Lesson
 
@@ -158,7 +158,7 @@ def matching_spellings(known: Iterable[str], word: str) -> list[str]:
     return [name for name in known if name.casefold() == folded]
 
 
-def compile_like(pattern: str) -> _LikePattern:
+def compile_like(pattern: str) -> Callable[[str], bool]:
     """Compile a LIKE pattern of SQLite; matches in linear time and ignores the case of A-Z only.
 
     Raises:
@@ -169,30 +169,15 @@ def compile_like(pattern: str) -> _LikePattern:
     found = safe_matcher(f"\\A{regex}\\z")
     if found.problem is not None:
         raise BadInput(f"the file pattern {visible_line(pattern, 60)!r} is too long or not valid Unicode")
-    first, *others = lower.replace("_", "%").split("%")
-    return _LikePattern(found, first, tuple(others), is_prefix=lower == f"{first}%")
+    prefix, *parts = lower.replace("_", "%").split("%")
 
+    def matches(text: str) -> bool:
+        lower_text = _lower(text)
+        # Most texts lack the prefix or one of the parts, so the regex runs rarely.
+        has_parts = lower_text.startswith(prefix) and all(part in lower_text for part in parts)
+        return has_parts and found.matches(lower_text)
 
-class _LikePattern:
-    """A compiled LIKE pattern.
-
-    Args:
-        first: The required prefix.
-        others: Further required parts, checked before the regex since most texts lack one of them.
-        is_prefix: The prefix alone decides.
-    """
-
-    def __init__(self, regex: Matcher, first: str, others: tuple[str, ...], *, is_prefix: bool) -> None:
-        self._regex = regex
-        self._is_prefix = is_prefix
-        self._first = first
-        self._others = tuple(filter(None, others))
-
-    def __call__(self, text: str) -> bool:
-        lower = _lower(text)
-        if not lower.startswith(self._first) or any(part not in lower for part in self._others):
-            return False
-        return self._is_prefix or self._regex.matches(lower)
+    return matches
 
 
 def _lower(text: str) -> str:
