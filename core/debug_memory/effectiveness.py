@@ -26,7 +26,6 @@ class FixCounts(Struct, frozen=True, kw_only=True):
 
     @property
     def known(self) -> int:
-        """Fixes with a known result."""
         return self.passed + self.failed
 
     @property

@@ -218,7 +218,6 @@ def _merge_lesson(document: JsonText | YamlText, place: Path, listed: list[Any],
 
 
 def _entry(lesson: Lesson) -> dict[str, Any]:
-    """An entry of `patterns_identified`."""
     entry = {
         "pattern": lesson.pattern,
         "category": word(lesson.category),

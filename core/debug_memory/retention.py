@@ -35,7 +35,6 @@ class RetentionPeriod(Struct, frozen=True, kw_only=True):
     until: datetime | None = None
 
     def is_expired(self, now: datetime) -> bool:
-        """Whether the period has ended at `now`."""
         return self.until is not None and self.until <= now
 
 
@@ -46,11 +45,9 @@ class RetentionPlan(Struct, frozen=True, kw_only=True):
     periods: tuple[RetentionPeriod, ...]
 
     def expired(self, now: datetime) -> tuple[RetentionPeriod, ...]:
-        """The periods that have ended at `now`."""
         return tuple(period for period in self.periods if period.is_expired(now))
 
     def is_due(self, now: datetime) -> bool:
-        """Whether the file can be archived at `now`."""
         return bool(self.periods) and len(self.expired(now)) == len(self.periods)
 
 

@@ -28,6 +28,7 @@ _MAX_FINISHED: Final = 3
 """Ended loops that stay in `loops/`; older ones move to the archive."""
 _AGENT_INTERVAL: Final = 4
 """Steps between two steps of the agent."""
+_SEED: Final = 7
 _ESCALATION_STEP: Final = 30
 """The step in which a debug session is escalated."""
 
@@ -46,7 +47,7 @@ class DemoPlayer:
     """Plays in its own thread from `start` until `stop`; usable as a context manager.
 
     Loops iterate, apply patterns, complete, crash and are replaced by new ones; an agent works at tasks, and a debug
-    session is escalated. The same seed gives the same sequence at different times.
+    session is escalated. The sequence is the same each time.
 
     Args:
         project: A scratch project; any other raises `BadInput`, since the player writes to it.
@@ -58,7 +59,6 @@ class DemoPlayer:
         self,
         project: ProjectPaths,
         *,
-        seed: int = 7,
         interval: float = 0.8,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -67,7 +67,7 @@ class DemoPlayer:
         self._project = project
         self._interval = interval
         self._clock = clock
-        self._random = random.Random(seed)
+        self._random = random.Random(_SEED)
         self._running = load_loop_scripts().running
         self._new = cycle(load_loop_scripts().new)
         self._loops: list[PlayedLoop] = []

@@ -117,11 +117,7 @@ def check_log_metrics(folder: TaskFolder, place: AttemptFolder, qualities: Mappi
 
 
 def update_metrics(
-    folder: TaskFolder,
-    place: AttemptFolder,
-    actions: int,
-    iterations: int,
-    qualities: Mapping[int, float],
+    folder: TaskFolder, place: AttemptFolder, actions: int, iterations: int, qualities: Mapping[int, float]
 ) -> None:
     """Write counts and qualities to `attempt.json` without counting the log again.
 

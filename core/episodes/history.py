@@ -22,13 +22,7 @@ from core.records.findings import Finding, Severity
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.sources.actions import Actions, to_text
-from core.sources.episodes import (
-    PLAN,
-    SUMMARY,
-    TRAJECTORY,
-    join_attempts,
-    read_completion,
-)
+from core.sources.episodes import PLAN, SUMMARY, TRAJECTORY, join_attempts, read_completion
 
 MAX_COUNTED: Final = 100
 """For a task with more attempts, the counts of ended attempts are taken from the trajectory."""

@@ -46,7 +46,6 @@ class AttemptGroup(Struct, frozen=True, kw_only=True):
 
     @property
     def attempts(self) -> int:
-        """All attempts of the group."""
         return self.successes + self.failures
 
     @property
@@ -103,10 +102,7 @@ class Improvement(Struct, frozen=True, kw_only=True):
 
 
 def measure_improvement(
-    attempts: Iterable[Attempt],
-    reflections: Iterable[Reflection],
-    reports: Mapping[str, Report],
-    settings: Settings,
+    attempts: Iterable[Attempt], reflections: Iterable[Reflection], reports: Mapping[str, Report], settings: Settings
 ) -> Improvement:
     """Compare the outcomes of attempts with and without reflections.
 

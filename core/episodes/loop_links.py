@@ -43,7 +43,6 @@ class Coverage(Struct, frozen=True, kw_only=True):
 
     @property
     def loops(self) -> int:
-        """The number of loops."""
         return len(self.tracked) + len(self.remembered) + len(self.missing)
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -27,8 +26,6 @@ TEMPLATE: Final = """\
 {action_items}
 """
 """The template of a reflection, as Markdown."""
-_ANSWERS: Final = re.sub(r"\*\*: [^\n]*\?\n", "**: ", TEMPLATE)
-"""The template without its questions."""
 TRIGGERS: Final = ("failure", "success", "timeout", "manual")
 """Values of `triggered_by`."""
 TYPES: Final = ("error-analysis", "success-pattern", "process-improvement")
@@ -55,23 +52,13 @@ def attempt_trigger(outcome: Outcome) -> str:
 
 
 def render_reflection(
-    attempt_id: int,
-    observation: str,
-    analysis: str,
-    learning: str,
-    action_items: Sequence[str],
-    *,
-    with_questions: bool = True,
+    attempt_id: int, observation: str, analysis: str, learning: str, action_items: Sequence[str]
 ) -> str:
-    """Fill in the template with numbered action items; Markdown. Missing parts are marked.
-
-    Args:
-        with_questions: Whether the questions of the template are included.
-    """
+    """Fill in the template with numbered action items; Markdown. Missing parts are marked."""
     items = "\n".join(f"{number}. {item}" for number, item in enumerate(action_items, 1)) or _NO_ITEMS
     texts = {"observation": observation, "analysis": analysis, "learning": learning}
     texts = {name: text or _MISSING for name, text in texts.items()} | {"action_items": items}
-    return (TEMPLATE if with_questions else _ANSWERS).format(attempt_id=attempt_id, **texts)
+    return TEMPLATE.format(attempt_id=attempt_id, **texts)
 
 
 def reflection_record(

@@ -41,7 +41,6 @@ class SearchWords:
         self._needles: Final = tuple(piece.encode("utf-8", "replace") for piece in self._pieces)
 
     def __len__(self) -> int:
-        """The number of words and phrases."""
         return len(self._words)
 
     def may_be_in(self, data: bytes, escape: bytes = b"\\u") -> bool:

@@ -57,7 +57,6 @@ class StrictReader:
             raise Conflict(f"{folder.reflections} is not a regular file; nothing was changed. Move it away")
 
     def task(self) -> Task:
-        """The task from its metadata."""
         value = self._object(self._folder.metadata) or {}
         return parse_tasks(self._folder.relative(self._folder.metadata), value)[0][0]
 

@@ -121,12 +121,7 @@ def latency(seconds: Mapping[str, float]) -> Latency:
     if not seconds:
         return Latency()
     slowest = max(seconds, key=seconds.__getitem__)
-    return Latency(
-        tasks=len(seconds),
-        median=median(seconds.values()),
-        slowest=seconds[slowest],
-        slowest_task=slowest,
-    )
+    return Latency(tasks=len(seconds), median=median(seconds.values()), slowest=seconds[slowest], slowest_task=slowest)
 
 
 def audit_trail(attempts: Iterable[Attempt], reflections: Iterable[Reflection]) -> AuditTrail:

@@ -111,16 +111,13 @@ class TaskFiles:
 
     @cached_property
     def milestones(self) -> tuple[Milestone, ...]:
-        """Milestones of the task and of its attempts."""
         return read_milestones(self.document(TRAJECTORY))
 
     def steps(self, number: int) -> tuple[str, ...]:
-        """The steps of the plan of an attempt."""
         plan = self._plan(number)
         return plan.texts("steps")[:MAX_RESULTS] if plan else ()
 
     def estimated(self, number: int) -> int | None:
-        """The estimated iterations of the plan."""
         plan = self._plan(number)
         return plan.count("estimated_iterations") if plan else None
 
@@ -129,7 +126,6 @@ class TaskFiles:
         return fields.inside("plan") if isinstance(fields.mapping.get("plan"), dict) else None
 
     def actions(self, number: int) -> Actions:
-        """The action log of an attempt."""
         return Actions(self._paths, f"{self._name}/{self._attempt_file(number, ACTIONS)}")
 
     def text(self, number: int, name: str) -> str:

@@ -132,7 +132,6 @@ def _read(project: ProjectPaths, file: Path) -> tuple[str, dict[str, Any]]:
 
 
 def _read_ids(project: ProjectPaths, name: str) -> set[str]:
-    """The IDs in all lists of an index."""
     value = read_object(project.task_index / name, project.aiwg) or {}
     return {id for ids in value.values() if isinstance(ids, list) for id in ids if isinstance(id, str)}
 

@@ -32,14 +32,17 @@ DOCUMENTED_TEMPLATE = """\
 EXAMPLE = """\
 ## Reflection on Attempt 2
 
-**Observation**: Test suite failed with 3 type errors related to
+**Observation**: What happened during this attempt?
+Test suite failed with 3 type errors related to
 missing properties on the AuthConfig interface.
 
-**Analysis**: The implementation was updated to add new OAuth
+**Analysis**: Why did this happen?
+The implementation was updated to add new OAuth
 properties, but the interface definition was not updated first.
 This caused type mismatches when tests ran.
 
-**Learning**: When adding new properties to configuration objects,
+**Learning**: What should be done differently?
+When adding new properties to configuration objects,
 update the interface definition BEFORE implementing the feature.
 This follows the "types first" pattern.
 
@@ -91,7 +94,7 @@ def test_example_reflection_renders_exactly() -> None:
         "Re-run type check before implementation",
         "Add interface update to standard checklist",
     ]
-    assert render_reflection(2, observation, analysis, learning, items, with_questions=False) == EXAMPLE
+    assert render_reflection(2, observation, analysis, learning, items) == EXAMPLE
 
 
 @pytest.mark.parametrize(
