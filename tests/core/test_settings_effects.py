@@ -18,7 +18,7 @@ from msgspec.structs import replace as with_fields
 
 from core.base.errors import Refused
 from core.cli.program import run
-from core.cli.support.project import named_decider
+from core.cli.support.project import configured_decider
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.debug_memory.retention import retention_period
@@ -345,7 +345,7 @@ def loops_needed(settings: Settings, _: World) -> Any:
 
 def signature(settings: Settings, _: World) -> Any:
     """The name under decisions."""
-    return named_decider(settings)[0]
+    return configured_decider(settings)[0]
 
 
 EFFECTS: dict[str, tuple[Any, Observe]] = {

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Final
 
 import click
 
-from core.cli.json.shapes import json_help
-from core.cli.render.output import line, print_json
-from core.cli.support.options import json_option
+from core.cli.json.analysis import DemoReport
+from core.cli.render.output import line, respond
+from core.cli.support.options import OfflineCommand, invocation
 from core.cli.support.project import now
 from tui.cli.dashboard import need_terminal, open_dashboard
 from tui.cli.theme_option import THEME, chosen_theme, theme_option
@@ -17,12 +16,11 @@ from tui.cli.theme_option import THEME, chosen_theme, theme_option
 CHECK_SECONDS: Final = 2.0
 
 
-@click.command(epilog=json_help("demo"))
+@click.command(cls=OfflineCommand)
 @click.option("--check", is_flag=True, help="Play and watch without a screen, print a report, and exit.")
 @click.option("--seconds", type=click.FloatRange(0.1, 3600), metavar="S", help="How long --check plays.  [default: 2]")
 @theme_option
-@json_option
-def demo(check: bool, seconds: float | None, as_json: bool) -> None:
+def demo(check: bool, seconds: float | None) -> None:
     """Open the dashboard on a sample project in which loops run while you watch.
 
     It is a temporary copy, removed at the end: try anything.
@@ -33,27 +31,27 @@ def demo(check: bool, seconds: float | None, as_json: bool) -> None:
       ralphdeck demo --theme light
       ralphdeck demo --check --json
     """
-    if not check and (seconds is not None or as_json):
+    if not check and (seconds is not None or invocation().as_json):
         raise click.UsageError("--seconds and --json go with --check")
     if check and click.get_current_context().meta.get(THEME) is not None:
         raise click.UsageError("--theme goes without --check, which has no screen")
     if check:
-        _check(CHECK_SECONDS if seconds is None else seconds, as_json)
+        _check(CHECK_SECONDS if seconds is None else seconds)
     else:
         _play()
 
 
-def _check(seconds: float, as_json: bool) -> None:
+def _check(seconds: float) -> None:
     from core.demo import demo_check
 
     report = demo_check(seconds)
-    if as_json:
-        print_json({"ok": True, **asdict(report)})
-        return
-    line(
-        f"ok: read {report.loops} loops, {report.patterns} patterns and {report.reflections} reflections; "
-        f"in {seconds:g} s {report.changed_loops} loops and {report.changed_patterns} patterns changed "
-        f"(watching by {report.watch})"
+    respond(
+        lambda: DemoReport.of(report, ok=True),
+        lambda: line(
+            f"ok: read {report.loops} loops, {report.patterns} patterns and {report.reflections} reflections; "
+            f"in {seconds:g} s {report.changed_loops} loops and {report.changed_patterns} patterns changed "
+            f"(watching by {report.watch})"
+        ),
     )
 
 

@@ -1,73 +1,60 @@
-"""`ralphdeck mirror`: what became of a reviewer's verdicts."""
+"""`ralphdeck accuracy`: how many decisions of a reviewer later evidence confirmed."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import click
 
 from core.base.text import plural
-from core.cli.json.shapes import json_help
-from core.cli.render.output import end, findings_json, line, percent, print_json
-from core.cli.support.options import json_option, project_option, strict_option
-from core.cli.support.project import decider, open_deck
+from core.cli.json.analysis import AccuracyDocument, DecisionShare
+from core.cli.json.wire import Wire
+from core.cli.render.output import line, percent, respond
+from core.cli.support.options import ReadingCommand
+from core.cli.support.project import decider, open_project
 from core.metrics.reviewer_accuracy import MIN_FOLLOWED, ReviewerAccuracy, Share, measure_accuracy
 from core.state.findings import all_findings
 
 
-@click.command(epilog=json_help("accuracy"))
-@click.option("--by", metavar="NAME", help="Whose verdicts. Default: $RALPHDECK_USER, else the name of the user.")
-@project_option
-@json_option
-@strict_option
-def accuracy(by: str | None, as_json: bool, strict: bool) -> None:
-    """Say how many of your promotions and deprecations held against what loops told afterwards.
+@click.command(cls=ReadingCommand)
+@click.option("--by", metavar="NAME", help="Whose decisions. Default: $RALPHDECK_USER, else the user.")
+def accuracy(by: str | None) -> None:
+    """Show how many of your promotions and deprecations later evidence confirmed.
 
-    A verdict counts when enough results came after it, and before the next verdict on the same pattern: as many as a
-    state other than candidate takes (min_feedback). A share is told from 30 such verdicts on.
+    A decision counts if enough results came after it and before the next decision on the same pattern: as many as a
+    state other than candidate needs (min_feedback). A rate needs at least 30 such decisions.
 
     \b
     Examples:
-      ralphdeck mirror
-      ralphdeck mirror --by ana --json
+      ralphdeck accuracy
+      ralphdeck accuracy --by ana --json
     """
-    view = open_deck().view
-    found = measure_accuracy(view, by or decider())
-    if as_json:
-        print_json({**mirror_json(found), "findings": findings_json(all_findings(view))})
-    else:
-        line(f"verdicts of {found.by}, by what loops told afterwards")
+    state = open_project().view
+    found = measure_accuracy(state, by or decider())
+
+    def show() -> None:
+        line(f"accuracy of {found.by}'s decisions, by later results")
         for word, share in (("promotion", found.promotions), ("deprecation", found.deprecations)):
-            line(f"{plural(share.made, word)}: {share_text(share, found)}")
-    end(all_findings(view), strict=strict)
+            line(f"{plural(share.made, word)}: {_share_text(share, found)}")
+
+    respond(
+        lambda: AccuracyDocument.of(
+            found,
+            needed=MIN_FOLLOWED,
+            promotions=_share_json(found.promotions),
+            deprecations=_share_json(found.deprecations),
+            findings=all_findings(state),
+        ),
+        show,
+        all_findings(state),
+    )
 
 
-def mirror_json(found: ReviewerAccuracy) -> dict[str, Any]:
-    """The stable shape of what became of a person's verdicts."""
-    return {
-        "by": found.by,
-        "follow_up": found.follow_up,
-        "needed": MIN_FOLLOWED,
-        "level": found.level,
-        "promotions": _share_json(found.promotions),
-        "deprecations": _share_json(found.deprecations),
-    }
+def _share_json(share: Share) -> Wire:
+    return DecisionShare.of(share, held=share.held if share.rate is not None else None)
 
 
-def _share_json(share: Share) -> dict[str, Any]:
-    return {
-        "made": share.made,
-        "followed": share.followed,
-        "held": share.held if share.rate is not None else None,
-        "rate": share.rate,
-        "low": share.low,
-        "high": share.high,
-    }
-
-
-def share_text(share: Share, found: ReviewerAccuracy) -> str:
-    """How many held, or how many more it takes to say so."""
+def _share_text(share: Share, found: ReviewerAccuracy) -> str:
+    """How many decisions were confirmed, or how many are missing for a rate."""
     if share.rate is None:
         return f"{share.followed} of {MIN_FOLLOWED} needed, each with {plural(found.follow_up, 'later result')} or more"
     interval = f"{percent(found.level)} interval {percent(share.low)} to {percent(share.high)}"
-    return f"{share.held} of {share.followed} with follow-up held, {percent(share.rate)} ({interval})"
+    return f"{share.held} of {share.followed} with later results confirmed, {percent(share.rate)} ({interval})"

@@ -16,7 +16,7 @@ SHELLS: Final = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the completion script of a shell; commands, options and ids complete.
+    """Print the completion script for a shell; it completes commands, options and ids.
 
     \b
     Examples:
@@ -24,8 +24,8 @@ def completion(ctx: click.Context, shell: str) -> None:
       zsh:  ralphdeck completion zsh  > ~/.zfunc/_ralphdeck   (with ~/.zfunc in $fpath)
       fish: ralphdeck completion fish > ~/.config/fish/completions/ralphdeck.fish
     """
-    made = get_completion_class(shell)
-    assert made is not None
+    complete = get_completion_class(shell)
+    assert complete is not None
     program = ctx.find_root().info_name or "ralphdeck"
-    script = made(ctx.find_root().command, {}, program, f"_{program}_COMPLETE".upper()).source()
+    script = complete(ctx.find_root().command, {}, program, f"_{program}_COMPLETE".upper()).source()
     print_bytes(script.encode())

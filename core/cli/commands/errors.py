@@ -1,4 +1,4 @@
-"""`ralphdeck errors`: the errors of a loop or an attempt, for its next try to know of (2) Error Accumulator."""
+"""`ralphdeck loop errors`: the errors of a loop or an attempt, for the prompt of its retry."""
 
 from __future__ import annotations
 
@@ -6,51 +6,48 @@ import click
 
 from core.base.errors import UnknownRecord
 from core.base.formatting import short_id
-from core.cli.json.learning import error_json, stats_json
-from core.cli.json.shapes import json_help
-from core.cli.render.output import line, print_bytes, print_json, remark, warn
-from core.cli.support.id_completion import complete_work
-from core.cli.support.options import deciding_options
-from core.cli.support.project import now, open_deck
-from core.cli.support.work_options import find_work
+from core.cli.json.loops import ErrorCounts, ErrorList, LoggedError
+from core.cli.json.wire import Wire
+from core.cli.render.output import line, print_bytes, remark, respond, warn
+from core.cli.support.options import DecidingCommand
+from core.cli.support.project import now, open_project
+from core.cli.support.work_options import find_work, work_argument
 from core.curation.reference_storage import LoggedErrors
-from core.learning.errors import ErrorAccumulator, classify_error
+from core.learning.decay import parse_moment
+from core.learning.errors import ErrorAccumulator, ErrorEntry, classify_error
 from core.records.events import ErrorType
 
 TYPES = [kind.value for kind in ErrorType]
 
 
-@click.command(epilog=json_help("loop errors"))
-@click.argument("work", shell_complete=complete_work)
-@click.option("--all", "everything", is_flag=True, help="Resolved errors too.")
+@click.command(cls=DecidingCommand)
+@work_argument
+@click.option("--all", "include_resolved", is_flag=True, help="Resolved errors too.")
 @click.option("--add", "message", metavar="MESSAGE", help="Record an error; prints its id.")
-@click.option("--type", "error_type", type=click.Choice(TYPES), help="Of the error. Default: by its words.")
-@click.option("--tool", default="", metavar="T", help="Which tool reported it.")
+@click.option("--type", "error_type", type=click.Choice(TYPES), help="Type of the error. Default: by its words.")
+@click.option("--tool", default="", metavar="T", help="The tool that reported it.")
 @click.option("--context", default="", metavar="C", help="What was being done.")
 @click.option("--stack-trace", default="", metavar="S", help="Where it happened.")
-@click.option("--resolve", "error_id", metavar="ID", help="Note that an error was fixed.")
-@deciding_options
+@click.option("--resolve", "error_id", metavar="ID", help="Mark an error as fixed.")
 def errors(
     work: str,
-    everything: bool,
+    include_resolved: bool,
     message: str | None,
     error_type: str | None,
     tool: str,
     context: str,
     stack_trace: str,
     error_id: str | None,
-    by: str | None,
-    as_json: bool,
 ) -> None:
-    """Print what the prompt of a retry of WORK, a loop or an attempt at a task, tells of its earlier errors.
+    """Print the earlier errors of WORK, a loop or an attempt at a task, for the prompt of its retry.
 
-    Without --json that is all that is printed, and nothing if there are none. Errors count in the outcome.
+    Without --json nothing else is printed, and nothing without errors. Errors count in the score of the outcome.
 
     \b
     Examples:
-      ralphdeck errors task-001.2 >> prompt.md
-      ralphdeck errors task-001.2 --add "Type error in src/auth.ts" --tool typecheck
-      ralphdeck errors task-001.2 --resolve 20261121T113600000000-0123456789abcdef
+      ralphdeck loop errors task-001.2 >> prompt.md
+      ralphdeck loop errors task-001.2 --add "Type error in src/auth.ts" --tool typecheck
+      ralphdeck loop errors task-001.2 --resolve 20261121T113600000000-0123456789abcdef
     """
     if message is None and (error_type or tool or context or stack_trace):
         raise click.UsageError("--type, --tool, --context and --stack-trace are for --add")
@@ -58,15 +55,15 @@ def errors(
         raise click.UsageError("give either --add or --resolve")
     if message is not None and not message.strip():
         raise click.UsageError("--add is empty")
-    deck = open_deck(by, records=message is not None)
+    project = open_project(records=message is not None)
     warnings: list[str] = []
-    work_id = find_work(deck.view, work, warnings)
-    accumulator = ErrorAccumulator(LoggedErrors(deck.project, clock=now, by=deck.by, agent=deck.agent))
-    said = ""
+    work_id = find_work(project.view, work, warnings)
+    accumulator = ErrorAccumulator(LoggedErrors(project.project, clock=now, by=project.by, agent=project.agent))
+    answer = ""
     if message is not None:
         for warning in warnings:
             warn(warning)
-        entry = accumulator.record_error(
+        answer = accumulator.record_error(
             work_id,
             error_type or classify_error(message),
             message,
@@ -74,22 +71,36 @@ def errors(
             stack_trace=stack_trace,
             tool_name=tool,
             context=context,
-        )
-        said = entry.id
+        ).id
     elif error_id is not None:
         if error_id not in {entry.id for entry in accumulator.get_errors(work_id)}:
-            raise UnknownRecord(f"{short_id(work_id)} has no error {short_id(error_id)}; see: ralphdeck errors --json")
+            hint = "ralphdeck loop errors --json"
+            raise UnknownRecord(f"{short_id(work_id)} has no error {short_id(error_id)}; see: {hint}")
         accumulator.resolve_error(error_id)
-        said = f"resolved {error_id}"
-    if as_json:
-        found = [entry for entry in accumulator.get_errors(work_id) if everything or not entry.resolved]
-        stats = stats_json(accumulator.get_error_stats(work_id))
-        print_json({"errors": [error_json(entry) for entry in found], "stats": stats})
-    elif said:
-        line(said)
-    else:
-        told = accumulator.get_error_context(work_id, include_resolved=everything)
-        if told:
-            print_bytes(f"{told}\n".encode("utf-8", "replace"))
+        answer = f"resolved {error_id}"
+
+    def show() -> None:
+        if answer:
+            line(answer)
+        elif text := accumulator.get_error_context(work_id, include_resolved=include_resolved):
+            print_bytes(f"{text}\n".encode("utf-8", "replace"))
         else:
-            remark(f"no errors of {short_id(work_id)}{'' if everything else ' that are not resolved'}")
+            remark(f"no {'' if include_resolved else 'unresolved '}errors of {short_id(work_id)}")
+
+    respond(
+        lambda: ErrorList.of(
+            errors=[
+                _error_json(entry)
+                for entry in accumulator.get_errors(work_id)
+                if include_resolved or not entry.resolved
+            ],
+            stats=ErrorCounts.of(accumulator.get_error_stats(work_id)),
+        ),
+        show,
+    )
+
+
+def _error_json(entry: ErrorEntry) -> Wire:
+    return LoggedError.of(
+        entry, at=parse_moment(entry.timestamp, "timestamp"), type=entry.error_type, tool=entry.tool_name
+    )

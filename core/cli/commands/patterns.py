@@ -1,4 +1,4 @@
-"""`ralphdeck patterns`: `list` and `show`; the other commands of the group are loaded when they are called."""
+"""`ralphdeck pattern list`, `show` and `why`."""
 
 from __future__ import annotations
 
@@ -8,33 +8,30 @@ from typing import Any, Final
 
 import click
 
-from core.cli.json.learning import set_aside_json, share_json, step_json, weighed_json
-from core.cli.json.shapes import (
-    json_help,
-    lineage_json,
-    number,
-    observation_json,
-    pattern_details_json,
-    pattern_json,
-    pin_json,
-    rule_json,
+from core.cli.json.patterns import (
+    LineageEvent,
+    Observation,
+    PatternDocument,
+    PatternList,
+    PatternRow,
+    explanation_document,
+    pattern_details,
+    pattern_values,
 )
 from core.cli.render.document import print_blocks
-from core.cli.render.output import Column, day, end, findings_json, line, percent, print_json, print_table, remark
-from core.cli.support.as_of import as_of_option, tell_undated, view_as_of
+from core.cli.render.output import Column, day, id_column, line, percent, print_table, respond
+from core.cli.support.as_of import as_of_option, remark_undated, state_as_of
 from core.cli.support.id_completion import complete_pattern
-from core.cli.support.options import reading_options
+from core.cli.support.options import ReadingCommand
 from core.cli.support.pattern_filter import PatternFilter, filter_options
-from core.cli.support.project import now, open_deck, read_configuration, read_snapshot
+from core.cli.support.project import now, open_project, read_configuration, read_snapshot
 from core.documents.patterns import explanation, pattern_document
 from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.snapshot import Snapshot
-from core.records.times import iso
-from core.state.findings import all_findings, count_conflicts
-from core.state.history import explain_pattern, pattern_lineage
-from core.state.project_state import ProjectState
+from core.state.findings import all_findings
+from core.state.history import pattern_lineage
 
 Row = tuple[Pattern, Assessment]
 
@@ -48,8 +45,7 @@ SORTS: Final[dict[str, tuple[Callable[[Row], Any], bool]]] = {
     "title": (lambda row: row[0].title.lower(), False),
     "id": (lambda row: row[0].id, False),
 }
-"""What patterns can be sorted by, and whether the greatest comes first. Equal ones come in the order of their ids."""
-
+"""Sort keys, and whether the greatest comes first. Equal rows are in the order of their IDs."""
 STATE_COLOURS: Final = {
     "proven": "green",
     "established": "cyan",
@@ -57,162 +53,111 @@ STATE_COLOURS: Final = {
     QUARANTINE: "yellow",
     HELD: "yellow",
 }
+COLUMNS: Final = (
+    id_column("ID", lambda row: row[0].id),
+    Column("TYPE", lambda row: row[0].type.value, expendable=5),
+    Column("STATE", lambda row: row[1].shown, colours=STATE_COLOURS),
+    Column("RATE", lambda row: f"{'~' * row[1].is_claimed}{percent(row[1].rate)}", right=True),
+    Column("90 % INTERVAL", lambda row: "{:.2f}-{:.2f}".format(*row[1].interval), expendable=1),
+    Column("USES", lambda row: str(row[1].uses), right=True, expendable=4),
+    Column("LAST USED", lambda row: day(row[1].last_used), expendable=2),
+    Column("SCORE", lambda row: f"{row[1].score:.2f}", right=True, expendable=3),
+    Column("TITLE", lambda row: row[0].title, free=True),
+)
 
 
-@click.command("list", epilog=json_help("pattern list"))
+@click.command("list", cls=ReadingCommand)
 @filter_options
 @click.option("--sort", type=click.Choice(list(SORTS)), default="score", show_default=True)
 @as_of_option
-@reading_options
-def list_patterns(wanted: PatternFilter, sort: str, as_of: datetime | None, as_json: bool, strict: bool) -> None:
-    """List the learned patterns with state, success rate and use.
+def list_patterns(wanted: PatternFilter, sort: str, as_of: datetime | None) -> None:
+    """List patterns with state, success rate and use.
 
-    A pattern whose text waits for a person has the state quarantine or held; its state in JSON is candidate.
-    Rates and counts are what the evidence shows, not only what the files claim; ~85% is a rate that the record
-    claims without the counts for it. A pattern without any rate passes no filter on it. The rate of an anti-pattern
-    is how often the avoided approach failed.
+    The state quarantine or held means that a person has to approve the text; the state in JSON is candidate. Rates and
+    counts are those of the evidence; ~85 % is a recorded rate without counts. A pattern without a rate matches no
+    condition on the rate. The rate of an anti-pattern is how often the avoided approach failed.
 
     \b
     Examples:
-      ralphdeck patterns list --type error,anti --min-success-rate 0.8
-      ralphdeck patterns list --state candidate --tag typescript --sort uses
-      ralphdeck patterns list --state held,quarantine
-      ralphdeck patterns list --min-success-rate 0 --max-success-rate 60% --json
-      ralphdeck patterns list --as-of 2026-11-15
+      ralphdeck pattern list --type error,anti --min-success-rate 0.8
+      ralphdeck pattern list --state candidate --tag typescript --sort uses
+      ralphdeck pattern list --state held,quarantine
+      ralphdeck pattern list --min-success-rate 0 --max-success-rate 60% --json
+      ralphdeck pattern list --as-of 2026-11-15
     """
     snapshot, board = _scored(as_of)
     rows = wanted.rows(snapshot, board)
     key, descending = SORTS[sort]
     rows.sort(key=key, reverse=descending)
-    if as_json:
-        document = {"patterns": [pattern_json(*row) for row in rows]}
-        print_json({**document, "findings": findings_json(snapshot.findings)})
-    else:
-        columns = (
-            Column("ID"),
-            Column("TYPE"),
-            Column("STATE", colours=STATE_COLOURS),
-            Column("RATE", right=True),
-            Column("90 % INTERVAL"),
-            Column("USES", right=True),
-            Column("LAST USED"),
-            Column("SCORE", right=True),
-            Column("TITLE", free=True),
-        )
-        print_table(columns, map(_cells, rows))
-        if not rows:
-            remark("no patterns")
+
+    def show() -> None:
+        print_table(COLUMNS, rows, "no patterns")
         if as_of is not None:
-            tell_undated(snapshot.findings)
-    end(snapshot.findings, strict=strict)
+            remark_undated(snapshot.findings)
+
+    respond(
+        lambda: PatternList.of(
+            patterns=[PatternRow.of(row[0], **pattern_values(*row)) for row in rows], findings=snapshot.findings
+        ),
+        show,
+        snapshot.findings,
+    )
 
 
 def _scored(as_of: datetime | None) -> tuple[Snapshot, Scoreboard]:
-    """The records of the project, scored as of now or of a past moment."""
+    """The records of the project with their scores, now or at a past moment."""
     if as_of is not None:
-        view = view_as_of(as_of)
-        return view.snapshot, view.board
+        state = state_as_of(as_of)
+        return state.snapshot, state.board
     configuration = read_configuration()
     snapshot = read_snapshot(configuration)
     return snapshot, Scoreboard.build(snapshot, now(), configuration.settings)
 
 
-def _cells(row: Row) -> tuple[str, ...]:
-    pattern, assessment = row
-    low, high = assessment.interval
-    return (
-        pattern.id,
-        pattern.type.value,
-        assessment.shown,
-        f"{'~' * assessment.is_claimed}{percent(assessment.rate)}",
-        f"{low:.2f}-{high:.2f}",
-        str(assessment.uses),
-        day(assessment.last_used),
-        f"{assessment.score:.2f}",
-        pattern.title,
-    )
-
-
-@click.command("show", epilog=json_help("pattern show"))
+@click.command("show", cls=ReadingCommand)
 @click.argument("pattern_id", metavar="ID", shell_complete=complete_pattern)
 @as_of_option
-@reading_options
-def show_pattern(pattern_id: str, as_of: datetime | None, as_json: bool, strict: bool) -> None:
+def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
     """Show everything known about one pattern.
 
     \b
     Examples:
-      ralphdeck patterns show pat-error-null-check-015
-      ralphdeck patterns show pat-error-null-check-015 --json | jq .lineage
-      ralphdeck patterns show pat-error-null-check-015 --as-of 7d
+      ralphdeck pattern show pat-error-null-check-015
+      ralphdeck pattern show null-check --json | jq .lineage
+      ralphdeck pattern show pat-error-null-check-015 --as-of 7d
     """
-    view = view_as_of(as_of)
-    pattern = view.pattern(pattern_id)
-    findings = tuple(finding for finding in all_findings(view) if finding.file == pattern.file)
-    if as_json:
-        print_json(
-            {
-                "pattern": pattern_details_json(pattern, view.assessment(pattern.id)),
-                "evidence": [observation_json(seen) for seen in view.observations(pattern.id)],
-                "lineage": [lineage_json(event) for event in pattern_lineage(view, pattern.id)],
-                "findings": findings_json(findings),
-            }
-        )
-    else:
-        print_blocks(pattern_document(view, pattern).blocks)
-    end(findings, strict=strict)
+    state = state_as_of(as_of)
+    pattern = state.pattern(pattern_id)
+    findings = tuple(finding for finding in all_findings(state) if finding.file == pattern.file)
+    respond(
+        lambda: PatternDocument.of(
+            pattern=pattern_details(pattern, state.assessment(pattern.id)),
+            evidence=[Observation.of(one) for one in state.observations(pattern.id)],
+            lineage=[LineageEvent.of(one) for one in pattern_lineage(state, pattern.id)],
+            findings=findings,
+        ),
+        lambda: print_blocks(pattern_document(state, pattern).blocks),
+        findings,
+    )
 
 
-@click.command(epilog=json_help("pattern why"))
+@click.command(cls=ReadingCommand)
 @click.argument("pattern_id", metavar="ID", shell_complete=complete_pattern)
-@reading_options
-def why(pattern_id: str, as_json: bool, strict: bool) -> None:
-    """Explain the state of a pattern: who or which rule decided, what counts how much, and what would change it.
+def why(pattern_id: str) -> None:
+    """Explain the state of a pattern: the rule or person that decided, the weight of the evidence, and what would
+    change the state.
 
-    The rule that gave the pattern its state is marked "decides".
+    The rule that decided the state is marked "decides".
 
     \b
     Example:
-      ralphdeck why pat-error-null-check-015
+      ralphdeck pattern why pat-error-null-check-015
     """
-    view = open_deck().view
-    pattern = view.pattern(pattern_id)
-    if as_json:
-        print_json(_document(view, pattern))
-    else:
+    state = open_project().view
+    pattern = state.pattern(pattern_id)
+
+    def show() -> None:
         line(pattern.id)
-        print_blocks(explanation(view, pattern))
-    end(all_findings(view), strict=strict)
+        print_blocks(explanation(state, pattern))
 
-
-def _document(view: ProjectState, pattern: Pattern) -> dict[str, object]:
-    assessment = view.assessment(pattern.id)
-    reasons = explain_pattern(view, pattern.id)
-    change = assessment.next_change
-    return {
-        "id": pattern.id,
-        "state": assessment.state.value,
-        "computed_state": assessment.computed.value,
-        "decided_by": assessment.decided_by,
-        "pin": pin_json(assessment.pin),
-        "pin_stale": assessment.pin_stale,
-        "contradicted": assessment.contradicted,
-        "faded": assessment.faded,
-        "injectable": assessment.injectable,
-        "success_rate": number(assessment.rate),
-        "claimed_rate": number(assessment.claimed_rate),
-        "interval": [number(bound) for bound in assessment.interval],
-        "successes": assessment.successes,
-        "failures": assessment.failures,
-        "helpful": number(assessment.helpful),
-        "harmful": number(assessment.harmful),
-        "next_change": None if change is None else {"at": iso(change[0]), "state": change[1].value},
-        "rules": [rule_json(rule) for rule in reasons.lines],
-        "events": [weighed_json(weighed) for weighed in reasons.events],
-        "steps": [step_json(step) for step in reasons.steps],
-        "loops": [share_json(share) for share in reasons.loops],
-        "calendar": [{"at": iso(at), "state": state.value} for at, state in reasons.calendar],
-        "set_aside": [set_aside_json(aside) for aside in view.board.ignored_reports(pattern.id)],
-        "doubts": findings_json(count_conflicts(view, pattern.id)),
-        "findings": findings_json(all_findings(view)),
-    }
+    respond(lambda: explanation_document(state, pattern), show, all_findings(state))

@@ -1,4 +1,4 @@
-"""`ralphdeck check`."""
+"""`ralphdeck check`: check a project against a policy."""
 
 from __future__ import annotations
 
@@ -9,44 +9,42 @@ import click
 
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
-from core.cli.json.shapes import json_help
-from core.cli.render.output import line, print_json
-from core.cli.support.input_file import read_named
-from core.cli.support.options import project_option
-from core.cli.support.project import chosen_project, open_deck
+from core.cli.json.decisions import PolicyResult, PolicyRule
+from core.cli.render.output import line, respond
+from core.cli.support.input_file import read_input
+from core.cli.support.options import Command
+from core.cli.support.project import chosen_project, open_project
 from core.forecast.policy import MAX_BYTES, Policy, RuleResult, check, read_policy, rule_name
 
 BROKEN: Final = 1
 UNUSABLE: Final = 2
-_MOST_NAMED: Final = 5
+_MAX_NAMED: Final = 5
 _WORDS: Final = {True: ("ok", "green"), False: ("failed", "red"), None: ("off", "")}
 
 
-@click.command("check", epilog=json_help("check"))
+@click.command("check", cls=Command)
 @click.option(
-    "--policy", type=click.Path(path_type=Path), metavar="FILE", help="The rules, as YAML; else the built-in."
+    "--policy", type=click.Path(path_type=Path), metavar="FILE", help="The rules, in YAML. Default: the built-in ones."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@project_option
-def check_command(policy: Path | None, as_json: bool) -> None:
-    """Hold a project to a policy, for CI: a line a rule, ok, failed or off.
+def check_command(policy: Path | None) -> None:
+    """Check a project against a policy, for CI: one line for each rule, ok, failed or off.
 
-    A policy is a YAML file of these rules; what it leaves out stays as here. A rule that counts is off or a number.
-    Where a file that a rule rests on cannot be read, the rule is not kept.
+    A policy is a YAML file of these rules; rules that it leaves out are as below. A rule with a maximum is off or a
+    number. A rule fails if a file that it needs cannot be read.
 
     \b
-      no-quarantined: on     no loop gets what waits in quarantine
-      no-critical: on        nor what the scan finds dangerous and nobody released
-      no-single-loop: on     nothing is proven by one loop alone
-      log-verified: on       the hash chain of the log of decisions is intact
-      max-tokens: 2000       of the contexts of running and paused loops and last tasks
+      no-quarantined: on     no pattern in quarantine is injected
+      no-critical: on        no text that the scan blocks is injected without release
+      no-single-loop: on     no pattern is proven by one loop alone
+      log-verified: on       the hash chain of the decision log is intact
+      max-tokens: 2000       tokens of the context of any running or paused loop or recent task
       max-questions: off     open questions in Review
       max-blocked: off       patterns in quarantine
-      max-held: off          patterns held until a person approves them
-      max-unreconciled: off  records that disagree with the evidence
+      max-held: off          patterns that wait for approval
+      max-unreconciled: off  records that differ from the evidence
       max-errors: off        files and records that cannot be used
 
-    The exit code is 0 if all rules are kept, 1 if one is broken, 2 if the policy or the project cannot be used.
+    The exit code is 0 if all rules hold, 1 if one fails, and 2 if the policy or the project cannot be used.
 
     \b
     Examples:
@@ -54,43 +52,39 @@ def check_command(policy: Path | None, as_json: bool) -> None:
       ralphdeck check --policy .github/ralphdeck-policy.yml --json
     """
     try:
-        rules = _policy(policy)
-        deck = open_deck()
+        rules = Policy() if policy is None else read_policy(str(policy), read_input(policy, MAX_BYTES))
+        project = open_project()
         if rules.max_questions is not None:
-            deck.search_all()
-        results = check(rules, deck.view, chosen_project())
+            project.search_all()
+        results = check(rules, project.view, chosen_project())
     except RalphdeckError as error:
         error.exit_code = UNUSABLE
         raise
-    kept = all(result.kept is not False for result in results)
-    if as_json:
-        print_json({"kept": kept, "rules": [_result(result, rules) for result in results]})
-    else:
+    settings = {rule_name(field): getattr(rules, field) for field in Policy.__struct_fields__}
+    is_kept = all(result.kept is not False for result in results)
+
+    def show() -> None:
         for result in results:
             _print(result)
-    if not kept:
+
+    respond(
+        lambda: PolicyResult.of(
+            kept=is_kept,
+            rules=[
+                PolicyRule.of(result, setting=settings[result.rule], result=_WORDS[result.kept][0])
+                for result in results
+            ],
+        ),
+        show,
+    )
+    if not is_kept:
         click.get_current_context().exit(BROKEN)
-
-
-def _policy(file: Path | None) -> Policy:
-    return Policy() if file is None else read_policy(str(file), read_named(file, MAX_BYTES))
-
-
-def _result(result: RuleResult, policy: Policy) -> dict[str, object]:
-    settings = {rule_name(field): getattr(policy, field) for field in Policy.__struct_fields__}
-    return {
-        "rule": result.rule,
-        "setting": settings[result.rule],
-        "result": _WORDS[result.kept][0],
-        "text": result.text,
-        "subjects": list(result.subjects),
-    }
 
 
 def _print(result: RuleResult) -> None:
     word, colour = _WORDS[result.kept]
     line((f"{word:<6}", colour), f"  {result.rule:<16}  ", result.text if result.kept is not None else "")
-    for subject in result.subjects[:_MOST_NAMED]:
+    for subject in result.subjects[:_MAX_NAMED]:
         line(f"{'':<26}{visible_line(subject, 160)}")
-    if len(result.subjects) > _MOST_NAMED:
-        line(f"{'':<26}and {len(result.subjects) - _MOST_NAMED:,} more; see: ralphdeck check --json")
+    if len(result.subjects) > _MAX_NAMED:
+        line(f"{'':<26}and {len(result.subjects) - _MAX_NAMED:,} more; see: ralphdeck check --json")

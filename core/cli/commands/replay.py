@@ -1,4 +1,4 @@
-"""`ralphdeck replay`: an attempt step by step."""
+"""`ralphdeck replay`: step through an attempt."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import click
 
 from core.base.errors import UnknownRecord
 from core.base.text import plural, visible_line
-from core.cli.json.shapes import json_help
-from core.cli.json.tasks import attempt_json, step_json
-from core.cli.render.output import end, findings_json, line, percent, print_json, remark
+from core.cli.json.tasks import ReplayDocument, attempt, replay_step
+from core.cli.render.output import line, percent, remark, respond
 from core.cli.support.id_completion import complete_task
-from core.cli.support.options import reading_options
+from core.cli.support.options import ReadingCommand
 from core.cli.support.project import chosen_project
 from core.config.paths import ProjectPaths
 from core.episodes.history import read_attempt, read_history
@@ -31,29 +30,26 @@ _MAX_ABOUT: Final = 200
 """Characters of a command or the like that are printed."""
 
 
-@click.command(epilog=json_help("replay"))
+@click.command(cls=ReadingCommand)
 @click.argument("task", shell_complete=complete_task)
-@click.option("--attempt", type=click.IntRange(min=0), metavar="N", help="Which one. Default: the last.")
+@click.option("--attempt", "number", type=click.IntRange(min=0), metavar="N", help="The attempt. Default: the last.")
 @click.option(
     "--speed",
     type=click.FloatRange(min=0),
     default=10.0,
     show_default=True,
     metavar="X",
-    help=f"On a terminal wait between the steps as long as the agent took, or {MAX_PAUSE:.0f} seconds if it took "
-    "longer, divided by X; 0: do not wait.",
+    help=f"On a terminal, wait between the steps as long as the agent took (at most {MAX_PAUSE:.0f} seconds), divided "
+    "by X; 0: do not wait.",
 )
-@click.option("--from", "first", type=click.IntRange(min=1), default=1, metavar="N", help="Begin with action N.")
-@click.option("--errors", is_flag=True, help="Only the actions that failed.")
-@click.option("--full", is_flag=True, help="All lines of what came, instead of the first and the last ones.")
-@reading_options
-def replay(
-    task: str, attempt: int | None, speed: float, first: int, errors: bool, full: bool, as_json: bool, strict: bool
-) -> None:
-    """Step through an attempt at TASK: what was done and why, what was expected, what came of it, and when.
+@click.option("--from", "first", type=click.IntRange(min=1), default=1, metavar="N", help="Start with action N.")
+@click.option("--errors", is_flag=True, help="Only failed actions.")
+@click.option("--full", is_flag=True, help="All lines of the results, not only the first and the last ones.")
+def replay(task: str, number: int | None, speed: float, first: int, errors: bool, full: bool) -> None:
+    """Step through an attempt at TASK: each action with its reason, expectation, result and time.
 
-    Where stdout is no terminal nothing waits. Ctrl-C ends it. Of long outputs the first and the last lines are shown;
-    of a failed action its error is what came, and its output follows.
+    Without a terminal there are no pauses. Ctrl-C stops it. Of long outputs the first and the last lines are shown; the
+    result of a failed action is its error, followed by its output.
 
     \b
     Examples:
@@ -62,36 +58,43 @@ def replay(
       ralphdeck replay task-001 --attempt 2 --from 40 --json | jq '.steps[].verdict'
     """
     paths = chosen_project()
-    detail = read_attempt(paths, *_chosen(paths, task, attempt))
-    everything = ReplaySteps(detail)
-    places = [place for place in (detail.actions.errors if errors else range(len(everything))) if place >= first - 1]
-    if as_json:
-        shown = [step_json(everything[place]) for place in places]
-        findings = (*detail.findings, *detail.actions.findings)
-        print_json({"attempt": attempt_json(detail.attempt), "steps": shown, "findings": findings_json(findings)})
-    else:
-        line((detail.attempt.id, "bold"), f"  {plural(len(everything), 'action')}  {detail.attempt.plan}")
-        waits = is_terminal()
+    detail = read_attempt(paths, *_find(paths, task, number))
+    all_steps = ReplaySteps(detail)
+    places = [place for place in (detail.actions.errors if errors else range(len(all_steps))) if place >= first - 1]
+    findings = (*detail.findings, *detail.actions.findings)
+
+    def show() -> None:
+        line((detail.attempt.id, "bold"), f"  {plural(len(all_steps), 'action')}  {detail.attempt.plan}")
+        is_watched = is_terminal()
         for place in places:
-            step = everything[place]
+            step = all_steps[place]
             _print(step, full)
-            if waits and place != places[-1]:
+            if is_watched and place != places[-1]:
                 time.sleep(pause_after(step, speed))
-        if not everything:
+        if not all_steps:
             remark("no actions were logged")
         elif not places:
-            remark(f"no action {f'from {first:,} on ' if first > 1 else ''}{'failed' if errors else 'was logged'}")
-    end((*detail.findings, *detail.actions.findings), strict=strict)
+            remark(f"no {'failed action' if errors else 'action'}{f' from {first:,}' if first > 1 else ''}")
+
+    respond(
+        lambda: ReplayDocument.of(
+            attempt=attempt(detail.attempt),
+            steps=[replay_step(all_steps[place]) for place in places],
+            findings=findings,
+        ),
+        show,
+        findings,
+    )
 
 
 def is_terminal() -> bool:
-    """Whether a person may be watching."""
+    """Whether stdout is a terminal."""
     return sys.stdout.isatty()
 
 
-def _chosen(paths: ProjectPaths, task: str, attempt: int | None) -> tuple[str, int]:
+def _find(paths: ProjectPaths, task: str, number: int | None) -> tuple[str, int]:
     """The task and the number of the attempt; without a number the last one."""
-    task_id, number = find_attempt(paths, task, attempt)
+    task_id, number = find_attempt(paths, task, number)
     if number is None:
         attempts = read_history(paths, task_id).attempts
         if not attempts:
@@ -107,9 +110,8 @@ def _print(step: ReplayStep, full: bool) -> None:
         line((f"iteration {action.iteration}", "bold"), quality)
     tool = action.tool if action.tool.lower() != action.type else ""
     what = " ".join(filter(None, (action.type, tool, visible_line(action.about, _MAX_ABOUT))))
-    line(
-        f"{action.number:>5} {_clock(step.elapsed)}  {what or 'action'}  ", (step.verdict.value, _COLOURS[step.verdict])
-    )
+    verdict = "no result" if step.verdict is Verdict.UNKNOWN else step.verdict.value
+    line(f"{action.number:>5} {_clock(step.elapsed)}  {what or 'action'}  ", (verdict, _COLOURS[step.verdict]))
     _print_text("why", action.reasoning)
     for name, text in step.params:
         _print_text(name, text if full else shorten_output(text))
@@ -122,8 +124,8 @@ def _print(step: ReplayStep, full: bool) -> None:
 
 
 def _print_text(name: str, text: str, colour: str = "") -> None:
-    """A text behind its name, all names equally wide and its further lines below the first."""
-    # A secret may go over several lines: masked before they are parted.
+    """Print a text after its name; names have one width, further lines are below the first."""
+    # A secret may span lines, so mask before splitting.
     for number, row in enumerate(mask_secrets(text.strip("\n")).splitlines()):
         label = f"{visible_line(name, _MAX_NAME)}: " if number == 0 else ""
         line(f"{_INDENT}{label:<{_LABEL}}", (row, colour))

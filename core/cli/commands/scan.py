@@ -1,4 +1,4 @@
-"""`ralphdeck scan`."""
+"""`ralphdeck scan`: scan texts for dangerous instructions."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ import msgspec
 
 from core.base.errors import BadInput, RalphdeckError
 from core.base.text import plural, visible_line
-from core.cli.json.shapes import json_help, scan_json
-from core.cli.render.output import json_bytes, line, print_bytes
-from core.cli.support.input_file import read_named
+from core.cli.json.analysis import FileScan, ScanDocument, ScanResult, scan_values
+from core.cli.render.output import json_bytes, line, print_bytes, respond
+from core.cli.support.input_file import read_input
+from core.cli.support.options import OfflineCommand
 from core.records.suspicions import Severity, Suspicion
 
 BLOCKED_EXIT: Final = 3
 UNREADABLE_EXIT: Final = 2
 _MAX_BYTES: Final = 10_000_000
-"""Bytes of one file; a memory or instruction file has a few thousand."""
+"""Longest file in bytes; a memory or instruction file has a few thousand."""
 _MAX_LINE: Final = 4_000_000
 _STDIN: Final = "-"
-_CLEAN: Final = "clean"
 _COLOURS: Final = {Severity.BLOCKED: "red", Severity.HELD: "yellow", Severity.FLAGGED: "cyan"}
 _EXCERPT: Final = 80
 
 
-@click.command("scan", epilog=json_help("scan"))
+@click.command("scan", cls=OfflineCommand)
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path, allow_dash=True), metavar="[FILE|-]...")
 @click.option(
     "--lines",
@@ -37,19 +37,18 @@ _EXCERPT: Final = 80
     metavar="FILE",
     help="Read one JSON string per line and print one JSON object per line; - is standard input.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def scan(files: tuple[Path, ...], lines: Path | None, as_json: bool) -> None:
+def scan(files: tuple[Path, ...], lines: Path | None) -> None:
     """Scan texts that an agent will read: memory files, CLAUDE.md, AGENTS.md, skills, pattern files.
 
     Prints a verdict for each file and the rules behind it. Needs no project and writes nothing.
 
     \b
-      blocked  the text attacks the agent or this machine; it is never injected unless a person releases it
+      blocked  the text attacks the agent or this machine; it is not injected unless a person releases it
       held     the text gives orders that a person has to approve first
-      flagged  the text has a mark that a reviewer should see
-      clean    no rule found anything
+      flagged  the text has a sign that a reviewer should see
+      clean    no rule matches
 
-    The exit code is 3 when something is blocked, else 0; 2 when a file or a line cannot be read.
+    The exit code is 3 if something is blocked, else 0; 2 if a file or a line cannot be read.
 
     \b
     Examples:
@@ -62,33 +61,37 @@ def scan(files: tuple[Path, ...], lines: Path | None, as_json: bool) -> None:
     if lines is None and not files:
         raise click.UsageError("Name a file to scan, or - for standard input.")
     try:
-        blocked = _scan_files(files, as_json) if lines is None else _scan_lines(lines)
+        is_blocked = _scan_files(files) if lines is None else _scan_lines(lines)
     except RalphdeckError as error:
         error.exit_code = UNREADABLE_EXIT
         raise
-    if blocked:
+    if is_blocked:
         click.get_current_context().exit(BLOCKED_EXIT)
 
 
-def _scan_files(files: Sequence[Path], as_json: bool) -> bool:
+def _scan_files(files: Sequence[Path]) -> bool:
     from core.scanning.scan import scan_whole_text
 
     results = [(str(file), *scan_whole_text(_read(file))) for file in files]
-    if as_json:
-        print_bytes(
-            json_bytes({"files": [{"file": name, **scan_json(found, masked)} for name, found, masked in results]})
-        )
-    else:
+
+    def show() -> None:
         for name, found, _ in results:
             _print(name, found)
-    return any(_verdict(found) == Severity.BLOCKED for _, found, _ in results)
+
+    respond(
+        lambda: ScanDocument.of(
+            files=[FileScan.of(file=name, **scan_values(found, masked)) for name, found, masked in results]
+        ),
+        show,
+    )
+    return any(_is_blocked(found) for _, found, _ in results)
 
 
 def _scan_lines(file: Path) -> bool:
     from core.scanning.scan import scan_whole_text
 
     decoder = msgspec.json.Decoder(str)
-    blocked = False
+    is_blocked = False
     for number, raw in enumerate(_lines(file), 1):
         if not raw.strip():
             continue
@@ -96,16 +99,16 @@ def _scan_lines(file: Path) -> bool:
         try:
             text = decoder.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            text = _with_surrogates(raw)
+            text = _decode_surrogates(raw)
         if text is None:
             raise BadInput(f"Line {number} of {_name(file)} is not a JSON string.")
         found, masked = scan_whole_text(text)
-        blocked = blocked or _verdict(found) == Severity.BLOCKED
-        print_bytes(json_bytes(scan_json(found, masked)))
-    return blocked
+        is_blocked = is_blocked or _is_blocked(found)
+        print_bytes(json_bytes(ScanResult.of(**scan_values(found, masked))))
+    return is_blocked
 
 
-def _with_surrogates(raw: bytes) -> str | None:
+def _decode_surrogates(raw: bytes) -> str | None:
     """A JSON string with lone surrogates, each as a question mark; None if it is not a JSON string."""
     try:
         text = json.loads(raw)
@@ -140,26 +143,24 @@ def _read(file: Path) -> str:
         if len(data) > _MAX_BYTES:
             raise BadInput(f"Standard input is larger than {_MAX_BYTES:,} bytes.")
     else:
-        data = read_named(file, _MAX_BYTES)
+        data = read_input(file, _MAX_BYTES)
     return data.decode("utf-8-sig", "replace")
 
 
-def _verdict(found: Sequence[Suspicion]) -> str:
-    return found[0].severity.value if found else _CLEAN
+def _is_blocked(found: Sequence[Suspicion]) -> bool:
+    return bool(found) and found[0].severity is Severity.BLOCKED
 
 
 def _print(name: str, found: Sequence[Suspicion]) -> None:
     from core.scanning.messages import describe_rule
 
-    colour = _COLOURS[found[0].severity] if found else "green"
-    marks = f"  {plural(len(found), 'mark')}" if found else ""
-    line((f"{_verdict(found):<8}", colour), f" {visible_line(name, 300)}{marks}")
+    verdict, colour = (found[0].severity.value, _COLOURS[found[0].severity]) if found else ("clean", "green")
+    count = f"  {plural(len(found), 'mark')}" if found else ""
+    line((f"{verdict:<8}", colour), f" {visible_line(name, 300)}{count}")
     for one in found:
         excerpt = visible_line(" ".join(one.excerpt.split()), _EXCERPT)
-        line(
-            f"  {one.severity.value:<8} {one.rule}: this text {describe_rule(one)}"
-            + (f' ("{excerpt}")' if excerpt else "")
-        )
+        quoted = f' ("{excerpt}")' if excerpt else ""
+        line(f"  {one.severity.value:<8} {one.rule}: this text {describe_rule(one)}{quoted}")
 
 
 def _name(file: Path) -> str:

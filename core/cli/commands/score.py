@@ -1,4 +1,4 @@
-"""`ralphdeck score`: how what has finished came out, and what evaluation criteria weigh."""
+"""`ralphdeck loop score`: the scores of outcomes, and the weights of evaluation criteria."""
 
 from __future__ import annotations
 
@@ -7,159 +7,148 @@ from typing import Final
 
 import click
 import numpy as np
+from msgspec import Struct
 
 from core.base.errors import UnknownRecord
 from core.base.formatting import short_id
-from core.cli.json.learning import criterion_json, scored_json
-from core.cli.json.shapes import Shape, json_help
-from core.cli.render.output import Column, end, findings_json, line, print_json, print_table, remark
+from core.cli.json.loops import AppliedPattern, ScoreDocument, ScoredOutcome, WeightedScore, criterion, outcome_values
+from core.cli.json.loops import WeightedScores as WeightedJson
+from core.cli.json.wire import Wire
+from core.cli.render.output import Column, day, id_column, line, print_table, respond
 from core.cli.support.id_completion import complete_work
-from core.cli.support.options import Fraction, reading_options
-from core.cli.support.project import open_deck
+from core.cli.support.options import Fraction, ReadingCommand, invocation
+from core.cli.support.project import open_project
 from core.cli.support.work_options import find_work
 from core.curation.reference_storage import LoggedFeedback
-from core.learning.criteria import CriterionWeight, WeightedScores, apply_weights, criterion_weights
+from core.learning.criteria import (
+    CriterionWeight,
+    WeightedScores,
+    apply_weights,
+    criterion_weights,
+    effective_weight,
+    should_deprecate_criterion,
+)
 from core.project.project import Project
 from core.project.scoring import Scored, scored
 from core.state.findings import all_findings
 from core.state.project_state import ProjectState
 
-VERDICT_COLOURS: Final = {"helpful": "green", "harmful": "red"}
-
-
-@click.command(epilog=json_help("loop score"))
-@click.argument("work_items", metavar="[WORK]...", nargs=-1, shell_complete=complete_work)
-@click.option(
-    "--criteria", is_flag=True, help="Show the weights of the criteria instead; CRITERION=SCORE weighs these scores."
+COLUMNS: Final = (
+    id_column("ID", lambda one: one.work_id),
+    Column("VERDICT", lambda one: one.outcome.verdict, colours={"helpful": "green", "harmful": "red"}),
+    Column("RAW", lambda one: f"{one.outcome.raw:.2f}", right=True),
+    Column("TODAY", lambda one: f"{one.outcome.decayed:.2f}", right=True),
+    # Verdict and score have their own columns.
+    Column("REASONING", lambda one: one.outcome.reasoning.partition(": ")[2], free=True),
 )
-@reading_options
-def score(work_items: tuple[str, ...], criteria: bool, as_json: bool, strict: bool) -> None:
-    """Score how loops and attempts came out, newest first, with the parts that the score is made of.
 
-    A loop that runs, was aborted or crashed has no outcome until somebody records one.
+
+@click.command(cls=ReadingCommand)
+@click.argument("works", metavar="[WORK]...", nargs=-1, shell_complete=complete_work)
+@click.option(
+    "--criteria", is_flag=True, help="Show the weights of the criteria instead; CRITERION=SCORE applies them to scores."
+)
+def score(works: tuple[str, ...], criteria: bool) -> None:
+    """Score the outcomes of loops and attempts, newest first, with the parts of each score.
+
+    WORK is a loop or an attempt. A running, aborted or crashed loop has no outcome until one is recorded.
 
     \b
     Examples:
-      ralphdeck score
-      ralphdeck score task-001.2 --json | jq .outcomes[0].parts
-      ralphdeck score --criteria
-      ralphdeck score --criteria type_safe=0.9 fast=40%
+      ralphdeck loop score
+      ralphdeck loop score task-001.2 --json | jq .outcomes[0].parts
+      ralphdeck loop score --criteria
+      ralphdeck loop score --criteria type_safe=0.9 fast=40%
     """
-    deck = open_deck()
-    view = deck.view
-    weighed = _weighed(deck, work_items if criteria else ()) if as_json or criteria else None
-    named = work_items and not criteria
-    outcomes = () if criteria and not as_json else scored(view, _wanted(view, work_items) if named else None)
-    weights = [criterion_json(one, deck.settings.learning) for one in weighed[0].values()] if weighed else []
-    if as_json:
-        due = np.flatnonzero(view.board.inversion_due).tolist()
-        print_json(
-            {
-                "outcomes": [scored_json(one) for one in outcomes],
-                "criteria": weights,
-                "weighted": _weighted_json(weighed[1]) if criteria and work_items and weighed else None,
-                "inversions": [view.board.ids[row] for row in due],
-                "findings": findings_json(all_findings(view)),
-            }
+    project = open_project()
+    state, settings = project.view, project.settings.learning
+    weighted = _weighted(project, works if criteria else ()) if invocation().as_json or criteria else None
+    chosen = _chosen(state, works) if works and not criteria else None
+    outcomes = () if criteria and not invocation().as_json else scored(state, chosen)
+
+    def document() -> Struct:
+        due = np.flatnonzero(state.board.inversion_due).tolist()
+        return ScoreDocument.of(
+            outcomes=list(map(_scored_json, outcomes)),
+            criteria=[criterion(one, settings) for one in weighted[0].values()] if weighted else [],
+            weighted=_weighted_json(weighted[1]) if criteria and works and weighted else None,
+            inversions=[state.board.ids[row] for row in due],
+            findings=all_findings(state),
         )
-    elif criteria and work_items and weighed:
-        _print_weighted(weighed[1])
-    elif criteria:
-        _print_criteria(weights)
-    else:
-        _print_outcomes(outcomes)
-    end(all_findings(view), strict=strict)
+
+    def show() -> None:
+        if criteria and works and weighted:
+            _print_weighted(weighted[1])
+        elif criteria and weighted:
+            columns = (
+                Column("CRITERION", lambda one: one.criterion, free=True),
+                Column("WEIGHT", lambda one: f"{one.weight:.2f}", right=True),
+                Column("EFFECTIVE", lambda one: f"{effective_weight(one, settings):.2f}", right=True),
+                Column("HELPFUL", lambda one: f"{one.helpful:.2f} of {one.helpful_count}", right=True),
+                Column("HARMFUL", lambda one: f"{one.harmful:.2f} of {one.harmful_count}", right=True),
+                Column("LAST VALIDATED (UTC)", lambda one: day(one.last_validated), expendable=1),
+                Column(
+                    "",
+                    lambda one: "deprecated" if should_deprecate_criterion(one, settings) else "no data" * one.no_data,
+                    colours={"deprecated": "red"},
+                ),
+            )
+            print_table(columns, weighted[0].values(), "no feedback on any criterion")
+        else:
+            print_table(COLUMNS, outcomes, "no loop or attempt has ended yet")
+
+    respond(document, show, all_findings(state))
 
 
-def _wanted(view: ProjectState, work_items: Iterable[str]) -> list[str]:
+def _chosen(state: ProjectState, works: Iterable[str]) -> list[str]:
     found = []
-    for name in work_items:
-        work_id = find_work(view, name, [])
-        if view.outcome(work_id) is None:
-            loop = view.snapshot.loops.get(work_id)
-            if loop is None and work_id not in view.snapshot.attempts:
-                raise UnknownRecord(f"no loop, attempt or recorded outcome {short_id(name)}; see: ralphdeck loops")
-            state = f"is {loop.status}" if loop else "does not say how it ended"
-            raise UnknownRecord(f"{short_id(work_id)} {state}: no outcome is known; record one with: ralphdeck outcome")
+    for name in works:
+        work_id = find_work(state, name, [])
+        if state.outcome(work_id) is None:
+            loop = state.snapshot.loops.get(work_id)
+            if loop is None and work_id not in state.snapshot.attempts:
+                raise UnknownRecord(f"no loop, attempt or recorded outcome {short_id(name)}; see: ralphdeck loop list")
+            reason = f"is {loop.status}" if loop else "has no recorded result"
+            hint = "record its outcome with: ralphdeck loop outcome"
+            raise UnknownRecord(f"{short_id(work_id)} {reason}; {hint}")
         found.append(work_id)
     return found
 
 
-def _weighed(deck: Project, words: Iterable[str]) -> tuple[dict[str, CriterionWeight], WeightedScores]:
-    """The weight of each criterion, and the scores NAME=SCORE weighed by them."""
+def _weighted(project: Project, words: Iterable[str]) -> tuple[dict[str, CriterionWeight], WeightedScores]:
+    """The weight of each criterion, and the scores CRITERION=SCORE with these weights."""
     scores: dict[str, float] = {}
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or not name.strip():
-            raise click.UsageError(f"{word!r} is not CRITERION=SCORE; give WORKs without --criteria")
+            raise click.UsageError(f"{word!r} is not CRITERION=SCORE; to score WORK leave out --criteria")
         scores[name.strip()] = Fraction().convert(text, None, None)
-    settings = deck.settings.learning
-    weights = criterion_weights(LoggedFeedback(deck.project).get_all(), deck.view.now, settings)
+    settings = project.settings.learning
+    weights = criterion_weights(LoggedFeedback(project.project).get_all(), project.view.now, settings)
     return weights, apply_weights(scores, weights, settings)
 
 
-def _print_outcomes(outcomes: Iterable[Scored]) -> None:
-    columns = (
-        Column("ID"),
-        Column("VERDICT", colours=VERDICT_COLOURS),
-        Column("RAW", right=True),
-        Column("TODAY", right=True),
-        Column("REASONING", free=True),
-    )
-    rows = [
-        (one.work_id, one.outcome.verdict, f"{one.outcome.raw:.2f}", f"{one.outcome.decayed:.2f}", _parts(one))
-        for one in outcomes
-    ]
-    print_table(columns, rows)
-    if not rows:
-        remark("no loop or attempt has ended yet")
+def _scored_json(one: Scored) -> Wire:
+    patterns = [AppliedPattern.of(use, id=use.pattern_id) for use in one.applied]
+    return ScoredOutcome.of(one.outcome, patterns=patterns, **outcome_values(one.kind, one.signals))
 
 
-def _parts(one: Scored) -> str:
-    """The reasoning without the verdict and the score, which have columns of their own."""
-    return one.outcome.reasoning.partition(": ")[2]
-
-
-def _weighted_json(weighted: WeightedScores) -> Shape:
-    return {
-        "scores": [
-            {"criterion": name, "weight": weighted.weights[name], "weighted": score}
-            for name, score in weighted.scores.items()
+def _weighted_json(weighted: WeightedScores) -> Wire:
+    return WeightedJson.of(
+        weighted,
+        scores=[
+            WeightedScore.of(criterion=name, weight=weighted.weights[name], weighted=value)
+            for name, value in weighted.scores.items()
         ],
-        "total": weighted.total,
-    }
+    )
 
 
 def _print_weighted(weighted: WeightedScores) -> None:
-    """Scores after weighting; a criterion without feedback weighs 1."""
-    columns = (Column("CRITERION"), Column("WEIGHT", right=True), Column("WEIGHTED SCORE", right=True))
-    rows = [(name, f"{weighted.weights[name]:.2f}", f"{score:.2f}") for name, score in weighted.scores.items()]
-    print_table(columns, rows)
-    line(f"total: {'unknown, no criterion weighs anything' if weighted.total is None else f'{weighted.total:.2f}'}")
-
-
-def _print_criteria(weights: Iterable[Shape]) -> None:
+    """Print weighted scores; a criterion without feedback has the weight 1."""
     columns = (
-        Column("CRITERION"),
-        Column("WEIGHT", right=True),
-        Column("EFFECTIVE", right=True),
-        Column("HELPFUL", right=True),
-        Column("HARMFUL", right=True),
-        Column("LAST VALIDATED (UTC)"),
-        Column("", colours={"deprecated": "red"}),
+        Column("CRITERION", lambda name: name, free=True),
+        Column("WEIGHT", lambda name: f"{weighted.weights[name]:.2f}", right=True),
+        Column("WEIGHTED SCORE", lambda name: f"{weighted.scores[name]:.2f}", right=True),
     )
-    rows = [
-        (
-            weight["criterion"],
-            f"{weight['weight']:.2f}",
-            f"{weight['effective_weight']:.2f}",
-            f"{weight['helpful']:.2f} of {weight['helpful_count']}",
-            f"{weight['harmful']:.2f} of {weight['harmful_count']}",
-            (weight["last_validated"] or "")[:10],
-            "deprecated" if weight["deprecated"] else "no data" if weight["no_data"] else "",
-        )
-        for weight in weights
-    ]
-    print_table(columns, rows)
-    if not rows:
-        remark("no feedback on any criterion")
+    print_table(columns, weighted.scores)
+    line(f"total: {'unknown, all weights are 0' if weighted.total is None else f'{weighted.total:.2f}'}")

@@ -1,4 +1,4 @@
-"""`ralphdeck search`: what happened in the episodic memory."""
+"""`ralphdeck search`: search the task memory."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import click
 from core.base.errors import BadInput
 from core.base.text import plural
 from core.base.time_parsing import parse_past_time
-from core.cli.json.shapes import json_help
-from core.cli.json.tasks import hit_json
-from core.cli.render.output import Column, end, findings_json, minute, print_json, print_table, remark
+from core.cli.json.tasks import SearchResult, search_hit
+from core.cli.render.output import Column, minute, print_table, remark, respond
 from core.cli.support.id_completion import complete_task
-from core.cli.support.options import Moment, Words, joined, reading_options
+from core.cli.support.options import Moment, ReadingCommand, Words, joined
 from core.cli.support.project import chosen_project, now
 from core.config.paths import ProjectPaths
 from core.episodes.search import SearchFilters
@@ -31,51 +30,50 @@ _LIMIT = 50
 
 
 class _When(Moment):
-    """A day, a time, or how long ago: `2026-02-01`, `2026-02-01T09:00+01:00`, `36h`, `7d`, `2w`."""
+    """A time, past or future, or an age: `2026-02-01`, `2026-02-01T09:00+01:00`, `36h`, `7d`, `2w`."""
 
     def __init__(self, *, end_of_day: bool = False) -> None:
         self._end_of_day = end_of_day
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """The time, aware UTC; a usage error for anything else. One to come is taken as it is."""
+        """Parse the time (aware, UTC); a usage error for others."""
         try:
             return parse_past_time(str(value), now(), end_of_day=self._end_of_day)
         except BadInput:
             return super().convert(value, param, ctx)
 
 
-@click.command(epilog=json_help("search"))
+@click.command(cls=ReadingCommand)
 @click.argument("query", nargs=-1, required=True, metavar="QUERY...")
 @click.option(
     "--in",
     "places",
     type=Words([place.value for place in SearchPlace]),
     multiple=True,
-    help="Only in these. Tasks are tasks, attempts, plans, milestones and results; errors are failed actions, the "
+    help="Only in these. tasks are tasks, attempts, plans, milestones and results; errors are failed actions, the "
     "error log, and the failures of debug sessions.",
 )
 @click.option(
-    "--task", metavar="TASK", shell_complete=complete_task, help="Only this task, or attempt such as task-001.2."
+    "--task", metavar="TASK", shell_complete=complete_task, help="Only this task, or an attempt such as task-001.2."
 )
 @click.option(
     "--status",
     type=Words([status.value for status in TaskStatus]),
     multiple=True,
-    help="Only tasks in one of these.",
+    help="Only tasks with these states.",
 )
-@click.option("--agent", metavar="NAME", help="Only what this agent did.")
+@click.option("--agent", metavar="NAME", help="Only records of this agent.")
 @click.option(
     "--outcome",
     type=Words([outcome.value for outcome in Outcome]),
     multiple=True,
-    help="Only attempts that came out so; of a task, its last attempt.",
+    help="Only attempts with these outcomes; of a task, its last attempt.",
 )
 @click.option("--since", type=_When(), metavar="TIME", help="Not before this time, such as 2026-02-01 or 7d.")
 @click.option("--until", type=_When(end_of_day=True), metavar="TIME", help="Not after this time, or this day.")
 @click.option(
-    "--limit", type=click.IntRange(min=0), default=_LIMIT, show_default=True, metavar="N", help="At most so many."
+    "--limit", type=click.IntRange(min=0), default=_LIMIT, show_default=True, metavar="N", help="At most N hits."
 )
-@reading_options
 def search(
     query: tuple[str, ...],
     places: tuple[tuple[str, ...], ...],
@@ -86,13 +84,11 @@ def search(
     since: datetime | None,
     until: datetime | None,
     limit: int,
-    as_json: bool,
-    strict: bool,
 ) -> None:
-    """Search tasks, actions, reflections and errors for all words of QUERY, whatever their case; newest first.
+    """Search tasks, actions, reflections and errors for all words of QUERY, ignoring case; newest first.
 
-    All words must occur in one record, such as an action. Words in double quotes of their own are a phrase. Times
-    are UTC where they name no zone.
+    One record, such as an action, must contain all words. Words in additional double quotes are a phrase. Times without
+    a zone are UTC.
 
     \b
     Examples:
@@ -115,34 +111,40 @@ def search(
         until=until,
     )
     found = search_memory(paths, words, filters, limit)
-    if as_json:
-        hits = [hit_json(hit, words.snippet(hit.text, _SNIPPET)) for hit in found.hits]
-        print_json({"hits": hits, "total": found.total, "findings": findings_json(found.findings)})
-    else:
-        columns = (Column("AT (UTC)"), Column("WHERE"), Column("IN"), Column("MATCH", free=True))
-        print_table(columns, (_row(hit, words) for hit in found.hits))
+    columns = (
+        Column("AT (UTC)", lambda hit: minute(hit.at), expendable=1),
+        Column("WHERE", _where, least=24),
+        Column("IN", lambda hit: hit.place.value, expendable=2),
+        Column("MATCH", lambda hit: words.snippet(hit.text, _SNIPPET), free=True),
+    )
+
+    def show() -> None:
+        print_table(columns, found.hits)
         if not found.total:
-            remark(f"nothing found{_why_not(paths, words, filters)}")
+            remark(f"nothing found{_hint(paths, words, filters)}")
         elif found.total > len(found.hits):
             remark(f"{plural(found.total - len(found.hits), 'more hit')}; see --limit")
-    end(found.findings, strict=strict)
+
+    respond(
+        lambda: SearchResult.of(
+            hits=[search_hit(hit, words.snippet(hit.text, _SNIPPET)) for hit in found.hits],
+            total=found.total,
+            findings=found.findings,
+        ),
+        show,
+        found.findings,
+    )
 
 
-def _why_not(paths: ProjectPaths, words: SearchWords, filters: SearchFilters) -> str:
-    """What one may try instead."""
+def _hint(paths: ProjectPaths, words: SearchWords, filters: SearchFilters) -> str:
+    """What to try instead."""
     if not task_ids(paths):
         return "; this project has no tasks yet"
     if filters != SearchFilters():
-        return " that passes the filters; try it without them"
-    return f": no record has all {len(words)} of these; try fewer" if len(words) > 1 else ""
+        return " that matches the filters; try without them"
+    return f": no record has all {len(words)} words; try fewer" if len(words) > 1 else ""
 
 
-def _row(hit: SearchHit, words: SearchWords) -> tuple[str, ...]:
-    where = f"{hit.task_id}.{hit.attempt}" if hit.attempt is not None and hit.task_id else hit.task_id
-    place = f"{where} action {hit.action}" if hit.action is not None else where or hit.subject
-    return (
-        minute(hit.at),
-        place,
-        hit.place.value,
-        words.snippet(hit.text, _SNIPPET),
-    )
+def _where(hit: SearchHit) -> str:
+    work = f"{hit.task_id}.{hit.attempt}" if hit.attempt is not None and hit.task_id else hit.task_id
+    return f"{work} action {hit.action}" if hit.action is not None else work or hit.subject

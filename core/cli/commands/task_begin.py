@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 from shlex import quote
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from core.base.errors import ProjectNotFound, UnknownRecord
 from core.base.text import visible_line
-from core.cli.json.shapes import json_help
-from core.cli.json.tasks import lesson_json
-from core.cli.render.output import line, print_json, remark, warn
+from core.cli.json.tasks import AttemptStarted, TaskCreated, TaskPaused, attempt_lesson
+from core.cli.render.output import line, remark, respond, warn
 from core.cli.support.id_completion import complete_loop
-from core.cli.support.options import Count, json_option, project_option
+from core.cli.support.options import Command, Count
 from core.cli.support.project import chosen_project, named_project, now, read_configuration, read_snapshot
 from core.config.paths import is_folder
 from core.episodes.protocol import Episodes
@@ -23,30 +22,38 @@ from core.records.loops import Loop
 if TYPE_CHECKING:
     from core.sources.configuration import Configuration
 
-_BEGIN: Final = 'ralphdeck task init "what it is to do" --project'
+_BEGIN: Final = 'ralphdeck task init "what to do" --project'
 
 
 class _TaskId(click.types.StringParamType):
     """The id of a task."""
 
     def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str:
-        """How to name one."""
+        """How to name a task."""
         return "Name the task, or set RALPHDECK_TASK."
 
 
-task_argument: Final = click.argument("task_id", metavar="TASK", type=_TaskId(), envvar="RALPHDECK_TASK")
-"""Which task; an agent may name it once for all of its hooks."""
+class _TaskArgument(click.Argument):
+    """An argument that the environment may replace."""
+
+    def make_metavar(self, ctx: click.Context) -> str:
+        """`[TASK]`, because it may be left out."""
+        return "[TASK]"
+
+
+task_argument: Final = click.argument("task_id", cls=_TaskArgument, type=_TaskId(), envvar="RALPHDECK_TASK")
+"""The task; an agent may set it once for all of its hooks."""
 _agent_option: Final = partial(click.option, "--agent", metavar="NAME", default="", envvar="RALPHDECK_AGENT")
 
 
-def episodes(*, begins: bool = False) -> Episodes:
-    """The episodic memory of the chosen project.
+def open_task_memory(*, may_create: bool = False) -> Episodes:
+    """The task memory of the chosen project.
 
     Args:
-        begins: Whether it may begin in a named folder that has no `.aiwg` yet; one that nobody named stays as it is.
+        may_create: Whether it may be created in a folder without `.aiwg`, if `--project` names the folder.
 
     Raises:
-        ProjectNotFound: There is no such project, or nothing in it yet; the message says how to begin.
+        ProjectNotFound: There is no such project, or no task memory in it; the message says how to begin.
     """
     try:
         project = chosen_project()
@@ -54,21 +61,19 @@ def episodes(*, begins: bool = False) -> Episodes:
         if named_project() is not None:
             raise
         raise ProjectNotFound(f"{error}; to begin in this folder: {_BEGIN} .") from None
-    if not begins and not is_folder(project.aiwg):
+    if not may_create and not is_folder(project.aiwg):
         raise ProjectNotFound(f"no .aiwg in {project.project}; begin with: {_BEGIN} {quote(str(project.project))}")
     return Episodes(project, clock=now, warn=warn)
 
 
-@click.command(epilog=json_help("task init"))
+@click.command(cls=Command)
 @click.argument("description", required=False, default="")
-@click.option("--criteria", metavar="TEXT", default="", help="When it is done.")
-@click.option("--tag", "tags", metavar="WORD", multiple=True, help="May be given several times.")
-@click.option("--related", metavar="TASK", multiple=True, help="Another task; may be given several times.")
-@_agent_option(help="Who works at it. Default: $RALPHDECK_AGENT.")
-@click.option("--loop", metavar="ID", shell_complete=complete_loop, help="Take over what this loop is to do.")
-@click.option("--id", "task_id", metavar="ID", help="Its id. Default: the next free task-NNN.")
-@project_option
-@json_option
+@click.option("--criteria", metavar="TEXT", default="", help="When the task is done.")
+@click.option("--tag", "tags", metavar="WORD", multiple=True, help="May be repeated.")
+@click.option("--related", metavar="TASK", multiple=True, help="Another task; may be repeated.")
+@_agent_option(help="The agent. Default: $RALPHDECK_AGENT.")
+@click.option("--loop", metavar="ID", shell_complete=complete_loop, help="Use task, criteria and tags of this loop.")
+@click.option("--id", "task_id", metavar="ID", help="Id of the task. Default: the next free task-NNN.")
 def init(
     description: str,
     criteria: str,
@@ -77,11 +82,10 @@ def init(
     agent: str,
     loop: str | None,
     task_id: str | None,
-    as_json: bool,
 ) -> None:
-    """Begin a task that does what DESCRIPTION says; prints its id.
+    """Create a task with this DESCRIPTION; prints its id.
 
-    In a folder that has no .aiwg yet, name it with --project: .aiwg/ralph is made there, and nowhere else.
+    In a folder without .aiwg, name the folder with --project: .aiwg/ralph is created there, and nowhere else.
 
     \b
     Examples:
@@ -89,67 +93,52 @@ def init(
       id=$(ralphdeck task init --loop ralph-fix-auth-a1b2c3d4)
       id=$(ralphdeck task init "Add OAuth login" --project .)
     """
-    memory = episodes(begins=True)
-    of = _loop(loop) if loop is not None else None
-    if of is not None:
-        description, criteria = description or of.task, criteria or "; ".join(of.criteria)
-        tags, agent = tags or of.tags, agent or of.owner
+    memory = open_task_memory(may_create=True)
+    source = _find_loop(loop) if loop is not None else None
+    if source is not None:
+        description, criteria = description or source.task, criteria or "; ".join(source.criteria)
+        tags, agent = tags or source.tags, agent or source.owner
     if not description:
-        raise click.UsageError("say in DESCRIPTION what the task is, or name a --loop that does")
+        raise click.UsageError("give a DESCRIPTION of the task, or a --loop that has one")
     made = memory.init_task(
         description,
         criteria=criteria,
         tags=tags,
         related=related,
         agent=agent,
-        loop_id=of.id if of else "",
+        loop_id=source.id if source else "",
         task_id=task_id,
     )
-    if as_json:
-        print_json({"id": made})
-    else:
-        line(made)
+    respond(lambda: TaskCreated.of(id=made), lambda: line(made))
 
 
-def _loop(name: str) -> Loop:
+def _find_loop(name: str) -> Loop:
     loop = read_snapshot().loop_called(name)
     if loop is None:
-        raise UnknownRecord(f"no loop {visible_line(name, 80)}; see: ralphdeck loops")
+        raise UnknownRecord(f"no loop {visible_line(name, 80)}; see: ralphdeck loop list")
     return loop
 
 
-@click.command(epilog=json_help("task start"))
+@click.command(cls=Command)
 @task_argument
-@_agent_option(help="Who works at it. Default: $RALPHDECK_AGENT, else as at task init.")
-@click.option("--approach", metavar="TEXT", default="", help="What is to be tried, in a line.")
-@click.option("--step", "steps", metavar="TEXT", multiple=True, help="May be given several times.")
-@click.option("--estimate", type=Count(), metavar="N", help="Iterations that it may take.")
+@_agent_option(help="The agent. Default: $RALPHDECK_AGENT, else that of the task.")
+@click.option("--approach", metavar="TEXT", default="", help="What the attempt tries, in one line.")
+@click.option("--step", "steps", metavar="TEXT", multiple=True, help="A step of the plan; may be repeated.")
+@click.option("--estimate", "estimated_iterations", type=Count(), metavar="N", help="Estimated number of iterations.")
 @click.option(
     "--similar/--no-similar",
+    "with_similar",
     default=True,
-    help="Take in what similar tasks and loops learned, as inject does. Default: yes, which reads the whole project.",
+    help="Add what similar tasks and loops learned, as loop inject does. Default: yes, which reads the whole project.",
 )
-@click.option("--resume", is_flag=True, help="Go on with an attempt that was left open, if there is one.")
-@click.option("--abandon", is_flag=True, help="Close an attempt that was left open, as a timeout.")
+@click.option("--resume", is_flag=True, help="Continue an open attempt, if there is one.")
+@click.option("--abandon", is_flag=True, help="Close an open attempt as a timeout.")
 @click.option("--reopen", is_flag=True, help="Also if the task is completed or failed.")
-@project_option
-@json_option
-def start(
-    task_id: str,
-    agent: str,
-    approach: str,
-    steps: tuple[str, ...],
-    estimate: int | None,
-    similar: bool,
-    resume: bool,
-    abandon: bool,
-    reopen: bool,
-    as_json: bool,
-) -> None:
-    """Start the next attempt at TASK, and print its plan with what earlier attempts and similar tasks have taught.
+def start(task_id: str, with_similar: bool, **options: Any) -> None:
+    """Start the next attempt at TASK, and print its plan with what earlier attempts and similar tasks learned.
 
-    At a paused task, or with --resume, the attempt that was open goes on; its plan is printed as it is. The plan is
-    kept in plan.md.
+    At a paused task, or with --resume, the open attempt continues, and its plan is printed unchanged. The plan is saved
+    in plan.md.
 
     \b
     Examples:
@@ -158,38 +147,29 @@ def start(
       ralphdeck task start task-001 --abandon --json | jq -r .attempt
     """
     configuration = read_configuration()
-    started = episodes().start_attempt(
+    started = open_task_memory().start_attempt(
         task_id,
-        agent=agent,
-        approach=approach,
-        steps=steps,
-        estimated_iterations=estimate,
-        similar=_similar(task_id, configuration) if similar else (),
+        similar=_similar(task_id, configuration) if with_similar else (),
         orders=configuration.settings.scan.holds_other_texts,
-        abandon=abandon,
-        resume=resume,
-        reopen=reopen,
+        **options,
     )
-    if as_json:
-        print_json(
-            {
-                "id": task_id,
-                "attempt": started.number,
-                "resumed": started.resumed,
-                "plan_path": started.plan_path,
-                "plan": started.plan,
-                "learnings": [lesson_json(lesson) for lesson in started.learnings],
-            }
-        )
-        return
-    for text in started.plan.splitlines():
-        line(text)
-    if started.resumed:
-        remark(f"attempt {started.number} goes on")
+
+    def show() -> None:
+        for text in started.plan.splitlines():
+            line(text)
+        if started.resumed:
+            remark(f"attempt {started.number} continues")
+
+    respond(
+        lambda: AttemptStarted.of(
+            started, id=task_id, attempt=started.number, learnings=list(map(attempt_lesson, started.learnings))
+        ),
+        show,
+    )
 
 
 def _similar(task_id: str, configuration: Configuration) -> tuple[tuple[str, str], ...]:
-    """What similar tasks and loops learned: ID and learning, best first, by the rules of the injected reflections."""
+    """Learnings of similar tasks and loops (ID and text), best first, by the rules for injected reflections."""
     settings = configuration.settings.injection
     if not (settings.enabled and settings.include_reflections):
         return ()
@@ -205,19 +185,17 @@ def _similar(task_id: str, configuration: Configuration) -> tuple[tuple[str, str
     return tuple((one.sources[0], one.text) for one in found)
 
 
-@click.command(epilog=json_help("task pause"))
+@click.command(cls=Command)
 @task_argument
-@project_option
-@json_option
-def pause(task_id: str, as_json: bool) -> None:
-    """Put TASK aside. An attempt that is open stays open, and the next start resumes it.
+def pause(task_id: str) -> None:
+    """Pause TASK. An open attempt stays open, and the next start resumes it.
 
     \b
-    Examples:
+    Example:
       ralphdeck task pause task-001
     """
-    episodes().pause_task(task_id)
-    if as_json:
-        print_json({"id": task_id, "status": "paused"})
-    else:
-        line(f"{task_id} is paused; it goes on with: ralphdeck task start {task_id}")
+    open_task_memory().pause_task(task_id)
+    respond(
+        lambda: TaskPaused.of(id=task_id, status="paused"),
+        lambda: line(f"{task_id} is paused; resume it with: ralphdeck task start {task_id}"),
+    )

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import click
 
-from core.cli.json.shapes import json_help
-from core.cli.json.tasks import task_json
-from core.cli.render.output import OUTCOME_COLOURS, Column, end, findings_json, minute, print_json, print_table, remark
-from core.cli.support.options import Words, joined, reading_options
+from core.cli.json.tasks import TaskList, TaskRow
+from core.cli.json.wire import Wire
+from core.cli.render.output import OUTCOME_COLOURS, Column, id_column, minute, print_table, respond
+from core.cli.support.options import ReadingCommand, Words, joined
 from core.cli.support.project import now, read_configuration, read_snapshot
 from core.config.settings import WatchSettings
 from core.episodes.attempt_state import AttemptCondition, AttemptState, assess_attempt, describe_state
@@ -20,21 +20,40 @@ from core.records.episodes import Attempt, Task, by_task
 from core.records.loops import Outcome
 from core.records.snapshot import Snapshot
 
-_OPEN_COLOURS = {AttemptState.LEFT.value: "yellow"}
+COLUMNS = (
+    id_column("ID", lambda row: row.task.id),
+    Column("STATUS", lambda row: describe_state(row.task, row.attempts)),
+    Column("ATTEMPTS", lambda row: str(len(row.attempts)), right=True, expendable=2),
+    Column("LAST OUTCOME", lambda row: row.last.label, colours=OUTCOME_COLOURS),
+    Column(
+        "OPEN",
+        lambda row: row.condition.state.value if row.condition else "",
+        colours={AttemptState.LEFT.value: "yellow"},
+    ),
+    Column("UPDATED", lambda row: minute(row.task.updated_at), expendable=1),
+    Column("DESCRIPTION", lambda row: row.task.description, free=True),
+)
 
 
-@click.command("list", epilog=json_help("task list"))
-@click.option("--status", type=Words(STATUSES), multiple=True, help="Only these.")
-@click.option("--agent", metavar="NAME", help="Only those that this agent has worked at.")
-@click.option("--open", "only_open", is_flag=True, help="Only those with an attempt that has not ended.")
-@reading_options
-def list_tasks(
-    status: tuple[tuple[str, ...], ...], agent: str | None, only_open: bool, as_json: bool, strict: bool
-) -> None:
-    """List the tasks: status, attempts, how the last one came out, and whether one is open.
+class _Row(NamedTuple):
+    """One task with its attempts; `open` is the newest open attempt."""
 
-    An open attempt without a sign of life for 30 minutes (watch.stale_after_minutes), or at a task that has ended, was
-    left unfinished.
+    task: Task
+    attempts: Sequence[Attempt]
+    last: Outcome
+    open: Attempt | None
+    condition: AttemptCondition | None
+
+
+@click.command("list", cls=ReadingCommand)
+@click.option("--status", type=Words(STATUSES), multiple=True, help="Only with these states.")
+@click.option("--agent", metavar="NAME", help="Only tasks of this agent.")
+@click.option("--open", "only_open", is_flag=True, help="Only tasks with an open attempt.")
+def list_tasks(status: tuple[tuple[str, ...], ...], agent: str | None, only_open: bool) -> None:
+    """List the tasks: status, attempts, last outcome, and the state of an open attempt.
+
+    An open attempt without activity for 30 minutes (watch.stale_after_minutes), or at a task that has ended, was left
+    unfinished.
 
     \b
     Examples:
@@ -51,32 +70,11 @@ def list_tasks(
         and (agent is None or agent.casefold() in _agents(row))
         and (row.open is not None or not only_open)
     ]
-    if as_json:
-        print_json({"tasks": [_json(row) for row in rows], "findings": findings_json(snapshot.findings)})
-    else:
-        columns = (
-            Column("ID"),
-            Column("STATUS"),
-            Column("ATTEMPTS", right=True, expendable=2),
-            Column("LAST OUTCOME", colours=OUTCOME_COLOURS),
-            Column("OPEN", colours=_OPEN_COLOURS),
-            Column("UPDATED", expendable=1),
-            Column("DESCRIPTION", free=True),
-        )
-        print_table(columns, [_cells(row) for row in rows])
-        if not rows:
-            remark("no tasks")
-    end(snapshot.findings, strict=strict)
-
-
-class _Row(NamedTuple):
-    """One task and what its attempts amount to; `open` is the newest attempt that has not ended."""
-
-    task: Task
-    attempts: Sequence[Attempt]
-    last: Outcome
-    open: Attempt | None
-    condition: AttemptCondition | None
+    respond(
+        lambda: TaskList.of(tasks=list(map(_row_json, rows)), findings=snapshot.findings),
+        lambda: print_table(COLUMNS, rows, "no tasks"),
+        snapshot.findings,
+    )
 
 
 def _rows(snapshot: Snapshot, now: datetime, settings: WatchSettings) -> Iterator[_Row]:
@@ -93,26 +91,13 @@ def _agents(row: _Row) -> set[str]:
     return {name.casefold() for name in (row.task.agent, *(one.agent for one in row.attempts))}
 
 
-def _cells(row: _Row) -> tuple[str, ...]:
-    task = row.task
-    return (
-        task.id,
-        describe_state(task, row.attempts),
-        str(len(row.attempts)),
-        row.last.label,
-        row.condition.state.value if row.condition else "",
-        minute(task.updated_at),
-        task.description,
+def _row_json(row: _Row) -> Wire:
+    return TaskRow.of(
+        row.task,
+        state=describe_state(row.task, row.attempts),
+        attempts=len(row.attempts),
+        last_outcome=row.last,
+        open_attempt=row.open.number if row.open else None,
+        open_state=row.condition.state if row.condition else None,
+        open_reason=row.condition.reason if row.condition else None,
     )
-
-
-def _json(row: _Row) -> dict[str, object]:
-    return {
-        **task_json(row.task),
-        "state": describe_state(row.task, row.attempts),
-        "attempts": len(row.attempts),
-        "last_outcome": row.last.value,
-        "open_attempt": row.open.number if row.open else None,
-        "open_state": row.condition.state.value if row.condition else None,
-        "open_reason": row.condition.reason if row.condition else None,
-    }

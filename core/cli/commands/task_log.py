@@ -13,11 +13,11 @@ import click
 
 from core.base.errors import BadInput
 from core.base.text import plural
-from core.cli.commands.task_begin import episodes, task_argument
-from core.cli.json.shapes import json_help
-from core.cli.render.output import line, print_json
-from core.cli.support.hooks import CLAUDE_CODE, HookCommand, read_tool_event, work_in
-from core.cli.support.options import Count, Fraction, OneOfAKind, json_option, project_option
+from core.cli.commands.task_begin import open_task_memory, task_argument
+from core.cli.json.tasks import ActionsLogged
+from core.cli.render.output import line, respond
+from core.cli.support.hooks import CLAUDE_CODE, HookCommand, read_tool_event, use_folder
+from core.cli.support.options import Command, Count, ExclusiveFlags, Fraction, invocation
 from core.cli.support.project import chosen_project
 from core.episodes.log_summary import ACTION_TYPES
 from core.episodes.tool_events import FAILED, SUCCEEDED, parse_tool_event
@@ -26,41 +26,39 @@ from core.storage.json_reader import decode_json
 
 STDIN: Final = "-"
 MAX_INPUT: Final = 64 << 20
-"""Most bytes of actions in one call."""
+"""Longest input of one call in bytes."""
 _DECODER: Final = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
-"""Only to find where a document ends."""
+"""Used only to find the end of a document."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _EXPECTED: Final = "expected an action, or an array of them; nothing was logged"
 _HOOK_HELP: Final = (
-    f"Log the tool call that a hook tells of on stdin: {SUCCEEDED} and {FAILED} of Claude Code. Goes with --attempt, "
-    "--iteration and --project only. Prints nothing. Whatever goes wrong, it only says so on stderr and exits with 0."
+    f"Log the tool call of a hook event on stdin: {SUCCEEDED} and {FAILED} of Claude Code. Only with --attempt, "
+    "--iteration and --project. Prints nothing. Errors are reported on stderr only, and the exit code is 0."
 )
 
 
-class _LogCommand(OneOfAKind, HookCommand):
-    """Both."""
+class _LogCommand(Command, ExclusiveFlags, HookCommand):
+    """A command with exclusive flags that can be a hook."""
 
 
-@click.command(cls=_LogCommand, undone="logs nothing", epilog=json_help("task log"))
+@click.command(cls=_LogCommand, skipped="logs nothing")
 @task_argument
-@click.option("--type", "type_", type=click.Choice(ACTION_TYPES), help="What kind of action it was.")
-@click.option("--tool", metavar="NAME", help="The tool that was used.")
-@click.option("--param", "params", metavar="NAME=VALUE", multiple=True, help="May be given several times.")
-@click.option("--success", "success", flag_value=True, type=bool, default=None, help="It went well.")
-@click.option("--failure", "success", flag_value=False, type=bool, help="It did not.")
-@click.option("--output", metavar="TEXT", help="What came out.")
-@click.option("--error", metavar="TEXT", help="What went wrong.")
-@click.option("--reasoning", metavar="TEXT", help="Why it was done.")
-@click.option("--expected", metavar="TEXT", help="What it was to bring.")
-@click.option("--iteration", type=Count(), metavar="N", help="Default: the one that was named last, else 1.")
-@click.option("--quality", type=Fraction(), help="What the work is worth by now.")
-@click.option("--result", "results", metavar="FILE", multiple=True, help="Keep a copy of a file with the iteration.")
-@click.option("--milestone", "milestones", metavar="TEXT", multiple=True, help="What was reached by now.")
+@click.option("--type", "type_", type=click.Choice(ACTION_TYPES), help="Type of the action.")
+@click.option("--tool", metavar="NAME", help="The tool.")
+@click.option("--param", "params", metavar="NAME=VALUE", multiple=True, help="May be repeated.")
+@click.option("--success", "success", flag_value=True, type=bool, default=None, help="It succeeded.")
+@click.option("--failure", "success", flag_value=False, type=bool, help="It failed.")
+@click.option("--output", metavar="TEXT", help="Its output.")
+@click.option("--error", metavar="TEXT", help="Its error.")
+@click.option("--reasoning", metavar="TEXT", help="The reason for it.")
+@click.option("--expected", metavar="TEXT", help="The expected result.")
+@click.option("--iteration", type=Count(), metavar="N", help="Default: the last given one, else 1.")
+@click.option("--quality", type=Fraction(), help="Quality of the work so far.")
+@click.option("--result", "results", metavar="FILE", multiple=True, help="Save a copy of a file with the iteration.")
+@click.option("--milestone", "milestones", metavar="TEXT", multiple=True, help="A milestone.")
 @click.option("--json-lines", "lines", metavar="FILE", help="Log actions from a file of JSON; - is stdin.")
 @click.option("--attempt", type=Count(), metavar="N", help="Default: the newest, which must be open.")
 @click.option("--hook", type=click.Choice([CLAUDE_CODE]), help=_HOOK_HELP)
-@project_option
-@json_option
 def log(
     task_id: str,
     type_: str | None,
@@ -78,15 +76,14 @@ def log(
     lines: str | None,
     attempt: int | None,
     hook: str | None,
-    as_json: bool,
 ) -> None:
-    """Log what was done in the open attempt at TASK: one action, or many at once with --json-lines.
+    """Log actions of the open attempt at TASK: one action, or many with --json-lines.
 
-    Of JSON lines, of objects as jq prints them, or of a JSON array, each is {timestamp, iteration, type, tool, params,
-    success, output, error, reasoning, expected_outcome, quality}; all but type may be left out. All of them are
-    logged, or none. If one of them tells its timestamp, the same call repeated at once logs nothing twice.
+    The input is JSON lines, objects as jq prints them, or a JSON array. Each object has {timestamp, iteration, type,
+    tool, params, success, output, error, reasoning, expected_outcome, quality}; only type is required. Either all are
+    logged or none. If one of them has a timestamp, an immediate repetition of the call logs nothing twice.
 
-    Of a text that is too long to be kept, in params, output or error, both ends are.
+    Of a text in params, output or error that is too long, both ends are saved.
 
     \b
     Examples:
@@ -107,42 +104,41 @@ def log(
         "reasoning": reasoning,
         "expected_outcome": expected,
     }
-    told = {name: value for name, value in fields.items() if value is not None}
+    action = {name: value for name, value in fields.items() if value is not None}
     if hook is not None:
-        if told or lines is not None or quality is not None or results or milestones or as_json:
-            raise click.UsageError("--hook goes with --attempt, --iteration and --project only")
+        if action or lines is not None or quality is not None or results or milestones or invocation().as_json:
+            raise click.UsageError("--hook allows only --attempt, --iteration and --project")
         _log_event(task_id, attempt, iteration)
         return
-    if told and lines is not None:
-        raise click.UsageError("--json-lines tells actions itself; leave out the options of a single one")
-    if told and type_ is None:
+    if action and lines is not None:
+        raise click.UsageError("--json-lines has the actions; leave out the options of a single action")
+    if action and type_ is None:
         raise click.UsageError("an action needs a --type")
-    if not told and lines is None and quality is None and not results and not milestones:
+    if not action and lines is None and quality is None and not results and not milestones:
         raise click.UsageError("give an action, --json-lines, --quality, --result or --milestone")
-    logged = episodes().log_actions(
+    logged = open_task_memory().log_actions(
         task_id,
-        _actions(lines) if lines is not None else [told] if told else [],
+        _actions(lines) if lines is not None else [action] if action else [],
         attempt=attempt,
         iteration=iteration,
         quality=quality,
         results=_results(results),
         milestones=[{"event": text} for text in milestones],
     )
-    if as_json:
-        print_json({"id": task_id, "attempt": logged.number, "added": logged.added, "actions": logged.actions})
-    else:
-        line(
-            f"attempt {logged.number} at {task_id}: {logged.added:,} logged, {plural(logged.actions, 'action')} by now"
-        )
+    total = plural(logged.actions, "action")
+    respond(
+        lambda: ActionsLogged.of(logged, id=task_id, attempt=logged.number),
+        lambda: line(f"attempt {logged.number} at {task_id}: {logged.added:,} logged, {total} in total"),
+    )
 
 
 def _log_event(task_id: str, attempt: int | None, iteration: int | None) -> None:
-    """Log the tool call that the event on stdin tells of."""
+    """Log the tool call of the event on stdin."""
     event = read_tool_event()
     folder = event.get("cwd")
-    work_in(folder if isinstance(folder, str) else "")
+    use_folder(folder if isinstance(folder, str) else "")
     action = parse_tool_event(event, str(chosen_project().project))
-    episodes().log_actions(task_id, [action], attempt=attempt, iteration=iteration)
+    open_task_memory().log_actions(task_id, [action], attempt=attempt, iteration=iteration)
 
 
 def _params(given: Sequence[str]) -> dict[str, str]:
@@ -156,7 +152,7 @@ def _params(given: Sequence[str]) -> dict[str, str]:
 
 
 def _actions(file: str) -> list[dict[str, Any]]:
-    """The actions of a file: objects and arrays of objects one after another, on a line each or over several."""
+    """Read the actions of a file: objects and arrays of objects, one after another."""
     name = "stdin" if file == STDIN else file
     data = _stdin() if file == STDIN else _content(file)
     if len(data) > MAX_INPUT:
@@ -174,8 +170,8 @@ def _actions(file: str) -> list[dict[str, Any]]:
 
 
 def _documents(name: str, data: bytes) -> Iterator[tuple[str, Any]]:
-    """JSON documents one after another, each with the line that it begins on."""
-    text = data.decode("latin-1")  # as long as the bytes; what a document says is read from them
+    """JSON documents, each with the line that it begins on."""
+    text = data.decode("latin-1")  # one character a byte; the documents are decoded from the bytes
     position, lines, counted = _SPACE.match(text).end(), 1, 0  # type: ignore[union-attr]  # it matches anywhere
     while position < len(text):
         lines, counted = lines + text.count("\n", counted, position), position
@@ -202,7 +198,7 @@ def _stdin() -> bytes:
 
 
 def _results(files: Sequence[str]) -> dict[str, bytes]:
-    """Contents by name."""
+    """The contents of files by name."""
     return {Path(file).name: _content(file) for file in files}
 
 

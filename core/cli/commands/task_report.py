@@ -1,4 +1,4 @@
-"""`ralphdeck task report`: how retries with reflections do, and the success metrics of (1)."""
+"""`ralphdeck task report`: retries with and without reflections, and success metrics."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import click
 
 from core.base.errors import UnknownRecord
 from core.base.text import plural
-from core.cli.json.shapes import json_help
-from core.cli.json.tasks import report_json
-from core.cli.render.output import end, findings_json, line, percent, print_json
-from core.cli.support.options import reading_options
+from core.cli.json.tasks import task_report
+from core.cli.render.output import line, percent, respond
+from core.cli.support.options import ReadingCommand
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
@@ -25,22 +24,21 @@ from core.episodes.success_metrics import READ_LATENCY_SECONDS, Latency, Success
 from core.records.snapshot import Snapshot
 
 MAX_MEASURED: Final = 200
-"""Most histories that are read to measure how long that takes: those of the tasks with most actions."""
+"""Most histories that are read for the read latency: those of the tasks with most actions."""
 _MAX_NAMED: Final = 10
-"""Most ids of one line."""
-_MET: Final = {True: ("met", "green"), False: ("not met", "red"), None: ("cannot tell", "yellow")}
+"""Most IDs of one line."""
+_MET: Final = {True: ("met", "green"), False: ("not met", "red"), None: ("not enough data", "yellow")}
 
 
-@click.command(epilog=json_help("task report"))
-@reading_options
-def report(as_json: bool, strict: bool) -> None:
-    """Print whether retries with reflections succeed more often, and how the memory does by its own measures (1).
+@click.command(cls=ReadingCommand)
+def report() -> None:
+    """Compare retries with and without reflections, and print the success metrics of the task memory.
 
-    An attempt counts as a retry with reflections if a reflection on an earlier attempt at its task was written before
-    it began; a draft that found nothing to learn is none. Rates come with their intervals; where the interval of a
-    difference holds 0, or attempts are too few, it says "not enough data" and how many more it needs. The 20 % of
-    REF-021 are percentage points, and retries with reflections are held against retries without. Read latency is
-    measured now, on the tasks with most actions. Of long lists of ids --json has all.
+    An attempt is a retry with reflections if a reflection on an earlier attempt at its task was written before it
+    began; drafts without a learning do not count. Rates have intervals; if the interval of
+    a difference contains 0 or there are too few attempts, the result is "not enough data", with the number needed. The
+    target is 20 percentage points more than retries without reflections. The read latency is measured now, on the tasks
+    with most actions. --json has the complete lists of ids.
 
     \b
     Examples:
@@ -51,17 +49,22 @@ def report(as_json: bool, strict: bool) -> None:
     snapshot, settings = read_snapshot(configuration), configuration.settings
     found = success_metrics(snapshot, _measured(chosen_project(), snapshot), now(), settings)
     links = sorted(link_tasks(snapshot.tasks, snapshot.loops).values())
-    if as_json:
-        told = report_json(found, links, settings.interval_level)
-        print_json({"tasks": len(snapshot.tasks), **told, "findings": findings_json(snapshot.findings)})
-    else:
+
+    def show() -> None:
         _print_improvement(found, settings)
         _print_metrics(found, links, len(snapshot.tasks))
-    end(snapshot.findings, strict=strict)
+
+    respond(
+        lambda: task_report(
+            found, links, settings.interval_level, tasks=len(snapshot.tasks), findings=snapshot.findings
+        ),
+        show,
+        snapshot.findings,
+    )
 
 
 def _measured(project: ProjectPaths, snapshot: Snapshot) -> dict[str, float]:
-    """Seconds that it takes to read the history of each task, the better of two: the first may load code, or wait."""
+    """Seconds to read the history of each task, the better of two, because the first may load code or wait."""
     actions: Counter[str] = Counter(dict.fromkeys(snapshot.tasks, 0))
     for attempt in snapshot.attempts.values():
         actions[attempt.task_id] += attempt.actions or 0
@@ -69,7 +72,7 @@ def _measured(project: ProjectPaths, snapshot: Snapshot) -> dict[str, float]:
     for task_id, _ in actions.most_common(MAX_MEASURED):
         try:
             seconds[task_id] = min(_read(project, task_id), _read(project, task_id))
-        except UnknownRecord:  # gone since the lists were read
+        except UnknownRecord:  # deleted since the lists were read
             continue
     return seconds
 
@@ -81,31 +84,32 @@ def _read(project: ProjectPaths, task_id: str) -> float:
 
 
 def _print_improvement(found: SuccessMetrics, settings: Settings) -> None:
-    told = found.improvement
-    came_out = told.first.attempts + told.reflected.attempts + told.unreflected.attempts
-    left_out = ", ".join(_left_out(found, told))
-    timeouts = " (a timeout is a failure)" if came_out else ""
-    line(f"Attempts that came out{timeouts}: {came_out:,}{left_out and f'; left out: {left_out}'}")
+    improvement = found.improvement
+    first, reflected, unreflected = improvement.first, improvement.reflected, improvement.unreflected
+    closed = first.attempts + reflected.attempts + unreflected.attempts
+    left_out = ", ".join(_left_out(found, improvement))
+    timeouts = " (a timeout is a failure)" if closed else ""
+    line(f"Attempts with an outcome{timeouts}: {closed:,}{left_out and f'; left out: {left_out}'}")
     for name, group in (
-        ("first attempts", told.first),
-        ("retries with reflections", told.reflected),
-        ("retries without", told.unreflected),
+        ("first attempts", first),
+        ("retries with reflections", reflected),
+        ("retries without", unreflected),
     ):
         line(f"  {name}: {_rate(group, settings)}")
     line("Retries with reflections:")
-    line(f"  against first attempts: {_difference(told.against_first, settings)}")
-    line(f"  against retries without: {_difference(told.against_unreflected, settings)}")
-    if told.reflected.attempts:
-        line("  (Whoever tries again has a harder task: against first attempts reflections look worse than they are.)")
+    line(f"  against first attempts: {_difference(improvement.against_first, settings)}")
+    line(f"  against retries without: {_difference(improvement.against_unreflected, settings)}")
+    if reflected.attempts:
+        line("  (Tasks that need a retry are harder, so the comparison with first attempts understates reflections.)")
 
 
-def _left_out(found: SuccessMetrics, told: Improvement) -> Iterator[str]:
-    """What does not count, as far as there is any."""
+def _left_out(found: SuccessMetrics, improvement: Improvement) -> Iterator[str]:
+    """The attempts that no rate counts."""
     for ids, word in (
         (found.running, "running"),
         (found.paused, "paused"),
         (found.left, "left unfinished"),
-        (told.unclear, "neither success nor failure"),
+        (improvement.unclear, "neither success nor failure"),
     ):
         if ids:
             yield f"{len(ids):,} {word}"
@@ -115,18 +119,18 @@ def _print_metrics(found: SuccessMetrics, links: Sequence[LoopLink], tasks: int)
     line("Success metrics:")
     covered = found.coverage
     missing = f", missing: {_ids(covered.missing)}" if covered.missing else ""
-    count = f"{len(covered.tracked):,} of {covered.loops:,}{missing}" if covered.loops else "there is none"
+    count = f"{len(covered.tracked):,} of {covered.loops:,}{missing}" if covered.loops else "no loops"
     _print_metric("tracking coverage", found.covers, f"all loops have a task record: {count}")
     if covered.remembered:
         line(f"    only in the cross-task memory: {_ids(covered.remembered)}")
     for how, times in sorted(Counter(link.how for link in links).items()):
         line(f"    {plural(times, 'task')} matched with a loop: {how}")
     if loose := tasks - len(links):
-        line(f"    {plural(loose, 'task')} of no known loop")
+        line(f"    {plural(loose, 'task')} without a known loop")
     _print_metric("read latency", found.latency.met, _latency(found.latency, tasks))
     _print_metric("retry improvement", found.improves, _improvement(found.improvement))
     audit = found.audit
-    count = f"{audit.complete:,} of {audit.ended:,}" if audit.ended else "none has ended"
+    count = f"{audit.complete:,} of {audit.ended:,}" if audit.ended else "none ended"
     _print_metric("audit trail", audit.met, f"ended attempts with actions, outcome and reflection: {count}")
     for what, ids in (
         ("actions", audit.without_actions),
@@ -142,18 +146,20 @@ def _print_metric(name: str, met: bool | None, text: str) -> None:
     line(f"  {name}: ", (word, colour), f"; {text}")
 
 
-def _latency(told: Latency, tasks: int) -> str:
+def _latency(latency: Latency, tasks: int) -> str:
     limit = f"a history is read in less than {_ms(READ_LATENCY_SECONDS)}"
-    if told.slowest is None or told.median is None:
-        return f"{limit}: there is none"
-    which = plural(told.tasks, "task") if told.tasks == tasks else f"the {told.tasks:,} tasks with most actions"
-    return f"{limit}: slowest {_ms(told.slowest)} ({told.slowest_task}), median {_ms(told.median)} of {which}"
+    if latency.slowest is None or latency.median is None:
+        return f"{limit}: no tasks"
+    which = (
+        plural(latency.tasks, "task") if latency.tasks == tasks else f"the {latency.tasks:,} tasks with most actions"
+    )
+    return f"{limit}: slowest {_ms(latency.slowest)} ({latency.slowest_task}), median {_ms(latency.median)} of {which}"
 
 
-def _improvement(told: Improvement) -> str:
-    seen = told.against_unreflected.difference
-    so_far = "" if seen is None else f": {format_points(seen)}"
-    return f"at least {format_points(TARGET_IMPROVEMENT)} percentage points against retries without{so_far}"
+def _improvement(improvement: Improvement) -> str:
+    difference = improvement.against_unreflected.difference
+    so_far = "" if difference is None else f": {format_points(difference)}"
+    return f"at least {format_points(TARGET_IMPROVEMENT)} percentage points more than retries without{so_far}"
 
 
 def _rate(group: AttemptGroup, settings: Settings) -> str:
@@ -163,14 +169,14 @@ def _rate(group: AttemptGroup, settings: Settings) -> str:
     return f"{group.successes:,} of {group.attempts:,} succeeded, {percent(group.rate)} ({interval})"
 
 
-def _difference(told: GroupComparison, settings: Settings) -> str:
-    if told.having.rate is None or told.lacking.rate is None:
-        return f"cannot tell: there are none {'to hold them against' if told.having.attempts else 'yet'}"
-    rates = f"{percent(told.having.rate)} against {percent(told.lacking.rate)}"
-    seen = f"{format_points(told.difference or 0.0)} percentage points ({rates})"
-    if told.low is not None and told.high is not None:
-        seen += f", {_level(settings)} {format_points(told.low)} to {format_points(told.high)}"
-    return seen if told.is_conclusive else f"{told.verdict}; so far {seen}"
+def _difference(found: GroupComparison, settings: Settings) -> str:
+    if found.having.rate is None or found.lacking.rate is None:
+        return f"not enough data: no attempts{' to compare with' if found.having.attempts else ' yet'}"
+    rates = f"{percent(found.having.rate)} against {percent(found.lacking.rate)}"
+    text = f"{format_points(found.difference or 0.0)} percentage points ({rates})"
+    if found.low is not None and found.high is not None:
+        text += f", {_level(settings)} {format_points(found.low)} to {format_points(found.high)}"
+    return text if found.is_conclusive else f"{found.verdict}; so far {text}"
 
 
 def _level(settings: Settings) -> str:

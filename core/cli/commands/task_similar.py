@@ -8,9 +8,10 @@ import click
 
 from core.base.id_lookup import find_matching_ids
 from core.base.text import visible_line
-from core.cli.json.shapes import json_help
-from core.cli.render.output import end, findings_json, line, percent, print_json, remark
-from core.cli.support.options import reading_options
+from core.cli.json.tasks import SimilarTask as SimilarJson
+from core.cli.json.tasks import SimilarTaskList
+from core.cli.render.output import line, percent, remark, respond
+from core.cli.support.options import ReadingCommand
 from core.cli.support.project import chosen_project, read_snapshot
 from core.episodes.similar_tasks import MAX_TASKS, SimilarTask, collect_past_tasks, find_similar_tasks
 from core.episodes.task_lookup import ambiguous_task_error
@@ -21,18 +22,17 @@ _MAX_SHOWN = 300
 """Characters of a text that are printed."""
 
 
-@click.command(epilog=json_help("task similar"))
+@click.command(cls=ReadingCommand)
 @click.argument("task", metavar="TASK|TEXT")
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=MAX_TASKS, show_default=True, metavar="N", help="At most so many."
+    "--limit", type=click.IntRange(min=1), default=MAX_TASKS, show_default=True, metavar="N", help="At most N."
 )
-@reading_options
-def similar(task: str, limit: int, as_json: bool, strict: bool) -> None:
-    """List past tasks like one, and what was learned in them, best first (1).
+def similar(task: str, limit: int) -> None:
+    """List similar past tasks and what was learned in them, most similar first.
 
-    TASK is the id of a task or how it begins, or that of an attempt; any other TEXT describes one that is still to
-    come. Tasks are compared by meaning where `ralphdeck embed` or the dashboard has made their vectors, else by the
-    words that they share. Learnings of successful attempts come first; drafted ones only where nobody has written any.
+    TASK is the id of a task or a part of it, or an attempt; any other TEXT describes a future task. Tasks are compared
+    by semantic similarity if `ralphdeck embed` or the dashboard has computed their vectors, else by common words.
+    Learnings of successful attempts come first; drafts only if there is no written reflection.
 
     \b
     Examples:
@@ -42,35 +42,41 @@ def similar(task: str, limit: int, as_json: bool, strict: bool) -> None:
     snapshot = read_snapshot()
     tasks = collect_past_tasks(snapshot)
     embeddings = Embeddings(chosen_project(), TASKS)
-    asked = _meant(task, tasks)
-    found = find_similar_tasks(asked, snapshot, embeddings, limit)
+    query = _find_task(task, tasks)
+    found = find_similar_tasks(query, snapshot, embeddings, limit)
     if embeddings.problem:
         remark(embeddings.problem)
-    if as_json:
-        print_json({"similar": [_document(one) for one in found], "findings": findings_json(snapshot.findings)})
-    else:
+
+    def show() -> None:
         for one in found:
             _print(one)
         if not found:
-            unknown = isinstance(asked, str) and " " not in asked.strip()
-            remark(f"no similar task{'; no task has this ID, so it was compared as text' if unknown else ''}")
+            is_id = isinstance(query, str) and " " not in query.strip()
+            remark(f"no similar task{'; no task has this id, so it was compared as text' if is_id else ''}")
         if available() and embeddings.missing(tasks):
-            remark("some tasks were compared by their words only; for meaning, run once: ralphdeck embed")
-    end(snapshot.findings, strict=strict)
+            remark("some tasks were compared by words only; to compute vectors: ralphdeck embed")
+
+    respond(
+        lambda: SimilarTaskList.of(
+            similar=[SimilarJson.of(one, id=one.task_id) for one in found], findings=snapshot.findings
+        ),
+        show,
+        snapshot.findings,
+    )
 
 
-def _meant(told: str, tasks: Mapping[str, PastTask]) -> str | PastTask:
-    """The task that an id, the beginning of one, or the id of an attempt means; else the text as it is.
+def _find_task(text: str, tasks: Mapping[str, PastTask]) -> str | PastTask:
+    """The task with this ID, prefix of an ID, or attempt; else the text.
 
     Raises:
-        UnknownRecord: The ids of several tasks begin so.
+        UnknownRecord: The text matches several tasks.
     """
-    task_id, _, number = told.rpartition(".")
-    name = task_id if told not in tasks and task_id in tasks and number.isdecimal() else told
-    begun = find_matching_ids(name, tasks)
-    if len(begun) > 1:
-        raise ambiguous_task_error(told, begun)
-    return tasks[begun[0]] if begun else told
+    task_id, _, number = text.rpartition(".")
+    name = task_id if text not in tasks and task_id in tasks and number.isdecimal() else text
+    matches = find_matching_ids(name, tasks)
+    if len(matches) > 1:
+        raise ambiguous_task_error(text, matches)
+    return tasks[matches[0]] if matches else text
 
 
 def _print(found: SimilarTask) -> None:
@@ -82,14 +88,3 @@ def _print(found: SimilarTask) -> None:
     for learned in found.learnings:
         attempt = "" if learned.attempt is None else f"attempt {learned.attempt}: "
         line(f"  - {attempt}", visible_line(learned.text, _MAX_SHOWN))
-
-
-def _document(found: SimilarTask) -> dict[str, object]:
-    return {
-        "id": found.task_id,
-        "description": found.description,
-        "score": found.score,
-        "matched_by": found.matched_by,
-        "outcome": found.outcome.value,
-        "learnings": [{"attempt": learned.attempt, "text": learned.text} for learned in found.learnings],
-    }

@@ -1,4 +1,4 @@
-"""`ralphdeck watch`."""
+"""`ralphdeck watch`: follow a project without a screen."""
 
 from __future__ import annotations
 
@@ -7,39 +7,35 @@ from types import FrameType
 
 import click
 
-from core.cli.json.shapes import json_help
+from core.cli.json.loops import WatchLine
 from core.cli.render.output import line, print_json, warn
-from core.cli.support.options import json_option, project_option
-from core.cli.support.project import open_deck, read_configuration
+from core.cli.support.options import DecidingCommand, invocation
+from core.cli.support.project import open_project, read_configuration
 from core.records.findings import Severity
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: ""}
 _TERMINATED = 128
 
 
-@click.command(epilog=json_help("watch"))
+@click.command(cls=DecidingCommand)
 @click.option(
     "--extract/--no-extract",
     "extracts",
     default=None,
-    help="When a loop ends, extract what it has learned. Default: extraction.auto_extract_on_completion.",
+    help="Extract patterns when a loop ends. Default: extraction.auto_extract_on_completion.",
 )
 @click.option(
     "--prune/--no-prune",
     "prunes",
     default=None,
-    help="When it is due, archive what the pruning policy names. Default: if the settings file says auto_prune: true.",
+    help="Archive patterns by the pruning policy when due. Default: if the settings file has auto_prune: true.",
 )
-@click.option("--by", metavar="NAME", help="Who decides. Default: $RALPHDECK_USER, else the name of the user.")
-@project_option
-@json_option
-def watch(extracts: bool | None, prunes: bool | None, by: str | None, as_json: bool) -> None:
-    """Follow a project without a screen: one line for whatever happens, until interrupted.
+def watch(extracts: bool | None, prunes: bool | None) -> None:
+    """Follow a project without a screen: print a line for each event, until interrupted.
 
-    Unless --no-extract is given, what a loop has learned goes into the registry a second after the loop ended, also
-    from loops that ended since the last unattended extraction; Review asks about it afterwards, and each extraction
-    can be undone. The settings extraction.auto_extract_on_completion and pruning.auto_prune can forbid either.
-    With --readonly nothing is written.
+    Without --no-extract, patterns are extracted a second after a loop ended, also from loops that ended since the last
+    automatic extraction. Review asks about them afterwards, and each extraction can be undone. The settings
+    extraction.auto_extract_on_completion and pruning.auto_prune can forbid either. With --readonly nothing is written.
 
     \b
     Examples:
@@ -52,37 +48,37 @@ def watch(extracts: bool | None, prunes: bool | None, by: str | None, as_json: b
     from core.sources.configuration import DEFAULT
 
     configuration = read_configuration(registry=True)
-    deck = open_deck(by, configuration=configuration)
+    project, as_json = open_project(configuration=configuration), invocation().as_json
     settings = configuration.settings
-    allowed = is_wanted(settings.extraction)
-    if extracts and not allowed:
-        warn("the settings forbid extraction when a loop ends; nothing is extracted")
+    is_allowed = is_wanted(settings.extraction)
+    if extracts and not is_allowed:
+        warn("the settings forbid automatic extraction; nothing is extracted")
     if prunes and not settings.pruning.auto_prune:
-        warn("the settings forbid pruning unattended; nothing is archived")
+        warn("the settings forbid automatic pruning; nothing is archived")
     if prunes is None:
         prunes = configuration.sources["pruning.auto_prune"] != DEFAULT
-    if deck.is_readonly:
+    if project.is_readonly:
         if extracts or prunes:
             warn("read-only: nothing is extracted or archived; start without --readonly")
-        allowed = prunes = False
+        is_allowed = prunes = False
 
-    def tell(told: WatchEvent) -> None:
+    def report(event: WatchEvent) -> None:
         if as_json:
-            print_json(told.to_json(), one_line=True)
+            print_json(WatchLine.of(event), one_line=True)
         else:
-            line((f"{told.at:%H:%M:%S}  ", ""), (told.text, _COLOURS[told.severity]))
+            line((f"{event.at:%H:%M:%S}  ", ""), (event.text, _COLOURS[event.severity]))
 
-    follower = Daemon(
-        deck, tell, extract=allowed and extracts is not False, prune=prunes and settings.pruning.auto_prune
+    daemon = Daemon(
+        project, report, extract=is_allowed and extracts is not False, prune=prunes and settings.pruning.auto_prune
     )
     caught: list[int] = []
 
-    def end(number: int, _frame: FrameType | None) -> None:
+    def stop(number: int, _frame: FrameType | None) -> None:
         caught.append(number)
-        follower.stop()
+        daemon.stop()
 
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, end)
-    follower.run()
+        signal.signal(number, stop)
+    daemon.run()
     if caught:
         click.get_current_context().exit(_TERMINATED + caught[0])

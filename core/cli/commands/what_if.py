@@ -1,4 +1,4 @@
-"""`ralphdeck what-if`: all history under other thresholds."""
+"""`ralphdeck what-if`: replay the history with other thresholds."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from click.shell_completion import CompletionItem
 
 from core.base.errors import BadInput, ProjectNotFound
 from core.base.text import plural
-from core.cli.json.learning import replay_json, threshold_json
-from core.cli.json.shapes import Shape, json_help
-from core.cli.render.output import Column, end, findings_json, line, print_json, print_table, remark, warn
-from core.cli.support.options import reading_options
-from core.cli.support.project import named_project, open_deck, read_configuration
+from core.cli.json.analysis import CriterionChange, ThresholdList, what_if_document
+from core.cli.json.analysis import threshold as threshold_json
+from core.cli.json.wire import Wire
+from core.cli.render.output import Column, id_column, line, print_table, respond, warn
+from core.cli.support.options import ReadingCommand
+from core.cli.support.project import named_project, open_project, read_configuration
 from core.config.declaration import Setting
 from core.config.settings import Settings
 from core.config.thresholds import THRESHOLDS, find_threshold, with_threshold
@@ -24,6 +25,21 @@ from core.records.times import day_of
 from core.sources.configuration import Configuration
 from core.state.findings import all_findings
 
+TURN_COLUMNS = (
+    id_column("ID", lambda turn: turn.pattern_id),
+    Column("BEFORE", lambda turn: turn.before.state),
+    Column("AFTER", lambda turn: turn.after.state),
+    Column("SINCE", lambda turn: _since(turn), expendable=1),
+    Column("INVERSION", lambda turn: _inversion(turn)),
+    Column("PINNED", lambda turn: "pinned" if turn.pinned else "", expendable=2),
+)
+CRITERION_COLUMNS = (
+    Column("CRITERION", lambda one: one.criterion, free=True),
+    Column("WEIGHT", lambda one: f"{one.effective_weight_before:.2f}", right=True),
+    Column("BECOMES", lambda one: f"{one.effective_weight:.2f}", right=True),
+    Column("", lambda one: "deprecated" if one.deprecated else ""),
+)
+
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     return [
@@ -33,16 +49,15 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     ]
 
 
-@click.command("what-if", epilog=json_help("what-if"))
+@click.command("what-if", cls=ReadingCommand)
 @click.argument("values", metavar="[NAME=VALUE]...", nargs=-1, shell_complete=_complete)
-@reading_options
-def what_if(values: tuple[str, ...], as_json: bool, strict: bool) -> None:
-    """Replay all history under other thresholds: which patterns would be in another state, or would invert, and what
-    would criteria of evaluation weigh?
+def what_if(values: tuple[str, ...]) -> None:
+    """Replay the history with other thresholds: which patterns would change state or invert, and what the evaluation
+    criteria would weigh.
 
-    Nothing is changed. Counted are the states that the rules alone lead to; pinned decisions, which hold, are left out
-    of it, so that other counts of states differ. Without arguments: list the thresholds with their values. The group
-    before the dot may be left out where only one has such a field.
+    Nothing is changed. States are those of the rules, without pins, so that their numbers differ from other lists.
+    Without arguments: list the thresholds and their values. The group before the dot may be left out if the name is
+    unique.
 
     \b
     Examples:
@@ -50,11 +65,11 @@ def what_if(values: tuple[str, ...], as_json: bool, strict: bool) -> None:
       ralphdeck what-if maturity.half_life_days=30
       ralphdeck what-if deprecation_threshold=20% min_helpful=3 --json
     """
-    configuration = _configuration()
+    configuration = _read_configuration()
     settings = configuration.settings
     tried: list[Setting] = []
     for value in values:
-        known, text = _parsed(value)
+        known, text = _parse(value)
         if known in tried:
             raise click.UsageError(f"{known.name} is given twice")
         try:
@@ -63,64 +78,55 @@ def what_if(values: tuple[str, ...], as_json: bool, strict: bool) -> None:
             raise click.UsageError(str(error)) from None
         tried.append(known)
     if not tried:
-        _list(settings, as_json)
+        _list(settings)
         return
     for known in tried:
         if not known.replayed and known.group != "learning":
-            warn(f"{known.name} turns no state and no inversion")
-    deck = open_deck(configuration=configuration)
-    view = deck.view
-    replay = threshold_replay.what_if(settings, view.board.history)
-    criteria = _criteria(deck, settings)
-    if as_json:
-        document = {"tried": [threshold_json(known, settings) for known in tried], **replay_json(replay)}
-        document["criteria"] = criteria
-        print_json({**document, "findings": findings_json(all_findings(view))})
-    else:
+            warn(f"{known.name} changes no state and no inversion")
+    project = open_project(configuration=configuration)
+    state = project.view
+    replay = threshold_replay.what_if(settings, state.board.history)
+    criteria = _criteria(project, settings)
+
+    def show() -> None:
         for known in tried:
-            line(f"{known.name}: {known.text(view.settings)} → {known.text(settings)}")
+            line(f"{known.name}: {known.text(state.settings)} → {known.text(settings)}")
         _print(replay)
-        _print_criteria(criteria)
-    end(all_findings(view), strict=strict)
+        changed = [one for one in criteria if one.effective_weight != one.effective_weight_before]  # type: ignore[attr-defined]
+        print_table(CRITERION_COLUMNS, changed)
+        if criteria and not changed:
+            line("no criterion changes its weight")
+
+    respond(
+        lambda: what_if_document(
+            replay,
+            tried=[threshold_json(known, settings) for known in tried],
+            criteria=criteria,
+            findings=all_findings(state),
+        ),
+        show,
+        all_findings(state),
+    )
 
 
-def _criteria(deck: Project, settings: Settings) -> list[Shape]:
-    """The weight of each criterion now, and under the other thresholds."""
-    events = LoggedFeedback(deck.project).get_all()
+def _criteria(project: Project, settings: Settings) -> list[Wire]:
+    """The weight of each criterion now, and with the other thresholds."""
+    events = LoggedFeedback(project.project).get_all()
     found = []
     for criterion in sorted({event.criterion for event in events}):
         own = [event for event in events if event.criterion == criterion]
-        shape: Shape = {"criterion": criterion}
-        for ending, tried in (("_before", deck.settings.learning), ("", settings.learning)):
-            weight = criterion_weight(own, deck.view.now, tried)
-            shape[f"weight{ending}"] = weight.weight
-            shape[f"effective_weight{ending}"] = effective_weight(weight, tried)
-            shape[f"deprecated{ending}"] = should_deprecate_criterion(weight, tried)
-        found.append(shape)
+        values: dict[str, float | bool] = {}
+        for suffix, tried in (("_before", project.settings.learning), ("", settings.learning)):
+            weight = criterion_weight(own, project.view.now, tried)
+            values[f"weight{suffix}"] = weight.weight
+            values[f"effective_weight{suffix}"] = effective_weight(weight, tried)
+            values[f"deprecated{suffix}"] = should_deprecate_criterion(weight, tried)
+        found.append(CriterionChange.of(criterion=criterion, **values))
     return found
 
 
-def _print_criteria(criteria: list[Shape]) -> None:
-    """The criteria that weigh something else under the other thresholds."""
-    changed = [one for one in criteria if one["effective_weight"] != one["effective_weight_before"]]
-    if changed:
-        columns = (Column("CRITERION"), Column("WEIGHT", right=True), Column("BECOMES", right=True), Column(""))
-        rows = (
-            (
-                one["criterion"],
-                f"{one['effective_weight_before']:.2f}",
-                f"{one['effective_weight']:.2f}",
-                "deprecated" if one["deprecated"] else "",
-            )
-            for one in changed
-        )
-        print_table(columns, rows)
-    elif criteria:
-        line("no criterion weighs anything else")
-
-
-def _configuration() -> Configuration:
-    """Of the project; the thresholds can be listed without one."""
+def _read_configuration() -> Configuration:
+    """The configuration of the project; the thresholds can be listed without a project."""
     try:
         return read_configuration()
     except ProjectNotFound:
@@ -129,8 +135,8 @@ def _configuration() -> Configuration:
         return Configuration()
 
 
-def _parsed(value: str) -> tuple[Setting, str]:
-    """The threshold that is meant, and the text of its value."""
+def _parse(value: str) -> tuple[Setting, str]:
+    """The threshold that is named, and the text of its value."""
     name, equals, text = value.partition("=")
     if not equals:
         raise click.UsageError(f"{value!r} is not NAME=VALUE")
@@ -140,32 +146,30 @@ def _parsed(value: str) -> tuple[Setting, str]:
         raise click.UsageError(f"{error}\nTo list them: ralphdeck what-if") from None
 
 
-def _list(settings: Settings, as_json: bool) -> None:
-    if as_json:
-        print_json({"thresholds": [threshold_json(known, settings) for known in THRESHOLDS]})
-        return
-    columns = (Column("NAME"), Column("VALUE", right=True), Column("UNIT"), Column("MEANING", free=True))
-    print_table(columns, ((known.name, known.text(settings), known.unit, known.help) for known in THRESHOLDS))
+def _list(settings: Settings) -> None:
+    columns = (
+        Column("NAME", lambda known: known.name),
+        Column("VALUE", lambda known: known.text(settings), right=True),
+        Column("UNIT", lambda known: known.unit, expendable=1),
+        Column("MEANING", lambda known: known.help, free=True),
+    )
+    respond(
+        lambda: ThresholdList.of(thresholds=[threshold_json(known, settings) for known in THRESHOLDS]),
+        lambda: print_table(columns, THRESHOLDS),
+    )
 
 
 def _print(replay: Replay) -> None:
-    counted = (f"{state} {count} → {replay.after[state]}" for state, count in replay.before.items())
-    line(f"{plural(replay.events, 'result')} replayed, by rule, without pins: {', '.join(counted)}")
-    columns = (
-        Column("ID"),
-        Column("BEFORE"),
-        Column("AFTER"),
-        Column("SINCE"),
-        Column("INVERSION"),
-        Column("PINNED"),
-    )
-    print_table(columns, map(_row, replay.turns))
-    if not replay.turns:
-        remark("no pattern turns")
+    counts = ", ".join(f"{state} {count} → {replay.after[state]}" for state, count in replay.before.items())
+    line(f"{plural(replay.events, 'result')} replayed, states by rule, without pins: {counts}")
+    print_table(TURN_COLUMNS, replay.turns, "no pattern changes")
 
 
-def _row(turn: Turn) -> tuple[str, ...]:
-    before, after = turn.before, turn.after
-    inversion = "" if before.inverts is after.inverts else "proposed" if after.inverts else "no more"
-    since = f"{day_of(after.since)}" if after.since and after.state is not before.state else ""
-    return turn.pattern_id, before.state, after.state, since, inversion, "pinned" if turn.pinned else ""
+def _since(turn: Turn) -> str:
+    return day_of(turn.after.since) if turn.after.since and turn.after.state is not turn.before.state else ""
+
+
+def _inversion(turn: Turn) -> str:
+    if turn.before.inverts is turn.after.inverts:
+        return ""
+    return "proposed" if turn.after.inverts else "no longer"

@@ -1,58 +1,67 @@
-"""The JSON of the debug memory; see `core.cli.json.shapes`."""
+"""JSON of the debug memory."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
-from core.cli.json.shapes import Shape, number
+from core.cli.json.decisions import Decided, DecidedTogether, Extraction
+from core.cli.json.loops import RecordUpdate
+from core.cli.json.wire import Wire, wire
 from core.debug_memory.escalation_status import find_escalation
-from core.records.times import iso
 
 if TYPE_CHECKING:
-    from core.debug_memory.archive import ArchivedSession
-    from core.debug_memory.archive_journal import FileMove
+    from core.debug_memory.archive import ArchivedSession as ArchivedRecord
+    from core.debug_memory.archive_journal import FileMove as MoveRecord
     from core.debug_memory.effectiveness import FixCounts, FixResults
-    from core.debug_memory.known_fixes import KnownFix
-    from core.debug_memory.reports import CauseReport, FixTemplate, RecurringFailure
-    from core.debug_memory.retention import RetentionPeriod, RetentionPlan
+    from core.debug_memory.known_fixes import KnownFix as KnownFixRecord
+    from core.debug_memory.reports import CauseReport, RecurringFailure
+    from core.debug_memory.reports import FixTemplate as TemplateRecord
+    from core.debug_memory.retention import RetentionPlan
     from core.learning.assessment import Assessment
-    from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure, Fix, Lesson, Results
+    from core.records.debug_sessions import DebugSession, Execution
+    from core.records.debug_sessions import Failure as FailureRecord
+    from core.records.debug_sessions import Lesson as LessonRecord
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
+EscalationCall: Final = wire(
+    "EscalationCall",
+    "The newest call for a person; `context` is the file with what was saved of the session.",
+    "at:time by? reason context",
+)
+SessionRow: Final = wire(
+    "SessionRow",
+    "One debug session; `failing` is the number of tests that failed in its last run.",
+    """id status? escalated:bool escalated_at:time call:EscalationCall? file_path runs:int failing:int?
+    error_types:[text] causes:[text] changed_at:time loop_id? task_id? agent? file pointer""",
+)
+SessionList: Final = wire(
+    "SessionList",
+    "`debug list`, `debug similar`, `debug escalations`.",
+    "sessions:[SessionRow] findings:[Finding]",
+)
 
 
-def session_json(session: DebugSession, snapshot: Snapshot) -> Shape:
-    """One session as lists print it; `failing` counts the tests that failed in its last run."""
-    found = find_escalation(session, snapshot)
+def session_row(session: DebugSession, snapshot: Snapshot) -> Wire:
+    """One debug session."""
+    return SessionRow.of(session, **_row_values(session, snapshot))
+
+
+def _row_values(session: DebugSession, snapshot: Snapshot) -> dict[str, object]:
+    found, call = find_escalation(session, snapshot), snapshot.escalations.get(session.id)
     return {
-        "id": session.id,
-        "status": session.status or None,
         "escalated": found is not None,
-        "escalated_at": iso(found.at) if found is not None else None,
-        "call": _call_json(snapshot.escalations.get(session.id)),
-        "file_path": session.file_path,
+        "escalated_at": found.at if found is not None else None,
+        "call": None if call is None else EscalationCall.of(call, context=call.file),
         "runs": len(session.executions),
-        "failing": failing(session),
+        "failing": failing_tests(session),
         "error_types": list(dict.fromkeys(f.error_type for run in session.executions for f in run.failures)),
         "causes": causes_of(session),
-        "changed_at": iso(session.changed_at),
-        "loop_id": session.loop_id or None,
-        "task_id": session.task_id or None,
-        "agent": session.agent or None,
-        "file": session.file,
-        "pointer": session.pointer,
     }
 
 
-def _call_json(call: Escalation | None) -> Shape | None:
-    """The newest call for a person; `context` is the file that keeps what surrounded the session."""
-    if call is None:
-        return None
-    return {"at": iso(call.at), "by": call.by or None, "reason": call.reason, "context": call.file}
-
-
-def failing(session: DebugSession) -> int | None:
-    """How many tests failed, or broke off, in the last run; None where that is not told."""
+def failing_tests(session: DebugSession) -> int | None:
+    """Number of tests that failed or broke off in the last run; None if it is not recorded."""
     if not session.executions:
         return None
     last = session.executions[-1]
@@ -66,226 +75,249 @@ def causes_of(session: DebugSession) -> list[str]:
     return list(dict.fromkeys(category for category in runs if category))
 
 
-def session_details_json(session: DebugSession, snapshot: Snapshot, results: FixResults, level: float) -> Shape:
-    """One session with all its content; `fixes` counts all sessions, `effectiveness` is what this one claims."""
-    return {
-        **session_json(session, snapshot),
-        "created_at": iso(session.created_at),
-        "iteration": session.iteration,
-        "executions": [
-            _execution_json(run, held) for run, held in zip(session.executions, session.verdicts, strict=True)
-        ],
-        "patterns_identified": [
-            {
-                **lesson_json(lesson),
-                "fixes": held_json(results.of_pattern(lesson.category, lesson.pattern), level),
-            }
-            for lesson in session.lessons
-        ],
-        "recurring_failures": [
-            {"test": one.test, "occurrences": one.occurrences, "resolution": one.resolution or None, "notes": one.notes}
-            for one in session.recurring
-        ],
-        "code_quality_issues": [
-            {
-                "issue": one.issue,
-                "location": one.location,
-                "severity": one.severity or None,
-                "addressed": one.addressed,
-            }
-            for one in session.issues
-        ],
-        "recommendations": list(session.recommendations),
-    }
+TestResults: Final = wire(
+    "TestResults",
+    "The results of one run.",
+    "total:int? passed:int? failed:int? errors:int? skipped:int? duration_ms:number? coverage:number?",
+)
+Failure: Final = wire(
+    "Failure",
+    "One failure; `source` is the file that raised it.",
+    "error_type message source? line:int? function? test_name test_file? test_line:int? stack_trace expected actual",
+)
 
 
-def lesson_json(lesson: Lesson) -> Shape:
-    """One entry of (4) `patterns_identified`."""
-    return {
-        "pattern": lesson.pattern,
-        "category": lesson.category or None,
-        "frequency": lesson.frequency,
-        "fix_template": lesson.fix_template,
-        "effectiveness": number(lesson.effectiveness),
-    }
-
-
-def _execution_json(run: Execution, held: bool | None) -> Shape:
-    return {
-        "attempt": run.attempt,
-        "at": iso(run.at),
-        "code_hash": run.code_hash,
-        "code": run.code,
-        "environment": [list(pair) for pair in run.environment],
-        "results": _results_json(run.results),
-        "failures": [failure_json(failure) for failure in run.failures],
-        "analysis": _analysis_json(run.analysis),
-        "fix": _fix_json(run.fix, held),
-    }
-
-
-def _results_json(results: Results | None) -> Shape | None:
-    if results is None:
-        return None
-    return {
-        "total": results.total,
-        "passed": results.passed,
-        "failed": results.failed,
-        "errors": results.errors,
-        "skipped": results.skipped,
-        "duration_ms": number(results.duration_ms),
-        "coverage": number(results.coverage),
-    }
-
-
-def failure_json(failure: Failure) -> Shape:
+def failure(record: FailureRecord) -> Wire:
     """One failure."""
-    return {
-        "error_type": failure.error_type,
-        "message": failure.message,
-        "source": failure.file or None,
-        "line": failure.line,
-        "function": failure.function or None,
-        "test_name": failure.test_name,
-        "test_file": failure.test_file or None,
-        "test_line": failure.test_line,
-        "stack_trace": failure.stack_trace,
-        "expected": failure.expected,
-        "actual": failure.actual,
-    }
+    return Failure.of(record, source=record.file)
 
 
-def _analysis_json(analysis: Analysis | None) -> Shape | None:
-    if analysis is None:
-        return None
-    return {
-        "root_cause": analysis.root_cause,
-        "category": analysis.category or None,
-        "strategy": analysis.strategy,
-        "confidence": number(analysis.confidence),
-        "related": list(analysis.related),
-        "similar": [[one.session_id, one.file, one.resolution] for one in analysis.similar],
-    }
+Analysis: Final = wire(
+    "Analysis",
+    "The analysis of a failure; `similar` are sessions with file and resolution.",
+    "root_cause category? strategy confidence:number? related:[text] similar:[any]",
+)
+Fix: Final = wire(
+    "Fix",
+    "A fix; `verified` is what the session reports, `held` what later runs show.",
+    "description diff diff_summary files:[text] verified:bool? held:bool?",
+)
+Run: Final = wire(
+    "Run",
+    "One run of the tests, and what was done about its failures.",
+    """attempt:int? at:time code_hash code environment:[any] results:TestResults? failures:[Failure] analysis:Analysis?
+    fix:Fix?""",
+)
 
 
-def _fix_json(fix: Fix | None, held: bool | None) -> Shape | None:
-    if fix is None:
-        return None
-    return {
-        "description": fix.description,
-        "diff": fix.diff,
-        "diff_summary": fix.diff_summary,
-        "files": list(fix.files),
-        "verified": fix.verified,
-        "held": held,
-    }
+def _run(run: Execution, held: bool | None) -> Wire:
+    analysis = run.analysis
+    return Run.of(
+        run,
+        failures=list(map(failure, run.failures)),
+        analysis=None
+        if analysis is None
+        else Analysis.of(analysis, similar=[[one.session_id, one.file, one.resolution] for one in analysis.similar]),
+        fix=None if run.fix is None else Fix.of(run.fix, held=held),
+    )
 
 
-def held_json(held: FixCounts, level: float) -> Shape:
-    """How often fixes held, with the interval of the rate."""
-    return {
-        "held": held.passed,
-        "failed": held.failed,
-        "rate": number(held.rate),
-        "interval": [number(bound) for bound in held.interval(level)],
-    }
+FixRate: Final = wire(
+    "FixRate",
+    "How often fixes held, with the interval of the rate.",
+    "held:int failed:int rate:number? interval:[number]",
+)
 
 
-def cause_json(cause: CauseReport, level: float) -> Shape:
+def fix_rate(counts: FixCounts, level: float) -> Wire:
+    """How often fixes held."""
+    return FixRate.of(counts, held=counts.passed, interval=counts.interval(level))
+
+
+Lesson: Final = wire(
+    "Lesson",
+    "A lesson of a session; `effectiveness` is what the session reports.",
+    "pattern category? frequency:int? fix_template effectiveness:number?",
+)
+LessonDetails: Final = wire(
+    "LessonDetails",
+    "A lesson of a session, with the results of its fixes over all sessions.",
+    "fixes:FixRate",
+    Lesson,
+)
+RepeatedFailure: Final = wire(
+    "RepeatedFailure",
+    "A test that failed repeatedly in a session.",
+    "test occurrences:int? resolution? notes",
+)
+QualityIssue: Final = wire("QualityIssue", "A code quality issue.", "issue location severity? addressed:bool?")
+SessionDetails: Final = wire(
+    "SessionDetails",
+    "One debug session with all its content.",
+    """created_at:time iteration:int? executions:[Run] patterns_identified:[LessonDetails]
+    recurring_failures:[RepeatedFailure] code_quality_issues:[QualityIssue] recommendations:[text]""",
+    SessionRow,
+)
+SessionDocument: Final = wire("SessionDocument", "`debug show`.", "session:SessionDetails findings:[Finding]")
+
+
+def session_details(session: DebugSession, snapshot: Snapshot, results: FixResults, level: float) -> Wire:
+    """One debug session with all its content."""
+    return SessionDetails.of(
+        session,
+        **_row_values(session, snapshot),
+        executions=[_run(run, held) for run, held in zip(session.executions, session.verdicts, strict=True)],
+        patterns_identified=[_lesson_details(lesson, results, level) for lesson in session.lessons],
+        recurring_failures=session.recurring,
+        code_quality_issues=session.issues,
+    )
+
+
+def _lesson_details(lesson: LessonRecord, results: FixResults, level: float) -> Wire:
+    return LessonDetails.of(lesson, fixes=fix_rate(results.of_pattern(lesson.category, lesson.pattern), level))
+
+
+RootCause: Final = wire(
+    "RootCause",
+    "One root cause: sessions, how many passed or failed, and how often fixes held.",
+    "category? sessions:int passing:int failing:int fixes:FixRate",
+)
+RecurringTest: Final = wire(
+    "RecurringTest",
+    "A test that fails repeatedly over all sessions; `claimed` is the count that sessions report.",
+    "test runs:int session_ids:[text] claimed:int resolution?",
+)
+CauseList: Final = wire(
+    "CauseList",
+    "`debug causes`.",
+    "causes:[RootCause] recurring:[RecurringTest] findings:[Finding]",
+)
+
+
+def root_cause(cause: CauseReport, level: float) -> Wire:
     """One root cause."""
-    return {
-        "category": cause.category or None,
-        "sessions": cause.sessions,
-        "passing": cause.passing,
-        "failing": cause.failing,
-        "fixes": held_json(cause.fixes, level),
-    }
+    return RootCause.of(cause, fixes=fix_rate(cause.fixes, level))
 
 
-def recurrence_json(one: RecurringFailure) -> Shape:
-    """A test that fails again and again."""
-    return {
-        "test": one.test,
-        "runs": one.runs,
-        "session_ids": list(one.sessions),
-        "claimed": one.recorded,
-        "resolution": one.resolution or None,
-    }
+def recurring_test(one: RecurringFailure) -> Wire:
+    """A test that fails repeatedly."""
+    return RecurringTest.of(one, session_ids=one.sessions, claimed=one.recorded)
 
 
-def template_json(template: FixTemplate, level: float) -> Shape:
-    """One fix template: what sessions claim, and what is known."""
-    return {
-        "pattern": template.pattern,
-        "category": template.category,
-        "fix_template": template.fix_template,
-        "effectiveness": number(template.effectiveness),
-        "claimed": [number(rate) for rate in template.recorded],
-        "fixes": held_json(template.fixes, level),
-        "session_ids": list(template.sessions),
-    }
+FixTemplate: Final = wire(
+    "FixTemplate",
+    "A fix template: the rates that sessions report (`claimed`), and the results of its fixes.",
+    "pattern category fix_template effectiveness:number? claimed:[number] fixes:FixRate session_ids:[text]",
+)
+FixTemplateList: Final = wire("FixTemplateList", "`debug templates`.", "templates:[FixTemplate] findings:[Finding]")
 
 
-def kept_json(kept: RetentionPlan, due: bool) -> Shape:
-    """One file, and how long its sessions are kept."""
-    return {"file": kept.file, "due": due, "terms": [_term_json(term) for term in kept.periods]}
+def fix_template(template: TemplateRecord, level: float) -> Wire:
+    """A fix template."""
+    return FixTemplate.of(
+        template, claimed=template.recorded, fixes=fix_rate(template.fixes, level), session_ids=template.sessions
+    )
 
 
-def _term_json(term: RetentionPeriod) -> Shape:
-    return {
-        "id": term.session_id,
-        "status": term.status or None,
-        "rule": term.rule,
-        "days": term.days,
-        "until": iso(term.until),
-    }
+RetentionPeriod: Final = wire(
+    "RetentionPeriod",
+    "How long a session is kept; `until` is null for one in progress.",
+    "id status? rule days:int? until:time",
+)
+RetentionFile: Final = wire(
+    "RetentionFile",
+    "A session file, and whether it is due.",
+    "file due:bool terms:[RetentionPeriod]",
+)
+RetentionDocument: Final = wire("RetentionDocument", "`debug archive-expired --dry-run`.", "plan:[RetentionFile]")
 
 
-def moved_json(moved: FileMove) -> Shape:
-    """One file that was moved."""
-    return {"from": moved.source, "to": moved.target, "session_ids": list(moved.sessions)}
+def retention_file(plan: RetentionPlan, due: bool) -> Wire:
+    """A session file, and whether it is due."""
+    return RetentionFile.of(plan, due=due, terms=[RetentionPeriod.of(one, id=one.session_id) for one in plan.periods])
 
 
-def archived_session_json(item: ArchivedSession) -> Shape:
-    """One archived session."""
-    session = item.session
-    return {
-        "id": session.id,
-        "status": session.status or None,
-        "file_path": session.file_path,
-        "changed_at": iso(session.changed_at),
-        "file": item.file,
-        "at": iso(item.at),
-        "by": item.by or None,
-    }
+FileMove: Final = wire("FileMove", "A file that was moved.", "from to session_ids:[text]")
 
 
-def known_fix_json(fix: KnownFix, level: float) -> Shape:
-    """What an earlier session did against such an error."""
-    return {
-        "session": fix.session.id,
-        "source": fix.failure.file or None,
-        "message": fix.failure.message,
-        "cause": fix.cause,
-        "category": fix.category or None,
-        "strategy": fix.strategy,
-        "fix": fix.fix,
-        "held": fix.worked,
-        "results": held_json(fix.results, level),
-        "failed": list(fix.failed),
-        "alike": fix.is_similar,
-        "same_file": fix.is_same_file,
-    }
+def file_move(moved: MoveRecord) -> Wire:
+    """A file that was moved."""
+    return FileMove.of(session_ids=moved.sessions, **{"from": moved.source, "to": moved.target})
 
 
-def offered_pattern_json(pattern: Pattern, assessment: Assessment) -> Shape:
-    """An error pattern whose signature finds the message."""
-    return {
-        "id": pattern.id,
-        "title": pattern.title,
-        "error_pattern": pattern.error_pattern,
-        "description": pattern.description,
-        "state": assessment.state.value,
-        "success_rate": number(assessment.rate),
-        "usage_count": assessment.uses,
-    }
+ArchiveResult: Final = wire("ArchiveResult", "`debug archive-expired`.", "moved:[FileMove] warnings:[text]")
+RestoreResult: Final = wire(
+    "RestoreResult",
+    "`debug restore`; `others` are further archived files with the session.",
+    "moved:[FileMove] others:[text]",
+)
+ArchivedSession: Final = wire(
+    "ArchivedSession",
+    "An archived session.",
+    "id status? file_path changed_at:time file at:time by?",
+)
+ArchivedSessionList: Final = wire(
+    "ArchivedSessionList",
+    "`debug archived`.",
+    "archived:[ArchivedSession] findings:[Finding]",
+)
+
+
+def archived_session(item: ArchivedRecord) -> Wire:
+    """An archived session."""
+    return ArchivedSession.of(item.session, file=item.file, at=item.at, by=item.by)
+
+
+KnownFix: Final = wire(
+    "KnownFix",
+    "What an earlier session did about such an error; `alike` is the similarity of the messages.",
+    """session source? message cause category? strategy fix held:bool? results:FixRate failed:[text] alike:number
+    same_file:bool""",
+)
+
+
+def known_fix(fix: KnownFixRecord, level: float) -> Wire:
+    """What an earlier session did about such an error."""
+    return KnownFix.of(
+        fix,
+        session=fix.session.id,
+        source=fix.failure.file,
+        message=fix.failure.message,
+        held=fix.worked,
+        results=fix_rate(fix.results, level),
+        alike=fix.is_similar,
+        same_file=fix.is_same_file,
+    )
+
+
+OfferedPattern: Final = wire(
+    "OfferedPattern",
+    "An error pattern whose signature matches the message.",
+    "id title error_pattern description state success_rate:number? usage_count:int",
+)
+
+
+def offered_pattern(pattern: Pattern, assessment: Assessment) -> Wire:
+    """An error pattern whose signature matches the message."""
+    return OfferedPattern.of(pattern, state=assessment.state, success_rate=assessment.rate, usage_count=assessment.uses)
+
+
+FailureDocument: Final = wire(
+    "FailureDocument",
+    "`debug failure`; `error` is the first of the errors.",
+    """error:Failure? errors:[Failure] fixes:[KnownFix] templates:[FixTemplate] patterns:[OfferedPattern] text
+    findings:[Finding]""",
+)
+SuccessDocument: Final = wire(
+    "SuccessDocument",
+    "`debug success`; `bead` is the loop or attempt that gets the outcome.",
+    """session_id file bead applied:[text] lessons:[Lesson] lessons_written:bool file_changed:bool problem?
+    records:[RecordUpdate] extraction:Extraction? decided:Decided|DecidedTogether? warnings:[text]""",
+    uses=[RecordUpdate, Extraction, Decided, DecidedTogether],
+)
+EscalationDocument: Final = wire("EscalationDocument", "`debug escalate`.", "session_id file")
+
+
+def sessions_document(sessions: Sequence[DebugSession], snapshot: Snapshot, findings: object) -> Wire:
+    """A list of debug sessions."""
+    return SessionList.of(sessions=[session_row(one, snapshot) for one in sessions], findings=findings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import Final
 
 from core.base.formatting import decimal_text
@@ -94,11 +95,12 @@ def _print_table(block: Table) -> None:
     columns = [
         Column(
             block.titles[n].upper(),
+            itemgetter(position),
             right=n in block.right,
             free=n == last,
             expendable=block.expendable.index(n) + 1 if n in block.expendable else 0,
         )
-        for n in used
+        for position, n in enumerate(used)
     ]
     print_table(columns, [[row[n] for n in used] for row in cells])
 

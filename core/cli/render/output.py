@@ -1,4 +1,4 @@
-"""Everything that is printed goes through here: JSON, tables, lines. Untrusted text comes out harmless."""
+"""All output: JSON, tables, lines. Control characters in untrusted text are made visible."""
 
 from __future__ import annotations
 
@@ -7,37 +7,42 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import click
+import msgspec
+from msgspec import Struct
 from rich.cells import cell_len, set_cell_size
 
 from core.base.formatting import percent_text
 from core.base.text import ELLIPSIS, plural, visible_line
+from core.cli.support.options import invocation
 from core.records.findings import Finding, Severity
 from core.records.times import day_of, minute_of
 from core.redaction.masking import mask_secrets
 
 STRICT_EXIT: Final = 3
 MAX_CELL: Final = 200
-"""Characters of a cell that may be shortened, where no terminal says how many fit."""
+"""Most characters of a free text where there is no terminal."""
 MAX_WHOLE_CELL: Final = 512
-"""Characters of any other cell: longer than every id that a program makes. JSON has all."""
+"""Most characters of any other cell: longer than every generated ID."""
 MIN_CELL: Final = 20
+MIN_ID: Final = 24
+"""Narrowest widths of free text and of IDs."""
 INDENT: Final = 2
-"""Cells before the further lines of a row."""
+"""Indentation of the further lines of a row."""
 ID_END: Final = 8
-"""Characters of the end of an ID that are kept where it must be shortened."""
+"""Characters at the end of a shortened ID."""
 
 Part = str | tuple[str, str]
-"""Text, or text and the colour it gets on a terminal."""
+"""Text, or text and its colour on a terminal."""
 
-# Legal inside a JSON string as they are, but a terminal would obey or hide them. All of them are escaped.
-_UNSEEN: Final = re.compile(
+# Legal inside a JSON string, but a terminal would interpret or hide them. All of them are escaped.
+_INVISIBLE: Final = re.compile(
     "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
 
@@ -49,25 +54,26 @@ def _is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def print_json(document: Mapping[str, Any], *, one_line: bool = False) -> None:
-    """One JSON document as `json_bytes`; indented on a terminal, one line elsewhere (or always, for JSON lines)."""
+def print_json(document: Struct | Mapping[str, Any], *, one_line: bool = False) -> None:
+    """Print a JSON document as `json_bytes`; indented on a terminal, else (and for JSON lines) on one line."""
     print_bytes(json_bytes(document, indent=2 if _is_terminal() and not one_line else None))
 
 
-def json_bytes(document: Mapping[str, Any], *, indent: int | None = None) -> bytes:
+def json_bytes(document: Struct | Mapping[str, Any], *, indent: int | None = None) -> bytes:
     """A JSON document in UTF-8 with a final line feed.
 
     Secrets are masked, see `core.redaction.masking.mask_secrets`.
-    Control, bidirectional and invisible characters and lone surrogates are written as `\\uXXXX`, so that every
-    string comes back as it is in the files. NaN and infinities do not occur.
+    Control, bidirectional and invisible characters and lone surrogates are written as `\\uXXXX`, so that every string
+    is decoded to the text of the files. NaN and infinities do not occur.
     """
-    text = json.dumps(without_secrets(document), ensure_ascii=False, allow_nan=False, indent=indent)
-    text = _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    value = msgspec.to_builtins(document) if isinstance(document, Struct) else document
+    text = json.dumps(without_secrets(value), ensure_ascii=False, allow_nan=False, indent=indent)
+    text = _INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], text)
     return f"{text}\n".encode("utf-8", "backslashreplace")
 
 
 def without_secrets(value: Any, key: str = "") -> Any:
-    """A JSON value with its secrets masked; a text may be one because of the key that it stands under."""
+    """Mask the secrets in a JSON value; its key may show that a text is a secret."""
     if isinstance(value, str):
         shown = mask_secrets(value)
         if shown == value and _may_name_secret(key):
@@ -85,22 +91,22 @@ def _may_name_secret(key: str) -> bool:
 
 
 def print_bytes(data: bytes) -> None:
-    """Exactly these bytes."""
+    """Print these bytes."""
     click.echo(data, nl=False)
 
 
 def line(*parts: Part) -> None:
-    """One line made of the parts, each made harmless."""
+    """Print one line of parts, with control characters made visible."""
     click.echo("".join(_styled(part) for part in parts))
 
 
 def warn(text: str) -> None:
-    """One line on stderr."""
+    """Print a warning on stderr."""
     click.echo(f"Warning: {visible_line(text)}", err=True)
 
 
 def remark(text: str) -> None:
-    """One line on stderr that is no warning, e.g. that a list is empty."""
+    """Print a line on stderr that is not a warning, e.g. that a list is empty."""
     click.echo(visible_line(text), err=True)
 
 
@@ -110,60 +116,73 @@ class Column:
 
     Attributes:
         title: Its heading.
+        value: The text of a cell for a row.
         right: Align to the right.
-        free: Text that may be shortened to what the terminal has left; of other cells only what is beyond any measure.
-        least: Cells that are left of such a text; where there is less room, a row takes several lines.
+        free: Free text, which may be shortened to the room that the terminal has left.
+        least: Narrowest width of free text or of an ID; 0: never shortened. Below that, a row takes several lines.
         colours: The colour of a cell by its text.
-        expendable: From 1 on, in which order columns are left out where a terminal is too narrow for all; 0: never.
+        expendable: From 1, the order in which columns are dropped on a narrow terminal; 0: never.
     """
 
     title: str
+    value: Callable[[Any], str]
     right: bool = False
     free: bool = False
-    least: int = MIN_CELL
+    least: int = 0
     colours: Mapping[str, str] | None = None
     expendable: int = 0
 
+    @property
+    def min_width(self) -> int:
+        """Narrowest width of its cells; 0: that of its widest cell."""
+        return self.least or (MIN_CELL if self.free else 0)
 
-def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
-    """Print an aligned table with a heading; nothing at all for no rows.
 
-    On a terminal no line is wider than it: expendable columns are left out, then texts are shortened, and where that is
-    not enough a row takes several lines, all but the first indented. Elsewhere every value is printed in full.
+def id_column(title: str, value: Callable[[Any], str]) -> Column:
+    """A column of IDs, which may be shortened in the middle."""
+    return Column(title, value, least=MIN_ID)
+
+
+def print_table(columns: Sequence[Column], rows: Iterable[Any], empty: str = "") -> None:
+    """Print an aligned table with a heading; for no rows only the remark `empty`.
+
+    On a terminal no line is wider than it: expendable columns are dropped, then free texts and IDs are shortened, and
+    where that is not enough, a row takes several lines, all but the first indented. Elsewhere all values are complete.
     """
     cells = [
-        [_Cell.of(cell, MAX_CELL if column.free else MAX_WHOLE_CELL) for column, cell in zip(columns, row, strict=True)]
-        for row in rows
+        [_Cell.of(column.value(row), MAX_CELL if column.free else MAX_WHOLE_CELL) for column in columns] for row in rows
     ]
     if not cells:
+        if empty:
+            remark(empty)
         return
     cells.insert(0, [_Cell.of(column.title) for column in columns])
-    # One id of any length must not widen all other rows with it; it stands out of its column.
+    # One ID of any length must not widen all rows; it exceeds its column.
     widths = [min(MAX_CELL, max(row[n].width for row in cells)) for n in range(len(columns))]
     groups = [list(range(len(columns)))]
     if _is_terminal():
         room = shutil.get_terminal_size().columns
-        kept = _affordable(widths, columns, room)
-        columns, widths = [columns[n] for n in kept], [widths[n] for n in kept]
-        cells = [[row[n] for n in kept] for row in cells]
+        shown = _affordable(widths, columns, room)
+        columns, widths = [columns[n] for n in shown], [widths[n] for n in shown]
+        cells = [[row[n] for n in shown] for row in cells]
         widths, groups = _fitted(widths, columns, room)
     painted = _colours()
     lines = []
     for row in cells:
         for number, group in enumerate(groups):
-            shown = (row[n].shown(widths[n], columns[n], painted, heading=row is cells[0]) for n in group)
-            text = (" " * (INDENT if number else 0) + "  ".join(shown)).rstrip()
+            parts = (row[n].shown(widths[n], columns[n], painted, heading=row is cells[0]) for n in group)
+            text = (" " * (INDENT if number else 0) + "  ".join(parts)).rstrip()
             if text or not number:
                 lines.append(text)
     click.echo("\n".join(lines))
 
 
 def _affordable(widths: Sequence[int], columns: Sequence[Column], room: int) -> list[int]:
-    """The columns that are left where those that one can do without give way to the others."""
-    least = [min(width, column.least) if column.free else width for width, column in zip(widths, columns, strict=True)]
+    """The columns that remain after expendable ones are dropped."""
+    least = [min(width, column.min_width or width) for width, column in zip(widths, columns, strict=True)]
     shown = list(range(len(columns)))
     for n in sorted((n for n in shown if columns[n].expendable), key=lambda n: columns[n].expendable):
-        if sum(least[place] + 2 for place in shown) - 2 <= room:
+        if sum(least[column] + 2 for column in shown) - 2 <= room:
             break
         shown.remove(n)
     return shown
@@ -172,17 +191,17 @@ def _affordable(widths: Sequence[int], columns: Sequence[Column], room: int) -> 
 def _fitted(widths: Sequence[int], columns: Sequence[Column], room: int) -> tuple[list[int], list[list[int]]]:
     """The widths of columns that fit into a terminal, and the columns of each line of a row."""
     fitted = list(widths)
-    for n, column in enumerate(columns):
+    for n in sorted(range(len(columns)), key=lambda n: not columns[n].free):
         excess = sum(fitted) + 2 * (len(fitted) - 1) - room
-        if column.free and excess > 0:
-            fitted[n] = max(fitted[n] - excess, min(column.least, fitted[n]))
+        if columns[n].min_width and excess > 0:
+            fitted[n] = max(fitted[n] - excess, min(columns[n].min_width, fitted[n]))
     if sum(fitted) + 2 * (len(fitted) - 1) <= room:
         return fitted, [list(range(len(columns)))]
     groups: list[list[int]] = [[]]
     left = room
     for n, column in enumerate(columns):
         gap = 2 if groups[-1] else 0
-        least = min(widths[n], max(column.least, 2 * MIN_CELL)) if column.free else widths[n]
+        least = min(widths[n], max(column.min_width, 2 * MIN_CELL)) if column.free else widths[n]
         if groups[-1] and least + gap > left:
             groups.append([])
             left, gap = room - INDENT, 0
@@ -193,7 +212,7 @@ def _fitted(widths: Sequence[int], columns: Sequence[Column], room: int) -> tupl
 
 
 class _Cell(NamedTuple):
-    """Harmless text and how many columns of a terminal it takes."""
+    """Visible text, and its width on a terminal."""
 
     text: str
     width: int
@@ -216,7 +235,7 @@ class _Cell(NamedTuple):
 
 
 def _shortened(text: str, width: int, *, keep_end: bool) -> str:
-    """The text in at most `width` cells; of an ID the end too, because IDs that begin alike differ there."""
+    """Shorten a text to `width` cells; of an ID the end is left, because IDs with a common prefix differ there."""
     tail = text[-ID_END:] if keep_end and width > 2 * ID_END else ""
     return set_cell_size(text, max(width - 1 - cell_len(tail), 0)).rstrip() + ELLIPSIS + tail
 
@@ -236,31 +255,42 @@ def _colours() -> bool:
 
 
 def minute(at: datetime | None) -> str:
-    """`2026-02-02 15:04`; nothing for no time."""
+    """`2026-02-02 15:04`; "" for None."""
     return minute_of(at) if at is not None else ""
 
 
 def day(at: datetime | None) -> str:
-    """`2026-02-02`; nothing for no time."""
+    """`2026-02-02`; "" for None."""
     return day_of(at) if at is not None else ""
 
 
 def percent(rate: float | None) -> str:
-    """`71 %`; nothing for no rate."""
+    """`71 %`; "" for None."""
     return "" if rate is None else percent_text(rate)
 
 
-def findings_json(findings: Iterable[Finding]) -> list[dict[str, Any]]:
-    """The stable shape of findings."""
-    return [finding.to_json() for finding in findings]
+def respond(
+    document: Callable[[], Struct], show: Callable[[], None], findings: Sequence[Finding] | None = None
+) -> None:
+    """End a command: print the JSON document with `--json`, else the text; then report findings as `end` does.
+
+    Args:
+        findings: The findings of a reading command; None for other commands.
+    """
+    if invocation().as_json:
+        print_json(document())
+    else:
+        show()
+    if findings is not None:
+        end(findings)
 
 
-def end(findings: Sequence[Finding], *, strict: bool, listed: bool = False) -> None:
-    """End a reading command: say if files could not be used, unless they were listed; with `--strict` exit with 3."""
+def end(findings: Sequence[Finding], *, listed: bool = False) -> None:
+    """End a reading command: report unusable files, unless they were listed; with `--strict` exit with 3."""
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     if errors:
         if not listed:
             what = plural(errors, "finding of severity error", "findings of severity error")
             remark(f"{what}; see: ralphdeck doctor")
-        if strict:
+        if invocation().strict:
             click.get_current_context().exit(STRICT_EXIT)

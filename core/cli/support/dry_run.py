@@ -1,14 +1,14 @@
-"""`--dry-run` of the commands that decide: what a decision would change, and nothing is written."""
+"""`--dry-run` of commands that decide: forecast the change, and write nothing."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from core.base.text import plural
-from core.cli.render.output import line, print_json, remark, warn
+from core.cli.render.output import line, remark, respond, warn
 from core.records.verbs import verb_info
 
 if TYPE_CHECKING:
@@ -17,56 +17,52 @@ if TYPE_CHECKING:
     from core.forecast.forecast import Forecast
     from core.project.project import Project
 
-dry_run_option = click.option(
-    "--dry-run", is_flag=True, help="Only tell which states and contexts would change; nothing is written."
+dry_run_option: Final = click.option(
+    "--dry-run", is_flag=True, help="Only show which states and contexts would change; write nothing."
 )
 
 
-def foretell(deck: Project, command: Command, *, as_json: bool) -> Decided:
-    """Print what a decision would change; returns what would have been decided.
+def forecast_decision(project: Project, command: Command) -> Decided:
+    """Print what a decision would change; returns the decision that was not written.
 
     Raises:
         RalphdeckError: What the decision would raise.
     """
     # Only a dry run needs it.
+    from core.cli.json.decisions import dry_run_document
     from core.episodes.similar_tasks import embeddable_work
     from core.forecast.forecast import Forecaster
 
-    # What `inject` would make on the way is made here, too, but not kept: both must tell the same.
-    snapshot = deck.view.snapshot
-    view = replace(
-        deck.view,
-        embeddings=deck.embeddings.supposing(snapshot.patterns),
-        task_embeddings=deck.task_embeddings.supposing(embeddable_work(snapshot)),
+    # `loop inject` would compute missing vectors. They are computed here too, but not saved, for the same result.
+    snapshot = project.view.snapshot
+    state = replace(
+        project.view,
+        embeddings=project.embeddings.supposing(snapshot.patterns),
+        task_embeddings=project.task_embeddings.supposing(embeddable_work(snapshot)),
     )
-    found, run = Forecaster(deck).effect(view, command)
+    found, run = Forecaster(project).effect(state, command)
     decided = run.decided
     if found.by_words is not None:
-        tell_missing(found.by_words.missing)
-    if as_json:
-        print_json(_json(decided, found))
-        return decided
+        remark_missing_vectors(found.by_words.missing)
+    respond(lambda: dry_run_document(decided, found), lambda: _print(decided, found))
+    return decided
+
+
+def _print(decided: Decided, found: Forecast) -> None:
     for warning in decided.warnings:
         warn(warning)
     line(f"Would {_infinitive(decided)}")
     for id, before, after in found.turned:
         line(f"  {id}: {before} → {after}")
-    for word, ids in (("into the registry", found.added), ("out of the registry", found.gone)):
+    for word, ids in (("added to the registry", found.added), ("removed from the registry", found.gone)):
         for id in ids:
             line(f"  {id}: {word}")
     parts = [f"{found.changed_of('loop')} of {plural(found.loops, 'running loop')}"]
     if found.paused:
-        parts.append(f"{found.changed_of('paused')} of {plural(found.paused, 'paused loop')} (when it resumes)")
+        parts.append(f"{found.changed_of('paused')} of {plural(found.paused, 'paused loop')} (on resume)")
     parts.append(f"{found.changed_of('task')} of the last {plural(found.tasks, 'task')}")
-    looked = f"{', '.join(parts[:-1])} and {parts[-1]}"
-    line(f"  {looked} would get another context ({found.tokens[0]:,} → {found.tokens[1]:,} tokens in all)")
-    return decided
-
-
-def tell_missing(vectors: int) -> None:
-    """Say that so many patterns lack a vector, and what to do about it."""
-    if vectors:
-        remark(f"{plural(vectors, 'pattern')} can be found by word match only; for meaning, run once: ralphdeck embed")
+    tokens = "{:,} → {:,} tokens in total".format(*found.tokens)
+    line(f"  another context for {', '.join(parts[:-1])} and {parts[-1]}; {tokens}")
 
 
 def _infinitive(decided: Decided) -> str:
@@ -77,21 +73,7 @@ def _infinitive(decided: Decided) -> str:
     return decided.summary.replace("re-enabled", "re-enable", 1).replace("rejected the", "reject the", 1)
 
 
-def _json(decided: Decided, found: Forecast) -> dict[str, Any]:
-    return {
-        "dry_run": True,
-        "summary": decided.summary,
-        "warnings": list(decided.warnings),
-        "refused": [{"id": refusal.pattern_id, "why": refusal.why} for refusal in decided.refused],
-        "turned": [{"id": id, "before": str(before), "after": str(after)} for id, before, after in found.turned],
-        "added": list(found.added),
-        "gone": list(found.gone),
-        "loops": found.loops,
-        "paused": found.paused,
-        "tasks": found.tasks,
-        "changed": [
-            {"kind": one.kind, "id": one.id, "when": "when it resumes" if one.kind == "paused" else None}
-            for one in found.changed
-        ],
-        "tokens": {"before": found.tokens[0], "after": found.tokens[1]},
-    }
+def remark_missing_vectors(vectors: int) -> None:
+    """Print how many patterns have no vector, and how to compute them."""
+    if vectors:
+        remark(f"{plural(vectors, 'pattern')} found by words only; to compute their vectors: ralphdeck embed")

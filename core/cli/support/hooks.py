@@ -1,4 +1,4 @@
-"""What the hooks of agents tell and expect: the event on stdin, the answer on stdout, and never a failure."""
+"""Hooks of agents: the event on stdin, the answer on stdout, exit code 0 on any error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 from core.base.errors import BadInput
 from core.cli.render.output import print_bytes, print_json, remark
-from core.cli.support.options import Invocation
+from core.cli.support.options import invocation
 from core.cli.support.project import named_project
 from core.config.paths import find_project
 from core.storage.json_reader import decode_json
@@ -22,22 +22,22 @@ SESSION: Final = "SessionStart"
 PROMPT: Final = "UserPromptSubmit"
 
 _STDIN: Final = 0
-_PATIENCE_SECONDS: Final = 2.0
-"""How long to wait for the event of an agent that keeps stdin open and says nothing."""
+_TIMEOUT_SECONDS: Final = 2.0
+"""How long to wait for an agent that keeps stdin open and writes nothing."""
 _MAX_BYTES: Final = 64 << 20
-"""Longest event: that of a tool has all of a file that was written."""
+"""Longest event; that of a tool includes the file that was written."""
 _NO_EVENT: Final = "stdin is not the JSON of an event"
 
 
 class HookEvent(NamedTuple):
-    """What an agent tells of the moment.
+    """The event that an agent sends.
 
     Attributes:
         form: One of `FORMS`.
-        name: `hook_event_name`; `SESSION` where it says none.
-        task: What the person asked for, "" at the start of a session.
-        folder: Where the agent works, "" if it says nothing.
-        fault: Why nobody can tell what is wanted, "" if that is clear.
+        name: `hook_event_name`, else `SESSION`.
+        task: The prompt of the user, "" at the start of a session.
+        folder: Working directory of the agent, "" if unknown.
+        fault: Why the event is invalid, "" for a valid one.
     """
 
     form: str
@@ -48,7 +48,7 @@ class HookEvent(NamedTuple):
 
 
 def read_event(form: str) -> HookEvent:
-    """The event on stdin: a JSON object, or for `plain` also the bare text of a task.
+    """Read the event from stdin: a JSON object, or for `plain` also the text of a task.
 
     Raises:
         BadInput: Claude Code takes no context at this event.
@@ -59,23 +59,23 @@ def read_event(form: str) -> HookEvent:
         if form == "plain":
             return HookEvent(form, task=data.decode(errors="replace").strip())
         return HookEvent(form, fault=_NO_EVENT)
-    said: dict[str, Any] = {key: value for key, value in decoded.value.items() if isinstance(value, str)}
-    name = said.get("hook_event_name", SESSION)
+    fields: dict[str, Any] = {key: value for key, value in decoded.value.items() if isinstance(value, str)}
+    name = fields.get("hook_event_name", SESSION)
     if form == CLAUDE_CODE and name not in (SESSION, PROMPT):
         raise BadInput(f"{name} takes no context; {SESSION} and {PROMPT} do")
     return HookEvent(
         form,
         name,
-        task=said.get("prompt", said.get("task", "")).strip(),
-        folder=said.get("cwd", ""),
+        task=fields.get("prompt", fields.get("task", "")).strip(),
+        folder=fields.get("cwd", ""),
     )
 
 
 def read_tool_event() -> dict[str, Any]:
-    """The event of a tool that was used, on stdin.
+    """Read the event of a tool call from stdin.
 
     Raises:
-        BadInput: It is none.
+        BadInput: It is not an event.
     """
     value = decode_json(_read_stdin()).value
     if not isinstance(value, dict):
@@ -83,19 +83,19 @@ def read_tool_event() -> dict[str, Any]:
     return value
 
 
-def work_in(folder: str) -> None:
-    """Let the agent's own folder lead to the project, where nothing else names one."""
+def use_folder(folder: str) -> None:
+    """Use the project of the agent's folder, unless another one is named."""
     if folder and named_project() is None:
-        click.get_current_context().ensure_object(Invocation).project = find_project(Path(folder)).project
+        invocation().project = find_project(Path(folder)).project
 
 
 def _read_stdin() -> bytes:
-    """What is written to stdin until it is closed, or silent for too long; nothing from a terminal."""
+    """Read stdin until it is closed or times out; nothing from a terminal."""
     chunks, size = [], 0
     try:
         if os.isatty(_STDIN):
             return b""
-        while size < _MAX_BYTES and select.select([_STDIN], [], [], _PATIENCE_SECONDS)[0]:
+        while size < _MAX_BYTES and select.select([_STDIN], [], [], _TIMEOUT_SECONDS)[0]:
             chunk = os.read(_STDIN, 1 << 16)
             if not chunk:
                 break
@@ -107,7 +107,7 @@ def _read_stdin() -> bytes:
 
 
 def print_answer(event: HookEvent, context: str) -> None:
-    """What the agent is to read, in the form that it expects; nothing at all for no context."""
+    """Print the context in the form that the agent expects; nothing without a context."""
     if event.form == "plain":
         print_bytes(context.encode("utf-8", "replace"))
         return
@@ -116,30 +116,30 @@ def print_answer(event: HookEvent, context: str) -> None:
 
 
 class HookCommand(click.Command):
-    """A command that with `--hook` never stands in an agent's way.
+    """A command that with `--hook` never blocks an agent.
 
-    Whatever goes wrong is one line on stderr; nothing is printed, and the exit code is 0. Claude Code would drop the
-    person's prompt on an exit code of 2, that of wrong usage.
+    Any error is one line on stderr, nothing is printed, and the exit code is 0. On the exit code 2, that of wrong
+    usage, Claude Code would drop the user's prompt.
 
     Args:
-        undone: What does not happen then, for that line.
+        skipped: What does not happen after an error, for that line.
     """
 
-    def __init__(self, *args: Any, undone: str, **options: Any) -> None:
+    def __init__(self, *args: Any, skipped: str, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._undone = undone
+        self._skipped = skipped
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Take the options."""
+        """Parse the options."""
         if not any(arg == "--hook" or arg.startswith("--hook=") for arg in args):
             return super().make_context(info_name, args, parent, **extra)
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
-            _read_stdin()  # who writes the event would be told of a broken pipe
-            raise self._let_go(error.format_message()) from None
+            _read_stdin()  # else the writer of the event gets a broken pipe
+            raise self._report(error.format_message()) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -150,10 +150,10 @@ class HookCommand(click.Command):
         except (click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except click.ClickException as error:
-            raise self._let_go(error.format_message()) from None
+            raise self._report(error.format_message()) from None
         except Exception as error:
-            raise self._let_go(str(error) or type(error).__name__) from None
+            raise self._report(str(error) or type(error).__name__) from None
 
-    def _let_go(self, reason: str) -> click.exceptions.Exit:
-        remark(f"ralphdeck {self._undone}: {reason}")
+    def _report(self, reason: str) -> click.exceptions.Exit:
+        remark(f"ralphdeck {self._skipped}: {reason}")
         return click.exceptions.Exit(0)

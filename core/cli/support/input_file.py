@@ -1,4 +1,4 @@
-"""A file that a command is given to read."""
+"""Read files that are given on the command line."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from core.storage.decoded import Problem
 from core.storage.file_reader import read_file
 
 
-def read_named(file: Path, most: int) -> bytes:
-    """The content of a file that a person named, if it has at most `most` bytes.
+def read_input(file: Path, most: int) -> bytes:
+    """Read a file of at most `most` bytes.
 
     Raises:
-        BadInput: It is no path, does not exist, or cannot be read.
+        BadInput: The path is invalid, or the file is missing, too long or unreadable.
     """
     name = visible_line(str(file), 300)
     try:
-        place = file.resolve()
+        path = file.resolve()
     except (OSError, RuntimeError, ValueError):
-        raise BadInput(f"{name} is no path") from None
-    read = read_file(place, place.parent, most)
+        raise BadInput(f"{name} is not a valid path") from None
+    read = read_file(path, path.parent, most)
     if read is None:
         raise BadInput(f"{name} does not exist")
     if isinstance(read, Problem):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -19,38 +19,130 @@ from core.records.times import parse_time
 _NUMBER: Final = r"([0-9]+(?:\.[0-9]+)?)"
 _DURATION: Final = re.compile(rf"(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?(?:{_NUMBER}ms)?")
 _UNITS_MS: Final = (3_600_000, 60_000, 1000, 1)
-"""What the parts of a duration count in."""
+"""The ms of the parts of a duration."""
 _MOST_DIGITS: Final = 40
-"""Longest text that is looked at as a duration."""
+"""Longest text that is parsed as a duration."""
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any] | click.Command)
 
 
 @dataclass
 class Invocation:
-    """What holds for the whole call, wherever on the command line it was said."""
+    """The options that hold for the whole call, wherever they are on the command line."""
 
     project: Path | None = None
     readonly: bool = False
+    by: str | None = None
+    as_json: bool = False
+    strict: bool = False
 
 
-def _keep_project(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
-    invocation = ctx.ensure_object(Invocation)
-    if value is not None:
-        invocation.project = value
+def invocation() -> Invocation:
+    """The options of the running call."""
+    return click.get_current_context().ensure_object(Invocation)
+
+
+def _store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    if value and param.name is not None:
+        setattr(ctx.ensure_object(Invocation), param.name, value)
+
+
+def _shared_option(*names: str, help: str, **attributes: Any) -> click.Option:
+    return click.Option(names, help=help, expose_value=False, callback=_store, **attributes)
+
+
+def _project() -> click.Option:
+    return _shared_option(
+        "--project",
+        type=click.Path(path_type=Path),
+        metavar="PATH",
+        help="Project folder, its .aiwg or its .aiwg/ralph. Default: $RALPHDECK_PROJECT, else the nearest one at or "
+        "above the current folder.",
+    )
+
+
+def _readonly() -> click.Option:
+    return _shared_option(
+        "--readonly",
+        is_flag=True,
+        envvar="RALPHDECK_READONLY",
+        help="Write nothing into .aiwg; commands that decide or record fail.",
+    )
+
+
+def _by() -> click.Option:
+    return _shared_option(
+        "--by",
+        metavar="NAME",
+        help="Who decides. Default: $RALPHDECK_USER, else the setting curation.actor, else the user.",
+    )
+
+
+def _json() -> click.Option:
+    return _shared_option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def _strict() -> click.Option:
+    return _shared_option("--strict", is_flag=True, help="Exit with 3 if the files have findings of severity error.")
 
 
 def project_option(command: Decorated) -> Decorated:
     """`--project PATH`, before or after the name of the command."""
-    return click.option(
-        "--project",
-        type=click.Path(path_type=Path),
-        metavar="PATH",
-        expose_value=False,
-        callback=_keep_project,
-        help="Project folder, its .aiwg or its .aiwg/ralph. Default: $RALPHDECK_PROJECT, else the nearest one "
-        "at or above the current folder.",
-    )(command)
+    return _append(command, _project())
+
+
+def readonly_option(command: Decorated) -> Decorated:
+    """`--readonly`, before the name of the command, or after the folder of the dashboard."""
+    return _append(command, _readonly())
+
+
+def _append(command: Decorated, option: click.Option) -> Decorated:
+    if isinstance(command, click.Command):
+        command.params.append(option)
+    else:
+        command.__dict__.setdefault("__click_params__", []).append(option)
+    return command
+
+
+class Command(click.Command):
+    """A command with the options of its kind; its help ends with a description of its JSON output."""
+
+    standard: ClassVar[tuple[Callable[[], click.Option], ...]] = (_project, _json)
+
+    def __init__(self, *args: Any, params: list[click.Parameter] | None = None, **attributes: Any) -> None:
+        attributes["params"] = [*(params or ()), *(make() for make in self.standard)]
+        super().__init__(*args, **attributes)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the keys of the JSON output."""
+        from core.cli.json.schemas import json_help  # only the help needs all Structs
+
+        self.epilog = json_help(ctx.command_path.partition(" ")[2])
+        super().format_epilog(ctx, formatter)
+
+
+class OfflineCommand(Command):
+    """A command that needs no project."""
+
+    standard = (_json,)
+
+
+class ReadingCommand(Command):
+    """A command that only reads."""
+
+    standard = (_project, _json, _strict)
+
+
+class DecidingCommand(Command):
+    """A command that decides or records."""
+
+    standard = (_by, _project, _json)
+
+
+class ReviewingCommand(Command):
+    """A command that lists, or decides on what it lists."""
+
+    standard = (_by, _project, _json, _strict)
 
 
 def setting_option(flag: str, name: str, **options: Any) -> Callable[[Decorated], Decorated]:
@@ -63,55 +155,21 @@ def setting_option(flag: str, name: str, **options: Any) -> Callable[[Decorated]
     return click.option(flag, help=f"{setting.help}. Default: the setting `{name}`.", **options)
 
 
-def _keep_readonly(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    invocation = ctx.ensure_object(Invocation)
-    invocation.readonly = invocation.readonly or value
+def reason_option(command: Decorated) -> Decorated:
+    """`--reason TEXT`, saved with the decision."""
+    return click.option("--reason", default="", help="Why; saved in the decision log.")(command)
 
 
-def readonly_option(command: Decorated) -> Decorated:
-    """`--readonly`, before the name of the command, or behind the folder of the dashboard."""
-    return click.option(
-        "--readonly",
-        is_flag=True,
-        envvar="RALPHDECK_READONLY",
-        expose_value=False,
-        callback=_keep_readonly,
-        help="Write nothing into .aiwg: whatever decides or records is refused.",
-    )(command)
+def limit_option(command: Decorated) -> Decorated:
+    """`--limit N` without a default."""
+    return click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most N rows.")(command)
 
 
-def json_option(command: Decorated) -> Decorated:
-    """`--json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON (documented, stable).")(command)
-
-
-def strict_option(command: Decorated) -> Decorated:
-    """`--strict`."""
-    return click.option("--strict", is_flag=True, help="Exit with 3 if the files have findings of severity error.")(
-        command
-    )
-
-
-def reading_options(command: Decorated) -> Decorated:
-    """The options of every command that reads: `--project`, `--json`, `--strict`."""
-    return project_option(json_option(strict_option(command)))
-
-
-def deciding_options(command: Decorated) -> Decorated:
-    """The options of every command that decides: `--by`, `--project`, `--json`."""
-    by = click.option(
-        "--by",
-        metavar="NAME",
-        help="Who decides. Default: $RALPHDECK_USER, else the setting curation.actor, else the user.",
-    )
-    return project_option(json_option(by(command)))
-
-
-class OneOfAKind(click.Command):
-    """A command whose flags for one and the same parameter exclude each other, instead of the last one counting."""
+class ExclusiveFlags(click.Command):
+    """A command whose flags for the same parameter exclude each other; with click the last one wins."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """The arguments as click takes them; a usage error where two such flags are given."""
+        """Parse the arguments; a usage error for two such flags."""
         given: dict[str | None, click.Parameter] = {}
         for param in self.make_parser(ctx).parse_args(list(args))[2]:
             other = given.setdefault(param.name, param)
@@ -121,7 +179,7 @@ class OneOfAKind(click.Command):
 
 
 class Words(click.ParamType[tuple[str, ...]]):
-    """One or more of some words, separated by commas."""
+    """A list of words from a fixed set, separated by commas."""
 
     name = "words"
 
@@ -129,7 +187,7 @@ class Words(click.ParamType[tuple[str, ...]]):
         self.words: Final = tuple(words)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        """The words; a usage error for any other."""
+        """Parse the words; a usage error for others."""
         if isinstance(value, tuple):
             return value
         chosen = tuple(word.strip().lower().replace("_", "-") for word in str(value).split(",") if word.strip())
@@ -139,68 +197,68 @@ class Words(click.ParamType[tuple[str, ...]]):
         return chosen
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """The words, as the help shows them."""
+        """The words, for the help."""
         return ",".join(self.words)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The words that may come next."""
+        """The words that complete the text."""
         begun, comma, last = incomplete.rpartition(",")
         return [CompletionItem(f"{begun}{comma}{word}") for word in self.words if word.startswith(last)]
 
 
 class Fraction(click.ParamType[float]):
-    """A number from 0 to 1, also written as a percentage."""
+    """A number from 0 to 1, or a percentage."""
 
     name = "0..1"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number; a usage error for anything else, NaN included."""
+        """Parse the number; a usage error for others, NaN included."""
         text = str(value).strip()
         try:
             number = float(text[:-1]) / 100 if text.endswith("%") else float(text)
         except ValueError:
             number = math.nan
         if not 0 <= number <= 1:
-            self.fail(f"{value!r} is not a number from 0 to 1", param, ctx)
+            self.fail(f"Invalid rate {value!r}. Use a number from 0 to 1, or a percentage: 0.8 or 80%.", param, ctx)
         return number
 
 
 class Count(click.ParamType[int]):
-    """A whole number of at least 0."""
+    """A whole number, at least 0."""
 
     name = "count"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number; a usage error for anything else."""
+        """Parse the number; a usage error for others."""
         try:
             number = int(value)
         except ValueError:
             number = -1
         if not 0 <= number <= MAX_COUNT:
-            self.fail(f"{value!r} is not a whole number of at least 0", param, ctx)
+            self.fail(f"Invalid number {value!r}. Use a whole number, at least 0.", param, ctx)
         return number
 
 
 class Moment(click.ParamType[datetime]):
-    """A time, ISO-8601; UTC where it names no zone."""
+    """A time in ISO-8601; UTC without a zone."""
 
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """The time, aware UTC; a usage error for anything else."""
+        """Parse the time (aware, UTC); a usage error for others."""
         moment = parse_time(value)
         if moment is None:
-            self.fail(f"{value!r} is not a time such as 2026-02-02T15:00:00Z", param, ctx)
+            self.fail(f"Invalid time {value!r}. Use 2026-11-15, 2026-11-15T09:00 or 2026-11-15T09:00:00Z.", param, ctx)
         return moment
 
 
 class Duration(click.ParamType[float]):
-    """A length of time, in ms."""
+    """A duration in ms."""
 
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The ms; a usage error for anything that is not like 1h30m, 12m, 90s, 450ms or a plain number of ms."""
+        """Parse a duration such as 1h30m, 12m, 90s, 450ms, or a number of ms; a usage error for others."""
         if isinstance(value, int | float):
             return value
         text = value.strip()
@@ -208,14 +266,14 @@ class Duration(click.ParamType[float]):
             text += "ms"
         parts = _DURATION.fullmatch(text) if len(text) <= _MOST_DIGITS else None
         if parts is None or not any(parts.groups()):
-            self.fail(f"{value!r} is not a duration such as 1h30m, 12m, 90s or 450 (ms)", param, ctx)
+            self.fail(f"Invalid duration {value!r}. Use 1h30m, 12m, 90s or 450 (ms).", param, ctx)
         return sum(float(part) * ms for part, ms in zip(parts.groups(), _UNITS_MS, strict=True) if part)
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """The forms, as the help shows them."""
+        """The formats, for the help."""
         return "1h30m|12m|90s|450"
 
 
 def joined(groups: Sequence[Sequence[str]]) -> frozenset[str]:
-    """All words of an option that was given several times."""
+    """All words of an option that may be repeated."""
     return frozenset(word for group in groups for word in group)

@@ -1,4 +1,4 @@
-"""The options by which commands choose patterns."""
+"""Options that filter patterns."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _STATES: Final = [*Maturity, "quarantine", "held"]
 
 @dataclass(frozen=True, slots=True)
 class PatternFilter:
-    """Which patterns are wanted; whatever is empty or None lets all pass.
+    """Conditions on patterns; empty ones and None match all.
 
     Attributes:
         tags: All of them, in lower case.
-        from_loop: Only those that this loop found or used.
+        from_loop: Only patterns that this loop discovered or applied.
     """
 
     types: frozenset[str] = frozenset()
@@ -39,7 +39,7 @@ class PatternFilter:
     from_loop: str | None = None
 
     def rows(self, snapshot: Snapshot, board: Scoreboard) -> list[tuple[Pattern, Assessment]]:
-        """The patterns that pass, with their scores, by id."""
+        """The matching patterns with their assessments, by ID."""
         of_loop = None if self.from_loop is None else _of_loop(snapshot, self.from_loop)
         rows = []
         for pattern in sorted(snapshot.patterns.values(), key=lambda pattern: pattern.id):
@@ -49,11 +49,11 @@ class PatternFilter:
                 continue
             assessment = board.assessment(pattern.id)
             state_fits = not self.states or not self.states.isdisjoint((assessment.state, assessment.shown))
-            if state_fits and self._takes_rate(assessment.rate):
+            if state_fits and self._matches_rate(assessment.rate):
                 rows.append((pattern, assessment))
         return rows
 
-    def _takes_rate(self, rate: float | None) -> bool:
+    def _matches_rate(self, rate: float | None) -> bool:
         low, high = self.min_success_rate, self.max_success_rate
         if low is None and high is None:
             return True
@@ -68,9 +68,12 @@ def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--state", "states", type=Words(_STATES), multiple=True, help="Only in these states.")
     @click.option("--min-success-rate", type=Fraction(), help="Only with at least this rate.")
     @click.option("--max-success-rate", type=Fraction(), help="Only with at most this rate.")
-    @click.option("--tag", "tags", metavar="TAG", multiple=True, help="Only with this tag; repeat to ask for several.")
+    @click.option("--tag", "tags", metavar="TAG", multiple=True, help="Only with this tag; may be repeated.")
     @click.option(
-        "--from-loop", metavar="ID", help="Only those that this loop found or used.", shell_complete=complete_loop
+        "--from-loop",
+        metavar="ID",
+        help="Only patterns that this loop discovered or applied.",
+        shell_complete=complete_loop,
     )
     @functools.wraps(command)
     def filtered(
@@ -96,7 +99,7 @@ def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_loop(snapshot: Snapshot, loop_id: str) -> set[str]:
-    """Ids of the patterns that a loop found or used, by its own word or by the pattern's."""
+    """IDs of the patterns that a loop discovered or applied, according to either record."""
     names = {loop_id}
     found: set[str] = set()
     for loop in snapshot.loops.values():

@@ -1,4 +1,4 @@
-"""From the command line to an open project."""
+"""Open the project that the command line names."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from core.base.errors import ProjectNotFound
-from core.cli.support.options import Invocation
+from core.cli.support.options import invocation
 from core.config.paths import ProjectPaths, find_project, is_folder, project_at
 from core.config.settings import Settings, WatchSettings
 from core.storage.read_only import protect
@@ -31,25 +29,29 @@ def now() -> datetime:
 
 
 def named_project() -> Path | None:
-    """What `--project` or else the environment names."""
-    named = click.get_current_context().ensure_object(Invocation).project
+    """The project of `--project`, else of $RALPHDECK_PROJECT."""
+    named = invocation().project
     from_environment = os.environ.get("RALPHDECK_PROJECT")
     return named or (Path(from_environment) if from_environment else None)
 
 
 def chosen_project() -> ProjectPaths:
-    """The named project, else the nearest one at or above the current folder."""
+    """The named project, else the nearest one at or above the current folder.
+
+    Raises:
+        ProjectNotFound: There is none.
+    """
     named = named_project()
     return guarded(project_at(named) if named is not None else find_project(Path()))
 
 
 def is_readonly() -> bool:
-    """Whether nothing is to be written: `--readonly`, or else the environment, said so."""
-    return click.get_current_context().ensure_object(Invocation).readonly
+    """Whether `--readonly` or $RALPHDECK_READONLY is set."""
+    return invocation().readonly
 
 
 def guarded(project: ProjectPaths) -> ProjectPaths:
-    """A project, in which from now on nothing is written if so it was wanted."""
+    """The project; with `--readonly`, this process can no longer write there."""
     if is_readonly():
         protect(project.aiwg)
     return project
@@ -59,7 +61,7 @@ def read_configuration(*, registry: bool = False) -> Configuration:
     """The settings of the chosen project.
 
     Args:
-        registry: Also look for a pruning policy in the registry, which reads the pattern files.
+        registry: Also read the pruning policy of the pattern files.
     """
     from core.sources.configuration import Configuration
 
@@ -69,10 +71,10 @@ def read_configuration(*, registry: bool = False) -> Configuration:
 
 
 def read_snapshot(configuration: Configuration | None = None) -> Snapshot:
-    """All records of the chosen project; for commands that need no scores.
+    """All records of the chosen project, for commands that need no scores.
 
     Args:
-        configuration: Of the project; it is read if none is given.
+        configuration: Configuration of the project; read if None.
     """
     from core.project.index import Library
 
@@ -80,20 +82,19 @@ def read_snapshot(configuration: Configuration | None = None) -> Snapshot:
     settings = configuration.settings
     library = Library(chosen_project(), settings, clock=now, findings=configuration.findings)
     library.load()
-    _read_torn_again(library, library.apply, settings.watch)
+    _retry_incomplete(library, library.apply, settings.watch)
     return library.snapshot
 
 
-def open_deck(by: str | None = None, *, records: bool = False, configuration: Configuration | None = None) -> Project:
-    """The chosen project with scores, loaded.
+def open_project(*, records: bool = False, configuration: Configuration | None = None) -> Project:
+    """Load the chosen project with scores.
 
     Args:
-        by: Who decides; the environment or the system tells otherwise.
-        records: Whether something is to be written down there, whatever is known already.
-        configuration: Of the project; it is read if none is given.
+        records: Whether the command records something, which requires an `.aiwg`.
+        configuration: Configuration of the project; read if None.
 
     Raises:
-        ProjectNotFound: There is no such project; to record something, it must have an `.aiwg`.
+        ProjectNotFound: There is no such project, or it has no `.aiwg` to record in.
     """
     from core.project.project import Project
 
@@ -102,39 +103,39 @@ def open_deck(by: str | None = None, *, records: bool = False, configuration: Co
         raise ProjectNotFound(f"no .aiwg in {project.project}; name a project with --project")
     configuration = configuration or read_configuration(registry=True)
     settings = configuration.settings
-    deck = Project(
+    opened = Project(
         project,
         settings,
-        by=by or decider(settings),
+        by=decider(settings),
         clock=now,
         findings=configuration.findings,
         readonly=is_readonly(),
     )
-    deck.agent = os.environ.get("RALPHDECK_AGENT", "").strip()
-    deck.load()
-    _read_torn_again(deck.library, deck.apply, settings.watch)
-    return deck
+    opened.agent = os.environ.get("RALPHDECK_AGENT", "").strip()
+    opened.load()
+    _retry_incomplete(opened.library, opened.apply, settings.watch)
+    return opened
 
 
-def _read_torn_again(library: Library, apply: Callable[[Iterable[Path]], object], settings: WatchSettings) -> None:
-    """Give files that are being written the time to become whole; what stays torn becomes a finding."""
+def _retry_incomplete(library: Library, apply: Callable[[Iterable[Path]], object], settings: WatchSettings) -> None:
+    """Retry files that are being written; those that remain incomplete become findings."""
     from core.project.index import UNREADABLE_AFTER
 
     for delay in (*settings.retry_seconds, UNREADABLE_AFTER.total_seconds()):
-        torn = library.retry_paths
-        if len(torn) == len(library.snapshot.unreadable):
+        paths = library.retry_paths
+        if len(paths) == len(library.snapshot.unreadable):
             return
         time.sleep(delay)
-        apply(torn)
+        apply(paths)
 
 
 def decider(settings: Settings | None = None) -> str:
-    """The name that decisions are signed with, see `named_decider`; by default with the settings of the project."""
-    return named_decider(settings or read_configuration().settings)[0]
+    """The name that signs decisions: `--by`, else that of `configured_decider`."""
+    return invocation().by or configured_decider(settings or read_configuration().settings)[0]
 
 
-def named_decider(settings: Settings) -> tuple[str, str]:
-    """The name that decisions are signed with, and what says so: the environment, the settings, else the system."""
+def configured_decider(settings: Settings) -> tuple[str, str]:
+    """The name that signs decisions and its source: the environment, the settings, or the system."""
     if name := os.environ.get("RALPHDECK_USER", "").strip():
         return name, "$RALPHDECK_USER"
     if settings.curation.actor:

@@ -1,4 +1,4 @@
-"""Where ralphdeck keeps its own files, outside of any project; and its log file."""
+"""The files of ralphdeck outside of projects: state, keymap, log."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from core.records.times import parse_time
 
 APP: Final = "ralphdeck"
 MAX_LOG_BYTES: Final = 1_000_000
-"""Size at which the log file becomes `ralphdeck.log.1` and a new one is begun."""
+"""Size at which the log file is rotated to `ralphdeck.log.1`."""
 
 
 def state_file() -> Path:
-    """What the dashboard remembers between runs."""
+    """The file with the state of the dashboard between runs."""
     return platformdirs.user_state_path(APP) / "dashboard.json"
 
 
 def last_visit(project: Path) -> datetime | None:
-    """When the dashboard was closed on a project last, or open if it never was closed; None if that is not known."""
+    """When the dashboard was last closed on a project, else last open; None if unknown."""
     try:
         found = json.loads(state_file().read_text(encoding="utf-8"))["projects"][str(project)]
         return parse_time(found[LAST_VISIT] if LAST_VISIT in found else found[LAST_SEEN])
@@ -36,24 +36,24 @@ def last_visit(project: Path) -> datetime | None:
 
 
 def keymap_file() -> Path:
-    """Where a person may write other keys."""
+    """The file with the user's own keys."""
     return platformdirs.user_config_path(APP) / "keymap.toml"
 
 
 def log_file() -> Path:
-    """What went wrong, in detail."""
+    """The log file, with details of errors."""
     return platformdirs.user_state_path(APP) / "ralphdeck.log"
 
 
-class _HarmlessFormatter(logging.Formatter):
-    """Log files are read on terminals, too."""
+class _VisibleFormatter(logging.Formatter):
+    """Makes control characters visible, because log files are read on terminals."""
 
     def format(self, record: logging.LogRecord) -> str:
         return visible(super().format(record))
 
 
 def start_logging() -> bool:
-    """Send all logging to the log file and none to the terminal; False if there can be no log file."""
+    """Send all logging to the log file; False if it cannot be written."""
     root = logging.getLogger()
     file = log_file()
     try:
@@ -63,14 +63,14 @@ def start_logging() -> bool:
         )
     except OSError:
         handler = logging.NullHandler()
-    handler.setFormatter(_HarmlessFormatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(_VisibleFormatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
     root.addHandler(handler)
     logging.raiseExceptions = False
     return not isinstance(handler, logging.NullHandler)
 
 
 def log_traceback() -> Path | None:
-    """Write the exception that is being handled into the log file; None if there can be no log file."""
+    """Write the exception that is being handled to the log file; None if it cannot be written."""
     if not start_logging():
         return None
     logging.getLogger(APP).error("unexpected error in: %s", " ".join(sys.argv), exc_info=True)

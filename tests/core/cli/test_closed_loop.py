@@ -71,7 +71,7 @@ def test_a_loop_that_succeeds_establishes_what_it_applied(project: Path, call: C
     assert call("record", LOOP, GOOD, "--iteration", "1", "--project", project).code == 0
     assert states(call, project)[GOOD] == "candidate"
     assert call("score", LOOP, "--project", project).err == (
-        f"Error: {LOOP} is running: no outcome is known; record one with: ralphdeck outcome\n"
+        f"Error: {LOOP} is running; record its outcome with: ralphdeck loop outcome\n"
     )
     write_loop(project, "completed", minutes=4)
     (scored,) = call("score", LOOP, "--json", "--project", project).document["outcomes"]
@@ -122,7 +122,7 @@ def test_a_burst_is_held_revoked_and_brought_back(project: Path, call: Call) -> 
     assert call("bursts", "--json", "--project", project).document["bursts"] == []
     assert states(call, project) == before
     again = call("record", LOOP, GOOD, "--failure", "--project", project)
-    assert "were revoked; this one does not count" in again.err
+    assert "were discarded; this one does not count" in again.err
 
     assert call("undo", "--project", project).code == 0
     (burst,) = call("bursts", "--json", "--project", project).document["bursts"]
@@ -137,5 +137,5 @@ def test_a_held_mark_is_told_at_once(project: Path, call: Call) -> None:
     assert "held: " not in results[4].out
     assert results[5].out.splitlines()[-1] == (
         f"held: {LOOP} reports 6 patterns as harmful, none of which it applied; its reports are held until you decide; "
-        "see: ralphdeck bursts"
+        "see: ralphdeck review suspicious"
     )

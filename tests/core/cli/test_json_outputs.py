@@ -21,7 +21,13 @@ from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any, Final
 
+import click
 import pytest
+
+from core.cli.command_table import GroupPlace, translate_alias
+from core.cli.json.schemas import json_help, json_schemas
+from core.cli.json.wire import FIELDS, Wire
+from core.cli.program import cli
 
 BASELINE: Final = Path(__file__).with_name("json_outputs.jsonl")
 """One line a command: {command, code, output}."""
@@ -215,6 +221,7 @@ def normal(value: Any, command: str, folder: Path, key: str = "") -> Any:
     if isinstance(value, dict):
         return {name: normal(item, command, folder, name) for name, item in value.items()}
     if isinstance(value, list):
+        value = sorted(value, key=lambda one: one["name"]) if key == "thresholds" else value
         return [normal(item, command, folder, key) for item in value]
     return _RANDOM_ID.sub("ID", value).replace(str(folder), "FOLDER") if isinstance(value, str) else value
 
@@ -305,6 +312,51 @@ def test_output_equals_the_baseline(command: str, printed: dict[str, dict[str, A
 
 def test_the_baseline_has_every_command(printed: dict[str, dict[str, Any]]) -> None:
     assert printed.keys() == EXPECTED.keys()
+
+
+def json_command(line: str) -> str:
+    """The present name of the command of a line of the baseline, e.g. `loop list`."""
+    words = translate_alias(shlex.split(line.partition(": ")[2]))
+    place = cli.places[words[0]]
+    if not isinstance(place, GroupPlace):
+        return words[0]
+    inner = words[1] if len(words) > 1 and not words[1].startswith("-") else place.default
+    return f"{words[0]} {place.aliases.get(inner, inner)}"
+
+
+def undocumented(value: Any, struct: type[Wire], path: str = "") -> Iterator[str]:
+    """The keys of a document that its Struct does not have, and the reverse."""
+    fields = {field.name: field for field in FIELDS[struct]}
+    yield from (f"{path}.{name}" for name in fields.keys() ^ value.keys())
+    for name in fields.keys() & value.keys():
+        items = value[name] if isinstance(value[name], list) else [value[name]]
+        for item in items if fields[name].structs else ():
+            if isinstance(item, dict):
+                found = [list(undocumented(item, one, f"{path}.{name}")) for one in fields[name].structs]
+                yield from min(found, key=len)
+
+
+@pytest.mark.parametrize("command", EXPECTED)
+def test_output_has_the_documented_keys(command: str) -> None:
+    output, name = EXPECTED[command]["output"], json_command(command)
+    structs = [struct for known, struct in json_schemas().items() if re.match(rf"{name}($|[ ,])", known)]
+    assert [] in [list(undocumented(output, struct)) for struct in structs]
+
+
+def test_every_command_with_json_documents_its_keys() -> None:
+    context = click.Context(cli, info_name="ralphdeck")
+    for name in cli.list_commands(context):
+        group = cli.get_command(context, name)
+        inner = group.list_commands(context) if isinstance(group, click.Group) else [""]
+        for path in (f"{name} {one}".strip() for one in inner):
+            command = group.get_command(context, path.split()[1]) if isinstance(group, click.Group) else group
+            assert command is not None
+            if any(parameter.name == "as_json" for parameter in command.params):
+                text = json_help(path)
+                assert text is not None and text.startswith("JSON: {"), path
+                assert " ".join(text.split()) in " ".join(
+                    command.get_help(click.Context(command, context, path)).split()
+                )
 
 
 if __name__ == "__main__":

@@ -199,7 +199,7 @@ def test_what_nobody_expected_is_one_line_and_a_traceback_in_the_log_file(
     def fail(*_: object) -> None:
         raise RuntimeError("some \x1b[31mbug")
 
-    monkeypatch.setattr("core.cli.commands.loops.loop_json", fail)
+    monkeypatch.setattr("core.cli.json.loops.loop_row", fail)
     result = call("loops", "--json", "--project", examples)
     log = home / "state" / "ralphdeck" / "ralphdeck.log"
     assert (result.code, result.out) == (1, "")
@@ -211,7 +211,7 @@ def test_a_log_file_that_cannot_be_written_changes_nothing_else(
     home: Path, examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (home / "state").write_text("in the way")
-    monkeypatch.setattr("core.cli.commands.loops.loop_json", lambda *_: 1 / 0)
+    monkeypatch.setattr("core.cli.json.loops.loop_row", lambda *_: 1 / 0)
     result = call("loops", "--json", "--project", examples)
     assert result.code == 1
     assert result.err == ("Error: internal error: ZeroDivisionError: division by zero (no log file could be written)\n")

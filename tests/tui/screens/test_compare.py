@@ -64,7 +64,7 @@ async def test_days_are_stepped_and_typed_and_what_is_none_is_told(sample: Path,
     async with open_dashboard(sample, home) as user:
         place = await at_past(user)
         assert field(user, "since").text == "2026-11-14"
-        assert "no dashboard was open" in (place.why_not("last_visit") or "")
+        assert "dashboard was never opened" in (place.why_not("last_visit") or "")
         await user.press("left", "left")
         await user.until(lambda: not user._working(), "an answer")
         assert field(user, "since").text == "2026-11-12"

@@ -26,7 +26,7 @@ def test_changes_name_what_turned_and_who_decided(sample: Path, call: Call) -> N
 
 def test_since_the_last_visit(sample: Path, call: Call) -> None:
     refused = call("changes", "--since", "last-visit", "--project", sample)
-    assert (refused.code, "no dashboard was open" in refused.err) == (2, True)
+    assert (refused.code, "dashboard was never opened" in refused.err) == (2, True)
     visited = datetime.now(UTC) - timedelta(hours=2)
     state_file().parent.mkdir(parents=True)
     now = datetime.now(UTC).isoformat()

@@ -115,7 +115,7 @@ def test_the_known_fix_is_offered_as_data_and_nothing_is_written(debug: Any, exa
     report.write_text(json.dumps({"failures": [{"test_name": "t", "error_message": f"TypeError: {MESSAGE}"}]}))
     assert debug("failure", "--input", report).out == told.out
     report.write_text("all tests pass")
-    assert debug("failure", "--input", report).err == "no error in what was given\n"
+    assert debug("failure", "--input", report).err == "no error in the input\n"
     assert debug("failure").code == 2
     assert debug("failure", "--session", EXAMPLE, "--message", "x").code == 2
     assert files(examples) == before
@@ -171,7 +171,7 @@ def test_a_success_writes_lessons_keeps_all_else_and_extracts(tmp_path: Path, ca
     assert path.read_text() == text
     assert [proposal["type"] for proposal in dry["extraction"]["proposals"]] == ["error"]
     shown = call(*words, "--dry-run").out
-    assert f"nothing is written; without --dry-run 1 lesson would go into {SESSIONS}/{EXAMPLE}.json\n" in shown
+    assert f"nothing is written; would write 1 lesson to {SESSIONS}/{EXAMPLE}.json\n" in shown
     done = call(*words, "--json").document
     assert (done["lessons_written"], done["file_changed"]) == (True, True)
     after = path.read_text()
@@ -194,7 +194,7 @@ def test_a_success_writes_lessons_keeps_all_else_and_extracts(tmp_path: Path, ca
     assert done["decided"]["decision"]["verb"] == "extract"
     again = call(*words)
     assert again.code == 0
-    assert again.out.endswith(f"{SESSIONS}/{EXAMPLE}.json has 1 lesson already\nthe registry has all of it already\n")
+    assert again.out.endswith(f"{SESSIONS}/{EXAMPLE}.json already has 1 lesson\nthe registry has all of it already\n")
     assert path.read_text() == after
     path.write_text(text)
     assert f"\nwrote 1 lesson into {SESSIONS}/{EXAMPLE}.json\n" in call(*words).out
@@ -226,7 +226,7 @@ def test_yaml_gets_lessons_behind_all_else_and_a_failed_session_teaches_nothing(
         value = {"session_id": id, "file_path": "a.py", "status": status, "executions": [run]}
         (folder / f"{id}.yaml").write_text(yaml.safe_dump(value))
     before = (folder / "y.yaml").read_text()
-    told = "nothing is written; without --dry-run 1 lesson would go into"
+    told = "nothing is written; would write 1 lesson to"
     assert told in call("debug", "success", "y", "--dry-run", "--project", tmp_path).out
     assert (folder / "y.yaml").read_text() == before
     done = call("debug", "success", "y", "--json", "--project", tmp_path).document
@@ -304,12 +304,12 @@ def test_retention_from_the_command_line(debug: Any, examples: Path) -> None:
     assert debug("sessions").err == "no debug sessions\n"
     assert EXAMPLE in debug("archived").out
     archived = debug("escalate", EXAMPLE[:6])
-    assert archived.code == 1 and f"bring it back with: ralphdeck debug restore {EXAMPLE}" in archived.err
+    assert archived.code == 1 and f"restore it with: ralphdeck debug restore {EXAMPLE}" in archived.err
     assert debug("restore", "dm-002").code == 1
     restored = debug("restore", EXAMPLE[:6])
     assert restored.code == 0
     (said,) = restored.err.splitlines()
-    assert said.endswith("stays archived; restore again to have that one, too")
+    assert said.endswith("stays archived; restore again to get that file too")
     assert sum(one["to"] in said for one in moved) == 1
     assert ids(debug("sessions", "--json").document) == [EXAMPLE]
     assert debug("retain").err == "no debug session is due\n"

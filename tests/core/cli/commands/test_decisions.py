@@ -78,7 +78,7 @@ def test_deprecating_wants_a_reason(reason: str, sample: Path, call: Call) -> No
 
 def test_a_note_is_kept_and_shown(sample: Path, call: Call) -> None:
     assert call("note", ESTABLISHED, "see the incident of 3 May", "--project", sample).code == 0
-    assert "see the incident of 3 May (ada, " in call("patterns", "show", ESTABLISHED, "--project", sample).out
+    assert "note  ada  “see the incident of 3 May”" in call("patterns", "show", ESTABLISHED, "--project", sample).out
     assert "see the incident of 3 May" in call("log", "--verb", "note", "--project", sample).out
 
 
@@ -187,8 +187,8 @@ def test_a_dry_run_tells_what_would_change_and_writes_nothing(sample: Path, call
     result = call("promote", ESTABLISHED, "--dry-run", "--project", sample)
     assert (result.code, result.err) == (0, "")
     assert f"Would promote {ESTABLISHED}: established → proven" in result.out
-    assert "of 1 paused loop (when it resumes)" in result.out
-    assert "would get another context" in result.out
+    assert "of 1 paused loop (on resume)" in result.out
+    assert "another context for" in result.out
     result = call("deprecate", ESTABLISHED, "nothing", "--reason", "r", "--dry-run", "--json", "--project", sample)
     told = result.document
     assert result.code == 1
@@ -216,4 +216,4 @@ def test_a_dry_run_finds_by_meaning_as_inject_does_and_keeps_no_vector(
         monkeypatch.setattr("core.retrieval.embeddings.MAX_ON_DEMAND", 10)
         told = call(*words)
         assert told.document["tokens"] == by_words["tokens"]
-        assert told.err.startswith("40 patterns can be found by word match only")
+        assert told.err.startswith("40 patterns found by words only")

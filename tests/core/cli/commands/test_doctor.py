@@ -74,7 +74,7 @@ def test_the_text_does_not_drown_in_disagreements(sample: Path, call: Call, monk
     monkeypatch.setattr("core.cli.commands.doctor._MOST_DOUBTS", 3)
     result = call("doctor", "--project", sample)
     assert result.out.count("registry records") == 3
-    assert "more places where records and evidence disagree" in result.err
+    assert "more differences between records and evidence" in result.err
 
 
 def test_a_project_that_cannot_be_read_is_an_error_and_the_rest_is_told(
@@ -168,7 +168,7 @@ def test_a_file_that_cannot_be_read_is_not_denied(content: bytes, sample: Path, 
     assert "error   aiwg.yml: cannot be read, the defaults hold\n" in out and "looked for" not in out
     (sample / ".aiwg/config.yml").write_text(SETTINGS)
     out = call("doctor", "--project", sample).out
-    assert "aiwg.yml: cannot be read, .aiwg/config.yml counts\n" in out and "file: .aiwg/config.yml\n" in out
+    assert "aiwg.yml: cannot be read; .aiwg/config.yml is used\n" in out and "file: .aiwg/config.yml\n" in out
 
 
 def test_how_many_patterns_can_be_found_by_meaning(examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ VECTORS = Path(".aiwg/ralph/memory/embeddings/patterns.vec")
 def test_switched_off_or_not_installed_is_one_line(examples: Path, call: Call) -> None:
     result = call("embed", "--project", examples)
     assert (result.code, result.out) == (1, "")
-    assert result.err == ("Error: the model of meaning is not installed or switched off; install ralphdeck[semantic]\n")
+    assert result.err == ("Error: the embedding model is not installed or is disabled; install ralphdeck[semantic]\n")
 
 
 def test_it_makes_what_is_missing(examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

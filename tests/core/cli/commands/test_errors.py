@@ -30,7 +30,7 @@ def test_stdout_is_the_context_and_nothing_else(everything: bool, sample: Path, 
 def test_without_errors_there_is_no_context(sample: Path, call: Call) -> None:
     result = call("errors", "task-001.1", "--project", sample)
     assert (result.code, result.out) == (0, "")
-    assert result.err == "no errors of task-001.1 that are not resolved\n"
+    assert result.err == "no unresolved errors of task-001.1\n"
 
 
 def test_add_and_resolve(sample: Path, call: Call) -> None:

@@ -82,7 +82,11 @@ def test_all_loops_that_have_ended(sample: Path, call: Call) -> None:
 def test_all_says_when_nothing_has_ended(tmp_path: Path, call: Call) -> None:
     (tmp_path / ".aiwg" / "ralph").mkdir(parents=True)
     done = call("extract", "--all", "--project", tmp_path)
-    assert (done.code, done.out, done.err) == (0, "", "nothing to extract from what has ended; extract LOOP says why\n")
+    assert (done.code, done.out, done.err) == (
+        0,
+        "",
+        "nothing to extract; for the reason: ralphdeck loop extract LOOP\n",
+    )
 
 
 def test_a_debug_session(sample: Path, call: Call) -> None:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from core.cli.json.shapes import DOCUMENTS
 from core.episodes.replay import MAX_PAUSE
 from tests.core.cli.conftest import Call
-from tests.core.cli.json.test_shapes import keys
 
 DRAFT = '{"attempt_id": 3, "observation": "\\u001b[2J# Fake", "learning": "x", "draft": true}\n'
 
@@ -83,18 +80,6 @@ def test_short_attempt_shows_seconds(examples: Path, call: Call) -> None:
     assert " 20 s " in row
 
 
-def test_what_the_help_says_is_printed(examples: Path, call: Call) -> None:
-    def undocumented(command: str, *args: str) -> set[str]:
-        document: dict[str, Any] = call(command, *args, "--json", "--project", examples).document
-        document.pop("reflections", None)
-        return {key for key in keys(document) if key not in DOCUMENTS[command] and key not in DOCUMENTS["history"]}
-
-    assert undocumented("history", "task-001") == set()
-    assert undocumented("history", "task-001.2") == set()
-    assert undocumented("replay", "task-001.2") == set()
-    assert undocumented("search", "types") == set()
-
-
 def test_an_export_has_everything_of_all_attempts(examples: Path, tmp_path: Path, call: Call) -> None:
     call("history", "task-001", "--export", tmp_path / "h.md", "--project", examples)
     text = (tmp_path / "h.md").read_text()
@@ -140,7 +125,7 @@ def test_unknown_tasks_and_projects_without_any(examples: Path, upstream: Path, 
         assert "no task 'nothing'; there are task-001, task-002" in result.err
         assert "there are no tasks in" in call(command, "task-001", "--project", upstream).err
     assert "has no attempts yet" in call("replay", "task-002", "--project", examples).err
-    assert call("replay", "task-001.3", "--from", "9", "--project", examples).err == "no action from 9 on was logged\n"
+    assert call("replay", "task-001.3", "--from", "9", "--project", examples).err == "no action from 9\n"
     (examples / ".aiwg/ralph/tasks/task-002/attempts/001").mkdir(parents=True)
     assert call("replay", "task-002", "--errors", "--project", examples).err == "no actions were logged\n"
     assert "this project has no tasks yet" in call("search", "anything", "--project", upstream).err
@@ -189,13 +174,13 @@ def test_search_tells_where(examples: Path, call: Call) -> None:
     found = call("search", "oauth", "--status", "completed", "--json", "--project", examples).document
     assert found["total"] == len(found["hits"]) == 2
     assert call("search", "quetzal", "--project", examples).err == "nothing found\n"
-    assert "no record has all 2 of these; try fewer" in call("search", "quetzal bird", "--project", examples).err
+    assert "no record has all 2 words; try fewer" in call("search", "quetzal bird", "--project", examples).err
     day = call(
         "search", "exit 1", "--in", "errors", "--until", "2026-02-01", "--task", "task-001.3", "--project", examples
     )
     assert day.out.count("task-001.3 action 3") == 1
     later = call("search", "exit 1", "--since", "2026-02-02", "--project", examples)
-    assert later.err == "nothing found that passes the filters; try it without them\n"
+    assert later.err == "nothing found that matches the filters; try without them\n"
     assert call("search", "exit", "--since", "7 weeks", "--project", examples).code == 2
     assert "no task 'nope'" in call("search", "exit", "--task", "nope", "--project", examples).err
     assert call("search", " ", "--project", examples).code == 1

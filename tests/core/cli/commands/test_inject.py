@@ -93,7 +93,7 @@ def test_the_context_comes_even_if_it_cannot_be_recorded(examples: Path, call: C
     result = call("inject", LOOP, "--project", examples)
     assert result.code == 0
     assert result.out.startswith("## Cross-Loop Learning Context\n")
-    assert result.err.startswith("Warning: not recorded as injected: ") and result.err.count("\n") == 1
+    assert result.err.startswith("Warning: the injection was not recorded: ") and result.err.count("\n") == 1
 
 
 def test_why_nothing_is_injected_is_told_beside_the_empty_context(examples: Path, tmp_path: Path, call: Call) -> None:
@@ -104,7 +104,7 @@ def test_why_nothing_is_injected_is_told_beside_the_empty_context(examples: Path
         assert "ralphdeck injects nothing: below min success rate 1.00 (" in result.err
     (examples / "aiwg.yml").write_text("ralph: {cross_loop_learning: {injection: {enabled: false}}}")
     result = call("inject", "--task", TASK, "--project", examples)
-    assert (result.out, result.err) == ("", "ralphdeck injects nothing: injection is switched off in the settings\n")
+    assert (result.out, result.err) == ("", "ralphdeck injects nothing: injection is disabled in the settings\n")
     assert call("inject", "--task", TASK, "--json", "--project", examples).err == ""
 
 
@@ -221,7 +221,7 @@ def test_many_missing_vectors_are_a_hint_and_no_wait(sample: Path, call: Call, m
     monkeypatch.setattr("core.retrieval.embeddings.MAX_ON_DEMAND", 10)
     result = call("inject", "--task", TASK, "--json", "--project", sample)
     assert result.document["matched_by"] == "words"
-    assert result.err == "40 patterns can be found by word match only; for meaning, run once: ralphdeck embed\n"
+    assert result.err == "40 patterns found by words only; to compute their vectors: ralphdeck embed\n"
 
 
 def test_vectors_that_cannot_be_kept_leave_words(examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,7 +231,7 @@ def test_vectors_that_cannot_be_kept_leave_words(examples: Path, call: Call, mon
     folder.write_text("in the way")
     result = call("inject", "--task", TASK, "--project", examples)
     assert result.code == 0 and result.out.startswith("## Cross-Loop Learning Context\n")
-    assert result.err.startswith("Warning: some patterns can be found by word match only: ")
+    assert result.err.startswith("Warning: some patterns are found by words only: ")
     assert result.err.count("\n") == 1
 
 

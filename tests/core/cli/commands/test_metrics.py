@@ -25,8 +25,8 @@ def test_the_metrics_say_what_they_cannot_tell(examples: Path, call: Call) -> No
     assert result.code == 0
     assert lines[0] == "Patterns: 6"
     assert lines[1] == "  by type: 3 error patterns, 1 success pattern, 1 anti pattern, 1 code template"
-    assert "Difference, like tasks compared: not enough data: about 3 more loops per group" in lines
-    assert f"! {METRICS} claims total_patterns 47, the evidence shows 6" in lines
+    assert "Difference within the same category: not enough data: about 3 more loops per group" in lines
+    assert f"! {METRICS} has total_patterns 47, the evidence 6" in lines
 
 
 def test_the_difference_is_told_with_its_interval(examples: Path, call: Call) -> None:
@@ -34,9 +34,9 @@ def test_the_difference_is_told_with_its_interval(examples: Path, call: Call) ->
         complete(examples, f"ralph-fix-with-{number}", 3, successful=True)
         complete(examples, f"ralph-fix-other-{number}", 5)
     out = call("metrics", "--project", examples).out
-    assert "Difference, like tasks compared: -2.0 iterations\n" in out
+    assert "Difference within the same category: -2.0 iterations\n" in out
     assert "  -2.0 iterations, 90 % interval -2.5 to -1.5; 3 and 3 loops in 1 category\n" in out
-    assert "  improvement: 40.0% (all tasks together, not like with like)\n" in out
+    assert "  improvement: 40.0 % (over all tasks, not corrected for category)\n" in out
     document = call("metrics", "--json", "--project", examples).document
     comparison = document["comparison"]
     assert (comparison["tells"], comparison["loops_needed"], comparison["level"]) == (True, 0, 0.9)
@@ -66,7 +66,7 @@ def test_hostile_claims_are_shown_harmless(examples: Path, call: Call) -> None:
     out = call("metrics", "--project", examples).out
     assert "\x1b" not in out
     assert max(map(len, out.splitlines())) < 200
-    assert f"! {METRICS} claims patterns_by_type.error_patterns [], the evidence shows 3" in out
+    assert f"! {METRICS} has patterns_by_type.error_patterns [], the evidence 3" in out
 
 
 def test_sections_are_printed_and_written_once(examples: Path, call: Call, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_sections_are_printed_and_written_once(examples: Path, call: Call, tmp_p
     report = tmp_path / "report.md"
     assert call("metrics", "--export", report, "--project", examples).out == f"wrote {report}\n"
     refused = call("metrics", "--export", report, "--project", examples)
-    assert (refused.code, "--force writes over it" in refused.err) == (1, True)
+    assert (refused.code, "use --force to overwrite it" in refused.err) == (1, True)
     assert call("metrics", "--export", report, "--force", "--project", examples).code == 0
     assert "must end with .md, .csv" in call("metrics", "--export", "x.svg", "--project", examples).err
     inside = call("metrics", "--export", examples / ".aiwg/report.md", "--project", examples)

@@ -39,7 +39,7 @@ def test_it_prints_the_reasoning_and_the_patterns_that_turn(sample: Path, call: 
     first, *rest = result.out.splitlines()
     assert first == "bd-7: harmful, 0.22: failure 0.00, 2 h 0.20, 5 errors 0.20, retries not known 0.70"
     assert rest[0].startswith(f"{PATTERN}: established → deprecated, helpful ")
-    assert rest[1] == "in their state stay: 1 pattern that it applied"
+    assert rest[1] == "state unchanged: 1 applied pattern"
 
 
 def test_what_is_left_out_comes_from_the_tree(sample: Path, call: Call) -> None:
@@ -69,7 +69,7 @@ def test_an_older_report_stands_behind_a_newer_one_and_says_so(sample: Path, cal
     call("outcome", "bd-9", "--success", "--project", sample)
     late = call("outcome", "bd-9", "--failure", "--at", "2026-01-01T00:00:00Z", "--json", "--project", sample)
     assert late.document["outcome"]["signals"]["success"] is True
-    assert "a newer report of its outcome stands" in late.err
+    assert "a newer report on its outcome takes precedence" in late.err
 
 
 @pytest.mark.parametrize("work", ["bd-1", RUNNING])
@@ -77,7 +77,7 @@ def test_what_has_not_come_out_needs_a_result(work: str, sample: Path, call: Cal
     before = events(sample)
     result = call("outcome", work, "--errors", "1", "--project", sample)
     assert (result.code, result.out) == (1, "")
-    assert result.err.splitlines()[-1].endswith("say how it came out with --success or --failure")
+    assert result.err.splitlines()[-1].endswith("give --success or --failure")
     assert events(sample) == before
 
 

@@ -19,13 +19,16 @@ def logged(project: Path) -> list[dict[str, Any]]:
     return [event for event in events if event["kind"] != "counted"]
 
 
+PENDING = "with the outcome of the work as result, once it has one"
+
+
 def test_a_use_is_written_and_says_what_it_changed(sample: Path, call: Call) -> None:
     result = call("record", "task-001.3", PATTERN, "--success", "--by", "hook", "--project", sample)
     assert (result.code, result.err) == (0, "")
     first, second, third = result.out.splitlines()
     assert first == f"recorded: task-001.3 applied {PATTERN}, which succeeded"
     assert second.startswith(f"{PATTERN}: stays established, helpful ")
-    assert third == "  its record says 80 % (4/5), 5 uses now: .aiwg/ralph/shared/patterns/error-patterns.json"
+    assert third == "  updated its record: 80 % (4/5), 5 uses, in .aiwg/ralph/shared/patterns/error-patterns.json"
     event = logged(sample)[-1]
     assert (event["kind"], event["pattern_id"], event["loop_id"]) == ("applied", PATTERN, "task-001.3")
     assert (event["success"], event["by"]) == (True, "hook")
@@ -51,24 +54,24 @@ def test_the_beginning_of_a_loop_id_is_enough_if_it_is_one_loops(sample: Path, c
 
 def test_without_a_flag_the_result_is_that_of_the_loop(sample: Path, call: Call) -> None:
     other = "pat-error-jwt-expired-006"
-    assert "with its outcome as result, once it has one" in call("record", RUNNING, other, "--project", sample).out
+    assert PENDING in call("record", RUNNING, other, "--project", sample).out
     found = call("record", "task-001.3", PATTERN, "--project", sample).out
-    assert "with its outcome as result, helpful" in found
+    assert "with the outcome of the work as result, helpful" in found
 
 
 def test_without_a_flag_a_result_that_is_recorded_stands(sample: Path, call: Call) -> None:
-    assert "is known already: it succeeded" in call("record", RUNNING, PATTERN, "--project", sample).out
+    assert "is already recorded: it succeeded" in call("record", RUNNING, PATTERN, "--project", sample).out
 
     def told(*words: str) -> str:
         return call("record", "bd-7", PATTERN, *words, "--project", sample).out.splitlines()[0]
 
     told("--failure", "--iteration", "1")
-    assert told().endswith("whose result is known already: it failed")
-    assert told("--iteration", "1").endswith("whose result is known already: it failed")
-    assert told("--iteration", "2").endswith("with its outcome as result, once it has one")
-    assert told().endswith("with its outcome as result, once it has one"), "it is about the use without a result"
+    assert told().endswith("whose result is already recorded: it failed")
+    assert told("--iteration", "1").endswith("whose result is already recorded: it failed")
+    assert told("--iteration", "2").endswith(PENDING)
+    assert told().endswith(PENDING), "it is about the use without a result"
     told("--success", "--iteration", "2")
-    assert told("--iteration", "2").endswith("whose result is known already: it succeeded")
+    assert told("--iteration", "2").endswith("whose result is already recorded: it succeeded")
 
 
 def test_sums_are_told_to_two_places(sample: Path, call: Call) -> None:
@@ -79,7 +82,7 @@ def test_sums_are_told_to_two_places(sample: Path, call: Call) -> None:
 def test_work_of_another_tool_is_accepted_with_a_warning(sample: Path, call: Call) -> None:
     result = call("record", "bd-123.1", PATTERN, "--success", "--project", sample)
     assert result.code == 0
-    assert result.err == "Warning: no loop or attempt bd-123.1 is known; recorded as work of another tool\n"
+    assert result.err == "Warning: no loop or attempt bd-123.1; recorded as a work item of another tool\n"
     assert logged(sample)[-1]["loop_id"] == "bd-123.1"
 
 
@@ -111,7 +114,7 @@ def test_it_says_when_an_inversion_is_proposed(sample: Path, call: Call) -> None
         told += call("record", f"bd-{number}", pattern_id, "--failure", "--at", at, "--project", sample).out
         if "inversion" in told:
             break
-    assert f"its inversion is proposed now; see: ralphdeck invert {pattern_id}" in told
+    assert f"its inversion is proposed now; see: ralphdeck pattern invert {pattern_id}" in told
     due = call("invert", "--json", "--project", sample).document["proposals"]
     assert pattern_id in {proposal["id"] for proposal in due}
 
@@ -191,7 +194,7 @@ def test_feedback_on_a_criterion_moves_its_weight(sample: Path, call: Call) -> N
     assert (found["deprecated"], found["effective_weight"]) == (True, 0.0)
     plain = call("record", "bd-1", "--criterion", "clear_names", "--failure", "--project", sample).out
     assert plain.splitlines()[0] == "recorded: clear_names harmful in bd-1"
-    assert plain.endswith("deprecated: it weighs nothing\n")
+    assert plain.endswith("deprecated: its weight is 0\n")
 
 
 def test_text_that_is_no_unicode_is_refused(sample: Path, call: Call) -> None:

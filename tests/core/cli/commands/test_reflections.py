@@ -51,7 +51,7 @@ def test_recurring_learnings_are_narrowed_like_reflections(sample: Path, call: C
     assert recurring("--limit", "1") == everything[:1]
     assert call("reflections", "--recurring", "--project", sample).out.count("\n") == len(everything) + 1
     refused = call("reflections", "--min-loops", "3", "--project", sample)
-    assert refused.code == 2 and "--min-loops goes with --recurring" in refused.err
+    assert refused.code == 2 and "--min-loops needs --recurring" in refused.err
 
 
 def test_a_recurring_learning_becomes_a_pattern_with_lineage_to_all_loops_and_undo_takes_it_back(

@@ -36,7 +36,7 @@ def test_a_verdict_is_a_decision_that_can_be_taken_back(
     assert (decision["verb"], decision["subject"], decision["by"]) == (verb, SOURCE, "grace")
     assert decision["reason"] == "never read"
     assert held(call, sample) == []
-    assert call("bursts", "--project", sample).err == "no harmful marks are held\n"
+    assert call("bursts", "--project", sample).err == "no suspicious reports\n"
     assert word in call("log", "--limit", "1", "--project", sample).out
     call("undo", "--any-author", "--project", sample)
     assert held(call, sample) == before

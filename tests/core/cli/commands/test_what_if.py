@@ -32,7 +32,7 @@ def test_other_thresholds_turn_patterns(sample: Path, call: Call) -> None:
 
 def test_the_defaults_turn_nothing(sample: Path, call: Call) -> None:
     result = call("what-if", "min_helpful=5", "max_harmful=15%", "--project", sample)
-    assert (result.code, result.err) == (0, "no pattern turns\n")
+    assert (result.code, result.err) == (0, "no pattern changes\n")
 
 
 def test_without_arguments_it_lists_the_thresholds(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +45,7 @@ def test_without_arguments_it_lists_the_thresholds(tmp_path: Path, call: Call, m
 def test_a_threshold_that_turns_nothing_is_told(sample: Path, call: Call) -> None:
     result = call("what-if", "multiplier_proven=3", "--project", sample)
     assert result.code == 0
-    assert "Warning: maturity.multiplier_proven turns no state" in result.err
+    assert "Warning: maturity.multiplier_proven changes no state" in result.err
 
 
 @pytest.mark.parametrize(

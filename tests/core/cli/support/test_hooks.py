@@ -71,12 +71,12 @@ def test_a_session_gets_the_context_of_the_loop_that_is_named(examples: Path, ho
 
 def test_a_session_without_a_name_gets_that_of_the_only_loop_at_work(examples: Path, hook: Hook) -> None:
     session = {"hook_event_name": "SessionStart", "cwd": str(examples)}
-    assert is_quiet(hook(session), "1 loop runs, but without a recent sign of life; name one, or give a task")
+    assert is_quiet(hook(session), "no active loop; pass LOOP or --task")
     old = examples / ".aiwg/ralph/loops/ralph-old/state.json"
     old.parent.mkdir()
     old.write_text(json.dumps({"loopId": "ralph-old", "status": "running", "startTime": "2020-01-01T00:00:00Z"}))
     os.utime(old, (1_600_000_000, 1_600_000_000))
-    assert is_quiet(hook(session), "2 loops run, none with a recent sign of life; name one, or give a task")
+    assert is_quiet(hook(session), "no active loop; pass LOOP or --task")
     state = {"status": "running", "task": TASK, "startTime": datetime.now(UTC).isoformat()}
     for name in ("ralph-one", "ralph-two"):
         folder = examples / ".aiwg/ralph/loops" / name
@@ -183,7 +183,7 @@ def test_a_tool_call_becomes_an_action_of_the_task_that_the_agent_works_at(attem
         (READ, ("no-such-task",), "no task no-such-task"),
         (READ, ("--attempt", "7"), "attempt 7"),
         ({**READ, "cwd": ["x"], "hook_event_name": 7}, (), "7 is not a tool event"),
-        (READ, ("--type", "read"), "--hook goes with --attempt, --iteration and --project only"),
+        (READ, ("--type", "read"), "--hook allows only --attempt, --iteration and --project"),
         (READ, ("--no-such-option",), "No such option"),
         (READ, ("--success", "--failure"), "give either --success or --failure"),
     ],

@@ -64,7 +64,7 @@ def test_who_decides_is_told_by_the_option_the_environment_the_settings_or_the_s
     assert (signed("--by", "eve"), signed()) == ("eve", "ada")  # $RALPHDECK_USER
     monkeypatch.delenv("RALPHDECK_USER")
     assert signed() == "Grace Hopper"
-    assert "decisions are signed Grace Hopper (by curation.actor)" in call("doctor", "--project", sample).out
+    assert "decisions are signed Grace Hopper (from curation.actor)" in call("doctor", "--project", sample).out
     (sample / "aiwg.yml").write_text(settings.format('"two\\nlines"'))
     monkeypatch.setattr("getpass.getuser", lambda: "uma")
     assert signed() == "uma"
