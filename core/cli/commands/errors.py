@@ -101,6 +101,5 @@ def errors(
 
 
 def _error_json(entry: ErrorEntry) -> Wire:
-    return LoggedError.of(
-        entry, at=parse_moment(entry.timestamp, "timestamp"), type=entry.error_type, tool=entry.tool_name
-    )
+    at = parse_moment(entry.timestamp, "timestamp")
+    return LoggedError.of(entry, at=at, type=entry.error_type, tool=entry.tool_name)
