@@ -34,8 +34,10 @@ _BAR_CELLS: Final = 15
 _DIFF_STYLES: Final = {"+": "$success", "-": "$error", "@": "$secondary"}
 _MAX_CELL: Final = 36
 """Cells of a table column; longer cells push the following ones to the right."""
-_LAST_CELLS: Final = 24
+_LAST_CELLS: Final = 40
 """Cells that the last column of a table has at least."""
+_BELOW_CELLS: Final = 6
+"""Indent of a last column below its row."""
 _LABEL_CELLS: Final = 14
 """Cells of the widest label beside which values align."""
 
@@ -128,7 +130,7 @@ def diff_lines(lines: Sequence[str]) -> list[Content]:
 
 
 def _table(block: Table, now: datetime, glyphs: Glyphs, width: int) -> list[Content]:
-    """Lay out a table; expendable columns are dropped until the last column has room."""
+    """Lay out a table; expendable columns are dropped until the last one has room, else it moves below its row."""
     titles = [Content.styled(title.replace("→", glyphs.arrow), "$quiet") for title in block.titles]
     rows = [[inline(cell, now, glyphs) for cell in row] for row in block.rows]
     used = [n for n in range(len(titles) - 1) if any(row[n] for row in (titles, *rows))]
@@ -143,5 +145,9 @@ def _table(block: Table, now: datetime, glyphs: Glyphs, width: int) -> list[Cont
         for n, size in widths.items():
             room = max(size - row[n].cell_length, 0)
             cells += [row[n].pad_left(room) if n in block.right else row[n].pad_right(room), "  "]
-        lines += hanging(Content.assemble(*cells), row[-1], width)
+        start = Content.assemble(*cells)
+        if row[-1].cell_length > width - start.cell_length < _LAST_CELLS:
+            lines += [start.rstrip(), *hanging(Content(" " * _BELOW_CELLS), row[-1], width)]
+        else:
+            lines += hanging(start, row[-1], width)
     return lines

@@ -73,7 +73,7 @@ def task_lines(
         ),
     ]
     if not attempts:
-        start = f"No attempt yet. Start one with: ralphdeck task start {task.id}"
+        start = f"No attempts yet: ralphdeck task start {task.id}"
         return document_lines([*blocks, line(""), line((start, "quiet"))], view.now, glyphs, width)
     runs = []
     for attempt in attempts:
@@ -144,7 +144,7 @@ def reflection_lines(reflections: Sequence[Reflection], view: ProjectState, *, o
 
 
 def _no_reflection(noun: str) -> Block:
-    return line((f"No reflection on this {noun} yet. Add one with: ralphdeck task reflect", "quiet"))
+    return line((f"No reflection on this {noun} yet: ralphdeck task reflect", "quiet"))
 
 
 def attempt_lines(

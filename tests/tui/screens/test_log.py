@@ -57,7 +57,7 @@ async def test_a_decision_tells_before_after_and_what_was_written(sample: Path, 
         await user.go("log")
         await user.filter("verb:deprecate")
         text = user.place.query_one(TextPane).plain
-        for part in ("Before", "After", "Written", "error-patterns.json", "gateway answers preflight requests"):
+        for part in ("Before", "After", "Changed records", "error-patterns.json", "gateway answers preflight requests"):
             assert part in text
 
 

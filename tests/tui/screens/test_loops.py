@@ -153,7 +153,7 @@ async def test_a_finished_loop_offers_what_it_has_learned(sample: Path, home: Pa
         await user.settled()
         assert " 2 to extract " in user.row(OFFERING)
         assert "+2" not in user.row(OFFERING), "said once"
-        assert "2 patterns to extract   e shows them" in details(user)
+        assert "2 patterns to extract   e: details" in details(user)
         assert "Move the settlement jobs" in details(user)
         assert "e extract 2" in user.key_line()
         await user.press("e")
@@ -242,7 +242,7 @@ async def test_the_preview_says_why_there_is_nothing_to_extract(sample: Path, ho
     async with open_dashboard(sample, home, size=(120, 40)) as user:
         user.place.go_to(folder.name)
         await user.press("e")
-        await user.sees("Nothing to extract: no error was fixed; the goal was not reached", "Not found:")
+        await user.sees("Nothing to extract: no error was fixed; the goal was not reached", "Not found")
 
 
 async def test_what_another_process_injects_and_records_shows_at_once(sample: Path, home: Path) -> None:
@@ -258,9 +258,9 @@ async def test_what_another_process_injects_and_records_shows_at_once(sample: Pa
         other.load()
         one = Event(id="e-1", at=NOW, kind="injected", pattern_id=pattern, loop_id=key, by="hook")
         other.record(one)
-        await user.until(lambda: f"not applied          {pattern}" in details(user), "the injection")
+        await user.until(lambda: f"not applied  {pattern}" in details(user), "the injection")
         other.record(replace(one, id="e-2", kind="applied", success=True, iteration=2))
-        await user.until(lambda: f"worked               {pattern}  iteration 2" in details(user), "the use")
+        await user.until(lambda: f"succeeded  {pattern}  iteration 2" in details(user), "the use")
         assert learned(user, key) == "1 of 1 used"
         await user.filter(f"pattern:{pattern}")
         assert key in user.table.keys
@@ -274,7 +274,7 @@ async def test_what_was_extracted_from_a_loop_shows_in_its_patterns(sample: Path
         await user.decides("a")
         for _ in range(TABS.index("Patterns")):
             await user.press("right_square_bracket")
-        await user.until(lambda: "extracted            pat-success-clean-up" in details(user), "the pattern")
+        await user.until(lambda: "extracted  pat-success-clean-up" in details(user), "the pattern")
         assert learned(user, "current-loop") == "1 extracted"
 
 

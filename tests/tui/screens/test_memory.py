@@ -130,7 +130,7 @@ async def test_a_task_tells_its_attempts_its_quality_and_what_was_learned(sample
             assert attempt.plan[:30] in text
         assert "Quality" in text
         assert "100 %┤" in text
-        assert "each retry did better: " in text
+        assert "each retry improved: " in text
         assert text.index("100 %┤") < text.index("outcome")  # the chart is what a low pane shows
         text = beside(user).plain
         for reflection in (one for one in snapshot.reflections.values() if one.task_id == ENDED):
@@ -155,7 +155,7 @@ async def test_reflections_stand_beside_their_attempt_where_there_is_room(sample
         else:  # below, as the details are tall there
             assert not beside(user).display
             told_there = details(user)
-            assert "enter plays them" in told_there
+            assert "enter: replay" in told_there
         (reflection, *_) = place._links.reflections_of(user.app.view.snapshot.attempts[f"{ENDED}.2"])
         assert reflection.learning[:40] in told_there
 
@@ -266,7 +266,7 @@ async def test_what_an_agent_writes_shows_at_once(sample: Path, home: Path) -> N
         await user.until(lambda: task_key("task-900") in user.table.keys, "the new task")
         assert user.table.cursor_key == attempt_key(attempt.id)
         await at(user, task_key("task-900"))
-        await user.sees("No attempt yet. Start one with: ralphdeck task start task-900")
+        await user.sees("No attempts yet: ralphdeck task start task-900")
 
 
 async def test_earlier_attempts_unfold_and_are_gone_to(sample: Path, home: Path) -> None:
