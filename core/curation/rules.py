@@ -36,7 +36,7 @@ from core.records.suspicions import Severity
 from core.records.times import iso
 from core.records.verbs import APPROVE, VERBS, WAS_HELD
 from core.scanning.messages import describe_suspicions
-from core.scanning.verdict import stops
+from core.scanning.verdict import find_stopping_severity
 
 OVERRIDE: Final = "override"
 """Key of a pattern record that shows a decision to other tools; only the ledger is authoritative."""
@@ -273,7 +273,7 @@ def _stopped(case: Case) -> Severity | None:
     """The scan result that keeps this text out of every context, unless a person decided otherwise."""
     if case.pin is not None and case.pin.content_hash == case.pattern.content_hash:
         return None
-    return stops(case.pattern, case.state, case.settings.scan)
+    return find_stopping_severity(case.pattern, case.state, case.settings.scan)
 
 
 def _is_blocked(case: Case) -> bool:

@@ -31,7 +31,7 @@ from core.documents.signs import TYPE_WORDS, result_sign, state_sign
 from core.learning.assessment import Assessment
 from core.learning.explanation import decayed_weight
 from core.learning.lineage import LineageEvent, format_iterations
-from core.metrics.effectiveness import pattern_effect
+from core.metrics.effectiveness import compare_pattern
 from core.records.decisions import TURNS, Decision
 from core.records.events import Observation
 from core.records.patterns import Pattern, PatternType
@@ -58,7 +58,7 @@ def pattern_document(state: ProjectState, pattern: Pattern, me: str = "") -> Doc
     Args:
         me: The user, to word their own decisions as "your"; "" if unknown.
     """
-    effect = pattern_effect(state.snapshot, state.board, pattern.id, state.settings)
+    effect = compare_pattern(state.snapshot, state.board, pattern.id, state.settings)
     return Document(
         f"Pattern {pattern.id}",
         (

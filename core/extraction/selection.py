@@ -15,7 +15,7 @@ from core.extraction.known_patterns import KnownPatterns
 from core.extraction.record_parts import parse_pattern
 from core.records.extractions import Proposal
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.similarity import similarity
+from core.retrieval.similarity import measure_similarity
 
 
 def narrow_trigger(proposal: Proposal, error: Sighting, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
@@ -51,7 +51,7 @@ def remove_duplicates(proposals: Iterable[Proposal], settings: ExtractionSetting
     for proposal in proposals:
         pattern = parse_pattern(proposal.type, proposal.slug, proposal.record)
         for place, (other, like) in enumerate(unique):
-            if _same(pattern, like) or similarity(pattern, like) > settings.similarity_threshold:
+            if _same(pattern, like) or measure_similarity(pattern, like) > settings.similarity_threshold:
                 trace = tuple(dict.fromkeys((*other.trace, *proposal.trace)))
                 unique[place] = (replace(other, trace=trace), like)
                 break

@@ -22,7 +22,7 @@ from core.records.patterns import Maturity
 from core.retrieval.injection import InjectedContext
 from core.review.context_recipients import ContextCache, Reader, list_recipients
 from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
-from core.scanning.verdict import highest_severity, stops
+from core.scanning.verdict import find_stopping_severity, highest_severity
 from core.sources import normalize
 from core.sources.record_kinds import ACTIONS, ESCALATION, FOLDER, METRICS, PATTERN_COPIES, kind_of
 from core.sources.sweep import can_contain_records
@@ -220,7 +220,8 @@ class _Checker:
         broken = [
             id
             for id in dangerous
-            if view.assessment(id).decided_by != HUMAN and stops(patterns[id], curation, scan) is not None
+            if view.assessment(id).decided_by != HUMAN
+            and find_stopping_severity(patterns[id], curation, scan) is not None
         ]
         together = [
             reader.id

@@ -40,7 +40,7 @@ from core.records.findings import Finding
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.snapshot import Delta, Snapshot
 from core.records.suspicions import Severity
-from core.scanning.verdict import stops, stops_orders
+from core.scanning.verdict import find_stopping_severity, stops_orders
 
 __all__ = ["Assessment", "Scoreboard"]
 
@@ -183,7 +183,7 @@ class Scoreboard(Scores):
         pattern, arrival = self._patterns[id], self._curation.arrivals.get(id)
         pinned = self._is_pinned(row)
         unread = arrival is not None and arrival.blocks and arrival.waits(pattern.content_hash)
-        stopped = None if pinned else stops(pattern, self._curation, self.settings.scan)
+        stopped = None if pinned else find_stopping_severity(pattern, self._curation, self.settings.scan)
         columns.quarantined[row] = not pinned and (unread or stopped is not None)
         columns.held[row] = not unread and stopped is Severity.HELD
         columns.blocked[row] = stopped is Severity.BLOCKED

@@ -15,11 +15,11 @@ from core.learning.scoreboard import Scoreboard
 from core.learning.states import STATES
 from core.learning.use_times import INJECTED_ONLY
 from core.metrics.causes import Cause, top_causes
-from core.metrics.effectiveness import Comparison, injection_effect
+from core.metrics.effectiveness import Comparison, compare_injection
 from core.metrics.review_coverage import CoverageWeek, OpenKind, compute_coverage, count_first_half, count_questions
 from core.metrics.reviewer_accuracy import ReviewerAccuracy, measure_accuracy
 from core.metrics.upcoming import WeekAhead, find_upcoming
-from core.metrics.weekly import Trend, Week, compute_trend, count_weekly, week_starts
+from core.metrics.weekly import Trend, Week, compute_trend, count_weekly, list_week_starts
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.state.project_state import ProjectState
 
@@ -72,7 +72,7 @@ def build_dashboard(view: ProjectState, by: str, weeks: int = DEFAULT_WEEKS) -> 
     """
     snapshot, board = view.snapshot, view.board
     registry = select_registered(board, snapshot.patterns)
-    starts = week_starts(board.now, weeks)
+    starts = list_week_starts(board.now, weeks)
     evidence = count_weekly(board, registry, starts)
     return Dashboard(
         now=board.now,
@@ -82,7 +82,7 @@ def build_dashboard(view: ProjectState, by: str, weeks: int = DEFAULT_WEEKS) -> 
         evidence=evidence,
         undated=_undated(board, registry),
         trend=compute_trend(evidence, view.settings.interval_level),
-        iterations=injection_effect(snapshot, view.settings),
+        iterations=compare_injection(snapshot, view.settings),
         ahead=find_upcoming(board, registry, weeks),
         coverage=compute_coverage(board, registry, snapshot.decisions, snapshot.curation, starts),
         open=count_questions(view.queue),

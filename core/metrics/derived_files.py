@@ -18,7 +18,7 @@ from core.base.errors import BadInput, Conflict, Unwritable
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.learning.scoreboard import Scoreboard
-from core.metrics.effectiveness import EffectivenessMetrics, effectiveness
+from core.metrics.effectiveness import EffectivenessMetrics, compute_effectiveness
 from core.records.patterns import Pattern
 from core.records.snapshot import Snapshot
 from core.records.times import iso
@@ -64,7 +64,7 @@ def write_metrics(
     paths: ProjectPaths, settings: Settings, snapshot: Snapshot, board: Scoreboard, now: datetime
 ) -> tuple[str, ...]:
     """Update `shared/effectiveness-metrics.json`; see `write_derived`."""
-    metrics = to_builtins(effectiveness(snapshot, board, now))
+    metrics = to_builtins(compute_effectiveness(snapshot, board, now))
     at = metrics.pop("last_updated")
 
     def update(document: JsonText) -> None:

@@ -104,7 +104,7 @@ class Comparison(Difference, frozen=True, kw_only=True):
         return format_inconclusive(self.needed, "loop")
 
 
-def effectiveness(snapshot: Snapshot, board: Scoreboard, now: datetime) -> EffectivenessMetrics:
+def compute_effectiveness(snapshot: Snapshot, board: Scoreboard, now: datetime) -> EffectivenessMetrics:
     """Compute the effectiveness metrics from the evidence."""
     registry = _registry(snapshot)
     types = Counter(pattern.type for pattern in registry)
@@ -121,7 +121,7 @@ def effectiveness(snapshot: Snapshot, board: Scoreboard, now: datetime) -> Effec
             failures,
             _to_places(successes / (successes + failures), 2) if successes + failures else None,
         ),
-        benefit(
+        compute_benefit(
             len(having),
             len(lacking),
             _mean([completed[id] for id in having if id in completed]),
@@ -131,7 +131,7 @@ def effectiveness(snapshot: Snapshot, board: Scoreboard, now: datetime) -> Effec
     )
 
 
-def benefit(having: int, lacking: int, average_with: float | None, average_without: float | None) -> Benefit:
+def compute_benefit(having: int, lacking: int, average_with: float | None, average_without: float | None) -> Benefit:
     """Averages and the improvement in percent: (without - with) / without * 100."""
     improvement = None
     if average_with is not None and average_without:
@@ -145,32 +145,32 @@ def benefit(having: int, lacking: int, average_with: float | None, average_witho
     )
 
 
-def states(snapshot: Snapshot, board: Scoreboard) -> dict[str, int]:
+def count_states(snapshot: Snapshot, board: Scoreboard) -> dict[str, int]:
     """Number of registered patterns per state."""
     found = Counter(STATES[board.state_codes[board.row(pattern.id)]] for pattern in _registry(snapshot))
     return {state.value: found[state] for state in Maturity}
 
 
-def injection_effect(snapshot: Snapshot, settings: Settings) -> Comparison:
+def compare_injection(snapshot: Snapshot, settings: Settings) -> Comparison:
     """Compare loops with injected patterns and loops without."""
     having, lacking = _by_injection(snapshot)
     return _compare(snapshot, having, lacking, settings)
 
 
-def reflection_effect(snapshot: Snapshot, settings: Settings) -> Comparison:
+def compare_reflections(snapshot: Snapshot, settings: Settings) -> Comparison:
     """Compare loops with injected reflections and loops without."""
     having = _known(snapshot, loops_with_reflections(snapshot.events))
     return _compare(snapshot, having, snapshot.loops.keys() - having, settings)
 
 
-def pattern_effect(snapshot: Snapshot, board: Scoreboard, pattern_id: str, settings: Settings) -> Comparison:
+def compare_pattern(snapshot: Snapshot, board: Scoreboard, pattern_id: str, settings: Settings) -> Comparison:
     """Compare loops that applied a pattern and loops without injected patterns."""
     used = {one.loop_id for one in board.observations(pattern_id) if one.kind in ("applied", "feedback")}
     _, lacking = _by_injection(snapshot)
     return _compare(snapshot, _known(snapshot, used), lacking, settings)
 
 
-def compare(groups: Iterable[Group], settings: Settings) -> Comparison:
+def compare_groups(groups: Iterable[Group], settings: Settings) -> Comparison:
     """Compare the groups that have loops with and without; see `Comparison`."""
     both = tuple(sorted(group for group in groups if group.having and group.lacking))
     total = sum(len(group.having) + len(group.lacking) for group in both)
@@ -211,12 +211,12 @@ def _compare(snapshot: Snapshot, having: Iterable[str], lacking: Iterable[str], 
     completed = _completed(snapshot)
     kinds = [[id for id in kind if id in completed] for kind in (having, lacking)]
     if not all(kinds):
-        return compare((), settings)
+        return compare_groups((), settings)
     counts: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     for kind, ids in enumerate(kinds):
         for id in ids:
             counts[_category(snapshot.loops[id].task)][kind].append(completed[id])
-    return compare((Group(name, tuple(one), tuple(other)) for name, (one, other) in counts.items()), settings)
+    return compare_groups((Group(name, tuple(one), tuple(other)) for name, (one, other) in counts.items()), settings)
 
 
 @lru_cache(maxsize=50_000)

@@ -82,7 +82,7 @@ def compute_coverage(
 
     Args:
         registry: Rows of the board that count.
-        starts: Mondays from `core.metrics.weekly.week_starts`.
+        starts: Mondays from `core.metrics.weekly.list_week_starts`.
     """
     effective = [decision for decision in decisions if decision.id not in curation.undone]
     since = _reviewed_since(board, effective)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from core.learning.score_arrays import Flags
 from core.learning.scoreboard import Scoreboard
 from core.learning.states import STATES
-from core.metrics.weekly import WEEK, week_starts
+from core.metrics.weekly import WEEK, list_week_starts
 from core.records.patterns import Maturity
 
 Change = tuple[Maturity, Maturity]
@@ -45,7 +45,7 @@ def find_upcoming(board: Scoreboard, registry: Flags, weeks: int) -> tuple[WeekA
         registry: Rows of the board that count.
         weeks: Number of weeks, with the current one.
     """
-    bounds = [board.now, *(week_starts(board.now, 1)[0] + WEEK * n for n in range(1, weeks + 1))]
+    bounds = [board.now, *(list_week_starts(board.now, 1)[0] + WEEK * n for n in range(1, weeks + 1))]
     found = []
     before = board.state_codes
     for start, end in pairwise(bounds):

@@ -79,7 +79,7 @@ class Trend(NamedTuple):
         return self.before.high < self.after.low or self.after.high < self.before.low
 
 
-def week_starts(now: datetime, weeks: int) -> tuple[datetime, ...]:
+def list_week_starts(now: datetime, weeks: int) -> tuple[datetime, ...]:
     """Mondays, 00:00 UTC, of the last `weeks` weeks, oldest first; the last one begins the current week."""
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     monday = today - timedelta(days=today.weekday())
@@ -91,7 +91,7 @@ def count_weekly(board: Scoreboard, registry: Flags, starts: Sequence[datetime])
 
     Args:
         registry: Rows of the board that count.
-        starts: Mondays from `week_starts`.
+        starts: Mondays from `list_week_starts`.
     """
     places = find_weeks(board, starts)
     use_times = board.use_times

@@ -14,7 +14,14 @@ from typing import Final
 import yaml
 
 from core.redaction.names import ASSIGNED_HINTS, NAME_HINTS, SPOKEN, MaskFormat, find_assigned, fold_case
-from core.redaction.value_shapes import NEAR, is_basic, is_credential, is_distinct, is_placeholder, is_sample_password
+from core.redaction.value_shapes import (
+    NEAR,
+    is_basic_credential,
+    is_credential,
+    is_placeholder,
+    is_sample_password,
+    is_unique_value,
+)
 
 _MARKED: Final = ("[secret:", "«secret»", "\ue000")
 """Mask or placeholder in the place of a secret."""
@@ -257,7 +264,7 @@ class Search:
     def _without_repeats(self, text: str) -> str:
         """Replace further occurrences of found secrets."""
         values = {_repeated(kind, value): kind for kind, value in self._found if kind}
-        known = [value for value in values if is_distinct(value) and value in text]
+        known = [value for value in values if is_unique_value(value) and value in text]
         if not known:
             return text
         known.sort(key=len, reverse=True)
@@ -297,7 +304,7 @@ class Search:
 
     def _authorized(self, found: re.Match[str]) -> str:
         value = found[0][len(found[1]) :]
-        if found["basic"] and not is_basic(value):
+        if found["basic"] and not is_basic_credential(value):
             return found[0]
         return found[1] + self._number("authorization", value)
 

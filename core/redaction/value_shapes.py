@@ -112,14 +112,14 @@ def is_credential(value: str, before: str) -> bool:
     return bool(names) and not _PUBLIC.search(before, max(names[-1].start() - _PREFIX, 0))
 
 
-def is_distinct(value: str) -> bool:
+def is_unique_value(value: str) -> bool:
     """Whether other occurrences of a value are the same secret, unlike a password `postgres`."""
     if len(value) < _MIN_REPEATED:
         return False
     return len(value) >= _LONG_REPEATED or (any(map(str.isdigit, value)) and any(map(str.isalpha, value)))
 
 
-def is_basic(value: str) -> bool:
+def is_basic_credential(value: str) -> bool:
     """Whether a value is name and password in the encoding of `Basic` authentication."""
     whole = value.rstrip("=.")[: len(value.rstrip("=.")) // 4 * 4]
     try:

@@ -86,7 +86,7 @@ def task_text(task: Task | MemoryTask | Loop) -> str:
     return ". ".join(filter(None, (description[:_MAX_CHARS], criteria[:_MAX_CHARS], tags)))
 
 
-def available() -> bool:
+def is_available() -> bool:
     """Whether the packages are installed and `RALPHDECK_MEANING` is not `off`; loads nothing."""
     return os.environ.get(_SWITCH, "").lower() != "off" and all(find_spec(name) for name in _PACKAGES)
 

@@ -25,7 +25,7 @@ from core.retrieval.embedding import (
     Embedder,
     Floats32,
     ModelUnusable,
-    available,
+    is_available,
     pattern_embedding_text,
     shared_embedder,
     task_text,
@@ -144,7 +144,7 @@ class Embeddings(Generic[Record]):
 
     def missing(self, records: Mapping[str, Record]) -> dict[str, str]:
         """Texts without a vector, by key; none without the packages of the model."""
-        if not available():
+        if not is_available():
             return {}
         known = self.vectors.places
         keyed = ((self._subject.key(record), record) for record in records.values())
@@ -228,7 +228,7 @@ class Embeddings(Generic[Record]):
 
         None if no record has a vector, or the model cannot be loaded.
         """
-        if not available():
+        if not is_available():
             return None
         vectors = self.vectors
         if not vectors.places:

@@ -41,7 +41,7 @@ _REBUILD_SHARE: Final = 4
 _WORD: Final = re.compile(r"\\[A-Za-z]|(\w+)")
 
 
-def similarity(one: Pattern, other: Pattern) -> float:
+def measure_similarity(one: Pattern, other: Pattern) -> float:
     """Similarity of two patterns, 0..1; 0 for different types or task categories, and without words."""
     if one.type is not other.type or not _same_task(one, other):
         return 0.0

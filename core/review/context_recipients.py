@@ -12,7 +12,7 @@ from typing import Final, Literal
 from core.records.loops import LoopStatus
 from core.records.patterns import Pattern
 from core.records.snapshot import Snapshot
-from core.retrieval.embedding import available
+from core.retrieval.embedding import is_available
 from core.retrieval.injection import InjectedContext
 from core.retrieval.relevance import Relevance
 from core.state.contexts import task_context, task_relevance
@@ -96,7 +96,7 @@ class ContextCache:
 
     def _base_on(self, view: ProjectState) -> None:
         sources = (view.embeddings, view.task_embeddings)
-        vectors = [one.vectors if one is not None and available() else None for one in sources]
+        vectors = [one.vectors if one is not None and is_available() else None for one in sources]
         same_vectors = len(self._vectors) == len(vectors) and all(map(operator.is_, vectors, self._vectors))
         if view is self._view and same_vectors:
             return

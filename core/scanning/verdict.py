@@ -18,7 +18,7 @@ _BY_TYPE: Final = {
 }
 
 
-def stops(pattern: Pattern, curation: CurationState, settings: ScanSettings) -> Severity | None:
+def find_stopping_severity(pattern: Pattern, curation: CurationState, settings: ScanSettings) -> Severity | None:
     """Severity that keeps the text out of contexts; None if the scan does not.
 
     A release or promotion of the same text approves a held text; a blocked text needs a release with a reason.

@@ -18,7 +18,7 @@ from core.records.episodes import Task
 from core.records.patterns import Pattern, PatternType
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
-from core.retrieval.embedding import DIMENSIONS, Embedder, available, pattern_embedding_text
+from core.retrieval.embedding import DIMENSIONS, Embedder, is_available, pattern_embedding_text
 from core.retrieval.embeddings import PATTERNS, Embeddings, vector_file
 from core.retrieval.index import PatternIndex
 from core.retrieval.learnings import LazyLearnings
@@ -65,7 +65,7 @@ def found_by_words(tasks: str) -> str:
 
 def found_by_meaning(tasks: str) -> str:
     """Recall and rank with a vector for every pattern."""
-    return _scored(tasks, Embedder()) if available() else _NO_MODEL
+    return _scored(tasks, Embedder()) if is_available() else _NO_MODEL
 
 
 def _scored(tasks: str, embedder: Embedder | None) -> str:
@@ -89,7 +89,7 @@ def _scored(tasks: str, embedder: Embedder | None) -> str:
 
 def embedding(view: ProjectState) -> str:
     """Load the model, then compute vectors of some patterns."""
-    if not available():
+    if not is_available():
         return _NO_MODEL
     embedder = Embedder()
     (first,) = milliseconds(lambda: embedder.embed(["warm up"]))
@@ -104,7 +104,7 @@ def injection_by_meaning(project: Project, task: str) -> str:
     The vectors are generated, because the model would need minutes; a quarter of them are as close to the task as
     patterns that could help with it.
     """
-    if not available():
+    if not is_available():
         return _NO_MODEL
     patterns = project.view.snapshot.patterns
     made = np.random.default_rng(1).normal(size=(len(patterns), DIMENSIONS)).astype(np.float32)

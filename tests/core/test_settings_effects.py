@@ -28,7 +28,7 @@ from core.extraction.offers import Offers
 from core.learning.criteria import FeedbackEvent, criterion_weight, effective_weight
 from core.learning.outcomes import OutcomeSignals, score_outcome
 from core.learning.reference.patterns import ObservedPattern, record_observation
-from core.metrics.effectiveness import Group, compare
+from core.metrics.effectiveness import Group, compare_groups
 from core.metrics.pruning import select_prunable
 from core.project.auto_extraction import is_wanted
 from core.project.daemon import Daemon
@@ -39,7 +39,7 @@ from core.records.loops import Loop, LoopStatus
 from core.records.patterns import PatternType, SourceLoop
 from core.records.snapshot import Snapshot
 from core.records.suspicions import Severity, Suspicion
-from core.scanning.verdict import stops
+from core.scanning.verdict import find_stopping_severity
 from core.sources.configuration import DEFAULT, Configuration
 from core.state.contexts import prepare_task_injection
 from core.storage.watcher import Watcher
@@ -255,7 +255,7 @@ def stopped(settings: Settings, _: World) -> Any:
     own = [make_pattern(f"p-{kind}", kind, suspicions=(order,)) for kind in PatternType]
     came = [make_pattern(id, suspicions=(order,)) for id in ("came-extracted", "came-imported")]
     curation = CurationState(extracted=frozenset({"came-extracted"}), imported={"came-imported": {}})
-    return [stops(one, curation, settings.scan) for one in (*own, *came)]
+    return [find_stopping_severity(one, curation, settings.scan) for one in (*own, *came)]
 
 
 def borders(settings: Settings, world: World) -> Any:
@@ -340,7 +340,7 @@ def intervals(settings: Settings, _: World) -> Any:
 
 def loops_needed(settings: Settings, _: World) -> Any:
     """How many more loops it would take to tell a difference."""
-    return compare([Group("debugging", (3, 5, 4, 6), (4, 6, 5, 5))], settings).needed
+    return compare_groups([Group("debugging", (3, 5, 4, 6), (4, 6, 5, 5))], settings).needed
 
 
 def signature(settings: Settings, _: World) -> Any:

@@ -17,7 +17,7 @@ from core.metrics.dashboard import DEFAULT_WEEKS, RANGES, Dashboard, build_dashb
 from core.metrics.export import FORMATS, export_metrics, section_markdown
 from core.metrics.figures import Figure, Goal, Row
 from core.metrics.sections import build_figures
-from core.metrics.weekly import list_used, week_starts
+from core.metrics.weekly import list_used, list_week_starts
 from core.queries.pattern_filter import build_id_query
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
@@ -302,7 +302,7 @@ class MetricsScreen(BaseScreen):
         if row.goal is not None or row.week is None:
             return row.goal
         board = self.view.board
-        start = week_starts(board.now, row.week + 1)[0]
+        start = list_week_starts(board.now, row.week + 1)[0]
         ids = list_used(board, select_registered(board, self.view.snapshot.patterns), start)
         return Goal("patterns", build_id_query(ids)[0], ids[0]) if ids else None
 

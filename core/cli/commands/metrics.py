@@ -21,10 +21,10 @@ from core.metrics.derived_files import compare_metrics, read_recorded_metrics
 from core.metrics.effectiveness import (
     Comparison,
     EffectivenessMetrics,
-    effectiveness,
-    injection_effect,
-    reflection_effect,
-    states,
+    compare_injection,
+    compare_reflections,
+    compute_effectiveness,
+    count_states,
 )
 from core.metrics.export import FORMATS, export_metrics
 from core.metrics.figures import Figure, reach_text, value_text
@@ -67,10 +67,10 @@ def metrics(weeks: int, export: str | None, force: bool) -> None:
     """
     project = open_project()
     state, settings = project.search_all(), project.settings
-    found = effectiveness(state.snapshot, state.board, state.now)
-    comparison = injection_effect(state.snapshot, settings)
-    of_reflections = reflection_effect(state.snapshot, settings)
-    by_state = states(state.snapshot, state.board)
+    found = compute_effectiveness(state.snapshot, state.board, state.now)
+    comparison = compare_injection(state.snapshot, settings)
+    of_reflections = compare_reflections(state.snapshot, settings)
+    by_state = count_states(state.snapshot, state.board)
     differences = compare_metrics(read_recorded_metrics(project.project), found)
     board = build_dashboard(state, project.by, weeks)
     target = _export(board, export, project.project, force=force) if export is not None else None

@@ -15,7 +15,7 @@ from core.cli.support.options import ReadingCommand
 from core.cli.support.project import chosen_project, read_snapshot
 from core.episodes.similar_tasks import MAX_TASKS, SimilarTask, collect_past_tasks, find_similar_tasks
 from core.episodes.task_lookup import ambiguous_task_error
-from core.retrieval.embedding import available
+from core.retrieval.embedding import is_available
 from core.retrieval.embeddings import TASKS, Embeddings, PastTask
 
 _MAX_SHOWN = 300
@@ -53,7 +53,7 @@ def similar(task: str, limit: int) -> None:
         if not found:
             is_id = isinstance(query, str) and " " not in query.strip()
             remark(f"no similar task{'; no task has this id, so it was compared as text' if is_id else ''}")
-        if available() and embeddings.missing(tasks):
+        if is_available() and embeddings.missing(tasks):
             remark("some tasks were compared by words only; to compute vectors: ralphdeck embed")
 
     respond(

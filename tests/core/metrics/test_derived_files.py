@@ -18,7 +18,7 @@ from core.metrics.derived_files import (
     write_derived,
     write_metrics,
 )
-from core.metrics.effectiveness import effectiveness
+from core.metrics.effectiveness import compute_effectiveness
 from core.records.loops import Loop, LoopStatus
 from core.records.snapshot import Snapshot
 from tests.core.learning.making import NOW, SETTINGS, make_pattern, recorded_counts
@@ -125,7 +125,7 @@ def test_a_link_out_of_the_project_is_not_followed(
 
 
 def test_recorded_metrics_are_compared_with_the_evidence(paths: ProjectPaths) -> None:
-    found = effectiveness(SNAPSHOT, BOARD, NOW)
+    found = compute_effectiveness(SNAPSHOT, BOARD, NOW)
     write_metrics(paths, SETTINGS, SNAPSHOT, BOARD, NOW)
     assert compare_metrics(read_recorded_metrics(paths), found) == ()
     changed = {"total_patterns": True, "pattern_usage_stats": {"failed_applications": "few"}, "patterns_by_type": 3}

@@ -15,13 +15,13 @@ from core.learning.statistics import MAX_REQUIRED
 from core.metrics.effectiveness import (
     EffectivenessMetrics,
     Group,
-    benefit,
-    compare,
-    effectiveness,
-    injection_effect,
-    pattern_effect,
-    reflection_effect,
-    states,
+    compare_groups,
+    compare_injection,
+    compare_pattern,
+    compare_reflections,
+    compute_benefit,
+    compute_effectiveness,
+    count_states,
 )
 from core.records.events import INJECTED_REFLECTION, Event
 from core.records.loops import Loop, LoopStatus
@@ -74,7 +74,7 @@ def board_of(snapshot: Snapshot) -> Scoreboard:
 
 def test_example_metrics_round_trip() -> None:
     assert to_builtins(convert(DOCUMENT, EffectivenessMetrics)) == DOCUMENT
-    assert to_builtins(benefit(23, 8, 3.2, 5.1)) == DOCUMENT["cross_loop_benefit"]
+    assert to_builtins(compute_benefit(23, 8, 3.2, 5.1)) == DOCUMENT["cross_loop_benefit"]
 
 
 def test_metrics_are_those_of_the_evidence() -> None:
@@ -96,7 +96,7 @@ def test_metrics_are_those_of_the_evidence() -> None:
         },
     )
     board = board_of(snapshot)
-    found = to_builtins(effectiveness(snapshot, board, NOW))
+    found = to_builtins(compute_effectiveness(snapshot, board, NOW))
     assert found["total_patterns"] == 2
     assert found["patterns_by_type"] == {
         "error_patterns": 1,
@@ -117,7 +117,7 @@ def test_metrics_are_those_of_the_evidence() -> None:
         "average_iterations_without": 5.0,
         "improvement_percentage": 30.0,
     }
-    assert states(snapshot, board) == {"candidate": 1, "established": 1, "proven": 0, "deprecated": 0}
+    assert count_states(snapshot, board) == {"candidate": 1, "established": 1, "proven": 0, "deprecated": 0}
 
 
 def test_events_report_injections_and_failures() -> None:
@@ -126,17 +126,17 @@ def test_events_report_injections_and_failures() -> None:
         event(2, "outcome", days_ago(1), pattern_id="", loop_id="ralph-2", success=False),
     )
     snapshot = known(loop(1, 3, aliases=("other-name",)), loop(2, 9), loop(3, 5), events=events)
-    found = effectiveness(snapshot, board_of(snapshot), NOW).cross_loop_benefit
+    found = compute_effectiveness(snapshot, board_of(snapshot), NOW).cross_loop_benefit
     assert (found.loops_with_pattern_injection, found.loops_without_pattern_injection) == (1, 2)
     assert (found.average_iterations_with, found.average_iterations_without) == (3.0, 5.0)
 
 
 def test_unknown_metrics_are_none() -> None:
     snapshot = Snapshot()
-    found = effectiveness(snapshot, board_of(snapshot), NOW)
+    found = compute_effectiveness(snapshot, board_of(snapshot), NOW)
     assert found.pattern_usage_stats.overall_success_rate is None
     assert found.cross_loop_benefit.improvement_percentage is None
-    assert injection_effect(snapshot, SETTINGS).verdict == "not enough data: about 3 more loops per group"
+    assert compare_injection(snapshot, SETTINGS).verdict == "not enough data: about 3 more loops per group"
 
 
 def test_loops_with_reflections_are_compared_with_others() -> None:
@@ -146,11 +146,11 @@ def test_loops_with_reflections_are_compared_with_others() -> None:
         for n in range(6)
     )
     snapshot = known(*loops, events=events)
-    found = reflection_effect(snapshot, SETTINGS)
+    found = compare_reflections(snapshot, SETTINGS)
     assert found.loops == (6, 6)
     assert found.is_conclusive and found.difference == pytest.approx(-5.0)
-    benefit = effectiveness(snapshot, board_of(snapshot), NOW).cross_loop_benefit
-    assert benefit.loops_with_pattern_injection == 0
+    compute_benefit = compute_effectiveness(snapshot, board_of(snapshot), NOW).cross_loop_benefit
+    assert compute_benefit.loops_with_pattern_injection == 0
 
 
 def test_loops_are_compared_within_a_category() -> None:
@@ -163,9 +163,9 @@ def test_loops_are_compared_within_a_category() -> None:
         loop(99, 50, task="Zzz"),
     ]
     snapshot = known(*loops)
-    plain = effectiveness(snapshot, board_of(snapshot), NOW).cross_loop_benefit
+    plain = compute_effectiveness(snapshot, board_of(snapshot), NOW).cross_loop_benefit
     assert plain.improvement_percentage is not None and plain.improvement_percentage < 20
-    found = injection_effect(snapshot, SETTINGS)
+    found = compare_injection(snapshot, SETTINGS)
     assert [(group.category, len(group.having), len(group.lacking)) for group in found.groups] == [
         ("documentation", 2, 9),
         ("migration", 8, 3),
@@ -176,12 +176,12 @@ def test_loops_are_compared_within_a_category() -> None:
 
 
 def test_an_inconclusive_comparison_names_the_number_of_loops_needed() -> None:
-    found = compare([Group("debugging", (2, 6, 3, 7, 4), (3, 8, 4, 7, 5))], SETTINGS)
+    found = compare_groups([Group("debugging", (2, 6, 3, 7, 4), (3, 8, 4, 7, 5))], SETTINGS)
     assert not found.is_conclusive
     # Two samples of this size show one iteration at a variance of 4.3 with 80 % at a level of 90 %.
     assert found.difference == pytest.approx(-1.0)
     assert found.verdict == "not enough data: about 49 more loops per group"
-    same = compare([Group("", (2, 6, 3), (2, 6, 3))], SETTINGS)
+    same = compare_groups([Group("", (2, 6, 3), (2, 6, 3))], SETTINGS)
     assert same.needed > MAX_REQUIRED and same.verdict == "not enough data: more than 10,000 more loops per group"
 
 
@@ -192,7 +192,7 @@ def test_one_pattern_is_compared_with_loops_without_any() -> None:
         *(loop(20 + n, 1, injected=True, pattern_id="pat-error-other-002") for n in range(5)),
     ]
     snapshot = known(*loops)
-    assert pattern_effect(snapshot, board_of(snapshot), PATTERN.id, SETTINGS).verdict == "-2.0 iterations"
+    assert compare_pattern(snapshot, board_of(snapshot), PATTERN.id, SETTINGS).verdict == "-2.0 iterations"
 
 
 counts = st.lists(st.integers(1, 60), max_size=5).map(tuple)
@@ -203,8 +203,8 @@ counts = st.lists(st.integers(1, 60), max_size=5).map(tuple)
 def test_the_interval_contains_the_difference_and_is_antisymmetric(
     groups: list[tuple[str, tuple[int, ...], tuple[int, ...]]],
 ) -> None:
-    found = compare([Group(*group) for group in groups], SETTINGS)
-    turned = compare([Group(name, lacking, having) for name, having, lacking in groups], SETTINGS)
+    found = compare_groups([Group(*group) for group in groups], SETTINGS)
+    turned = compare_groups([Group(name, lacking, having) for name, having, lacking in groups], SETTINGS)
     assert (found.needed, found.is_conclusive) == (turned.needed, turned.is_conclusive)
     assert found.is_conclusive or found.needed > 0
     if found.low is None or found.high is None:
@@ -213,5 +213,5 @@ def test_the_interval_contains_the_difference_and_is_antisymmetric(
     assert found.low < found.difference < found.high
     assert math.isclose(found.difference, -turned.difference, abs_tol=1e-9)
     assert found.is_conclusive == (found.low > 0 or found.high < 0)
-    surer = compare([Group(*group) for group in groups], Settings(interval_level=0.99))
+    surer = compare_groups([Group(*group) for group in groups], Settings(interval_level=0.99))
     assert surer.low is not None and surer.low < found.low

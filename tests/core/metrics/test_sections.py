@@ -13,7 +13,7 @@ from core.metrics.causes import top_causes
 from core.metrics.dashboard import select_registered
 from core.metrics.review_coverage import compute_coverage, count_first_half, count_questions
 from core.metrics.upcoming import count_changes, find_upcoming
-from core.metrics.weekly import WEEK, Week, compute_trend, count_weekly, list_used, week_starts
+from core.metrics.weekly import WEEK, Week, compute_trend, count_weekly, list_used, list_week_starts
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure
 from core.records.decisions import CurationState, Decision, Verb
 from core.records.events import Event, Signals
@@ -40,12 +40,12 @@ def world(*events: Event, patterns: tuple[Pattern, ...] = (), **fields: object) 
 
 def measured(snapshot: Snapshot, weeks: int = 3) -> tuple[Week, ...]:
     board = Scoreboard.build(snapshot, NOW, SETTINGS)
-    return count_weekly(board, select_registered(board, snapshot.patterns), week_starts(NOW, weeks))
+    return count_weekly(board, select_registered(board, snapshot.patterns), list_week_starts(NOW, weeks))
 
 
 def test_weeks_begin_on_monday_and_end_with_the_current_one() -> None:
-    assert week_starts(NOW, 3) == (MONDAY - 2 * WEEK, MONDAY - WEEK, MONDAY)
-    assert week_starts(MONDAY, 1) == (MONDAY,)
+    assert list_week_starts(NOW, 3) == (MONDAY - 2 * WEEK, MONDAY - WEEK, MONDAY)
+    assert list_week_starts(MONDAY, 1) == (MONDAY,)
 
 
 def test_each_use_is_counted_in_its_week_and_a_week_without_any_is_a_gap() -> None:
@@ -138,7 +138,7 @@ def test_injections_count_as_reviewed_from_the_week_of_the_decision() -> None:
     snapshot = world(*events)
     board = Scoreboard.build(snapshot, NOW, SETTINGS)
     curation = CurationState(undone=frozenset({"d3"}))
-    found = compute_coverage(board, np.ones(3, np.bool_), decisions, curation, week_starts(NOW, 3))
+    found = compute_coverage(board, np.ones(3, np.bool_), decisions, curation, list_week_starts(NOW, 3))
     assert [(one.injected, one.reviewed, one.decisions) for one in found] == [(0, 0, 0), (3, 0, 0), (3, 2, 3)]
     assert [one.share for one in found] == [None, 0.0, pytest.approx(2 / 3)]
 

@@ -9,7 +9,7 @@ import pytest
 
 from core.records.patterns import Pattern, PatternType
 from core.retrieval import embedding
-from core.retrieval.embedding import Embedder, ModelUnusable, available, pattern_embedding_text
+from core.retrieval.embedding import Embedder, ModelUnusable, is_available, pattern_embedding_text
 
 
 def closeness(one: str, other: str) -> float:
@@ -68,11 +68,11 @@ def test_a_package_that_does_not_load_is_one_error(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_model_is_available_unless_switched_off_or_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not available()
+    assert not is_available()
     monkeypatch.delenv("RALPHDECK_MEANING")
-    assert available()
+    assert is_available()
     monkeypatch.setattr(embedding, "_PACKAGES", ("onnxruntime", "no_such_package"))
-    assert not available()
+    assert not is_available()
 
 
 def test_the_model_is_unloaded_when_idle_and_loaded_again_on_use(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.similarity import LazySimilarity, SimilarityIndex, similarity
+from core.retrieval.similarity import LazySimilarity, SimilarityIndex, measure_similarity
 from tests.core.learning.making import make_pattern
 
 _NULL = "Cannot read property '.*' of null"
@@ -22,24 +22,24 @@ def error(number: int, pattern: str = _NULL, description: str = _FIX, error_type
 
 def test_the_order_of_words_case_and_marks_make_no_difference() -> None:
     other = error(2, "of null: cannot read property", "before the property is read, add a NULL check")
-    assert similarity(error(1), other) == 1
+    assert measure_similarity(error(1), other) == 1
 
 
 def test_a_text_within_a_longer_one_is_not_the_same() -> None:
     long = f"{_FIX}; log what was missing, tell the caller, and write a test that fails without the check"
-    assert similarity(error(1), error(2, description=long)) < 0.8
+    assert measure_similarity(error(1), error(2, description=long)) < 0.8
 
 
 def test_classes_of_a_regex_are_no_words() -> None:
-    assert similarity(error(1, r"line \d+ of \w+"), error(2, "line 12 of main")) < 1
-    assert similarity(error(1, r"line \d+"), error(2, r"line \s")) == 1
+    assert measure_similarity(error(1, r"line \d+ of \w+"), error(2, "line 12 of main")) < 1
+    assert measure_similarity(error(1, r"line \d+"), error(2, r"line \s")) == 1
 
 
 def test_different_types_and_empty_texts_are_not_similar() -> None:
     anti = make_pattern("pat-anti-made-001", PatternType.ANTI, description=_FIX, category=_NULL)
-    assert similarity(error(1), anti) == 0
+    assert measure_similarity(error(1), anti) == 0
     empty = error(1, "", "", ""), error(2, "", "", "")
-    assert similarity(*empty) == 0
+    assert measure_similarity(*empty) == 0
     assert not SimilarityIndex.build({pattern.id: pattern for pattern in empty}).pairs(0.5)
 
 
@@ -110,7 +110,7 @@ def test_candidates_include_pairs_that_share_most_words(drawn: dict[int, tuple[s
     alike = {
         (one, other)
         for one, other in combinations(sorted(patterns), 2)
-        if similarity(patterns[one], patterns[other]) > 0.85
+        if measure_similarity(patterns[one], patterns[other]) > 0.85
     }
     found = {(one, other) for one, other, _ in SimilarityIndex.build(patterns).pairs(0.85)}
     assert found <= alike
@@ -128,7 +128,7 @@ def test_equal_steps_of_another_category_are_not_duplicates() -> None:
     other = Pattern(id="pat-success-b-001", type=PatternType.SUCCESS, title="b", category="refactoring", steps=steps)
     alike = Pattern(id="pat-success-c-001", type=PatternType.SUCCESS, title="c", category="debugging", steps=steps)
     index = SimilarityIndex.build({pattern.id: pattern for pattern in (one, other, alike)})
-    assert similarity(one, other) == 0.0
-    assert similarity(one, alike) == 1.0
+    assert measure_similarity(one, other) == 0.0
+    assert measure_similarity(one, alike) == 1.0
     assert [id for id, _ in index.nearest(one, 0.8)] == [alike.id]
     assert [pair[:2] for pair in index.pairs(0.8)] == [(one.id, alike.id)]

@@ -25,7 +25,7 @@ from core.review.answers import answer
 from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
 from core.scanning.messages import find_withhold_reason, render_if_safe
 from core.scanning.sentences import find_stopped_sentences
-from core.scanning.verdict import highest_severity, stops, stops_orders
+from core.scanning.verdict import find_stopping_severity, highest_severity, stops_orders
 from core.state.contexts import prepare_task_injection
 from core.state.findings import all_findings
 from core.state.history import explain_pattern
@@ -139,7 +139,7 @@ def test_a_source_policy_has_precedence_if_it_is_set(kind: PatternType, value: A
     assert highest_severity(pattern, extracted, sourced) is expected
     assert highest_severity(pattern, imported, sourced) is highest_severity(pattern, nothing, sourced) is Severity.HELD
     assert stops_orders(pattern, extracted, sourced) is expected.stops
-    assert (stops(pattern, extracted, sourced) is None) is (value == "flag")
+    assert (find_stopping_severity(pattern, extracted, sourced) is None) is (value == "flag")
     blocked = replace(pattern, suspicions=(mark, replace(mark, rule="override", severity=Severity.BLOCKED)))
     assert highest_severity(blocked, extracted, replace(typed, extracted="flag")) is Severity.BLOCKED, (
         "no policy lifts a block"
