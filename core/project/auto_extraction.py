@@ -19,7 +19,7 @@ from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 
 SETTLING_SECONDS: Final = 1.0
-"""How long a loop that has ended may still write its last files."""
+"""Time that a finished loop gets to write its last files."""
 REASON: Final = "unattended, when the loop ended"
 
 

@@ -1,4 +1,4 @@
-"""What happened between two views of a project, one happening each."""
+"""Notifications: what happened between two states of a project."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MAX_WORDS: Final = 50
 
 
 class NotificationKind(StrEnum):
-    """Kinds of happenings."""
+    """Kinds of notifications; the values are the stable ones of `watch --json`."""
 
     STARTED = "loop-started"
     ENDED = "loop-ended"
@@ -46,19 +46,18 @@ class NotificationKind(StrEnum):
     FINDING = "finding"
 
 
-_TIDYING: Final = frozenset({BORDERLINE, BROAD, DUPLICATE, OFFER, RECURRING, UNRECONCILED})
-"""Kinds of questions that can wait: nothing has happened that calls for a person."""
+_MAINTENANCE: Final = frozenset({BORDERLINE, BROAD, DUPLICATE, OFFER, RECURRING, UNRECONCILED})
+"""Kinds of questions that are not urgent."""
 
 
 class Notification(Struct, frozen=True, kw_only=True):
-    """One thing that happened.
+    """One notification.
 
     Attributes:
-        subject: Id of the loop, pattern or debug session; of a decision its id; of a finding its file.
-        text: For a person, displayable.
-        severity: `error` for a loop that broke off and for a file that cannot be used, `warning` for a question
-            while which something goes wrong, and for an escalation.
-        status: Of a loop that ended, else None.
+        subject: ID of the loop, pattern, debug session or decision; of a finding its file.
+        text: Displayable.
+        severity: `error` for a failed loop or an unusable file, `warning` for an escalation or an urgent question.
+        status: Of a finished loop, else None.
     """
 
     what: NotificationKind
@@ -68,19 +67,19 @@ class Notification(Struct, frozen=True, kw_only=True):
     status: LoopStatus | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The stable shape that `watch --json` prints, without its time."""
+        """The output of `watch --json`, without the time."""
         return {"what": self.what.value, "subject": self.subject, "text": self.text, "severity": self.severity.value}
 
 
 def find_notifications(
     before: ProjectState, after: ProjectState, delta: Delta, mine: Container[str] = ()
 ) -> list[Notification]:
-    """Everything that a person who watches wants to hear of, what broke first.
+    """List all notifications, errors first.
 
     Args:
-        before, after: The views.
+        before, after: The states.
         delta: What changed between them.
-        mine: Ids of the decisions of who is told: the questions that come with them are no news.
+        mine: IDs of the user's own decisions; questions that result from them are not urgent.
     """
     found = [*_loops(before, after, delta), *_patterns(before, after, delta)]
     known = {decision.id for decision in before.snapshot.decisions}
@@ -103,7 +102,7 @@ def find_notifications(
             )
         else:
             text = f"Review asks: {visible_line(item.question, 120)}"
-            severity = Severity.INFO if item.kind in _TIDYING or is_own else Severity.WARNING
+            severity = Severity.INFO if item.kind in _MAINTENANCE or is_own else Severity.WARNING
             found.append(Notification(what=NotificationKind.ASKED, subject=item.subject, text=text, severity=severity))
     if delta.findings:
         old = set(all_findings(before))
@@ -119,7 +118,7 @@ def find_notifications(
 
 
 def _asked(item: ReviewItem) -> tuple[str, str, str]:
-    """What makes a question another one: an agent that calls again for the same session is heard again."""
+    """Identity of a question; a new escalation of the same session is a new question."""
     call = item.escalated.call if item.escalated is not None else None
     return item.kind, item.subject, call.file if call is not None else ""
 
@@ -150,7 +149,7 @@ def _progress(loop: Loop) -> str:
 
 
 def ended_word(status: LoopStatus) -> str:
-    """How a loop in this status ended, in the past tense."""
+    """Past tense of a final loop status."""
     return _ENDED_WORDS.get(status, status.value)
 
 
@@ -172,7 +171,7 @@ def _patterns(before: ProjectState, after: ProjectState, delta: Delta) -> list[N
 
 
 def _scored(before: ProjectState, after: ProjectState, delta: Delta) -> set[str]:
-    """Patterns whose state may differ by evidence or decisions."""
+    """Patterns whose state evidence or decisions may have changed."""
     if not (delta.loops or delta.events or delta.decisions or delta.attempts):
         return set()
     if before.board.ids != after.board.ids:

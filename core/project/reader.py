@@ -1,4 +1,4 @@
-"""One open project as it is read: library, scores and index, brought up to date as the files change."""
+"""An open project that is read: records, scores, search indexes and review queue, updated incrementally."""
 
 from __future__ import annotations
 
@@ -39,21 +39,12 @@ if TYPE_CHECKING:
     from core.extraction.clustering import Cluster
     from core.extraction.offers import Offers
 
-_ASKED_FOR: Final = timedelta(seconds=10)
-"""So long the questions of Review stand where only time has gone by."""
+_QUEUE_AGE: Final = timedelta(seconds=10)
+"""Maximum age of the review queue if only time has passed."""
 
 
 class ProjectReader:
-    """An open project, and the newest view of it.
-
-    Args:
-        project: Where the files are.
-        settings: All thresholds.
-        clock: The present moment, aware UTC.
-        cache: Whether to keep parsed files between runs.
-        findings: What is wrong with the settings, to be told with the rest.
-        readonly: Nothing is written in the project, by this process: whatever would raises `ReadOnly`.
-    """
+    """An open project with its newest state; see `DecidingProject` for the arguments."""
 
     def __init__(
         self,
@@ -78,10 +69,10 @@ class ProjectReader:
         self.task_embeddings = Embeddings(project, TASKS)
         self._background_search = BackgroundSearch(settings.extraction)
         self.agent = ""
-        """The agent that reports and extracts; "" for the ones that the files name."""
+        """Name of the agent that reports and extracts; "" for the agents named in the files."""
         self._incremental_checks = IncrementalChecks(settings)
         self._held_texts = HeldTexts()
-        self._asked_at = clock()
+        self._queue_at = clock()
         self._view = self._scored(self.library.snapshot)
 
     def now(self) -> datetime:
@@ -90,7 +81,7 @@ class ProjectReader:
 
     @property
     def view(self) -> ProjectState:
-        """The newest view; share it freely."""
+        """The newest state."""
         return self._view
 
     def load(
@@ -101,8 +92,8 @@ class ProjectReader:
         """Read everything, newest first.
 
         Args:
-            progress: Told (files done, files in all).
-            publish: Given a view now and then while the rest still loads.
+            progress: Called with (files done, files in all).
+            publish: Called with partial states while loading.
         """
 
         def published(snapshot: Snapshot) -> None:
@@ -112,17 +103,16 @@ class ProjectReader:
 
         with self._lock:
             snapshot = self.library.load(progress, published if publish else None)
-            # What is read last, reflections, is no evidence: then the scores last published still hold.
+            # Reflections are read last and are not evidence, so the last published scores may still be valid.
             same = _same_evidence(snapshot, self._view.snapshot)
             self._view = self._scored(snapshot, Delta() if same else None)
             return self._view
 
     def search_next(self) -> Delta | None:
-        """Work out one more thing that could be asked in Review; for idle moments, at most some 10 ms of work
-        but for a big registry's first search for duplicates.
+        """Do one step of the background searches for review questions, usually at most 10 ms.
 
         Returns:
-            What it changes in the view, perhaps nothing; None if nothing is left to look at.
+            What changed in the state, possibly nothing; None if nothing is left to search.
         """
         with self._lock:
             view = self._view
@@ -151,47 +141,44 @@ class ProjectReader:
         return self._view
 
     def apply(self, changed: Iterable[Path] | None) -> tuple[ProjectState, Delta]:
-        """Read what changed (None: find out by a sweep) and score what that touches."""
+        """Read what changed (None: find changes by a sweep) and update the scores."""
         with self._lock:
             return self._after(*self.library.apply(changed))
 
     def refresh(self) -> tuple[ProjectState, Delta]:
-        """Judge again what changes by time alone: liveness of loops, decay of evidence."""
+        """Update what changes with time alone: liveness of loops, decay of evidence."""
         with self._lock:
             return self._after(*self.library.refresh(self._clock()))
 
     def embed_missing(
         self, progress: Callable[[int, int], None] | None = None, stop: Callable[[], bool] | None = None
     ) -> int:
-        """Make the vectors that patterns lack, see `Embeddings.make`, then those that tasks lack; every view uses
-        them as they come.
-        """
+        """Compute missing vectors of patterns, then of tasks; see `Embeddings.make`. Returns their number."""
         if self.is_readonly:
             return 0
         made = self.embeddings.make(self._view.snapshot.patterns, progress, stop)
         return made + self.task_embeddings.make(embeddable_work(self._view.snapshot), stop=stop)
 
     def story(self, loop_id: str) -> LoopDetails:
-        """The details of one loop, read now."""
+        """The details of one loop, read from disk."""
         return self.library.story(loop_id)
 
     def extraction(self, source_id: str, types: frozenset[PatternType] = ALL_TYPES) -> Extraction:
-        """What could be extracted from a finished loop or task, a debug session or a recurring learning; reads
-        their files, writes nothing.
+        """What can be extracted from a finished loop or task, a debug session or a recurring learning.
 
         Raises:
             UnknownRecord: There is no such loop, task, session or learning.
-            Refused: The loop or task has not ended, or the settings forbid it.
+            Refused: The loop or task is not finished, or the settings forbid it.
         """
         with self._lock:
             return self._offers.of(source_id, self._view, types, self.agent)
 
     def recurring(self) -> tuple[Cluster, ...]:
-        """The learnings that more than one loop told; see `Offers.recurring`. Keeps nobody waiting meanwhile."""
+        """The learnings that several loops reported; see `Offers.recurring`. Does not hold the lock."""
         return self._offers.recurring(self._view.snapshot)
 
     def unfit_learnings(self) -> Mapping[str, str]:
-        """The recurring learnings, of the first `MOST_JUDGED`, that give no candidate, by id, and why."""
+        """Why recurring learnings (the first `MOST_JUDGED`) give no candidate, by ID."""
         from core.extraction.offers import MAX_JUDGED
 
         found = {}
@@ -202,7 +189,7 @@ class ProjectReader:
 
     @cached_property
     def _offers(self) -> Offers:
-        # Most commands extract nothing.
+        # Imported on use: most commands extract nothing.
         from core.extraction.offers import Offers
 
         return Offers(self.project, self.settings.extraction)
@@ -214,7 +201,7 @@ class ProjectReader:
         now = self._clock()
         board = self._view.board.rescored(now)
         queue = self._queue(snapshot, board, now)
-        # With time alone a snooze ends, or a pattern fades out of the queue: other questions stand.
+        # Snoozes end and evidence decays with time alone.
         delta = Delta(decisions=queue != self._view.queue)
         self._view = replace(self._view, snapshot=snapshot, board=board, queue=queue, now=now)
         return self._view, delta
@@ -238,7 +225,7 @@ class ProjectReader:
                 index = index.updated(snapshot.patterns, delta.patterns)
                 similarity = similarity.updated(snapshot.patterns, delta.patterns)
                 self._background_search.doubt()
-        if delta is None or self._asks_anew(delta, board, now):
+        if delta is None or self._affects_queue(delta, board, now):
             queue = self._queue(snapshot, board, now)
         else:
             queue = self._view.queue
@@ -257,17 +244,16 @@ class ProjectReader:
             task_embeddings=self.task_embeddings,
         )
 
-    def _asks_anew(self, delta: Delta, board: Scoreboard, now: datetime) -> bool:
-        """Whether a change can be one of what Review asks; most of what loops at work write is none.
+    def _affects_queue(self, delta: Delta, board: Scoreboard, now: datetime) -> bool:
+        """Whether a change may affect the review queue; most writes of running loops do not.
 
-        With time alone a snooze ends, or a pattern fades out of the queue: where loops write all the time, that is
-        seen a little later.
+        Effects of time alone are included after `_QUEUE_AGE`.
         """
         other = delta.patterns or delta.events or delta.decisions or delta.debug_sessions or delta.escalations
-        return bool(other) or not board.has_same_evidence(self._view.board) or abs(now - self._asked_at) >= _ASKED_FOR
+        return bool(other) or not board.has_same_evidence(self._view.board) or abs(now - self._queue_at) >= _QUEUE_AGE
 
     def _queue(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> tuple[ReviewItem, ...]:
-        self._asked_at = now
+        self._queue_at = now
         prospects, probes = self._background_search, self._incremental_checks
         return review_queue(
             snapshot.patterns,

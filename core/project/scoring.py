@@ -1,4 +1,4 @@
-"""How loops and attempts came out, and the patterns that they applied (semantics 2)."""
+"""Outcomes of loops and attempts, and the patterns that they applied; see docs/scoring.md#outcome."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from core.state.project_state import ProjectState
 LOOP: Final = "loop"
 ATTEMPT: Final = "attempt"
 REPORTED: Final = "reported"
-"""Known from the event log alone."""
+"""Only known from the event log."""
 
 
 class Scored(Struct, frozen=True, kw_only=True):
-    """Something that has come out.
+    """A finished loop or attempt.
 
     Attributes:
         kind: `loop`, `attempt` or `reported`.
-        applied: Its uses of patterns, those without a result included; not those whose marks are set aside.
+        applied: Its uses of patterns, with or without a result, except discarded reports.
     """
 
     work_id: str
@@ -35,33 +35,33 @@ class Scored(Struct, frozen=True, kw_only=True):
 
     @property
     def at(self) -> datetime:
-        """When it came out, UTC."""
+        """When it finished, UTC."""
         return parse_moment(self.signals.timestamp, "timestamp")
 
 
-def scored(view: ProjectState, work_ids: Iterable[str] | None = None) -> tuple[Scored, ...]:
-    """These, or all, that have come out, newest first; ids as the records have them."""
-    wanted = list(view.board.finished() if work_ids is None else dict.fromkeys(work_ids))
-    uses = applied(view, wanted)
+def scored(state: ProjectState, work_ids: Iterable[str] | None = None) -> tuple[Scored, ...]:
+    """The finished ones among these IDs (None: all), newest first."""
+    wanted = list(state.board.finished() if work_ids is None else dict.fromkeys(work_ids))
+    uses = applied(state, wanted)
     found = []
     for work_id in wanted:
-        came_out = view.outcome(work_id)
-        if came_out is not None:
-            signals, outcome = came_out
-            kind = kind_of(view, work_id)
+        result = state.outcome(work_id)
+        if result is not None:
+            signals, outcome = result
+            kind = kind_of(state, work_id)
             found.append(Scored(work_id=work_id, kind=kind, signals=signals, outcome=outcome, applied=uses[work_id]))
     return tuple(sorted(found, key=lambda one: (-one.at.timestamp(), one.work_id)))
 
 
-def kind_of(view: ProjectState, work_id: str) -> str:
-    """Whether an id is that of a loop, of an attempt, or known from the event log at most."""
-    snapshot = view.snapshot
+def kind_of(state: ProjectState, work_id: str) -> str:
+    """Whether an ID is that of a loop or an attempt, or only known from the event log."""
+    snapshot = state.snapshot
     return LOOP if work_id in snapshot.loops else ATTEMPT if work_id in snapshot.attempts else REPORTED
 
 
-def applied(view: ProjectState, work_ids: Iterable[str]) -> dict[str, tuple[Observation, ...]]:
-    """The uses of patterns by each of these loops or attempts, by their ids."""
-    snapshot = view.snapshot
+def applied(state: ProjectState, work_ids: Iterable[str]) -> dict[str, tuple[Observation, ...]]:
+    """Uses of patterns by loop or attempt ID."""
+    snapshot = state.snapshot
     found: dict[str, list[Observation]] = {work_id: [] for work_id in work_ids}
     owners = {work_id: work_id for work_id in found}
     patterns: set[str] = set()
@@ -72,7 +72,7 @@ def applied(view: ProjectState, work_ids: Iterable[str]) -> dict[str, tuple[Obse
             patterns |= {use.pattern_id for use in loop.injected}
     patterns |= {event.pattern_id for event in snapshot.events if event.loop_id in owners}
     for pattern_id in sorted(patterns & snapshot.patterns.keys()):
-        for seen in view.observations(pattern_id):
-            if seen.kind == "applied" and seen.loop_id in owners:
-                found[owners[seen.loop_id]].append(seen)
+        for use in state.observations(pattern_id):
+            if use.kind == "applied" and use.loop_id in owners:
+                found[owners[use.loop_id]].append(use)
     return {work_id: tuple(uses) for work_id, uses in found.items()}

@@ -312,7 +312,7 @@ def test_an_id_that_is_taken_in_the_meantime_is_replaced(
     decided = invert(curator)
     monkeypatch.undo()
     assert decided.written
-    assert decided.warnings == ("pat-anti-split-by-type-001 was taken by now: written as pat-anti-split-by-type-002",)
+    assert decided.warnings == ("pat-anti-split-by-type-001 already exists: written as pat-anti-split-by-type-002",)
     assert [record["pattern_id"] for record in antis(paths)] == [
         "pat-anti-split-by-type-001",
         "pat-anti-split-by-type-002",
@@ -327,7 +327,7 @@ def test_an_anti_pattern_that_went_on_counting_stays_after_undo(curator: Curator
     path.write_text(path.read_text().replace('"occurrence_count": 7', '"occurrence_count": 8'))
     decided = curator.undo(now=NOW)
     assert not decided.written
-    assert decided.warnings == ("pat-anti-split-by-type-001 was changed since: it stays",)
+    assert decided.warnings == ("pat-anti-split-by-type-001 was changed since: not removed",)
     assert len(antis(paths)) == 1
 
 
@@ -426,7 +426,7 @@ def test_undo_leaves_what_somebody_changed_since(curator: Curator, paths: Projec
     path = paths.pattern_file("error")
     path.write_text(path.read_text().replace('"proven"', '"frozen"'))
     decided = curator.undo(now=NOW)
-    assert decided.warnings == (f"override of {A} was changed since: left as it is",)
+    assert decided.warnings == (f"override of {A} was changed since: left unchanged",)
     assert not decided.written
     assert overrides(paths)[A]["state"] == "frozen"
     assert curator.ledger.state().pins == {}
@@ -489,7 +489,7 @@ def test_a_step_that_makes_no_sense_is_passed_over_alone(curator: Curator, paths
             Decision(id=f"d{number}", at=NOW, by="x", verb=Verb.PROMOTE, subject=A, effects=(effect,))
         )
     (warning,) = curator.apply_pending()
-    assert "not known" in warning
+    assert "unknown pattern type" in warning
     assert overrides(paths) == {A: {"state": "proven"}}
     assert curator.ledger.pending() == ()
 
@@ -631,7 +631,7 @@ def test_a_record_that_is_gone_is_a_warning(curator: Curator, paths: ProjectPath
     assert decided.warnings == (f"pat-error-gone-001 is no longer in {FILE}",)
     paths.pattern_file("error").unlink()
     decided = deprecate(curator)
-    assert decided.warnings == (f"{FILE} is gone, with {A} in it",)
+    assert decided.warnings == (f"{FILE} no longer exists, nor {A} in it",)
     assert not paths.pattern_file("error").exists()
     assert curator.ledger.pending() == ()
 

@@ -277,9 +277,9 @@ def test_archive_and_restore_bring_the_very_record_back(paths: ProjectPaths) -> 
     deck.decide(Restore(KEPT))
     assert in_file(paths.pattern_file("error")) == before
     assert in_file(paths.archive / ARCHIVE) == {}
-    with pytest.raises(Refused, match="is in the registry"):
+    with pytest.raises(Refused, match="is already in the registry"):
         deck.decide(Restore(KEPT))
-    with pytest.raises(UnknownRecord, match="no archive holds"):
+    with pytest.raises(UnknownRecord, match="no archive contains"):
         deck.decide(Restore("pat-error-none-001"))
 
 
@@ -290,7 +290,7 @@ def test_a_record_that_went_on_counting_is_not_taken_out_by_undo(paths: ProjectP
     content["pattern_registry"]["error_patterns"][1]["usage_count"] = 7
     paths.pattern_file("error").write_text(json.dumps(content))
     undone = deck.decide(Undo())
-    assert undone.warnings == ("pat-error-null-check-002 was changed since: it stays",)
+    assert undone.warnings == ("pat-error-null-check-002 was changed since: not removed",)
     assert "pat-error-null-check-002" in in_file(paths.pattern_file("error"))
 
 
@@ -305,7 +305,7 @@ def test_a_record_that_the_ledger_cannot_keep_is_refused(paths: ProjectPaths) ->
     text = paths.pattern_file("error").read_text().replace('"kept": 1.5', '"kept": 1e999')
     paths.pattern_file("error").write_text(text)
     deck = opened(paths)
-    with pytest.raises(Refused, match="cannot keep"):
+    with pytest.raises(Refused, match="cannot store"):
         deck.decide(Archive(KEPT, reason="old"))
     assert paths.pattern_file("error").read_text() == text
 
@@ -328,7 +328,7 @@ def test_duplicates_and_offers_are_asked_once_and_can_be_dismissed(paths: Projec
         return [(item.kind, item.question) for item in items]
 
     assert queue() == [
-        (OFFER, "Extract what ralph-new has learned?"),
+        (OFFER, "Extract patterns from ralph-new?"),
         (DUPLICATE, f"Merge {OTHER} into {KEPT}?"),
     ]
     deck.decide(Dismiss(key=f"likeness of {KEPT} and {OTHER}", summary="kept both"))
@@ -368,7 +368,7 @@ def test_what_is_imported_waits_in_quarantine_and_one_undo_takes_all_of_it_back(
     assert (assessment.state, assessment.injectable) == (Maturity.CANDIDATE, False)
     assert deck.view.assessment(KEPT).successes == 12
     assert [(item.kind, item.subject) for item in deck.view.queue] == [(QUARANTINE, "pat-error-pool-004")]
-    with pytest.raises(Refused, match="not known already"):
+    with pytest.raises(Refused, match="contains nothing new"):
         deck.decide(ImportPatterns("team.json", shared(new, known)))
     deck.decide(Release("pat-error-pool-004"))
     assert deck.view.assessment("pat-error-pool-004").injectable
@@ -480,7 +480,7 @@ def test_an_imported_text_that_outlives_the_undo_of_its_import_stays_in_quaranti
     content["pattern_registry"]["error_patterns"][-1]["usage_count"] = 10
     paths.pattern_file("error").write_text(json.dumps(content))
     undone = deck.decide(Undo())
-    assert any("it stays" in warning for warning in undone.warnings)
+    assert any("not removed" in warning for warning in undone.warnings)
     assert deck.view.assessment("pat-error-evil-004").quarantined
 
 

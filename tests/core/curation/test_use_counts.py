@@ -313,7 +313,7 @@ def test_what_curation_may_not_write_is_said_and_the_use_counts(tmp_path: Path) 
     (project.paths.patterns / "error-patterns.yaml").write_text(f"- {json.dumps(DISCOVERED)}\n")
     project.reopen()
     counted = project.use("bd-1", 90, True)
-    assert "is not written to: only JSON files" in counted.problem
+    assert "is not written to, only JSON files" in counted.problem
     assert project.counts() == (2, 0, 2)
 
 

@@ -286,7 +286,7 @@ def test_recurring_learnings_are_worked_out_once_for_the_same_reflections(deck: 
 def test_what_recurs_is_found_piece_by_piece_as_at_once(
     deck: Project, paths: ProjectPaths, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.extraction.offers._PIECE_SECONDS", 1e-9)
+    monkeypatch.setattr("core.extraction.offers._STEP_SECONDS", 1e-9)
     for number in range(1, 4):
         folder = paths.ralph / "tasks" / f"task-{number}"
         folder.mkdir(parents=True, exist_ok=True)

@@ -158,7 +158,7 @@ async def test_a_finished_loop_offers_what_it_has_learned(sample: Path, home: Pa
         assert "e extract 2" in user.key_line()
         await user.press("e")
         await user.until(lambda: user.place.place == "review", "Review in front")
-        await user.sees("Extract what this loop has learned?")
+        await user.sees("Extract patterns from this loop?")
         place = user.place
         assert isinstance(place, ReviewScreen)
         await user.until(lambda: place.item is not None and place.item.subject == OFFERING, "the loop's question")
