@@ -22,6 +22,7 @@ from core.cli.support.options import (
     Words,
     joined,
     reason_option,
+    setting_option,
 )
 from core.cli.support.project import open_project
 from core.review.answers import snooze_command
@@ -43,9 +44,7 @@ COLUMNS = (
 
 
 @click.command("list", cls=ReviewingCommand)
-@click.option(
-    "--minutes", type=click.IntRange(1, MAX_MINUTES), metavar="N", help="Length of the review session. Default: 12."
-)
+@setting_option("--minutes", "review.minutes", type=click.IntRange(1, MAX_MINUTES), metavar="N")
 @click.option(
     "--kind", type=Words(KINDS), multiple=True, metavar="KINDS", help=f"Only these kinds: {', '.join(KINDS)}."
 )
