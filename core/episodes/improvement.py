@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.config.settings import Settings
-from core.learning.finished_work import Report, attempt_success
+from core.learning.finished_work import WorkReport, attempt_success
 from core.learning.statistics import Difference, format_inconclusive, jeffreys_interval, required_cases
 from core.records.episodes import Attempt
 from core.records.reflections import Reflection
@@ -27,7 +27,7 @@ TARGET_IMPROVEMENT: Final = 0.20
 
 A relative improvement would be undefined if no retry without reflections succeeded.
 """
-_NOTHING: Final = Report()
+_NOTHING: Final = WorkReport()
 
 
 class AttemptGroup(Struct, frozen=True, kw_only=True):
@@ -102,7 +102,10 @@ class Improvement(Struct, frozen=True, kw_only=True):
 
 
 def measure_improvement(
-    attempts: Iterable[Attempt], reflections: Iterable[Reflection], reports: Mapping[str, Report], settings: Settings
+    attempts: Iterable[Attempt],
+    reflections: Iterable[Reflection],
+    reports: Mapping[str, WorkReport],
+    settings: Settings,
 ) -> Improvement:
     """Compare the outcomes of attempts with and without reflections.
 

@@ -13,7 +13,7 @@ from core.learning.bursts import UNDATED, report_of_event, source_of
 from core.learning.decay import parse_moment
 from core.learning.evidence import find_discoverers, group_events_by_pattern, group_uses_by_pattern
 from core.learning.finished_work import (
-    Report,
+    WorkReport,
     attempt_signals,
     collect_reports,
     is_report,
@@ -57,7 +57,7 @@ class EvidenceIndex:
     inverted: Mapping[str, frozenset[str]]
     heirs: Mapping[str, frozenset[str]]
     unresolved: Mapping[str, frozenset[str]]
-    reports: Mapping[str, Report]
+    reports: Mapping[str, WorkReport]
     harmful_events: Mapping[str, tuple[Event, ...]]
     events_by_work: Mapping[str, list[Event]]
     sessions: Mapping[str, tuple[DebugSession, ...]] = field(default_factory=dict)
@@ -127,7 +127,7 @@ class EvidenceIndex:
         by_pattern, harmful, unresolved = group_events_by_pattern(new), _harmful_events(new), _unresolved(new)
         reports = dict(self.reports)
         for event in filter(is_report, new):
-            reports[event.loop_id] = reports.get(event.loop_id, Report()).with_event(event)
+            reports[event.loop_id] = reports.get(event.loop_id, WorkReport()).with_event(event)
         after = replace(
             self,
             events=dict(self.events) | {id: self.events.get(id, []) + more for id, more in by_pattern.items()},

@@ -24,7 +24,7 @@ _BY_OUTCOME: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class WorkReport:
     """The events on one loop or attempt as a whole.
 
     Attributes:
@@ -35,11 +35,11 @@ class Report:
     outcomes: tuple[Event, ...] = ()
     errors: tuple[str, ...] = ()
 
-    def with_event(self, event: Event) -> Report:
+    def with_event(self, event: Event) -> WorkReport:
         """Add an event that was written after the others."""
         if event.kind == "error":
-            return Report(self.outcomes, (*self.errors, *_messages([event])))
-        return Report(_newest_first([event, *self.outcomes]), self.errors)
+            return WorkReport(self.outcomes, (*self.errors, *_messages([event])))
+        return WorkReport(_newest_first([event, *self.outcomes]), self.errors)
 
     @property
     def at(self) -> datetime | None:
@@ -64,7 +64,7 @@ def is_report(event: Event) -> bool:
     return bool(event.loop_id) and event.kind == "outcome" and not event.pattern_id
 
 
-def collect_reports(events: Iterable[Event]) -> dict[str, Report]:
+def collect_reports(events: Iterable[Event]) -> dict[str, WorkReport]:
     """Group the reports by the work ID in the events."""
     grouped: dict[str, list[Event]] = {}
     for event in events:
@@ -73,20 +73,20 @@ def collect_reports(events: Iterable[Event]) -> dict[str, Report]:
     return {work_id: _report(found) for work_id, found in grouped.items()}
 
 
-def merge_reports(reports: Iterable[Report]) -> Report:
+def merge_reports(reports: Iterable[WorkReport]) -> WorkReport:
     """Merge the reports on one loop under its different IDs."""
     found = list(reports)
     if len(found) == 1:
         return found[0]
-    return Report(
+    return WorkReport(
         _newest_first([one for report in found for one in report.outcomes]),
         tuple(message for report in found for message in report.errors),
     )
 
 
-def _report(events: Sequence[Event]) -> Report:
+def _report(events: Sequence[Event]) -> WorkReport:
     outcomes = [event for event in reversed(events) if event.kind != "error"]
-    return Report(_newest_first(outcomes), tuple(_messages(events)))
+    return WorkReport(_newest_first(outcomes), tuple(_messages(events)))
 
 
 def _messages(events: Iterable[Event]) -> Iterator[str]:
@@ -97,7 +97,7 @@ def _newest_first(outcomes: list[Event]) -> tuple[Event, ...]:
     return tuple(sorted(outcomes, key=lambda event: event.at, reverse=True))
 
 
-def loop_signals(loop: Loop, report: Report, sessions: Sequence[DebugSession] = ()) -> OutcomeSignals | None:
+def loop_signals(loop: Loop, report: WorkReport, sessions: Sequence[DebugSession] = ()) -> OutcomeSignals | None:
     """Return the signals of a loop; None unless it ended with a result (aborted and crashed loops have none).
 
     See docs/scoring.md#outcomes, #errors-of-a-loop and #retries-of-a-loop. Outcome events take precedence, field by
@@ -121,7 +121,9 @@ def loop_signals(loop: Loop, report: Report, sessions: Sequence[DebugSession] = 
     )
 
 
-def attempt_signals(attempt: Attempt, report: Report, sessions: Sequence[DebugSession] = ()) -> OutcomeSignals | None:
+def attempt_signals(
+    attempt: Attempt, report: WorkReport, sessions: Sequence[DebugSession] = ()
+) -> OutcomeSignals | None:
     """Return the signals of an attempt at a task, see `loop_signals`; retries are its number - 1.
 
     Its errors are those of the error log and its debug sessions; without an error log, at least its failed actions.
@@ -144,13 +146,13 @@ def attempt_signals(attempt: Attempt, report: Report, sessions: Sequence[DebugSe
     )
 
 
-def attempt_success(attempt: Attempt, report: Report) -> bool | None:
+def attempt_success(attempt: Attempt, report: WorkReport) -> bool | None:
     """Success flag of the newest report on an attempt, else of its own outcome; None if unknown or partial."""
     own = None if attempt.outcome is Outcome.PARTIAL else _BY_OUTCOME.get(attempt.outcome)
     return _first(report.success, own)
 
 
-def report_signals(work_id: str, report: Report) -> OutcomeSignals | None:
+def report_signals(work_id: str, report: WorkReport) -> OutcomeSignals | None:
     """Return the signals of a work item that only the event log has."""
     return _signals(
         work_id,
@@ -170,7 +172,7 @@ def _signals(
     ended_at: datetime | None,
     fallback_time: datetime | None,
     own: Signals,
-    report: Report,
+    report: WorkReport,
 ) -> OutcomeSignals | None:
     partial = partial and report.success is None
     success = _first(report.success, success)

@@ -94,7 +94,7 @@ class Columns:
         )
 
 
-class Tally:
+class ObservationSums:
     """Collects the observations of some patterns in lists and sums them up into columns at once.
 
     Args:

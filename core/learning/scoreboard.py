@@ -29,7 +29,7 @@ from core.learning.loop_patterns import LoopPatterns
 from core.learning.outcomes import Outcome, OutcomeSignals, score_outcome
 from core.learning.reconciliation import reconcile_record
 from core.learning.recorded_uses import EVENT_LOG, LOOP
-from core.learning.score_arrays import NO_PIN, Columns, Ints, Tally
+from core.learning.score_arrays import NO_PIN, Columns, Ints, ObservationSums
 from core.learning.scores import Scores
 from core.learning.states import CODES, STATES
 from core.learning.threshold_replay import History
@@ -82,7 +82,7 @@ class Scoreboard(Scores):
         ids, seconds = tuple(snapshot.patterns), now.timestamp()
         inputs, columns = EvidenceInputs.of(snapshot, settings.learning), Columns.empty(len(ids))
         rows = {id: row for row, id in enumerate(ids)}
-        none = Tally(0).store(columns, np.array([], np.int64), 0.0, 0.0, 1.0)
+        none = ObservationSums(0).store(columns, np.array([], np.int64), 0.0, 0.0, 1.0)
         board = cls(ids, now, settings, rows, inputs, columns, seconds, seconds, none)
         return replace(board, use_times=board._fill(ids))
 
@@ -138,7 +138,7 @@ class Scoreboard(Scores):
 
     def _fill(self, ids: Sequence[str]) -> UseTimes:
         """Sum up the evidence on these patterns in place, before the board is used; returns their use times."""
-        tally, columns = Tally(self.settings.maturity.min_feedback), self._columns
+        tally, columns = ObservationSums(self.settings.maturity.min_feedback), self._columns
         for id in ids:
             pattern = self._patterns[id]
             tally.add(pattern, self._inputs.observations(pattern))

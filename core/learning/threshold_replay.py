@@ -40,7 +40,7 @@ class Course(Struct, frozen=True, kw_only=True):
     inverted_at: datetime | None
 
 
-class Turn(Struct, frozen=True, kw_only=True):
+class PatternDifference(Struct, frozen=True, kw_only=True):
     """A pattern whose state or inversion differs under other thresholds.
 
     Attributes:
@@ -63,7 +63,7 @@ class Replay(Struct, frozen=True, kw_only=True):
         events: Number of results that were replayed.
     """
 
-    turns: tuple[Turn, ...]
+    turns: tuple[PatternDifference, ...]
     before: dict[Maturity, int]
     after: dict[Maturity, int]
     events: int
@@ -102,7 +102,7 @@ def what_if(settings: Settings, history: History) -> Replay:
     pins = history.inputs.snapshot.curation.pins
     return Replay(
         turns=tuple(
-            Turn(pattern_id=id, before=before[id], after=after[id], pinned=id in pins)
+            PatternDifference(pattern_id=id, before=before[id], after=after[id], pinned=id in pins)
             for id in sorted(after)
             if (before[id].state, before[id].inverts) != (after[id].state, after[id].inverts)
         ),

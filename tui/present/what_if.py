@@ -11,7 +11,7 @@ from core.base.errors import BadInput
 from core.base.text import plural, visible_line
 from core.config.settings import DEFAULTS, Settings
 from core.learning.states import multiplier
-from core.learning.threshold_replay import Replay, Turn
+from core.learning.threshold_replay import PatternDifference, Replay
 from core.records.patterns import Maturity
 from core.state.project_state import ProjectState
 from tui.present.glyphs import Cells, Glyphs, draw_state
@@ -51,7 +51,7 @@ def about(knob: Knob) -> tuple[Content, Content]:
     return Content.styled(knob.setting.help, "$quiet"), Content.styled(knob.name, "$secondary")
 
 
-def by_consequence(replay: Replay, settings: Settings) -> list[Turn]:
+def by_consequence(replay: Replay, settings: Settings) -> list[PatternDifference]:
     """Return the changed patterns, largest consequence first.
 
     New and dropped inversions come first, then deprecations, then the change of the multiplier. Pinned patterns come
@@ -59,7 +59,7 @@ def by_consequence(replay: Replay, settings: Settings) -> list[Turn]:
     """
     multipliers = {state: multiplier(state, settings.maturity) for state in Maturity}
 
-    def rank(turn: Turn) -> tuple[bool, bool, bool, float, str]:
+    def rank(turn: PatternDifference) -> tuple[bool, bool, bool, float, str]:
         before, after = turn.before, turn.after
         dropped = (before.state is Maturity.DEPRECATED) is not (after.state is Maturity.DEPRECATED)
         moved = abs(multipliers[after.state] - multipliers[before.state])
@@ -104,7 +104,7 @@ def replayed(replay: Replay) -> Content:
     return Content.styled(f"{plural(replay.events, 'result')} replayed", "$quiet")
 
 
-def turn_cells(turn: Turn, view: ProjectState, glyphs: Glyphs) -> Cells:
+def turn_cells(turn: PatternDifference, view: ProjectState, glyphs: Glyphs) -> Cells:
     """Return the cells of a pattern that changes."""
     before, after = turn.before, turn.after
     pattern = view.snapshot.patterns.get(turn.pattern_id)
@@ -121,7 +121,7 @@ def turn_cells(turn: Turn, view: ProjectState, glyphs: Glyphs) -> Cells:
     }
 
 
-def _note(turn: Turn, view: ProjectState) -> Content:
+def _note(turn: PatternDifference, view: ProjectState) -> Content:
     """Return a change of inversion or a pin, else since when the state would hold."""
     before, after = turn.before, turn.after
     if after.inverts and not before.inverts:

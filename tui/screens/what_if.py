@@ -17,7 +17,7 @@ from textual.widgets import Static
 from core.base.errors import BadInput
 from core.config.settings import Settings
 from core.learning import threshold_replay
-from core.learning.threshold_replay import Replay, Turn
+from core.learning.threshold_replay import PatternDifference, Replay
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from tui.present import what_if as present
@@ -63,7 +63,7 @@ class WhatIfScreen(HistoryQueryScreen):
         number: int
         settings: Settings
         replay: Replay
-        turns: Sequence[Turn]
+        turns: Sequence[PatternDifference]
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, WhatIfScreen.Replayed)
@@ -74,7 +74,7 @@ class WhatIfScreen(HistoryQueryScreen):
         """Changed thresholds with a valid value."""
         self._replay: Replay | None = None
         self._as_today = True
-        self._turns: dict[str, Turn] = {}
+        self._turns: dict[str, PatternDifference] = {}
         self._last: ValueField | None = None
         """The field to return to from the patterns."""
 

@@ -19,7 +19,7 @@ from core.config.thresholds import THRESHOLDS, find_threshold, with_threshold
 from core.curation.reference_storage import LoggedFeedback
 from core.learning import threshold_replay
 from core.learning.criteria import criterion_weight, effective_weight, should_deprecate_criterion
-from core.learning.threshold_replay import Replay, Turn
+from core.learning.threshold_replay import PatternDifference, Replay
 from core.project.project import Project
 from core.records.times import day_of
 from core.sources.configuration import Configuration
@@ -165,11 +165,11 @@ def _print(replay: Replay) -> None:
     print_table(TURN_COLUMNS, replay.turns, "no pattern changes")
 
 
-def _since(turn: Turn) -> str:
+def _since(turn: PatternDifference) -> str:
     return day_of(turn.after.since) if turn.after.since and turn.after.state is not turn.before.state else ""
 
 
-def _inversion(turn: Turn) -> str:
+def _inversion(turn: PatternDifference) -> str:
     if turn.before.inverts is turn.after.inverts:
         return ""
     return "proposed" if turn.after.inverts else "no longer"

@@ -19,7 +19,7 @@ from core.episodes.improvement import (
     format_points,
     measure_improvement,
 )
-from core.learning.finished_work import Report, collect_reports
+from core.learning.finished_work import WorkReport, collect_reports
 from core.project.index import Library
 from core.records.episodes import Attempt
 from core.records.events import Event
@@ -45,7 +45,7 @@ def reflection(number: int, at: datetime | None, **fields: Any) -> Reflection:
     )
 
 
-def improved(*attempts: Attempt, reflections: tuple[Reflection, ...] = (), **reports: Report) -> Improvement:
+def improved(*attempts: Attempt, reflections: tuple[Reflection, ...] = (), **reports: WorkReport) -> Improvement:
     result = {id.replace("_", "."): report for id, report in reports.items()}
     return measure_improvement(attempts, reflections, result, SETTINGS)
 

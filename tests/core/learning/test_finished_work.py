@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.learning.finished_work import (
-    Report,
+    WorkReport,
     attempt_signals,
     attempt_success,
     collect_reports,
@@ -22,7 +22,7 @@ from core.records.events import ErrorNote, ErrorType, Event, Signals
 from core.records.loops import Iteration, Loop, LoopStatus, Outcome
 from tests.core.learning.making import NOW, event
 
-NOTHING = Report()
+NOTHING = WorkReport()
 FAILED = Iteration(outcome=Outcome.FAILURE)
 PASSED = Iteration(outcome=Outcome.SUCCESS, files=("src/a.ts",))
 
@@ -200,5 +200,5 @@ def test_the_newest_report_decides_whether_an_attempt_succeeded() -> None:
 
 def test_work_of_another_tool_needs_a_result() -> None:
     assert report_signals("bd-1", collect_reports([outcome(1, None, error_count=1)])["x"]) is None
-    assert report_signals("bd-1", Report(errors=("late",) * 3)) is None
+    assert report_signals("bd-1", WorkReport(errors=("late",) * 3)) is None
     assert require(report_signals("bd-1", collect_reports([outcome(1, True), error(2)])["x"])).error_count == 1

@@ -10,7 +10,7 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.config.thresholds import with_threshold
 from core.demo.sample import copy_sample
-from core.learning.threshold_replay import Course, Replay, Turn
+from core.learning.threshold_replay import Course, PatternDifference, Replay
 from core.project.project import Project
 from core.records.patterns import Maturity
 from core.state.project_state import ProjectState
@@ -28,11 +28,13 @@ def course(state: Maturity, *, inverts: bool = False, days: int | None = 3) -> C
     return Course(state=state, since=since, inverts=inverts, inverted_at=since if inverts else None)
 
 
-def turn(pattern_id: str, before: Course, after: Course, *, pinned: bool = False) -> Turn:
-    return Turn(pattern_id=pattern_id, before=before, after=after, pinned=pinned)
+def turn(pattern_id: str, before: Course, after: Course, *, pinned: bool = False) -> PatternDifference:
+    return PatternDifference(pattern_id=pattern_id, before=before, after=after, pinned=pinned)
 
 
-def replay(*turns: Turn, before: tuple[int, ...] = (11, 12, 10, 7), after: tuple[int, ...] = (14, 12, 7, 7)) -> Replay:
+def replay(
+    *turns: PatternDifference, before: tuple[int, ...] = (11, 12, 10, 7), after: tuple[int, ...] = (14, 12, 7, 7)
+) -> Replay:
     return Replay(
         turns=turns,
         before=dict(zip(Maturity, before, strict=True)),
@@ -144,7 +146,7 @@ def test_what_loops_would_notice_most_comes_first() -> None:
         ),
     ],
 )
-def test_the_headline_says_what_comes_of_it(turns: list[Turn], said: str) -> None:
+def test_the_headline_says_what_comes_of_it(turns: list[PatternDifference], said: str) -> None:
     assert present.headline(replay(*turns), as_today=False).plain == said
 
 
@@ -156,7 +158,7 @@ def test_before_anything_is_tried_or_known_the_headline_says_so() -> None:
     assert present.nothing_turned(as_today=True).plain != present.nothing_turned(as_today=False).plain
 
 
-def cells(found: Turn, view: ProjectState) -> dict[str, str]:
+def cells(found: PatternDifference, view: ProjectState) -> dict[str, str]:
     return {name: content.plain for name, content in present.turn_cells(found, view, DRAWN).items()}
 
 
