@@ -87,7 +87,6 @@ class BulkDialog(Dialog[bool]):
 
     def on_mount(self) -> None:
         """Compute the forecast; the user may decide before it is ready."""
-        super().on_mount()
         self._show(None)
         project = self.services.project
         self._seen = self.services.view

@@ -202,7 +202,6 @@ class AskText(Dialog[str | None]):
         yield TextArea(visible(self._value), soft_wrap=True, show_line_numbers=False)
 
     def on_mount(self) -> None:
-        super().on_mount()
         area = self.query_one(TextArea)
         area.move_cursor(area.document.end)
 
@@ -272,7 +271,6 @@ class _LongText(Dialog[ScreenResultType]):
         yield TextPane()
 
     def on_mount(self) -> None:
-        super().on_mount()
         pane = self.query_one(TextPane)
         pane.show(self._paragraphs)
         pane.focus()
@@ -310,7 +308,6 @@ class FindingsDialog(_LongText[None]):
         super().__init__(Content("File problems"), [*paragraphs, Content(""), note])
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one(".dialog").add_class("dialog--fit")
 
     @on(TextPane.Widened)

@@ -22,7 +22,8 @@ from core.state.project_state import ProjectState
 from tui.present import extraction
 from tui.present import loops as present
 from tui.screens.extraction_preview import ExtractionPreview
-from tui.screens.list_screen import YOUNG, ListScreen
+from tui.screens.filtered_list import YOUNG
+from tui.screens.list_screen import ListScreen
 from tui.widgets.record_table import Column, RecordTable
 
 

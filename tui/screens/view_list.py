@@ -61,7 +61,6 @@ class ViewList(Dialog[SavedView | None]):
         yield OptionList()
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._list()
 
     def _list(self, name: str = "") -> None:

@@ -1,0 +1,371 @@
+"""A filtered list with tabs of details."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Container, Vertical
+from textual.content import Content
+from textual.widgets import Input
+
+from core.base.text import visible_line
+from core.documents.document import Block
+from core.documents.markdown import record_markdown
+from core.queries.filter_parser import Fields, Query, parse_query
+from core.records.snapshot import Delta
+from core.state.findings import all_findings
+from core.state.project_state import ProjectState
+from tui.present.document import document_lines
+from tui.present.findings import unreadable
+from tui.present.frame import reading_text
+from tui.screens.base_screen import BaseScreen
+from tui.widgets.bars import ItemLine, TabLine
+from tui.widgets.filter_line import FilterLine
+from tui.widgets.record_table import Column, RecordTable
+from tui.widgets.text_pane import TextPane
+
+WIDE: Final = 150
+"""Cells of the screen from which list and details are side by side."""
+SLOW_TICKS: Final = 10
+"""Seconds between two redraws of a list without running clocks."""
+YOUNG: Final = timedelta(minutes=2)
+"""How long after the last activity of a loop or attempt its clock is redrawn every second."""
+
+_ON_ROWS: Final = frozenset({"open", "copy", "copy_whole", "edit_file", "mark", "mark_all", "next_tab", "previous_tab"})
+"""Actions that need a record under the cursor."""
+
+
+class FilteredList(BaseScreen):
+    """Filter line, table, tabs and details. Subclasses define columns, row selection and details.
+
+    Details are rendered when the cursor rests, not for each row it passes.
+    """
+
+    COLUMNS: ClassVar[tuple[Column, ...]] = ()
+    FILES: ClassVar[tuple[str, ...]] = ()
+    """Parts of the paths of the source files, to explain an empty list."""
+    FIELDS: ClassVar[Fields] = {}
+    HINT: ClassVar[str] = ""
+    TABS: ClassVar[tuple[str, ...]] = ("Details",)
+    SORTS: ClassVar[tuple[tuple[str, bool], ...]] = ()
+    """Columns that `sort` cycles through, each with its initial direction (True = descending)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._query = Query(())
+        self._sort: tuple[str, bool] | None = self.SORTS[0] if self.SORTS else None
+        self._tab = self.TABS[0]
+        self._ticks = 0
+        self._deciding: frozenset[str] = frozenset()
+        """Records with a decision on its way: if one moves in the list, the cursor does not follow it."""
+
+    # What subclasses provide
+
+    def parse(self, text: str) -> Query:
+        """Parse the typed filter."""
+        return parse_query(text, self.FIELDS)
+
+    def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
+        """The keys of the matching rows, in order."""
+        raise NotImplementedError
+
+    def total(self, view: ProjectState) -> int:
+        """The number of rows without a filter."""
+        raise NotImplementedError
+
+    def matching(self, shown: int) -> int:
+        """The number of matching records, if `shown` rows show."""
+        return shown
+
+    def cells(self, key: str) -> dict[str, Content]:
+        """The cells of one row."""
+        raise NotImplementedError
+
+    def below(self, key: str) -> Content:
+        """The second line of a row, if rows have two."""
+        return Content("")
+
+    def details(self, key: str, tab: str) -> Sequence[Content]:
+        """The text of one tab for one record."""
+        return document_lines(self.blocks(key, tab), self.view.now, self.glyphs)
+
+    def blocks(self, key: str, tab: str) -> Sequence[Block]:
+        """The content of a tab, for `details` and the clipboard; empty where `details` draws its own lines."""
+        return ()
+
+    def without_rows(self) -> Sequence[Content]:
+        """The details of an empty list."""
+        return ()
+
+    def empty(self) -> Content:
+        """The text of an empty list: what to do next."""
+        raise NotImplementedError
+
+    def touched(self, delta: Delta) -> bool:
+        """Whether a change can alter the list or its details."""
+        raise NotImplementedError
+
+    # Composition
+
+    def compose_content(self) -> ComposeResult:
+        yield FilterLine(self.HINT)
+        with Container(classes="body"):
+            yield RecordTable(self.COLUMNS, self.cells, self._nothing, below=self.below, id=f"{self.place}-table")
+            with Vertical(classes="detail"):
+                yield TabLine()
+                yield TextPane(id=f"{self.place}-text")
+
+    @property
+    def table(self) -> RecordTable:
+        return self.query_one(RecordTable)
+
+    @property
+    def pane(self) -> TextPane:
+        """The details."""
+        return self.query_one(TextPane)
+
+    def on_mount(self) -> None:
+        """Restore filter and order of the last run."""
+        if not self.is_composed:
+            return
+        saved = self.services.user_state.get_here(f"{self.place}-filter")
+        if saved:
+            self._query = self.parse(saved)
+            self.query_one(FilterLine).text = saved
+        column, _, direction = self.services.user_state.get_here(f"{self.place}-sort").partition(" ")
+        if column in dict(self.SORTS):
+            self._sort = (column, direction == "down")
+        super().on_mount()
+        self.table.focus()
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.set_class(event.size.width >= WIDE, "-wide")
+        self.refresh_frame()
+
+    # Display
+
+    def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
+        """Select rows again if the change can matter."""
+        if delta is None or self.touched(delta):
+            self._select(view)
+        elif delta.findings and not self.table.keys:
+            self.table.redraw()
+        self._show_details(top=delta is None)
+
+    def _select(self, view: ProjectState) -> None:
+        keys = self.select(view, self._query, self._sort)
+        stays = self.table.cursor_key in self._deciding
+        self.table.show(keys, sorted_by=self._sort, keep_row=stays)
+        self._count(view, len(keys))
+
+    def _count(self, view: ProjectState, shown: int) -> None:
+        shown, total = self.matching(shown), self.total(view)
+        parts: list[str | tuple[str, str]] = []
+        if self._query.problems:
+            parts.append((visible_line(self._query.problems[0], 60) + "  ", "$warning"))
+        if marked := len(self.table.marked):
+            parts.append((f"{marked:,} selected  ", "$accent"))
+        parts.append(f"{shown:,} of {total:,}" if shown != total else f"{total:,}")
+        if self._sort is not None:
+            title = next((c.title for c in self.COLUMNS if c.id == self._sort[0]), "") or self._sort[0]
+            parts.append(f" by {title}")
+        self.query_one(FilterLine).count(Content.assemble(*parts))
+
+    def _nothing(self) -> Content:
+        if self.services.progress is not None and (records := self.services.records) is not None:
+            return Content.styled(reading_text(records), "$quiet")
+        if self.services.progress is not None:
+            return Content.styled("Reading…", "$quiet")
+        if self._query.terms:
+            does = "returns" if self.can_return() else "clears the filter"
+            return Content.styled(f"No matches. Esc {does}.", "$quiet")
+        return unreadable(all_findings(self.view), self.FILES, self.services.shown_key("findings")) or self.empty()
+
+    def _show_details(self, *, top: bool = True) -> None:
+        key = self.table.cursor_key
+        tabs, tab = self.tabs(key), self.tab(key)
+        self.query_one(TabLine).show_tabs(tabs, tabs.index(tab), self.tab_note(key))
+        self.pane.show(self.details(key, tab) if key is not None else self.without_rows(), top=top)
+
+    def tabs(self, key: str | None) -> tuple[str, ...]:
+        """The tabs of one record."""
+        return self.TABS
+
+    def tab(self, key: str | None) -> str:
+        """The tab shown for a record: the last one chosen, if the record has it."""
+        tabs = self.tabs(key)
+        return self._tab if self._tab in tabs else tabs[0]
+
+    def tab_note(self, key: str | None) -> Content | None:
+        """The text at the right of the tabs."""
+        return None
+
+    def tick(self) -> None:
+        """Redraw times: every second if seconds show, else every ten seconds."""
+        self._ticks += 1
+        if self.shows_seconds() or self._ticks % SLOW_TICKS == 0:
+            self.table.redraw()
+
+    def shows_seconds(self) -> bool:
+        """Whether any record is so recent that its seconds are shown."""
+        return False
+
+    # Messages
+
+    @on(FilterLine.Changed)
+    def _filtered(self, message: FilterLine.Changed) -> None:
+        message.stop()
+        self._filter(message.text)
+        if self._query.terms:
+            self.table.cursor = 0  # while typing, the first match
+
+    def _filter(self, text: str) -> None:
+        self._query = self.parse(text)
+        self.services.user_state.set_here(f"{self.place}-filter", text)
+        self._select(self.view)
+
+    def _put_filter(self, text: str) -> None:
+        with self.prevent(Input.Changed):
+            self.query_one(FilterLine).text = text
+        self._query = self.parse(text)
+        self._select(self.view)
+
+    @on(FilterLine.Left)
+    def _filter_left(self, message: FilterLine.Left) -> None:
+        message.stop()
+        self.table.focus()
+
+    @on(RecordTable.Highlighted)
+    def _highlighted(self, message: RecordTable.Highlighted) -> None:
+        message.stop()
+        self._show_details()
+        self.refresh_frame()
+
+    @on(RecordTable.Chosen)
+    def _chosen(self, message: RecordTable.Chosen) -> None:
+        message.stop()
+        self.action_open()
+
+    @on(RecordTable.HeaderClicked)
+    def _header_clicked(self, message: RecordTable.HeaderClicked) -> None:
+        message.stop()
+        first = dict(self.SORTS)
+        if message.column in first:
+            same = self._sort is not None and self._sort[0] == message.column
+            descending = not self._sort[1] if same and self._sort else first[message.column]
+            self._sort_by(message.column, descending)
+
+    @on(ItemLine.Clicked, "TabLine")
+    def _tab_clicked(self, message: ItemLine.Clicked) -> None:
+        message.stop()
+        self.show_tab(int(message.value))
+
+    # Actions
+
+    def show_tab(self, number: int) -> None:
+        """Show another tab of the details."""
+        tabs = self.tabs(self.table.cursor_key)
+        self._tab = tabs[number % len(tabs)]
+        self._show_details()
+
+    def action_next_tab(self) -> None:
+        self._step_tab(1)
+
+    def action_previous_tab(self) -> None:
+        self._step_tab(-1)
+
+    def _step_tab(self, by: int) -> None:
+        key = self.table.cursor_key
+        self.show_tab(self.tabs(key).index(self.tab(key)) + by)
+
+    def action_filter(self) -> None:
+        self.query_one(FilterLine).focus_input()
+
+    def action_sort(self) -> None:
+        if self._sort in self.SORTS:
+            self._sort_by(*self.SORTS[(self.SORTS.index(self._sort) + 1) % len(self.SORTS)])
+        else:
+            self._sort_by(*self.SORTS[0])
+
+    def _sort_by(self, column: str, descending: bool) -> None:
+        self._sort = (column, descending)
+        self.services.user_state.set_here(f"{self.place}-sort", f"{column} {'down' if descending else 'up'}")
+        self._select(self.view)
+
+    def action_open(self) -> None:
+        self.set_class(True, "-detail")
+        self.pane.focus()
+
+    def action_back(self) -> None:
+        """Leave the mouse selection, else return along a link if nothing was done since, else leave the details, the
+        filter line, the selected rows or the filter, in this order.
+        """
+        if self.selections:
+            self.clear_selection()
+        elif self.can_return():
+            self.services.go_back()
+        elif self.has_class("-detail"):
+            self.set_class(False, "-detail")
+            self.table.focus()
+        elif isinstance(self.focused, Input):
+            self.query_one(FilterLine).text = ""
+            self.table.focus()
+        elif self.focused is self.pane:
+            self.table.focus()
+        elif self.table.marked:
+            self.table.clear_marks()
+            self._count(self.view, len(self.table.keys))
+        else:
+            self.query_one(FilterLine).text = ""
+
+    def _can_go_back(self) -> bool:
+        """Whether there is anything to leave, or a link to return along."""
+        typed = isinstance(self.focused, Input) or self.query_one(FilterLine).text
+        left = self.has_class("-detail") or self.focused is self.pane
+        return bool(self.selections or typed or left or self.table.marked or self.can_return())
+
+    def subject(self) -> str:
+        key = self.table.cursor_key
+        return self.named(key) if key is not None else ""
+
+    def named(self, key: str) -> str:
+        """Displayed name of a record; untrusted."""
+        return key
+
+    def copy_text(self) -> str:
+        if self.focused is self.pane:
+            return self.pane.plain
+        return self.table.cursor_key or ""
+
+    def copy_markdown(self) -> str:
+        """The row, and the visible tab of the details."""
+        key = self.table.cursor_key
+        if key is None:
+            return ""
+        shown = self.blocks(key, self.tab(key)) or self.pane.plain
+        return record_markdown(self.named(key), list(self.words(key).items()), [(self.tab(key), shown)])
+
+    def words(self, key: str) -> dict[str, str]:
+        """The cells of a row by heading, in words that are readable outside the screen."""
+        titles = {column.id: column.title or column.id for column in self.table.columns}
+        return {titles[id]: cell.plain for id, cell in self.cells(key).items() if id in titles}
+
+    def why_not(self, action: str) -> str | None:
+        if action == "sort" and not self.SORTS:
+            return "This list has one order"
+        if action == "back" and not self._can_go_back():
+            return "Nothing to leave"
+        if action in _ON_ROWS and self.table.cursor_key is None:
+            return "The list is empty"
+        if action in {"next_tab", "previous_tab"} and len(self.tabs(self.table.cursor_key)) < 2:
+            return "There is only one tab"
+        return None
+
+    def with_cursor(self, then: Callable[[str], None]) -> None:
+        """Call `then` with the record under the cursor, if there is one."""
+        if key := self.table.cursor_key:
+            then(key)

@@ -1,0 +1,230 @@
+"""The details of the Memory screen: tasks, attempts, debug sessions and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from textual import on
+from textual.content import Content
+from textual.message import Message
+
+from core.base.errors import RalphdeckError
+from core.episodes.attempt_state import AttemptCondition, assess_attempt
+from core.episodes.history import AttemptDetail, read_attempt
+from core.episodes.improvement import Improvement, measure_improvement
+from core.episodes.loop_links import Coverage, measure_coverage
+from core.learning.finished_work import collect_reports
+from core.queries.memory_filter import MemoryCatalog
+from core.queries.memory_links import MemoryLinks, Remembered
+from core.records.debug_sessions import DebugSession
+from core.records.episodes import Attempt, Task
+from core.records.snapshot import Snapshot
+from tui.present import debug_sessions, memory_groups, memory_tasks
+from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, parts
+from tui.screens.cross_links import CrossLinks
+from tui.screens.list_screen import ListScreen
+from tui.widgets.record_table import RecordTable
+from tui.widgets.text_pane import TextPane
+
+BESIDE: Final = 110
+"""Cells of the details from which reflections are beside them."""
+BESIDE_LONG: Final = 150
+"""The same for details with long lines: traces and diffs of a debug session, figures of all tasks."""
+DETAIL_SHARE: Final = (11, 25)
+"""Share of the width for details beside the list, as in memory.tcss."""
+TABS: Final = {
+    "group": ("Overview",),
+    "task": ("Overview", "Reflections", "Loop"),
+    "earlier": ("Overview", "Reflections", "Loop"),
+    "attempt": ("Overview", "Plan", "Actions", "Reflections"),
+    "session": ("Executions", "Learned"),
+}
+"""The tabs by kind of row."""
+
+
+class MemoryDetails(CrossLinks, ListScreen):
+    """A list of memory records with their details, and notes beside them if there is room."""
+
+    @dataclass(eq=False)
+    class AttemptRead(Message):
+        """An attempt was read with its plan and its actions."""
+
+        key: str
+        detail: AttemptDetail
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._catalog = MemoryCatalog(Snapshot())
+        self._links = MemoryLinks(Snapshot(), self._catalog)
+        self._measured: tuple[int, Improvement, Coverage] | None = None
+        """Number of a snapshot, and the result of `_progress` for it."""
+        self._detail: tuple[str, AttemptDetail] | None = None
+        """Row of the attempt that was read last, and its details."""
+
+    @property
+    def links(self) -> MemoryLinks:
+        """Related records, for the newest state shown."""
+        return self._links
+
+    @property
+    def pane(self) -> TextPane:
+        return self.query_one("#memory-text", TextPane)
+
+    def _room(self) -> int:
+        """Cells of the details and the pane beside them."""
+        beside_list = self.has_class("-wide") and not self.has_class("-detail")
+        share, whole = DETAIL_SHARE if beside_list else (1, 1)
+        return self.size.width * share // whole
+
+    def _task_of(self, key: str | None) -> Task | None:
+        """The task of a row, also of its earlier attempts."""
+        kind, record_id = parts(key or "")
+        return self._catalog.tasks.get(record_id) if kind in {"task", "earlier"} else None
+
+    def _attempt_of(self, key: str | None) -> Attempt | None:
+        kind, record_id = parts(key or "")
+        return self.view.snapshot.attempts.get(record_id) if kind == "attempt" else None
+
+    def _session_of(self, key: str | None) -> DebugSession | None:
+        kind, record_id = parts(key or "")
+        return self._catalog.sessions.get(record_id) if kind == "session" else None
+
+    def linked_record(self) -> Remembered | None:
+        """The record under the cursor, unless it is a heading."""
+        key = self.table.cursor_key
+        return self._task_of(key) or self._attempt_of(key) or self._session_of(key)
+
+    def _condition(self, attempt: Attempt) -> AttemptCondition:
+        latest = self._catalog.attempts[attempt.task_id][-1].number
+        task = self._catalog.tasks.get(attempt.task_id)
+        return assess_attempt(attempt, task, latest, self.services.now(), self.view.settings.watch)
+
+    def tabs(self, key: str | None) -> tuple[str, ...]:
+        """Tabs of the row; content shown beside the details needs no tab."""
+        kind, _ = parts(key or "group/")
+        names = TABS[kind]
+        return names[:-1] if kind in {"attempt", "session"} and self._has_beside(key) else names
+
+    def _has_beside(self, key: str | None) -> bool:
+        """Whether reflections are shown beside the details of a row."""
+        kind, _ = parts(key or "group/")
+        if kind == "group" and key not in {TASKS, SESSIONS}:
+            return False
+        return self._room() >= (BESIDE_LONG if kind == "session" or key == TASKS else BESIDE)
+
+    def details(self, key: str, tab: str) -> Sequence[Content]:
+        width, height = self.pane.scrollable_content_region.width, self.pane.size.height
+        if attempt := self._attempt_of(key):
+            return self._attempt_details(key, attempt, tab, width, height)
+        if task := self._task_of(key):
+            return self._task_details(key, task, tab, width, height)
+        if session := self._session_of(key):
+            if tab == "Learned":
+                return debug_sessions.lesson_lines(session, self.view, self.glyphs, width)
+            return debug_sessions.session_lines(session, self.view, self.glyphs, width)
+        return self._group_details(key, width)
+
+    def _group_details(self, key: str, width: int) -> Sequence[Content]:
+        if key == ESCALATIONS:
+            return memory_groups.escalation_lines(self.view, self.glyphs, width)
+        alone = not self._has_beside(key)
+        if key == SESSIONS:
+            templates = memory_groups.template_lines(self.view, width) if alone else []
+            return [*memory_groups.cause_lines(self.view, self.glyphs, width), *templates]
+        better, covered = self._progress()
+        missing = memory_groups.coverage_lines(covered) if alone else []
+        return [*memory_groups.improvement_lines(better, self.glyphs), *missing]
+
+    def _beside(self, key: str, width: int) -> Sequence[Content]:
+        """The text beside the details."""
+        if attempt := self._attempt_of(key):
+            return memory_tasks.reflection_lines(self._links.reflections_of(attempt), self.view, of_task=False)
+        if task := self._task_of(key):
+            return memory_tasks.task_notes(task, self._links.reflections_of(task), self.view, width, beside=True)
+        if session := self._session_of(key):
+            return debug_sessions.lesson_lines(session, self.view, self.glyphs, width)
+        if key == SESSIONS:
+            return memory_groups.template_lines(self.view, width)[1:]
+        return memory_groups.coverage_lines(self._progress()[1])[1:]
+
+    def _progress(self) -> tuple[Improvement, Coverage]:
+        """Success of retries, and loops with tasks; computed once per snapshot."""
+        snapshot = self.view.snapshot
+        if self._measured is None or self._measured[0] != snapshot.number:
+            reports = collect_reports(snapshot.events)
+            reflections = snapshot.reflections.values()
+            better = measure_improvement(snapshot.attempts.values(), reflections, reports, self.view.settings)
+            covered = measure_coverage(snapshot.tasks, snapshot.memory_tasks, snapshot.loops)
+            self._measured = (snapshot.number, better, covered)
+        return self._measured[1:]
+
+    def _task_details(self, key: str, task: Task, tab: str, width: int, height: int) -> Sequence[Content]:
+        reflections = self._links.reflections_of(task)
+        if tab == "Reflections":
+            return memory_tasks.reflection_lines(reflections, self.view, of_task=True)
+        if tab == "Loop":
+            loop_id, how = self._links.task_loop(task)
+            loop = self.view.snapshot.loops.get(loop_id)
+            return memory_tasks.loop_tab(loop, how, self.view, self.glyphs)
+        attempts = self._catalog.attempts.get(task.id, ())
+        lines = memory_tasks.task_lines(task, attempts, self._condition, self.view, self.glyphs, width, height)
+        if self._has_beside(key):
+            return lines
+        return [*lines, *memory_tasks.task_notes(task, reflections, self.view, width, beside=False)]
+
+    def _attempt_details(self, key: str, attempt: Attempt, tab: str, width: int, height: int) -> Sequence[Content]:
+        detail = self._detail[1] if self._detail is not None and self._detail[0] == key else None
+        opens = self.services.shown_key("open")
+        reflections = self._links.reflections_of(attempt)
+        match tab:
+            case "Plan":
+                return memory_tasks.plan_lines(attempt, detail, self.view)
+            case "Actions":
+                return memory_tasks.last_actions(detail, opens, self.view, self.glyphs)
+            case "Reflections":
+                return memory_tasks.reflection_lines(reflections, self.view, of_task=False)
+        task, view, glyphs = self._catalog.tasks[attempt.task_id], self.view, self.glyphs
+        lines = memory_tasks.attempt_lines(attempt, task, self._condition(attempt), view, glyphs, width, height)
+        lines += memory_tasks.milestone_lines(detail, view)
+        if height < memory_tasks.TALL:
+            return lines
+        below = None if self._has_beside(key) else reflections
+        return [*lines, *memory_tasks.overview_end(detail, below, opens, view, glyphs)]
+
+    def _show_details(self, *, top: bool = True) -> None:
+        key = self.table.cursor_key
+        beside = self.query_one("#memory-beside", TextPane)
+        beside.display = key is not None and self._has_beside(key)
+        if key is not None and beside.display:
+            beside.show(self._beside(key, beside.scrollable_content_region.width), top=top)
+        super()._show_details(top=top)
+
+    @on(RecordTable.Highlighted)
+    def _other_row(self, message: RecordTable.Highlighted) -> None:
+        if message.key is not None:
+            self._read_attempt(message.key)
+
+    def _read_attempt(self, key: str) -> None:
+        """Read the attempt of a row in a worker."""
+        attempt = self._attempt_of(key)
+        if attempt is None:
+            return
+        project = self.services.project.project
+
+        def read() -> None:
+            try:
+                detail = read_attempt(project, attempt.task_id, attempt.number)
+            except RalphdeckError:
+                return  # it has just been removed; the list will show it
+            self.post_message(self.AttemptRead(key, detail))
+
+        self.run_worker(read, thread=True, group="attempt", exclusive=True)
+
+    @on(AttemptRead)
+    def _attempt_read(self, message: AttemptRead) -> None:
+        """Show the attempt, if the cursor is still on it."""
+        if message.key == self.table.cursor_key:
+            self._detail = (message.key, message.detail)
+            self._show_details(top=False)
