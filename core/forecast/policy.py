@@ -1,4 +1,4 @@
-"""What a project promises, and whether it holds: for `ralphdeck check` in CI."""
+"""Policy rules of a project and their check, for `ralphdeck check` in CI; see docs/ci.md."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ MAX_BYTES: Final = 64 << 10
 _MAX_UNKNOWN: Final = 5
 _NAME_CHARS: Final = 80
 _SWITCH: Final = {"on": True, "off": False}
-_TOLD_ANYWAY: Final = frozenset({"log_verified", "max_errors"})
-"""Rules that are about what cannot be read, too."""
+_ALWAYS_CHECKED: Final = frozenset({"log_verified", "max_errors"})
+"""Rules that can be checked even if files are unreadable."""
 _NOT_NEEDED: Final = frozenset({None, PATTERN_COPIES, METRICS, ACTIONS, ESCALATION, FOLDER})
 """Kinds of files that no other rule depends on."""
 
 
 class Policy(Struct, frozen=True, kw_only=True):
-    """Which rules a project is held to: on or off, or a limit, None for none."""
+    """The policy of a project: rules on or off, or limits (None: no limit)."""
 
     no_quarantined: bool = True
-    """No loop gets a pattern that waits in quarantine."""
+    """No quarantined pattern is injected."""
     no_critical: bool = True
-    """No loop gets a text that the scan blocks or holds, unless a person released or approved it."""
+    """No text that the scan blocks or holds is injected, unless a person released or approved it."""
     no_single_loop: bool = True
-    """No pattern is proven by the results of a single loop; what a person promoted is that person's word."""
+    """No pattern is proven by the results of a single loop; promoted patterns are exempt."""
     log_verified: bool = True
     """The hash chain of the log of decisions is intact."""
     max_tokens: int | None = 2000
@@ -59,7 +59,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     max_questions: int | None = None
     """Open questions in Review."""
     max_blocked: int | None = None
-    """Patterns that wait in quarantine."""
+    """Patterns in quarantine."""
     max_held: int | None = None
     """Patterns that are held until a person approves them."""
     max_unreconciled: int | None = None
@@ -69,14 +69,13 @@ class Policy(Struct, frozen=True, kw_only=True):
 
 
 class RuleResult(Struct, frozen=True, kw_only=True):
-    """What became of one rule.
+    """The result of one rule.
 
     Attributes:
-        rule: Its name, as a policy writes it.
-        kept: Whether it holds; None if it is off.
-        text: What was found, in words; displayable.
-        subjects: Ids of the patterns, loops or tasks that break it, or names of the files that keep it from being told;
-            untrusted.
+        rule: Its name in a policy file.
+        kept: Whether it passed; None if it is off.
+        text: The result in words; displayable.
+        subjects: IDs of patterns, loops or tasks that violate it, or unreadable files; untrusted.
     """
 
     rule: str
@@ -86,17 +85,17 @@ class RuleResult(Struct, frozen=True, kw_only=True):
 
 
 def read_policy(name: str, data: bytes) -> Policy:
-    """The policy that a YAML file tells: `no-critical: on`, `max-tokens: 1500`, `max-questions: off`.
+    """Parse a YAML policy: `no-critical: on`, `max-tokens: 1500`, `max-questions: off`.
 
     Raises:
-        BadInput: It is no such file, names a rule that is none, or gives a value that the rule cannot have.
+        BadInput: Not a policy, an unknown rule, or an invalid value.
     """
     decoded = decode_yaml(data)
     file = visible_line(name, 200)
     if decoded.value is None and all(problem.code == "empty" for problem in decoded.problems):
         return Policy()
     if not isinstance(decoded.value, dict) or decoded.failed:
-        why = decoded.problems[0].message if decoded.problems else "is no list of rules such as `no-critical: on`"
+        why = decoded.problems[0].message if decoded.problems else "is not a list of rules such as `no-critical: on`"
         raise BadInput(f"{file} {why}")
     given = {str(key): value for key, value in decoded.value.items()}
     if unknown := [key for key in given if key not in _FIELDS]:
@@ -105,7 +104,7 @@ def read_policy(name: str, data: bytes) -> Policy:
 
 
 def rule_name(field: str) -> str:
-    """A rule as a policy writes it: `max-tokens`."""
+    """The name of a rule in a policy file: `max-tokens`."""
     return field.replace("_", "-")
 
 
@@ -133,7 +132,7 @@ def _value(file: str, key: str, value: Any) -> Any:
 
 
 def check(policy: Policy, view: ProjectState, paths: ProjectPaths) -> tuple[RuleResult, ...]:
-    """What became of every rule, in the order of `Policy`. What cannot be told, as files cannot be read, is not kept.
+    """Check every rule, in the order of `Policy`. A rule fails if the files it needs cannot be read.
 
     Args:
         policy: The rules.
@@ -153,7 +152,7 @@ class _Checker:
         rule = rule_name(field)
         if setting is None or setting is False:
             return RuleResult(rule=rule, kept=None, text="off")
-        if self._unread and field not in _TOLD_ANYWAY:
+        if self._unread and field not in _ALWAYS_CHECKED:
             first = self._unread[0]
             more = f" (and {plural(len(self._unread) - 1, 'more file')})" if len(self._unread) > 1 else ""
             text = f"cannot be checked: {visible_line(first.file, 200)} {visible_line(first.message, 200)}{more}"
@@ -178,7 +177,7 @@ class _Checker:
 
     @cached_property
     def _unread(self) -> list[Finding]:
-        """For each file or folder that cannot be read as a whole, or of the ledger in part, what is wrong with it."""
+        """A finding for each file or folder that is unreadable, or for the decision log unreadable in part."""
         snapshot = self._view.snapshot
         found = {
             finding.file: finding
@@ -196,20 +195,20 @@ class _Checker:
         return [(reader, contexts.given(self._view, reader.task)) for reader in list_recipients(self._view.snapshot)]
 
     @property
-    def _looked_at(self) -> str:
+    def _contexts_text(self) -> str:
         return plural(len(self._contexts), "context") + " of running and paused loops and last tasks"
 
     def _given(self) -> Iterator[str]:
-        """Ids of patterns that loops may get, by state or in one of the contexts."""
+        """IDs of patterns that may be injected, by state or in one of the contexts."""
         board = self._view.board
         yield from (board.ids[row] for row in board.injectable.nonzero()[0].tolist())
         yield from (id for _, given in self._contexts for id in given.pattern_ids)
 
     def _quarantined(self) -> tuple[Sequence[str], str]:
         board = self._view.board
-        waiting = {board.ids[row] for row in board.quarantined.nonzero()[0].tolist()}
-        broken = _once(id for id in self._given() if id in waiting)
-        return broken, f"{plural(len(waiting), 'pattern')} in quarantine, {_none(broken)} in {self._looked_at}"
+        quarantined = {board.ids[row] for row in board.quarantined.nonzero()[0].tolist()}
+        broken = _once(id for id in self._given() if id in quarantined)
+        return broken, f"{plural(len(quarantined), 'pattern')} in quarantine, {_none(broken)} in {self._contexts_text}"
 
     def _critical(self) -> tuple[Sequence[str], str]:
         view = self._view
@@ -238,7 +237,7 @@ class _Checker:
         ]
         allowed = len(dangerous) - len(broken)
         released = f"; a person has released {plural(allowed, 'dangerous text')}" if allowed else ""
-        return [*broken, *together], f"{_none([*broken, *together])} dangerous in {self._looked_at}{released}"
+        return [*broken, *together], f"{_none([*broken, *together])} dangerous in {self._contexts_text}{released}"
 
     def _single_loop(self) -> tuple[Sequence[str], str]:
         view = self._view
@@ -259,7 +258,7 @@ class _Checker:
         limit = self._policy.max_tokens or 0
         broken = [reader.id for reader, given in self._contexts if given.tokens > limit]
         most = max((given.tokens for _, given in self._contexts), default=0)
-        return broken, f"{self._looked_at}, the longest of {most:,} tokens, at most {limit:,}"
+        return broken, f"{self._contexts_text}, the longest of {most:,} tokens, at most {limit:,}"
 
     def _counted(self, field: str) -> tuple[list[str], str, str]:
         view = self._view
@@ -282,8 +281,8 @@ class _Checker:
                 "finding of severity error",
                 "findings of severity error",
             )
-        told = (id for id in board.ids if any(one.severity is not Severity.INFO for one in board.reconcile(id)))
-        return list(told), "unreconciled record", "unreconciled records"
+        found = (id for id in board.ids if any(one.severity is not Severity.INFO for one in board.reconcile(id)))
+        return list(found), "unreconciled record", "unreconciled records"
 
 
 def _once(ids: Iterable[str]) -> list[str]:

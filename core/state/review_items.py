@@ -1,4 +1,4 @@
-"""One thing to decide, and the kinds there are."""
+"""Review questions and their kinds."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ _BESIDE: Final = {BORDERLINE: "state", BROAD: "trigger", UNRECONCILED: "counts"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldText:
-    """A text that is not a pattern, gives orders, and would be injected if a person approved it.
+    """A held reflection, which would be injected if a person approved it.
 
     Attributes:
         id: Of the reflection.
         text: To be approved; untrusted.
         does: What it does, in words that follow "this text".
         title: The task that it comes from; untrusted.
-        sources: IDs of the loops and tasks that learned it.
-        readers: IDs of the running loops and last tasks that would get it.
+        sources: IDs of its source loops and tasks.
+        readers: IDs of running loops and last tasks that would get it.
     """
 
     id: str
@@ -66,34 +66,27 @@ class HeldText:
 
 @dataclass(frozen=True, kw_only=True)
 class ReviewItem:
-    """One thing to decide. What decays from moment to moment, its weight, makes it no other question.
+    """One review question. Its priority and impact do not affect equality.
 
     Attributes:
-        kind: `inversion`, `contradicted`, `stale-pin`, `burst`, `quarantine` (a text that nobody has seen, and no
-            loop gets until then), `held` (one that gives orders, and no loop gets until a person approves it),
-            `extracted` (one that loops get already), `duplicate`, `offer`, `escalation`,
-            `borderline` (little would change the state), `recurring` (a learning that several loops told and no
-            pattern covers), `broad` (a trigger that fits nearly everything), `unreconciled` (the record's counts
-            and the evidence disagree).
-        subject: Id of the pattern that it is about; of a burst its source; of an offer the loop; of an escalation
-            the debug session; of a recurring learning its id.
-        question: What is asked, one line.
-        asks: The same of what is in front of the reader, without its name.
-        reason: Why it is asked, and why at this place; one line.
-        worth: 0..1, `stake` less the price of `seconds`, see `core.review.impact.worth`; the queue is sorted by it.
-        stake: Failures a week that a good decision is expected to spare loops (`core.review.impact`); 0 for what
-            changes nothing for them, such as an escalation.
-        is_urgent: An agent waits for a person: it stands before all others, whatever they are worth.
-        seconds: How long it takes to read and to decide, estimated.
-        position_reason: The end of `reason`: why at this place.
-        evidence: How much is known, of which a snooze until new evidence waits for more: uses of the pattern or of
-            both, marks, proposals, runs, or reflections that say it.
-        propose: Makes the proposal, for an inversion.
-        burst: The marks that wait, for a burst.
-        other: The pattern that would be merged into the subject, for a duplicate; with `likeness`, 0..1.
-        offer: What could be extracted, for an offer and a recurring learning.
-        escalated: The debug session that was escalated, for an escalation.
-        held_text: The text to approve, for a held text that is not a pattern.
+        kind: One of `KINDS`; see docs/curation.md#review.
+        subject: ID of the pattern; of a burst its source, of an offer the loop, of an escalation the debug session,
+            of a recurring learning its ID.
+        question: One line.
+        asks: The question without the name of its subject, for the detail view.
+        reason: Why it is asked, and why it has its position; one line.
+        priority: 0..1, from `impact` minus the cost of `seconds`; see `core.review.impact.priority`.
+        impact: Failures a week that a good decision is expected to prevent; 0 if it changes no injection.
+        is_urgent: An agent is blocked until it is answered; such questions come first.
+        seconds: Estimated time to read and decide.
+        position_reason: The end of `reason`: why it has its position.
+        evidence: Amount of evidence, which ends a snooze: uses, reports, proposals, runs or reflections.
+        propose: Makes the proposed inversion.
+        burst: The suspicious reports.
+        other: The pattern to merge into the subject of a duplicate question; with `similarity`, 0..1.
+        offer: What can be extracted, for an offer or a recurring learning.
+        escalated: The escalated debug session.
+        held_text: The held reflection.
     """
 
     kind: str
@@ -117,15 +110,14 @@ class ReviewItem:
 
     @property
     def session(self) -> DebugSession | None:
-        """The debug session that was escalated, for an escalation."""
+        """The escalated debug session, if any."""
         return self.escalated.session if self.escalated is not None else None
 
     @property
     def question_key(self) -> str:
-        """What a snooze or a dismissal of the question is filed under; no two questions of a queue share it.
+        """ID for a snooze or dismissal of the question, unique in a queue.
 
-        What asks for a verdict on one pattern as a whole is filed under its id. A question beside that has a name of
-        its own, so that both can be asked at once.
+        For a question about one pattern as a whole it is the pattern's ID.
         """
         if self.burst is not None:
             return burst_question_id(self.burst.source)
@@ -142,7 +134,7 @@ class ReviewItem:
 
     @property
     def about(self) -> str:
-        """How people call what the question is about, where `question_key` says more than they want to read."""
+        """A short name of the subject if `question_key` is too long to read, else ""."""
         if self.held_text is not None:
             return f"the reflection {short_id(self.held_text.id)}"
         if self.session is None:
@@ -157,5 +149,5 @@ class ReviewItem:
 
     @cached_property
     def inversion(self) -> Inversion | None:
-        """The proposal, for an inversion. Made when it is looked at: a queue can be long, and is made often."""
+        """The proposed inversion, made on first use."""
         return self.propose() if self.propose else None

@@ -1,1 +1,1 @@
-"""Patterns that leave a project and come into it (0) Share Patterns Across Teams."""
+"""Export and import of patterns between projects; see docs/curation.md#import-and-export."""

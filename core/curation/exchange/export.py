@@ -1,4 +1,4 @@
-"""Patterns as a file in the shape of (3) that another project can import; the same bytes for the same patterns."""
+"""Exports patterns as a file in the pattern file format, with canonical bytes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from core.storage.json_editor import BadJson
 
 VERSION: Final = "1.0.0"
 MAX_SHARED_CHARS: Final = 20_000
-"""Longest single text that is shared with a team; a longer one is cut."""
+"""Longest text in a team export; longer ones are truncated."""
 LOCAL_KEYS: Final = ("override", "archived")
-"""What a record carries for this project alone."""
+"""Keys that are not exported."""
 _LOOP_KEYS: Final = ("loop_id", "source_loops")
 _NAME_KEYS: Final = ("contributed_by", "owner", "author", "by")
 
@@ -55,7 +55,7 @@ class Exported(Struct, frozen=True):
 
 
 def read_entries(paths: ProjectPaths, patterns: Iterable[Pattern]) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-    """The records of these patterns as they stand in their files, and the ids of those that stand in none.
+    """Read the records of patterns from their files, and the IDs of patterns without a record.
 
     Raises:
         Unwritable: A file cannot be read.
@@ -89,7 +89,7 @@ def _records(paths: ProjectPaths, file: str) -> dict[str, dict[str, Any]]:
 
 
 def export(entries: Iterable[Entry], origin: str, *, team_shared: bool = False) -> Exported:
-    """These records as one file, sorted by type and id.
+    """Encode records as one file, sorted by type and ID.
 
     Args:
         entries: See `read_entries`.
@@ -141,7 +141,7 @@ def _portable(record: Mapping[str, Any], kind: PatternType, origin: str) -> dict
 
 
 def plain(value: Any) -> Any:
-    """The value as any JSON reader takes it: no NaN, no infinity, no half characters."""
+    """Replace what some JSON readers reject: NaN, infinity and lone surrogates."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if isinstance(value, float):
@@ -152,7 +152,7 @@ def plain(value: Any) -> Any:
 
 
 def _under(keys: Container[str], value: Any, key: str = "") -> Iterable[str]:
-    """The strings that stand under one of these keys, at any depth."""
+    """The strings under any of these keys, at any depth."""
     if isinstance(value, str):
         if key in keys:
             yield value

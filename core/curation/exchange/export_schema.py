@@ -15,11 +15,11 @@ DIALECT_KEYS: Final = frozenset(
         *("occurrences", "last_seen"),
     }
 )
-"""Keys beside those of the schema that other writers use and the reader takes."""
+"""Keys outside the schema that other writers use and the reader supports."""
 
 
 def ordered(record: Mapping[str, Any], kind: PatternType) -> dict[str, Any]:
-    """The record with the keys of its schema first, in their order, and other keys sorted by name behind them.
+    """Order the keys of a record: those of its schema first, then the others by name.
 
     Placeholders keep their order: it is part of the text that somebody has read and decided on.
     """
@@ -27,7 +27,7 @@ def ordered(record: Mapping[str, Any], kind: PatternType) -> dict[str, Any]:
 
 
 def known_only(record: Mapping[str, Any], kind: PatternType) -> dict[str, Any]:
-    """The record without keys that are neither in its schema nor read as a dialect."""
+    """Remove the keys that are neither in the schema nor supported by the reader."""
     return _known(record, {**PATTERNS[kind].keys, **dict.fromkeys(DIALECT_KEYS, Rule("string"))})
 
 

@@ -1,4 +1,4 @@
-"""A file of patterns that came from elsewhere, read with everything that is wrong with it."""
+"""Reads a pattern file to be imported, with findings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_RECORD_BYTES: Final = 256 << 10
 
 
 class Arriving(Struct, frozen=True, kw_only=True):
-    """A file of patterns, read and not yet compared with anything.
+    """The parsed records of a file to be imported.
 
     Attributes:
         file: Its name, without folders.
@@ -45,12 +45,12 @@ class Arriving(Struct, frozen=True, kw_only=True):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids of its records."""
+        """The IDs of its records."""
         return tuple(pattern.id for pattern, _ in self.records)
 
 
 def read_import(file: str, data: bytes) -> Arriving:
-    """The records of a file that came from elsewhere, with everything that is wrong; nothing is raised."""
+    """Parse a file to be imported; problems become findings, nothing is raised."""
     content = read_patterns(file, data, with_schema=True)
     findings = list(content.findings)
     if content.problem is not None:
@@ -77,7 +77,7 @@ def read_import(file: str, data: bytes) -> Arriving:
 
 
 def _invalid(pattern: Pattern, findings: Sequence[Finding]) -> str:
-    """Why a record does not fit its schema; "" if it does, or is only spelled in another way."""
+    """Why a record is invalid by its schema; "" if it is valid or in a supported spelling."""
     wrong = [finding for finding in findings if finding.severity is not Severity.INFO]
     if not wrong:
         return ""
@@ -88,7 +88,7 @@ def _invalid(pattern: Pattern, findings: Sequence[Finding]) -> str:
 
 
 def _normalize(record: dict[str, Any], pointers: Iterable[str]) -> None:
-    """Write rates and times that are spelled in another way as the schema wants them."""
+    """Convert rates and times to the spelling of the schema."""
     for pointer in pointers:
         parent, _, key = pointer.rpartition("/")
         holder = _at(record, parent)
@@ -99,7 +99,7 @@ def _normalize(record: dict[str, Any], pointers: Iterable[str]) -> None:
 
 
 def _document(file: str, data: bytes) -> Any:
-    """The document that the pointers of `read_patterns` lead through."""
+    """The document that the JSON pointers of `read_patterns` refer to."""
     if file.endswith(".jsonl"):
         return [line.value for line in decode_jsonl(data)[0]]
     decoded = decode(file, data)
@@ -107,7 +107,7 @@ def _document(file: str, data: bytes) -> Any:
 
 
 def _at(document: Any, pointer: str) -> Any:
-    """What stands at a JSON pointer; None where nothing does."""
+    """The value at a JSON pointer, or None."""
     for part in pointer.split("/")[1:]:
         if isinstance(document, list) and part.isdecimal() and int(part) < len(document):
             document = document[int(part)]
@@ -119,7 +119,7 @@ def _at(document: Any, pointer: str) -> Any:
 
 
 def _unusable(pattern: Pattern, record: Any, taken: Mapping[str, Any]) -> str:
-    """Why a record is not taken; "" if it is."""
+    """Why a record is not imported; "" if it is."""
     if pattern.is_unnamed:
         return "has no ID"
     if not SAFE_ID.fullmatch(pattern.id) or ".." in pattern.id:
@@ -135,7 +135,7 @@ def _unusable(pattern: Pattern, record: Any, taken: Mapping[str, Any]) -> str:
 
 
 def _doubts(record: Mapping[str, Any], file: str, pointer: str) -> list[Finding]:
-    """What somebody who reads the texts should know of them."""
+    """Scan results of the texts, as findings."""
     found = []
     for place, text in _texts(record, pointer):
         if without_secrets(text) != text:

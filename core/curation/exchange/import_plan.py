@@ -1,7 +1,4 @@
-"""What importing a file of patterns would change: a plan, record by record. Nothing is written.
-
-Every text that is new here is quarantined until somebody has read it; counts are united, never summed twice.
-"""
+"""Plans an import record by record; nothing is written. See docs/curation.md#import-and-export."""
 
 from __future__ import annotations
 
@@ -35,21 +32,21 @@ _GROWING: Final = frozenset(
         *("related_patterns", "aliases", ORIGINS),
     }
 )
-"""What changes in a record while it is used; the rest of it is its text."""
+"""Keys that change while a pattern is used; the other keys are its text."""
 
 
 class Action(StrEnum):
-    """What becomes of one record of the file."""
+    """What is done with one record of the file."""
 
     NEW = "new"
     TEXT = "text"
-    """Ours is as it was imported last: it gets their newer text."""
+    """Our text is unchanged since the last import: it is replaced by their newer text."""
     CONFLICT = "conflict"
-    """Another text under the same id: theirs comes in under a new one."""
+    """Another text under the same ID: theirs is inserted under a new ID."""
     COUNTS = "counts"
-    """The same text: counts and lineage are united."""
+    """The same text: counts and lineage are merged."""
     DUPLICATE = "duplicate"
-    """The same text under another id: the same, and that id becomes a further name of ours."""
+    """The same text under another ID: merged, and their ID becomes an alias."""
     SAME = "same"
     REFUSED = "refused"
 
@@ -59,13 +56,13 @@ class Row(Struct, frozen=True, kw_only=True):
 
     Attributes:
         pattern_id: As the file names it; untrusted.
-        target: The pattern that is made or changed; "" where none is.
-        record: The record to insert as `target`; None where a known one changes.
+        target: ID of the new or changed pattern; "" if there is none.
+        record: The record to insert as `target`; None if an existing one changes.
         set, unset: Keys to change in the record of `target`.
-        theirs: The record as it came in, to compare with when the file comes again.
-        similar: Known patterns that say nearly the same, (id, 0..1), best first.
-        content_hash: Of the text that somebody has to read before it is injected; "" where none is new.
-        why: In words, where it is not plain from the action.
+        theirs: The imported record, for comparison with the next import.
+        similar: Similar patterns, (ID, similarity 0..1), best first.
+        content_hash: Of the new text, which is quarantined; "" if it is not new.
+        why: The reason, if the action does not explain it.
     """
 
     action: Action
@@ -82,12 +79,12 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 class ImportPlan(Struct, frozen=True, kw_only=True):
-    """What importing a file would change.
+    """The plan for one file.
 
     Attributes:
         file: Its name, without folders.
-        rows: One for each record, in the order of the file.
-        findings: What is wrong with it.
+        rows: One per record, in the order of the file.
+        findings: Problems in the file.
     """
 
     file: str
@@ -100,28 +97,28 @@ class ImportPlan(Struct, frozen=True, kw_only=True):
         return tuple(row for row in self.rows if row.action not in (Action.SAME, Action.REFUSED))
 
     def count(self, action: Action) -> int:
-        """How many rows have this action."""
+        """The number of rows with this action."""
         return sum(row.action is action for row in self.rows)
 
 
 class Ids(Protocol):
-    """Gives out free ids."""
+    """Allocates free IDs."""
 
     def next(self, prefix: str, slug: str) -> str:
-        """A free id of this beginning and slug."""
+        """A free ID with this prefix and slug."""
 
 
 class Registry(Struct, frozen=True, kw_only=True):
-    """What an import is compared with.
+    """The registry that an import is compared with.
 
     Attributes:
-        patterns: The registry.
-        records: Their records as they stand in their files, those that can be written.
-        imported: Records as they were imported last, by the id that they got here.
-        archived: Ids that archives hold.
+        patterns: All patterns.
+        records: Their records, if they can be written.
+        imported: The last imported records by local ID.
+        archived: IDs in archives.
         index: The patterns by their words.
-        threshold: More alike than this is a near-duplicate, 0..1.
-        origin: The id of this project.
+        threshold: Minimum similarity of a duplicate, 0..1.
+        origin: The ID of this project.
     """
 
     patterns: Mapping[str, Pattern]
@@ -134,12 +131,12 @@ class Registry(Struct, frozen=True, kw_only=True):
 
 
 def plan_import(arriving: Arriving, known: Registry, ids: Ids, now: datetime) -> ImportPlan:
-    """What importing these records would change.
+    """Plan the import of parsed records.
 
     Args:
         arriving: See `read_import`.
-        known: What it is compared with.
-        ids: Gives out ids that neither the registry, an archive nor `arriving` holds.
+        known: The registry.
+        ids: Allocates IDs that are not in the registry, an archive or `arriving`.
         now: The present moment.
     """
     planner = _Planner(known, ids, now)
@@ -153,7 +150,7 @@ class _Planner:
         self._known = known
         self._ids = ids
         self._now = now
-        self._records = dict(known.records)  # two records of one file may change the same one of ours
+        self._records = dict(known.records)  # two records of the file may change the same local record
         self._by_alias = {name: id for id in known.records for name in known.patterns[id].aliases}
         self._by_text = {text_of(known.patterns[id]): id for id in known.records}
 
@@ -162,7 +159,7 @@ class _Planner:
         theirs = {key: value for key, value in theirs.items() if key not in LOCAL_KEYS}
         ours = known.patterns.get(pattern.id)
         if ours is not None and ours.copy_folder:
-            ours = None  # a copy of what the registry does not have
+            ours = None  # only a copy, not in the registry
         alike = self._by_text.get(text_of(pattern))
         if ours is None and (named := self._by_alias.get(pattern.id)) and known.patterns[named].type is pattern.type:
             return self._counts(Action.COUNTS, pattern, theirs, named)
@@ -220,7 +217,7 @@ class _Planner:
 
     def _counts(self, action: Action, pattern: Pattern, theirs: dict[str, Any], target: str) -> Row:
         if target not in self._known.records:
-            why = f"it says the same as {target} of this file"
+            why = f"its text equals {target} of this file"
             return _refused(pattern, why)
         changes = self._changes(pattern, theirs, target)
         if pattern.id != target and action is Action.DUPLICATE:
@@ -254,7 +251,7 @@ class _Planner:
         )
 
     def _changes(self, pattern: Pattern, theirs: dict[str, Any], target: str) -> dict[str, Any]:
-        """The keys of our record that change when theirs tells its counts and its lineage."""
+        """The keys of our record that change by their counts and lineage."""
         known, ours = self._known, self._records[target]
         read = as_read(ours, pattern.type)
         theirs = self._with_our_loops(read, theirs)
@@ -267,7 +264,7 @@ class _Planner:
         return changes
 
     def _with_our_loops(self, ours: Pattern, theirs: dict[str, Any]) -> dict[str, Any]:
-        """Theirs with the names that loops have in our record, where one of us has pseudonyms for them."""
+        """Their record with our names of loops, where one side uses pseudonyms."""
         entries = theirs.get("source_loops")
         if not isinstance(entries, list):
             return theirs
@@ -296,9 +293,9 @@ def _refused(pattern: Pattern, why: str) -> Row:
 
 
 def text_of(pattern: Pattern) -> tuple[object, ...]:
-    """All that a pattern says, whatever its id: two with the same are the same pattern.
+    """The content of a pattern without its ID; equal contents are the same pattern.
 
-    The order of placeholders says nothing: others write the keys of an object in an order of their own.
+    The order of placeholders is ignored.
     """
     return (
         *(pattern.type, pattern.description, pattern.use_case, pattern.category),

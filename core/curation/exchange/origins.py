@@ -1,14 +1,12 @@
-"""Whose counts a record holds: a share for each project, so that records that travel are never counted twice.
+"""Shares of the counts of a record by project, so that exchanged records are never counted twice.
 
-A record says of other projects how much of its counts is theirs; the rest is this project's own. Each share only
-grows, and only its project counts it on, so two tellings of it are united by the larger one.
+A record stores for each other project its share of the counts; the rest is this project's own. A share only grows and
+only its own project increases it, so two versions of a share are combined by their maximum.
 
-Copies of one project (`cp -r`, `git clone`) tell the same uses under two origins. They are known by this: both name
-the same loops, yet no project is named by both. What both tell of is then moved into a *common* share, named by both
-origins (`a+b`): the uses from before they parted. Whoever does not know of that share yet counts it within the shares
-of its parts, where it is taken out. How many uses were there before nobody can say when copies first meet; of what
-each has counted since, as much as the other has counted, too, passes for the same. Between two copies nothing is ever
-invented; of three or more that each counted on before any of them met, some later uses may be counted twice.
+Copies of one project (`cp -r`, `git clone`) report the same uses under two origins. They are recognised because both
+name the same loops, but no common project. Their common uses are moved into a share named by both origins (`a+b`). A
+project that does not know this share yet has it within the shares of its parts, from which it is subtracted. Two copies
+never count a use twice; three or more that counted on before they met may count some later uses twice.
 """
 
 from __future__ import annotations
@@ -27,19 +25,19 @@ from core.storage.atomic_write import curation_lock, rewrite, take_theirs
 from core.storage.file_reader import RawFile, read_file
 
 NOBODY: Final = "0" * 16
-"""The origin of counts that came in without one."""
+"""Origin of counts without an origin."""
 MAX_SHARES: Final = 32
-"""Shares of one record that are told apart; what further ones hold is its own."""
+"""Maximum shares per record; further ones count as its own."""
 _ORIGIN: Final = re.compile(rb"[0-9a-f]{16}\n?")
 _JOIN: Final = "+"
 _SHARE: Final = re.compile(rb"[0-9a-f]{16}(?:\+[0-9a-f]{16}){0,15}")
 
 
 def project_origin(paths: ProjectPaths, retry_seconds: Sequence[float]) -> str:
-    """The random id of this project, 16 hex digits; made when it is first asked for.
+    """The random ID of this project, 16 hex digits; created on first use.
 
     Raises:
-        Conflict, Unwritable: It cannot be made.
+        Conflict, Unwritable: It cannot be created.
     """
     path = paths.curation / "origin"
     with curation_lock(paths):
@@ -61,16 +59,16 @@ def project_origin(paths: ProjectPaths, retry_seconds: Sequence[float]) -> str:
 
 
 def known_origin(paths: ProjectPaths) -> str:
-    """The id of this project; "" as long as none is made, when no record can name it either."""
+    """The ID of this project; "" if it was not created yet."""
     read = read_file(paths.curation / "origin", paths.aiwg)
     return read.data.decode().strip() if isinstance(read, RawFile) and _ORIGIN.fullmatch(read.data) else ""
 
 
 def shares_for_export(record: Mapping[str, Any], kind: PatternType, origin: str) -> dict[str, dict[str, int]]:
-    """The shares of all projects in a record of this project's registry, as an export tells them."""
+    """The shares of all projects in a local record, for an export."""
     shares = _others(record, origin)
     own = _total(record, kind) - _sum(shares)
-    if own.uses or not shares:  # who has counted nothing yet is named all the same
+    if own.uses or not shares:  # also name a project without counts
         shares[origin] = own
     return _written(shares)
 
@@ -82,17 +80,16 @@ def united(
     origin: str,
     base: Mapping[str, Any] | None,
 ) -> tuple[Tally, dict[str, dict[str, int]]]:
-    """What our record counts once theirs is known, and the shares of others in that.
+    """Combine the counts of our and their record; returns the total and the shares of other projects.
 
-    Copies of one project: see above. Counts of theirs that no origin is told of are: where we know how theirs came
-    in last time, what it has gained since; where both tell of the same loop, or theirs of none, another telling of
-    the same uses; else new ones.
+    Their counts without an origin are: the increase since the last import, if there was one; the same uses, if both
+    name a common loop or theirs names none; otherwise new uses.
 
     Args:
         ours, theirs: Records of one pattern.
         kind: Its type.
-        origin: This project; its share in theirs is an old one of ours.
-        base: Theirs as it was imported last.
+        origin: This project; its share in theirs is an old version of ours.
+        base: Their record as last imported.
     """
     shares, told = _others(ours, origin), _others(theirs, origin)
     shares[origin] = _total(ours, kind) - _sum(shares)
@@ -121,15 +118,12 @@ def united(
 
 
 def _is_within(name: str, names: Iterable[str]) -> bool:
-    """Whether the projects of a share are but some of those of another one."""
+    """Whether another share covers the projects of this one and more."""
     return any(_projects((name,)) < _projects((wider,)) for wider in names)
 
 
 def _part_copies(ours: dict[str, Tally], theirs: dict[str, Tally]) -> None:
-    """Find the common share of two copies of one project.
-
-    Which shares it is in is not told: the largest of each. Counts of nobody are then those of the one that names them.
-    """
+    """Split off the common share of two copies of one project, from the largest share of each side."""
     named = [name for name in theirs if name != NOBODY]
     if named:
         _move(
@@ -141,7 +135,7 @@ def _part_copies(ours: dict[str, Tally], theirs: dict[str, Tally]) -> None:
 
 
 def _part_commons(ours: dict[str, Tally], theirs: dict[str, Tally]) -> None:
-    """Find what is common to three copies where each side knows what is common to two of them."""
+    """Split off the share common to three copies if each side knows a share common to two."""
     for one, two in product(tuple(ours), tuple(theirs)):
         left, right = _projects((one,)), _projects((two,))
         if left & right and not (left <= right or right <= left):
@@ -149,7 +143,7 @@ def _part_commons(ours: dict[str, Tally], theirs: dict[str, Tally]) -> None:
 
 
 def _move(ours: dict[str, Tally], one: str, theirs: dict[str, Tally], two: str) -> None:
-    """Take what both shares tell of out of them, into the common share of all their projects."""
+    """Move what both shares contain into the common share of all their projects."""
     both = ours[one] & theirs[two]
     common = _JOIN.join(sorted(_projects((one, two)) - {NOBODY}))
     for shares, name in ((ours, one), (theirs, two)):
@@ -158,7 +152,7 @@ def _move(ours: dict[str, Tally], one: str, theirs: dict[str, Tally], two: str) 
 
 
 def _part(knowing: Mapping[str, Tally], other: dict[str, Tally]) -> None:
-    """Take each common share that only one side knows of out of the share that holds it on the other side."""
+    """Subtract each common share that only one side knows from the other side's share that contains it."""
     for common, share in knowing.items():
         wider = [name for name in other if _projects((common,)) <= _projects((name,))]
         if not any(name == common or name not in knowing for name in wider):
@@ -169,7 +163,7 @@ def _part(knowing: Mapping[str, Tally], other: dict[str, Tally]) -> None:
 
 
 def arriving_shares(record: Mapping[str, Any], kind: PatternType, origin: str) -> dict[str, dict[str, int]]:
-    """The shares of others in a record that is new here; what it says is ours was ours, so it is again."""
+    """The shares of other projects in a new record; our own share becomes ours again."""
     shares = _others(record, origin)
     own = Tally.of_share(origins_of(record).get(origin))
     rest = _total(record, kind) - _sum(shares) - own
@@ -198,7 +192,7 @@ def _others(record: Mapping[str, Any], origin: str = "") -> dict[str, Tally]:
 
 
 def _projects(names: Iterable[str]) -> frozenset[str]:
-    """The origins of which the names of shares are made."""
+    """The origins in the names of shares."""
     return frozenset(project for name in names for project in name.split(_JOIN))
 
 

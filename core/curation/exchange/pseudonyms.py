@@ -1,4 +1,4 @@
-"""Names that stand for the loops of one project and tell nothing of them."""
+"""Pseudonyms for the loop IDs of a project."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MIN_LOOP_ID: Final = 3
 
 
 def pseudonym(loop_id: str, origin: str) -> str:
-    """A name that stands for a loop of one project and tells nothing of it; a pseudonym stands for itself."""
+    """The pseudonym of a loop ID in one project; a pseudonym stays unchanged."""
     if _PSEUDONYM.fullmatch(loop_id):
         return loop_id
     return f"loop-{sha256(f'{origin} {loop_id}'.encode(errors='replace')).hexdigest()[:8]}"
 
 
 class LoopNames:
-    """Replaces the ids of loops in texts by their pseudonyms.
+    """Replaces loop IDs in texts by pseudonyms.
 
     Args:
         origin: The id of this project.
@@ -42,7 +42,7 @@ class LoopNames:
         return pseudonym(loop_id, self._origin)
 
     def without(self, text: str) -> str:
-        """The text with pseudonyms for the known loops, and for whatever has an id such as loops have."""
+        """Replace known loop IDs, and everything that looks like one."""
         return self._names.sub(self._named, text)
 
     def _named(self, found: re.Match[str]) -> str:

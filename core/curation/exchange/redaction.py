@@ -1,4 +1,4 @@
-"""What must not leave a project: secrets, names of persons, paths of a machine. Found by shape, masked in place.
+"""Masks private content of exports in place: secrets, names of persons, local paths.
 
 A name that stands in plain prose has no shape; only names that the records themselves tell are known.
 """
@@ -32,7 +32,7 @@ _ANNOTATIONS: Final = _words(
     service controller module pytest charset keyframes supports apply tailwind layer abstractmethod
     """
 )
-"""What stands behind an @ in code, and is nobody."""
+"""Words after an @ in code that are not names."""
 
 _STOP: Final = r"[^\s\"'`<>|,;)\]}]"
 _LOCAL: Final = re.compile(
@@ -55,14 +55,14 @@ ROLES: Final = _words(
     system tech technical test tester testing user ux web worker writer
     """
 )
-"""The words of names of agents and parts that people play; a name made of them alone is nobody's."""
+"""Words of agent and role names; a name of only such words is not a person."""
 _WORD: Final = re.compile(r"[^\W_]+")
 _MIN_NAME: Final = 3
-"""Shorter names would be found in every text."""
+"""Minimum length of a name; shorter ones would match in every text."""
 
 
 class Masked(Struct, frozen=True):
-    """What was masked: in which record, where, and what it was (a mask's word); never the thing itself."""
+    """What was masked: record, field and kind; never the content."""
 
     pattern_id: str
     pointer: str
@@ -70,7 +70,7 @@ class Masked(Struct, frozen=True):
 
 
 class Masker:
-    """Masks what is private in texts.
+    """Masks private content of texts.
 
     Args:
         names: Names of persons that are known from elsewhere.
@@ -81,7 +81,7 @@ class Masker:
         self._names = re.compile(r"(?i)(?<!\w)(?:" + "|".join(map(re.escape, known)) + r")(?!\w)") if known else None
 
     def mask(self, text: str) -> str:
-        """The text with every secret, person and local path replaced by a mask."""
+        """Replace every secret, person and local path by a mask."""
         text = _LOCAL.sub(PATH, _MAIL.sub(PERSON, without_secrets(text)))
         if "@" in text:
             text = _MENTION.sub(_person, text)
@@ -89,17 +89,17 @@ class Masker:
 
 
 def without_secrets(text: str) -> str:
-    """The text with every secret masked, in a mark that tells others nothing of it, not even its length."""
+    """Replace every secret by a mask of fixed length."""
     return replace_secrets(text, lambda _kind, _secret: SECRET)
 
 
 def kinds_of(before: str, after: str) -> tuple[str, ...]:
-    """What was masked on the way from one text to the other."""
+    """What was masked between two versions of a text."""
     return tuple(kind for mask, kind in MASKS.items() if after.count(mask) > before.count(mask))
 
 
 def is_role(name: str) -> bool:
-    """Whether a name says what somebody does, not who it is: `software-implementer`."""
+    """Whether a name is a role, such as `software-implementer`."""
     words = _WORD.findall(name.lower())
     return bool(words) and all(word in ROLES or word.isdigit() for word in words)
 
