@@ -31,13 +31,13 @@ def test_nothing_decided_is_the_empty_state() -> None:
     assert fold(()) == CurationState()
 
 
-def test_a_promotion_pins_what_was_seen() -> None:
+def test_a_promotion_pins_the_reviewed_text() -> None:
     pin = fold([PROMOTE]).pins["p"]
     assert (pin.state, pin.content_hash, pin.successes, pin.failures) == (Maturity.PROVEN, "v1", 4, 1)
     assert (pin.at, pin.by, pin.reason, pin.decision_id) == (PROMOTE.at, "alice", "because", "d1")
 
 
-def test_the_last_pin_counts_and_undo_brings_the_one_before_back() -> None:
+def test_the_last_pin_counts_and_undo_restores_the_previous_one() -> None:
     state = fold([PROMOTE, DEPRECATE])
     assert state.pins["p"].state is Maturity.DEPRECATED
     state = fold([PROMOTE, DEPRECATE, made(3, Verb.UNDO, "d2")])
@@ -56,7 +56,7 @@ def test_a_new_decision_ends_the_chance_to_redo() -> None:
     assert state.pins == {}
 
 
-def test_reset_takes_the_pin_away_and_nothing_else() -> None:
+def test_reset_removes_only_the_pin() -> None:
     state = fold([made(1, Verb.ACCEPT_INVERSION, anti_id="pat-anti-a-001"), made(2, Verb.RESET)])
     assert set(state.pins) == {"pat-anti-a-001"}
     assert state.inversions["p"].verdict == "accepted"
@@ -79,7 +79,7 @@ def test_notes_collect_by_pattern() -> None:
     assert fold(notes).notes == {"p": (notes[0], notes[2]), "q": (notes[1],)}
 
 
-def test_a_ledger_joined_by_hand_does_no_harm() -> None:
+def test_a_ledger_merged_by_hand_is_folded_safely() -> None:
     state = fold(
         [
             made(1, Verb.UNDO, "nothing"),

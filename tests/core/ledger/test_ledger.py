@@ -43,7 +43,7 @@ def paths(tmp_path: Path) -> ProjectPaths:
     return ProjectPaths(tmp_path)
 
 
-def test_a_decision_comes_back_as_it_was_in_another_process_as_well(paths: ProjectPaths) -> None:
+def test_a_decision_is_read_back_unchanged_in_another_process(paths: ProjectPaths) -> None:
     one, other = Ledger(paths), Ledger(paths)
     assert other.decisions() == ()
     one.append(made("d1"))
@@ -57,7 +57,7 @@ def test_a_decision_comes_back_as_it_was_in_another_process_as_well(paths: Proje
         one.decision("d3")
 
 
-def test_effects_are_pending_until_they_are_settled(paths: ProjectPaths) -> None:
+def test_effects_are_pending_until_marked_as_applied(paths: ProjectPaths) -> None:
     ledger, other = Ledger(paths), Ledger(paths)
     two = Effect(file="other.json", type="anti", pattern_id="x", insert={"pattern_id": "x"})
     ledger.append(made("d1", effects=(*made("d1").effects, two)))
@@ -67,7 +67,7 @@ def test_effects_are_pending_until_they_are_settled(paths: ProjectPaths) -> None
     assert [(decision.id, file) for decision, file in ledger.pending()] == [("d1", "other.json")]
 
 
-def test_tinydb_queries_see_what_anybody_appends(paths: ProjectPaths) -> None:
+def test_tinydb_queries_include_lines_of_other_processes(paths: ProjectPaths) -> None:
     one, other = Ledger(paths), Ledger(paths)
     one.append(made("d1"))
     assert [document["id"] for document in other.table.search(where("verb") == "promote")] == ["d1"]
@@ -107,7 +107,7 @@ def test_a_write_costs_the_same_in_a_big_ledger(paths: ProjectPaths) -> None:
     assert paths.ledger.stat().st_size - size < 20 * 1000
 
 
-def test_lines_of_newer_versions_are_kept_and_passed_over(paths: ProjectPaths) -> None:
+def test_lines_of_unknown_kinds_are_ignored(paths: ProjectPaths) -> None:
     ledger = Ledger(paths)
     ledger.append(made("d1"))
     with paths.ledger.open("a") as file:
@@ -140,7 +140,7 @@ def test_lines_of_newer_versions_are_kept_and_passed_over(paths: ProjectPaths) -
         (_at("0001-01-01T00:00:00+23:59"), "bad-time"),
     ],
 )
-def test_a_bad_line_is_a_finding_and_its_neighbours_count(paths: ProjectPaths, line: bytes, code: str) -> None:
+def test_a_bad_line_is_a_finding_and_others_count(paths: ProjectPaths, line: bytes, code: str) -> None:
     ledger = Ledger(paths)
     ledger.append(made("d1"))
     with paths.ledger.open("ab") as file:
@@ -153,14 +153,14 @@ def test_a_bad_line_is_a_finding_and_its_neighbours_count(paths: ProjectPaths, l
     assert ledger.decisions() == decisions
 
 
-def test_a_time_of_another_zone_is_in_utc(paths: ProjectPaths) -> None:
+def test_times_are_converted_to_utc(paths: ProjectPaths) -> None:
     decisions, findings = read_decisions(_at("2026-05-03T14:00:00+02:00") + b"\n")
     assert findings == ()
     assert decisions[0].at == NOW
     assert decisions[0].at.utcoffset() == timedelta(0)
 
 
-def test_an_id_counts_once(paths: ProjectPaths) -> None:
+def test_a_duplicate_id_counts_once(paths: ProjectPaths) -> None:
     ledger = Ledger(paths)
     ledger.append(made("d1"))
     ledger.append(made("d1", by="mallory"))
@@ -169,7 +169,7 @@ def test_an_id_counts_once(paths: ProjectPaths) -> None:
     assert [finding.code for finding in findings] == ["duplicate-id"]
 
 
-def test_a_ledger_that_was_replaced_is_read_anew(paths: ProjectPaths) -> None:
+def test_a_replaced_ledger_is_read_again(paths: ProjectPaths) -> None:
     ledger = Ledger(paths)
     ledger.append(made("d1"))
     ledger.append(made("d2"))
@@ -181,7 +181,7 @@ def test_a_ledger_that_was_replaced_is_read_anew(paths: ProjectPaths) -> None:
     assert ledger.state().pins == {}
 
 
-def test_a_ledger_too_large_to_be_shown_is_not_decided_on(paths: ProjectPaths) -> None:
+def test_a_ledger_over_the_size_limit_is_refused(paths: ProjectPaths) -> None:
     ledger = Ledger(paths)
     ledger.append(made("d1"))
     os.truncate(paths.ledger, MAX_PATTERN_BYTES + 1)
@@ -200,7 +200,7 @@ def test_a_ledger_outside_the_project_is_not_written(tmp_path: Path) -> None:
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-def test_a_log_of_decisions_reads_on_and_begins_anew_where_the_file_is_another_one(paths: ProjectPaths) -> None:
+def test_a_decision_log_is_parsed_incrementally(paths: ProjectPaths) -> None:
     ledger, log = Ledger(paths), DecisionLog()
     ledger.append(made("d1"))
     log.read(first := paths.ledger.read_bytes())

@@ -45,7 +45,7 @@ def compute_anew(paths: ProjectPaths, documents: list[bytes]) -> None:
     write_anchor(paths.ledger, end)
 
 
-def test_an_editor_who_computes_the_chain_and_the_anchor_anew_is_found_only_against_a_head(paths: ProjectPaths) -> None:
+def test_a_recomputed_chain_is_detected_only_with_a_head(paths: ProjectPaths) -> None:
     head = head_of(paths)
     documents = [unlinked(line) for line in paths.ledger.read_bytes().splitlines()]
     compute_anew(paths, [document.replace(b"note 2", b"note X") for document in documents])
@@ -57,7 +57,7 @@ def test_an_editor_who_computes_the_chain_and_the_anchor_anew_is_found_only_agai
     )
 
 
-def test_lines_that_were_cut_off_with_the_anchor_are_found_only_against_a_head(paths: ProjectPaths) -> None:
+def test_lines_removed_with_the_anchor_are_detected_only_with_a_head(paths: ProjectPaths) -> None:
     head = head_of(paths)
     compute_anew(paths, [unlinked(line) for line in paths.ledger.read_bytes().splitlines()[:3]])
     assert verify_ledger(paths).problems == ()
@@ -70,7 +70,7 @@ def test_lines_that_were_cut_off_with_the_anchor_are_found_only_against_a_head(p
     assert verify_ledger(paths, [head]).problems
 
 
-def test_a_head_fits_however_the_log_goes_on(paths: ProjectPaths) -> None:
+def test_a_head_matches_every_continuation_of_the_log(paths: ProjectPaths) -> None:
     heads = [head_of(paths)]
     Ledger(paths).append(made(6))
     heads.append(head_of(paths))
@@ -83,7 +83,7 @@ def test_a_head_fits_however_the_log_goes_on(paths: ProjectPaths) -> None:
     assert len(verify_ledger(paths, [*heads, replace(heads[0], lines=4)]).problems) == 1
 
 
-def test_a_head_of_an_empty_log_fits_every_log(paths: ProjectPaths) -> None:
+def test_a_head_of_an_empty_log_matches_every_log(paths: ProjectPaths) -> None:
     nothing = head_of(ProjectPaths(paths.project / "elsewhere"))
     assert nothing.lines == 0 and verify_ledger(paths, [nothing]).problems == ()
 

@@ -1,4 +1,4 @@
-"""Whatever is changed, taken out, put in or moved in a ledger is found."""
+"""Changed, removed, inserted and moved lines of the decision log are detected."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ledger(paths: ProjectPaths) -> Ledger:
     return found
 
 
-def told(verification: Verification) -> list[tuple[int, str]]:
+def problems_of(verification: Verification) -> list[tuple[int, str]]:
     return [(problem.line, problem.what) for problem in verification.problems]
 
 
@@ -88,14 +88,14 @@ def test_any_single_change_is_found(data: st.DataObject) -> None:
         assert verify(changed, end).problems
 
 
-def test_a_ledger_that_nobody_touched_is_as_written(paths: ProjectPaths, ledger: Ledger) -> None:
+def test_an_untouched_ledger_has_no_breaks(paths: ProjectPaths, ledger: Ledger) -> None:
     found = verify_ledger(paths)
     assert (found.lines, found.linked, found.decisions, found.problems) == (4, 4, 4, ())
     assert found.summary == "4 lines, 4 decisions: hash chain intact"
     assert read_anchor(paths.ledger) is not None
 
 
-def test_the_first_decision_seals_what_an_older_version_wrote(paths: ProjectPaths) -> None:
+def test_the_first_decision_covers_lines_of_older_versions(paths: ProjectPaths) -> None:
     assert verify_ledger(paths).summary == "0 lines, 0 decisions: hash chain intact"
     paths.curation.mkdir(parents=True)
     paths.ledger.write_bytes(document(1) + b"\n" + document(2) + b"\n")
@@ -106,16 +106,16 @@ def test_the_first_decision_seals_what_an_older_version_wrote(paths: ProjectPath
         == "3 lines, 1 decision: hash chain intact; lines before 3 are older and have no hash"
     )
     edit(paths, lambda lines: [lines[0].replace(b"note 1", b"note 9"), *lines[1:]])
-    assert told(verify_ledger(paths)) == [(1, "one of lines 1 to 2 was changed after it was written")]
+    assert problems_of(verify_ledger(paths)) == [(1, "one of lines 1 to 2 was changed after it was written")]
 
 
-def test_it_says_where(paths: ProjectPaths, ledger: Ledger) -> None:
+def test_breaks_have_lines_and_reasons(paths: ProjectPaths, ledger: Ledger) -> None:
     whole = paths.ledger.read_bytes()
 
     def after(change: Callable[[list[bytes]], list[bytes]]) -> list[tuple[int, str]]:
         paths.ledger.write_bytes(whole)
         edit(paths, change)
-        return told(verify_ledger(paths))
+        return problems_of(verify_ledger(paths))
 
     changed = "was changed after it was written"
     assert after(lambda lines: [lines[0], lines[1].replace(b"note 2", b"note 7"), *lines[2:]]) == [(2, changed)]
@@ -134,25 +134,25 @@ def test_it_says_where(paths: ProjectPaths, ledger: Ledger) -> None:
     assert after(lambda lines: [*lines[:3], lines[3].replace(b"note 4", b"note 8")]) == [(4, f"{changed}, or replaced")]
 
 
-def test_a_decision_made_later_hides_nothing(paths: ProjectPaths, ledger: Ledger) -> None:
+def test_later_decisions_do_not_hide_breaks(paths: ProjectPaths, ledger: Ledger) -> None:
     edit(paths, lambda lines: [*lines[:3], lines[3].replace(b"note 4", b"note 8")])
     Ledger(paths).append(made(5))
-    assert told(verify_ledger(paths)) == [(4, "was changed after it was written")]
+    assert problems_of(verify_ledger(paths)) == [(4, "was changed after it was written")]
     edit(paths, lambda lines: lines[:3])
     Ledger(paths).append(made(6))
     Ledger(paths).append(made(7))
-    assert told(verify_ledger(paths)) == [(4, "2 lines before it are missing")]
+    assert problems_of(verify_ledger(paths)) == [(4, "2 lines before it are missing")]
     assert [one.id for one in Ledger(paths).decisions()] == ["d1", "d2", "d3", "d6", "d7"]
 
 
-def test_two_who_write_in_turn_make_one_chain(paths: ProjectPaths, ledger: Ledger) -> None:
+def test_two_alternating_writers_make_one_chain(paths: ProjectPaths, ledger: Ledger) -> None:
     other = Ledger(paths)
     for number in range(10, 14):
         (ledger if number % 2 else other).append(made(number), made(number * 10))
     assert verify_ledger(paths).summary == "12 lines, 12 decisions: hash chain intact"
 
 
-def test_a_crash_before_the_anchor_is_no_break(paths: ProjectPaths, ledger: Ledger) -> None:
+def test_a_crash_before_the_anchor_is_not_a_break(paths: ProjectPaths, ledger: Ledger) -> None:
     anchor = anchor_of(paths.ledger).read_bytes()
     ledger.append(made(5), made(6))
     anchor_of(paths.ledger).write_bytes(anchor)
@@ -162,23 +162,23 @@ def test_a_crash_before_the_anchor_is_no_break(paths: ProjectPaths, ledger: Ledg
 
 
 @pytest.mark.parametrize("rest", [b'{"kind":', b'{"kind":"note"}'])
-def test_half_a_line_is_mended_into_the_chain(paths: ProjectPaths, ledger: Ledger, rest: bytes) -> None:
+def test_an_incomplete_line_is_repaired_without_a_break(paths: ProjectPaths, ledger: Ledger, rest: bytes) -> None:
     with paths.ledger.open("ab") as file:
         file.write(rest)
     assert verify_ledger(paths).problems == ()
     Ledger(paths).append(made(5))
     foreign = [(5, "was not written by this program, or by an older version of it")]
-    assert told(verify_ledger(paths)) == (foreign if rest.endswith(b"}") else [])
+    assert problems_of(verify_ledger(paths)) == (foreign if rest.endswith(b"}") else [])
 
 
-def test_lines_of_an_older_version_are_told_and_sealed_by_the_next(paths: ProjectPaths, ledger: Ledger) -> None:
+def test_lines_without_a_hash_are_reported_once(paths: ProjectPaths, ledger: Ledger) -> None:
     with paths.ledger.open("ab") as file:
         file.write(document(5) + b"\n")
     ledger.append(made(6))
     foreign = (5, "was not written by this program, or by an older version of it")
-    assert told(verify_ledger(paths)) == [foreign]
+    assert problems_of(verify_ledger(paths)) == [foreign]
     edit(paths, lambda lines: [*lines[:4], document(9) + b"\n", lines[5]])
-    assert told(verify_ledger(paths)) == [(4, "one of lines 4 to 5 was changed after it was written"), foreign]
+    assert problems_of(verify_ledger(paths)) == [(4, "one of lines 4 to 5 was changed after it was written"), foreign]
 
 
 @pytest.mark.parametrize(
@@ -186,25 +186,27 @@ def test_lines_of_an_older_version_are_told_and_sealed_by_the_next(paths: Projec
     [None, b"", b"{", b'[1,"x"] 2', b'{"line":3}', b"\xff", b'[4,"a\\"b"]', b'[4,"' + b"a" * 64 + b'\\n"]',
      b'[-1,"' + b"a" * 64 + b'"]', b'[999999999999,"' + b"a" * 64 + b'"]'],
 )  # fmt: skip
-def test_an_anchor_that_is_gone_is_told(paths: ProjectPaths, ledger: Ledger, content: bytes | None) -> None:
+def test_a_missing_anchor_is_reported(paths: ProjectPaths, ledger: Ledger, content: bytes | None) -> None:
     anchor_of(paths.ledger).unlink()
     if content is not None:
         anchor_of(paths.ledger).write_bytes(content)
-    assert told(verify_ledger(paths)) == [(4, "the anchor is missing: lines after it may be missing")]
+    assert problems_of(verify_ledger(paths)) == [(4, "the anchor is missing: lines after it may be missing")]
     ledger.append(made(5))
-    assert told(verify_ledger(paths)) == [(5, "reports that the anchor was missing: lines before it may be missing")]
+    assert problems_of(verify_ledger(paths)) == [
+        (5, "reports that the anchor was missing: lines before it may be missing")
+    ]
     assert [one.id for one in Ledger(paths).decisions()] == ["d1", "d2", "d3", "d4", "d5"]
 
 
 @pytest.mark.parametrize(
     ("data", "line"), [(b'{"kind":"note"}\nnoise \x93\n', 2), (b"\x93noise\n\n[]\n", 1), (b"\x93noise", 1)]
 )
-def test_what_no_version_can_have_written_breaks_the_chain(data: bytes, line: int) -> None:
-    assert told(verify(data, None))[0][0] == line
+def test_lines_of_other_programs_break_the_chain(data: bytes, line: int) -> None:
+    assert problems_of(verify(data, None))[0][0] == line
     assert "intact" not in verify(data, None).summary
 
 
-def test_a_snapshot_tells_what_is_not_as_written_while_the_ledger_grows(paths: ProjectPaths, ledger: Ledger) -> None:
+def test_snapshots_report_breaks_while_the_ledger_grows(paths: ProjectPaths, ledger: Ledger) -> None:
     library = Library(paths, Settings(), clock=lambda: NOW, cache=False)
 
     def found() -> list[tuple[str, str]]:
@@ -229,13 +231,13 @@ def test_a_snapshot_tells_what_is_not_as_written_while_the_ledger_grows(paths: P
     assert found() == []  # an older version knew no chain
 
 
-def test_lines_that_are_gone_are_told_also_where_no_line_is_left(paths: ProjectPaths, ledger: Ledger) -> None:
+def test_missing_lines_are_reported_even_in_an_empty_ledger(paths: ProjectPaths, ledger: Ledger) -> None:
     paths.ledger.unlink()
     (found,) = Library(paths, Settings(), clock=lambda: NOW, cache=False).load().findings
     assert (found.pointer, found.message) == ("line 1", "4 lines after it are missing")
 
 
-def test_what_cannot_be_read_is_not_verified(paths: ProjectPaths, ledger: Ledger) -> None:
+def test_an_unreadable_ledger_is_not_verified(paths: ProjectPaths, ledger: Ledger) -> None:
     paths.ledger.unlink()
     paths.ledger.mkdir()
     with pytest.raises(Unwritable, match="cannot read"):

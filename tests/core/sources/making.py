@@ -1,4 +1,4 @@
-"""Loop facts as files would tell them, around one fixed moment."""
+"""Loop facts around one fixed moment."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def ago(**span: float) -> str:
 
 
 def facts(file: str, value: Any) -> tuple[LoopFact, ...]:
-    """What a decoded file says."""
+    """Facts of a decoded file."""
     return read_loops(file, value, NOW)[0]
 
 
 def internal(loop_id: str, **state: Any) -> tuple[LoopFact, ...]:
-    """An internal loop at work, started ten minutes ago, unless `state` says otherwise."""
+    """An internal loop at work, started ten minutes ago, changed by `state`."""
     state = {"status": "running", "startTime": ago(minutes=10), **state}
     return facts(f"{INTERNAL}/loops/{loop_id}/state.json", state)
 
 
 def archived(loop_id: str, **state: Any) -> tuple[LoopFact, ...]:
-    """An archived internal loop, completed, started three hours ago, unless `state` says otherwise."""
+    """An archived internal loop, completed, started three hours ago, changed by `state`."""
     state = {"status": "completed", "startTime": ago(hours=3), **state}
     return facts(f"{INTERNAL}/archive/{loop_id}/state.json", state)
 
@@ -56,14 +56,14 @@ def registry(*entries: dict[str, Any], root: str = INTERNAL) -> tuple[LoopFact, 
 
 
 def external(loop_id: str, home: str = "loops", **state: Any) -> tuple[LoopFact, ...]:
-    """An external loop at work on "do it", started ten minutes ago, unless `state` says otherwise."""
+    """An external loop at work on "do it", started ten minutes ago, changed by `state`."""
     state = {"status": "running", "objective": "do it", "startTime": ago(minutes=10), **state}
     return facts(f"{EXTERNAL}/{home}/{loop_id}/session-state.json", state)
 
 
-def joined(*told: Iterable[LoopFact], processes: Running | None = None) -> dict[str, Loop]:
+def joined(*parsed: Iterable[LoopFact], processes: Running | None = None) -> dict[str, Loop]:
     """The rows that these facts make at `NOW`."""
-    return join_loops([fact for part in told for fact in part], NOW, WatchSettings(), processes or Running())
+    return join_loops([fact for part in parsed for fact in part], NOW, WatchSettings(), processes or Running())
 
 
 def launcher(pid: int, started: str) -> tuple[LoopFact, ...]:

@@ -38,7 +38,7 @@ def line(**fields: Any) -> bytes:
 
 
 def naive(data: bytes) -> list[Action]:
-    """What the log says, all of it decoded at once."""
+    """All lines of the log, decoded at once."""
     begun = [text for text in data.split(b"\n")[:-1] if text.lstrip(b" \t\r\xef\xbb\xbf")[:1] == b"{"]
     found = []
     for number, text in enumerate(begun, 1):
@@ -71,7 +71,7 @@ def test_any_slice_is_what_a_full_parse_gives(
     assert list(actions.errors) == [place for place, action in enumerate(expected) if action.has_failed]
 
 
-def test_the_example_of_the_document(log: Path) -> None:
+def test_the_documented_example_is_read(log: Path) -> None:
     log.write_bytes(
         line(
             timestamp="2026-02-01T010:02:00Z",
@@ -94,7 +94,7 @@ def test_the_example_of_the_document(log: Path) -> None:
     assert action.has_failed
 
 
-def test_a_log_that_grows_or_goes_costs_only_what_is_gone(log: Path) -> None:
+def test_a_log_that_grows_or_disappears_meanwhile(log: Path) -> None:
     log.write_bytes(line(type="read") + b'{"type": "ba')
     first = opened(log)
     with log.open("ab") as file:
@@ -105,7 +105,7 @@ def test_a_log_that_grows_or_goes_costs_only_what_is_gone(log: Path) -> None:
     assert [action.type for action in first] == [""]
 
 
-def test_bad_lines_are_findings_and_keep_their_place(log: Path) -> None:
+def test_bad_lines_are_findings_at_their_line(log: Path) -> None:
     deep = b'{"params": ' + b"[" * 500 + b"]" * 500 + b"}\n"
     log.write_bytes(b"nonsense\n[]\n" + deep + b'{"type": "x", "output": NaN}\n{"torn\n')
     actions = opened(log)
@@ -115,7 +115,7 @@ def test_bad_lines_are_findings_and_keep_their_place(log: Path) -> None:
     assert [finding.pointer for finding in actions.findings] == ["line 1", "line 3", "line 4", "line 5"]
 
 
-def test_a_line_of_ten_megabytes_is_passed_over(log: Path) -> None:
+def test_a_line_of_ten_megabytes_is_skipped(log: Path) -> None:
     log.write_bytes(line(output="x" * 10_000_000) + line(type="bash"))
     actions = opened(log)
     assert [action.type for action in actions] == ["", "bash"]
@@ -123,7 +123,7 @@ def test_a_line_of_ten_megabytes_is_passed_over(log: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link", "folder", "nothing"])
-def test_what_is_no_log_has_no_actions(log: Path, tmp_path_factory: pytest.TempPathFactory, kind: str) -> None:
+def test_another_file_has_no_actions(log: Path, tmp_path_factory: pytest.TempPathFactory, kind: str) -> None:
     if kind == "pipe":
         os.mkfifo(log)
     elif kind == "link":
@@ -137,7 +137,7 @@ def test_what_is_no_log_has_no_actions(log: Path, tmp_path_factory: pytest.TempP
     assert bool(actions.findings) is (kind != "nothing")
 
 
-def test_long_texts_are_cut(log: Path) -> None:
+def test_long_texts_are_truncated(log: Path) -> None:
     log.write_bytes(line(output="x" * 1_000_000, params={f"p{n}": "y" for n in range(1000)}))
     [action] = opened(log)
     assert len(action.output) == module.MAX_TEXT

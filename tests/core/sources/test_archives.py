@@ -1,4 +1,4 @@
-"""Archives: read back whole, whoever wrote them."""
+"""Archives of any program are read completely."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read(project: Path) -> tuple[ArchivedPattern, ...]:
     return read_archives(ProjectPaths(project))[0]
 
 
-def test_archives_say_when_why_and_by_whom(tmp_path: Path) -> None:
+def test_archives_contain_time_reason_and_user(tmp_path: Path) -> None:
     note = {"at": "2026-01-02T00:00:00Z", "reason": "unused", "by": "ada", "decision": "d1", "from": "errors.json"}
     archive(tmp_path, "2026-01-patterns.json", {"pattern_id": "pat-error-a-001", "archived": note})
     older = {"pattern_id": "pat-error-b-001", "archived_at": "2025-12-01", "archived_reason": "old"}
@@ -35,7 +35,7 @@ def test_archives_say_when_why_and_by_whom(tmp_path: Path) -> None:
     assert (two.pattern.id, two.reason, two.by) == ("pat-error-b-001", "old", "")
 
 
-def test_nothing_in_an_archive_can_do_harm(tmp_path: Path) -> None:
+def test_hostile_archives_are_read_safely(tmp_path: Path) -> None:
     assert read_archives(ProjectPaths(tmp_path)) == ((), ())
     record = {"pattern_id": "pat-error-a-001", "archived": ["soon", float("nan")]}
     path = archive(tmp_path, "2026-01-patterns.json", record, {"archived": {}})

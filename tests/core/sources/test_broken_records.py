@@ -256,7 +256,7 @@ def test_a_value_of_another_type_is_reported_at_its_place(kind: str, data: st.Da
 
 
 @pytest.mark.parametrize(("kind", "pointer", "value"), WRONG)
-def test_a_value_that_the_schema_does_not_allow_is_one_finding(kind: str, pointer: str, value: Any) -> None:
+def test_a_schema_violation_is_one_finding(kind: str, pointer: str, value: Any) -> None:
     file, _, record = RECORDS[kind]
     found = read(kind, put(record, pointer, value))
     assert visible(kind, found)
@@ -282,7 +282,7 @@ def test_a_missing_required_field_is_one_finding_at_its_object(kind: str, key: s
         ("debug session", "session_id"),
     ],
 )
-def test_a_record_without_an_id_stays_visible_with_one_finding(kind: str, key: str) -> None:
+def test_a_record_without_an_id_is_shown_with_one_finding(kind: str, key: str) -> None:
     file, _, record = RECORDS[kind]
     found = read(kind, {name: value for name, value in record.items() if name != key})
     assert visible(kind, found)

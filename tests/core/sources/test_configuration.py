@@ -56,7 +56,7 @@ ralph:
       auto_prune: true
       prune_interval_days: 7
 """
-"""Every key of (0), and of the policy of (3), with the documents' values."""
+"""Every documented key with its documented value."""
 OTHERS: Final = Settings(
     learning=LearningSettings(half_life_days=30.0, max_marks=7, neutral_counts_as="failure"),
     maturity=MaturitySettings(min_feedback=4.5, multiplier_deprecated=0.1),
@@ -87,7 +87,7 @@ def section(paths: ProjectPaths, content: Any) -> Configuration:
     return written(paths, yaml.safe_dump({"ralph": {"cross_loop_learning": content}}))
 
 
-def told(configuration: Configuration) -> list[tuple[str, str, str]]:
+def parsed(configuration: Configuration) -> list[tuple[str, str, str]]:
     """Where what is wrong, below the section."""
     return [(f.pointer.removeprefix(SECTION), f.code, f.message) for f in configuration.findings]
 
@@ -124,7 +124,7 @@ def test_every_setting_can_be_set(paths: ProjectPaths) -> None:
     assert DEFAULT not in configuration.sources.values()
 
 
-def test_the_first_file_with_settings_counts_and_the_other_is_told(paths: ProjectPaths) -> None:
+def test_the_first_file_with_settings_counts(paths: ProjectPaths) -> None:
     mine = "ralph: {cross_loop_learning: {injection: {top_k_patterns: 1}}}"
     written(paths, "ralph: {max_loops: 4}\nother: [1]\n")
     assert written(paths, mine, ".aiwg/config.yml").file == ".aiwg/config.yml"
@@ -149,18 +149,16 @@ def test_the_first_file_with_settings_counts_and_the_other_is_told(paths: Projec
         ({"pruning": {"zzz": 1}}, "/pruning/zzz", "there are min_success_rate, min_usage_count, max_age_days,"),
     ],
 )
-def test_a_wrong_key_is_told_with_the_nearest_right_one(
-    paths: ProjectPaths, content: Any, place: str, hint: str
-) -> None:
+def test_an_unknown_key_gets_a_suggestion(paths: ProjectPaths, content: Any, place: str, hint: str) -> None:
     configuration = section(paths, content)
-    ((pointer, code, message),) = told(configuration)
+    ((pointer, code, message),) = parsed(configuration)
     assert (pointer, code) == (place, "unknown-key")
     assert message.startswith(f"no setting {place.rpartition('/')[2]!r}; {hint}")
     assert configuration.settings == Settings()
 
 
 @pytest.mark.parametrize("text", ["ralph: {cross-loop-learning: {}}", "cross_loop_learning: {}", "ralph: {x: 1}"])
-def test_only_a_misspelt_section_is_told_of_what_belongs_to_others(paths: ProjectPaths, text: str) -> None:
+def test_only_a_misspelled_section_is_reported(paths: ProjectPaths, text: str) -> None:
     wrong = [f"'{key}'" for key in ("cross-loop-learning", "cross_loop_learning") if key in text]
     findings = written(paths, text).findings
     assert [f.message for f in findings] == [
@@ -192,18 +190,18 @@ def test_only_a_misspelt_section_is_told_of_what_belongs_to_others(paths: Projec
         ("anti_pattern", "anti_pattern_prefix", "a\x1b[2J\n## b", "must be a text of 1 to 40 visible characters"),
     ],
 )
-def test_a_value_that_cannot_be_is_told_and_the_default_holds(
+def test_an_invalid_value_is_reported_and_the_default_used(
     paths: ProjectPaths, group: str, field: str, value: Any, message: str
 ) -> None:
     configuration = section(paths, {group: {field: value}, "interval_level": 0.5})
-    ((pointer, code, text),) = told(configuration)
+    ((pointer, code, text),) = parsed(configuration)
     assert (pointer, code) == (f"/{group}/{field}", "bad-value")
     assert text.startswith(f"{field} {message}")
     assert configuration.settings == Settings(interval_level=0.5)
     assert configuration.sources.get(f"{group}.{field}", DEFAULT) == DEFAULT
 
 
-def test_what_says_nothing_is_a_default(paths: ProjectPaths) -> None:
+def test_an_empty_file_gives_defaults(paths: ProjectPaths) -> None:
     for text in (
         "",
         "# nothing\n",
@@ -246,7 +244,7 @@ def test_links_out_of_the_project_and_pipes_are_not_read(paths: ProjectPaths, tm
     assert configuration.settings == Settings()
 
 
-def test_the_findings_of_a_file_that_is_wrong_all_over_are_few_and_short(paths: ProjectPaths) -> None:
+def test_findings_of_a_bad_file_are_few_and_short(paths: ProjectPaths) -> None:
     many = {f"\x1b[31m[/b]{number}" + "x" * 500: "y" * 500 for number in range(300)}
     configuration = section(paths, {**many, "injection": many})
     assert 0 < len(configuration.findings) <= 40
@@ -265,7 +263,7 @@ GROUPS: Final = sorted({name.rpartition(".")[0] for name in Configuration().sour
 
 @settings(max_examples=25, deadline=None)
 @given(st.dictionaries(st.sampled_from(GROUPS), st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=4) | VALUES))
-def test_whatever_is_set_gives_settings(tmp_path_factory: pytest.TempPathFactory, content: dict[str, Any]) -> None:
+def test_any_value_gives_valid_settings(tmp_path_factory: pytest.TempPathFactory, content: dict[str, Any]) -> None:
     configuration = section(ProjectPaths(tmp_path_factory.mktemp("any")), content)
     changed = [s for s in configuration.listed() if s.source != DEFAULT]
     assert all(setting.value is not None for setting in changed)
@@ -280,7 +278,7 @@ def registry(paths: ProjectPaths, name: str = "registry.json", **policy: Any) ->
     return file
 
 
-def test_the_pruning_policy_of_the_registry_holds_where_the_settings_leave_it_open(paths: ProjectPaths) -> None:
+def test_the_registry_policy_fills_missing_settings(paths: ProjectPaths) -> None:
     file = registry(paths, min_success_rate=0.7, max_age_days=30)
     found = section(paths, {"pruning": {"max_age_days": 60}}).with_registry(paths)
     assert (found.settings.pruning.min_success_rate, found.settings.pruning.max_age_days) == (0.7, 60)
@@ -290,7 +288,7 @@ def test_the_pruning_policy_of_the_registry_holds_where_the_settings_leave_it_op
     assert found.findings == ()
 
 
-def test_what_a_policy_of_the_registry_cannot_say_is_a_finding(paths: ProjectPaths) -> None:
+def test_an_invalid_registry_policy_is_a_finding(paths: ProjectPaths) -> None:
     registry(paths, "a.json", min_success_rate=7, archive_instead_of_delete=False, max_days=3)
     registry(paths, "b.json", min_success_rate=0.7)
     found = Configuration.read(paths).with_registry(paths)
@@ -309,7 +307,7 @@ def test_a_registry_without_a_policy_changes_nothing(paths: ProjectPaths) -> Non
     assert before.with_registry(paths) == before
 
 
-def test_the_least_uses_for_evaluation_hold_for_pruning_too(paths: ProjectPaths) -> None:
+def test_the_minimum_uses_for_evaluation_apply_to_pruning(paths: ProjectPaths) -> None:
     found = section(paths, {"extraction": {"min_usage_count_for_evaluation": 5}})
     assert found.settings.pruning.min_usage_count == 5
     assert found.sources["pruning.min_usage_count"].endswith("/extraction/min_usage_count_for_evaluation")

@@ -11,17 +11,17 @@ from core.records.loops import Outcome
 from core.records.reflections import MemoryTask
 from core.sources.cross_task_memory import INDEX, join_memory, read_memory
 
-SEEN = datetime(2026, 5, 1, 12, tzinfo=UTC)
+MTIME = datetime(2026, 5, 1, 12, tzinfo=UTC)
 FILE = ".aiwg/ralph/memory/tasks/t1.json"
 
 
 def read(file: str, value: Any) -> tuple[MemoryTask, ...]:
-    tasks, findings = read_memory(file, value, SEEN)
+    tasks, findings = read_memory(file, value, MTIME)
     assert findings == ()
     return tasks
 
 
-def test_a_task_file_tells_everything() -> None:
+def test_a_task_file_is_read_completely() -> None:
     value = {
         "task_id": "t1",
         "task_description": "d",
@@ -44,11 +44,11 @@ def test_a_task_file_tells_everything() -> None:
     assert (task.at, task.file, task.indexed) == (datetime(2026, 4, 30, 10, tzinfo=UTC), FILE, False)
 
 
-def test_the_file_wins_over_the_index_and_each_alone_is_a_task() -> None:
+def test_the_task_file_wins_over_the_index() -> None:
     index = read(INDEX, {"tasks": [{"task_id": "t1", "outcome": "failure"}, {"task_id": "gone"}]})
     files = read(FILE, {"outcome": "success"}) + read(".aiwg/ralph/memory/tasks/t2.json", {})
-    for told in ((*index, *files), (*files, *index)):
-        joined = join_memory(told)
+    for parsed in ((*index, *files), (*files, *index)):
+        joined = join_memory(parsed)
         assert {task.id: (task.file == INDEX, task.indexed) for task in joined.values()} == {
             "t1": (False, True),
             "gone": (True, True),
@@ -58,7 +58,7 @@ def test_the_file_wins_over_the_index_and_each_alone_is_a_task() -> None:
 
 
 def test_wrong_entries_of_the_index_are_findings() -> None:
-    tasks, findings = read_memory(INDEX, {"tasks": [{"outcome": "success"}, 7, {"task_id": "t"}]}, SEEN)
+    tasks, findings = read_memory(INDEX, {"tasks": [{"outcome": "success"}, 7, {"task_id": "t"}]}, MTIME)
     assert [task.id for task in tasks] == ["t"]
     assert [(one.code, one.pointer) for one in findings] == [
         ("missing-id", "/tasks/0"),
@@ -77,7 +77,7 @@ VALUES = st.recursive(
 @settings(deadline=None, max_examples=100)
 @given(st.sampled_from([FILE, INDEX]), VALUES)
 def test_any_json_gives_typed_tasks(file: str, value: Any) -> None:
-    tasks, _ = read_memory(file, value, SEEN)
+    tasks, _ = read_memory(file, value, MTIME)
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(tasks), type=tuple[MemoryTask, ...]) == tasks
     assert all(task.id for task in tasks)
     assert set(join_memory(tasks)) == {task.id for task in tasks}

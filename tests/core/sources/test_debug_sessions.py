@@ -1,4 +1,4 @@
-"""Debug sessions, as the debug memory tells of them (4)."""
+"""Reading debug sessions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def read(value: Any, file: str = FILE) -> tuple[dict[str, DebugSession], tuple[F
     return join_sessions(sessions), findings
 
 
-def test_the_example_of_the_document() -> None:
+def test_the_documented_example_is_read() -> None:
     sessions, findings = read(decode_yaml(EXAMPLE).value)
     assert findings == ()
     session = sessions["dm-001-example"]
@@ -103,12 +103,12 @@ def test_the_example_of_the_document() -> None:
         (".aiwg/ralph/debug-memory/readme.md", False),
     ],
 )
-def test_where_sessions_lie(name: str, expected: bool) -> None:
+def test_paths_of_debug_sessions(name: str, expected: bool) -> None:
     assert DEBUG_SESSIONS.matches(name) is expected
     assert (kind_of(name) is DEBUG_SESSIONS) is expected
 
 
-def test_the_folder_of_a_loop_says_more_than_the_metadata() -> None:
+def test_the_folder_of_a_loop_wins_over_the_metadata() -> None:
     value = {"session_id": "s", "metadata": {"task_id": "other"}}
     sessions, _ = read(value, ".aiwg/ralph/archive/ralph-b/debug-memory/s.json")
     assert (sessions["s"].loop_id, sessions["s"].task_id) == ("ralph-b", "other")
@@ -120,7 +120,7 @@ def test_the_newest_copy_of_a_session_counts() -> None:
     assert read(value)[0]["s"].file_path == times[1]
 
 
-def test_of_copies_changed_at_once_the_one_with_more_runs_counts() -> None:
+def test_of_equally_new_copies_the_longer_one_counts() -> None:
     at = "2026-11-02T10:00:00Z"
     value = [{"session_id": "s", "created_at": at, "executions": [{}] * runs} for runs in (1, 2, 0)]
     assert len(read(value)[0]["s"].executions) == 2
@@ -150,7 +150,7 @@ def test_several_sessions_of_one_file(value: Any, expected: list[str]) -> None:
     assert (found is not None and found[1] == ran("a")) is bool(expected)
 
 
-def test_what_an_assertion_saw_and_an_environment_hold_is_kept_whatever_it_is() -> None:
+def test_expected_actual_and_environment_may_have_any_type() -> None:
     failures = [{"expected": {"a": [1]}, "actual": False}, {"test_name": "t"}, {"stack_trace": "boom"}, {}]
     environment = {"runtime": "node", "additional": {"ci": True, "shards": [1, 2], "none": None}}
     sessions, findings = read({**ran("s"), "executions": [{"failures": failures, "environment": environment}]})
@@ -161,7 +161,7 @@ def test_what_an_assertion_saw_and_an_environment_hold_is_kept_whatever_it_is() 
     assert findings == ()
 
 
-def test_what_is_wrong_costs_only_itself() -> None:
+def test_an_invalid_field_does_not_affect_others() -> None:
     value = {
         "session_id": "s",
         "status": "exploded",
@@ -194,11 +194,11 @@ def test_what_is_wrong_costs_only_itself() -> None:
         ("a.ts:x", ("a.ts", None)),
     ],
 )
-def test_locations(location: str, expected: tuple[str, int | None]) -> None:
+def test_locations_are_split_into_file_and_line(location: str, expected: tuple[str, int | None]) -> None:
     assert split_location(location) == expected
 
 
-def test_the_library_keeps_up_with_sessions(tmp_path: Path) -> None:
+def test_the_index_follows_changed_sessions(tmp_path: Path) -> None:
     paths = ProjectPaths(tmp_path)
     library = Library(paths, Settings(), clock=lambda: datetime(2026, 11, 22, tzinfo=UTC), cache=False)
     file = tmp_path / FILE

@@ -1,4 +1,4 @@
-"""Attempts at tasks, as trajectories tell of them (1)."""
+"""Reading tasks and attempts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read(value: Any) -> tuple[dict[str, Attempt], tuple[Finding, ...]]:
     return join_attempts(attempts), findings
 
 
-def test_the_example_of_the_document() -> None:
+def test_the_documented_example_is_read() -> None:
     entry = {
         "attempt_id": 2,
         "started": "2026-02-01T010:00:00Z",
@@ -56,18 +56,18 @@ def test_the_example_of_the_document() -> None:
     }
 
 
-def test_the_folder_names_the_task_whatever_the_file_says() -> None:
+def test_the_folder_names_the_task() -> None:
     assert list(read({"task_id": "../../etc", "attempts": [{"attempt_id": 1}]})[0]) == ["task-001.1"]
 
 
-def test_of_a_long_quality_history_the_end_counts() -> None:
+def test_a_long_quality_history_keeps_its_end() -> None:
     history = [{"iteration": number, "quality": number / 2_000} for number in range(1, 1_501)]
     execution = {"execution": {"quality_history": history}}
     (attempt,) = parse_attempts(".aiwg/ralph/tasks/task-001/attempts/001/attempt.json", execution)[0]
     assert [attempt.quality[at].iteration for at in (0, -1)] == [501, 1_500]
 
 
-def test_what_is_wrong_costs_only_itself() -> None:
+def test_an_invalid_field_does_not_affect_others() -> None:
     attempts, findings = read({"attempts": [{"attempt_id": 1}, {"attempt_id": -1}, {}, "x", {"attempt_id": 2}]})
     assert sorted(attempts) == ["task-001.1", "task-001.2", "task-001.3", "task-001.4"]
     assert [finding.pointer for finding in findings] == [
@@ -82,13 +82,13 @@ FOLDER = ".aiwg/ralph/tasks/task-001"
 
 
 def joined(*files: tuple[str, Any]) -> Attempt:
-    """The one attempt that these documents tell of."""
-    told = [attempt for file, value in files for attempt in parse_attempts(f"{FOLDER}/{file}", value)[0]]
-    (attempt,) = join_attempts(told).values()
+    """The attempt joined from these files."""
+    parsed = [attempt for file, value in files for attempt in parse_attempts(f"{FOLDER}/{file}", value)[0]]
+    (attempt,) = join_attempts(parsed).values()
     return attempt
 
 
-def test_the_outcome_file_is_believed_before_the_trajectory_and_that_before_the_attempt() -> None:
+def test_precedence_is_outcome_then_trajectory_then_attempt() -> None:
     attempt = joined(
         ("attempts/002/attempt.json", {"id": 7, "outcome": {"status": "timeout", "reason": "slow"}, "plan": "a"}),
         ("attempts/002/outcome.json", {"status": "success", "final_quality": 92}),
@@ -98,7 +98,7 @@ def test_the_outcome_file_is_believed_before_the_trajectory_and_that_before_the_
     assert (attempt.id, attempt.plan, attempt.is_open) == ("task-001.2", "b", False)
 
 
-def test_an_attempt_that_nobody_has_ended_is_open() -> None:
+def test_an_attempt_without_an_end_is_open() -> None:
     attempt = joined(("attempts/001/attempt.json", {"started": "2026-02-01T09:00:00Z", "outcome": None}))
     assert attempt.is_open
 
@@ -111,7 +111,7 @@ def test_what_worked_is_read_beside_the_outcome_and_inside_it(beside: bool) -> N
     assert (attempt.worked, attempt.failed, attempt.suggestions) == (("types first",), ("big bang",), ("x",))
 
 
-def test_the_log_of_actions_knows_best_how_many_there_are() -> None:
+def test_the_action_log_has_the_exact_counts() -> None:
     log = ActionTally(f"{FOLDER}/attempts/002/actions.jsonl")
     tally, findings = log.read(
         b'{"timestamp":"2026-02-01T09:00:00Z","success":true}\n{"error":"exit 1"}\n{"success":fa'
@@ -140,11 +140,11 @@ def test_one_folder_counts_for_each_number() -> None:
     assert skipped_attempt_folders(names) == ["00003", "0001", "1", "1000000"]
 
 
-def test_what_a_folder_says_that_does_not_count_is_not_mixed_in() -> None:
-    def told(folder: str, reason: str) -> tuple[Attempt, ...]:
+def test_a_skipped_folder_is_not_merged() -> None:
+    def parsed(folder: str, reason: str) -> tuple[Attempt, ...]:
         return parse_attempts(f".aiwg/ralph/tasks/t/attempts/{folder}/outcome.json", {"reason": reason})[0]
 
-    ours, theirs = told("001", "ours"), told("1", "theirs")
+    ours, theirs = parsed("001", "ours"), parsed("1", "theirs")
     assert join_attempts([*theirs, *ours, *theirs])["t.1"].reason == "ours"
     assert join_attempts(theirs)["t.1"].reason == "theirs"
 
@@ -153,12 +153,12 @@ def test_what_a_folder_says_that_does_not_count_is_not_mixed_in() -> None:
     ("name", "value"),
     [("attempts/999999999/outcome.json", {}), ("trajectory.json", {"attempts": [{"attempt_id": 1_000_000}]})],
 )
-def test_an_attempt_of_an_impossible_number_is_a_finding(name: str, value: Any) -> None:
+def test_an_impossible_attempt_number_is_a_finding(name: str, value: Any) -> None:
     attempts, findings = parse_attempts(f".aiwg/ralph/tasks/t/{name}", value)
     assert (attempts, [one.code for one in findings]) == ((), ["no-attempt"])
 
 
-def test_metadata_count_before_what_only_shows_that_there_is_a_task() -> None:
+def test_metadata_win_over_other_files() -> None:
     files = {"trajectory.json": {}, "metadata.json": {"description": "d", "status": "in-progress"}}
     tasks = [task for name, value in files.items() for task in parse_tasks(f"{FOLDER}/{name}", value)[0]]
     for order in (tasks, tasks[::-1]):

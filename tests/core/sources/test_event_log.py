@@ -22,7 +22,7 @@ EVENT = Event(
 )
 
 
-def test_what_is_appended_is_what_is_read(tmp_path: Path) -> None:
+def test_appended_events_are_read_back(tmp_path: Path) -> None:
     paths = ProjectPaths(tmp_path)
     append_events(paths, EVENT)
     log = EventLog("events.jsonl")
@@ -31,14 +31,14 @@ def test_what_is_appended_is_what_is_read(tmp_path: Path) -> None:
     assert log.findings == ()
 
 
-def test_half_a_character_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_a_lone_surrogate_is_refused_before_writing(tmp_path: Path) -> None:
     paths = ProjectPaths(tmp_path)
     with pytest.raises(BadInput):
         append_events(paths, Event(id="\ud800", at=EVENT.at, kind="applied"))
     assert not paths.events.exists()
 
 
-def test_a_log_that_leads_out_of_the_project_is_not_written(tmp_path: Path) -> None:
+def test_a_log_outside_the_project_is_not_written(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     paths = ProjectPaths(tmp_path / "project")

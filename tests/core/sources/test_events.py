@@ -56,7 +56,7 @@ def test_gives_back_what_was_written(written: list[Event]) -> None:
     assert read_events(data) == (tuple(written), ())
 
 
-def test_an_unfinished_last_line_is_no_news() -> None:
+def test_an_incomplete_last_line_is_not_an_event() -> None:
     found, findings = read_events(line() + line(id="e2")[:-1])
     assert [event.id for event in found] == ["e1"]
     assert findings == ()
@@ -79,7 +79,7 @@ def test_every_time_is_utc(at: Any) -> None:
 
 
 @pytest.mark.parametrize("weight", [-1, 2, "much", float("nan")])
-def test_a_weight_that_is_none_counts_as_one(weight: Any) -> None:
+def test_an_invalid_weight_counts_as_one(weight: Any) -> None:
     ((event,), findings) = read_events(line(weight=weight))
     assert event.weight == 1
     assert len(findings) == 1
@@ -89,7 +89,7 @@ def test_a_weight_that_is_none_counts_as_one(weight: Any) -> None:
     "bad",
     [b"nonsense\n", b"[]\n", b"{}\n", line(kind="guessed"), line(id=""), line(at="soon"), b"[" * 999 + b"\n"],
 )
-def test_wrong_lines_cost_only_themselves(bad: bytes) -> None:
+def test_an_invalid_line_does_not_affect_others(bad: bytes) -> None:
     found, findings = read_events(line(id="e1") + bad + line(id="e3"))
     assert [event.id for event in found] == ["e1", "e3"]
     assert {finding.pointer for finding in findings} == {"line 2"}
@@ -106,7 +106,7 @@ def test_garbage_never_raises(data: bytes) -> None:
     st.lists(st.integers(0, 900), max_size=5),
 )
 @settings(deadline=None, max_examples=100)
-def test_reading_on_ends_where_reading_anew_does(lines: list[bytes], cuts: list[int]) -> None:
+def test_incremental_reading_equals_reading_all(lines: list[bytes], cuts: list[int]) -> None:
     data = b"".join(lines)
     log = EventLog(FILE)
     for cut in (*sorted(cuts), len(data)):
@@ -115,16 +115,16 @@ def test_reading_on_ends_where_reading_anew_does(lines: list[bytes], cuts: list[
 
 
 @pytest.mark.parametrize("after", [b"", line(id="b"), line(id="b") + line(id="c") * 3, line(id="other")[:-1]])
-def test_a_log_that_was_not_only_appended_to_is_read_anew(after: bytes) -> None:
+def test_a_rewritten_log_is_read_again(after: bytes) -> None:
     log = EventLog(FILE)
     log.read(line(id="a") + line(id="x"))
     log.read(after)
     assert (log.events, log.findings) == read_events(after)
 
 
-def test_what_an_outcome_measured_is_read_field_by_field() -> None:
-    told = {"duration_ms": -1, "error_count": 2.5, "retry_count": 1, "strategy": "file-based"}
-    (event,), findings = read_events(line(kind="outcome", signals=told))
+def test_signals_of_an_outcome_are_read_field_by_field() -> None:
+    parsed = {"duration_ms": -1, "error_count": 2.5, "retry_count": 1, "strategy": "file-based"}
+    (event,), findings = read_events(line(kind="outcome", signals=parsed))
     assert event.signals == Signals(retry_count=1, strategy="file-based")
     assert [finding.message for finding in findings] == [
         "signals/duration_ms: expected a number from 0 up, found '-1'",
@@ -139,7 +139,7 @@ def test_an_error_of_no_known_type_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    "seen",
+    "observation",
     [
         {"pattern_id": "p", "kind": "aggregate", "source": "aggregate", "count": 0},
         {"pattern_id": "p", "kind": "aggregate", "source": "aggregate", "count": 10**16},
@@ -152,9 +152,9 @@ def test_an_error_of_no_known_type_is_unknown() -> None:
         "aggregate",
     ],
 )
-def test_counts_that_a_record_told_of_are_taken_as_they_were_written_or_not_at_all(seen: Any) -> None:
+def test_a_changed_counted_event_is_rejected(observation: Any) -> None:
     good = {"pattern_id": "p", "kind": "aggregate", "source": "aggregate", "at": "2026-05-03T10:00:00Z", "count": 3}
     (found,), findings = read_events(line(kind="counted", success=None, unrecorded=[good]))
-    assert ([kept.count for kept in found.unrecorded], findings) == ([3], ())
-    found_too, (finding,) = read_events(line(kind="counted", success=None, unrecorded=[good, seen]))
+    assert ([read_back.count for read_back in found.unrecorded], findings) == ([3], ())
+    found_too, (finding,) = read_events(line(kind="counted", success=None, unrecorded=[good, observation]))
     assert (found_too, finding.code) == ((), "bad-event")

@@ -31,7 +31,7 @@ def test_launcher_and_registry_join_by_pid() -> None:
     assert loop.sources == ("external", "external-registry", "launcher")
 
 
-def test_a_pid_that_came_again_joins_nothing() -> None:
+def test_a_reused_pid_joins_nothing() -> None:
     entry = {"loop_id": "a", "pid": 7, "task_summary": "something else", "status": "running"}
     assert set(joined(launcher(7, ago(hours=9)), registry(entry, root=EXTERNAL))) == {"a", "launched"}
 
@@ -43,7 +43,7 @@ def test_session_state_joins_by_objective_and_start_within_five_seconds(seconds:
     assert loops["a"].iteration == (3 if rows == 1 else None)
 
 
-def test_of_two_starts_the_nearer_one_joins() -> None:
+def test_the_nearer_of_two_starts_joins() -> None:
     loops = joined(
         external("a", startTime=ago(minutes=10, seconds=3)),
         external("b", startTime=ago(minutes=10, seconds=-1)),
@@ -59,7 +59,7 @@ def test_session_state_alone_is_a_loop_and_the_launcher_finds_it() -> None:
     assert loops[UUID].sources == ("external-state", "launcher")
 
 
-def test_a_link_to_the_session_state_is_the_loop_it_leads_to() -> None:
+def test_a_linked_session_state_is_the_same_loop() -> None:
     loops = joined(external("a"), session(ago(days=1), loopId="a", objective="other words"))
     assert list(loops) == ["a"]
     assert loops["a"].sources == ("external", "external-state")
@@ -83,7 +83,7 @@ def test_analytics_and_heartbeat_of_a_uuid_find_their_external_loop() -> None:
     assert loop.last_activity == NOW - timedelta(minutes=1)
 
 
-def test_of_an_external_loop_the_one_who_wrote_last_tells_the_status() -> None:
+def test_the_newest_fact_gives_the_status_of_an_external_loop() -> None:
     loops = joined(
         external("a", lastUpdate=ago(minutes=9)),
         session(ago(minutes=10), status="paused", lastUpdate=ago(minutes=2)),
@@ -91,6 +91,6 @@ def test_of_an_external_loop_the_one_who_wrote_last_tells_the_status() -> None:
     assert loops["a"].status is LoopStatus.PAUSED
 
 
-def test_the_external_registry_tells_the_pid() -> None:
+def test_the_external_registry_gives_the_pid() -> None:
     entry = {"loop_id": "a", "pid": 7, "status": "running"}
     assert joined(external("a"), registry(entry, root=EXTERNAL))["a"].liveness is Liveness.DEAD

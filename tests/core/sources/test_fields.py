@@ -13,7 +13,7 @@ def of(**mapping: Any) -> Fields:
     return Fields("f.json", mapping, [], "/here")
 
 
-def test_the_first_usable_alias_wins_and_the_unusable_before_it_is_a_finding() -> None:
+def test_the_first_valid_spelling_counts_and_invalid_ones_are_findings() -> None:
     fields = of(a={}, b=None, c="7", d=8)
     assert fields.count("a", "b", "c", "d") == 7
     (finding,) = fields.findings
@@ -22,13 +22,13 @@ def test_the_first_usable_alias_wins_and_the_unusable_before_it_is_a_finding() -
 
 
 @pytest.mark.parametrize("value", [True, -1, 1.5, "x", [], {}, 10**300])
-def test_what_is_no_count_is_none_and_a_finding(value: Any) -> None:
+def test_an_invalid_count_is_none_and_a_finding(value: Any) -> None:
     fields = of(n=value)
     assert fields.count("n") is None
     assert len(fields.findings) == 1
 
 
-def test_missing_and_null_are_no_findings() -> None:
+def test_missing_and_null_are_not_findings() -> None:
     fields = of(n=None, empty="", none=[])
     assert (fields.text("n", "x", "empty"), fields.texts("n", "x", "none"), fields.lines("empty")) == (
         "",
@@ -61,7 +61,7 @@ def test_times_come_as_text_and_as_numbers() -> None:
     assert [finding.code for finding in fields.findings] == ["bad-time"]
 
 
-def test_a_document_wrong_all_over_does_not_bury_the_rest() -> None:
+def test_findings_of_one_document_are_limited() -> None:
     findings: list[Finding] = []
     fields = document("f.json", {"items": [0] * 1000}, findings)
     assert fields is not None
@@ -69,7 +69,7 @@ def test_a_document_wrong_all_over_does_not_bury_the_rest() -> None:
     assert len(findings) == 20
 
 
-def test_a_document_that_is_no_object_is_an_error() -> None:
+def test_a_document_that_is_not_an_object_is_an_error() -> None:
     findings: list[Finding] = []
     assert document("f.json", [], findings) is None
     assert findings == [Finding("f.json", "", Severity.ERROR, "wrong-type", "expected an object, found a list")]
@@ -83,5 +83,5 @@ def test_values_are_shown_safely(value: Any, text: str) -> None:
     assert shown(value) == text
 
 
-def test_a_long_value_is_cut() -> None:
+def test_a_long_value_is_truncated() -> None:
     assert len(shown("x" * 1000)) < 70

@@ -40,23 +40,23 @@ def ago(**span: float) -> datetime:
     return NOW - timedelta(**span)
 
 
-def test_a_process_that_ran_at_the_last_sign_is_the_loops_own() -> None:
+def test_a_process_running_at_the_last_activity_belongs_to_the_loop() -> None:
     processes = Running({42: ago(hours=1)})
     assert judged(pid=42, newest=ago(minutes=50), processes=processes)[0] is Liveness.ALIVE
 
 
-def test_a_process_gone_means_dead() -> None:
+def test_a_missing_process_means_dead() -> None:
     assert judged(pid=42, newest=ago(seconds=1)) == (Liveness.DEAD, "process 42 is gone")
 
 
-def test_a_process_that_started_after_the_last_sign_took_over_the_pid() -> None:
+def test_a_later_process_reused_the_pid() -> None:
     liveness, reason = judged(pid=42, newest=ago(hours=2), processes=Running({42: ago(hours=1)}))
     assert liveness is Liveness.DEAD
     assert "11:00:00" in reason
 
 
 @pytest.mark.parametrize(("late", "expected"), [(2.0, Liveness.ALIVE), (2.1, Liveness.DEAD)])
-def test_rounded_starts_are_believed_for_two_seconds(late: float, expected: Liveness) -> None:
+def test_starts_are_compared_with_two_seconds_tolerance(late: float, expected: Liveness) -> None:
     processes = Running({42: ago(hours=1) + timedelta(seconds=late)})
     assert judged(pid=42, newest=ago(hours=1), processes=processes)[0] is expected
 
@@ -66,11 +66,11 @@ def test_a_running_pid_without_any_time_proves_nothing() -> None:
 
 
 @pytest.mark.parametrize("pid", [0, 2**22 + 1])
-def test_a_number_that_is_no_pid_is_not_asked_about(pid: int) -> None:
+def test_an_invalid_pid_is_not_checked(pid: int) -> None:
     assert judged(pid=pid, newest=ago(minutes=1))[0] is Liveness.FRESH
 
 
-def test_silence_counts_where_there_is_no_process_to_ask() -> None:
+def test_without_a_process_silence_makes_a_loop_stale() -> None:
     assert judged(newest=ago(minutes=30))[0] is Liveness.FRESH
     assert judged(newest=ago(minutes=31))[0] is Liveness.STALE
     assert judged(modified_at=ago(minutes=31))[0] is Liveness.STALE
@@ -79,7 +79,7 @@ def test_silence_counts_where_there_is_no_process_to_ask() -> None:
 
 
 @pytest.mark.parametrize("status", [s for s in LoopStatus if s.ended])
-def test_what_ended_is_not_asked_about(status: LoopStatus) -> None:
+def test_an_ended_loop_is_not_checked(status: LoopStatus) -> None:
     assert judged(status, pid=42, newest=ago(days=9))[0] is Liveness.ENDED
 
 
@@ -87,11 +87,11 @@ def test_a_paused_loop_needs_no_process() -> None:
     assert judged(LoopStatus.PAUSED, pid=42, newest=ago(days=9))[0] is Liveness.IDLE
 
 
-def test_a_loop_that_waits_has_no_process_to_lose() -> None:
+def test_a_waiting_loop_is_judged_by_silence() -> None:
     assert judged(LoopStatus.WAITING, pid=42, newest=ago(minutes=1))[0] is Liveness.FRESH
 
 
-def test_an_unknown_word_says_nothing() -> None:
+def test_an_unknown_status_gives_unknown_liveness() -> None:
     assert judged(LoopStatus.UNKNOWN, pid=42, newest=NOW)[0] is Liveness.UNKNOWN
 
 
@@ -105,7 +105,7 @@ def child() -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-def test_proc_tells_when_a_process_started(child: subprocess.Popen[bytes]) -> None:
+def test_proc_gives_the_start_of_a_process(child: subprocess.Popen[bytes]) -> None:
     processes = system_processes()
     assert isinstance(processes, ProcFiles)
     started = processes.started_at(child.pid)
@@ -114,7 +114,7 @@ def test_proc_tells_when_a_process_started(child: subprocess.Popen[bytes]) -> No
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-def test_a_zombie_is_gone(child: subprocess.Popen[bytes]) -> None:
+def test_a_zombie_does_not_run(child: subprocess.Popen[bytes]) -> None:
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     assert ProcFiles().started_at(child.pid) is None
@@ -123,13 +123,13 @@ def test_a_zombie_is_gone(child: subprocess.Popen[bytes]) -> None:
 @pytest.mark.parametrize(
     "stat", [b"", b"7 (sh", b"7 (sh) S 1 2", b"7 (a) b) c) Z" + b" 1" * 30, b"7 (x) S" + b" x" * 30]
 )
-def test_odd_process_files_are_no_process(tmp_path: Path, stat: bytes) -> None:
+def test_invalid_stat_files_are_not_processes(tmp_path: Path, stat: bytes) -> None:
     (tmp_path / "7").mkdir()
     (tmp_path / "7" / "stat").write_bytes(stat)
     assert ProcFiles(tmp_path).started_at(7) is None
 
 
-def test_signals_tell_only_that_a_process_runs(child: subprocess.Popen[bytes]) -> None:
+def test_signals_only_show_that_a_process_runs(child: subprocess.Popen[bytes]) -> None:
     assert ProcessSignals().started_at(child.pid) == ALWAYS
     child.kill()
     child.communicate()

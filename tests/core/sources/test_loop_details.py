@@ -35,7 +35,7 @@ def loop(**known: Any) -> Loop:
     return Loop(**{"id": "a", "directory": HOME, "sources": ("loops",), "files": (STATE,), **known})
 
 
-def test_a_loop_without_any_file_has_an_empty_story(paths: ProjectPaths) -> None:
+def test_a_loop_without_files_has_no_details(paths: ProjectPaths) -> None:
     story = read_loop_details(paths, loop())
     assert (story.loop_id, story.iterations, story.notes, story.facts, story.checkpoints) == (
         "a",
@@ -46,7 +46,7 @@ def test_a_loop_without_any_file_has_an_empty_story(paths: ProjectPaths) -> None
     )
 
 
-def test_iterations_of_all_files_merge_by_number_and_the_state_is_believed(paths: ProjectPaths) -> None:
+def test_iterations_merge_by_number_and_the_state_wins(paths: ProjectPaths) -> None:
     write(paths, f"{HOME}/iterations/iteration-1.json", {"action": "other", "result": "from the file"})
     write(paths, f"{HOME}/iterations/iteration-010.json", {"number": 10, "action": "ten"})
     write(paths, f"{HOME}/iterations/iteration-002/src.ts", "artifact")
@@ -61,13 +61,13 @@ def test_iterations_of_all_files_merge_by_number_and_the_state_is_believed(paths
     assert (tenth.number, tenth.action) == (10, "ten")
 
 
-def test_double_numbers_of_the_state_stay_double(paths: ProjectPaths) -> None:
+def test_duplicate_numbers_of_the_state_stay(paths: ProjectPaths) -> None:
     known = (Iteration(number=1, action="ran"), Iteration(number=1, action="threw"), Iteration(action="?"))
     story = read_loop_details(paths, loop(iterations=known))
     assert [one.action for one in story.iterations] == ["ran", "threw", "?"]
 
 
-def test_notes_are_titled_and_read_where_they_lie(paths: ProjectPaths) -> None:
+def test_notes_have_titles_and_texts(paths: ProjectPaths) -> None:
     files = (
         STATE,
         write(paths, f"{HOME}/crash.log", "[2026-05-01T10:00:00Z] boom\n"),
@@ -90,7 +90,7 @@ def test_notes_are_titled_and_read_where_they_lie(paths: ProjectPaths) -> None:
     assert story.checkpoints == ("checkpoint-2.json.gz", "checkpoint-10.json.gz")
 
 
-def test_of_a_long_log_the_end_is_told_and_of_a_long_note_the_start(paths: ProjectPaths) -> None:
+def test_long_logs_keep_the_end_and_long_notes_the_start(paths: ProjectPaths) -> None:
     line = "x" * 99 + "\n"
     write(paths, f"{HOME}/daemon-output.log", line * 1000 + "the end\n")
     log = write(paths, f"{HOME}/crash.log", "the start\n" + line * 1000)
@@ -100,7 +100,7 @@ def test_of_a_long_log_the_end_is_told_and_of_a_long_note_the_start(paths: Proje
     assert all(len(text) <= MAX_NOTE + 2 for text in notes.values())
 
 
-def test_the_legacy_loop_has_its_own_iterations_and_reports_only(paths: ProjectPaths) -> None:
+def test_the_hook_loop_has_only_its_own_iterations_and_reports(paths: ProjectPaths) -> None:
     for number in (1, 2, 3):
         write(paths, f".aiwg/ralph/iterations/iteration-{number}.json", {"action": f"a{number}"})
     write(paths, ".aiwg/ralph/completion-2026-05-01T10-00-00.md", "| **Task** | Lint |")
@@ -155,7 +155,7 @@ def test_links_out_of_the_tree_pipes_and_folders_read_nothing(paths: ProjectPath
         max_leaves=15,
     )
 )
-def test_any_json_beside_a_loop_gives_a_story(paths: ProjectPaths, value: Any) -> None:
+def test_any_json_beside_a_loop_gives_details(paths: ProjectPaths, value: Any) -> None:
     files = [f"{HOME}/{name}" for name in ("state.json", "best-output-tracking.json", "analytics/a.json")]
     for file in (*files, f"{HOME}/iterations/iteration-1.json"):
         write(paths, file, value)

@@ -40,7 +40,7 @@ def test_a_live_process_keeps_it_running_until_it_dies() -> None:
     assert book.records["a"].status is LoopStatus.CRASHED
 
 
-def test_a_busy_neighbour_does_not_keep_a_loop_from_being_judged() -> None:
+def test_other_changes_do_not_delay_liveness_checks() -> None:
     processes = Running({7: NOW - timedelta(hours=1)})
     book = LoopCollection()
     (fact,) = internal("a", currentPid=7)
@@ -54,7 +54,7 @@ def test_a_busy_neighbour_does_not_keep_a_loop_from_being_judged() -> None:
     assert book.records["a"].status is LoopStatus.CRASHED
 
 
-def test_silence_makes_a_loop_stale_without_any_file_changing() -> None:
+def test_silence_makes_a_loop_stale_without_file_changes() -> None:
     book = LoopCollection()
     (fact,) = internal("a")
     book.replace(fact.file, [fact])
@@ -63,7 +63,7 @@ def test_silence_makes_a_loop_stale_without_any_file_changing() -> None:
     assert book.records["a"].liveness is Liveness.STALE
 
 
-def test_an_id_in_both_trees_is_two_rows() -> None:
+def test_an_id_in_both_trees_gives_two_loops() -> None:
     assert set(joined(internal("a"), external("a"))) == {"a", "a@external"}
 
 
@@ -72,7 +72,7 @@ def test_a_uuid_may_be_the_id_of_an_internal_loop() -> None:
     assert loops[UUID].last_activity == NOW - timedelta(minutes=1)
 
 
-def test_a_change_touches_only_its_own_row() -> None:
+def test_a_change_affects_only_its_own_loop() -> None:
     book = LoopCollection()
     for loop_id in ("a", "b"):
         (fact,) = internal(loop_id)
@@ -92,31 +92,31 @@ def test_a_change_touches_only_its_own_row() -> None:
     assert set(book.records) == {"a"}
 
 
-KEPT = st.sampled_from(["a", "b", UUID])
+SAVED = st.sampled_from(["a", "b", UUID])
 WORDS = st.sampled_from(["running", "completed", "paused", "x", ""])
 TIMES = st.sampled_from([ago(minutes=5), ago(minutes=5, seconds=2), ago(days=2), "2031-01-01T00:00:00Z", None])
 STATES = st.fixed_dictionaries(
     {"status": WORDS, "startTime": TIMES, "endTime": TIMES, "lastUpdate": TIMES, "objective": WORDS},
-    optional={"currentPid": st.integers(-1, 9), "loopId": KEPT, "currentIteration": st.integers(-1, 5)},
+    optional={"currentPid": st.integers(-1, 9), "loopId": SAVED, "currentIteration": st.integers(-1, 5)},
 )
-TOLD = st.one_of(
-    st.builds(lambda i, s: internal(i, **s), KEPT, STATES),
-    st.builds(lambda i, s: archived(i, **s), KEPT, STATES),
-    st.builds(lambda i, s: external(i, **s), KEPT, STATES),
-    st.builds(lambda i, s: external(i, "archive", **s), KEPT, STATES),
+FACTS = st.one_of(
+    st.builds(lambda i, s: internal(i, **s), SAVED, STATES),
+    st.builds(lambda i, s: archived(i, **s), SAVED, STATES),
+    st.builds(lambda i, s: external(i, **s), SAVED, STATES),
+    st.builds(lambda i, s: external(i, "archive", **s), SAVED, STATES),
     st.builds(lambda s: facts(f"{EXTERNAL}/session-state.json", s), STATES),
-    st.builds(lambda i, s: registry({**s, "loop_id": i}), KEPT, STATES),
-    st.builds(lambda i, s: registry({**s, "loop_id": i}, root=EXTERNAL), KEPT, STATES),
+    st.builds(lambda i, s: registry({**s, "loop_id": i}), SAVED, STATES),
+    st.builds(lambda i, s: registry({**s, "loop_id": i}, root=EXTERNAL), SAVED, STATES),
     st.builds(lambda s: facts(f"{EXTERNAL}/launcher-registry.json", {"loops": {"launched": s}}), STATES),
-    st.builds(lambda i, s: facts(f"{INTERNAL}/heartbeats/{i}.json", {"timestamp": s["endTime"]}), KEPT, STATES),
-    st.builds(lambda i, s: facts(f"{EXTERNAL}/analytics/{i}.json", {**s, "loop_id": i}), KEPT, STATES),
+    st.builds(lambda i, s: facts(f"{INTERNAL}/heartbeats/{i}.json", {"timestamp": s["endTime"]}), SAVED, STATES),
+    st.builds(lambda i, s: facts(f"{EXTERNAL}/analytics/{i}.json", {**s, "loop_id": i}), SAVED, STATES),
 )
 
 
 @hypothesis_settings(deadline=None, max_examples=200)
-@given(st.lists(TOLD, max_size=8))
-def test_any_facts_join_to_rows_in_any_order_and_step_by_step(told: list[tuple[LoopFact, ...]]) -> None:
-    by_file = {part[0].file: part for part in told if part}
+@given(st.lists(FACTS, max_size=8))
+def test_joining_does_not_depend_on_order_or_steps(parsed: list[tuple[LoopFact, ...]]) -> None:
+    by_file = {part[0].file: part for part in parsed if part}
     whole = joined(*by_file.values())
     assert whole == joined(*reversed(by_file.values()))
     book = LoopCollection()

@@ -25,7 +25,7 @@ from tests.core.sources.making import (
 )
 
 
-def test_state_registry_and_heartbeat_are_one_row() -> None:
+def test_state_registry_and_heartbeat_are_one_loop() -> None:
     heartbeat = facts(f"{INTERNAL}/heartbeats/a.json", {"timestamp": 1777636740000})
     loops = joined(registry({"loop_id": "a", "owner": "me", "iteration": 1}), internal("a", task="t"), heartbeat)
     (loop,) = loops.values()
@@ -35,7 +35,7 @@ def test_state_registry_and_heartbeat_are_one_row() -> None:
     assert loop.liveness is Liveness.FRESH
 
 
-def test_the_state_is_believed_and_the_registry_contradiction_is_shown() -> None:
+def test_the_state_wins_over_the_registry_with_a_badge() -> None:
     loops = joined(
         internal("a", status="completed", endTime=ago(minutes=1)),
         registry({"loop_id": "a", "status": "running"}),
@@ -45,7 +45,7 @@ def test_the_state_is_believed_and_the_registry_contradiction_is_shown() -> None
 
 
 @pytest.mark.parametrize(
-    ("told", "badges"),
+    ("parsed", "badges"),
     [
         (internal("a"), ("orphan",)),
         (internal("a", status="paused"), ("orphan",)),
@@ -59,11 +59,11 @@ def test_the_state_is_believed_and_the_registry_contradiction_is_shown() -> None
         (external("a"), ()),
     ],
 )
-def test_badges_say_what_is_odd(told: tuple[LoopFact, ...], badges: tuple[str, ...]) -> None:
-    assert joined(told, registry({"loop_id": "other"}))["a"].badges == badges
+def test_badges_show_contradictions(parsed: tuple[LoopFact, ...], badges: tuple[str, ...]) -> None:
+    assert joined(parsed, registry({"loop_id": "other"}))["a"].badges == badges
 
 
-def test_without_a_registry_nobody_is_an_orphan() -> None:
+def test_without_a_registry_no_loop_is_an_orphan() -> None:
     assert joined(internal("a"))["a"].badges == ()
 
 
@@ -71,7 +71,7 @@ def test_an_external_loop_unknown_to_its_registry_is_an_orphan() -> None:
     assert joined(external("a"), registry(root=EXTERNAL))["a"].badges == ("orphan",)
 
 
-def test_a_loop_directory_without_readable_state_is_a_row_and_a_finding() -> None:
+def test_a_directory_without_readable_state_is_a_loop_with_a_finding() -> None:
     book = LoopCollection()
     fact = directory_fact(f"{INTERNAL}/loops/a/", NOW)
     assert fact is not None
@@ -83,23 +83,23 @@ def test_a_loop_directory_without_readable_state_is_a_row_and_a_finding() -> Non
     assert (finding.code, finding.file) == ("no-state", f"{INTERNAL}/loops/a")
 
 
-def test_a_crash_log_alone_makes_a_row_of_its_directory() -> None:
-    told, _ = read_crash_log(f"{INTERNAL}/loops/a/crash.log", b"[2026-05-01T11:00:00Z] boom", NOW)
-    assert joined(told)["a"].crashes == 1
+def test_a_crash_log_alone_makes_a_loop() -> None:
+    parsed, _ = read_crash_log(f"{INTERNAL}/loops/a/crash.log", b"[2026-05-01T11:00:00Z] boom", NOW)
+    assert joined(parsed)["a"].crashes == 1
 
 
-def test_a_heartbeat_alone_is_no_loop() -> None:
+def test_a_heartbeat_alone_is_not_a_loop() -> None:
     assert joined(facts(f"{INTERNAL}/heartbeats/a.json", {"timestamp": 1777636740000})) == {}
 
 
-def test_a_dead_process_makes_a_running_loop_crashed_and_stops_its_clock() -> None:
+def test_a_dead_process_makes_a_running_loop_crashed() -> None:
     iterations = [{"number": 1, "timestamp": ago(minutes=7)}]
     loop = joined(internal("a", currentPid=7, iterations=iterations))["a"]
     assert (loop.status, loop.raw_status, loop.badges) == (LoopStatus.CRASHED, "running", ("crashed",))
     assert (loop.ended_at, loop.ended_approximate) == (NOW - timedelta(minutes=7), True)
 
 
-def test_a_crash_log_entry_after_the_last_sign_is_a_hint_only() -> None:
+def test_a_later_crash_log_entry_is_only_mentioned() -> None:
     log, _ = read_crash_log(f"{INTERNAL}/loops/a/crash.log", b"[2026-05-01T11:55:00Z] boom", NOW)
     loop = joined(internal("a"), log)["a"]
     assert loop.status is LoopStatus.RUNNING
@@ -119,18 +119,18 @@ def test_a_crash_log_entry_after_the_last_sign_is_a_hint_only() -> None:
         ({"status": "crashed", "iterations": [{"timestamp": ago(minutes=5)}], "lastUpdate": ago(minutes=3)}, 3, True),
     ],
 )
-def test_the_end_is_told_or_inferred(state: dict[str, Any], ended: int, approximate: bool) -> None:
+def test_the_end_is_recorded_or_inferred(state: dict[str, Any], ended: int, approximate: bool) -> None:
     loop = joined(internal("a", **{"status": "completed", **state}))["a"]
     assert (loop.ended_at, loop.ended_approximate) == (NOW - timedelta(minutes=ended), approximate)
 
 
-def test_an_archived_loop_that_says_running_has_ended() -> None:
+def test_an_archived_running_loop_has_ended() -> None:
     loop = joined(archived("a", status="running"))["a"]
     assert (loop.status, loop.liveness, loop.archived) == (LoopStatus.RUNNING, Liveness.ENDED, True)
     assert loop.ended_at is not None
 
 
-def test_times_to_come_are_findings_and_no_sign_of_life() -> None:
+def test_future_times_are_findings_and_not_activity() -> None:
     book = LoopCollection()
     (fact,) = internal("a", lastUpdate="2030-01-01T00:00:00Z", iterations=[{"timestamp": ago(hours=2)}])
     book.replace(fact.file, [fact])
@@ -139,13 +139,13 @@ def test_times_to_come_are_findings_and_no_sign_of_life() -> None:
     assert book.records["a"].last_activity is None
 
 
-def test_two_runs_with_one_id_are_two_rows_and_a_copy_is_one() -> None:
+def test_two_runs_with_one_id_are_two_loops_and_a_copy_is_one() -> None:
     two = joined(internal("a"), archived("a"))
     assert {loop.id: loop.archived for loop in two.values()} == {"a": False, "a@archive": True}
     one = joined(internal("a", startTime=ago(hours=3)), archived("a"))
     assert [loop.sources for loop in one.values()] == [("archive", "loops")]
 
 
-def test_ids_that_would_leave_the_tree_are_only_text() -> None:
+def test_ids_with_path_parts_are_only_text() -> None:
     loop = joined(registry({"loop_id": "../../escaped", "status": "running"}))["../../escaped"]
     assert (loop.directory, loop.files) == ("", (f"{INTERNAL}/registry.json",))

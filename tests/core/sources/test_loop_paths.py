@@ -55,16 +55,16 @@ OTHER_FILES = (
 
 
 @pytest.mark.parametrize(("file", "source"), FILES.items())
-def test_loop_files_are_known_by_their_place(file: str, source: str) -> None:
+def test_loop_files_are_recognized_by_path(file: str, source: str) -> None:
     assert loop_source(file) == source
 
 
 @pytest.mark.parametrize("file", OTHER_FILES)
-def test_other_files_tell_nothing_of_loops(file: str) -> None:
+def test_other_files_are_not_loop_files(file: str) -> None:
     assert loop_source(file) == ""
 
 
-def test_a_file_lies_in_at_most_one_loop_directory() -> None:
+def test_a_file_has_at_most_one_loop_directory() -> None:
     assert loop_directory(STATE) == ".aiwg/ralph/loops/ralph-a-00000001"
     assert loop_directory(".aiwg/ralph-external/archive/x/outputs/deep/y") == ".aiwg/ralph-external/archive/x"
     for outside in (".aiwg/ralph/loops", ".aiwg/ralph/loops/", ".aiwg/ralph/shared/patterns/x", "loops/x", ""):

@@ -14,11 +14,11 @@ from core.sources.loop_facts import LoopFact, directory_fact
 from core.sources.loops import read_crash_log, read_loops
 from tests.core.sources.test_loop_paths import FILES, STATE
 
-SEEN = datetime(2026, 5, 1, 12, tzinfo=UTC)
+MTIME = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
 def only(file: str, value: Any) -> tuple[LoopFact, tuple[Finding, ...]]:
-    (fact,), findings = read_loops(file, value, SEEN)
+    (fact,), findings = read_loops(file, value, MTIME)
     return fact, findings
 
 
@@ -70,7 +70,7 @@ def test_every_spelling_of_a_state_reads_the_same(state: dict[str, Any]) -> None
     assert fact.last_result == "r"
 
 
-def test_the_directory_beats_the_id_inside() -> None:
+def test_the_directory_wins_over_the_inner_id() -> None:
     fact, _ = only(STATE, {"loopId": "another", "status": "running"})
     assert (fact.loop_id, fact.inner_id) == ("ralph-a-00000001", "another")
     fact, _ = only(".aiwg/ralph/current-loop.json", {"id": "ralph-research-2026-01-25"})
@@ -98,7 +98,7 @@ def test_status_keeps_the_raw_word_and_falls_back_on_flags(state: dict[str, Any]
     assert fact.raw_status == (state["status"] if isinstance(state.get("status"), str) else "")
 
 
-def test_a_wrong_field_is_a_finding_and_its_neighbours_load() -> None:
+def test_a_wrong_field_is_a_finding_and_others_load() -> None:
     state = {
         "task": ["no"],
         "startTime": "yesterday",
@@ -123,8 +123,8 @@ def test_a_wrong_field_is_a_finding_and_its_neighbours_load() -> None:
 
 
 @pytest.mark.parametrize("value", [None, [], "running", 7, True])
-def test_a_document_that_is_no_object_is_a_finding(value: Any) -> None:
-    facts, (finding,) = read_loops(STATE, value, SEEN)
+def test_a_document_that_is_not_an_object_is_a_finding(value: Any) -> None:
+    facts, (finding,) = read_loops(STATE, value, MTIME)
     assert facts == ()
     assert (finding.code, finding.pointer) == ("wrong-type", "")
 
@@ -195,9 +195,9 @@ def test_injected_applied_and_successful_are_three_facts() -> None:
         [{"loop_id": "x", "task": "t", "pid": 7}],
     ],
 )
-def test_every_shape_of_registry_tells_its_entries(registry: Any) -> None:
+def test_every_registry_layout_is_read(registry: Any) -> None:
     for file in (".aiwg/ralph/registry.json", ".aiwg/ralph-external/registry.json"):
-        (itself, entry), findings = read_loops(file, registry, SEEN)
+        (itself, entry), findings = read_loops(file, registry, MTIME)
         assert findings == ()
         assert itself.loop_id == ""
         assert (entry.loop_id, entry.task) == ("x", "t")
@@ -205,7 +205,7 @@ def test_every_shape_of_registry_tells_its_entries(registry: Any) -> None:
 
 
 def test_an_entry_without_id_is_a_finding() -> None:
-    facts, (finding,) = read_loops(".aiwg/ralph/registry.json", {"active_loops": [{"task": "t"}]}, SEEN)
+    facts, (finding,) = read_loops(".aiwg/ralph/registry.json", {"active_loops": [{"task": "t"}]}, MTIME)
     assert [fact.loop_id for fact in facts] == [""]
     assert (finding.code, finding.pointer) == ("missing-id", "/active_loops/0")
 
@@ -222,20 +222,20 @@ def test_the_end_time_of_analytics_is_not_the_end() -> None:
     assert (fact.quality, fact.duration_ms) == ((0.6,), 186_000)
 
 
-def test_a_heartbeat_tells_milliseconds() -> None:
+def test_a_heartbeat_has_milliseconds() -> None:
     fact, _ = only(".aiwg/ralph/heartbeats/x.json", {"timestamp": 1777543200000, "iteration": 2})
     assert (fact.loop_id, fact.last_activity_at, fact.iteration) == ("x", at(10), 2)
 
 
 def test_crash_log_entries_are_counted_and_the_newest_found() -> None:
     data = b"[2026-04-30T10:00:00Z] boom\nError: \xff[2026]\n\n[2026-04-30T09:00:00Z] old\n[no time] x\n"
-    (fact,), findings = read_crash_log(".aiwg/ralph/loops/x/crash.log", data, SEEN)
+    (fact,), findings = read_crash_log(".aiwg/ralph/loops/x/crash.log", data, MTIME)
     assert findings == ()
     assert (fact.loop_id, fact.crashes, fact.crashed_at) == ("x", 2, at(10))
 
 
 def test_only_loop_directories_are_directory_facts() -> None:
-    fact = directory_fact(".aiwg/ralph/loops/x/", SEEN)
+    fact = directory_fact(".aiwg/ralph/loops/x/", MTIME)
     assert fact is not None
     assert (fact.loop_id, fact.directory, fact.file) == ("x", ".aiwg/ralph/loops/x", ".aiwg/ralph/loops/x/")
     assert directory_fact(".aiwg/ralph/loops") is None
@@ -295,7 +295,7 @@ JSON_FILES = [file for file in FILES if not file.endswith(".log")]
 @settings(deadline=None, max_examples=150)
 @given(st.sampled_from(JSON_FILES), VALUES)
 def test_any_json_gives_typed_facts(file: str, value: Any) -> None:
-    facts, findings = read_loops(file, value, SEEN)
+    facts, findings = read_loops(file, value, MTIME)
     encoded = msgspec.msgpack.encode(facts)
     assert msgspec.msgpack.decode(encoded, type=tuple[LoopFact, ...]) == facts
     assert all(isinstance(one.message, str) and one.file == file for one in findings)
@@ -304,7 +304,7 @@ def test_any_json_gives_typed_facts(file: str, value: Any) -> None:
 @settings(deadline=None, max_examples=100)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_crash_log(data: bytes) -> None:
-    (fact,), _ = read_crash_log(".aiwg/ralph/loops/x/crash.log", data, SEEN)
+    (fact,), _ = read_crash_log(".aiwg/ralph/loops/x/crash.log", data, MTIME)
     assert (fact.crashes == 0) == (fact.crashed_at is None)
 
 

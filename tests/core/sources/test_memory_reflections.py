@@ -52,7 +52,7 @@ def test_json_lines_in_any_folder(tmp_path: Path, folder: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["learned.yaml", "learned.yml", "deep/er/learned.yaml"])
-def test_yaml(tmp_path: Path, name: str) -> None:
+def test_yaml_is_read(tmp_path: Path, name: str) -> None:
     pinned, fixed = read(tmp_path, name, YAML)
     assert (pinned.learning, pinned.iteration) == ("Pin the seed", 3)
     assert fixed.at_approximate
@@ -65,7 +65,7 @@ def test_a_list_an_object_with_reflections_and_a_single_one(tmp_path: Path) -> N
     assert (one.learning, one.iteration, one.loop_id) == ("Ask first", 5, "sub")
 
 
-def test_what_is_no_reflection_is_a_finding(tmp_path: Path) -> None:
+def test_an_invalid_reflection_is_a_finding(tmp_path: Path) -> None:
     file = tmp_path / ".aiwg/ralph/memory/reflections/x.json"
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps([7, MANAGED]))

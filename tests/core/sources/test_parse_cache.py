@@ -22,7 +22,7 @@ from core.storage.file_reader import Stamp
 
 AT = datetime(2026, 5, 3, 10, tzinfo=UTC)
 STAMP = Stamp(2**64 - 1, 2, 3, 4)
-SAID = ParsedFile(
+PARSED = ParsedFile(
     patterns=(
         Pattern(
             id="p",
@@ -46,79 +46,81 @@ def file(tmp_path: Path) -> Path:
 
 
 def loaded(cache: ParseCache, stamps: dict[str, Stamp]) -> dict[str, CachedFile]:
-    """What a load makes of the cache."""
+    """Decode everything that the cache returns for these stamps."""
     found = {path: decoded(value) for path, value in cache.load(stamps).items()}
-    return {path: CachedFile(stamps[path], said) for path, said in found.items() if said is not None}
+    return {
+        path: CachedFile(stamps[path], parsed_file) for path, parsed_file in found.items() if parsed_file is not None
+    }
 
 
-def test_gives_back_what_was_kept(file: Path) -> None:
-    ParseCache(file).save({"a": CachedFile(STAMP, SAID)}, ())
-    assert loaded(ParseCache(file), {"a": STAMP}) == {"a": CachedFile(STAMP, SAID)}
+def test_cached_files_are_loaded_back(file: Path) -> None:
+    ParseCache(file).save({"a": CachedFile(STAMP, PARSED)}, ())
+    assert loaded(ParseCache(file), {"a": STAMP}) == {"a": CachedFile(STAMP, PARSED)}
 
 
-def test_a_file_that_changed_is_not_given_back(file: Path) -> None:
+def test_a_changed_file_is_not_loaded(file: Path) -> None:
     cache = ParseCache(file)
-    cache.save({"a": CachedFile(STAMP, SAID), "b": CachedFile(STAMP, SAID)}, ())
+    cache.save({"a": CachedFile(STAMP, PARSED), "b": CachedFile(STAMP, PARSED)}, ())
     assert loaded(cache, {"a": Stamp(2**64 - 1, 2, 3, 5)}) == {}
 
 
-def test_keeps_only_what_changed_and_forgets_what_is_gone(file: Path) -> None:
+def test_save_updates_changed_and_deletes_removed_files(file: Path) -> None:
     cache = ParseCache(file)
-    cache.save({"a": CachedFile(STAMP, SAID), "b": CachedFile(STAMP, SAID)}, ())
+    cache.save({"a": CachedFile(STAMP, PARSED), "b": CachedFile(STAMP, PARSED)}, ())
     newer = CachedFile(Stamp(1, 1, 1, 1), ParsedFile())
     cache.save({"a": newer}, ["b"])
     assert loaded(cache, {"a": newer.stamp, "b": STAMP}) == {"a": newer}
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense" * 200, b"SQLite format 3\0" + b"\xff" * 5000])
-def test_a_damaged_file_is_made_anew(file: Path, content: bytes) -> None:
+def test_a_damaged_cache_is_created_again(file: Path, content: bytes) -> None:
     file.parent.mkdir()
     file.write_bytes(content)
     cache = ParseCache(file)
     assert loaded(cache, {"a": STAMP}) == {}
-    cache.save({"a": CachedFile(STAMP, SAID)}, ())
-    assert loaded(cache, {"a": STAMP}) == {"a": CachedFile(STAMP, SAID)}
+    cache.save({"a": CachedFile(STAMP, PARSED)}, ())
+    assert loaded(cache, {"a": STAMP}) == {"a": CachedFile(STAMP, PARSED)}
 
 
-def test_a_file_damaged_inside_gives_what_is_whole(file: Path) -> None:
+def test_damaged_values_are_skipped(file: Path) -> None:
     cache = ParseCache(file)
-    cache.save({"a": CachedFile(STAMP, SAID), "b": CachedFile(STAMP, SAID)}, ())
+    cache.save({"a": CachedFile(STAMP, PARSED), "b": CachedFile(STAMP, PARSED)}, ())
     with sqlite3.connect(file) as connection:
         connection.execute("UPDATE contribution SET value = x'c1ff' WHERE path = 'a'")
     connection.close()
-    assert loaded(cache, {"a": STAMP, "b": STAMP}) == {"b": CachedFile(STAMP, SAID)}
+    assert loaded(cache, {"a": STAMP, "b": STAMP}) == {"b": CachedFile(STAMP, PARSED)}
 
 
-def test_what_other_code_kept_is_not_believed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ParseCache(file).save({"a": CachedFile(STAMP, SAID)}, ())
+def test_values_of_other_code_versions_are_ignored(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ParseCache(file).save({"a": CachedFile(STAMP, PARSED)}, ())
     monkeypatch.setattr(cache_module, "_version", lambda: 1)
     assert loaded(ParseCache(file), {"a": STAMP}) == {}
 
 
-def test_a_locked_file_behaves_as_empty(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_locked_cache_behaves_as_empty(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache_module, "_BUSY_SECONDS", 0.0)
     cache = ParseCache(file)
-    cache.save({"a": CachedFile(STAMP, SAID)}, ())
+    cache.save({"a": CachedFile(STAMP, PARSED)}, ())
     other = sqlite3.connect(file, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     assert loaded(cache, {"a": STAMP}) == {}
-    cache.save({"b": CachedFile(STAMP, SAID)}, ())
+    cache.save({"b": CachedFile(STAMP, PARSED)}, ())
     other.execute("ROLLBACK")
     other.close()
-    assert loaded(cache, {"a": STAMP}) == {"a": CachedFile(STAMP, SAID)}
+    assert loaded(cache, {"a": STAMP}) == {"a": CachedFile(STAMP, PARSED)}
 
 
-def test_no_place_for_it_is_no_error(tmp_path: Path) -> None:
+def test_an_impossible_folder_is_not_an_error(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file where the folder should be")
     cache = ParseCache(tmp_path / "taken" / "project.sqlite3")
-    cache.save({"a": CachedFile(STAMP, SAID)}, ())
+    cache.save({"a": CachedFile(STAMP, PARSED)}, ())
     assert loaded(cache, {"a": STAMP}) == {}
 
 
-def test_a_folder_in_its_place_is_no_error(file: Path) -> None:
+def test_a_folder_at_its_path_is_not_an_error(file: Path) -> None:
     file.mkdir(parents=True)
     cache = ParseCache(file)
-    cache.save({"a": CachedFile(STAMP, SAID)}, ())
+    cache.save({"a": CachedFile(STAMP, PARSED)}, ())
     assert loaded(cache, {"a": STAMP}) == {}
 
 
@@ -130,13 +132,13 @@ def test_a_folder_in_its_place_is_no_error(file: Path) -> None:
         (AT, "\ud800"),
     ],
 )
-def test_what_cannot_be_encoded_is_not_kept_and_its_neighbours_are(file: Path, at: datetime, value: object) -> None:
+def test_values_that_cannot_be_encoded_are_left_out(file: Path, at: datetime, value: object) -> None:
     decision = Decision(id="d", at=at, by="x", verb=Verb.NOTE, subject="p", after={"n": value})
     cache = ParseCache(file)
-    cache.save({"a": CachedFile(STAMP, SAID)}, ())
-    cache.save({"a": CachedFile(STAMP, ParsedFile(decisions=(decision,))), "b": CachedFile(STAMP, SAID)}, ())
-    assert loaded(cache, {"a": STAMP, "b": STAMP}) == {"b": CachedFile(STAMP, SAID)}
+    cache.save({"a": CachedFile(STAMP, PARSED)}, ())
+    cache.save({"a": CachedFile(STAMP, ParsedFile(decisions=(decision,))), "b": CachedFile(STAMP, PARSED)}, ())
+    assert loaded(cache, {"a": STAMP, "b": STAMP}) == {"b": CachedFile(STAMP, PARSED)}
 
 
-def test_each_project_has_its_own(tmp_path: Path) -> None:
+def test_each_project_has_its_own_cache(tmp_path: Path) -> None:
     assert cache_file(tmp_path / "a") != cache_file(tmp_path / "b")

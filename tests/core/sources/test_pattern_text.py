@@ -36,7 +36,7 @@ SHAPES: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("indent", [None, 2])
-def test_every_shape_is_read_and_kept(shape: str, indent: int | None) -> None:
+def test_every_layout_is_read_and_preserved(shape: str, indent: int | None) -> None:
     before, after = SHAPES[shape]
     document = JsonText(json.dumps(before, indent=indent).encode())
     assert [record.id for record in records(document)] == ["pat-error-a-001", "pat-error-b-001"]
@@ -60,7 +60,7 @@ def test_json_lines_get_one_more_line() -> None:
     assert document.encode().endswith(b'{"template_id":"b"}\n{"pattern_id":"pat-error-new-001"}\n')
 
 
-def test_a_new_file_has_the_shape_of_the_document() -> None:
+def test_a_new_file_has_the_documented_layout() -> None:
     document = empty_file("template")
     insert(document, "template", {"template_id": "tmpl-a-001"})
     assert json.loads(document.encode()) == {
@@ -69,14 +69,14 @@ def test_a_new_file_has_the_shape_of_the_document() -> None:
     }
 
 
-def test_an_object_that_holds_nothing_yet_gets_a_registry() -> None:
+def test_an_empty_object_gets_a_registry() -> None:
     document = JsonText(b'{"version": "1.0.0"}')
     insert(document, "anti", NEW)
     assert document.value == {"version": "1.0.0", "pattern_registry": {"anti_patterns": [NEW]}}
 
 
 @pytest.mark.parametrize("content", ["7", '{"pattern_registry": 7}', '{"patterns": {"pattern_id": "a"}}'])
-def test_something_else_is_not_forced_into_shape(content: str) -> None:
+def test_another_document_is_refused(content: str) -> None:
     with pytest.raises(BadJson):
         insert(JsonText(content.encode()), "error", NEW)
 
@@ -85,7 +85,7 @@ def merged(base: list[Any], theirs: list[Any], present: list[Any]) -> Any:
     return json.loads(merge_records(*(json.dumps(version).encode() for version in (base, theirs, present))))
 
 
-def test_merging_brings_in_what_they_added_changed_and_took_out() -> None:
+def test_merging_applies_additions_changes_and_removals() -> None:
     changed = {**A, "usage_count": 2, "last_used": "today"}
     assert merged([A, B], [changed, NEW], [A, B, {"pattern_id": "ours"}]) == [
         changed,
@@ -94,7 +94,7 @@ def test_merging_brings_in_what_they_added_changed_and_took_out() -> None:
     ]
 
 
-def test_merging_leaves_what_both_changed_as_it_is() -> None:
+def test_merging_keeps_records_that_both_changed() -> None:
     ours = {**A, "usage_count": 5}
     assert merged([A], [{**A, "usage_count": 2}], [ours]) == [ours]
     assert merged([A], [], [ours]) == [ours]
@@ -110,5 +110,5 @@ def test_merging_keeps_numbers_as_they_are_written() -> None:
     assert merge_records(b"[]", theirs, b"[]") == theirs
 
 
-def test_a_file_that_was_deleted_meanwhile_is_theirs() -> None:
+def test_merging_into_a_deleted_file_gives_the_other_version() -> None:
     assert merge_records(b"[]", b"[1]", None) == b"[1]"

@@ -41,9 +41,9 @@ def codes(found: PatternFile) -> list[tuple[str, str]]:
 
 
 class TestDocuments:
-    """What the documents' own examples say, read by hand from the tree."""
+    """Expected fields of the documented examples."""
 
-    def test_error_patterns(self) -> None:
+    def test_error_patterns_are_read(self) -> None:
         found = read_patterns(FILE, (SHARED / "error-patterns.json").read_bytes())
         assert [pattern.id for pattern in found.patterns] == [
             "pat-error-null-check-001",
@@ -70,7 +70,7 @@ class TestDocuments:
         assert [loop.loop_id for loop in third.source_loops] == ["ralph-a", "ralph-b", "ralph-c"]
         assert [(point.rate, point.sample_size) for point in third.trend] == [(1.0, 1), (0.9, 10), (0.94, 18)]
 
-    def test_success_pattern(self) -> None:
+    def test_a_success_pattern_is_read(self) -> None:
         (pattern,) = read_patterns("x/success-patterns.json", (SHARED / "success-patterns.json").read_bytes()).patterns
         assert pattern.type is PatternType.SUCCESS
         assert pattern.title == "Test generation"
@@ -82,7 +82,7 @@ class TestDocuments:
         assert pattern.source_loops[0].outcome == "success"
         assert pattern.source_loops[0].iteration == 3
 
-    def test_anti_pattern(self) -> None:
+    def test_an_anti_pattern_is_read(self) -> None:
         (pattern,) = read_patterns("x/anti-patterns.json", (SHARED / "anti-patterns.json").read_bytes()).patterns
         assert pattern.type is PatternType.ANTI
         assert pattern.title == "Premature optimization"
@@ -91,7 +91,7 @@ class TestDocuments:
         assert pattern.better_alternative == "Complete primary task first, then optimize if needed"
         assert pattern.better_pattern_id == "pat-success-refactor-module-002"
 
-    def test_code_template(self) -> None:
+    def test_a_code_template_is_read(self) -> None:
         (pattern,) = read_patterns("x/code-templates.json", (SHARED / "code-templates.json").read_bytes()).patterns
         assert pattern.type is PatternType.TEMPLATE
         assert pattern.title == "Async error handler"
@@ -115,41 +115,41 @@ class TestShapes:
             ({"x": ERROR, "y": SUCCESS, "z": ANTI, "t": TEMPLATE}, "/x"),
         ],
     )
-    def test_every_top_level_shape(self, document: Any, pointer: str) -> None:
+    def test_every_top_level_layout_is_read(self, document: Any, pointer: str) -> None:
         found = read(document)
         assert [pattern.type.value for pattern in found.patterns] == ["error", "success", "anti", "template"]
         assert found.patterns[0].pointer == pointer
         assert found.findings == ()
 
-    def test_a_single_pattern(self) -> None:
+    def test_a_single_pattern_is_read(self) -> None:
         (pattern,) = read(ERROR).patterns
         assert (pattern.id, pattern.pointer) == ("pat-error-null-check-001", "")
 
-    def test_a_key_is_the_id_where_the_record_has_none(self) -> None:
+    def test_a_key_is_the_id_of_a_record_without_one(self) -> None:
         record = {"error_signature": {"error_pattern": "x"}}
         (pattern,) = read({"version": "1", "pat-error-by-key-001": record}).patterns
         assert pattern.id == "pat-error-by-key-001"
 
     @pytest.mark.parametrize("file", ["x/anti-patterns.jsonl", "x/anti-patterns.json"])
-    def test_one_record_a_line(self, file: str) -> None:
+    def test_json_lines_are_read(self, file: str) -> None:
         data = b"\n".join(json.dumps(record).encode() for record in ALL) + b"\n"
         assert [pattern.id for pattern in read_patterns(file, data).patterns] == [
             record.get("pattern_id", record.get("template_id")) for record in ALL
         ]
 
-    def test_yaml(self) -> None:
+    def test_yaml_is_read(self) -> None:
         data = b"patterns:\n- {pattern_id: p, error_type: TypeError, occurrences: 3, success_rate: 1/2}"
         (pattern,) = read_patterns("x/error-patterns.yaml", data).patterns
         assert pattern.error_type == "TypeError"
         assert pattern.recorded_counts == RecordedCounts(rate=0.5, uses=3)
 
     @pytest.mark.parametrize("document", [{}, [], {"version": "1.0.0"}, {"pattern_registry": None}, 5, "x", None])
-    def test_no_patterns_is_no_error(self, document: Any) -> None:
+    def test_an_empty_list_is_not_an_error(self, document: Any) -> None:
         found = read(document)
         assert found.patterns == ()
         assert found.problem is None
 
-    def test_what_did_not_change_is_not_read_again(self) -> None:
+    def test_unchanged_records_are_not_read_again(self) -> None:
         known: CachedPatterns = {}
         before = read_patterns(FILE, json.dumps([ERROR, ANTI]).encode(), known=known).patterns
         data = json.dumps([{"note": 1}, ANTI, {**ERROR, "usage_count": 2}]).encode()
@@ -159,7 +159,7 @@ class TestShapes:
         assert read_patterns(FILE, data, known=known) == after
 
     @pytest.mark.parametrize("data", [b"", b'{"patterns": [{"pattern_id"', b"[" * 5000])
-    def test_what_cannot_be_read_is_a_problem(self, data: bytes) -> None:
+    def test_an_unreadable_file_is_a_problem(self, data: bytes) -> None:
         assert read_patterns(FILE, data).problem is not None
 
     @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ class TestShapes:
             ({"pattern_id": "p"}, "x/error-patterns.json", "error"),
         ],
     )
-    def test_a_record_says_its_type_before_its_file_does(self, record: Any, file: str, kind: str) -> None:
+    def test_the_record_decides_its_type_before_the_file(self, record: Any, file: str, kind: str) -> None:
         (pattern,) = read([record], file).patterns
         assert pattern.type.value == kind
 
@@ -195,22 +195,22 @@ class TestRecords:
             ("0.5", 0.5),
         ],
     )
-    def test_spellings_of_a_rate(self, rate: Any, expected: float) -> None:
+    def test_spellings_of_a_rate_are_read(self, rate: Any, expected: float) -> None:
         assert one(success_rate=rate).recorded_counts.rate == expected
 
     @pytest.mark.parametrize("rate", [-0.5, 101, 1.4, 9.5, "5/4", "1/0", "many", [], True])
-    def test_what_is_no_rate_is_a_finding(self, rate: Any) -> None:
+    def test_an_invalid_rate_is_a_finding(self, rate: Any) -> None:
         found = read([{**ERROR, "success_rate": rate}])
         assert found.patterns[0].recorded_counts.rate is None
         assert codes(found) == [("wrong-type", "/0/success_rate")]
 
     @pytest.mark.parametrize("count", [-1, 1.5, 10**30, 10**12, "many", {}])
-    def test_what_is_no_count_is_a_finding(self, count: Any) -> None:
+    def test_an_invalid_count_is_a_finding(self, count: Any) -> None:
         found = read([{**ERROR, "usage_count": count}])
         assert found.patterns[0].recorded_counts.uses is None
         assert [place for _, place in codes(found)] == ["/0/usage_count"]
 
-    def test_nan_costs_only_the_number(self) -> None:
+    def test_nan_affects_only_its_number(self) -> None:
         data = json.dumps([{**ERROR, "success_rate": float("nan"), "usage_count": 3}, ANTI]).encode()
         found = read_patterns(FILE, data)
         assert [pattern.recorded_counts.rate for pattern in found.patterns] == [None, 0.5]
@@ -218,14 +218,14 @@ class TestRecords:
         assert [finding.code for finding in found.findings] == ["bad-number"]
 
     @pytest.mark.parametrize("bad", [None, 7, "x", []])
-    def test_bad_neighbours_cost_nothing(self, bad: Any) -> None:
+    def test_bad_records_do_not_affect_others(self, bad: Any) -> None:
         found = read({"pattern_registry": {"error_patterns": [ERROR, bad, ANTI]}})
         assert [pattern.id for pattern in found.patterns] == [ERROR["pattern_id"], ANTI["pattern_id"]]
         ((_, place),) = codes(found)
         assert place == "/pattern_registry/error_patterns/1"
 
     @pytest.mark.parametrize("bad", [{}, {"pattern_id": ""}, {"pattern_id": ["x"]}, {"tags": "x"}])
-    def test_a_record_without_an_id_stays_visible_with_one_finding(self, bad: Any) -> None:
+    def test_a_record_without_an_id_is_shown_with_one_finding(self, bad: Any) -> None:
         document = {"pattern_registry": {"error_patterns": [ERROR, bad, ANTI]}}
         found = read_patterns(FILE, json.dumps(document).encode(), with_schema=True)
         assert [pattern.is_unnamed for pattern in found.patterns] == [False, True, False]
@@ -233,7 +233,7 @@ class TestRecords:
             ("no-id", "/pattern_registry/error_patterns/1")
         ]
 
-    def test_equal_records_without_an_id_have_ids_of_their_own(self) -> None:
+    def test_equal_records_without_an_id_get_different_ids(self) -> None:
         record = {key: value for key, value in ERROR.items() if key != "pattern_id"}
         ids = [pattern.id for pattern in read([record, record, record]).patterns]
         assert len(set(ids)) == 3
@@ -245,13 +245,13 @@ class TestRecords:
         assert found.patterns[0].id == ERROR["pattern_id"]
         assert {place for _, place in codes(found)} >= {f"/0/{key}" for key in ("source_loops", "error_signature")}
 
-    def test_a_record_that_is_too_deep_costs_only_itself(self) -> None:
+    def test_a_record_that_is_too_deep_affects_only_itself(self) -> None:
         deep = b'{"pattern_id": "pat-error-deep-001", "x": ' + b"[" * 100 + b"]" * 100 + b"}"
         found = read_patterns(FILE, b"[" + deep + b"," + json.dumps(ERROR).encode() + b"]")
         assert [pattern.id for pattern in found.patterns] == [ERROR["pattern_id"]]
         assert codes(found) == [("too-deep", "/0")]
 
-    def test_an_id_that_is_no_file_name_is_doubtful(self) -> None:
+    def test_an_id_with_invalid_characters_is_a_finding(self) -> None:
         found = read([{**ERROR, "pattern_id": "../../etc/passwd"}])
         assert codes(found) == [("unsafe-id", "/0")]
 
@@ -260,7 +260,7 @@ class TestRecords:
         assert found.findings
         assert all(finding.message.isprintable() for finding in found.findings)
 
-    def test_objects_without_id_are_passed_over_in_a_mirror(self) -> None:
+    def test_objects_without_id_are_skipped_in_copies(self) -> None:
         found = read({"patterns": [{"pattern": "null_access"}, ERROR]}, copy_folder="memory/patterns")
         assert [pattern.copy_folder for pattern in found.patterns] == ["memory/patterns"]
         assert found.findings == ()
@@ -275,7 +275,7 @@ class TestRecords:
             ({"pattern_id": "7f3a", "error_signature": {}}, "7f3a"),
         ],
     )
-    def test_title(self, fields: Any, title: str) -> None:
+    def test_titles_come_from_name_id_or_text(self, fields: Any, title: str) -> None:
         assert one(**fields).title == title
 
     def test_the_hash_covers_what_is_injected_and_nothing_else(self) -> None:
@@ -338,13 +338,13 @@ class TestMirrors:
         book.join()
         return book
 
-    def test_a_copy_elsewhere_is_a_mirror_and_never_counted(self) -> None:
+    def test_a_record_elsewhere_is_a_copy(self) -> None:
         registered = list(read([ERROR], "shared").patterns)
         copy = list(read([{**ERROR, "usage_count": 99}], "memory", "memory").patterns)
         for files in ({"shared": registered, "memory": copy}, {"memory": copy, "shared": registered}):
             (pattern,) = self.book(**files).records.values()
             assert pattern.recorded_counts.uses is None
-            assert [(mirror.file, mirror.differs) for mirror in pattern.copies] == [("memory", True)]
+            assert [(copy.file, copy.differs) for copy in pattern.copies] == [("memory", True)]
 
     def test_an_equal_copy_does_not_differ(self) -> None:
         book = self.book(
@@ -353,11 +353,11 @@ class TestMirrors:
         )
         assert not book.records["pat-error-null-check-001"].copies[0].differs
 
-    def test_what_is_only_elsewhere_is_a_pattern_that_says_so(self) -> None:
+    def test_a_copy_without_an_original_is_a_pattern(self) -> None:
         book = self.book(memory=list(read([ERROR], "memory", "memory").patterns))
         assert book.records["pat-error-null-check-001"].copy_folder == "memory"
 
-    def test_of_two_records_in_the_registry_the_first_counts(self) -> None:
+    def test_the_first_of_two_records_in_the_registry_counts(self) -> None:
         book = self.book(
             shared=list(read([{**ERROR, "usage_count": 1}, {**ERROR, "usage_count": 2}], "shared").patterns)
         )
@@ -365,7 +365,7 @@ class TestMirrors:
         (finding,) = book.findings
         assert (finding.code, finding.pointer) == ("duplicate-id", "/1")
 
-    def test_a_mirror_takes_over_when_the_record_goes(self) -> None:
+    def test_a_copy_takes_over_when_the_record_is_removed(self) -> None:
         book = self.book(
             shared=list(read([ERROR], "shared").patterns),
             memory=list(read([ERROR], "memory", "memory").patterns),
@@ -377,7 +377,7 @@ class TestMirrors:
         assert book.join() == {"pat-error-null-check-001"}
         assert book.records == {}
 
-    def test_a_reference_to_no_pattern_is_told_while_it_lasts(self) -> None:
+    def test_a_dangling_reference_is_a_finding_while_it_exists(self) -> None:
         anti = {**ANTI, "better_alternative": {"success_pattern_id": SUCCESS["pattern_id"]}}
         book = self.book(shared=list(read([anti], "shared").patterns))
         assert [(finding.code, finding.severity) for finding in book.findings] == [("orphan-reference", "info")]
@@ -391,7 +391,7 @@ class TestMirrors:
         book.join()
         assert list(book.findings) == []
 
-    def test_only_what_changed_is_told(self) -> None:
+    def test_join_returns_only_changed_ids(self) -> None:
         book = self.book(shared=list(read(ALL, "shared").patterns))
         changed = read([{**ERROR, "usage_count": 5}, SUCCESS, ANTI], "shared").patterns
         book.replace("shared", changed)
@@ -399,7 +399,7 @@ class TestMirrors:
         assert book.join() == frozenset()
 
 
-def test_a_use_case_is_kept_beside_the_description_and_belongs_to_the_approved_text() -> None:
+def test_a_use_case_is_part_of_the_content_hash() -> None:
     texts = (
         {"description": "Guards", "use_case": "Inputs"},
         {"description": "Guards", "use_case": "Outputs"},
@@ -416,7 +416,7 @@ def test_a_use_case_is_kept_beside_the_description_and_belongs_to_the_approved_t
     assert found[2].content_hash == read([{**TEMPLATE, "description": "Inputs"}]).patterns[0].content_hash
 
 
-def test_typical_iterations_are_read_part_by_part() -> None:
+def test_typical_iterations_are_read_separately() -> None:
     typical = {"average": 2.5, "minimum": 1, "maximum": "many"}
     approach = {"description": "Tests first", "typical_iterations": typical}
     found = read([{**SUCCESS, "approach": approach}])

@@ -15,7 +15,7 @@ from core.sources.reflection_join import join_reflections, reflection_key
 from core.sources.reflections import read_reflections
 from core.storage.decoded import Line
 
-SEEN = datetime(2026, 5, 1, 12, tzinfo=UTC)
+MTIME = datetime(2026, 5, 1, 12, tzinfo=UTC)
 AT = datetime(2026, 4, 30, 10, tzinfo=UTC)
 UUID = "f314cacf-fe09-49ac-91ed-56d8d456ffcb"
 STATE = ".aiwg/ralph/loops/a/state.json"
@@ -40,7 +40,7 @@ SHAPES = {
 
 
 def read(file: str, value: Any) -> tuple[Reflection, ...]:
-    reflections, findings = read_reflections(file, value, SEEN)
+    reflections, findings = read_reflections(file, value, MTIME)
     assert findings == ()
     return reflections
 
@@ -50,7 +50,7 @@ def at(minutes: float = 0) -> str:
 
 
 @pytest.mark.parametrize(("file", "shape"), SHAPES.items())
-def test_shapes_are_known_by_their_place(file: str, shape: str) -> None:
+def test_shapes_are_recognized_by_path(file: str, shape: str) -> None:
     kind = kind_of(file)
     assert kind is not None and kind.shape == shape
 
@@ -66,12 +66,12 @@ def test_shapes_are_known_by_their_place(file: str, shape: str) -> None:
         ".aiwg/ralph/loops/a/crash.log",
     ],
 )
-def test_other_files_hold_no_reflections(file: str) -> None:
+def test_other_files_have_no_reflections(file: str) -> None:
     kind = kind_of(file)
     assert kind is None or not kind.shape
 
 
-def test_a_managed_reflection_tells_its_kind_and_effect() -> None:
+def test_a_managed_reflection_has_kind_and_effectiveness() -> None:
     content = {
         "iteration": 2,
         "content": "c",
@@ -84,12 +84,12 @@ def test_a_managed_reflection_tells_its_kind_and_effect() -> None:
     assert (one.kind, one.effectiveness, one.learning) == ("strategy_change", "helpful", "c")
 
 
-def test_the_number_of_the_file_stands_in_for_the_iteration() -> None:
+def test_the_number_in_the_file_name_is_the_iteration() -> None:
     (one,) = read(".aiwg/ralph/reflections/a/010.json", {"reflection": "r"})
-    assert (one.loop_id, one.iteration, one.at, one.at_approximate) == ("a", 10, SEEN, True)
+    assert (one.loop_id, one.iteration, one.at, one.at_approximate) == ("a", 10, MTIME, True)
 
 
-def test_a_hook_reflection_maps_its_words() -> None:
+def test_a_hook_reflection_is_mapped() -> None:
     value = {
         "trial_number": "3",
         "trajectory": ["did this", "did that"],
@@ -102,7 +102,7 @@ def test_a_hook_reflection_maps_its_words() -> None:
     assert (one.observation, one.analysis, one.learning) == ("did this; did that", "why", "so")
 
 
-def test_a_reflexion_maps_its_parts() -> None:
+def test_a_reflexion_document_is_mapped() -> None:
     value = {
         "evaluator_output": {"passed": True},
         "self_reflection": {
@@ -117,13 +117,13 @@ def test_a_reflexion_maps_its_parts() -> None:
     assert (one.observation, one.analysis, one.learning, one.actions) == ("o", "why", "one; two", ("do",))
 
 
-def test_lines_of_a_task_tell_attempts_and_wrong_ones_are_findings() -> None:
+def test_invalid_lines_of_a_task_are_findings() -> None:
     lines = [
         Line(1, {"attempt_id": 2, "learning": "l", "triggered_by": "Failure", "timestamp": at()}),
         Line(3, ["no"]),
         Line(4, {"attempt_id": {}, "analysis": "x"}),
     ]
-    reflections, findings = read_reflections(".aiwg/ralph/tasks/task-001/reflections.jsonl", lines, SEEN)
+    reflections, findings = read_reflections(".aiwg/ralph/tasks/task-001/reflections.jsonl", lines, MTIME)
     assert [(one.task_id, one.attempt, one.trigger) for one in reflections] == [
         ("task-001", 2, "failure"),
         ("task-001", None, ""),
@@ -134,7 +134,7 @@ def test_lines_of_a_task_tell_attempts_and_wrong_ones_are_findings() -> None:
     ]
 
 
-def test_strings_beside_iterations_take_the_time_of_the_iteration() -> None:
+def test_strings_beside_iterations_get_their_time() -> None:
     value = {
         "loop_id": "a",
         "iterations": [{"iteration_number": 2, "timestamp": at(), "reflections": ["x", "y"]}],
@@ -144,22 +144,22 @@ def test_strings_beside_iterations_take_the_time_of_the_iteration() -> None:
     assert second.pointer == "/iterations/0/reflections/1"
 
 
-def test_learnings_of_a_state_come_by_iteration_and_by_heading() -> None:
+def test_learnings_of_a_state_are_split_by_iteration_and_heading() -> None:
     value = {
         "iterations": [{"number": 1, "learnings": "one"}, {"number": 2, "learnings": ["two", "too"]}],
         "learnings": None,
         "accumulatedLearnings": "first\n### Iteration 3\nthree\n\n",
     }
-    told = {one.learning: one.iteration for one in read(STATE, value)}
-    assert told == {"one": 1, "two": 2, "too": 2, "first": None, "three": 3}
+    parsed = {one.learning: one.iteration for one in read(STATE, value)}
+    assert parsed == {"one": 1, "two": 2, "too": 2, "first": None, "three": 3}
 
 
-def test_findings_of_a_state_are_left_to_the_reader_of_loops() -> None:
-    assert read_reflections(STATE, [], SEEN) == ((), ())
-    assert read_reflections(STATE, {"iterations": 7, "learnings": {}}, SEEN) == ((), ())
-    _, findings = read_reflections(TASK, {"timestamp": "x", "reflections": [1]}, SEEN)
+def test_findings_of_a_state_are_reported_by_the_loop_reader() -> None:
+    assert read_reflections(STATE, [], MTIME) == ((), ())
+    assert read_reflections(STATE, {"iterations": 7, "learnings": {}}, MTIME) == ((), ())
+    _, findings = read_reflections(TASK, {"timestamp": "x", "reflections": [1]}, MTIME)
     assert [one.pointer for one in findings] == ["/reflections/0"]
-    _, findings = read_reflections(MANAGED, "x", SEEN)
+    _, findings = read_reflections(MANAGED, "x", MTIME)
     assert [one.code for one in findings] == ["wrong-type"]
 
 
@@ -186,24 +186,24 @@ def test_one_sentence_in_three_files_is_one_reflection() -> None:
 
 
 def test_another_iteration_or_another_loop_is_another_reflection() -> None:
-    told = [state("x", 1), state("x", 2), state("x", 2, "b"), state("y", 2)]
-    joined = join_reflections(told, {})
+    parsed = [state("x", 1), state("x", 2), state("x", 2, "b"), state("y", 2)]
+    joined = join_reflections(parsed, {})
     assert len(joined) == 4
     assert all(one.id == key for key, one in joined.items())
 
 
-def test_a_learning_of_the_whole_loop_belongs_to_its_last_iteration_that_said_it() -> None:
+def test_a_learning_of_the_whole_loop_joins_its_last_iteration() -> None:
     whole = read(STATE, {"learnings": "x"})
     joined = join_reflections([*whole, state("x", 1), state("x", 3)], {})
     assert sorted(one.iteration or 0 for one in joined.values()) == [1, 3]
 
 
-def test_a_reflection_without_a_loop_finds_the_loop_that_said_it_then() -> None:
-    told = [managed("x", UNNAMED), state("x", 2, "far", minutes=3), state("x", 2, "near", minutes=0.5)]
-    joined = join_reflections(told, {})
+def test_a_reflection_without_a_loop_joins_the_nearest_in_time() -> None:
+    parsed = [managed("x", UNNAMED), state("x", 2, "far", minutes=3), state("x", 2, "near", minutes=0.5)]
+    joined = join_reflections(parsed, {})
     assert {one.loop_id: one.shape for one in joined.values()} == {"far": "state", "near": "memory-manager"}
-    told = [managed("x", UNNAMED), state("x", 2, "far", minutes=3), state("x", 2, "farther", minutes=5)]
-    assert len(join_reflections(told, {})) == 3
+    parsed = [managed("x", UNNAMED), state("x", 2, "far", minutes=3), state("x", 2, "farther", minutes=5)]
+    assert len(join_reflections(parsed, {})) == 3
 
 
 class Compared(str):
@@ -217,21 +217,21 @@ class Compared(str):
         return str.__eq__(self, other)
 
 
-def test_a_sentence_that_every_loop_says_is_not_compared_loop_by_loop() -> None:
-    """Each of 1,000 loops tells it with and without its iteration, and 1,000 times it is told without a loop."""
-    told = []
+def test_joining_a_common_sentence_is_fast() -> None:
+    """Each of 1,000 loops has it with and without its iteration, and 1,000 times it is parsed without a loop."""
+    parsed = []
     for number in range(1000):
         loop = Compared(f"loop-{number}")
         precise = state("x", 2, minutes=10 * number)
-        told += [msgspec.structs.replace(precise, loop_id=loop)]
-        told += [msgspec.structs.replace(precise, loop_id=loop, iteration=None)]
-        told += [msgspec.structs.replace(precise, loop_id=Compared(""), task_id=f"task-{number}")]
+        parsed += [msgspec.structs.replace(precise, loop_id=loop)]
+        parsed += [msgspec.structs.replace(precise, loop_id=loop, iteration=None)]
+        parsed += [msgspec.structs.replace(precise, loop_id=Compared(""), task_id=f"task-{number}")]
     Compared.times = 0
-    joined = join_reflections(told, {})
+    joined = join_reflections(parsed, {})
     assert {(one.loop_id, one.task_id) for one in joined.values()} == {
         (f"loop-{number}", f"task-{number}") for number in range(1000)
     }
-    assert Compared.times < 50 * len(told)
+    assert Compared.times < 50 * len(parsed)
 
 
 def test_a_task_of_the_memory_that_names_its_loop_is_joined_to_it() -> None:
@@ -241,11 +241,11 @@ def test_a_task_of_the_memory_that_names_its_loop_is_joined_to_it() -> None:
 
 
 def test_ids_do_not_depend_on_order_or_on_other_groups() -> None:
-    told = [state("x", 1), managed("x"), managed("z", UNNAMED), state("y")]
-    whole = join_reflections(told, {})
-    assert whole == join_reflections(reversed(told), {})
-    for key in {reflection_key(one) for one in told}:
-        part = join_reflections([one for one in told if reflection_key(one) == key], {})
+    parsed = [state("x", 1), managed("x"), managed("z", UNNAMED), state("y")]
+    whole = join_reflections(parsed, {})
+    assert whole == join_reflections(reversed(parsed), {})
+    for key in {reflection_key(one) for one in parsed}:
+        part = join_reflections([one for one in parsed if reflection_key(one) == key], {})
         assert part.items() <= whole.items()
 
 
@@ -271,11 +271,11 @@ VALUES = st.recursive(
 
 @settings(deadline=None, max_examples=150)
 @given(st.lists(st.tuples(st.sampled_from(list(SHAPES)), VALUES), max_size=5))
-def test_any_json_gives_typed_reflections(told: list[tuple[str, Any]]) -> None:
+def test_any_json_gives_typed_reflections(parsed: list[tuple[str, Any]]) -> None:
     found: list[Reflection] = []
-    for file, value in told:
+    for file, value in parsed:
         document = [Line(1, value)] if file.endswith(".jsonl") else value
-        reflections, _ = read_reflections(file, document, SEEN)
+        reflections, _ = read_reflections(file, document, MTIME)
         found += reflections
     encoded = msgspec.msgpack.encode(found)
     assert msgspec.msgpack.decode(encoded, type=list[Reflection]) == found
@@ -285,23 +285,23 @@ def test_any_json_gives_typed_reflections(told: list[tuple[str, Any]]) -> None:
     assert files == {one.file for one in found}
 
 
-def test_a_line_that_is_no_draft_replaces_earlier_drafts_of_its_attempt() -> None:
+def test_a_final_reflection_replaces_earlier_drafts() -> None:
     lines = [
         Line(1, {"attempt_id": 1, "learning": "drafted on 1", "draft": True, "timestamp": "2026-02-01T09:00:00Z"}),
         Line(2, {"attempt_id": 2, "learning": "drafted on 2", "draft": True}),
-        Line(3, {"attempt_id": 1, "learning": "said on 1"}),
+        Line(3, {"attempt_id": 1, "learning": "parsed_file on 1"}),
         Line(4, {"attempt_id": 1, "learning": "drafted anew on 1", "draft": True}),
     ]
-    told = read(".aiwg/ralph/tasks/task-001/reflections.jsonl", lines)
-    assert [(one.learning, one.draft) for one in told] == [
+    parsed = read(".aiwg/ralph/tasks/task-001/reflections.jsonl", lines)
+    assert [(one.learning, one.draft) for one in parsed] == [
         ("drafted on 2", True),
-        ("said on 1", False),
+        ("parsed_file on 1", False),
         ("drafted anew on 1", True),
     ]
-    assert [one.drafted_at for one in told] == [None, datetime(2026, 2, 1, 9, tzinfo=UTC), None]
+    assert [one.drafted_at for one in parsed] == [None, datetime(2026, 2, 1, 9, tzinfo=UTC), None]
 
 
-def test_what_stands_for_the_learning_of_a_draft_is_no_learning_and_the_last_words_of_somebody_count() -> None:
+def test_a_placeholder_is_not_a_learning_and_the_last_reflection_counts() -> None:
     lines = [
         {"attempt_id": 1, "learning": NOTHING_LEARNED, "draft": True, "observation": "it failed"},
         {"attempt_id": 2, "learning": "first", "reflection_type": "error-analysis"},
@@ -311,6 +311,6 @@ def test_what_stands_for_the_learning_of_a_draft_is_no_learning_and_the_last_wor
         {"attempt_id": 3, "learning": "of no kind"},
         {"attempt_id": 3, "learning": "of no kind either"},
     ]
-    told = read(".aiwg/ralph/tasks/t/reflections.jsonl", [Line(at, value) for at, value in enumerate(lines, 1)])
-    assert (told[0].learning, told[0].text, told[0].teaches) == ("", "it failed", False)
-    assert [one.text for one in told if one.superseded] == ["first"]
+    parsed = read(".aiwg/ralph/tasks/t/reflections.jsonl", [Line(at, value) for at, value in enumerate(lines, 1)])
+    assert (parsed[0].learning, parsed[0].text, parsed[0].teaches) == ("", "it failed", False)
+    assert [one.text for one in parsed if one.superseded] == ["first"]

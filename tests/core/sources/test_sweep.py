@@ -64,16 +64,16 @@ def make(project: Path, *names: str) -> ProjectPaths:
         ("src/state.json", None),
     ],
 )
-def test_what_is_wanted(name: str, kind: RecordKind | None) -> None:
+def test_kinds_are_recognized_by_path(name: str, kind: RecordKind | None) -> None:
     assert kind_of(name) is kind
 
 
-def test_every_loop_folder_is_found_even_if_nothing_is_in_it(tmp_path: Path) -> None:
+def test_an_empty_loop_folder_is_found(tmp_path: Path) -> None:
     (tmp_path / LOOP).mkdir(parents=True)
     assert set(scan(ProjectPaths(tmp_path))) == {f"{LOOP}/"}
 
 
-def test_no_project_is_an_empty_sweep(tmp_path: Path) -> None:
+def test_a_sweep_without_a_project_is_empty(tmp_path: Path) -> None:
     assert scan(ProjectPaths(tmp_path)) == {}
 
 
@@ -86,7 +86,7 @@ def test_a_stamp_changes_with_the_file(tmp_path: Path) -> None:
     assert scan(paths)[name] != before
 
 
-def test_links_to_folders_are_not_entered(tmp_path: Path) -> None:
+def test_linked_folders_are_not_entered(tmp_path: Path) -> None:
     outside = make(tmp_path / "outside", "state.json").project
     (tmp_path / "in/.aiwg/ralph/loops").mkdir(parents=True)
     (tmp_path / "in" / LOOP).symlink_to(outside)
@@ -96,7 +96,7 @@ def test_links_to_folders_are_not_entered(tmp_path: Path) -> None:
     assert scan_path(paths, LOOP) == {}
 
 
-def test_links_to_files_are_followed_only_inside(tmp_path: Path) -> None:
+def test_linked_files_are_followed_only_inside(tmp_path: Path) -> None:
     name = ".aiwg/ralph-external/session-state.json"
     paths = make(tmp_path, ".aiwg/ralph-external/loops/a/session-state.json", "outside.json")
     (tmp_path / name).symlink_to("loops/a/session-state.json")
@@ -115,7 +115,7 @@ def test_a_fifo_is_not_found(tmp_path: Path) -> None:
     assert f"{LOOP}/state.json" not in scan(ProjectPaths(tmp_path))
 
 
-def test_one_path_finds_what_the_sweep_finds_there(tmp_path: Path) -> None:
+def test_scanning_a_path_equals_the_sweep_there(tmp_path: Path) -> None:
     paths = make(tmp_path, f"{LOOP}/state.json", f"{LOOP}/reflections/reflection-1.json", ".aiwg/ralph/registry.json")
     everything = scan(paths)
     inside = {name: stamp for name, stamp in everything.items() if name.startswith(LOOP)}
@@ -126,7 +126,7 @@ def test_one_path_finds_what_the_sweep_finds_there(tmp_path: Path) -> None:
     assert scan_path(paths, f"{LOOP}/../../registry.json") == {}
 
 
-def test_only_folders_that_matter_can_contain_records_something() -> None:
+def test_folders_that_can_contain_records() -> None:
     assert can_contain_records(".aiwg")
     assert can_contain_records(LOOP)
     assert not can_contain_records(f"{LOOP}/iterations")
@@ -135,7 +135,7 @@ def test_only_folders_that_matter_can_contain_records_something() -> None:
 
 
 @pytest.mark.parametrize("id", ["analysis", "results", "node_modules", "notes.md", "v1.json"])
-def test_an_id_may_be_the_word_for_a_folder_or_end_like_a_file(tmp_path: Path, id: str) -> None:
+def test_an_id_may_be_an_ignored_name_or_look_like_a_file(tmp_path: Path, id: str) -> None:
     files = [
         f".aiwg/ralph/tasks/{id}/metadata.json",
         f".aiwg/ralph/tasks/{id}/attempts/001/attempt.json",
@@ -150,9 +150,7 @@ def test_an_id_may_be_the_word_for_a_folder_or_end_like_a_file(tmp_path: Path, i
     assert not can_contain_records(f".aiwg/ralph/tasks/{id}/analysis")
 
 
-def test_a_folder_that_cannot_be_read_is_told_and_the_others_are_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreadable_folder_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = make(tmp_path, f"{LOOP}/state.json", ".aiwg/ralph/archive/b/state.json")
     real = os.scandir
 
@@ -171,7 +169,7 @@ def test_a_folder_that_cannot_be_read_is_told_and_the_others_are_found(
     assert again == closed
 
 
-def test_what_is_not_there_is_not_unreadable(tmp_path: Path) -> None:
+def test_a_missing_folder_is_not_unreadable(tmp_path: Path) -> None:
     closed: dict[str, Problem] = {}
     scan(make(tmp_path, ".aiwg/ralph/archive"), closed)
     assert closed == {}

@@ -35,7 +35,7 @@ def text(value: Any) -> bytes:
 
 
 class TestKeyStyle:
-    def test_a_camel_case_file_is_read_like_one_in_snake_case(self) -> None:
+    def test_camel_case_files_are_read_like_snake_case_files(self) -> None:
         plain = {"version": "1.0.0", "pattern_registry": {"error_patterns": [ERROR], "success_patterns": [SUCCESS]}}
         data = text(camel_keys(plain))
         assert b"errorSignature" in data and b"error_signature" not in data
@@ -44,7 +44,7 @@ class TestKeyStyle:
         assert [one.source_loops for one in found.patterns] == [one.source_loops for one in expected.patterns]
         assert found.findings == ()
 
-    def test_findings_have_the_pointers_of_the_file(self) -> None:
+    def test_findings_have_pointers_in_the_style_of_the_file(self) -> None:
         wrong = {**ERROR, "fix_approach": {"description": "short", "fix_category": "other"}, "success_rate": 1.4}
         found = read(text(camel_keys({"pattern_registry": {"error_patterns": [wrong]}})))
         assert {one.pointer for one in found.findings} == {
@@ -52,20 +52,20 @@ class TestKeyStyle:
             "/patternRegistry/errorPatterns/0/successRate",
         }
 
-    def test_free_names_are_not_renamed(self) -> None:
+    def test_keys_that_are_data_are_not_renamed(self) -> None:
         record = {"template_id": "tmpl-x-001", "placeholders": {"error_type": "a", "taskCategory": "b"}}
         assert camel_keys(record)["placeholders"] == record["placeholders"]
         assert snake_keys(camel_keys(record)) == record
 
-    def test_of_two_spellings_of_a_key_the_snake_case_one_counts(self) -> None:
+    def test_the_snake_case_spelling_of_a_key_wins(self) -> None:
         assert snake_keys({"usage_count": 1, "usageCount": 2}) == {"usage_count": 1, "usageCount": 2}
 
-    def test_a_record_with_both_spellings_means_the_same_after_it_is_written_in_camel_case(self) -> None:
+    def test_both_spellings_survive_writing_in_camel_case(self) -> None:
         both = {"fix_approach": {"description": "counts"}, "fixApproach": {"description": "does not"}}
         assert snake_keys(camel_keys(both))["fix_approach"] == both["fix_approach"]
         assert snake_keys(camel_keys(dict(reversed(both.items()))))["fix_approach"] == both["fix_approach"]
 
-    def test_a_pointer_is_respelled_only_where_the_file_differs(self) -> None:
+    def test_pointers_change_only_where_the_file_differs(self) -> None:
         record = {"errorSignature": {"error_pattern": "x"}, "tags": ["a"]}
         assert respell("/0/error_signature/error_pattern", record, "/0") == "/0/errorSignature/error_pattern"
         assert respell("/0/tags/0", record, "/0") == "/0/tags/0"
@@ -112,7 +112,7 @@ class TestKeyStyle:
 class TestShapes:
     @pytest.mark.parametrize("key", ["lessons", "data", "myPatterns", "errors"])
     @pytest.mark.parametrize("keyed", [False, True])
-    def test_patterns_under_an_unknown_key_are_read_and_written_there(self, key: str, keyed: bool) -> None:
+    def test_patterns_under_an_unknown_key_are_read_and_edited(self, key: str, keyed: bool) -> None:
         held = {ERROR["pattern_id"]: ERROR} if keyed else [ERROR]
         data = text({"version": "1.0.0", key: held})
         found = read(data)
@@ -133,7 +133,7 @@ class TestShapes:
         assert [one.id for one in found.patterns] == [ERROR["pattern_id"], NEW["pattern_id"]]
         assert found.findings == ()
 
-    def test_an_unknown_list_beside_a_known_one_is_read_too(self) -> None:
+    def test_an_unknown_list_beside_a_known_one_is_read(self) -> None:
         data = text({"error_patterns": [ERROR], "more": [NEW], "notes": ["x"]})
         assert [one.id for one in read(data).patterns] == [ERROR["pattern_id"], NEW["pattern_id"]]
         assert [one.id for one in records(RecordText(data))] == [ERROR["pattern_id"], NEW["pattern_id"]]
@@ -159,7 +159,7 @@ class TestShapes:
         assert [(one.file, one.pointer, one.code) for one in found.findings] == [(FILE, pointer, "no-patterns")]
 
     @pytest.mark.parametrize("document", [[], {"patterns": []}, {"pattern_registry": {}}, {"error_patterns": []}])
-    def test_an_empty_registry_is_none(self, document: Any) -> None:
+    def test_an_empty_registry_has_no_finding(self, document: Any) -> None:
         assert read(text(document)).findings == ()
 
 
@@ -176,7 +176,7 @@ class TestEncodings:
             ("latin-1", ""),
         ],
     )
-    def test_another_encoding_is_read_reported_and_kept(self, codec: str, mark: str) -> None:
+    def test_another_encoding_is_reported_and_preserved(self, codec: str, mark: str) -> None:
         data = (mark + text([UMLAUT]).decode()).encode(codec)
         found = read(data)
         assert found.patterns[0].tags == ("größe", "naïve", "café")
@@ -193,7 +193,7 @@ class TestEncodings:
         assert read(b"\xef\xbb\xbf" + text([UMLAUT])).findings == ()
 
     @pytest.mark.parametrize("wrong", [b"\xff", b"\xc3", b"gr\xc3\xb6\xdfe"])
-    def test_damaged_utf_8_is_not_taken_for_another_encoding(self, wrong: bytes) -> None:
+    def test_damaged_utf_8_is_not_another_encoding(self, wrong: bytes) -> None:
         data = text([{**ERROR, "tags": ["MARK"]}]).replace(b"MARK", wrong)
         found = read(data)
         assert "\N{REPLACEMENT CHARACTER}" in found.patterns[0].tags[0]

@@ -54,7 +54,7 @@ def starting(snapshot: Snapshot, prefix: str) -> Loop:
     return loop
 
 
-def test_every_loop_directory_archived_loop_and_external_loop_is_one_row(upstream: Snapshot) -> None:
+def test_each_loop_directory_is_one_loop(upstream: Snapshot) -> None:
     aiwg = TREES / "upstream" / ".aiwg"
     states = [*aiwg.glob("ralph/loops/*/state.json"), *aiwg.glob("ralph/archive/*/state.json")]
     states += aiwg.glob("ralph-external/loops/*/session-state.json")
@@ -64,7 +64,7 @@ def test_every_loop_directory_archived_loop_and_external_loop_is_one_row(upstrea
     assert all(loop.id == loop_id for loop_id, loop in upstream.loops.items())
 
 
-def test_each_row_names_the_files_that_know_it(upstream: Snapshot) -> None:
+def test_each_loop_lists_its_files(upstream: Snapshot) -> None:
     sources = {loop.id: loop.sources for loop in upstream.loops.values()}
     assert sources["ralph-moji-5cfda65c"] == ("loops", "registry")
     assert sources["ralph-refused-by-the-four-loop-limit-2370cb66"] == ("loops",)
@@ -77,7 +77,7 @@ def test_each_row_names_the_files_that_know_it(upstream: Snapshot) -> None:
         assert all((TREES / "upstream" / file).is_file() for file in loop.files)
 
 
-def test_one_external_loop_with_three_ids_is_one_row(upstream: Snapshot) -> None:
+def test_an_external_loop_with_three_ids_is_one_loop(upstream: Snapshot) -> None:
     loop = upstream.loops["ralph-upgrade-dependencies-bb65c3eb"]
     assert loop.sources == ("external", "external-registry", "external-state", "launcher")
     assert loop.aliases == ("5cf3819b-c984-477d-98c3-042bec4ecd22", "ralph-upgrade-dependencies-mwquuknsaqpc")
@@ -109,7 +109,7 @@ def test_a_dead_pid_of_the_internal_registry_proves_nothing(upstream: Snapshot) 
     assert loop.liveness is Liveness.STALE
 
 
-def test_words_of_the_files_are_kept_beside_the_status(upstream: Snapshot) -> None:
+def test_raw_statuses_are_available(upstream: Snapshot) -> None:
     words = {loop.raw_status: loop.status for loop in upstream.loops.values()}
     assert words["success"] is LoopStatus.COMPLETED
     assert words["max_iterations"] is LoopStatus.LIMIT
@@ -131,7 +131,7 @@ def test_elapsed_stops_when_a_loop_ends(upstream: Snapshot) -> None:
     assert documented.duration_ms == 123_000
 
 
-def test_text_beyond_ascii_stays_as_it_is(upstream: Snapshot) -> None:
+def test_text_beyond_ascii_is_unchanged(upstream: Snapshot) -> None:
     assert upstream.loops["ralph-moji-5cfda65c"].task == "修正 日本語 テスト — émoji ✅"
 
 
@@ -140,13 +140,13 @@ def test_newest_loop_comes_first(upstream: Snapshot) -> None:
     assert starts == sorted(starts, reverse=True)
 
 
-def test_reflections_are_told_once(upstream: Snapshot) -> None:
+def test_each_reflection_is_listed_once(upstream: Snapshot) -> None:
     reflections = upstream.reflections.values()
-    told = Counter(
+    parsed = Counter(
         (one.loop_id, one.task_id, one.iteration, " ".join(one.text.split()).casefold()) for one in reflections
     )
-    assert set(told.values()) == {1}
-    assert len(told) == 37
+    assert set(parsed.values()) == {1}
+    assert len(parsed) == 37
     null_crash = [one for one in reflections if one.loop_id.startswith("ralph-fix-null")]
     spoken = {one.iteration: one.text for one in null_crash if one.shape == "memory-manager"}
     assert spoken == {
@@ -157,7 +157,7 @@ def test_reflections_are_told_once(upstream: Snapshot) -> None:
     assert all(len(one.also_in) == 3 for one in null_crash if one.shape == "memory-manager")
 
 
-def test_reflections_of_the_external_tree_find_the_loop_that_made_them(upstream: Snapshot) -> None:
+def test_reflections_of_the_external_tree_join_their_loop(upstream: Snapshot) -> None:
     found = {
         one.iteration: one.loop_id
         for one in upstream.reflections.values()
@@ -174,7 +174,7 @@ def test_cross_task_memory_is_the_union_of_index_and_files(upstream: Snapshot) -
     assert login.indexed
 
 
-def test_the_story_of_a_loop_adds_what_lies_beside_its_state(upstream_library: Library) -> None:
+def test_loop_details_add_files_beside_the_state(upstream_library: Library) -> None:
     story = upstream_library.story("ralph-fix-null-user-crash-in-auth-va-3fb529e7")
     assert [(one.number, one.quality, one.duration_ms) for one in story.iterations] == [
         (1, 0.45, 61_000),
@@ -188,7 +188,7 @@ def test_the_story_of_a_loop_adds_what_lies_beside_its_state(upstream_library: L
     assert "001-checkpoint.json" in story.checkpoints
 
 
-def test_the_legacy_loop_does_not_inherit_the_iterations_of_the_one_before(upstream_library: Library) -> None:
+def test_the_hook_loop_ignores_iterations_of_the_previous_one(upstream_library: Library) -> None:
     story = upstream_library.story("current-loop")
     assert [(one.number, one.action) for one in story.iterations] == [(1, "autofix"), (2, "manual")]
     assert [title for title, _ in story.notes] == ["completion-2026-11-21T20-22-59"]
@@ -200,7 +200,7 @@ def test_the_daemon_of_an_external_loop_is_found_under_its_launcher_id(upstream_
     assert output.rstrip().endswith('The "path" argument must be of type string. Received an instance of Object')
 
 
-def test_nothing_of_the_real_trees_is_a_finding_about_loops(upstream: Snapshot, examples: Snapshot) -> None:
+def test_real_trees_have_no_findings_about_loops(upstream: Snapshot, examples: Snapshot) -> None:
     assert upstream.findings == ()
     # The document's own example has an ID that its schema does not allow.
     assert {(one.severity, one.pointer) for one in examples.findings if "/patterns/" not in one.file} == {
@@ -208,7 +208,7 @@ def test_nothing_of_the_real_trees_is_a_finding_about_loops(upstream: Snapshot, 
     }
 
 
-def test_the_other_registry_shape_is_understood(examples: Snapshot) -> None:
+def test_the_other_registry_layout_is_read(examples: Snapshot) -> None:
     running = examples.loops["ralph-fix-validation-b2c3d4e5"]
     assert running.sources == ("loops", "registry")
     assert (running.iteration, running.max_iterations) == (5, 200)
@@ -229,7 +229,7 @@ def test_cross_loop_learning_is_read(examples: Snapshot) -> None:
     assert use.at == datetime(2026, 2, 2, 21, 3, tzinfo=UTC)
 
 
-def test_every_shape_of_reflection_on_paper_is_read(examples: Snapshot) -> None:
+def test_every_documented_reflection_format_is_read(examples: Snapshot) -> None:
     by_shape: dict[str, list[Reflection]] = {}
     for one in examples.reflections.values():
         by_shape.setdefault(one.shape, []).append(one)

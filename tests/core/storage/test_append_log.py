@@ -19,24 +19,24 @@ def journal(tmp_path: Path) -> AppendLog:
     return AppendLog(tmp_path / "curation" / "ledger.jsonl", lock_seconds=0.05)
 
 
-def test_what_is_appended_is_read_in_order(journal: AppendLog) -> None:
+def test_lines_are_read_in_the_order_of_appending(journal: AppendLog) -> None:
     journal.append([b'{"n":1}', b'{"n":2}'])
     journal.append([b'{"n":3}'])
     assert journal.read() == (b'{"n":1}\n{"n":2}\n{"n":3}\n', 24)
 
 
-def test_reading_goes_on_where_it_stopped(journal: AppendLog) -> None:
+def test_reading_continues_at_an_offset(journal: AppendLog) -> None:
     journal.append([b'{"n":1}'])
     _, offset = journal.read()
     journal.append([b'{"n":2}'])
     assert journal.read(offset) == (b'{"n":2}\n', 16)
 
 
-def test_a_missing_journal_reads_as_empty(journal: AppendLog) -> None:
+def test_a_missing_log_reads_as_empty(journal: AppendLog) -> None:
     assert journal.read() == (b"", 0)
 
 
-def test_an_unfinished_line_is_held_back(journal: AppendLog) -> None:
+def test_an_incomplete_last_line_is_not_read(journal: AppendLog) -> None:
     journal.append([b'{"n":1}'])
     with journal.path.open("ab") as file:
         file.write(b'{"n":')
@@ -44,7 +44,7 @@ def test_an_unfinished_line_is_held_back(journal: AppendLog) -> None:
 
 
 @pytest.mark.parametrize("torn", [b'{"n":', b"\x00" * 70_000, b'{"n":2}\x00'])
-def test_a_torn_tail_is_set_aside_by_the_next_writer(journal: AppendLog, torn: bytes) -> None:
+def test_the_next_writer_moves_an_incomplete_line_to_a_side_file(journal: AppendLog, torn: bytes) -> None:
     journal.append([b'{"n":1}'])
     for number in (1, 2):
         with journal.path.open("ab") as file:
@@ -55,7 +55,7 @@ def test_a_torn_tail_is_set_aside_by_the_next_writer(journal: AppendLog, torn: b
 
 
 @pytest.mark.parametrize("written", range(0, 25, 4))
-def test_of_a_batch_whose_writer_was_killed_all_stays_or_nothing(
+def test_a_batch_of_a_killed_writer_stays_completely_or_not_at_all(
     journal: AppendLog, monkeypatch: pytest.MonkeyPatch, written: int
 ) -> None:
     journal.append([b'{"n":1}'])
@@ -71,7 +71,7 @@ def test_of_a_batch_whose_writer_was_killed_all_stays_or_nothing(
         patch.setattr(os, "write", killed)
         with pytest.raises(KeyboardInterrupt):
             journal.append([b'{"n":2}', b'{"n":3}', b'{"n":4}'])
-    assert journal.read()[1] == journal.read(8)[1] == (32 if written == 24 else 8)  # of a part nobody hears
+    assert journal.read()[1] == journal.read(8)[1] == (32 if written == 24 else 8)  # an incomplete batch is invisible
     journal.append([b'{"n":5}'])
     batch = b'{"n":2}\n{"n":3}\n{"n":4}\n' if written == 24 else b""
     assert journal.path.read_bytes() == b'{"n":1}\n' + batch + b'{"n":5}\n'
@@ -81,7 +81,7 @@ def test_of_a_batch_whose_writer_was_killed_all_stays_or_nothing(
 
 
 @pytest.mark.parametrize("note", [b"", b"3 900\n", b"0 1\n", b"-1 99\n", b"8 99\n", b"junk" * 99])
-def test_a_note_on_a_batch_that_makes_no_sense_costs_nothing(journal: AppendLog, note: bytes) -> None:
+def test_an_invalid_batch_file_is_ignored(journal: AppendLog, note: bytes) -> None:
     journal.append([b'{"n":1}'])
     journal.path.with_name(".ledger.jsonl.batch").write_bytes(note)
     journal.append([b'{"n":2}'])
@@ -89,7 +89,7 @@ def test_a_note_on_a_batch_that_makes_no_sense_costs_nothing(journal: AppendLog,
     assert journal.path.read_bytes() == b'{"n":1}\n{"n":2}\n'
 
 
-def test_a_last_line_that_only_lacks_its_end_is_kept(journal: AppendLog) -> None:
+def test_a_complete_record_without_line_end_gets_one(journal: AppendLog) -> None:
     journal.append([b'{"n":1}'])
     with journal.path.open("ab") as file:
         file.write(b'{"n":2}')
@@ -97,7 +97,7 @@ def test_a_last_line_that_only_lacks_its_end_is_kept(journal: AppendLog) -> None
     assert journal.read()[0] == b'{"n":1}\n{"n":2}\n{"n":3}\n'
 
 
-def test_a_lock_that_stays_taken_is_given_up_on(journal: AppendLog) -> None:
+def test_waiting_for_a_lock_times_out(journal: AppendLog) -> None:
     with (
         file_lock(journal.path.with_name("ledger.jsonl.lock")),
         pytest.raises(Unwritable, match="another process has kept"),
@@ -106,7 +106,7 @@ def test_a_lock_that_stays_taken_is_given_up_on(journal: AppendLog) -> None:
     assert journal.read() == (b"", 0)
 
 
-def test_a_thread_that_keeps_the_journal_locked_is_given_up_on(journal: AppendLog) -> None:
+def test_waiting_for_another_thread_times_out(journal: AppendLog) -> None:
     taken, done = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -123,7 +123,7 @@ def test_a_thread_that_keeps_the_journal_locked_is_given_up_on(journal: AppendLo
     thread.join()
 
 
-def test_a_failed_write_leaves_the_journal_as_it_was(journal: AppendLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_log_unchanged(journal: AppendLog, monkeypatch: pytest.MonkeyPatch) -> None:
     journal.append([b'{"n":1}'])
     real_write = os.write
 
@@ -141,7 +141,7 @@ def test_a_failed_write_leaves_the_journal_as_it_was(journal: AppendLog, monkeyp
     assert journal.read()[0] == b'{"n":1}\n{"n":3}\n'
 
 
-def test_a_failed_sync_is_no_acknowledgement(journal: AppendLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_sync_is_an_error(journal: AppendLog, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_handle: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
@@ -175,7 +175,7 @@ def test_a_real_file_size_limit_is_one_line_of_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe"])
-def test_only_a_regular_file_is_written(journal: AppendLog, tmp_path: Path, kind: str) -> None:
+def test_writing_refuses_links_and_pipes(journal: AppendLog, tmp_path: Path, kind: str) -> None:
     journal.path.parent.mkdir()
     if kind == "link":
         journal.path.symlink_to(tmp_path / "elsewhere")
@@ -188,7 +188,7 @@ def test_only_a_regular_file_is_written(journal: AppendLog, tmp_path: Path, kind
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_new_journal_has_the_mode_that_the_umask_leaves(journal: AppendLog) -> None:
+def test_the_mode_of_a_new_log_follows_the_umask(journal: AppendLog) -> None:
     before = os.umask(0o077)
     try:
         journal.append([b"{}"])

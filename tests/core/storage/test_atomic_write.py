@@ -63,18 +63,18 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_change_is_made_and_nothing_else_is_left(path: Path) -> None:
+def test_a_change_leaves_no_other_files(path: Path) -> None:
     rewrite(path, add("ours"), merge=merge_records, retry_seconds=PAUSES)
     assert ids(path) == ["a", "ours"]
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_missing_file_is_made(tmp_path: Path) -> None:
+def test_a_missing_file_is_created(tmp_path: Path) -> None:
     rewrite(tmp_path / "new.json", add("ours"), merge=merge_records, retry_seconds=PAUSES)
     assert ids(tmp_path / "new.json") == ["ours"]
 
 
-def test_a_change_that_is_there_already_writes_nothing(path: Path) -> None:
+def test_a_change_without_effect_writes_nothing(path: Path) -> None:
     before = path.stat()
     rewrite(path, add("a"), merge=merge_records, retry_seconds=PAUSES)
     after = path.stat()  # reading it may have set its time of access
@@ -85,13 +85,13 @@ def test_a_change_that_is_there_already_writes_nothing(path: Path) -> None:
     )
 
 
-def test_the_mode_of_the_file_is_kept(path: Path) -> None:
+def test_a_replaced_file_keeps_its_mode(path: Path) -> None:
     path.chmod(0o640)
     rewrite(path, add("ours"), merge=merge_records, retry_seconds=PAUSES)
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-def test_who_writes_between_reading_and_comparing_is_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_between_reading_and_comparing_is_not_lost(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = core.storage.atomic_write._write_draft
     moves = moving(lambda: put(path, "a", "theirs"))
 
@@ -104,7 +104,7 @@ def test_who_writes_between_reading_and_comparing_is_kept(path: Path, monkeypatc
     assert ids(path) == ["a", "theirs", "ours"]
 
 
-def test_who_writes_in_the_last_instant_is_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_at_the_last_moment_is_not_lost(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     moves = moving(lambda: put(path, "a", "theirs"))
 
     def racing(one: Path, other: Path) -> bool:
@@ -117,9 +117,7 @@ def test_who_writes_in_the_last_instant_is_kept(path: Path, monkeypatch: pytest.
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_who_built_on_our_version_while_theirs_was_out_loses_nobody(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_based_on_a_displacing_version_loses_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A writes just before our swap; B reads ours, which lacks A's record, and writes it back with its own."""
     moves = moving(lambda: put(path, "a", "from A"), lambda: put(path, "a", "ours", "from B"))
 
@@ -133,7 +131,7 @@ def test_who_built_on_our_version_while_theirs_was_out_loses_nobody(
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_slow_writer_who_puts_the_old_version_back_is_followed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_is_repeated_after_a_slow_writer_undid_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     moves = moving(lambda: put(path, "a", "slow"))
     monkeypatch.setattr(time, "sleep", lambda _seconds: moves())
     rewrite(path, add("ours"), merge=merge_records, retry_seconds=PAUSES)
@@ -146,7 +144,7 @@ def test_a_file_system_that_cannot_swap_still_gets_the_change(path: Path, monkey
     assert ids(path) == ["a", "ours"]
 
 
-def test_a_half_written_file_is_waited_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_half_written_file_is_read_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.write_bytes(b"")
     moves = moving(lambda: None, lambda: put(path, "a", "late"))
     monkeypatch.setattr(time, "sleep", lambda _seconds: moves())
@@ -155,14 +153,14 @@ def test_a_half_written_file_is_waited_for(path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("torn", [b"", b'[{"pattern_id": "a"'])
-def test_a_file_that_stays_broken_is_left_as_it_is(path: Path, torn: bytes) -> None:
+def test_a_broken_file_is_not_changed(path: Path, torn: bytes) -> None:
     path.write_bytes(torn)
     with pytest.raises(Conflict, match="cannot be parsed"):
         rewrite(path, add("ours"), merge=merge_records, retry_seconds=PAUSES)
     assert path.read_bytes() == torn
 
 
-def test_writers_that_never_rest_are_given_up_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rewriting_gives_up_against_busy_writers(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = iter(range(10**9))
     monkeypatch.setattr(core.storage.atomic_write, "_TIMEOUT_SECONDS", 0.2)
     real = core.storage.atomic_write._write_draft
@@ -179,7 +177,7 @@ def test_writers_that_never_rest_are_given_up_on(path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("call", ["write", "fsync", "open"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])
-def test_a_disk_that_refuses_leaves_everything_as_it_was(
+def test_a_disk_error_leaves_the_file_unchanged(
     path: Path, monkeypatch: pytest.MonkeyPatch, call: str, code: int
 ) -> None:
     before = path.read_bytes()
@@ -199,7 +197,7 @@ def test_a_disk_that_refuses_leaves_everything_as_it_was(
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_link_or_a_pipe_is_not_written_to(tmp_path: Path) -> None:
+def test_rewriting_refuses_links_and_pipes(tmp_path: Path) -> None:
     (tmp_path / "target.json").write_text("[]")
     (tmp_path / "link.json").symlink_to("target.json")
     os.mkfifo(tmp_path / "pipe.json")
@@ -209,7 +207,7 @@ def test_a_link_or_a_pipe_is_not_written_to(tmp_path: Path) -> None:
     assert (tmp_path / "target.json").read_text() == "[]"
 
 
-def test_a_change_that_cannot_be_made_says_why(path: Path) -> None:
+def test_an_impossible_change_reports_the_reason(path: Path) -> None:
     def change(_data: bytes | None) -> bytes | None:
         raise BadJson("no place for it")
 
@@ -217,7 +215,7 @@ def test_a_change_that_cannot_be_made_says_why(path: Path) -> None:
         rewrite(path, change, merge=merge_records, retry_seconds=PAUSES)
 
 
-def test_the_curation_lock_is_a_lease_that_others_can_read(tmp_path: Path) -> None:
+def test_the_curation_lock_is_a_readable_lease(tmp_path: Path) -> None:
     paths = ProjectPaths(tmp_path)
     lock = paths.patterns / ".curation.lock"
     with curation_lock(paths):

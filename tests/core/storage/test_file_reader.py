@@ -71,7 +71,7 @@ class TestJson:
 
     @given(plain)
     @settings(deadline=None, max_examples=100)
-    def test_depth_without_recursion_is_the_depth(self, value: object) -> None:
+    def test_nesting_is_measured_without_recursion(self, value: object) -> None:
         def depth(node: object) -> int:
             if isinstance(node, dict):
                 return 1 + max(map(depth, node.values()), default=0)
@@ -83,7 +83,7 @@ class TestJson:
         assert not is_nested_deeper(data, depth(value))
         assert is_nested_deeper(data, depth(value) - 1) or not depth(value)
 
-    def test_what_is_too_deep_at_its_start_is_not_read_to_its_end(self) -> None:
+    def test_a_deep_start_ends_the_measurement_early(self) -> None:
         data = b"[" * (32 << 20)
         started = time.perf_counter()
         assert codes(decode_json(data)) == ["too-deep"]
@@ -94,18 +94,18 @@ class TestJson:
         assert decode_json(data).torn
 
     @pytest.mark.parametrize("data", [b'{"a', b'{"a": 1', b"[1,]", b'{"a":1} x', b'{"a":1}\0\0', b"nonsense"])
-    def test_what_is_no_document_is_torn_and_says_where(self, data: bytes) -> None:
+    def test_an_invalid_document_is_torn_with_its_place(self, data: bytes) -> None:
         decoded = decode_json(data)
         assert decoded.torn
         assert decoded.problems[0].place.startswith("line 1, column ")
 
-    def test_every_cut_of_a_real_file_is_torn(self) -> None:
+    def test_every_truncated_file_is_torn(self) -> None:
         data = (TREES / "spec-examples/.aiwg/ralph/shared/patterns/anti-patterns.json").read_bytes().rstrip()
         for cut in range(len(data)):
             assert decode_json(data[:cut]).torn, cut
 
     @pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e400", "-1e400", "1" * 5000])
-    def test_numbers_that_are_none_become_null(self, text: str) -> None:
+    def test_nan_and_infinity_become_null(self, text: str) -> None:
         decoded = decode_json(f'{{"a": {text}, "b": 1}}'.encode())
         assert decoded.value == {"a": None, "b": 1}
         assert codes(decoded) == ["bad-number"]
@@ -119,13 +119,13 @@ class TestJson:
         assert decoded.value == {"a": "x\N{REPLACEMENT CHARACTER}"}
         assert codes(decoded) == ["bad-encoding"]
 
-    def test_half_a_surrogate_pair_is_replaced_wherever_it_stands(self) -> None:
+    def test_a_lone_surrogate_is_replaced_anywhere(self) -> None:
         decoded = decode_json(b'{"k\\udfff": ["\\ud800", "\\ud83d\\ude00"]}')
         assert decoded.value == {"k\N{REPLACEMENT CHARACTER}": ["\N{REPLACEMENT CHARACTER}", "\N{GRINNING FACE}"]}
         assert codes(decoded) == ["bad-encoding"]
 
     @pytest.mark.parametrize("data", [b'{"a": 1, "a": 2}', b'{"x": [{"a": "\\"", "a": 2}]}'])
-    def test_a_key_that_occurs_twice_is_reported(self, data: bytes) -> None:
+    def test_a_duplicate_key_is_reported(self, data: bytes) -> None:
         decoded = decode_json(data)
         assert codes(decoded) == ["duplicate-key"]
         assert "'a'" in decoded.problems[0].message
@@ -137,7 +137,7 @@ class TestJson:
         assert decoded.failed
         assert not decoded.torn
 
-    def test_brackets_in_strings_nest_nothing(self) -> None:
+    def test_brackets_in_strings_do_not_nest(self) -> None:
         text = json.dumps(['"[[' * 200, "\\", "{" * 200])
         assert decode_json(text.encode()) == Decoded(json.loads(text))
 
@@ -164,20 +164,20 @@ class TestJson:
 
 
 class TestJsonl:
-    def test_wrong_lines_cost_only_themselves(self) -> None:
+    def test_an_invalid_line_does_not_affect_others(self) -> None:
         lines, problems = decode_jsonl(b'{"a":1}\n\nnonsense\n{"b":2}\n')
         assert [(line.number, line.value) for line in lines] == [(1, {"a": 1}), (4, {"b": 2})]
         assert [(problem.place, problem.torn) for problem in problems] == [("line 3", False)]
 
     @given(st.lists(st.sampled_from(ODD_LINES) | plain.map(lambda value: msgspec.json.encode({"a": value}))))
     @settings(deadline=None, max_examples=60)
-    def test_each_line_is_read_as_if_it_were_alone(self, told: list[bytes]) -> None:
-        lines, problems = decode_jsonl(b"".join(line + b"\n" for line in told))
-        alone = [(number, decode_json(line)) for number, line in enumerate(told, 1) if line.strip()]
+    def test_lines_decode_together_as_they_decode_alone(self, parsed: list[bytes]) -> None:
+        lines, problems = decode_jsonl(b"".join(line + b"\n" for line in parsed))
+        alone = [(number, decode_json(line)) for number, line in enumerate(parsed, 1) if line.strip()]
         assert [(line.number, line.value) for line in lines] == [(n, one.value) for n, one in alone if not one.failed]
         assert len(problems) == sum(len(one.problems) for _, one in alone)
 
-    def test_an_unfinished_last_line_is_held_back(self) -> None:
+    def test_an_incomplete_last_line_is_skipped(self) -> None:
         lines, problems = decode_jsonl(b'{"a":1}\n{"b":2}')
         assert [line.value for line in lines] == [{"a": 1}]
         assert problems == ()
@@ -195,7 +195,7 @@ class TestFiles:
         assert raw.data == b"{}"
         assert raw.stamp.mtime_ns == file.stat().st_mtime_ns
 
-    def test_no_file_is_nothing(self, tmp_path: Path) -> None:
+    def test_a_missing_file_gives_none(self, tmp_path: Path) -> None:
         assert self.read(tmp_path / "a.json", tmp_path) is None
 
     def test_a_big_file_is_refused(self, tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ class TestFiles:
         assert problem.code == "too-large"
 
     @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
-    def test_what_is_no_regular_file_is_refused_at_once(self, tmp_path: Path, make: object) -> None:
+    def test_pipes_and_folders_are_refused_without_blocking(self, tmp_path: Path, make: object) -> None:
         file = tmp_path / "a.json"
         assert callable(make)
         make(file)
@@ -231,6 +231,6 @@ class TestFiles:
         assert problem.code == "link-outside"
 
     @pytest.mark.parametrize("target", ["nowhere.json", "link.json"])
-    def test_a_link_to_nothing_is_nothing(self, tmp_path: Path, target: str) -> None:
+    def test_a_dangling_link_gives_none(self, tmp_path: Path, target: str) -> None:
         (tmp_path / "link.json").symlink_to(target)
         assert self.read(tmp_path / "link.json", tmp_path) is None

@@ -16,7 +16,7 @@ ODD = (
 )
 
 
-def test_what_is_not_edited_keeps_its_bytes() -> None:
+def test_unedited_text_keeps_its_bytes() -> None:
     document = JsonText(ODD)
     document.set(("twice",), "override", True)
     assert document.encode() == ODD.replace(b'{"x": -0.0}', b'{"x": -0.0, "override": true}')
@@ -35,7 +35,7 @@ def test_what_is_not_edited_keeps_its_bytes() -> None:
         (b'\xef\xbb\xbf{"a":1}', b'\xef\xbb\xbf{"a":1,"o":{"x":[1]}}'),
     ],
 )
-def test_a_new_member_is_laid_out_as_the_others_and_leaves_no_trace(before: bytes, after: bytes) -> None:
+def test_a_new_member_copies_the_layout_and_can_be_removed(before: bytes, after: bytes) -> None:
     document = JsonText(before)
     document.set((), "o", {"x": [1]})
     assert document.encode() == after
@@ -43,7 +43,7 @@ def test_a_new_member_is_laid_out_as_the_others_and_leaves_no_trace(before: byte
     assert document.encode() == before
 
 
-def test_an_item_joins_an_empty_list_at_the_depth_of_the_file() -> None:
+def test_the_first_item_of_a_list_is_indented_like_the_file() -> None:
     document = JsonText(b'{\n  "list": []\n}\n')
     document.append(("list",), {"a": 1})
     assert document.encode() == b'{\n  "list": [\n    {\n      "a": 1\n    }\n  ]\n}\n'
@@ -51,7 +51,7 @@ def test_an_item_joins_an_empty_list_at_the_depth_of_the_file() -> None:
     assert document.encode() == b'{\n  "list": []\n}\n'
 
 
-def test_an_item_joins_records_that_stand_on_one_line_each() -> None:
+def test_an_item_is_on_one_line_like_its_siblings() -> None:
     document = JsonText(b'[\n  {"a": 1},\n  {"a": 2}\n]\n')
     document.append((), {"a": 3})
     assert document.encode() == b'[\n  {"a": 1},\n  {"a": 2},\n  {"a": 3}\n]\n'
@@ -61,7 +61,7 @@ def test_an_item_joins_records_that_stand_on_one_line_each() -> None:
     ("before", "written"),
     [(b'{"a":"\\u00e9"}', b"\\u00e9"), (b'{"a":"\xc3\xa9"}', "é".encode()), (b'{"a":1}', "é".encode())],
 )
-def test_letters_are_escaped_where_the_file_escapes_them(before: bytes, written: bytes) -> None:
+def test_letters_are_escaped_if_the_file_escapes_them(before: bytes, written: bytes) -> None:
     document = JsonText(before)
     document.set((), "o", "é")
     assert document.encode() == before[:-1] + b',"o":"' + written + b'"}'
@@ -77,7 +77,7 @@ def test_json_lines_are_edited_line_by_line() -> None:
     assert document.encode() == b'\n{"a":2,"o":true}\n{"a":3}\n'
 
 
-def test_json_lines_without_a_last_line_end_keep_that_habit() -> None:
+def test_json_lines_without_a_last_line_end_stay_without() -> None:
     document = JsonText(b'{"a":1}\n{"a":2}')
     document.append((), {"a": 3})
     assert document.encode() == b'{"a":1}\n{"a":2}\n{"a":3}'
@@ -87,12 +87,12 @@ def test_json_lines_without_a_last_line_end_keep_that_habit() -> None:
     "data",
     [b"", b" \n", b'{"a":', b'{"a":1}{', b'{"a":1}\n{"a":', b"\xff{}", b"[" * 5000 + b"]" * 5000, b"{'a': 1}"],
 )
-def test_what_is_no_json_is_refused(data: bytes) -> None:
+def test_invalid_json_is_refused(data: bytes) -> None:
     with pytest.raises(BadJson):
         JsonText(data)
 
 
-def test_numbers_that_python_cannot_hold_are_carried_along() -> None:
+def test_huge_numbers_survive_edits() -> None:
     data = b'{"n": ' + b"9" * 5000 + b', "m": 1}'
     document = JsonText(data)
     document.set((), "m", 2)
@@ -116,9 +116,7 @@ layouts = st.sampled_from(
     key=st.text("abco", max_size=3),
     value=json_values,
 )
-def test_the_text_always_says_what_the_value_says(
-    content: dict[str, Any], layout: dict[str, Any], key: str, value: Any
-) -> None:
+def test_text_and_value_stay_equal(content: dict[str, Any], layout: dict[str, Any], key: str, value: Any) -> None:
     before = json.dumps({"top": content}, **layout).encode()
     document = JsonText(before)
     document.set(("top",), key, value)
@@ -132,7 +130,7 @@ def test_the_text_always_says_what_the_value_says(
 
 
 @pytest.mark.parametrize("first", ["7", '"{[,"', "[]", '{"list": 1}', '{"list": [{"a": 1}]}', "null"])
-def test_of_two_equal_keys_the_last_one_is_edited_as_parsers_take_it(first: str) -> None:
+def test_the_last_of_two_equal_keys_is_edited(first: str) -> None:
     data = f'{{"r": {first}, "r": {{"list": [0, {{"a": 1}}]}}}}'.encode()
     document = JsonText(data)
     document.set(("r", "list", 1), "o", 2)
@@ -148,7 +146,7 @@ LAYOUTS = st.sampled_from([None, 0, 2, "\t"])
 
 @given(RECORD_LISTS, RECORD_LISTS, LAYOUTS)
 @settings(deadline=None, max_examples=50)
-def test_adding_many_is_adding_one_after_the_other(
+def test_extend_equals_repeated_append(
     old: list[dict[str, Any]], new: list[dict[str, Any]], indent: int | str | None
 ) -> None:
     data = json.dumps({"list": old, "rest": 1}, indent=indent).encode()
@@ -163,24 +161,22 @@ def test_adding_many_is_adding_one_after_the_other(
 
 @given(RECORD_LISTS, st.sets(st.integers(0, 5)), LAYOUTS)
 @settings(deadline=None, max_examples=50)
-def test_taking_out_many_is_taking_out_one_after_the_other(
+def test_remove_all_equals_repeated_remove(
     old: list[dict[str, Any]], indices: set[int], indent: int | str | None
 ) -> None:
     data = json.dumps({"list": old, "rest": 1}, indent=indent).encode()
-    gone = {index for index in indices if index < len(old)}
+    removed = {index for index in indices if index < len(old)}
     one_by_one, at_once = JsonText(data), JsonText(data)
-    for index in sorted(gone, reverse=True):
+    for index in sorted(removed, reverse=True):
         one_by_one.remove(("list", index))
-    at_once.remove_all(("list",), gone)
+    at_once.remove_all(("list",), removed)
     assert at_once.encode() == one_by_one.encode()
     assert at_once.value == json.loads(at_once.encode())
 
 
 @given(RECORD_LISTS, LAYOUTS)
 @settings(deadline=None, max_examples=50)
-def test_items_that_are_edited_by_themselves_come_out_as_if_edited_in_place(
-    old: list[dict[str, Any]], indent: int | str | None
-) -> None:
+def test_items_edited_separately_equal_edits_in_place(old: list[dict[str, Any]], indent: int | str | None) -> None:
     data = json.dumps({"list": old, "rest": 1}, indent=indent).encode()
     in_place, apart = JsonText(data), JsonText(data)
     indices = {index for index, item in enumerate(old) if item and index % 2 == 0}

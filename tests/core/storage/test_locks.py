@@ -36,7 +36,7 @@ def leave(path: Path, content: Any, modified: float = NOW) -> None:
     os.utime(path, (modified, modified))
 
 
-def test_a_lease_keeps_others_out_until_it_is_given_back(path: Path) -> None:
+def test_a_lease_excludes_others_until_released(path: Path) -> None:
     with take(path), pytest.raises(Conflict, match="another program has held"), take(path):
         raise AssertionError("both hold it")
     with take(path):
@@ -70,26 +70,26 @@ def test_a_dead_lease_is_taken_over(path: Path, pid: str | None, expiry: float, 
     "content",
     ["", '{"pid":', "[]", "7", '{"pid": null, "leaseExpiry": 1}', '{"pid": 1, "leaseExpiry": 1e999}', "[" * 4000],
 )
-def test_a_lock_that_makes_no_sense_is_good_for_as_long_as_ours(path: Path, content: str) -> None:
+def test_an_unreadable_lease_is_valid_for_the_usual_time(path: Path, content: str) -> None:
     leave(path, content)
     with pytest.raises(Conflict), take(path):
         raise AssertionError("took over a lock that is being written")
 
 
-def test_giving_back_a_lease_that_another_program_took_over_leaves_the_new_one(path: Path) -> None:
+def test_releasing_a_lost_lease_leaves_the_new_one(path: Path) -> None:
     with take(path):
         path.unlink()
         leave(path, {"pid": os.getpid()})
     assert path.exists()
 
 
-def test_a_lease_that_ran_out_keeps_those_out_who_know_its_guard(path: Path) -> None:
+def test_the_guard_outlives_an_expired_lease(path: Path) -> None:
     late = NOW + LEASE_SECONDS + 1
     with take(path), pytest.raises(Conflict, match=r"another program has held .*; try again"), take(path, late):
         raise AssertionError("two are in")
 
 
-def test_what_the_dead_left_half_written_is_removed(path: Path) -> None:
+def test_drafts_of_dead_processes_are_removed(path: Path) -> None:
     dead = dead_pid()
     left = path.with_name(f".error-patterns.json.tmp-{dead}-0123abcd")
     stay = [
@@ -137,13 +137,13 @@ def test_of_many_threads_one_at_a_time_holds_the_lease(path: Path) -> None:
     assert most == 1
 
 
-def test_a_file_lock_says_who_is_in_the_way(tmp_path: Path) -> None:
+def test_a_file_lock_timeout_names_the_file(tmp_path: Path) -> None:
     lock = tmp_path / "x.lock"
     with file_lock(lock), pytest.raises(Unwritable, match="another process"), file_lock(lock, 0.01):
         raise AssertionError("both hold it")
 
 
-def test_a_folder_that_cannot_be_made_is_one_line_of_error(tmp_path: Path) -> None:
+def test_an_impossible_folder_is_one_line_of_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Unwritable, match="cannot lock"), file_lock(tmp_path / "file" / "x.lock"):
         raise AssertionError("locked nothing")

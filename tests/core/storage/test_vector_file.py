@@ -42,14 +42,14 @@ def numbers(file: VectorFile) -> list[int]:
     return found
 
 
-def test_what_is_written_comes_back(file: VectorFile) -> None:
+def test_written_vectors_are_read_back(file: VectorFile) -> None:
     assert numbers(file) == []
     write(file, 0, 1)
     write(file, 2)
     assert numbers(file) == [0, 1, 2]
 
 
-def test_vectors_of_another_model_are_no_use(file: VectorFile, tmp_path: Path) -> None:
+def test_vectors_of_another_model_are_discarded(file: VectorFile, tmp_path: Path) -> None:
     write(file, 0)
     other = VectorFile(ProjectPaths(tmp_path), FILE, "other", SIZE)
     assert numbers(other) == []
@@ -57,7 +57,7 @@ def test_vectors_of_another_model_are_no_use(file: VectorFile, tmp_path: Path) -
     assert (numbers(other), numbers(file)) == ([1], [])
 
 
-def test_a_torn_end_costs_what_was_torn_and_is_mended(file: VectorFile) -> None:
+def test_a_torn_end_is_dropped_and_repaired(file: VectorFile) -> None:
     write(file, 0, 1, 2)
     os.truncate(file.path, file.path.stat().st_size - 5)
     assert numbers(file) == [0, 1]
@@ -67,22 +67,22 @@ def test_a_torn_end_costs_what_was_torn_and_is_mended(file: VectorFile) -> None:
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_damage_anywhere_costs_records_and_makes_none_up(file: VectorFile, data: st.DataObject) -> None:
+def test_damaged_records_are_dropped(file: VectorFile, data: st.DataObject) -> None:
     file.path.unlink(missing_ok=True)
     write(file, *range(6))
     content = bytearray(file.path.read_bytes())
     start = data.draw(st.integers(0, len(content)))
     content[start : start + data.draw(st.integers(0, 60))] = data.draw(st.binary(max_size=60))
     file.path.write_bytes(content)
-    kept = numbers(file)
+    stored = numbers(file)
     write(file, 9)
-    assert numbers(file) == [*kept, 9]
+    assert numbers(file) == [*stored, 9]
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"ralphdeck vectors", b"\x00" * 5000, b"ralphdeck vectors 1 model 8\n" + b"x"]
 )
-def test_what_is_no_such_file_reads_as_empty_and_is_replaced(content: bytes, file: VectorFile) -> None:
+def test_another_file_reads_as_empty_and_is_replaced(content: bytes, file: VectorFile) -> None:
     file.path.parent.mkdir(parents=True)
     file.path.write_bytes(content)
     assert numbers(file) == []
@@ -96,7 +96,7 @@ def test_a_huge_file_is_not_read(file: VectorFile, monkeypatch: pytest.MonkeyPat
     assert numbers(file) == []
 
 
-def test_a_file_grows_no_further_than_it_is_read(file: VectorFile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_does_not_grow_over_the_limit(file: VectorFile, monkeypatch: pytest.MonkeyPatch) -> None:
     write(file, 0, 1)
     monkeypatch.setattr(vector_file, "MAX_VECTOR_BYTES", file.path.stat().st_size)
     with pytest.raises(Unwritable, match="the maximum that is read"):
@@ -104,7 +104,7 @@ def test_a_file_grows_no_further_than_it_is_read(file: VectorFile, monkeypatch: 
     assert numbers(file) == [0, 1]
 
 
-def test_a_link_or_a_pipe_in_its_place_is_neither_followed_nor_waited_for(file: VectorFile, tmp_path: Path) -> None:
+def test_links_and_pipes_are_refused(file: VectorFile, tmp_path: Path) -> None:
     file.path.parent.mkdir(parents=True)
     secret = tmp_path / "secret"
     secret.write_text("mine")
@@ -116,7 +116,7 @@ def test_a_link_or_a_pipe_in_its_place_is_neither_followed_nor_waited_for(file: 
     assert numbers(file) == []
 
 
-def test_a_folder_that_leads_out_of_the_project_is_left_alone(file: VectorFile, tmp_path: Path) -> None:
+def test_a_folder_outside_the_project_is_refused(file: VectorFile, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     file.path.parent.parent.mkdir(parents=True)
@@ -127,7 +127,7 @@ def test_a_folder_that_leads_out_of_the_project_is_left_alone(file: VectorFile, 
     assert list(outside.iterdir()) == []
 
 
-def test_a_folder_that_is_a_link_to_another_one_of_the_project_is_left_alone(file: VectorFile, tmp_path: Path) -> None:
+def test_a_linked_folder_inside_the_project_is_refused(file: VectorFile, tmp_path: Path) -> None:
     registry = tmp_path / ".aiwg/ralph/shared/patterns"
     registry.mkdir(parents=True)
     file.path.parent.parent.mkdir(parents=True, exist_ok=True)
@@ -143,7 +143,7 @@ def test_one_process_writes_at_a_time(file: VectorFile, monkeypatch: pytest.Monk
         write(file, 0)
 
 
-def test_what_nobody_wants_goes_once_it_is_a_quarter(file: VectorFile) -> None:
+def test_unused_vectors_are_removed_above_a_quarter(file: VectorFile) -> None:
     write(file, *range(8))
     write(file, 8, wanted=HASHES[2:])
     assert numbers(file) == list(range(9))
@@ -171,9 +171,9 @@ def test_a_full_disk_is_one_error_and_the_file_stays(file: VectorFile, monkeypat
     assert numbers(file) == [0]
 
 
-def test_an_error_of_the_caller_stays_what_it_is(file: VectorFile) -> None:
+def test_an_error_of_the_caller_is_not_converted(file: VectorFile) -> None:
     def fail(append: object) -> NDArray[np.int8]:
-        raise BrokenPipeError("nobody reads the progress")
+        raise BrokenPipeError("an error of the caller")
 
     with pytest.raises(BrokenPipeError), file.writing(set()) as append:
         fail(append)

@@ -1,4 +1,4 @@
-"""The watcher tells every change, whatever happens to folders, queues and limits."""
+"""The watcher reports every change despite replaced folders, full queues and limits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify")
 
 
 class Heard:
-    """What a watcher told, in order; waits for more."""
+    """What a watcher parsed, in order; waits for more."""
 
     def __init__(self) -> None:
         self.batches: list[FileChanges] = []
@@ -58,7 +58,7 @@ class Heard:
 
 @contextmanager
 def watched(paths: ProjectPaths, settings: WatchSettings = LONG) -> Iterator[tuple[Watcher, Heard]]:
-    """A watcher whose first sweep has been told."""
+    """A watcher whose first sweep has been parsed."""
     heard = Heard()
     with Watcher(paths, settings, heard) as watcher:
         heard.wait(lambda heard: heard.sweeps == 1)
@@ -91,7 +91,7 @@ def test_starts_with_a_sweep_and_leaves_no_thread(project: ProjectPaths) -> None
     assert watcher.state.mode is WatchMode.WAITING
 
 
-def test_tells_writes_renames_and_removals(project: ProjectPaths) -> None:
+def test_writes_renames_and_removals_are_reported(project: ProjectPaths) -> None:
     folder = project.ralph / "loops" / "a"
     with watched(project) as (watcher, heard):
         (folder / "state.json").write_text("{}")
@@ -106,7 +106,7 @@ def test_tells_writes_renames_and_removals(project: ProjectPaths) -> None:
         assert heard.sweeps == 0
 
 
-def test_tells_appends_to_a_file_that_stays_open(project: ProjectPaths) -> None:
+def test_appends_to_an_open_file_are_reported(project: ProjectPaths) -> None:
     path = project.ralph / "events.jsonl"
     with watched(project) as (_, heard), path.open("a") as file:
         heard.wait_for_path(path)
@@ -116,7 +116,7 @@ def test_tells_appends_to_a_file_that_stays_open(project: ProjectPaths) -> None:
         heard.wait_for_path(path)
 
 
-def test_tells_files_in_folders_made_a_moment_ago(project: ProjectPaths) -> None:
+def test_files_in_new_folders_are_reported(project: ProjectPaths) -> None:
     with watched(project) as (_, heard):
         for number in range(20):
             folder = project.ralph / "loops" / f"ralph-{number}" / "iterations"
@@ -126,7 +126,7 @@ def test_tells_files_in_folders_made_a_moment_ago(project: ProjectPaths) -> None
         heard.wait(lambda heard: heard.paths >= expected)
 
 
-def test_reading_is_no_change(project: ProjectPaths) -> None:
+def test_reading_is_not_a_change(project: ProjectPaths) -> None:
     path = project.ralph / "registry.json"
     path.write_text("{}")
     marker = project.ralph / "marker"
@@ -138,7 +138,7 @@ def test_reading_is_no_change(project: ProjectPaths) -> None:
         assert path not in heard.paths
 
 
-def test_many_writes_to_one_file_are_one_batch_behind_the_first(project: ProjectPaths) -> None:
+def test_many_writes_to_one_file_are_one_batch(project: ProjectPaths) -> None:
     path, last = project.ralph / "state.json", project.ralph / "last.json"
     with watched(project, WatchSettings(batch_seconds=0.5, sweep_seconds=3600)) as (_, heard):
         for number in range(100):
@@ -150,7 +150,7 @@ def test_many_writes_to_one_file_are_one_batch_behind_the_first(project: Project
 
 
 @pytest.mark.parametrize("way", ["closed", "renamed"])
-def test_a_file_that_is_whole_is_told_without_waiting_for_the_rest_of_a_batch(project: ProjectPaths, way: str) -> None:
+def test_a_closed_file_is_reported_at_once(project: ProjectPaths, way: str) -> None:
     path, draft = project.ralph / "state.json", project.ralph / "draft"
     with watched(project, WatchSettings(batch_seconds=60, sweep_seconds=3600)) as (_, heard):
         if way == "closed":
@@ -162,7 +162,7 @@ def test_a_file_that_is_whole_is_told_without_waiting_for_the_rest_of_a_batch(pr
         assert len(heard.batches) == 2
 
 
-def test_what_happens_during_a_call_is_told_with_the_next(project: ProjectPaths) -> None:
+def test_changes_during_a_call_are_in_the_next_batch(project: ProjectPaths) -> None:
     first, second = project.ralph / "first", project.ralph / "second"
     entered, leave = threading.Event(), threading.Event()
     running: list[int] = []
@@ -186,7 +186,7 @@ def test_what_happens_during_a_call_is_told_with_the_next(project: ProjectPaths)
         heard.wait_for_path(second)
 
 
-def test_a_failing_callee_does_not_end_the_watch(project: ProjectPaths, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_callback_does_not_end_the_watch(project: ProjectPaths, caplog: pytest.LogCaptureFixture) -> None:
     heard = Heard()
 
     def fail(changes: FileChanges) -> None:
@@ -275,11 +275,11 @@ def test_a_deleted_and_recreated_folder_is_watched_again(project: ProjectPaths) 
             heard.wait(lambda heard, sweeps=sweeps: heard.sweeps > sweeps)  # type: ignore[misc]
             path = project.ralph / "x"
 
-            def told(path: Path = path) -> bool:
+            def parsed(path: Path = path) -> bool:
                 path.write_text("")
                 return path in heard.paths
 
-            wait_until(told)
+            wait_until(parsed)
             heard.batches.clear()
 
 
@@ -328,7 +328,7 @@ def test_one_file_moved_out_does_not_hold_back_the_others(project: ProjectPaths,
     assert min(taken) < 0.4
 
 
-def test_torn_files_come_again_until_they_are_whole_or_the_delays_are_over(project: ProjectPaths) -> None:
+def test_torn_files_are_retried_until_whole_or_out_of_delays(project: ProjectPaths) -> None:
     torn, whole = project.ralph / "torn", project.ralph / "whole"
     settings = WatchSettings(sweep_seconds=3600, retry_seconds=(0.01, 0.02, 0.03))
     heard = Heard()
@@ -337,20 +337,20 @@ def test_torn_files_come_again_until_they_are_whole_or_the_delays_are_over(proje
         watcher.retry([torn, whole] if changes.sweep else [torn])
         heard(changes)
 
-    def told(path: Path) -> int:
+    def parsed(path: Path) -> int:
         return sum(path in batch.paths for batch in heard.batches)
 
     watcher = Watcher(project, settings, callee)
     with watcher:
-        heard.wait(lambda _: told(torn) == 3)
+        heard.wait(lambda _: parsed(torn) == 3)
         for name in ("one", "two"):  # two more batches, time enough for a fourth try
             (project.ralph / name).write_text("")
             heard.wait_for_path(project.ralph / name)
-    assert told(torn) == 3
-    assert told(whole) == 1
+    assert parsed(torn) == 3
+    assert parsed(whole) == 1
 
 
-def test_a_write_gives_a_torn_file_its_tries_back(project: ProjectPaths) -> None:
+def test_a_write_restarts_the_retries_of_a_torn_file(project: ProjectPaths) -> None:
     torn = project.ralph / "torn"
     settings = WatchSettings(sweep_seconds=3600, retry_seconds=(0.01,))
     heard = Heard()
@@ -375,7 +375,7 @@ def test_a_flood_becomes_a_sweep(project: ProjectPaths, monkeypatch: pytest.Monk
         assert all(len(batch.paths) <= 10 for batch in heard.batches)
 
 
-def test_idle_costs_next_to_nothing(project: ProjectPaths) -> None:
+def test_an_idle_watcher_uses_little_cpu(project: ProjectPaths) -> None:
     with watched(project):
         begin, cpu = time.monotonic(), time.process_time()
         time.sleep(1.5)
@@ -383,7 +383,7 @@ def test_idle_costs_next_to_nothing(project: ProjectPaths) -> None:
     assert share < 0.02
 
 
-# What the system does not tell: a process of its own takes the blow.
+# Runs in a process of its own, whose limits are lowered.
 
 _CHILD = """
 import sys, time
@@ -392,10 +392,10 @@ from core.config.paths import ProjectPaths
 from core.config.settings import WatchSettings
 from core.storage.watcher import Watcher
 
-def told(changes):
+def parsed(changes):
     print("sweep" if changes.sweep else "paths", watcher.state.mode, watcher.state.watches, flush=True)
 
-watcher = Watcher(ProjectPaths(Path(sys.argv[1])), WatchSettings(sweep_seconds=3600, poll_seconds=0.2), told)
+watcher = Watcher(ProjectPaths(Path(sys.argv[1])), WatchSettings(sweep_seconds=3600, poll_seconds=0.2), parsed)
 watcher.start()
 sys.stdin.readline()
 print("reason:", watcher.state.reason, flush=True)
@@ -404,7 +404,7 @@ watcher.stop()
 
 
 class Child:
-    """A watcher in a process of its own, that prints what it is told."""
+    """A watcher in a process of its own, that prints what it is parsed."""
 
     def __init__(self, project: ProjectPaths, *, prepare: str = "") -> None:
         command = [sys.executable, "-c", _CHILD, str(project.project)]
@@ -497,7 +497,7 @@ def test_too_many_open_files_leads_to_polling(project: ProjectPaths) -> None:
     watcher.stop()
 
 
-def test_after_a_while_events_are_asked_for_again(project: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_are_tried_again_after_polling(project: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     from watchdog.observers import inotify_c
 
     real = inotify_c.inotify_add_watch
@@ -520,7 +520,7 @@ def test_after_a_while_events_are_asked_for_again(project: ProjectPaths, monkeyp
         heard.wait_for_path(path)
 
 
-def test_an_overflow_leads_to_a_sweep_and_a_whole_watch(project: ProjectPaths) -> None:
+def test_an_overflow_leads_to_a_sweep(project: ProjectPaths) -> None:
     queue = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     if queue > 100_000:
         pytest.skip("the queue is too long to fill here")
@@ -542,7 +542,7 @@ def test_an_overflow_leads_to_a_sweep_and_a_whole_watch(project: ProjectPaths) -
     assert (reason, err) == ("", "")
 
 
-def test_a_quarrel_over_folders_prints_nothing(project: ProjectPaths, capfd: pytest.CaptureFixture[str]) -> None:
+def test_folder_races_print_nothing(project: ProjectPaths, capfd: pytest.CaptureFixture[str]) -> None:
     with watched(project) as (_, heard):
         loops = project.ralph / "loops"
         for number in range(40):

@@ -1,4 +1,4 @@
-"""YAML of anybody: texts and nothing else, no aliases, no objects."""
+"""Reading untrusted YAML as plain strings."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def test_deep_nesting_is_refused() -> None:
 
 
 @pytest.mark.parametrize("data", [b"a: [", b"\t- x", b"a: b: c", b'"x', b""])
-def test_what_is_no_document_is_torn(data: bytes) -> None:
+def test_an_invalid_document_is_torn(data: bytes) -> None:
     assert decode_yaml(data).torn
 
 
-def test_a_key_that_occurs_twice_is_reported() -> None:
+def test_a_duplicate_key_is_reported() -> None:
     decoded = decode_yaml(b"a: 1\na: 2\n")
     assert decoded.value == {"a": "2"}
     assert codes(decoded) == ["duplicate-key"]
@@ -73,7 +73,7 @@ def test_a_key_that_occurs_twice_is_reported() -> None:
         (b"a: 1\n---\nb: &x 1\nc: *x\n", [{"a": "1"}], ["yaml-alias"]),
     ],
 )
-def test_several_documents_are_told_up_to_the_first_that_is_broken(text: bytes, value: Any, wrong: list[str]) -> None:
+def test_several_documents_are_read_up_to_the_first_broken_one(text: bytes, value: Any, wrong: list[str]) -> None:
     decoded = decode_yaml(text, every=True)
     assert (decoded.value, codes(decoded), decoded.failed) == (value, wrong, False)
     assert decode_yaml(text).value == {"a": "1"}
