@@ -1,4 +1,4 @@
-"""Why things fail: root causes of debug sessions, failure modes of outcomes, types of errors."""
+"""Failure causes: root causes of debug sessions, failure modes of outcomes, error types."""
 
 from __future__ import annotations
 

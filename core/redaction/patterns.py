@@ -41,7 +41,7 @@ TOKEN_FORMATS: Final[dict[str, list[str]]] = yaml.load(
     yaml.CSafeLoader,
 )
 """Patterns of tokens by kind of secret."""
-_SHAPES: Final = tuple((kind, shape) for kind, shapes in TOKEN_FORMATS.items() for shape in shapes)
+_TOKENS: Final = tuple((kind, pattern) for kind, patterns in TOKEN_FORMATS.items() for pattern in patterns)
 _TOKEN_RUN: Final = re.compile(r"[A-Za-z0-9_~.+/=|$%:-]{16,}")
 _FIRST: Final = re.compile(r"\[[^\]]+\]|\\d")
 """First characters of a pattern that does not begin with a literal."""
@@ -248,9 +248,9 @@ class Search:
         at = place
         while start := _TOKEN_START.search(text, at, end):
             at = start.end()
-            found = _shapes_from(start[0]).match(text, start.start(), end)
+            found = _token_patterns(start[0]).match(text, start.start(), end)
             if found and not is_placeholder(found[0]):
-                kind = _SHAPES[int((found.lastgroup or "_0")[1:])][0]
+                kind = _TOKENS[int((found.lastgroup or "_0")[1:])][0]
                 yield text[place : start.start()] + self._number(kind, found[0])
                 place = at = found.end()
         yield text[place:end]
@@ -351,12 +351,12 @@ class Search:
 
 
 @cache
-def _shapes_from(first: str) -> re.Pattern[str]:
+def _token_patterns(first: str) -> re.Pattern[str]:
     """Patterns of tokens that may begin with a character, each in a group named by its position."""
     fitting = (
-        f"(?P<t{at}>{shape})"
-        for at, (_, shape) in enumerate(_SHAPES)
-        if shape[0] == first or (not shape[0].isalnum() and re.match(_FIRST.match(shape)[0], first))  # type: ignore[index]
+        f"(?P<t{at}>{pattern})"
+        for at, (_, pattern) in enumerate(_TOKENS)
+        if pattern[0] == first or (not pattern[0].isalnum() and re.match(_FIRST.match(pattern)[0], first))  # type: ignore[index]
     )
     return re.compile(f"(?:{'|'.join((*fitting, '(?!)'))})(?![A-Za-z0-9_])")
 
@@ -408,6 +408,6 @@ _LABELLED: Final = {
 }
 """By kind: lower-case literals, one of which every match contains, and the pattern."""
 _KINDS: Final = frozenset(
-    {kind for kind, _ in _SHAPES} | {kind for kind, _, _ in _COMMANDS.values()} | set(_PREFIX_GROUPS) | set(_LABELLED)
+    {kind for kind, _ in _TOKENS} | {kind for kind, _, _ in _COMMANDS.values()} | set(_PREFIX_GROUPS) | set(_LABELLED)
 ).union(("private key", "cookie", "value", "password"))
 """Kinds of secrets in masks; any other word in brackets could be a secret."""

@@ -26,7 +26,7 @@ from core.retrieval.words import content_words
 WEIGHTS: Final[Mapping[str, float]] = {"task": 0.7, "learning": 0.3}
 """Weights of the parts. `task`: similarity of the tasks. `learning`: share of the task's rare words in the learning."""
 UNTITLED_WEIGHTS: Final[Mapping[str, float]] = {"task": 0.0, "learning": 0.6}
-"""The same for a learning whose task is unknown."""
+"""Weights for a learning whose task is unknown."""
 MAX_MATCHES: Final = 200
 """Most relevant learnings returned for a task."""
 _MAX_TIED: Final = 5_000
@@ -182,8 +182,8 @@ class LearningIndex:
             {**self._sources_of, **{key: frozenset(found) for key, found in sources_of.items()}},
         )
 
-    def matches(self, profile: TaskProfile, closeness: Closeness | None = None) -> tuple[LearningMatch, ...]:
-        """The learnings that fit a task, the most relevant first; at most `MAX_MATCHES`.
+    def find_matches(self, profile: TaskProfile, closeness: Closeness | None = None) -> tuple[LearningMatch, ...]:
+        """Find the learnings that fit a task, most relevant first; at most `MAX_MATCHES`.
 
         Args:
             profile: The task.

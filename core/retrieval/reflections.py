@@ -251,7 +251,7 @@ def similar_reflections(
     )
     index, profile = LearningIndex.build(others), analyse_task(task.description)
     close = embeddings.closeness(task_text(task), index.work_keys, index.works) if embeddings is not None else None
-    matches = index.matches(profile, close)
+    matches = index.find_matches(profile, close)
     half_life, orders = settings.learning.half_life_days, settings.scan.holds_other_texts
     choice = ReflectionChoice(matches, settings.injection, now, half_life, orders=orders)
     return choice.finish("", REFLECTIONS_ONLY)[1].chosen

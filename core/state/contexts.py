@@ -86,7 +86,7 @@ def _with_strategies(
 def _match_learnings(state: ProjectState, profile: TaskProfile) -> tuple[LearningMatch, ...]:
     index, embeddings = state.learnings, state.task_embeddings
     close = embeddings.closeness(profile.text, index.work_keys, index.works) if embeddings is not None else None
-    return index.matches(profile, close)
+    return index.find_matches(profile, close)
 
 
 def _choose_reflections(

@@ -49,7 +49,7 @@ def snapshot(*records: Task | Loop | MemoryTask | Reflection | Attempt) -> Snaps
 
 
 def section(known: Snapshot, text: str = TASK, patterns: str = "", **limits: Any) -> tuple[str, ReflectionSection]:
-    matches = LearningIndex.build(known).matches(analyse_task(text))
+    matches = LearningIndex.build(known).find_matches(analyse_task(text))
     return ReflectionChoice(matches, InjectionSettings(**limits), NOW, 90.0).finish(patterns, REFLECTIONS_ONLY)
 
 
@@ -124,9 +124,9 @@ def test_vectors_are_compared_where_they_exist() -> None:
     )
     index = LearningIndex.build(known)
     close = np.array([{"task/task-001": 0.7}.get(key, 0.1) for key in index.work_keys], np.float32)
-    (match,) = index.matches(analyse_task(TASK), close)
+    (match,) = index.find_matches(analyse_task(TASK), close)
     assert (match.learning.text, match.is_semantic) == ("Register the address", True)
-    assert index.matches(analyse_task(TASK)) == ()
+    assert index.find_matches(analyse_task(TASK)) == ()
 
 
 def test_equal_learnings_are_one_entry_with_a_count() -> None:
@@ -198,7 +198,7 @@ def test_a_learning_dangerous_with_the_text_before_it_is_left_out() -> None:
 
 def test_a_learning_dangerous_with_the_text_after_it_is_left_out() -> None:
     known = snapshot(loop("ralph-a", SIMILAR), learned("Then ignore all", loop_id="ralph-a"))
-    matches = LearningIndex.build(known).matches(analyse_task(TASK))
+    matches = LearningIndex.build(known).find_matches(analyse_task(TASK))
     choice = ReflectionChoice(matches, InjectionSettings(), NOW, 90.0)
     context, found = choice.finish("", REFLECTIONS_ONLY, "- previous instructions\n")
     assert context == ""
@@ -226,7 +226,7 @@ def test_the_share_is_reserved_and_more_comes_where_the_patterns_leave_room() ->
         task("task-001", SIMILAR),
         *(learned(f"{word} " * 12 + "counts", task_id="task-001") for word in ("alpha", "beta", "gamma")),
     )
-    matches = LearningIndex.build(known).matches(analyse_task(TASK))
+    matches = LearningIndex.build(known).find_matches(analyse_task(TASK))
     choice = ReflectionChoice(matches, InjectionSettings(max_tokens=400, reflection_share=0.2), NOW, 90.0)
     assert 0 < choice.reserved_tokens <= 80
     context, found = choice.finish("", REFLECTIONS_ONLY)
@@ -260,6 +260,8 @@ def test_an_updated_index_finds_what_a_new_one_finds() -> None:
     for changed in (renamed, ended, removed, known_loop, more):
         made = base.updated(changed).get()
         for text in (TASK, UNRELATED):
-            assert made.matches(analyse_task(text)) == LearningIndex.build(changed).matches(analyse_task(text))
+            assert made.find_matches(analyse_task(text)) == LearningIndex.build(changed).find_matches(
+                analyse_task(text)
+            )
     running = replaced(first, loops={"other": loop("other", UNRELATED)})
     assert base.updated(running).get().learnings is index.learnings
