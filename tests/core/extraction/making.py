@@ -18,30 +18,30 @@ START = datetime(2026, 2, 2, 14, 30, tzinfo=UTC)
 LOOP = "ralph-fix-auth-a1b2c3d4"
 
 
-def step(number: int, action: str = "", result: str = "", **told: Any) -> Iteration:
+def step(number: int, action: str = "", result: str = "", **fields: Any) -> Iteration:
     """One iteration; it failed unless `outcome` is given."""
     at = START + timedelta(minutes=10 * number)
-    return Iteration(**{"number": number, "at": at, "action": action, "result": result, **told})
+    return Iteration(**{"number": number, "at": at, "action": action, "result": result, **fields})
 
 
-def failed(number: int, action: str = "", result: str = "", **told: Any) -> Iteration:
-    return step(number, action, result, outcome=Outcome.FAILURE, **told)
+def failed(number: int, action: str = "", result: str = "", **fields: Any) -> Iteration:
+    return step(number, action, result, outcome=Outcome.FAILURE, **fields)
 
 
-def passed(number: int, action: str = "", result: str = "31 passing", **told: Any) -> Iteration:
-    return step(number, action, result, outcome=Outcome.SUCCESS, **told)
+def passed(number: int, action: str = "", result: str = "31 passing", **fields: Any) -> Iteration:
+    return step(number, action, result, outcome=Outcome.SUCCESS, **fields)
 
 
-def material(*iterations: Iteration, task: str = "Fix the login", **told: Any) -> Material:
+def material(*iterations: Iteration, task: str = "Fix the login", **fields: Any) -> Material:
     """The material of a loop that completed, unless `status` is given."""
     loop = {
         "id": LOOP,
         "task": task,
-        "status": told.pop("status", LoopStatus.COMPLETED),
-        "criteria": told.pop("criteria", ()),
-        "owner": told.pop("owner", "software-implementer"),
+        "status": fields.pop("status", LoopStatus.COMPLETED),
+        "criteria": fields.pop("criteria", ()),
+        "owner": fields.pop("owner", "software-implementer"),
     }
-    return Material(source_id=LOOP, loop=Loop(**loop), iterations=iterations, **told)
+    return Material(source_id=LOOP, loop=Loop(**loop), iterations=iterations, **fields)
 
 
 def known(*patterns: Pattern, messages: tuple[str, ...] = (), tasks: tuple[str, ...] = ()) -> KnownPatterns:

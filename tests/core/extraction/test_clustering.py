@@ -150,11 +150,11 @@ def test_hostile_texts_are_cut_and_kept() -> None:
 
 _WORDS = ("types", "first", "lock", "order", "settle", "retry", "cache", "before", "tests", "shared")
 _LEARNING = st.lists(st.sampled_from(_WORDS), min_size=0, max_size=7).map(" ".join)
-_TOLD = st.lists(st.tuples(st.sampled_from("abcd"), _LEARNING, st.none() | st.integers(0, 3)), max_size=14)
+_DRAWN = st.lists(st.tuples(st.sampled_from("abcd"), _LEARNING, st.none() | st.integers(0, 3)), max_size=14)
 
 
 @settings(max_examples=50, deadline=None)
-@given(_TOLD, st.randoms(use_true_random=False))
+@given(_DRAWN, st.randoms(use_true_random=False))
 def test_clusters_are_disjoint_close_to_their_centre_and_in_no_order_of_input(
     drawn: list[tuple[str, str, int | None]], random: Random
 ) -> None:

@@ -15,9 +15,9 @@ TREE = EXAMPLE.parents[4]
 
 
 def opened(project: Path) -> Project:
-    deck = Project(ProjectPaths(project), Settings(), by="ada", clock=lambda: NOW, cache=False)
-    deck.load()
-    return deck
+    opened = Project(ProjectPaths(project), Settings(), by="ada", clock=lambda: NOW, cache=False)
+    opened.load()
+    return opened
 
 
 def test_a_session_alone_gives_its_error_pattern(tmp_path: Path) -> None:

@@ -34,8 +34,8 @@ REQUIRED = {
 """The pattern schema without IDs."""
 
 
-def of(given: Material, kind: PatternType, **told: Any) -> tuple[Proposal, ...]:
-    return extract(given, told.pop("known", known()), told.pop("settings", DEFAULTS), {kind}).proposals
+def of(given: Material, kind: PatternType, **found_in: Any) -> tuple[Proposal, ...]:
+    return extract(given, found_in.pop("known", known()), found_in.pop("settings", DEFAULTS), {kind}).proposals
 
 
 class TestApproaches:
@@ -261,9 +261,9 @@ def check(extraction: Extraction) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.text(max_size=60), st.text(max_size=60), st.text(max_size=60)), max_size=4), st.text())
-def test_any_text_gives_valid_records(told: list[tuple[str, str, str]], task: str) -> None:
-    steps = [failed(n, did, f"{9 - n} failing: broken {result}") for n, (did, result, _) in enumerate(told)]
-    diff = "\n".join(f"+{text}" for *_, text in told)
+def test_any_text_gives_valid_records(found_in: list[tuple[str, str, str]], task: str) -> None:
+    steps = [failed(n, did, f"{9 - n} failing: broken {result}") for n, (did, result, _) in enumerate(found_in)]
+    diff = "\n".join(f"+{text}" for *_, text in found_in)
     last = passed(8, fix=Fix(description=task, diff=f"+if (a == null) {{\n{diff}\n"))
     check(extract(material(*steps, last, task=task), known(), DEFAULTS))
 
