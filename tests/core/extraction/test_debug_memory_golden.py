@@ -14,7 +14,7 @@ from tests.core.debug_memory.making import EXAMPLE, NOW
 TREE = EXAMPLE.parents[4]
 
 
-def opened(project: Path) -> Project:
+def open_example(project: Path) -> Project:
     opened = Project(ProjectPaths(project), Settings(), by="ada", clock=lambda: NOW, cache=False)
     opened.load()
     return opened
@@ -24,7 +24,7 @@ def test_a_session_alone_gives_its_error_pattern(tmp_path: Path) -> None:
     folder = tmp_path / ".aiwg/ralph/debug-memory/sessions"
     folder.mkdir(parents=True)
     shutil.copy(EXAMPLE, folder)
-    (proposal,) = opened(tmp_path).extraction("dm-001-example").proposals
+    (proposal,) = open_example(tmp_path).extraction("dm-001-example").proposals
     assert proposal.refused == ""
     record = proposal.record
     assert record["error_signature"] == {
@@ -45,9 +45,9 @@ def test_a_learned_patterns_file_is_not_a_session(tmp_path: Path) -> None:
         "patterns:\n- {pattern_id: dm-p-001, error_type: TypeError, error_pattern: of null, fix_template: guard it,"
         " occurrences: 3, success_rate: 0.9, last_seen: 2026-01-25}\n"
     )
-    snapshot = opened(tmp_path).view.snapshot
+    snapshot = open_example(tmp_path).view.snapshot
     assert snapshot.patterns["dm-p-001"].copy_folder
     assert not snapshot.debug_sessions
     shutil.copytree(TREE, tmp_path / "p", symlinks=True)
-    about = [found for found in all_findings(opened(tmp_path / "p").view) if "learned-patterns" in found.file]
+    about = [found for found in all_findings(open_example(tmp_path / "p").view) if "learned-patterns" in found.file]
     assert about == []  # a list of lessons is another shape, and nothing wrong
