@@ -20,7 +20,8 @@ def test_a_sound_project(sample: Path, call: Call) -> None:
     assert {check["status"] for check in result.document["checks"]} <= {"ok", "note", "warning", "error"}
     areas = {check["area"] for check in result.document["checks"]}
     places = {"project", "files", "settings"}
-    assert areas == places | {"records", "evidence", "meaning", "curation", "watch", "terminal", "texts", "versions"}
+    others = {"records", "evidence", "semantic search", "curation", "watch", "terminal", "texts", "versions"}
+    assert areas == places | others
 
 
 def test_it_names_dead_orphaned_and_mirrored_records(upstream: Path, examples: Path, call: Call) -> None:
@@ -41,8 +42,8 @@ def test_what_records_claim_beyond_the_evidence_is_told(sample: Path, call: Call
     document = call("doctor", "--json", "--project", sample).document
     doubts = [found for found in document["findings"] if found["code"] == "unrecorded-uses"]
     assert doubts and all("registry records" in found["message"] for found in doubts)
-    claims = next(check for check in document["checks"] if check["name"] == "claims")
-    assert claims["text"].startswith(f"{len(document['findings']) - 1} findings")
+    claims = next(check for check in document["checks"] if (check["area"], check["name"]) == ("evidence", "records"))
+    assert claims["text"].startswith(f"{len(document['findings']) - 1} differences")
     out = call("doctor", "--project", sample).out
     assert all(found["message"] in out for found in doubts)
 
@@ -71,7 +72,7 @@ def test_held_bursts_are_told(sample: Path, call: Call) -> None:
 
 
 def test_the_text_does_not_drown_in_disagreements(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.cli.commands.doctor._MOST_DOUBTS", 3)
+    monkeypatch.setattr("core.cli.commands.doctor._MAX_DOUBTS", 3)
     result = call("doctor", "--project", sample)
     assert result.out.count("registry records") == 3
     assert "more differences between records and evidence" in result.err
@@ -158,14 +159,14 @@ def test_hostile_settings_are_shown_as_text(sample: Path, call: Call) -> None:
 
 def test_without_a_file_it_says_where_one_may_lie(sample: Path, call: Call) -> None:
     out = call("doctor", "--project", sample).out
-    assert "file: none, all are defaults; looked for aiwg.yml and .aiwg/config.yml\n" in out
+    assert "file: none of aiwg.yml and .aiwg/config.yml; all are defaults\n" in out
 
 
 @pytest.mark.parametrize("content", [b"ralph: [", b"\x93\x01\xfe\xff", b"- 1\n"])
 def test_a_file_that_cannot_be_read_is_not_denied(content: bytes, sample: Path, call: Call) -> None:
     (sample / "aiwg.yml").write_bytes(content)
     out = call("doctor", "--project", sample).out
-    assert "error   aiwg.yml: cannot be read, the defaults hold\n" in out and "looked for" not in out
+    assert "error   aiwg.yml: cannot be read; the defaults are used\n" in out and "all are defaults" not in out
     (sample / ".aiwg/config.yml").write_text(SETTINGS)
     out = call("doctor", "--project", sample).out
     assert "aiwg.yml: cannot be read; .aiwg/config.yml is used\n" in out and "file: .aiwg/config.yml\n" in out
@@ -177,7 +178,7 @@ def test_how_many_patterns_can_be_found_by_meaning(examples: Path, call: Call, m
     assert f"vectors: 0 of 6 patterns have a vector{hint}\n" in call("doctor", "--project", examples).out
     monkeypatch.setattr("core.cli.commands.doctor.available", lambda: False)
     out = call("doctor", "--project", examples).out
-    assert "model: not installed or switched off, words are compared; install ralphdeck[semantic]\n" in out
+    assert "model: not installed or disabled, words are compared; install ralphdeck[semantic]\n" in out
     assert "vectors: 0 of 6 patterns have a vector\n" in out
 
 
@@ -203,7 +204,7 @@ def test_unsettled_decisions_are_told(sample: Path, call: Call) -> None:
     ledger.write_text("".join(lines))
     patterns.write_text(good)
     out = call("doctor", "--project", sample).out
-    (told,) = [line for line in out.splitlines() if "unsettled: " in line]
+    (told,) = [line for line in out.splitlines() if "pending changes: " in line]
     assert "not yet in " in told and ".aiwg/ralph/shared/patterns/error-patterns.json" in told
     assert "log --verify" in out  # lines are gone
 
