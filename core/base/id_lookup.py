@@ -1,36 +1,49 @@
-"""Which record a person means who gives its id or the beginning of it."""
+"""Find a record by its ID, a prefix of it, or a unique part of it."""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Sequence
+from typing import Final
 
 from core.base.errors import UnknownRecord
-from core.base.text import visible_line
+from core.base.text import plural, visible_line
+
+MIN_FRAGMENT: Final = 3
+"""Fewest characters of a part of an ID."""
 
 
-def find_matching_ids(name: str, known: Collection[str]) -> list[str]:
-    """The ids that a name may mean, in order: it alone where it is one, else those that begin so; none of an empty one.
+def find_matching_ids(name: str, known: Collection[str], *, fragments: bool = False) -> list[str]:
+    """The IDs that a name matches, sorted: the equal one, else those with this prefix, else those that contain it.
 
     Args:
-        known: All ids.
+        known: All IDs.
+        fragments: Whether any part of an ID is enough, of at least `MIN_FRAGMENT` characters.
     """
-    return [name] if name in known else sorted(id for id in known if name and id.startswith(name))
+    if name in known:
+        return [name]
+    found = sorted(id for id in known if name and id.startswith(name))
+    if not found and fragments and len(name) >= MIN_FRAGMENT:
+        found = sorted(id for id in known if name.casefold() in id.casefold())
+    return found
 
 
-def require_one(found: Sequence[str], name: str, *, what: str, ids: str, command: str) -> str:
-    """The one id of those that a name may mean.
+def require_one(found: Sequence[str], name: str, *, what: str, command: str, known: Collection[str] = ()) -> str:
+    """The only match of a name.
 
     Args:
-        what: What a record is called: `debug session`.
-        ids: What several ids are called: `ids of debug sessions`.
-        command: What lists them, without the name of the program.
+        what: The kind of record, such as `debug session`.
+        command: The command that lists them, without the name of the program.
+        known: All IDs, of which the error for an unknown one suggests the nearest.
 
     Raises:
-        UnknownRecord: There is none, or there are several.
+        UnknownRecord: There is no match, or there are several.
     """
     if len(found) == 1:
         return found[0]
     shown = visible_line(name, 80)
     if found:
-        raise UnknownRecord(f"{shown!r} begins {len(found)} {ids}; give more of it")
-    raise UnknownRecord(f"no {what} {shown!r}; see: ralphdeck {command}")
+        raise UnknownRecord(f"{shown!r} is ambiguous ({plural(len(found), what)} match); give more of the id")
+    near = difflib.get_close_matches(name[:200], known, n=1)
+    hint = f"; did you mean {visible_line(near[0], 80)}?" if near else ""
+    raise UnknownRecord(f"no {what} {shown!r}; see: ralphdeck {command}{hint}")

@@ -253,10 +253,10 @@ class DebugArchive:
 
 
 def _resolve(name: str, listed: Iterable[ArchivedSession]) -> str:
-    """The ID of the archived session with this ID or unambiguous ID prefix, else `UnknownRecord`."""
-    found = find_matching_ids(name, {item.session.id for item in listed})
-    ids = "ids of archived debug sessions"
-    return require_one(found, name, what="archived debug session", ids=ids, command="debug archived")
+    """The ID of the archived session with this ID or unique part of it, else `UnknownRecord`."""
+    known = {item.session.id for item in listed}
+    found = find_matching_ids(name, known, fragments=True)
+    return require_one(found, name, what="archived debug session", command="debug archived", known=known)
 
 
 def _check_unchanged(name: str, folder: int, stamp: Stamp) -> None:

@@ -25,15 +25,15 @@ def task_ids(paths: ProjectPaths) -> list[str]:
 
 
 def find_task(paths: ProjectPaths, name: str) -> str:
-    """The task with this ID or unambiguous ID prefix.
+    """The task with this ID or unique part of it.
 
     Raises:
-        UnknownRecord: The task does not exist, or the prefix is ambiguous.
+        UnknownRecord: The task does not exist, or the name is ambiguous.
     """
     if _is_task(paths, name):
         return name
     known = task_ids(paths)
-    found = find_matching_ids(name, known)
+    found = find_matching_ids(name, known, fragments=True)
     if len(found) == 1:
         return found[0]
     if found:
@@ -64,8 +64,8 @@ def find_attempt(paths: ProjectPaths, name: str, number: int | None = None) -> t
 
 
 def ambiguous_task_error(name: str, found: Sequence[str]) -> UnknownRecord:
-    """The error for an ambiguous ID prefix."""
-    return UnknownRecord(f"{visible_line(name, 80)!r} is ambiguous ({_name_ids(found)}); use a longer prefix")
+    """The error for a name that matches several tasks."""
+    return UnknownRecord(f"{visible_line(name, 80)!r} is ambiguous ({_name_ids(found)}); give more of the id")
 
 
 def _is_task(paths: ProjectPaths, name: str) -> bool:

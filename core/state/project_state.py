@@ -98,22 +98,33 @@ class ProjectState:
         if found is None:
             found = next((p for p in self.snapshot.patterns.values() if pattern_id in p.aliases), None)
         if found is None:
-            raise UnknownRecord(f"no pattern {visible_line(pattern_id, 80)!r}; see: ralphdeck patterns list")
+            raise UnknownRecord(f"no pattern {visible_line(pattern_id, 80)!r}; see: ralphdeck pattern list")
         return found
 
+    def find_pattern(self, name: str) -> Pattern:
+        """The pattern with this ID or alias, or a unique part of the ID, else `UnknownRecord`."""
+        patterns = self.snapshot.patterns
+        if name not in patterns:
+            for pattern in patterns.values():
+                if name in pattern.aliases:
+                    return pattern
+        found = find_matching_ids(name, patterns, fragments=True)
+        return patterns[require_one(found, name, what="pattern", command="pattern list", known=patterns)]
+
     def loop(self, loop_id: str) -> Loop:
-        """The loop with this ID, alias or unambiguous ID prefix, else `UnknownRecord`."""
+        """The loop with this ID, alias or unique part of the ID, else `UnknownRecord`."""
         loops = self.snapshot.loops
         if loop_id in loops:
             return loops[loop_id]
-        found = [loop.id for loop in loops.values() if loop_id in loop.aliases] or find_matching_ids(loop_id, loops)
-        return loops[require_one(found, loop_id, what="loop", ids="loop ids", command="loops")]
+        found = [loop.id for loop in loops.values() if loop_id in loop.aliases]
+        found = found or find_matching_ids(loop_id, loops, fragments=True)
+        return loops[require_one(found, loop_id, what="loop", command="loop list", known=loops)]
 
     def debug_session(self, session_id: str) -> DebugSession:
-        """The debug session with this ID or unambiguous ID prefix, else `UnknownRecord`."""
+        """The debug session with this ID or unique part of it, else `UnknownRecord`."""
         sessions = self.snapshot.debug_sessions
-        found, ids = find_matching_ids(session_id, sessions), "ids of debug sessions"
-        return sessions[require_one(found, session_id, what="debug session", ids=ids, command="debug sessions")]
+        found = find_matching_ids(session_id, sessions, fragments=True)
+        return sessions[require_one(found, session_id, what="debug session", command="debug list", known=sessions)]
 
     def assessment(self, pattern_id: str) -> Assessment:
         """State and numbers of one pattern."""

@@ -80,7 +80,7 @@ def archive(pattern_ids: tuple[str, ...], reason: str) -> None:
       ralphdeck pattern archive pat-error-retry-004 --reason "the library was removed"
     """
     project = open_project()
-    ids = [project.view.pattern(pattern_id).id for pattern_id in dict.fromkeys(pattern_ids)]
+    ids = [project.view.find_pattern(pattern_id).id for pattern_id in dict.fromkeys(pattern_ids)]
     made = [project.decide(Archive(pattern_id, reason=reason)) for pattern_id in ids]
     for decided in made:
         print_warnings(decided)

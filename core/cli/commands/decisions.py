@@ -127,7 +127,7 @@ def note(pattern_id: str, text: str) -> None:
       ralphdeck pattern note pat-error-retry-004 "see the incident of 3 May"
     """
     project = open_project()
-    decide(project, Note(project.view.pattern(pattern_id).id, text=text))
+    decide(project, Note(project.view.find_pattern(pattern_id).id, text=text))
 
 
 @click.command(cls=DecidingCommand)
@@ -174,7 +174,7 @@ def decide_patterns(
 def _resolve(project: Project, pattern_id: str, *, required: bool) -> str:
     """The ID of a pattern; an unknown one of several stays, to be refused on its own."""
     try:
-        return project.view.pattern(pattern_id).id
+        return project.view.find_pattern(pattern_id).id
     except UnknownRecord:
         if required:
             raise

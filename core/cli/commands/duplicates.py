@@ -74,7 +74,7 @@ def merge(kept: str, other: str, dry_run: bool, reason: str) -> None:
       ralphdeck pattern merge pat-error-null-check-015 pat-error-null-guard-002
     """
     project = open_project()
-    patterns = project.view.pattern(kept), project.view.pattern(other)
+    patterns = project.view.find_pattern(kept), project.view.find_pattern(other)
     if dry_run:
         _print_preview(*patterns)
     else:

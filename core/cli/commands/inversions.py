@@ -72,7 +72,7 @@ def invert(
     if pattern_id is None or not any(choices):
         _list(project, _proposals(project, pattern_id))
         return
-    known = project.view.pattern(pattern_id).id
+    known = project.view.find_pattern(pattern_id).id
     command: Command
     if reject:
         command = RejectInversion(known, reason=reason)
@@ -90,7 +90,7 @@ def _proposals(project: Project, pattern_id: str | None) -> list[Inversion]:
     proposals = [item.inversion for item in project.view.queue if item.inversion is not None]
     if pattern_id is None:
         return proposals
-    wanted = project.view.pattern(pattern_id).id
+    wanted = project.view.find_pattern(pattern_id).id
     found = [proposal for proposal in proposals if proposal.pattern_id == wanted]
     if not found:
         raise Refused(f"{wanted} is not due for inversion; see: ralphdeck pattern why {wanted}")

@@ -127,7 +127,7 @@ def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
       ralphdeck pattern show pat-error-null-check-015 --as-of 7d
     """
     state = state_as_of(as_of)
-    pattern = state.pattern(pattern_id)
+    pattern = state.find_pattern(pattern_id)
     findings = tuple(finding for finding in all_findings(state) if finding.file == pattern.file)
     respond(
         lambda: PatternDocument.of(
@@ -154,7 +154,7 @@ def why(pattern_id: str) -> None:
       ralphdeck pattern why pat-error-null-check-015
     """
     state = open_project().view
-    pattern = state.pattern(pattern_id)
+    pattern = state.find_pattern(pattern_id)
 
     def show() -> None:
         line(pattern.id)

@@ -84,7 +84,7 @@ def record(
         id=event_id(moment),
         at=moment,
         kind="applied" if pattern_id is not None else "feedback",
-        pattern_id=project.view.pattern(pattern_id).id if pattern_id is not None else "",
+        pattern_id=project.view.find_pattern(pattern_id).id if pattern_id is not None else "",
         loop_id=find_work(project.view, work, warnings),
         success=result,
         weight=1.0 if value is None else value,

@@ -174,6 +174,10 @@ def print_table(columns: Sequence[Column], rows: Iterable[Any], empty: str = "")
             text = (" " * (INDENT if number else 0) + "  ".join(parts)).rstrip()
             if text or not number:
                 lines.append(text)
+    _echo_table(lines)
+
+
+def _echo_table(lines: Sequence[str]) -> None:
     click.echo("\n".join(lines))
 
 

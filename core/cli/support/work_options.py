@@ -7,7 +7,7 @@ from datetime import datetime
 
 import click
 
-from core.base.errors import BadInput, UnknownRecord
+from core.base.errors import BadInput
 from core.base.formatting import short_id
 from core.cli.render.output import line
 from core.cli.support.id_completion import complete_work
@@ -58,11 +58,14 @@ def find_work(state: ProjectState, name: str, warnings: list[str]) -> str:
         UnknownRecord: The name matches several loops, or is empty.
         BadInput: The ID has control characters.
     """
-    try:
+    loops = state.snapshot.loops.values()
+    # A mere part of an ID is not enough here: another tool may use it as an ID.
+    if (
+        not name.strip()
+        or name in state.snapshot.attempts
+        or any(name in loop.aliases or loop.id.startswith(name) for loop in loops)
+    ):
         return state.work_id(name)
-    except UnknownRecord:
-        if any(loop_id.startswith(name) for loop_id in state.snapshot.loops) or not name.strip():
-            raise
     if not name.isprintable():
         raise BadInput(f"ID {short_id(name)} has control characters")
     warnings.append(f"no loop or attempt {short_id(name)}; recorded as a work item of another tool")

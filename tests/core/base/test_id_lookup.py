@@ -25,13 +25,22 @@ def test_a_name_matches_the_id_or_a_prefix(name: str, meant: list[str]) -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("debug", "'debug' begins 3 ids of sessions; give more of it"),
-        ("x\x1b[31m", "no session 'x␛[31m'; see: ralphdeck debug sessions"),
+        ("debug", "'debug' is ambiguous (3 sessions match); give more of the id"),
+        ("x\x1b[31m", "no session 'x␛[31m'; see: ralphdeck debug list"),
     ],
 )
 def test_errors_for_no_or_several_matches_say_what_to_do(name: str, told: str) -> None:
     with pytest.raises(UnknownRecord) as raised:
-        require_one(
-            find_matching_ids(name, KNOWN), name, what="session", ids="ids of sessions", command="debug sessions"
-        )
+        require_one(find_matching_ids(name, KNOWN), name, what="session", command="debug list")
     assert str(raised.value) == told
+
+
+def test_a_part_of_an_id_is_enough_where_fragments_are_allowed() -> None:
+    assert find_matching_ids("bug-2", KNOWN, fragments=True) == ["debug-2"]
+    assert find_matching_ids("BUG-1", KNOWN, fragments=True) == ["debug-1", "debug-10"]
+    assert find_matching_ids("-2", KNOWN, fragments=True) == [], "too short"
+
+
+def test_an_unknown_id_gets_the_nearest_one() -> None:
+    with pytest.raises(UnknownRecord, match="did you mean debug-2"):
+        require_one([], "debgu-2", what="session", command="debug list", known={"debug-2", "other"})

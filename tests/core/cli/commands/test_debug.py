@@ -197,7 +197,7 @@ def test_a_success_writes_lessons_keeps_all_else_and_extracts(tmp_path: Path, ca
     assert again.out.endswith(f"{SESSIONS}/{EXAMPLE}.json already has 1 lesson\nthe registry has all of it already\n")
     assert path.read_text() == after
     path.write_text(text)
-    assert f"\nwrote 1 lesson into {SESSIONS}/{EXAMPLE}.json\n" in call(*words).out
+    assert f"\nwrote 1 lesson to {SESSIONS}/{EXAMPLE}.json\n" in call(*words).out
     assert call("undo", "--project", tmp_path).code == 0
 
 
@@ -316,6 +316,6 @@ def test_retention_from_the_command_line(debug: Any, examples: Path) -> None:
     young = {"session_id": "young", "status": "in_progress", "executions": []}
     old = {"session_id": "old", "updated_at": "2020-01-01", "executions": []}
     (examples / SESSIONS / "two.json").write_text(json.dumps([young, old]))
-    stays = f"{SESSIONS}/two.json stays: 1 of its 2 sessions is due, and a file goes as a whole\n"
+    stays = f"{SESSIONS}/two.json stays: 1 of its 2 sessions is due, and files move as a whole\n"
     for words in ((), ("--dry-run",)):
         assert debug("retain", *words).err == f"no debug session is due\n{stays}"

@@ -49,7 +49,7 @@ def test_the_beginning_of_a_loop_id_is_enough_if_it_is_one_loops(sample: Path, c
     assert document["event"]["loop_id"] == RUNNING
     refused = call("record", "ralph-", PATTERN, "--json", "--project", sample)
     assert (refused.code, refused.out, refused.err.count("\n")) == (1, "", 1)
-    assert "loop ids; give more of it" in refused.err
+    assert "loops match); give more of the id" in refused.err
 
 
 def test_without_a_flag_the_result_is_that_of_the_loop(sample: Path, call: Call) -> None:

@@ -35,8 +35,8 @@ def test_in_words(call: Call) -> None:
         "missing: ralph-fix-api-d4e5f6a7, ralph-fix-validation-b2c3d4e5\n"
     ) in out
     assert "  retry improvement: not enough data; at least +20 percentage points more than retries without\n" in out
-    assert "  against retries without: cannot tell: there are none to hold them against\n" in out
-    assert "    2 tasks of no known loop\n" in out
+    assert "  against retries without: not enough data: no attempts to compare with\n" in out
+    assert "    2 tasks without a known loop\n" in out
     assert "  audit trail: met; ended attempts with actions, outcome and reflection: 3 of 3\n" in out
 
 

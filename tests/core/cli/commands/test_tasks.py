@@ -42,13 +42,13 @@ def test_an_agent_works_at_a_task_from_a_shell(project: Path, call: Call, monkey
     monkeypatch.setenv("RALPHDECK_TASK", task_id)
     monkeypatch.setenv("RALPHDECK_AGENT", "bob")
     resumed = call("task", "start", "--resume")
-    assert (resumed.out.splitlines()[0], resumed.err) == ("# Plan for attempt 2", "attempt 2 goes on\n")
+    assert (resumed.out.splitlines()[0], resumed.err) == ("# Plan for attempt 2", "attempt 2 continues\n")
     [learned] = call("task", "start", "--resume", "--json").document["learnings"]
     assert learned["reflections"][0]["learning"] == "types first"
     assert "--resume" in call("task", "start").err
     assert f"ralphdeck task complete {task_id} --done" in call("task", "complete", "--success").err
     again = call("task", "complete", "--done", "--reason", "too late")
-    assert (again.out.splitlines()[1], "what was said of it then stays" in again.err) == (
+    assert (again.out.splitlines()[1], "is already closed; --reason" in again.err) == (
         f"{task_id} is completed",
         True,
     )

@@ -87,7 +87,7 @@ def test_a_session_without_a_name_gets_that_of_the_only_loop_at_work(examples: P
             assert answer.document["hookSpecificOutput"]["additionalContext"].startswith(HEADING)
             assert {json.loads(line)["loop_id"] for line in (examples / EVENTS).read_text().splitlines()} == {name}
         else:
-            assert is_quiet(answer, "2 loops at work; name one, or give a task")
+            assert is_quiet(answer, "2 active loops; pass LOOP or --task")
 
 
 def test_plain_takes_a_text_or_an_object_and_prints_the_bare_context(examples: Path, hook: Hook) -> None:
@@ -140,7 +140,7 @@ def test_nor_does_our_own_mistake(examples: Path, hook: Hook, monkeypatch: pytes
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("core.state.project_state.prepare_injection", fail)
+    monkeypatch.setattr("core.state.contexts.prepare_injection", fail)
     assert is_quiet(hook({"prompt": TASK}, "claude-code", "--project", examples), "ZeroDivisionError")
 
 
