@@ -14,6 +14,7 @@ from typing import Final
 import yaml
 
 from core.redaction.names import ASSIGNED_HINTS, NAME_HINTS, SPOKEN, MaskFormat, find_assigned, fold_case
+from core.redaction.non_secrets import FOLDER, NUMBERED, is_non_secret
 from core.redaction.value_shapes import (
     NEAR,
     is_basic_credential,
@@ -23,15 +24,9 @@ from core.redaction.value_shapes import (
     is_unique_value,
 )
 
-_MARKED: Final = ("[secret:", "«secret»", "\ue000")
-"""Mask or placeholder in the place of a secret."""
 _MASK: Final = re.compile(r"\[secret: ([A-Za-z0-9 .]{1,30}), [\d,]{1,12} characters\]")
 _FOUND: Final = re.compile("«\ue000(\\d{1,6})»")
 """Temporary mark of a found secret during the search."""
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 _KEY_BLOCK: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -151,35 +146,6 @@ _ASSIGNED: Final = re.compile(
 _MIN_VALUE: Final = 3
 _LONG: Final = 16
 """Length that words of code and prose rarely have."""
-_NO_SECRET: Final = _words(
-    """
-    string str number int integer float bool boolean any none null undefined true false required optional
-    unknown object bytes text missing expired invalid value varchar char secretstr yes no
-    a an and are as at be been by can cannot for from has have if in into is it may must not of on or should that the
-    then this to was when which will with you your
-    auth authentication authorization flag header option parameter argument scheme switch
-    async await function get lambda new return set
-    """
-)
-"""Words that are not secrets: types, prose, keywords."""
-_PLACEHOLDER: Final = re.compile(
-    r"\s*(?:[{$<%«,)]|&lt;|[\"']\$|arn:aws:|#[a-z_-]+$|(?-i:/?[a-z_-]+(?:[/#][a-z_.-]+(?:@[\d.]+)?)+$)|(?<=\s)\+|:[a-z_]+$|\\|\.\*|\*+$|x{3,}$|your(?:[_-]|pass|pwd|key|token|secret)"
-    r"|(?:required|nullable|optional|string|min|max|confirmed)[|:]|(?:pat-(?:error|success|anti|code)|tmpl)-[a-z0-9-]+$)",
-    re.IGNORECASE,
-)
-_METAVARIABLE: Final = re.compile(r"[A-Z_]{0,40}(?:PASS|PWD|SECRET|TOKEN|KEY|VALUE|STRING)[A-Z_]{0,40}")
-_CODE: Final = re.compile(
-    r"(?:process|os|self|this|req|request|config|settings|env|options|args|props|params)[.\[]"
-    r"|[A-Za-z_.]{0,80}[._](?:pass(?:word|wd|phrase)?|pwd|secret|token|key|value|string)$"
-)
-_NUMBERED: Final = re.compile(
-    r"[\^~<>=v]{0,3}\d+(?:\.(?:\d+|x|\*)){1,3}(?:[-+][\w.-]+)?|\d[\d.,_]{0,12}[a-z%]{0,3}/[a-z]{1,8}"
-)
-"""Versions and rates."""
-_FOLDER: Final = re.compile(r"[\\\"']*(?:~?/|\.{1,2}/|[A-Za-z]:[\\/])")
-"""Paths, the other meaning of PWD."""
-_CALLED: Final = re.compile(r"[A-Za-z_.]+")
-
 _RUN: Final = re.compile(r"[A-Za-z0-9_~.+/@%!-]{20,512}={0,2}")
 _FORM_REACH: Final = 16
 _FORM: Final = re.compile(r"(?i)csrf|xsrf|authenticity|public[_-]?$")
@@ -315,7 +281,7 @@ class Search:
     def _replace_certain(self, kind: str, found: re.Match[str]) -> str:
         """Replace values that certainly are secrets, except placeholders."""
         group = _group(found)
-        is_none = _is_none(found, group) or _SIGN_IN_PLACEHOLDER.fullmatch(found[group]) or _FORM.search(found[0])
+        is_none = is_non_secret(found, group) or _SIGN_IN_PLACEHOLDER.fullmatch(found[group]) or _FORM.search(found[0])
         return found[0] if is_none else self._hidden(kind, found, group)
 
     def _without_assigned(self, text: str) -> Iterator[str]:
@@ -330,11 +296,11 @@ class Search:
         value, name = found[group], found["name"].lower()
         if (
             len(value) < _MIN_VALUE
-            or _is_none(found, group)
+            or is_non_secret(found, group)
             or _FORM.search(found.string[max(found.start() - _FORM_REACH, 0) : found.start()])
         ):
             return found[0]
-        if _FOLDER.match(value) if name == "pwd" else "pass" not in name and _NUMBERED.fullmatch(value):
+        if FOLDER.match(value) if name == "pwd" else "pass" not in name and NUMBERED.fullmatch(value):
             return found[0]
         npmrc = name.startswith("_auth") and found.string.startswith("=", found.end("name"))
         certain = npmrc or name == "pwd" or ("pass" in name and name != "pass")
@@ -369,22 +335,6 @@ def _repeated(kind: str, value: str) -> str:
 def _group(found: re.Match[str]) -> str:
     groups = found.groupdict()
     return next(name for name in _GROUPS if groups.get(name) is not None)
-
-
-def _is_none(found: re.Match[str], group: str) -> bool:
-    """Whether a value is masked, a type, a word, a placeholder or code."""
-    value = found[group].rstrip(":.") if group == "bare" else found[group]
-    if (
-        any(mark in found[group] for mark in _MARKED)
-        or _PLACEHOLDER.match(value)
-        or is_placeholder(found[group])
-        or value.lower().rstrip(".:") in _NO_SECRET
-    ):
-        return True
-    if group != "bare":
-        return False
-    called = found.string[found.end() : found.end() + 1] in ("(", "[") and _CALLED.fullmatch(value)
-    return bool(called or _METAVARIABLE.fullmatch(value) or _CODE.match(value))
 
 
 _PREFIX_GROUPS: Final = {
