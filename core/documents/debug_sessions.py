@@ -98,7 +98,8 @@ def head(state: ProjectState, session: DebugSession) -> Iterable[Block]:
         yield escalation_line(call)
         yield from (escalation_line(one) for one in reversed(call.earlier))
     yield from fields(
-        ("Of", related and (related, "quiet")), ("File", (f"{session.file} {session.pointer}".strip(), "quiet"))
+        ("Loop or task", related and (related, "quiet")),
+        ("File", (f"{session.file} {session.pointer}".strip(), "quiet")),
     )
 
 

@@ -38,7 +38,7 @@ _LAST_CELLS: Final = 40
 """Cells that the last column of a table has at least."""
 _BELOW_CELLS: Final = 6
 """Indent of a last column below its row."""
-_LABEL_CELLS: Final = 14
+_LABEL_CELLS: Final = 18
 """Cells of the widest label beside which values align."""
 
 
@@ -92,7 +92,7 @@ def _fields(block: Fields, now: datetime, glyphs: Glyphs, width: int) -> list[Co
     lines: list[Content] = []
     for label, parts in block.rows:
         name = visible_line(label, 60)
-        text = f"{'':{block.indent}}{f'{name:<{cells}}' if cells else f'{name}: '}"
+        text = f"{'':{block.indent}}{f'{name:<{cells - 2}}  ' if cells else f'{name}: '}"
         lines += hanging(Content.styled(text, "$quiet"), inline(parts, now, glyphs), width)
     return lines
 

@@ -70,7 +70,7 @@ async def test_an_inversion_is_reworded_and_given_an_alternative_before_it_is_ac
     async with open_dashboard(sample, home) as user:
         subject = await at_question(user, INVERSION)
         before = waiting(user)
-        assert "AVOID" in pane(user, "proposal") and "polarity reads well" in pane(user, "proposal")
+        assert "AVOID" in pane(user, "proposal") and "wording check passed" in pane(user, "proposal")
         assert "▶ Types first" in pane(user, "proposal")
         failed = [line for line in pane(user, "subject").splitlines() if line.startswith("✗ ralph-")]
         assert len(failed) == 5
@@ -85,13 +85,13 @@ async def test_an_inversion_is_reworded_and_given_an_alternative_before_it_is_ac
         area.text = "AVOID: never splitting by file type"
         await user.press("f2")
         await user.settled()
-        assert "in your words" in pane(user, "proposal") and "double negative" in flat(user, "proposal")
+        assert "your text" in pane(user, "proposal") and "double negative" in flat(user, "proposal")
         await user.press("e", "escape")
         assert waiting(user) == before
         monkeypatch.setattr(RalphdeckApp, "edit_text", lambda app, text: text.replace("never splitting", "splitting"))
         await user.press("E")
         await user.settled()
-        assert "polarity reads well" in pane(user, "proposal")
+        assert "wording check passed" in pane(user, "proposal")
         assert front(user) == subject and waiting(user) == before
         foretold = row(user, "a")
         await user.decides("a")
@@ -168,8 +168,8 @@ async def test_marks_in_a_burst_are_revoked_or_confirmed_as_one_decision(sample:
     async with open_dashboard(sample, home) as user:
         source = await at_question(user, BURST)
         assert all(id in pane(user, "subject") for id in BLAMED)
-        assert "8 of them, as far as anything tells" in flat(user, "proposal")
-        assert "these reports never count" in row(user, "a") and "turn" in row(user, "x")
+        assert "8 of them, as far as is recorded" in flat(user, "proposal")
+        assert "these reports never count" in row(user, "a") and "patterns changed" in row(user, "x")
         await user.decides("a")
         (decision,) = [one for one in user.app.view.snapshot.decisions if one.subject == source]
         assert decision.verb is Verb.REVOKE
@@ -193,7 +193,7 @@ async def test_a_text_in_quarantine_is_shown_to_the_letter_and_released_as_it_wa
     deck_of(sample).decide(Quarantine(POOL, reason="who wrote [b]this[/]?"))
     async with open_dashboard(sample, home) as user:
         assert await at_question(user, QUARANTINE) == POOL
-        assert "put into quarantine, 21:00:00, by ana" in flat(user, "proposal")
+        assert "put into quarantine by ana, today 21:00" in flat(user, "proposal")
         assert "who wrote [b]this[/]?" in flat(user, "proposal")
         shown = flat(user, "subject")
         assert '- Error: "Timed out fetching a new connection from the connection pool"' in shown
@@ -237,7 +237,7 @@ async def test_what_is_offered_or_came_unread_and_what_says_the_same_twice(sampl
             assert proposal.trace[0] in flat(user, "proposal")
         assert user.app.view.loop(offering).task in flat(user, "subject")
         await user.press("p")
-        assert "about no pattern yet" in user.toasts()[-1]
+        assert "about patterns not extracted yet" in user.toasts()[-1]
         await user.decides("a")
         await user.searched()
         decision = user.app.view.snapshot.decisions[-1]
@@ -252,7 +252,7 @@ async def test_what_is_offered_or_came_unread_and_what_says_the_same_twice(sampl
         assert await at_question(user, DUPLICATE) == TWIN
         for side in ("subject", "proposal"):
             lines = pane(user, side).splitlines()
-            assert any(line.startswith("≠ Says: Correct") for line in lines)
+            assert any(line.startswith("≠ Description: Correct") for line in lines)
             assert "  Error type: TypeError" in lines
         text = pane(user, "consequence")
         assert [line.split()[-1] for line in text.splitlines() if line.split()[:1] == ["state"]] == ["proven"]
@@ -284,7 +284,7 @@ async def test_what_idle_moments_find_is_asked_too(sample: Path, home: Path) -> 
     path.write_text(json.dumps(content))
     async with open_dashboard(sample, home, searches=True) as user:
         assert await at_question(user, BROAD) == NULL
-        assert "Trigger: .*" in flat(user, "proposal") and "fits 100 % of everyday errors" in flat(user, "proposal")
+        assert "Trigger: .*" in flat(user, "proposal") and "matches 100 % of common errors" in flat(user, "proposal")
         assert await at_question(user, UNRECONCILED) == POOL
         assert any(line.split() == ["≠", "uses", "1", "3"] for line in pane(user, "subject").splitlines())
         subject = await at_question(user, BORDERLINE)
@@ -318,10 +318,10 @@ async def test_an_escalation_is_seen_and_no_more(sample: Path, home: Path) -> No
         user.place.go_to("dm-stuck")
         await user.settled()
         await user.sees("Escalated at this file: an agent needs help. Acknowledge?", "agent blocked")
-        await user.sees("src/stuck.ts", "not asked again", "It changes nothing")
+        await user.sees("src/stuck.ts", "not asked again", "No effect on loops")
         assert "Run 1" in pane(user, "subject") and "[/] broke" in pane(user, "proposal")
         assert user.place.why_not("promote") == (
-            "that is decided about one pattern alone: this question is about no pattern; here: a, s, W"
+            "that needs a question about a single pattern: this question is about a debug session; here: a, s, W"
         )
         await user.press("o")
         await user.settled()
@@ -348,7 +348,7 @@ async def test_an_escalation_is_seen_and_no_more(sample: Path, home: Path) -> No
 async def test_the_minutes_that_one_has_are_planned_and_come_to_an_end(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(160, 40)) as user:
         await user.go("review")
-        await user.sees("b 12 min: 9 of 13")
+        await user.sees("b 12 min: ")
         await user.press("b", "ctrl+u")
         await user.type("1")
         await user.press("enter")
