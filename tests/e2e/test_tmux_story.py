@@ -70,7 +70,7 @@ def test_the_demo_can_be_used_and_quit(home: Path, size: tuple[int, int]) -> Non
         tmux.sees("accept inversion", "undo")
 
         tmux.keys("4")
-        tmux.sees("what the loop will read")
+        tmux.sees("Injected text")
         tmux.keys("/", "Fix the TypeError in the order client", "Enter")
         tmux.sees("## Cross-Loop Learning Context", "tokens", "word match")
 

@@ -40,7 +40,7 @@ FIELDS = {
 }
 """Keys that open them, one after the other."""
 
-SHOWS = {"2": "by score", "3": "Preview:", "4": "what the loop will read"}
+SHOWS = {"2": "by score", "3": "Preview:", "4": "Injected text"}
 """A text on each screen."""
 
 

@@ -62,7 +62,7 @@ async def test_the_first_frame_is_drawn_before_a_file_is_read(sample: Path, home
     app.project.load = watched  # type: ignore[method-assign]
     async with app.run_test(size=(120, 40)) as pilot:
         user = User(app, pilot)
-        await user.sees("acme-api", "2 Patterns", "reading…", "▮▮▮▯▯▯▯▯▯▯ 300/900")
+        await user.sees("acme-api", "2 Patterns", "Reading…", "▮▮▮▯▯▯▯▯▯▯ 300/900")
         assert "acme-api" in drawn[0], "the frame stood before the engine began"
         go_on.set()
         await user.sees("4 loops running", "live")
@@ -137,10 +137,10 @@ async def test_an_empty_project_says_what_to_do_and_fills_when_files_come(tmp_pa
     project = tmp_path / "empty"
     project.mkdir()
     async with open_dashboard(project, home) as user:
-        await user.sees("waiting for .aiwg", "no loops yet")
+        await user.sees("waiting for .aiwg", "No loops yet")
         for place, text in (
             ("patterns", "no patterns yet"),
-            ("review", "Nothing waits for a decision"),
+            ("review", "No open questions"),
             ("reflections", "no reflections yet"),
             ("log", "no decisions yet"),
         ):
@@ -159,7 +159,7 @@ async def test_a_project_that_goes_away_and_comes_back(sample: Path, home: Path)
     async with open_dashboard(sample, home) as user:
         shutil.move(sample / ".aiwg", sample / "away")
         await user.until(lambda: not user.app.view.snapshot.loops, "everything gone")
-        await user.sees("no loops yet", "waiting for .aiwg")
+        await user.sees("No loops yet", "waiting for .aiwg")
         shutil.move(sample / "away", sample / ".aiwg")
         await user.until(lambda: len(user.app.view.snapshot.loops) == 17, "everything back")
 
@@ -398,7 +398,7 @@ async def test_in_a_project_that_is_only_read_no_key_decides(
         assert user.place.reason_against("screenshot") is None
         monkeypatch.setattr(type(user.app), "is_web", True)
         for writing in ("export", "screenshot"):
-            assert "a browser that only looks writes no files" in (user.place.reason_against(writing) or "")
+            assert "a browser session cannot write files" in (user.place.reason_against(writing) or "")
         release(sample / ".aiwg")
 
 

@@ -75,5 +75,5 @@ async def test_without_colours_a_theme_says_why_it_is_not_used(
         assert all(style.color is None and style.bgcolor is None for style in styles)
         assert any(style.reverse for style in styles), "the cursor and the place in front are still seen"
         await user.press("T")
-        assert user.toasts()[-1] == "NO_COLOR is set: no theme is used"
+        assert user.toasts()[-1] == "NO_COLOR is set: themes are disabled"
         assert user.app.user_state.get("theme") == "light", "the choice is kept for terminals with colours"

@@ -25,7 +25,7 @@ async def test_five_are_deprecated_at_once_and_one_undo_takes_it_back(sample: Pa
         await user.sees("Deprecate 5 patterns?", "One undo", "5 of 5 patterns change state")
         await user.sees("running loops", "of the last", "injected text changes", "tokens in total")
         await user.press("enter")
-        await user.sees("this is needed")
+        await user.sees("Type a text first")
         await user.type("obsolete")
         await user.decides("enter")
         assert set(states(user, keys)) == {Maturity.DEPRECATED}
@@ -79,7 +79,7 @@ async def test_the_dialog_can_be_left_while_it_runs(sample: Path, home: Path) ->
         await user.press("M", "p")
         async with user.engine_held():
             await user.press("enter")
-            await user.sees("leave it running")
+            await user.sees("continue in the background")
             await user.press("escape")
             assert user.place.place == "patterns"
         await user.settled()

@@ -42,7 +42,7 @@ async def test_since_the_last_visit_what_changed_stands_there_and_leads_on(sampl
         assert len(user.table.keys) == sum(
             map(len, (expected.patterns, expected.decisions, expected.loops, expected.questions))
         )
-        await user.sees("Nothing is written.", first.because, f"{expected.helped} uses helped", "decided by imre")
+        await user.sees("Read-only", first.because, f"{expected.helped} uses helped", "decided by imre")
         await user.press("enter", "enter")
         await user.settled()
         assert isinstance(user.place, PatternsScreen)

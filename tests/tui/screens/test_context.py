@@ -93,7 +93,7 @@ async def test_a_knob_shows_at_once_what_it_changes_and_c_leaves_that_out(sample
     async with open_dashboard(sample, home) as user:
         place = await at_task(user)
         await user.press("c")
-        assert "turn a knob first" in user.toasts()[-1]
+        assert "Change a value first" in user.toasts()[-1]
         before = prepare_task_injection(user.app.view, TASK)
         await user.press("n", "2")
         await user.settled()
@@ -143,7 +143,7 @@ async def test_every_knob_turns_and_goes_back(sample: Path, home: Path) -> None:
         assert place.settings.max_tokens == 2000, "of the knob that has focus"
         await user.press("escape")
         await user.press("r")
-        assert "R puts all of them back" in user.toasts()[-1]
+        assert "R restores all" in user.toasts()[-1]
         await user.press("R")
         await user.settled()
         assert place.settings == start
@@ -265,7 +265,7 @@ async def test_a_task_that_nothing_fits_and_a_project_without_loops_say_so(sampl
         await user.press("y")
         assert "no context to copy" in user.toasts()[-1]
         await user.press("I")
-        assert "no pattern and no reflection to record" in user.toasts()[-1]
+        assert "There is no pattern or reflection to record" in user.toasts()[-1]
         place.preview(TASK)
         await user.settled()
         await user.press("I")
@@ -277,7 +277,7 @@ async def test_the_patterns_of_another_task_go_to_the_loop_that_is_chosen(sample
         await at_task(user)
         loops = [loop for loop in user.app.view.snapshot.loops.values() if loop.status.active]
         await user.press("I")
-        await user.sees("Which loop got 5 patterns and 3 reflections?", "Recorded as a fact", loops[0].task)
+        await user.sees("Which loop got 5 patterns and 3 reflections?", "Recorded to measure the effect", loops[0].task)
         await user.press("escape", "I", "j", "enter")
         await user.until(lambda: bool(user.toasts()), "an answer")
         ids = [one.pattern_id for one in prepare_task_injection(user.app.view, TASK).chosen]
@@ -358,13 +358,13 @@ async def test_reflections_have_rows_with_their_parts_and_open_where_they_are_ke
 async def test_without_a_task_the_running_loops_and_last_tasks_are_there_to_be_taken(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("context")
-        await user.sees("running loops and last tasks", "Add rate limiting to the login endpoint", "take this task")
+        await user.sees("running loops and recent tasks", "Add rate limiting to the login endpoint", "take this task")
         assert user.in_focus(user.table), "the cursor is where enter takes a task, not in a prompt that eats keys"
         await user.press("j", "enter")
         await user.settled()
         assert user.app.user_state.get_here("context-task").startswith("Fix null customer crash")
         await user.sees("by bound", "score")
-        assert "running loops and last tasks" not in user.text()
+        assert "running loops and recent tasks" not in user.text()
         await user.press("slash", "ctrl+u", "enter")
         await user.settled()
-        await user.sees("running loops and last tasks")
+        await user.sees("running loops and recent tasks")

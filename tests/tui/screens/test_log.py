@@ -78,7 +78,7 @@ async def test_there_is_always_something_to_undo_or_it_says_no(sample: Path, hom
         assert user.app.view.snapshot.curation.undoable == ()
         assert "u undo" not in user.key_line()
         await user.decides("u")
-        assert "nothing" in user.toasts()[-1]
+        assert "Nothing" in user.toasts()[-1]
 
 
 async def test_somebody_elses_decision_is_taken_back_only_when_asked(sample: Path, home: Path) -> None:
@@ -107,7 +107,7 @@ async def test_an_extraction_names_its_patterns_and_leads_to_its_loop_a_merge_to
         await user.settled()
         await user.go("log")
         assert "with pat-error-null" in user.row(user.table.keys[0])
-        assert "enter to the pattern" in user.key_line()
+        assert "enter show pattern" in user.key_line()
         user.app.decide(Extract(LOOP))
         await user.settled()
         await user.press("g")

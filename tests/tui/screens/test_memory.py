@@ -199,7 +199,7 @@ async def test_one_key_leads_to_loop_patterns_and_reflections(sample: Path, home
             await user.until(lambda: set(user.table.keys) == set(patterns), "the patterns")
         await user.filter("type:error")
         await user.press("enter", "6", "2")
-        assert user.place.query_one(FilterLine).text == "type:error", "what was typed there is no filter of a link"
+        assert user.place.query_one(FilterLine).text == "type:error", "what was typed There is no filter of a link"
 
         await user.go("memory")
         await at(user, attempt_key(f"{ENDED}.2"))
@@ -221,7 +221,7 @@ async def test_one_key_leads_to_loop_patterns_and_reflections(sample: Path, home
         for key in "lpro":
             await at(user, TASKS)
             await user.press(key)
-            assert "this is a header" in user.toasts()[-1]
+            assert "This is a heading" in user.toasts()[-1]
 
 
 async def test_a_session_tells_what_failed_why_and_what_was_done(sample: Path, home: Path) -> None:
@@ -292,7 +292,7 @@ async def test_v_goes_to_the_whole_details_and_back_and_what_is_gone_is_named(sa
     async with open_dashboard(sample, home) as user:
         place = await in_memory(user)
         await user.press("v")
-        assert place.has_class("-detail") and "v back to the list" in user.key_line()
+        assert place.has_class("-detail") and "v show list" in user.key_line()
         await user.press("v")
         assert not place.has_class("-detail") and user.in_focus(user.table)
         place.go_to(task_key("task-gone"))
@@ -312,5 +312,5 @@ async def test_an_empty_project_says_what_to_do(tmp_path: Path, home: Path) -> N
     (project / LEDGER).parent.mkdir(parents=True)
     async with open_dashboard(project, home) as user:
         await user.go("memory")
-        await user.sees("nothing here yet", "ralphdeck task init")
+        await user.sees("Nothing here yet", "ralphdeck task init")
         await user.press("enter", "left", "right", "v", "l", "p", "r", "o", "y", "S", "escape")

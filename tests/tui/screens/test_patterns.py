@@ -120,7 +120,7 @@ async def test_deprecating_wants_a_reason(sample: Path, home: Path) -> None:
         await user.press("d")
         assert isinstance(user.app.screen, AskLine)
         await user.press("enter")
-        await user.sees("a reason is needed")
+        await user.sees("Type a text first")
         assert isinstance(user.app.screen, AskLine)
         await user.type("too slow now")
         await user.decides("enter")
@@ -346,7 +346,7 @@ async def test_the_id_or_the_text_is_copied(sample: Path, home: Path) -> None:
         await at_pattern(user, ESTABLISHED)
         await user.press("y")
         assert user.app.clipboard == ESTABLISHED
-        assert "copied" in user.toasts()[-1]
+        assert "Copied" in user.toasts()[-1]
         await user.press("enter", "y")
         assert "success rate" in user.app.clipboard
 

@@ -61,7 +61,7 @@ async def test_a_reflection_without_a_loop_leads_to_its_attempt_and_else_says_wh
         user.place.go_to(lost)
         await user.pilot.pause()
         await user.press("enter")
-        assert "loop of this reflection is not known" in user.toasts()[-1]
+        assert "Its loop is unknown" in user.toasts()[-1]
         attempted = next(key for key, one in reflections.items() if one.task_id == "task-001" and one.attempt == 1)
         user.place.go_to(attempted)
         await user.sees("enter to the task")
@@ -74,7 +74,7 @@ async def test_learnings_that_recur_unfold_and_give_a_pattern_that_undo_takes_ba
     async with open_dashboard(sample, home) as user:
         await user.go("reflections")
         await user.press("e")
-        assert "one reflection is no pattern: v shows" in user.toasts()[-1]
+        assert "Press v to group by learning" in user.toasts()[-1]
         assert "v by learning" in user.key_line()
         await user.press("v")
         await user.settled()

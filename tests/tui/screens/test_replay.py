@@ -88,7 +88,7 @@ async def test_n_goes_from_error_to_error(sample: Path, home: Path) -> None:
             await user.press("n")
             assert player.position == error
         await user.press("n")
-        assert "nothing went wrong after this" in user.toasts()[-1]
+        assert "No later action failed" in user.toasts()[-1]
         await user.press("N")
         assert player.position == errors[-2]
         await user.settled()
@@ -173,9 +173,9 @@ async def test_what_cannot_be_played_says_why(sample: Path, home: Path) -> None:
         log(sample, ENDED, 2).write_text("")
         await user.until(lambda: not user.app.view.snapshot.attempts[f"{ENDED}.2"].errors, "the empty log")
         await opened(user, ENDED, 2)
-        await user.sees("no action was written down")
+        await user.sees("No action was logged")
         await user.press("space", "n", "right", "G", "y", "u")
-        assert "nothing is decided here" in user.toasts()[-1]
+        assert "No decisions on this screen" in user.toasts()[-1]
         await user.press("f1")
         assert isinstance(user.app.screen, Help)
         await user.press("escape", "2")

@@ -361,7 +361,7 @@ async def test_the_minutes_that_one_has_are_planned_and_come_to_an_end(sample: P
             await user.decides("s")
         await user.sees("You can stop here", "of the impact", f"{len(plan.items)} decided")
         await user.press("a")
-        assert "you can stop here; n goes on" in user.toasts()[-1]
+        assert "You can stop here; n continues" in user.toasts()[-1]
         await user.press("n")
         assert front(user) not in [item.subject for item in plan.items]
         await user.decides("s")

@@ -178,7 +178,7 @@ async def test_tab_goes_to_the_patterns_and_back_to_the_same_field(sample: Path,
     async with open_dashboard(sample, home) as user:
         await at_trial(user)
         await user.press("tab", "enter")
-        assert "no pattern changes" in user.toasts()[-1]
+        assert "No pattern changes" in user.toasts()[-1]
         await user.press("tab")
         await user.press("down", "9")
         await user.settled()
@@ -252,7 +252,7 @@ async def test_it_writes_nothing_and_takes_nothing_back(sample: Path, home: Path
         files = {path: path.read_bytes() for path in sample.rglob("*") if path.is_file()}
         await user.press("t", "7", "down", "2", "u", "U")
         await user.settled()
-        assert "nothing is decided here" in user.toasts()[-1]
+        assert "No decisions on this screen" in user.toasts()[-1]
         assert {path: path.read_bytes() for path in sample.rglob("*") if path.is_file()} == files
 
 

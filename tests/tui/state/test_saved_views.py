@@ -92,7 +92,7 @@ async def test_what_is_shown_is_saved_and_opened_again(sample: Path, home: Path)
         await user.sees("state:proven type:error", "by uses")
 
         await user.press("V", "j", "d")
-        await user.sees("this one is built in")
+        await user.sees("Built-in views cannot")
         await user.press("k", "d")
         assert own_views(user.app.user_state) == ()
         await user.press("escape")
