@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
+from functools import partial, partialmethod
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -233,18 +233,15 @@ class CompareScreen(HistoryQueryScreen):
             return "go to list" if self.field is not None else "open"
         return None
 
-    def action_day_back(self) -> None:
-        self._step(-1)
-
-    def action_day_on(self) -> None:
-        self._step(1)
-
     def _step(self, days: int) -> None:
         field = self.field or self._field(SINCE)
         moment = (self._until if field.name == UNTIL else self._since) or self.services.now()
         day = moment + days * DAY
         latest = field.name == UNTIL and day.date() >= self.services.now().date()
         field.put(NOW if latest else day_of(min(day, self.services.now())))
+
+    action_day_back = partialmethod(_step, -1)
+    action_day_on = partialmethod(_step, 1)
 
     def action_last_visit(self) -> None:
         self._field(SINCE).put(LAST_VISIT)

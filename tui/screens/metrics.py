@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partialmethod
 from typing import Final
 
 from textual import events, on
@@ -280,16 +281,13 @@ class MetricsScreen(BaseScreen):
         if self._figures:
             self.sections.cursor = (self.sections.cursor + by) % len(self._figures)
 
-    def action_more_weeks(self) -> None:
-        self._step_range(1)
-
-    def action_fewer_weeks(self) -> None:
-        self._step_range(-1)
-
     def _step_range(self, by: int) -> None:
         self._weeks = RANGES[RANGES.index(self._weeks) + by]
         self.services.user_state.set("metrics-weeks", str(self._weeks))
         self._ask()
+
+    action_more_weeks = partialmethod(_step_range, 1)
+    action_fewer_weeks = partialmethod(_step_range, -1)
 
     def action_open(self) -> None:
         """Focus the rows, or open the record behind one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partialmethod
 from typing import ClassVar, Final
 
 from textual.content import Content
@@ -178,12 +179,6 @@ class PatternsScreen(ListScreen, PatternDecisions):
         if subjects := self.subjects():
             self.services.preview_pattern(subjects[0])
 
-    def action_next_item(self) -> None:
-        self._step(1)
-
-    def action_previous_item(self) -> None:
-        self._step(-1)
-
     def _step(self, by: int) -> None:
         waiting = {item.subject for item in self.view.queue}
         at = [n for n, key in enumerate(self.table.keys) if key in waiting]
@@ -193,6 +188,9 @@ class PatternsScreen(ListScreen, PatternDecisions):
         cursor = self.table.cursor
         ahead = [n for n in at if (n > cursor if by > 0 else n < cursor)]
         self.table.cursor = (ahead[0] if by > 0 else ahead[-1]) if ahead else (at[0] if by > 0 else at[-1])
+
+    action_next_item = partialmethod(_step, 1)
+    action_previous_item = partialmethod(_step, -1)
 
     def action_edit_file(self) -> None:
         self.with_cursor(lambda key: self.services.edit_file(self.view.snapshot.patterns[key].file))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, partialmethod
 from typing import Final
 
 from textual import events, on
@@ -334,16 +334,13 @@ class ReplayScreen(CrossLinks):
         self._wait()
         self._show_place()
 
-    def action_faster(self) -> None:
-        self._pace(1)
-
-    def action_slower(self) -> None:
-        self._pace(-1)
-
     def _pace(self, by: int) -> None:
         self._speed = max(0, min(self._speed + by, len(present.SPEEDS) - 1))
         self._wait()
         self._show_place()
+
+    action_faster = partialmethod(_pace, 1)
+    action_slower = partialmethod(_pace, -1)
 
     # Stepping
 

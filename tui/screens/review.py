@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partialmethod
 from typing import Final
 
 from textual import on
@@ -341,12 +342,6 @@ class ReviewScreen(ReviewLinks):
 
     # Navigation
 
-    def action_next_item(self) -> None:
-        self._step(1)
-
-    def action_previous_item(self) -> None:
-        self._step(-1)
-
     def _step(self, by: int) -> None:
         if self._may_stop:
             self.session.goes_on, by = True, min(by, 0)
@@ -354,6 +349,9 @@ class ReviewScreen(ReviewLinks):
         if passed:
             self.services.say(f"Skipped {plural(passed, 'question')}: already resolved")
         self.show_anew()
+
+    action_next_item = partialmethod(_step, 1)
+    action_previous_item = partialmethod(_step, -1)
 
     def go_to(self, key: str) -> None:
         """Go to the question with a key, else to one about this pattern or loop."""

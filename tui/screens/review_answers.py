@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partialmethod
 from typing import Final
 
 import msgspec
@@ -178,6 +179,17 @@ class ReviewAnswers(BaseScreen):
             typed,
         )
 
+    action_restore_text = partialmethod(_give, "restore_text")
+    action_accept = partialmethod(_give, "accept")
+    action_reject = partialmethod(_give, "reject")
+    action_promote = partialmethod(_give, "promote")
+    action_deprecate = partialmethod(_give, "deprecate")
+    action_reset = partialmethod(_give, "reset")
+    action_quarantine = partialmethod(_give, "quarantine")
+    action_archive = partialmethod(_give, "archive")
+    action_snooze = partialmethod(_give, "snooze")
+    action_snooze_evidence = partialmethod(_give, "snooze_evidence")
+
     def _decide(self, item: ReviewItem, answer: Answer, reason: str, seen: ProjectState | None = None) -> None:
         """Submit an answer; the next question is in front at once.
 
@@ -232,36 +244,6 @@ class ReviewAnswers(BaseScreen):
             ids = [*(pattern.id for pattern in self.view.board.alternatives(item.subject)), ""]
             at = ids.index(proposal.better_pattern_id) if proposal.better_pattern_id in ids else -1
             self._redraft(item, replace(self.draft(item) or Draft(), better=ids[(at + 1) % len(ids)]))
-
-    def action_restore_text(self) -> None:
-        self._give("restore_text")
-
-    def action_accept(self) -> None:
-        self._give("accept")
-
-    def action_reject(self) -> None:
-        self._give("reject")
-
-    def action_promote(self) -> None:
-        self._give("promote")
-
-    def action_deprecate(self) -> None:
-        self._give("deprecate")
-
-    def action_reset(self) -> None:
-        self._give("reset")
-
-    def action_quarantine(self) -> None:
-        self._give("quarantine")
-
-    def action_archive(self) -> None:
-        self._give("archive")
-
-    def action_snooze(self) -> None:
-        self._give("snooze")
-
-    def action_snooze_evidence(self) -> None:
-        self._give("snooze_evidence")
 
     def action_snooze_until(self) -> None:
         item, seen = self.item, self.view

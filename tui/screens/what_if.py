@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial, partialmethod, reduce
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -230,15 +230,12 @@ class WhatIfScreen(HistoryQueryScreen):
             return "go to patterns" if self.field is not None else "why"
         return None
 
-    def action_step_up(self) -> None:
-        self._step(1)
-
-    def action_step_down(self) -> None:
-        self._step(-1)
-
     def _step(self, steps: int) -> None:
         if field := self.field:
             field.put(_knob(field).stepped(self.settings, steps))
+
+    action_step_up = partialmethod(_step, 1)
+    action_step_down = partialmethod(_step, -1)
 
     def action_put_back(self) -> None:
         if field := self.field:

@@ -199,7 +199,7 @@ async def test_one_key_leads_to_loop_patterns_and_reflections(sample: Path, home
             await user.until(lambda: set(user.table.keys) == set(patterns), "the patterns")
         await user.filter("type:error")
         await user.press("enter", "6", "2")
-        assert user.place.query_one(FilterLine).text == "type:error", "what was typed There is no filter of a link"
+        assert user.place.query_one(FilterLine).text == "type:error", "what was typed there is not a filter of a link"
 
         await user.go("memory")
         await at(user, attempt_key(f"{ENDED}.2"))
