@@ -183,7 +183,7 @@ async def test_tab_goes_to_the_patterns_and_back_to_the_same_field(sample: Path,
         await user.press("down", "9")
         await user.settled()
         await user.press("tab", "r")
-        assert "tab goes to the thresholds" in user.toasts()[-1]
+        assert "Press tab to go to the thresholds" in user.toasts()[-1]
         await user.press("G")
         assert user.table.cursor == len(user.table.keys) - 1
         await user.press("tab")
