@@ -173,10 +173,10 @@ def test_a_file_that_cannot_be_read_is_not_denied(content: bytes, sample: Path, 
 
 
 def test_how_many_patterns_can_be_found_by_meaning(examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.cli.commands.doctor.available", lambda: True)
+    monkeypatch.setattr("core.cli.commands.doctor.is_available", lambda: True)
     hint = "; see: ralphdeck embed"
     assert f"vectors: 0 of 6 patterns have a vector{hint}\n" in call("doctor", "--project", examples).out
-    monkeypatch.setattr("core.cli.commands.doctor.available", lambda: False)
+    monkeypatch.setattr("core.cli.commands.doctor.is_available", lambda: False)
     out = call("doctor", "--project", examples).out
     assert "model: not installed or disabled, words are compared; install ralphdeck[semantic]\n" in out
     assert "vectors: 0 of 6 patterns have a vector\n" in out
