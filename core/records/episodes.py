@@ -86,7 +86,9 @@ class Quality(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One attempt at a task, joined from the trajectory and the files of its folder; every text is untrusted.
+    """One attempt at a task, joined from the trajectory and the files of its folder.
+
+    Every text is untrusted.
 
     Attributes:
         task_id: The name of the task's folder.

@@ -205,7 +205,10 @@ def _put(group: _S, fields: Fields, field: str, name: str, sources: dict[str, st
 
 
 def _read(given: Any, kind: Any) -> Any:
-    """Convert a YAML value to the type of a setting; an invalid value is returned unchanged and rejected later."""
+    """Convert a YAML value to the type of a setting.
+
+    An invalid value is returned unchanged and rejected later.
+    """
     read: Any = None
     if kind is bool:
         read = normalize.flag(given)

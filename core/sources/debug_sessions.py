@@ -81,7 +81,10 @@ def find_record(file: str, value: Any, session_id: str) -> tuple[Place, Any] | N
 
 
 def join_sessions(sessions: Iterable[DebugSession]) -> dict[str, DebugSession]:
-    """Join sessions by ID; the most recently changed one counts, at equal times the one with more executions."""
+    """Join sessions by ID.
+
+    The most recently changed one counts, at equal times the one with more executions.
+    """
     joined: dict[str, DebugSession] = {}
     for session in sessions:
         other = joined.get(session.id)
@@ -247,7 +250,10 @@ def read_failure(fields: Fields, *, tested: bool = False) -> Failure | None:
 
 
 def split_location(location: str) -> tuple[str, int | None]:
-    """File and line of `src/auth/validate.ts:42` or `validate.ts:42:7`; the line is None without a number."""
+    """File and line of `src/auth/validate.ts:42` or `validate.ts:42:7`.
+
+    The line is None without a number.
+    """
     file, *numbers = location[:MAX_TEXT].strip().split(":", 1)
     if len(file) == 1 and numbers:  # the drive in `C:\app\a.ts:7`
         rest, *numbers = numbers[0].split(":", 1)

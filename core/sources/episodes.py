@@ -268,7 +268,10 @@ def join_tasks(tasks: Iterable[Task]) -> dict[str, Task]:
 
 
 def join_attempts(attempts: Iterable[Attempt]) -> dict[str, Attempt]:
-    """Join attempts by ID, field by field in the order of `_PRECEDENCE`; of two entries of one file the last counts."""
+    """Join attempts by ID, field by field in the order of `_PRECEDENCE`.
+
+    Of two entries of one file the last counts.
+    """
     parts: dict[str, list[Attempt]] = {}
     for attempt in attempts:
         parts.setdefault(attempt.id, []).append(attempt)

@@ -33,7 +33,10 @@ def read_escalation(file: str, value: Any) -> tuple[tuple[Escalation, ...], tupl
 
 
 def join_escalations(calls: Iterable[Escalation]) -> dict[str, Escalation]:
-    """The newest escalation of each session, with the earlier ones; at equal times the lower file number is earlier."""
+    """The newest escalation of each session, with the earlier ones.
+
+    At equal times the lower file number is earlier.
+    """
     grouped: dict[str, list[Escalation]] = {}
     for call in sorted(calls, key=lambda call: (call.at, len(call.file), call.file)):
         grouped.setdefault(call.session_id, []).append(call)

@@ -94,7 +94,10 @@ class Fields:
         return None
 
     def objects(self, name: str) -> Iterator[tuple[str, Fields]]:
-        """Key (or index) and fields of each object in the list or object at `name`; other values are findings."""
+        """Key (or index) and fields of each object in the list or object at `name`.
+
+        Other values are findings.
+        """
         above = self.place(name)
         for key, item in self.items(name):
             place = f"{above}/{escaped(key)}"

@@ -236,7 +236,10 @@ _TEXT_READERS: Final[Mapping[PatternType, Callable[[Fields], dict[str, Any]]]] =
 
 
 def _described(record: Fields, name: str, text: dict[str, Any]) -> Fields | None:
-    """The object at `name`, after adding its description to `text`; agents also write a plain description."""
+    """The object at `name`, after adding its description to `text`.
+
+    Agents also write a plain description.
+    """
     value = record.mapping.get(name)
     if isinstance(value, str):
         text["description"] = value

@@ -38,7 +38,10 @@ def check_records(file: str, kind: RecordKind, value: Any, known: tuple[Finding,
 
 
 def normalized(value: Any) -> Any:
-    """The document, or the `Line`s of one, with known keys in snake_case; the same object if they already are."""
+    """The document, or the `Line`s of one, with known keys in snake_case.
+
+    The same object if they already are.
+    """
     if isinstance(value, list) and value and isinstance(value[0], Line):
         if not any(is_camel(line.value) for line in value):
             return value

@@ -101,7 +101,9 @@ class AppendLog:
             self._mutex.release()
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """Append `lines` (without line ends), all or none; they are on disk on return. Repairs the file first.
+        """Append `lines` (without line ends), all or none.
+
+        They are on disk on return. Repairs the file first.
 
         Raises:
             Unwritable: Disk, permission or lock; the end of the file is unchanged.

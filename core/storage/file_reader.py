@@ -65,7 +65,10 @@ def read_file(path: Path | str, root: Path, limit: int = MAX_BYTES) -> RawFile |
 
 
 def open_file(path: Path | str, root: Path) -> int | Problem | None:
-    """Open a regular file for reading; None if it does not exist. Links as in `read_file`; the caller closes it."""
+    """Open a regular file for reading.
+
+    None if it does not exist. Links as in `read_file`; the caller closes it.
+    """
     try:
         return _open(path)
     except FileNotFoundError:

@@ -228,7 +228,10 @@ class JsonText:
         return records if len(records) > 1 else None
 
     def _spans(self, path: Path, indexes: Collection[int]) -> dict[int, Child]:
-        """Offsets of some items of the list at `path`; cached for the same text, because finding them reads all."""
+        """Offsets of some items of the list at `path`.
+
+        Cached for the same text, because finding them reads all.
+        """
         wanted = (path, frozenset(indexes))
         if self._known_spans is None or self._known_spans[0] is not self._text or self._known_spans[1] != wanted:
             children = enumerate(children_of(self._text, self._find(path)))

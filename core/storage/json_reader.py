@@ -42,7 +42,10 @@ def is_nested_deeper(data: bytes, levels: int = MAX_DEPTH) -> bool:
 
 
 def decode_json(data: bytes) -> Decoded:
-    """Decode one JSON document; NaN, Infinity and numbers out of range become null, lone surrogates U+FFFD."""
+    """Decode one JSON document.
+
+    NaN, Infinity and numbers out of range become null, lone surrogates U+FFFD.
+    """
     data = data.removeprefix(BOM)
     if not data.strip(b" \t\r\n\0"):
         return _failed(Problem("empty", "is empty", torn=True))

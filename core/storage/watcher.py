@@ -169,8 +169,9 @@ class Watcher:
     # Methods of `Listener`, called by watchdog's threads.
 
     def changed(self, path: Path, *, whole: bool = False) -> None:
-        """Handle an event for `path`; `whole` if its writer has finished, so that its batch can be sent at once.
+        """Handle an event for `path`.
 
+        `whole` if its writer has finished, so that its batch can be sent at once.
         A stream of events still gives one batch per `batch_seconds`.
         """
         with self._wake:

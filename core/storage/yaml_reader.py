@@ -98,7 +98,10 @@ def _build(events: Iterator[yaml.Event], problems: list[Problem], typed: bool) -
 
 
 class _Mapping:
-    """A YAML mapping under construction: keys and values arrive in turn; `key` is None when a key is next."""
+    """A YAML mapping under construction: keys and values arrive in turn.
+
+    `key` is None when a key is next.
+    """
 
     def __init__(self) -> None:
         self.record: dict[str, Any] = {}
