@@ -74,7 +74,7 @@ def test_blocked_texts_are_counted_and_given_to_nobody(sample: Path, tmp_path: P
         ("zzz: on", "there are no-quarantined"),
         ("max-tokens: many", "must be off or a whole number of at least 0"),
         ("no-critical: 3", "must be on or off"),
-        ("- a\n- b", "is no list of rules"),
+        ("- a\n- b", "is not a list of rules"),
         ("a: &x [*x]", "alias"),
     ],
 )
