@@ -15,7 +15,7 @@ from core.learning.assessment import Assessment
 from core.records.decisions import CurationState, Effect, Pin, Verb
 from core.records.patterns import Maturity, Pattern
 
-SEEN_TEXT: Final = "seen_text"
+DECIDED_TEXT: Final = "seen_text"
 """Key in `after` of a decision: the keys of the record that held the text that was decided about."""
 
 
@@ -80,7 +80,7 @@ class Case(Struct, frozen=True, kw_only=True):
     def recorded_with_text(self, state: Maturity) -> dict[str, Any]:
         """The pattern for `Decision.after` with its text, so that the text can be restored later."""
         text = self.text()
-        return {**self.recorded(state), SEEN_TEXT: text} if text else self.recorded(state)
+        return {**self.recorded(state), DECIDED_TEXT: text} if text else self.recorded(state)
 
 
 class Draft(Struct, frozen=True, kw_only=True):

@@ -234,7 +234,7 @@ class Merge(Command, frozen=True):
     """Merge a pattern into another one of the same type; the merged one is archived."""
 
     verb = Verb.MERGE
-    kept_id: str
+    target_id: str
     other_id: str
 
 

@@ -16,7 +16,7 @@ from core.learning.outcomes import format_duration
 from core.records.decisions import TURNS, Decision
 
 
-class Seen(NamedTuple):
+class SeenState(NamedTuple):
     """What the user saw when deciding.
 
     Attributes:
@@ -28,7 +28,7 @@ class Seen(NamedTuple):
     has_changed: Callable[[str], bool]
 
 
-def check_texts(draft: Draft, seen: Seen) -> None:
+def check_texts(draft: Draft, seen: SeenState) -> None:
     """Refuse a decision about a text that the user has not seen; undo and redo are exempt.
 
     Raises:
@@ -41,7 +41,9 @@ def check_texts(draft: Draft, seen: Seen) -> None:
             raise Conflict(f"{short_id(pattern_id)} was edited since you opened it; review it again")
 
 
-def check_seen(draft: Draft, by: str, news: Sequence[Decision], known: Mapping[str, Decision], now: datetime) -> None:
+def check_decisions(
+    draft: Draft, by: str, news: Sequence[Decision], known: Mapping[str, Decision], now: datetime
+) -> None:
     """Refuse a decision if anyone, also the same user, decided about the same since the user saw it.
 
     Notes and snoozes do not conflict with other decisions, only with an identical one.
@@ -66,8 +68,8 @@ def check_seen(draft: Draft, by: str, news: Sequence[Decision], known: Mapping[s
             raise _conflict(decision, known, now)
 
 
-def check_last_seen(by: str, news: Sequence[Decision], known: Mapping[str, Decision], now: datetime) -> None:
-    """Refuse to undo or redo the newest decision if another author decided since; see `check_seen`.
+def check_newest(by: str, news: Sequence[Decision], known: Mapping[str, Decision], now: datetime) -> None:
+    """Refuse to undo or redo the newest decision if another author decided since; see `check_decisions`.
 
     The user's own decisions may be undone faster than they are shown.
     """

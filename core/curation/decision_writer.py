@@ -20,7 +20,7 @@ from core.config.settings import Settings
 from core.curation import undo
 from core.curation.apply import apply_pending
 from core.curation.case import Draft
-from core.curation.conflicts import Seen, check_last_seen, check_seen, check_texts
+from core.curation.conflicts import SeenState, check_decisions, check_newest, check_texts
 from core.curation.effects import Outcome
 from core.curation.unit_of_work import UnitOfWork
 from core.ledger.ledger import Ledger
@@ -94,18 +94,18 @@ class DecisionWriter:
         self._settings = settings
         self._by = clean(by, "the reviewer's name").replace("\n", " ")
         self._ledger = ledger or Ledger(paths)
-        self._seen: Seen | None = None
+        self._seen_state: SeenState | None = None
 
     @contextmanager
-    def seeing(self, seen: Seen) -> Iterator[None]:
+    def deciding_on(self, seen: SeenState) -> Iterator[None]:
         """Within the block, decide for a user who saw this: `Conflict` if a later decision is about the same, or a
         pattern's text changed since.
         """
-        before, self._seen = self._seen, seen
+        before, self._seen_state = self._seen_state, seen
         try:
             yield
         finally:
-            self._seen = before
+            self._seen_state = before
 
     @contextmanager
     def signing(self, by: str) -> Iterator[None]:
@@ -153,7 +153,7 @@ class DecisionWriter:
         def drafts(state: CurationState, act: str) -> dict[str, Draft]:
             decisions, known = self._ledger.decisions(), self._ledger.by_id()
             if not name:
-                check_last_seen(self._by, self._news(), known, now)
+                check_newest(self._by, self._news(), known, now)
             chosen = undo.named_act(name, state, decisions) if name else undo.last_act(verb, state)
             if not name and not any_author:
                 undo.check_own(known[chosen[0]], self._by)
@@ -173,16 +173,16 @@ class DecisionWriter:
         return self._decide(draft, now)
 
     def _check_conflicts(self, draft: Draft, now: datetime) -> Draft:
-        """Return the draft; `Conflict` if it is about something that the user has not seen, see `seeing`."""
+        """Return the draft; `Conflict` if it is about something that the user has not seen, see `deciding_on`."""
         if news := self._news():
-            check_seen(draft, self._by, news, self._ledger.by_id(), now)
-        if self._seen is not None:
-            check_texts(draft, self._seen)
+            check_decisions(draft, self._by, news, self._ledger.by_id(), now)
+        if self._seen_state is not None:
+            check_texts(draft, self._seen_state)
         return draft
 
     def _news(self) -> Sequence[Decision]:
         """The decisions that the user has not seen."""
-        return () if self._seen is None else self._ledger.decisions()[self._seen.decisions :]
+        return () if self._seen_state is None else self._ledger.decisions()[self._seen_state.decisions :]
 
     def _append_group(
         self,

@@ -76,35 +76,35 @@ class Tally:
         return Tally(successes, failures, max(self.uses - other.uses, successes + failures))
 
 
-def check_pair(kept: Pattern, other: Pattern) -> None:
+def check_pair(target: Pattern, other: Pattern) -> None:
     """Refuse to merge anything but two patterns of one type."""
-    if kept.id == other.id or kept.type is not other.type:
-        one, two = visible_line(kept.id, 80), visible_line(other.id, 80)
+    if target.id == other.id or target.type is not other.type:
+        one, two = visible_line(target.id, 80), visible_line(other.id, 80)
         raise Refused(f"{one} and {two} are not two patterns of one type")
 
 
 def merged(
-    kept: Mapping[str, Any], other: Mapping[str, Any], pattern_type: PatternType, now: datetime
+    target: Mapping[str, Any], other: Mapping[str, Any], pattern_type: PatternType, now: datetime
 ) -> dict[str, Any]:
-    """The keys of `kept` that change when the uses and the lineage of `other` are merged into it; its text stays.
+    """The keys of `target` that change when the uses and the lineage of `other` are merged into it; its text stays.
 
     Args:
-        kept, other: Records in any supported form; `other` may lack an ID.
+        target, other: Records in any supported form; `other` may lack an ID.
         pattern_type: Of both.
         now: Time of the effectiveness snapshot if no record has a last use.
     """
-    one, two = as_read(kept, pattern_type), as_read(other, pattern_type)
+    one, two = as_read(target, pattern_type), as_read(other, pattern_type)
     ours, theirs = Tally.of(one.recorded_counts), Tally.of(two.recorded_counts)
     if one.id == two.id:
         total = ours | theirs
-        origins = united_origins(kept, other, Tally.__or__)
+        origins = united_origins(target, other, Tally.__or__)
     else:
         total = _united(ours, theirs, one, two)
-        origins = united_origins(kept, other, Tally.__add__)
-    changes = lineage_changes(kept, other, pattern_type)
+        origins = united_origins(target, other, Tally.__add__)
+    changes = lineage_changes(target, other, pattern_type)
     last_used = max(filter(None, (one.last_used, two.last_used)), default=now)
-    changes |= count_changes(kept, total, pattern_type, last_used)
-    if origins != kept.get(ORIGINS, {}):
+    changes |= count_changes(target, total, pattern_type, last_used)
+    if origins != target.get(ORIGINS, {}):
         changes[ORIGINS] = origins
     others_id = other.get(id_key(other))
     names = [*one.aliases, *two.aliases, *([others_id] if isinstance(others_id, str) else ())]
@@ -161,11 +161,11 @@ def count_changes(
     return changes
 
 
-def lineage_changes(kept: Mapping[str, Any], other: Mapping[str, Any], pattern_type: PatternType) -> dict[str, Any]:
-    """The keys of `kept` that change with the lineage of `other`: loops, times, tags, related patterns."""
-    one, two = as_read(kept, pattern_type), as_read(other, pattern_type)
+def lineage_changes(target: Mapping[str, Any], other: Mapping[str, Any], pattern_type: PatternType) -> dict[str, Any]:
+    """The keys of `target` that change with the lineage of `other`: loops, times, tags, related patterns."""
+    one, two = as_read(target, pattern_type), as_read(other, pattern_type)
     changes: dict[str, Any] = {}
-    loops = _joined_loops(kept.get("source_loops"), other.get("source_loops"), pattern_type)
+    loops = _joined_loops(target.get("source_loops"), other.get("source_loops"), pattern_type)
     if loops is not None:
         changes["source_loops"] = loops
     if two.last_used and (one.last_used is None or two.last_used > one.last_used):
@@ -175,16 +175,16 @@ def lineage_changes(kept: Mapping[str, Any], other: Mapping[str, Any], pattern_t
     for key, mine, new in (("tags", one.tags, two.tags), ("related_patterns", one.related, two.related)):
         more = [name for name in dict.fromkeys(new) if name not in mine and name not in (one.id, two.id)]
         if more:
-            value = kept.get(key)
+            value = target.get(key)
             changes[key] = [*(value if isinstance(value, list) else mine), *more]
     return changes
 
 
 def united_origins(
-    kept: Mapping[str, Any], other: Mapping[str, Any], unite: Callable[[Tally, Tally], Tally] = Tally.__or__
+    target: Mapping[str, Any], other: Mapping[str, Any], unite: Callable[[Tally, Tally], Tally] = Tally.__or__
 ) -> dict[str, dict[str, int]]:
     """The shares of other projects in both records, combined per project."""
-    found = {name: Tally.of_share(value) for name, value in origins_of(kept).items()}
+    found = {name: Tally.of_share(value) for name, value in origins_of(target).items()}
     for name, value in origins_of(other).items():
         found[name] = unite(found.get(name, Tally()), Tally.of_share(value))
     return {name: tally.share() for name, tally in sorted(found.items())}
@@ -229,10 +229,10 @@ def _shared(one: Pattern, two: Pattern) -> list[SourceLoop]:
 
 def _joined_loops(mine: Any, new: Any, pattern_type: PatternType) -> list[Any] | None:
     """The list `mine` with the entries that `new` adds, in its own form; None if there are none."""
-    kept = mine if isinstance(mine, list) else [mine] if isinstance(mine, str) else []
-    plain = all(isinstance(entry, str) for entry in kept) if kept else pattern_type is PatternType.TEMPLATE
+    target = mine if isinstance(mine, list) else [mine] if isinstance(mine, str) else []
+    plain = all(isinstance(entry, str) for entry in target) if target else pattern_type is PatternType.TEMPLATE
     known: dict[str, set[datetime | None]] = {}
-    for loop_id, at in _named(kept):
+    for loop_id, at in _named(target):
         known.setdefault(loop_id, set()).add(at)
     added: list[Any] = []
     for entry, loop_id, at in _entries(new):
@@ -241,7 +241,7 @@ def _joined_loops(mine: Any, new: Any, pattern_type: PatternType) -> list[Any] |
             continue
         times.add(at)
         added.append(loop_id if plain else entry)
-    return [*kept, *added] if added else None
+    return [*target, *added] if added else None
 
 
 def _named(entries: Any) -> Iterable[tuple[str, datetime | None]]:

@@ -242,20 +242,20 @@ def import_patterns(batch: Batch, plan: ImportPlan, patterns: Mapping[str, Patte
     )
 
 
-def merge(batch: Batch, kept: Pattern, other: Pattern) -> Draft:
+def merge(batch: Batch, target: Pattern, other: Pattern) -> Draft:
     """Merge a pattern into another: the kept one gets the counts and the lineage, the other one is archived."""
-    check_pair(kept, other)
-    stored, merged_record = batch.registry.record(kept), batch.registry.record(other)
+    check_pair(target, other)
+    stored, merged_record = batch.registry.record(target), batch.registry.record(other)
     changes = Changes()
-    changes.set(stored, kept.type, kept.id, merged(stored.value, merged_record.value, kept.type, batch.at))
-    _archive(batch, changes, other, merged_record, f"merged into {kept.id}")
+    changes.set(stored, target.type, target.id, merged(stored.value, merged_record.value, target.type, batch.at))
+    _archive(batch, changes, other, merged_record, f"merged into {target.id}")
     effects, inverse = changes.result()
     return Draft(
         verb=Verb.MERGE,
-        subject=kept.id,
-        summary=f"merged {short_id(other.id)} into {short_id(kept.id)}",
+        subject=target.id,
+        summary=f"merged {short_id(other.id)} into {short_id(target.id)}",
         reason=batch.reason,
-        after={"merged": other.id, "patterns": [kept.id, other.id]},
+        after={"merged": other.id, "patterns": [target.id, other.id]},
         effects=effects,
         inverse=inverse,
     )

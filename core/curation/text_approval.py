@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from core.base.errors import Refused
-from core.curation.case import SEEN_TEXT, Case, Draft, since
+from core.curation.case import DECIDED_TEXT, Case, Draft, since
 from core.curation.pattern_registry import Stored
 from core.records.decisions import Decision, Effect, Verb
 from core.records.patterns import Pattern
@@ -16,7 +16,7 @@ from core.sources.pattern_record import text_of
 
 def approved_text(decision: Decision, pattern: Pattern) -> dict[str, Any]:
     """The keys of the record that held the text at the time of a decision; {} if they were not stored."""
-    stored = decision.after.get(SEEN_TEXT)
+    stored = decision.after.get(DECIDED_TEXT)
     if decision.subject == pattern.id and isinstance(stored, dict):
         return stored
     inserted = (effect.insert for effect in decision.effects if effect.insert and effect.pattern_id == pattern.id)

@@ -17,7 +17,7 @@ from core.records.patterns import Pattern
 from core.sources.pattern_record import text_of
 from core.sources.pattern_text import id_key
 
-MAX_TEXT_KEPT: Final = 64 << 10
+MAX_STORED_TEXT: Final = 64 << 10
 """Longest text, in characters of JSON, that is stored with the decision on it."""
 
 
@@ -71,7 +71,7 @@ class UnitOfWork:
             return {}
         stored = as_read({**found, id_key(record): pattern.id}, pattern.type)
         is_same = stored.content_hash == pattern.content_hash
-        return found if is_same and len(json.dumps(found)) <= MAX_TEXT_KEPT else {}
+        return found if is_same and len(json.dumps(found)) <= MAX_STORED_TEXT else {}
 
     def written_override(self, pattern: Pattern) -> str | None:
         """JSON text of the override in the pattern's record, for undo; None if the ledger wrote it."""

@@ -42,7 +42,7 @@ class Merger:
     """The result of merging two patterns.
 
     Attributes:
-        kept, other: The two, as they are.
+        target, other: The two, as they are.
         result: The kept one with the uses and the lineage of the other one.
         before: Assessments of both, the kept one first.
         after: Assessment of the result.
@@ -50,7 +50,7 @@ class Merger:
         saved: Estimated tokens that a context with the result is shorter than one with both.
     """
 
-    kept: Pattern
+    target: Pattern
     other: Pattern
     result: Pattern
     before: tuple[Assessment, Assessment]
@@ -257,8 +257,8 @@ def _topic(state: ProjectState, about: tuple[str, ...]) -> Iterator[Reader]:
 
 def shown_codes(board: Scoreboard) -> Codes:
     """The shown state of every row; indices into `SHOWN`."""
-    kept_out = np.where(board.held, SHOWN.index(HELD), SHOWN.index(QUARANTINE))
-    return np.where(board.quarantined, kept_out, board.state_codes).astype(np.int8)
+    is_withheld = np.where(board.held, SHOWN.index(HELD), SHOWN.index(QUARANTINE))
+    return np.where(board.quarantined, is_withheld, board.state_codes).astype(np.int8)
 
 
 def _turned(state: ProjectState, after: ProjectState) -> Iterator[tuple[str, str, str]]:
@@ -285,15 +285,15 @@ def _merger(state: ProjectState, after: ProjectState, item: ReviewItem, answer: 
     if item.kind != DUPLICATE:
         return None
     ids = (item.subject, item.other) if answer.action == "accept" else (item.other, item.subject)
-    kept, other = map(state.pattern, ids)
+    target, other = map(state.pattern, ids)
     return Merger(
-        kept=kept,
+        target=target,
         other=other,
-        result=after.pattern(kept.id),
-        before=(state.assessment(kept.id), state.assessment(other.id)),
-        after=after.assessment(kept.id),
-        lineage=pattern_lineage(after, kept.id),
-        saved=_tokens(state, kept.id, other.id) - _tokens(after, kept.id),
+        result=after.pattern(target.id),
+        before=(state.assessment(target.id), state.assessment(other.id)),
+        after=after.assessment(target.id),
+        lineage=pattern_lineage(after, target.id),
+        saved=_tokens(state, target.id, other.id) - _tokens(after, target.id),
     )
 
 

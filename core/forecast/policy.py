@@ -73,13 +73,13 @@ class RuleResult(Struct, frozen=True, kw_only=True):
 
     Attributes:
         rule: Its name in a policy file.
-        kept: Whether it passed; None if it is off.
+        passed: Whether it passed; None if it is off.
         text: The result in words; displayable.
         subjects: IDs of patterns, loops or tasks that violate it, or unreadable files; untrusted.
     """
 
     rule: str
-    kept: bool | None
+    passed: bool | None
     text: str
     subjects: tuple[str, ...] = ()
 
@@ -140,23 +140,23 @@ def check(policy: Policy, view: ProjectState, paths: ProjectPaths) -> tuple[Rule
         paths: The project.
     """
     checker = _Checker(policy, view, paths)
-    return tuple(checker.kept(field) for field in Policy.__struct_fields__)
+    return tuple(checker.result(field) for field in Policy.__struct_fields__)
 
 
 class _Checker:
     def __init__(self, policy: Policy, view: ProjectState, paths: ProjectPaths) -> None:
         self._policy, self._view, self._paths = policy, view, paths
 
-    def kept(self, field: str) -> RuleResult:
+    def result(self, field: str) -> RuleResult:
         setting = getattr(self._policy, field)
         rule = rule_name(field)
         if setting is None or setting is False:
-            return RuleResult(rule=rule, kept=None, text="off")
+            return RuleResult(rule=rule, passed=None, text="off")
         if self._unread and field not in _ALWAYS_CHECKED:
             first = self._unread[0]
             more = f" (and {plural(len(self._unread) - 1, 'more file')})" if len(self._unread) > 1 else ""
             text = f"cannot be checked: {visible_line(first.file, 200)} {visible_line(first.message, 200)}{more}"
-            return RuleResult(rule=rule, kept=False, text=text, subjects=tuple(one.file for one in self._unread))
+            return RuleResult(rule=rule, passed=False, text=text, subjects=tuple(one.file for one in self._unread))
         rules: dict[str, Callable[[], tuple[Sequence[str], str]]] = {
             "no_quarantined": self._quarantined,
             "no_critical": self._critical,
@@ -166,11 +166,11 @@ class _Checker:
         }
         if field in rules:
             broken, text = rules[field]()
-            return RuleResult(rule=rule, kept=not broken, text=text, subjects=tuple(broken))
+            return RuleResult(rule=rule, passed=not broken, text=text, subjects=tuple(broken))
         found, noun, many = self._counted(field)
         return RuleResult(
             rule=rule,
-            kept=len(found) <= setting,
+            passed=len(found) <= setting,
             text=f"{plural(len(found), noun, many)}, at most {setting:,}",
             subjects=tuple(found) if len(found) > setting else (),
         )

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from core.curation.case import SEEN_TEXT
+from core.curation.case import DECIDED_TEXT
 from core.curation.merge import as_read
 from core.records.decisions import TURNS, Decision, Effect, Verb
 from core.records.patterns import Pattern, PatternType
@@ -133,7 +133,7 @@ def _restore_text(patterns: dict[str, Pattern], decision: Decision) -> None:
     digest = decision.before.get("content_hash") or after
     if not isinstance(digest, str) or digest in ("", pattern.content_hash):
         return
-    stored = decision.after.get(SEEN_TEXT)
+    stored = decision.after.get(DECIDED_TEXT)
     past = as_read({**stored, "id": pattern.id}, pattern.type) if isinstance(stored, dict) else None
     text = {name: getattr(past, name) for name in ("title", *_TEXT)} if past and past.content_hash == digest else {}
     patterns[pattern.id] = replace(pattern, **text, content_hash=digest)

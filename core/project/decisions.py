@@ -29,7 +29,7 @@ from core.curation.commands import (
     PrunePatterns,
     Restore,
 )
-from core.curation.conflicts import Seen
+from core.curation.conflicts import SeenState
 from core.curation.curator import Curator, Target
 from core.curation.decision_writer import Decided, Progress
 from core.curation.pattern_registry import Registry
@@ -153,7 +153,7 @@ class DecidingProject(ProjectReader):
             before, now = shown.get(pattern_id), self._view.snapshot.patterns.get(pattern_id)
             return (before and before.content_hash) != (now and now.content_hash)
 
-        with self.curator.seeing(Seen(len(seen.snapshot.decisions), has_changed)):
+        with self.curator.deciding_on(SeenState(len(seen.snapshot.decisions), has_changed)):
             yield
 
     def _target(self, pattern_id: str) -> Target:
@@ -272,11 +272,11 @@ class DecidingProject(ProjectReader):
         return plan_import(arriving, known, ids, self._clock())
 
     def _merge(self, command: Merge, now: datetime) -> Decided:
-        kept, other = self._view.pattern(command.kept_id), self._view.pattern(command.other_id)
+        target, other = self._view.pattern(command.target_id), self._view.pattern(command.other_id)
         decided = self.curator.write_records(
-            lambda batch: record_changes.merge(batch, kept, other), now=now, known=self._known, reason=command.reason
+            lambda batch: record_changes.merge(batch, target, other), now=now, known=self._known, reason=command.reason
         )
-        self._keep_brought_counts(decided.decision, (kept.id,))
+        self._keep_brought_counts(decided.decision, (target.id,))
         return decided
 
     def _keep_brought_counts(self, decision: Decision, pattern_ids: Iterable[str]) -> None:

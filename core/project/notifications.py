@@ -114,7 +114,7 @@ def find_notifications(
                         what=NotificationKind.FINDING, subject=finding.file, text=text, severity=Severity.ERROR
                     )
                 )
-    return sorted(found, key=lambda happening: happening.severity is not Severity.ERROR)
+    return sorted(found, key=lambda notification: notification.severity is not Severity.ERROR)
 
 
 def _asked(item: ReviewItem) -> tuple[str, str, str]:

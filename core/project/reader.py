@@ -254,7 +254,7 @@ class ProjectReader:
 
     def _queue(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> tuple[ReviewItem, ...]:
         self._queue_at = now
-        prospects, probes = self._background_search, self._incremental_checks
+        search, probes = self._background_search, self._incremental_checks
         return review_queue(
             snapshot.patterns,
             board,
@@ -262,8 +262,8 @@ class ProjectReader:
             now,
             self.settings,
             Found(
-                alike=prospects.alike,
-                offers=prospects.offers,
+                alike=search.alike,
+                offers=search.offers,
                 recurring=probes.recurring,
                 held=self._held_texts.found,
                 broad=probes.broad,

@@ -29,7 +29,7 @@ class BackgroundSearch:
 
     Attributes:
         offers: Possible extractions by loop.
-        alike: Pairs of patterns that say nearly the same, with their likeness, best first.
+        alike: Pairs of patterns that are similar, with their similarity, best first.
     """
 
     def __init__(self, settings: ExtractionSettings) -> None:
@@ -38,7 +38,7 @@ class BackgroundSearch:
         self._settings = settings
         self._searched_loops: dict[str, Loop] = {}
         self._offered: set[str] = set()
-        self._likeness: LazySimilarity | None = None
+        self._similarity: LazySimilarity | None = None
         self._compared: dict[str, str] = {}
         """Content hash of each pattern that was compared with all others."""
         self._pending: list[str] = []
@@ -61,7 +61,7 @@ class BackgroundSearch:
 
         Args:
             snapshot: The records.
-            likeness: Of the patterns of `snapshot`.
+            similarity: Of the patterns of `snapshot`.
             extraction: Extracts from a loop; may raise `RalphdeckError`.
 
         Returns:
@@ -74,8 +74,8 @@ class BackgroundSearch:
             if self._searched_loops.get(loop.id) is not loop:
                 self._searched_loops[loop.id] = loop
                 return self._offer(loop, extraction)
-        if self._likeness is not similarity and len(snapshot.patterns) <= _MOST_COMPARED:
-            self._likeness = similarity
+        if self._similarity is not similarity and len(snapshot.patterns) <= _MOST_COMPARED:
+            self._similarity = similarity
             self._forget_changed(snapshot.patterns)
         return None if self._is_complete else self._compare(snapshot.patterns, similarity.get())
 

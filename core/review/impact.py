@@ -54,7 +54,7 @@ class PatternImpacts:
         uses: Expected in a week, if it may be injected.
         below, above: E[max(0, t - p)] and E[max(0, p - t)], 0..1.
         chance: P(p < t), 0..1.
-        kept_out: Whether it is not injected.
+        is_withheld: Whether it is not injected.
         unjudged: `(below, above)` of a text without evidence.
         threshold, prior: t, and the Beta parameters of a text without evidence.
     """
@@ -63,7 +63,7 @@ class PatternImpacts:
     below: Floats
     above: Floats
     chance: Floats
-    kept_out: Flags
+    is_withheld: Flags
     unjudged: tuple[float, float]
     threshold: float
     prior: tuple[float, float]
@@ -71,8 +71,8 @@ class PatternImpacts:
     @classmethod
     def of(cls, board: Scoreboard, settings: Settings) -> Self:
         """Compute all rows at once, about 200 ns a pattern."""
-        kept_out = ~board.injectable | (board.effectiveness < settings.injection.min_success_rate)
-        counted = np.where(kept_out, settings.maturity.multiplier_established, board.multiplier)
+        is_withheld = ~board.injectable | (board.effectiveness < settings.injection.min_success_rate)
+        counted = np.where(is_withheld, settings.maturity.multiplier_established, board.multiplier)
         helpful, harmful = board.successes.astype(np.float64), board.failures.astype(np.float64)
         good, bad = _prior(helpful, harmful)
         threshold = good_enough(settings)
@@ -83,7 +83,7 @@ class PatternImpacts:
             below=below,
             above=above,
             chance=chance,
-            kept_out=kept_out,
+            is_withheld=is_withheld,
             unjudged=(float(unjudged[0][0]), float(unjudged[1][0])),
             threshold=threshold,
             prior=(good, bad),
@@ -98,7 +98,7 @@ class PatternImpacts:
     @cached_property
     def held(self) -> Floats:
         """Impact of each pattern: failures a week that its present state may cost."""
-        return self.uses * np.where(self.kept_out, self.above, self.below)
+        return self.uses * np.where(self.is_withheld, self.above, self.below)
 
 
 def good_enough(settings: Settings) -> float:

@@ -11,7 +11,7 @@ from core.records.extractions import Extraction
 
 def call_text(call: Escalation) -> str:
     """Why a person was called, and by whom, in one line: `needs credentials — by ada`."""
-    by = f"by {visible_line(call.by, 40) or 'nobody named'}"
+    by = f"by {visible_line(call.by, 40) or 'unknown'}"
     return f"{visible_line(call.reason, 200)} — {by}" if call.reason else f"called {by}"
 
 
@@ -19,19 +19,19 @@ def stuck_text(session: DebugSession) -> str:
     """What an escalated session could not fix, in one line."""
     run = session.newest_failing
     if run is None:
-        return "no run tells what failed"
+        return "no failed run is recorded"
     failure = run.failures[0]
     more = f", and {plural(len(run.failures) - 1, 'further failure')}" if len(run.failures) > 1 else ""
     error = f"{failure.error_type}: {failure.message}".strip(": ")
-    return visible_line(error or failure.test_name or "what failed is not named", 160) + more
+    return visible_line(error or failure.test_name or "unnamed failure", 160) + more
 
 
 def offer_text(offer: Extraction) -> str:
     """What could be extracted, in one line: `3 patterns to extract, 1 further use of a known one`."""
     new, further = len(offer.new), len(offer.merges)
-    told = [f"{plural(new, 'pattern')} to extract"] if new else []
-    told += [f"{plural(further, 'further use')} of known ones"] if further else []
-    return ", ".join(told)
+    parts = [f"{plural(new, 'pattern')} to extract"] if new else []
+    parts += [f"{plural(further, 'further use')} of known ones"] if further else []
+    return ", ".join(parts)
 
 
 def decided(pin: Pin) -> str:

@@ -72,7 +72,7 @@ class ImpactEstimator:
     def held(self, pattern_id: str) -> float:
         """Impact of a pattern in its present state, failures a week."""
         row, stakes = self.board.row(pattern_id), self.stakes
-        loss = stakes.above if stakes.kept_out[row] else stakes.below
+        loss = stakes.above if stakes.is_withheld[row] else stakes.below
         return float(stakes.uses[row] * loss[row])
 
     def unwarned(self, pattern_id: str) -> float:
@@ -85,10 +85,10 @@ class ImpactEstimator:
         row, stakes = self.board.row(pattern_id), self.stakes
         return float(stakes.uses[row] * (stakes.below[row] + stakes.above[row]))
 
-    def unseen(self, pattern_id: str, *, kept_out: bool) -> float:
+    def unseen(self, pattern_id: str, *, is_withheld: bool) -> float:
         """Impact of a text to which the pattern's evidence does not apply."""
         below, above = self.stakes.unjudged
-        return self.uses(pattern_id) * (above if kept_out else below)
+        return self.uses(pattern_id) * (above if is_withheld else below)
 
     def new(self, uses: float) -> float:
         """Impact of a text that is not in the registry yet.
@@ -116,13 +116,13 @@ class ImpactEstimator:
     def place(self, pattern_id: str) -> str:
         """How often a pattern was injected, and how likely its state is wrong."""
         row = self.board.row(pattern_id)
-        worse, kept_out = float(self.stakes.chance[row]), bool(self.stakes.kept_out[row])
-        return f"{self.given(pattern_id)}; {self._chance(pattern_id, worse, kept_out)}"
+        worse, is_withheld = float(self.stakes.chance[row]), bool(self.stakes.is_withheld[row])
+        return f"{self.given(pattern_id)}; {self._chance(pattern_id, worse, is_withheld)}"
 
-    def _chance(self, pattern_id: str, worse: float, kept_out: bool) -> str:
+    def _chance(self, pattern_id: str, worse: float, is_withheld: bool) -> str:
         """How likely the state is wrong; `worse` is the probability that the success rate is too low."""
         rate = "rate of right warnings" if self.is_warning(pattern_id) else "success rate"
-        chance, side = (1 - worse, "above") if kept_out else (worse, "below")
+        chance, side = (1 - worse, "above") if is_withheld else (worse, "below")
         return f"{_share(chance)} likely that its true {rate} is {side} {good_enough(self.settings):.0%}"
 
     def is_warning(self, pattern_id: str) -> bool:
@@ -130,13 +130,13 @@ class ImpactEstimator:
         pattern = self.patterns.get(pattern_id)
         return pattern is not None and pattern.type is PatternType.ANTI
 
-    def since(self, pattern_id: str, good: int, bad: int, *, kept_out: bool) -> tuple[float, str]:
+    def since(self, pattern_id: str, good: int, bad: int, *, is_withheld: bool) -> tuple[float, str]:
         """Impact and position by the results since a decision alone, which contradict earlier ones."""
         row, stakes = self.board.row(pattern_id), self.stakes
         likely, unlikely = stakes.prior
         below, above, worse = beta_losses(np.array([good + likely]), np.array([bad + unlikely]), stakes.threshold)
-        loss = above if kept_out else below
-        place = f"{self.given(pattern_id)}; {self._chance(pattern_id, float(worse[0]), kept_out)}"
+        loss = above if is_withheld else below
+        place = f"{self.given(pattern_id)}; {self._chance(pattern_id, float(worse[0]), is_withheld)}"
         return float(stakes.uses[row] * loss[0]), place
 
 

@@ -45,7 +45,7 @@ THINKING: Final = {
 _SECONDS_EACH: Final = 6.0
 """For each further pattern that a question is about: its headline is read."""
 _MOST_CHARS: Final = 4000
-"""Nobody reads more of one text before deciding."""
+"""Longest part of a text that is read before deciding."""
 
 
 def seconds(kind: str, chars: int, further: int = 0) -> float:

@@ -88,9 +88,9 @@ class World:
             for row in range(size)
         }
         board = Scoreboard.build(Snapshot(patterns=patterns, events=tuple(events)), NOW, SETTINGS)
-        kept_out = PatternImpacts.of(board, SETTINGS).kept_out
+        is_withheld = PatternImpacts.of(board, SETTINGS).is_withheld
         limit = good_enough(SETTINGS)
-        wrong = np.where(kept_out, true - limit, limit - true)
+        wrong = np.where(is_withheld, true - limit, limit - true)
         return cls(board, patterns, weekly * np.maximum(wrong, 0.0))
 
     def orders(self, seed: int) -> dict[str, Ints]:

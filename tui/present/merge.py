@@ -92,9 +92,9 @@ def _compared(text: str, against: str) -> Content:
 
 def merged_counts(merger: Merger, glyphs: Glyphs) -> list[Content]:
     """Return state, rate, counts and source loops of both patterns and of the merged one."""
-    names = [_cut(merger.kept.id), _cut(merger.other.id), "merged"]
-    patterns, assessments = (merger.kept, merger.other, merger.result), (*merger.before, merger.after)
-    rate = "failure" if merger.kept.type is PatternType.ANTI else "success"
+    names = [_cut(merger.target.id), _cut(merger.other.id), "merged"]
+    patterns, assessments = (merger.target, merger.other, merger.result), (*merger.before, merger.after)
+    rate = "failure" if merger.target.type is PatternType.ANTI else "success"
     lines = [
         _row("", [Content.styled(name, "$secondary" if n < 2 else "bold") for n, name in enumerate(names)]),
         _row("state", [draw_state(one.shown, glyphs) for one in assessments]),

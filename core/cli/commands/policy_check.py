@@ -61,7 +61,7 @@ def check_command(policy: Path | None) -> None:
         error.exit_code = UNUSABLE
         raise
     settings = {rule_name(field): getattr(rules, field) for field in Policy.__struct_fields__}
-    is_kept = all(result.kept is not False for result in results)
+    is_kept = all(result.passed is not False for result in results)
 
     def show() -> None:
         for result in results:
@@ -71,7 +71,7 @@ def check_command(policy: Path | None) -> None:
         lambda: PolicyResult.of(
             kept=is_kept,
             rules=[
-                PolicyRule.of(result, setting=settings[result.rule], result=_WORDS[result.kept][0])
+                PolicyRule.of(result, setting=settings[result.rule], result=_WORDS[result.passed][0])
                 for result in results
             ],
         ),
@@ -82,8 +82,8 @@ def check_command(policy: Path | None) -> None:
 
 
 def _print(result: RuleResult) -> None:
-    word, colour = _WORDS[result.kept]
-    line((f"{word:<6}", colour), f"  {result.rule:<16}  ", result.text if result.kept is not None else "")
+    word, colour = _WORDS[result.passed]
+    line((f"{word:<6}", colour), f"  {result.rule:<16}  ", result.text if result.passed is not None else "")
     for subject in result.subjects[:_MAX_NAMED]:
         line(f"{'':<26}{visible_line(subject, 160)}")
     if len(result.subjects) > _MAX_NAMED:

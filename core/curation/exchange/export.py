@@ -136,8 +136,8 @@ def _without_secrets(record: Mapping[str, Any], masked: list[Masked]) -> dict[st
 
 def _portable(record: Mapping[str, Any], kind: PatternType, origin: str) -> dict[str, Any]:
     shares = shares_for_export(record, kind, origin)
-    kept = {key: value for key, value in record.items() if key not in LOCAL_KEYS}
-    return dict(plain(with_origins(kept, shares)))
+    selected = {key: value for key, value in record.items() if key not in LOCAL_KEYS}
+    return dict(plain(with_origins(selected, shares)))
 
 
 def plain(value: Any) -> Any:
@@ -188,5 +188,5 @@ def _shared(
             return [walk(item, key, f"{pointer}/{index}") for index, item in enumerate(value)]
         return value
 
-    kept = known_only({key: value for key, value in record.items() if key != ORIGINS}, kind)
-    return {**walk(kept, "", ""), ORIGINS: record[ORIGINS]}
+    selected = known_only({key: value for key, value in record.items() if key != ORIGINS}, kind)
+    return {**walk(selected, "", ""), ORIGINS: record[ORIGINS]}

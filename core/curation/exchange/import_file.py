@@ -125,7 +125,7 @@ def _unusable(pattern: Pattern, record: Any, taken: Mapping[str, Any]) -> str:
     if not SAFE_ID.fullmatch(pattern.id) or ".." in pattern.id:
         return f"id '{visible_line(pattern.id, 60)}' cannot be the id of a pattern"
     if pattern.id in taken:
-        return f"id {pattern.id} stands in the file twice; the first one counts"
+        return f"id {pattern.id} appears twice in the file; the first one counts"
     if not isinstance(record, dict):
         return "its record cannot be read by itself"
     size = len(json.dumps(record))

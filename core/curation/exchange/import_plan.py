@@ -236,8 +236,10 @@ class _Planner:
         ours = self._records[pattern.id]
         texts = {key: value for key, value in theirs.items() if key not in _GROWING and ours.get(key) != value}
         changes = texts | self._changes(pattern, theirs, pattern.id)
-        gone = tuple(key for key in base if key in ours and key not in theirs and key not in (*_GROWING, *LOCAL_KEYS))
-        after = {key: value for key, value in {**ours, **changes}.items() if key not in gone}
+        removed = tuple(
+            key for key in base if key in ours and key not in theirs and key not in (*_GROWING, *LOCAL_KEYS)
+        )
+        after = {key: value for key, value in {**ours, **changes}.items() if key not in removed}
         self._records[pattern.id] = after
         return Row(
             action=Action.TEXT,
@@ -245,7 +247,7 @@ class _Planner:
             type=pattern.type,
             target=pattern.id,
             set=changes,
-            unset=gone,
+            unset=removed,
             theirs=theirs,
             content_hash=as_read(after, pattern.type).content_hash,
         )

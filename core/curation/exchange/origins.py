@@ -91,23 +91,23 @@ def united(
         origin: This project; its share in theirs is an old version of ours.
         base: Their record as last imported.
     """
-    shares, told = _others(ours, origin), _others(theirs, origin)
+    shares, theirs_shares = _others(ours, origin), _others(theirs, origin)
     shares[origin] = _total(ours, kind) - _sum(shares)
     read = as_read(ours, kind), as_read(theirs, kind)
     if not _projects(shares) & projects_of(theirs) and shares_a_loop(*read):
-        _part_copies(shares, told)
-    _part(shares, told)
-    _part(told, shares)
-    _part_commons(shares, told)
-    for name, share in told.items():
+        _part_copies(shares, theirs_shares)
+    _part(shares, theirs_shares)
+    _part(theirs_shares, shares)
+    _part_commons(shares, theirs_shares)
+    for name, share in theirs_shares.items():
         shares[name] = shares.get(name, Tally()) | share
     own = shares.pop(origin)
-    said = _sum(_others(theirs))
-    rest = _total(theirs, kind) - said
+    attributed = _sum(_others(theirs))
+    rest = _total(theirs, kind) - attributed
     if rest.uses:
         nobodys = shares.get(NOBODY, Tally())
         if base is not None:
-            gained = _total(theirs, kind) - _total(base, kind) if not said.uses else Tally()
+            gained = _total(theirs, kind) - _total(base, kind) if not attributed.uses else Tally()
             shares[NOBODY] = nobodys + gained
         elif not read[1].source_loops or shares_a_loop(*read):
             shares[NOBODY] = nobodys | (rest - own)

@@ -46,7 +46,7 @@ def arrivals(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revie
                 this="this pattern",
                 reason=f"{came}{reason}",
                 place="not injected until you release its text",
-                impact=doubt * scales.unseen(pattern_id, kept_out=True),
+                impact=doubt * scales.unseen(pattern_id, is_withheld=True),
                 seconds=seconds(QUARANTINE, chars_of(pattern)),
             )
         elif not arrival.blocks:
@@ -57,7 +57,7 @@ def arrivals(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revie
                 this="this pattern",
                 reason=f"{came}{reason}",
                 place=scales.given(pattern_id),
-                impact=doubt * scales.unseen(pattern_id, kept_out=bool(scales.stakes.kept_out[row])),
+                impact=doubt * scales.unseen(pattern_id, is_withheld=bool(scales.stakes.is_withheld[row])),
                 seconds=seconds(EXTRACTED, chars_of(pattern)),
             )
 
@@ -83,7 +83,7 @@ def suspected(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revi
             this="this pattern",
             reason=f"this text {describe_suspicions(pattern.suspicions)}",
             place=place,
-            impact=SUSPECTED * scales.unseen(pattern.id, kept_out=True),
+            impact=SUSPECTED * scales.unseen(pattern.id, is_withheld=True),
             seconds=seconds(kind, chars_of(pattern)),
         )
 

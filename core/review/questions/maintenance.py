@@ -27,21 +27,21 @@ def duplicates(scales: ImpactEstimator, alike: Sequence[tuple[str, str, float]])
             or other not in board
         ):
             continue
-        kept, merged = sorted((one, other), key=lambda id: (_is_quarantined(scales, id), -scales.times(id), id))
-        asked |= {kept, merged}
+        target, merged = sorted((one, other), key=lambda id: (_is_quarantined(scales, id), -scales.times(id), id))
+        asked |= {target, merged}
         yield scales.item(
             DUPLICATE,
-            kept,
+            target,
             question="Merge {}?",
-            name=f"{short_id(merged)} into {short_id(kept)}",
+            name=f"{short_id(merged)} into {short_id(target)}",
             this="these two",
             reason=f"{cap_similarity(similarity):.0%} similar",
-            place=f"{scales.given(kept)}, the other one {plural(scales.times(merged), 'time')}",
+            place=f"{scales.given(target)}, the other one {plural(scales.times(merged), 'time')}",
             impact=WASTED_USE * similarity * scales.uses(merged),
-            seconds=seconds(DUPLICATE, chars_of(patterns[kept]) + chars_of(patterns[merged])),
+            seconds=seconds(DUPLICATE, chars_of(patterns[target]) + chars_of(patterns[merged])),
             other=merged,
             similarity=similarity,
-            evidence=int(board.uses[board.row(kept)] + board.uses[board.row(merged)]),
+            evidence=int(board.uses[board.row(target)] + board.uses[board.row(merged)]),
         )
 
 
@@ -57,7 +57,7 @@ def broad(scales: ImpactEstimator, shares: Mapping[str, float]) -> Iterator[Revi
         if pattern is None or pattern_id not in scales.board:
             continue
         row = scales.board.row(pattern_id)
-        if scales.stakes.kept_out[row]:
+        if scales.stakes.is_withheld[row]:
             continue
         yield scales.item(
             BROAD,

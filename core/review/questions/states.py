@@ -72,7 +72,7 @@ def pins(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewIte
                 this="this pattern",
                 reason=f"{decided(pin)}; its text has changed since",
                 place=scales.given(pattern_id),
-                impact=scales.unseen(pattern_id, kept_out=pin.state is Maturity.DEPRECATED),
+                impact=scales.unseen(pattern_id, is_withheld=pin.state is Maturity.DEPRECATED),
                 seconds=seconds(STALE_PIN, chars_of(scales.patterns[pattern_id])),
             )
         elif board.contradicted[row]:
@@ -93,7 +93,7 @@ def _contradicted(scales: ImpactEstimator, pattern_id: str, pin: Pin) -> ReviewI
         if scales.is_warning(pattern_id)
         else f"{against} of {plural(total, 'use')} {word}"
     )
-    impact, place = scales.since(pattern_id, good, bad, kept_out=pin.state is Maturity.DEPRECATED)
+    impact, place = scales.since(pattern_id, good, bad, is_withheld=pin.state is Maturity.DEPRECATED)
     noun = _NOUNS.get(pin.state, "decision")
     return scales.item(
         CONTRADICTED,
@@ -121,7 +121,7 @@ def borderline(scales: ImpactEstimator, asked: Set[str]) -> Iterator[ReviewItem]
     better = state_codes(board.helpful + 1.0, board.harmful, maturity)
     worse = state_codes(board.helpful, board.harmful + 1.0, maturity)
     later = board.rescored(board.now + timedelta(days=settings.review.soon_days)).computed_codes
-    wrong = np.where(stakes.kept_out, 1.0 - stakes.chance, stakes.chance)
+    wrong = np.where(stakes.is_withheld, 1.0 - stakes.chance, stakes.chance)
     undecided: Flags = ~(board.pinned | board.quarantined | board.inversion_pending) & (board.uses > 0)
     undecided[board.rows_of(id for id in asked if id in board)] = False
     on_border = (better != now) | (worse != now) | (later != now) | (wrong >= settings.review.doubt)
@@ -134,9 +134,9 @@ def borderline(scales: ImpactEstimator, asked: Set[str]) -> Iterator[ReviewItem]
         yield scales.item(
             BORDERLINE,
             pattern_id,
-            question="Re-enable {}?" if stakes.kept_out[row] else "Keep injecting {}?",
-            name=f"the deprecated {short_id(pattern_id)}" if stakes.kept_out[row] else "",
-            this="this deprecated pattern" if stakes.kept_out[row] else "this pattern",
+            question="Re-enable {}?" if stakes.is_withheld[row] else "Keep injecting {}?",
+            name=f"the deprecated {short_id(pattern_id)}" if stakes.is_withheld[row] else "",
+            this="this deprecated pattern" if stakes.is_withheld[row] else "this pattern",
             reason=f"{STATES[now[row]]}, {_results_text(scales, row)}"
             + _border(scales, row, (now, better, worse, later)),
             place=scales.place(pattern_id),

@@ -350,12 +350,12 @@ def test_a_merge_gives_what_it_was_said_to_give(deck: Project, action: str) -> N
     item = question(deck.view, DUPLICATE)
     merger = check_outcome(deck, item, answer_of(deck, item, action)).merger
     assert merger is not None
-    assert merger.kept.id == (item.subject if action == "accept" else item.other)
-    assert merger.after == deck.view.assessment(merger.kept.id)
+    assert merger.target.id == (item.subject if action == "accept" else item.other)
+    assert merger.after == deck.view.assessment(merger.target.id)
     assert merger.after.uses == sum(assessment.uses for assessment in merger.before)
     assert merger.other.id in merger.result.aliases
     assert merger.saved > 0
-    assert [event for event in pattern_lineage(deck.view, merger.kept.id) if event in merger.lineage] == list(
+    assert [event for event in pattern_lineage(deck.view, merger.target.id) if event in merger.lineage] == list(
         merger.lineage
     )
 

@@ -44,11 +44,11 @@ def test_more_is_at_stake_where_loops_get_more_and_where_less_is_known() -> None
 def test_what_is_kept_out_costs_if_it_is_good_and_what_loops_get_if_it_is_not() -> None:
     board, found = stakes(failing="-" * 9 + "+", working="+" * 9 + "-")
     failing, working = board.row("failing"), board.row("working")
-    assert found.kept_out[failing]
-    assert not found.kept_out[working]
+    assert found.is_withheld[failing]
+    assert not found.is_withheld[working]
     assert found.chance[failing] > 0.9
     assert found.chance[working] < 0.2
-    np.testing.assert_allclose(found.held, found.uses * np.where(found.kept_out, found.above, found.below))
+    np.testing.assert_allclose(found.held, found.uses * np.where(found.is_withheld, found.above, found.below))
 
 
 def test_a_registry_that_is_empty_has_a_prior_all_the_same() -> None:
