@@ -298,7 +298,7 @@ def test_a_seen_escalation_is_asked_about_again_only_if_it_is_escalated_anew() -
 def test_an_escalation_that_tells_nothing_is_asked_about_all_the_same() -> None:
     (item,) = stuck(find_escalation(file_path="", executions=(), updated_at=None))
     assert item.question == "Escalated at s-1: an agent needs help. Acknowledge?"
-    assert item.reason == "escalated after 0 runs; no run tells what failed; an agent is blocked until a person helps"
+    assert item.reason == "escalated after 0 runs; no failed run is recorded; an agent is blocked until a person helps"
 
 
 OFTEN = NOW - timedelta(days=1)
