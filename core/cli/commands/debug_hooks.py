@@ -22,7 +22,7 @@ from core.cli.support.options import DecidingCommand, ReadingCommand
 from core.cli.support.project import chosen_project, open_project
 from core.config.paths import relative_to_project
 from core.debug_memory.index import ANY_FILE
-from core.debug_memory.test_reports import parse_failures
+from core.debug_memory.runner_reports import parse_failures
 from core.project.debug_advice import on_failure
 from core.project.debug_hooks import SuccessResult, on_escalation, on_success
 from core.records.debug_sessions import DebugSession, Failure

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.debug_memory.test_reports import parse_failures
+from core.debug_memory.runner_reports import parse_failures
 from tests.core.debug_memory.making import full_session
 
 RED = "\x1b[31m"
