@@ -27,7 +27,7 @@ async def test_the_help_begins_with_what_has_focus_and_is_searched_by_typing(sam
         assert user.place.place == "patterns"
 
         await user.press("slash", "f1")
-        await user.sees("You are typing", "letters are text here", "Go to the next pane")
+        await user.sees("You are typing", "letters are text", "Go to the next pane")
         await user.press("f1", "escape", "tab")
         user.place.set_focus(user.place.query_one("#patterns-text"))
         await user.press("question_mark")
@@ -58,7 +58,7 @@ async def test_a_key_that_cannot_act_says_why_also_where_nothing_is(tmp_path: Pa
             ("patterns", "back", "Nothing to leave"),
             ("patterns", "undo", "Nothing to undo"),
             ("patterns", "redo", "Nothing to redo"),
-            ("review", "go_review", "this is Review"),
+            ("review", "go_review", "Review is already open"),
             ("context", "page_down", "The list is empty"),
         ):
             user.app.go(place)

@@ -116,7 +116,7 @@ async def test_an_extraction_names_its_patterns_and_leads_to_its_loop_a_merge_to
         made = user.app.view.snapshot.decisions[-1].after["patterns"]
         assert all(id in text for id in made)
         assert "{" not in text
-        assert "enter to the loop" in user.key_line()
+        assert "enter show loop" in user.key_line()
         await user.press("enter")
         await user.until(lambda: user.place.place == "loops", "Loops in front")
         await user.until(lambda: user.table.cursor_key == LOOP, "the loop under the cursor")

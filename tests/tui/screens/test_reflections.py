@@ -64,7 +64,7 @@ async def test_a_reflection_without_a_loop_leads_to_its_attempt_and_else_says_wh
         assert "Its loop is unknown" in user.toasts()[-1]
         attempted = next(key for key, one in reflections.items() if one.task_id == "task-001" and one.attempt == 1)
         user.place.go_to(attempted)
-        await user.sees("enter to the task")
+        await user.sees("enter show task")
         await user.press("enter")
         await user.until(lambda: user.place.place == "memory", "Memory in front")
         await user.until(lambda: user.table.cursor_key == "attempt/task-001.1", "the attempt under the cursor")
