@@ -1,4 +1,4 @@
-"""Outcomes of loops and attempts, and the patterns that they applied; see docs/scoring.md#outcome."""
+"""Outcomes of loops and attempts, and the patterns that they applied; see docs/scoring.md#outcomes."""
 
 from __future__ import annotations
 

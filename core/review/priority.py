@@ -1,4 +1,4 @@
-"""Computes impact, priority and position of review questions; see docs/curation.md#impact."""
+"""Computes impact, priority and position of review questions; see docs/curation.md#review-order."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_the_demo_can_be_used_and_quit(home: Path, size: tuple[int, int]) -> Non
         tmux.keys("p")
         tmux.sees(f"promoted {PATTERN}", "● prov")
         tmux.keys("u")
-        tmux.sees("took back the promotion", "◐ estab")
+        tmux.sees("Undone: promote", "◐ estab")
 
         tmux.keys("3")
         tmux.sees("1 of ")
