@@ -1,4 +1,4 @@
-"""Impact of a question: the failures a week that a good decision is expected to prevent; see docs/curation.md#review-order.
+"""Impact of a question: failures a week that a good decision prevents; see docs/curation.md#review-order.
 
 A review decides whether a pattern is injected or not. Its success rate p is known as a Beta distribution of its raw
 counts; from t (`good_enough`) on it should be injected. Without a review the present state stays, which costs
