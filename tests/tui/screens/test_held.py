@@ -102,9 +102,7 @@ async def test_context_says_that_a_held_pattern_waits_for_approval(sample: Path,
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         await user.filter(f"id:{NULL}")
-        await user.sees(
-            "No loop gets it until a person approves this text, which gives orders", "order: this text orders"
-        )
+        await user.sees("Not injected until a person approves this text, which gives orders", "order: this text orders")
         user.app.preview_pattern(NULL)
         await user.settled()
         await user.sees("held: wait")

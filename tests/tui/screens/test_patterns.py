@@ -255,7 +255,7 @@ async def test_mark_all_marks_what_the_filter_shows(sample: Path, home: Path) ->
     ("tab", "texts"),
     [
         ("Overview", ("success rate", "Tags:", "File:")),
-        ("Evidence", ("Counted today", "half-life 90 days")),
+        ("Evidence", ("Weight today (half-life 90 days)")),
         ("Lineage", ("discovered",)),
         ("Why", ("proven",)),
         ("History", ("No decision about this pattern",)),
@@ -279,7 +279,7 @@ async def test_tabs_turn_around_by_key_and_mouse(sample: Path, home: Path) -> No
         await user.sees("success rate")
         line = user.place.query_one("TabLine")
         await user.pilot.click(line, offset=(14, 1))
-        await user.sees("Counted today")
+        await user.sees("Weight today")
         await user.press("w")
         await user.until(lambda: "needs" in user.text() or "proven" in user.place.query_one("TextPane").plain)  # type: ignore[attr-defined]
 
@@ -393,7 +393,7 @@ async def test_a_pattern_in_quarantine_says_so_in_its_row_and_is_found_by_it(sam
         assert user.app.view.assessment(ESTABLISHED).quarantined
         assert "◌ quar" in user.row(ESTABLISHED)
         user.place.go_to(ESTABLISHED)
-        await user.sees("No loop gets it until a person has read its text: see Review.")
+        await user.sees("Not injected until a person has read its text: see Review.")
         await user.press("Q")
         assert "already in quarantine" in user.toasts()[-1]
         await user.filter("is:quarantined")
@@ -413,7 +413,7 @@ async def test_marked_patterns_are_archived_for_a_reason_and_come_back(sample: P
         assert {first, second} <= set(user.table.keys)
         user.place.go_to(second)
         await user.press(*["right_square_bracket"] * TABS.index("History"))
-        await user.sees("archive", "(taken back)")
+        await user.sees("archive", "(undone)")
 
 
 @pytest.mark.parametrize(
@@ -511,4 +511,4 @@ async def test_the_evidence_has_headings(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         await user.press("right_square_bracket")
-        await user.sees("when    new \u2192 now  how, in which loop, from what")
+        await user.sees("when  new \u2192 today  use")
