@@ -12,17 +12,17 @@ from core.base.text import visible_line
 _CENT: Final = Decimal("0.01")
 
 
-def decimal_text(value: float) -> str:
+def format_decimal(value: float) -> str:
     """A number with two digits after the point, half rounded up: `0.86`, `1.00`."""
     return f"{Decimal(str(value)).quantize(_CENT, ROUND_HALF_UP):f}"
 
 
-def percent_text(rate: float) -> str:
+def format_percent(rate: float) -> str:
     """A rate 0..1 in whole percent, half rounded up: `86 %`."""
     return f"{floor(rate * 100 + 0.5)} %"
 
 
-def duration_text(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A length of time in its largest unit: `0.4 s`, `12 m`, `5 h`, `3 d`, `2 y`."""
     if seconds < 10:
         return f"{max(seconds, 0.0):.1f} s"
@@ -38,6 +38,6 @@ def format_day(moment: datetime) -> str:
     return f"{moment.day} {moment:%B %Y}"
 
 
-def short_id(identifier: str) -> str:
+def shorten_id(identifier: str) -> str:
     """An ID as messages quote it: visible characters only, at most 80."""
     return visible_line(identifier, 80)

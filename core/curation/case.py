@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from core.base.formatting import format_day, short_id
+from core.base.formatting import format_day, shorten_id
 from core.base.text import visible_line
 from core.config.settings import Settings
 from core.learning.assessment import Assessment
@@ -52,7 +52,7 @@ class Case(Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """The pattern in messages."""
-        return self.label or short_id(self.pattern.id)
+        return self.label or shorten_id(self.pattern.id)
 
     @property
     def pin(self) -> Pin | None:

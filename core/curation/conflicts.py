@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from core.base.errors import Conflict
-from core.base.formatting import short_id
+from core.base.formatting import shorten_id
 from core.base.text import visible_line
 from core.curation.case import Draft
 from core.curation.decision_text import about_text, verb_text
@@ -38,7 +38,7 @@ def check_texts(draft: Draft, seen: SeenState) -> None:
         return
     for pattern_id in sorted(affected_ids(draft).union(draft.quoted)):
         if seen.has_changed(pattern_id):
-            raise Conflict(f"{short_id(pattern_id)} was edited since you opened it; review it again")
+            raise Conflict(f"{shorten_id(pattern_id)} was edited since you opened it; review it again")
 
 
 def check_decisions(
@@ -103,4 +103,4 @@ def _decision_line(decision: Decision, known: Mapping[str, Decision], now: datet
     when = "just now" if seconds < 1 else f"{format_duration(seconds * 1000)} ago"
     reason = f" ({visible_line(decision.reason, 120)})" if decision.reason else ""
     what = f"{verb_text(decision)} {about_text(decision, known)}"
-    return f"{short_id(decision.by)} decided {when}: {what}{reason}"
+    return f"{shorten_id(decision.by)} decided {when}: {what}{reason}"

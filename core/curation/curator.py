@@ -10,7 +10,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from core.base.errors import BadInput, StaleDecision, UnknownRecord
-from core.base.formatting import short_id
+from core.base.formatting import shorten_id
 from core.curation import record_changes, rules, text_approval
 from core.curation.apply import ID_PREFIXES
 from core.curation.case import Case, Draft, change
@@ -133,7 +133,7 @@ class Curator(DecisionWriter):
             return decided
         if asked == 1:
             before, after = decided.group[0].before["state"], decided.group[-1].after["state"]
-            return replace(decided, summary=f"re-enabled {short_id(makes[0][0])}: {change(before, after)}")
+            return replace(decided, summary=f"re-enabled {shorten_id(makes[0][0])}: {change(before, after)}")
         (verb,) = verbs
         of = f" of {asked:,}" if decided.refused else ""
         count = len({decision.subject for decision in decided.group})
@@ -199,7 +199,7 @@ class Curator(DecisionWriter):
         self, command: AcceptInversion, target: Target, find: FindTarget, now: datetime, unit: UnitOfWork
     ) -> Make:
         if target.propose is None:
-            raise BadInput(f"{short_id(target.pattern.id)} has no inversion to accept")
+            raise BadInput(f"{shorten_id(target.pattern.id)} has no inversion to accept")
         proposal = target.propose()
         if command.text is not None:
             proposal = proposal.with_text(command.text)
@@ -273,11 +273,11 @@ class Curator(DecisionWriter):
 def _note(pattern: Pattern, text: str) -> Make:
     text = clean(text, "note")
     if not text:
-        raise BadInput(f"the note on {short_id(pattern.id)} is empty")
+        raise BadInput(f"the note on {shorten_id(pattern.id)} is empty")
 
     def draft(_state: CurationState, _identifier: str) -> Draft:
         _check_storable_id(pattern)
-        summary = f"{VERBS[Verb.NOTE].past} {short_id(pattern.id)}"
+        summary = f"{VERBS[Verb.NOTE].past} {shorten_id(pattern.id)}"
         return Draft(verb=Verb.NOTE, subject=pattern.id, summary=summary, after={"text": text})
 
     return draft
@@ -287,4 +287,6 @@ def _check_storable_id(pattern: Pattern) -> None:
     try:
         pattern.id.encode()
     except UnicodeEncodeError:
-        raise BadInput(f"the ID {short_id(pattern.id)} is not valid Unicode; nothing can be decided about it") from None
+        raise BadInput(
+            f"the ID {shorten_id(pattern.id)} is not valid Unicode; nothing can be decided about it"
+        ) from None

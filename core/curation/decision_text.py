@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from core.base.formatting import short_id
+from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.curation.case import change
 from core.learning.assessment import HELD, QUARANTINE
@@ -26,7 +26,7 @@ def verb_text(decision: Decision) -> str:
 def subject_text(decision: Decision) -> str:
     """The subject of a decision: its short name if it has one, else its ID."""
     about = decision.after.get(ABOUT)
-    return short_id(about if isinstance(about, str) and about else decision.subject)
+    return shorten_id(about if isinstance(about, str) and about else decision.subject)
 
 
 def about_text(decision: Decision, known: Mapping[str, Decision]) -> str:
@@ -39,7 +39,7 @@ def changed(decision: Decision) -> str:
     """What a decision changed, for lists: `established → proven`, `8 patterns`, or nothing."""
     merged = decision.after.get("merged")
     if isinstance(merged, str):
-        return f"with {short_id(merged)}"
+        return f"with {shorten_id(merged)}"
     patterns, joined = decision.after.get("patterns"), decision.after.get("joined")
     if isinstance(patterns, list):
         parts = [plural(len(patterns), "pattern")] if patterns or not joined else []

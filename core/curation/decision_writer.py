@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.errors import AlreadyDone, BadInput, Conflict, Refused, StaleDecision
-from core.base.formatting import short_id
+from core.base.formatting import shorten_id
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation import undo
@@ -237,7 +237,7 @@ class DecisionWriter:
             self._ledger.append(*made)
         outcomes = [outcome for outcome in self._apply_pending() if outcome.decision_id in drafts]
         warnings = [*(text for draft in drafts.values() for text in draft.warnings), *(one.text for one in outcomes)]
-        ledger_only = [short_id(draft.subject) for draft in drafts.values() if draft.ledger_only]
+        ledger_only = [shorten_id(draft.subject) for draft in drafts.values() if draft.ledger_only]
         warnings += (f"the file of {name} is not written to; only the decision log was updated" for name in ledger_only)
         return Decided(
             decision=made[-1],
@@ -282,7 +282,7 @@ def _storable(draft: Draft) -> Draft:
     try:
         msgspec.json.encode(draft)
     except UnicodeEncodeError:
-        raise BadInput(f"the record of {short_id(draft.subject)} contains text that is not valid Unicode") from None
+        raise BadInput(f"the record of {shorten_id(draft.subject)} contains text that is not valid Unicode") from None
     return draft
 
 

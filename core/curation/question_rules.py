@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from core.base.errors import AlreadyDone, Refused
-from core.base.formatting import short_id
+from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.curation.case import Draft
 from core.curation.commands import (
@@ -31,11 +31,11 @@ def judge_reports(command: JudgeReports, state: CurationState, _at: datetime) ->
     assert burst is not None
     for verdict in state.bursts.get(burst.source, ()):
         if verdict.first <= burst.first and burst.last <= verdict.last and {*burst.patterns} <= {*verdict.patterns}:
-            raise Refused(f"the reports of {short_id(burst.source)} are already {verdict.verdict}")
+            raise Refused(f"the reports of {shorten_id(burst.source)} are already {verdict.verdict}")
     return Draft(
         verb=command.verb,
         subject=burst.source,
-        summary=f"{VERBS[command.verb].past} {short_id(burst.source)} on {plural(len(burst.patterns), 'pattern')}",
+        summary=f"{VERBS[command.verb].past} {shorten_id(burst.source)} on {plural(len(burst.patterns), 'pattern')}",
         reason=command.reason,
         after={"first": burst.first.isoformat(), "last": burst.last.isoformat(), "patterns": list(burst.patterns)},
     )
@@ -43,7 +43,7 @@ def judge_reports(command: JudgeReports, state: CurationState, _at: datetime) ->
 
 def approve_text(command: ApproveText, state: CurationState, _at: datetime) -> Draft:
     """Allow a held text that is not a pattern to be injected, as long as it does not change."""
-    digest, name = text_hash(command.text), short_id(command.about or command.key)
+    digest, name = text_hash(command.text), shorten_id(command.about or command.key)
     if digest in state.approved_texts:
         raise AlreadyDone(f"{name} is already approved")
     return Draft(
@@ -58,7 +58,7 @@ def approve_text(command: ApproveText, state: CurationState, _at: datetime) -> D
 def dismiss(command: Dismiss, state: CurationState, _at: datetime) -> Draft:
     """Never ask a question again."""
     if command.key in state.dismissed:
-        raise Refused(f"{short_id(command.about or command.key)} is already answered")
+        raise Refused(f"{shorten_id(command.about or command.key)} is already answered")
     return Draft(
         verb=Verb.DISMISS,
         subject=command.key,
@@ -76,7 +76,7 @@ def snooze_question(command: SnoozeQuestion, _state: CurationState, at: datetime
     return Draft(
         verb=Verb.SNOOZE,
         subject=command.key,
-        summary=f"snoozed {short_id(command.about or command.key)} until {ends}",
+        summary=f"snoozed {shorten_id(command.about or command.key)} until {ends}",
         reason=command.reason,
         after=snoozed_fields(command.until, beyond) | _about(command.about),
     )

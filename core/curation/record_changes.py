@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from core.base.errors import BadInput, Refused, UnknownRecord
-from core.base.formatting import short_id
+from core.base.formatting import shorten_id
 from core.base.text import plural, visible_line
 from core.config.paths import ProjectPaths
 from core.curation.anti_pattern_record import as_pattern
@@ -170,12 +170,12 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
         found[identifier] = _discovery(record, kind, extraction.source_id, batch.at)
     if not new and not joined:
         why = visible_line(extraction.why_nothing or "nothing new was found", 400)
-        raise Refused(f"nothing to extract from {short_id(extraction.source_id)}: {why}")
+        raise Refused(f"nothing to extract from {shorten_id(extraction.source_id)}: {why}")
     effects, inverse = changes.result()
     return Draft(
         verb=Verb.EXTRACT,
         subject=extraction.source_id,
-        summary=f"extracted {_counted(new, joined)} from {short_id(extraction.source_id)}",
+        summary=f"extracted {_counted(new, joined)} from {shorten_id(extraction.source_id)}",
         reason=batch.reason,
         after={
             "patterns": new,
@@ -222,14 +222,14 @@ def import_patterns(batch: Batch, plan: ImportPlan, patterns: Mapping[str, Patte
             changes.set(stored, row.type, row.target, row.set, row.unset)
         (texts if row.content_hash else joined).append(row.target)
     if not texts and not joined:
-        raise Refused(f"{short_id(plan.file)} contains nothing new")
+        raise Refused(f"{shorten_id(plan.file)} contains nothing new")
     effects, inverse = changes.result()
     parts = [f"{plural(len(texts), 'pattern')} into quarantine"] if texts else []
     parts += [f"counts of {plural(len(joined), 'known one')}"] if joined else []
     return Draft(
         verb=Verb.IMPORT,
         subject=plan.file,
-        summary=f"imported {' and '.join(parts)} from {short_id(plan.file)}",
+        summary=f"imported {' and '.join(parts)} from {shorten_id(plan.file)}",
         reason=batch.reason,
         after={
             "patterns": texts,
@@ -253,7 +253,7 @@ def merge(batch: Batch, target: Pattern, other: Pattern) -> Draft:
     return Draft(
         verb=Verb.MERGE,
         subject=target.id,
-        summary=f"merged {short_id(other.id)} into {short_id(target.id)}",
+        summary=f"merged {shorten_id(other.id)} into {shorten_id(target.id)}",
         reason=batch.reason,
         after={"merged": other.id, "patterns": [target.id, other.id]},
         effects=effects,
@@ -270,7 +270,7 @@ def archive(batch: Batch, reasons: Sequence[tuple[Pattern, str]], subject: str) 
         _archive(batch, changes, pattern, batch.registry.record(pattern), reason)
     effects, inverse = changes.result()
     ids = [pattern.id for pattern, _ in reasons]
-    what = short_id(ids[0]) if len(ids) == 1 else plural(len(ids), "pattern")
+    what = shorten_id(ids[0]) if len(ids) == 1 else plural(len(ids), "pattern")
     return Draft(
         verb=Verb.ARCHIVE,
         subject=subject,
@@ -293,18 +293,18 @@ def restore(batch: Batch, pattern_id: str, patterns: Mapping[str, Pattern]) -> D
     """Restore a pattern from the newest archive that contains it."""
     present = patterns.get(pattern_id)
     if present is not None and not present.copy_folder:
-        raise Refused(f"{short_id(pattern_id)} is already in the registry")
+        raise Refused(f"{shorten_id(pattern_id)} is already in the registry")
     heir = next((p.id for p in patterns.values() if pattern_id in p.aliases and not p.copy_folder), None)
     if heir is not None:
         raise Refused(
-            f"{short_id(pattern_id)} was merged into {short_id(heir)}, which has its counts; undo the merge instead"
+            f"{shorten_id(pattern_id)} was merged into {shorten_id(heir)}, which has its counts; undo the merge instead"
         )
     for file in batch.registry.archives():
         stored = batch.registry.find(file, pattern_id)
         if stored is not None:
             break
     else:
-        raise UnknownRecord(f"no archive contains {short_id(pattern_id)}; see: ralphdeck patterns archived")
+        raise UnknownRecord(f"no archive contains {shorten_id(pattern_id)}; see: ralphdeck patterns archived")
     record = {key: value for key, value in stored.value.items() if key != ARCHIVED}
     kind = as_pattern(record).type
     changes = Changes()
@@ -314,7 +314,7 @@ def restore(batch: Batch, pattern_id: str, patterns: Mapping[str, Pattern]) -> D
     return Draft(
         verb=Verb.RESTORE,
         subject=pattern_id,
-        summary=f"restored {short_id(pattern_id)} from {stored.file.rpartition('/')[2]}",
+        summary=f"restored {shorten_id(pattern_id)} from {stored.file.rpartition('/')[2]}",
         reason=batch.reason,
         after={"patterns": [pattern_id]},
         effects=effects,

@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from core.base.errors import AlreadyDone, BadInput, Refused
-from core.base.formatting import format_day, short_id
+from core.base.formatting import format_day, shorten_id
 from core.base.text import plural
 from core.curation.anti_pattern_record import anti_pattern_record, as_pattern
 from core.curation.case import Case, Draft, change, since
@@ -326,7 +326,7 @@ def _check_invertible(case: Case) -> None:
         raise Refused(f"{case.name} is an anti-pattern; only other patterns can be inverted")
     verdict = case.state.inversions.get(case.pattern.id)
     if verdict is not None and verdict.verdict == "accepted":
-        into = f" into {short_id(verdict.anti_id)}" if verdict.anti_id else ""
+        into = f" into {shorten_id(verdict.anti_id)}" if verdict.anti_id else ""
         raise Refused(f"{case.name} was already inverted{into} on {format_day(verdict.at)}")
     settings, failures = case.settings.anti_pattern, case.assessment.failures
     total = failures + case.assessment.successes

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from core.base.errors import Refused, UnknownRecord
-from core.base.formatting import format_day, short_id
+from core.base.formatting import format_day, shorten_id
 from core.base.text import plural
 from core.curation.case import Draft
 from core.curation.decision_text import subject_text, verb_text
@@ -41,7 +41,7 @@ def check_own(newest: Decision, by: str) -> None:
     """
     if newest.by != by:
         raise Refused(
-            f"the newest decision was made by {short_id(newest.by)}: {verb_text(newest)} "
+            f"the newest decision was made by {shorten_id(newest.by)}: {verb_text(newest)} "
             f"{subject_text(newest)} on {format_day(newest.at)}; "
             f"to undo it, give --any-author or its id: {newest.act}"
         )
@@ -61,12 +61,12 @@ def named_act(name: str, state: CurationState, decisions: Sequence[Decision]) ->
     """
     named = [one for one in decisions if name in (one.id, one.group)]
     if not named:
-        raise UnknownRecord(f"the decision log has no decision {short_id(name)}; see: ralphdeck log --json")
+        raise UnknownRecord(f"the decision log has no decision {shorten_id(name)}; see: ralphdeck log --json")
     if any(one.verb in TURNS for one in named):
-        raise Refused(f"{short_id(name)} is itself an undo or a redo; name the decision that it is about")
+        raise Refused(f"{shorten_id(name)} is itself an undo or a redo; name the decision that it is about")
     in_effect = {one.id: one for one in named if one.id not in state.undone}
     if not in_effect:
-        raise Refused(f"{short_id(name)} is already undone")
+        raise Refused(f"{shorten_id(name)} is already undone")
     about: set[str] = set()
     for decision in decisions:
         if decision.verb in TURNS or decision.verb in ALONE:
@@ -76,7 +76,7 @@ def named_act(name: str, state: CurationState, decisions: Sequence[Decision]) ->
         elif decision.id not in state.undone and not about.isdisjoint(affected_ids(decision)):
             raise Refused(
                 f"a later decision rests on it: {verb_text(decision)} {subject_text(decision)} by "
-                f"{short_id(decision.by)} on {format_day(decision.at)}; undo that first: {decision.act}"
+                f"{shorten_id(decision.by)} on {format_day(decision.at)}; undo that first: {decision.act}"
             )
     return tuple(reversed(in_effect))
 
@@ -111,11 +111,11 @@ def summary(verb: Verb, decisions: list[Decision], by: str) -> str:
     verbs = {decision.verb for decision in decisions}
     what = "re-enable" if verbs == _RE_ENABLED else "decide" if len(verbs) > 1 else verb_text(decisions[0])
     subjects = {decision.subject for decision in decisions}
-    subject = short_id(subjects.pop()) if len(subjects) == 1 else plural(len(subjects), "pattern")
+    subject = shorten_id(subjects.pop()) if len(subjects) == 1 else plural(len(subjects), "pattern")
     return _summary(verb, f"{what} {subject}", decisions[0].by, by, "")
 
 
 def _summary(verb: Verb, what: str, author: str, by: str, state: str) -> str:
     """`Undone: deprecate X (→ established)`, `Redone: promote X by imre`."""
-    whose = "" if author == by else f" by {short_id(author)}"
+    whose = "" if author == by else f" by {shorten_id(author)}"
     return f"{'Undone' if verb is Verb.UNDO else 'Redone'}: {what}{whose}{f' ({state})' if state else ''}"

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from core.base.formatting import percent_text
+from core.base.formatting import format_percent
 from core.learning.statistics import jeffreys_interval
 from core.records.debug_sessions import DebugSession, Lesson
 
@@ -37,7 +37,7 @@ class FixCounts(Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         """Such as "worked in 1 of 4 (25 %)", "" without any known result."""
         rate = self.rate
-        return f"worked in {self.passed:,} of {self.known:,} ({percent_text(rate)})" if rate is not None else ""
+        return f"worked in {self.passed:,} of {self.known:,} ({format_percent(rate)})" if rate is not None else ""
 
     def interval(self, level: float) -> tuple[float, float]:
         """The Jeffreys interval of the rate, 0..1, for a probability mass 0..1."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from core.base.formatting import duration_text, percent_text
+from core.base.formatting import format_duration, format_percent
 from core.base.text import plural
 from core.debug_memory.escalation_status import escalation_reason, find_escalation
 from core.documents.document import (
@@ -133,8 +133,8 @@ def results_text(results: Results | None) -> Text:
     return (
         result_sign(results.green),
         f" {', '.join(counts) or 'no counts'}",
-        (f"   coverage {percent_text(results.coverage)}" if results.coverage is not None else "", "name"),
-        (f"   took {duration_text(results.duration_ms / 1000)}" if results.duration_ms is not None else "", "quiet"),
+        (f"   coverage {format_percent(results.coverage)}" if results.coverage is not None else "", "name"),
+        (f"   took {format_duration(results.duration_ms / 1000)}" if results.duration_ms is not None else "", "quiet"),
     )
 
 
@@ -165,7 +165,7 @@ def analysis_blocks(analysis: Analysis | None, *, is_short: bool = False) -> Ite
     """Describe the root cause; unless `is_short` also the strategy and related sessions."""
     if analysis is None:
         return []
-    confidence = f"   confidence {percent_text(analysis.confidence)}" if analysis.confidence is not None else ""
+    confidence = f"   confidence {format_percent(analysis.confidence)}" if analysis.confidence is not None else ""
     cause: Text | None = None
     if analysis.root_cause or analysis.category:
         category = f"{analysis.category}  " if analysis.category else ""
@@ -198,7 +198,7 @@ def lessons(state: ProjectState, session: DebugSession) -> Iterable[Block]:
     results = state.debug.fix_results
     found: list[Text] = []
     for lesson in session.lessons:
-        claimed = f"claimed {percent_text(lesson.effectiveness)}" if lesson.effectiveness is not None else ""
+        claimed = f"claimed {format_percent(lesson.effectiveness)}" if lesson.effectiveness is not None else ""
         count = f"seen {plural(lesson.frequency, 'time')}" if lesson.frequency is not None else ""
         known = ", ".join(filter(None, (count, results.of_pattern(lesson.category, lesson.pattern).text, claimed)))
         template = f"   fix: {lesson.fix_template}" if lesson.fix_template else ""

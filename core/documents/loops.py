@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
-from core.base.formatting import decimal_text, duration_text, percent_text
+from core.base.formatting import format_decimal, format_duration, format_percent
 from core.base.text import plural
 from core.documents.document import Block, Document, Moment, Part, Table, Text, code, fields, items, line, more, section
 from core.documents.reflections import kind_word
@@ -69,7 +69,7 @@ def overview(
         Moment(loop.started_at, ""),
         *ended,
         ("   took " if loop.ended_at else "   running for ", "quiet"),
-        duration_text(seconds) if seconds is not None else "—",
+        format_duration(seconds) if seconds is not None else "—",
         (f"   iteration {loop.iteration or 0}{most}" if loop.iteration is not None or most else "", "quiet"),
     )
     yield from fields(
@@ -97,7 +97,7 @@ def _outcome(state: ProjectState, loop: Loop) -> Iterable[tuple[str, Part | Text
             (
                 (verdict, VERDICT_STYLES[outcome.verdict]),
                 outcome.reasoning.removeprefix(verdict),
-                (f"   weighs {decimal_text(outcome.decayed)} today", "quiet"),
+                (f"   weighs {format_decimal(outcome.decayed)} today", "quiet"),
             ),
         )
         yield "Reported", "; ".join(filter(None, (signals.strategy, signals.failure_mode, signals.failure_details)))
@@ -118,8 +118,8 @@ def iteration_blocks(iteration: Iteration) -> Iterable[Block]:
         outcome_sign(iteration.outcome),
         f"  {iteration.action}",
         *(("  ", Moment(iteration.at)) if iteration.at else ()),
-        (f"  {duration_text(iteration.duration_ms / 1000)}" if iteration.duration_ms else "", "quiet"),
-        (f"  quality {percent_text(iteration.quality)}" if iteration.quality is not None else "", "name"),
+        (f"  {format_duration(iteration.duration_ms / 1000)}" if iteration.duration_ms else "", "quiet"),
+        (f"  quality {format_percent(iteration.quality)}" if iteration.quality is not None else "", "name"),
     )
     if iteration.result:
         yield line(iteration.result, indent=5)

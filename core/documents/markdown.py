@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
-from core.base.formatting import decimal_text
+from core.base.formatting import format_decimal
 from core.base.text import visible, visible_line
 from core.documents.document import (
     Block,
@@ -146,7 +146,7 @@ def _part(part: Part) -> str:
     if isinstance(part, Moment):
         return moment_text(part.at)
     if isinstance(part, Interval):
-        return f"{decimal_text(part.low)}–{decimal_text(part.high)}"
+        return f"{format_decimal(part.low)}–{format_decimal(part.high)}"
     return escape(part[0] if isinstance(part, tuple) else sign_text(part.text, part.glyph))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, Final
 
-from core.base.formatting import decimal_text, percent_text
+from core.base.formatting import format_decimal, format_percent
 from core.base.text import plural
 from core.documents.decisions import decision_line
 from core.documents.document import (
@@ -126,7 +126,7 @@ def rate_line(pattern: Pattern, assessment: Assessment) -> Line:
     is_anti = pattern.type is PatternType.ANTI
     right, wrong, use = (" right", " wrong", "warning") if is_anti else ("", "", "use")
     low, high = assessment.interval
-    rate = "—" if assessment.rate is None else percent_text(assessment.rate)
+    rate = "—" if assessment.rate is None else format_percent(assessment.rate)
     unresolved = plural(assessment.injected_only, "injection") + " without result" if assessment.injected_only else ""
     return line(
         (assessment.claim_text or rate, "strong"),
@@ -140,7 +140,7 @@ def rate_line(pattern: Pattern, assessment: Assessment) -> Line:
         result_sign(False),
         (wrong, "bad"),
         (f"  {unresolved}", "quiet") if unresolved else None,
-        (f"  score {decimal_text(assessment.score)}", "quiet"),
+        (f"  score {format_decimal(assessment.score)}", "quiet"),
     )
 
 
@@ -212,9 +212,9 @@ def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) ->
     assessment = state.assessment(pattern.id)
     yield line(
         (f"Weight today (half-life {state.settings.maturity.half_life_days:g} days): ", "quiet"),
-        (f"helpful {decimal_text(assessment.helpful)}", "good"),
+        (f"helpful {format_decimal(assessment.helpful)}", "good"),
         "  ",
-        (f"harmful {decimal_text(assessment.harmful)}", "bad"),
+        (f"harmful {format_decimal(assessment.harmful)}", "bad"),
         (f"   of {assessment.successes:,} and {assessment.failures:,} in all", "quiet"),
     )
     yield from (line((finding.message, "warning")) for finding in count_conflicts(state, pattern.id))
@@ -249,7 +249,7 @@ def _observation(state: ProjectState, use: Observation) -> tuple[Text, ...]:
     weight = ""
     if use.success is not None:
         new, today = decayed_weight(use, state.now, state.settings.maturity)
-        weight = f"{decimal_text(new)} → {decimal_text(today)}"
+        weight = f"{format_decimal(new)} → {format_decimal(today)}"
     source = f"{use.source}{', computed from a rate' if use.derived else ''}"
     if use.inferred and (found := state.outcome(use.loop_id)) is not None:
         source += f"; result of the whole loop: {found[1].reasoning}"

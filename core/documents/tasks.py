@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
-from core.base.formatting import duration_text, percent_text
+from core.base.formatting import format_duration, format_percent
 from core.base.text import plural
 from core.documents import reflections as reflection_documents
 from core.documents.document import (
@@ -145,7 +145,7 @@ def took(attempt: Attempt) -> str:
     end = attempt.ended_at or attempt.last_action_at
     if attempt.started_at is None or end is None:
         return "—"
-    return duration_text((end - attempt.started_at).total_seconds())
+    return format_duration((end - attempt.started_at).total_seconds())
 
 
 def final_quality(attempt: Attempt) -> float | None:
@@ -166,7 +166,7 @@ def retry_text(attempts: Sequence[Attempt]) -> Text:
     if retries in (better, worse):
         each = "each retry" if retries > 1 else "the retry"
         head = (f"{each} improved: ", "good") if better else (f"{each} was worse: ", "bad")
-    return (head, " → ".join(percent_text(quality) for quality in known[-6:]))
+    return (head, " → ".join(format_percent(quality) for quality in known[-6:]))
 
 
 def attempt_head(attempt: Attempt, condition: AttemptCondition) -> Line:
@@ -176,8 +176,8 @@ def attempt_head(attempt: Attempt, condition: AttemptCondition) -> Line:
         (f"Attempt {attempt.number}   ", "strong"),
         attempt_sign(attempt, condition),
         (f"   {condition.reason}", "quiet") if condition.state is not AttemptState.ENDED else None,
-        f"   quality {percent_text(quality)}" if quality is not None else None,
-        (f"   completion {percent_text(attempt.completion)}", "quiet") if attempt.completion is not None else None,
+        f"   quality {format_percent(quality)}" if quality is not None else None,
+        (f"   completion {format_percent(attempt.completion)}", "quiet") if attempt.completion is not None else None,
     )
 
 
@@ -242,7 +242,7 @@ def _attempt_blocks(detail: AttemptDetail, condition: AttemptCondition) -> Itera
 
 def _quality(place: int, one: Any) -> str:
     change = f" ({one.change})" if one.change else ""
-    return f"iteration {one.iteration if one.iteration is not None else place}: {percent_text(one.quality)}{change}"
+    return f"iteration {one.iteration if one.iteration is not None else place}: {format_percent(one.quality)}{change}"
 
 
 def _attempt_end(detail: AttemptDetail) -> Iterable[Block]:
@@ -367,4 +367,4 @@ def _count(number: int | None) -> str:
 
 
 def _rate(rate: float | None) -> str:
-    return "" if rate is None else percent_text(rate)
+    return "" if rate is None else format_percent(rate)

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from core.base.formatting import short_id
+from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.config.settings import LearningSettings
 from core.records.decisions import BurstVerdict
@@ -159,4 +159,4 @@ def format_burst(burst: Burst) -> str:
         burst.never_applied, f", {burst.never_applied:,} of which it never applied"
     )
     reported = plural(total, "pattern")
-    return f"{short_id(burst.source)} reports {reported} as harmful{never}; its reports are held until you decide"
+    return f"{shorten_id(burst.source)} reports {reported} as harmful{never}; its reports are held until you decide"

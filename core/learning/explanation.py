@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.formatting import percent_text
+from core.base.formatting import format_percent
 from core.base.text import plural, visible_line
 from core.config.settings import MaturitySettings, Settings
 from core.learning.assessment import HELD, INVERSION, QUARANTINE, Assessment
@@ -317,7 +317,9 @@ def _loops(assessment: Assessment, loops: Sequence[LoopShare]) -> RuleLine:
 
 def _interval(assessment: Assessment, settings: Settings) -> RuleLine:
     low, high = assessment.interval
-    text = f"the rate is between {low:.2f} and {high:.2f} with a probability of {percent_text(settings.interval_level)}"
+    text = (
+        f"the rate is between {low:.2f} and {high:.2f} with a probability of {format_percent(settings.interval_level)}"
+    )
     return RuleLine(rule="interval", text=text)
 
 

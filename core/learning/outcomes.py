@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.base.formatting import decimal_text
+from core.base.formatting import format_decimal
 from core.base.text import plural
 from core.base.validation import check_amount, check_count, check_flag, check_text, check_texts
 from core.config.settings import LearningSettings
@@ -122,14 +122,14 @@ def score_outcome(signals: OutcomeSignals, now: str | datetime, settings: Learni
         _count_word(signals.error_count, "error", "errors"),
         _count_word(signals.retry_count, "retry", "retries"),
     )
-    parts_text = ", ".join(f"{word} {decimal_text(value)}" for word, value in zip(words, parts.values(), strict=True))
+    parts_text = ", ".join(f"{word} {format_decimal(value)}" for word, value in zip(words, parts.values(), strict=True))
     return Outcome(
         raw=raw,
         decay=decay,
         decayed=raw * decay,
         verdict=verdict,
         parts=parts,
-        reasoning=f"{verdict}, {decimal_text(raw)}: {parts_text}",
+        reasoning=f"{verdict}, {format_decimal(raw)}: {parts_text}",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 
-from core.base.formatting import percent_text
+from core.base.formatting import format_percent
 from core.base.text import plural, visible_line
 from core.learning.aggregate_evidence import AGGREGATE, TREND, UseCounts, claimed_rate, usable_trend
 from core.learning.evidence import is_later
@@ -69,7 +69,7 @@ def _count_notes(pattern: Pattern, observations: Sequence[Observation]) -> Itera
     total = sum(use.count for use in uses)
     claimed = claimed_rate(pattern.recorded_counts)
     if claimed is not None:
-        message = f"the rate of {percent_text(claimed)} is claimed; the counts do not give it, and it counts no use"
+        message = f"the rate of {format_percent(claimed)} is claimed; the counts do not give it, and it counts no use"
         yield "claimed-rate", Severity.INFO, message
     if recorded_counts is None:
         if shown:

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from core.base.errors import UnknownRecord
-from core.base.formatting import short_id
+from core.base.formatting import shorten_id
 from core.config.settings import Settings
 from core.learning.aggregate_evidence import claimed_rate
 from core.learning.assessment import HELD, HUMAN, INVERSION, QUARANTINE, RULE, Assessment
@@ -216,7 +216,7 @@ class Scoreboard(Scores):
         try:
             return self._rows[pattern_id]
         except KeyError:
-            raise UnknownRecord(f"no pattern {short_id(pattern_id)}") from None
+            raise UnknownRecord(f"no pattern {shorten_id(pattern_id)}") from None
 
     def rows_of(self, pattern_ids: Iterable[str]) -> Ints:
         """Return the rows of many known patterns."""

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.base.formatting import decimal_text, percent_text
+from core.base.formatting import format_decimal, format_percent
 
 
 class Kind(Enum):
@@ -97,7 +97,7 @@ MAX_NAMED: Final = 3
 def value_text(figure: Figure, value: float) -> str:
     """Format a value of a figure."""
     if figure.percent:
-        return percent_text(value)
+        return format_percent(value)
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
 
 
@@ -105,5 +105,5 @@ def reach_text(figure: Figure, row: Row) -> str:
     """Format the interval of a row, `0.23 – 0.91`; "" without one."""
     if row.low is None or row.high is None:
         return ""
-    write = decimal_text if figure.percent else (lambda value: value_text(figure, value))
+    write = format_decimal if figure.percent else (lambda value: value_text(figure, value))
     return f"{write(row.low)} – {write(row.high)}"

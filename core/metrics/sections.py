@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from core.base.formatting import decimal_text, percent_text
+from core.base.formatting import format_decimal, format_percent
 from core.base.text import plural, visible_line
 from core.metrics.causes import ERROR, FAILURE_MODE, ROOT_CAUSE, Cause
 from core.metrics.dashboard import RANGES, Dashboard
@@ -159,9 +159,9 @@ def _describe_trend(found: Dashboard) -> str:
     weeks, trend = found.evidence, found.trend
     if trend is None:
         good, results = sum(week.good for week in weeks), sum(week.results for week in weeks)
-        return f"{decimal_text(good / results)} of {plural(results, 'use')} worked; not enough data for a trend"
+        return f"{format_decimal(good / results)} of {plural(results, 'use')} worked; not enough data for a trend"
     before, after = trend.before, trend.after
-    one, other = decimal_text(before.rate), decimal_text(after.rate)
+    one, other = format_decimal(before.rate), format_decimal(after.rate)
     verb = "rose" if after.rate > before.rate else "fell"
     moved = f"stayed at {other}" if one == other else f"{verb} from {one} to {other}"
     proof = (
@@ -253,7 +253,7 @@ def _coverage(found: Dashboard) -> Figure:
     decisions = sum(week.decisions for week in weeks)
     takeaway = f"No pattern was injected in the last {found.weeks} weeks."
     if injected:
-        share = percent_text(reviewed / injected)
+        share = format_percent(reviewed / injected)
         takeaway = f"A person had reviewed {share} of {plural(injected, 'injected pattern')}; "
         takeaway += f"{plural(decisions, 'decision')} in {plural(found.weeks, 'week')}"
     return Figure(

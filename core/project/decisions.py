@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from core.base.errors import Conflict, Refused, StaleDecision, UnknownRecord
-from core.base.formatting import short_id
+from core.base.formatting import shorten_id
 from core.base.text import visible_line
 from core.config.paths import ProjectPaths
 from core.config.settings import PruningSettings, Settings
@@ -127,7 +127,7 @@ class DecidingProject(ProjectReader):
         """
         with self._lock, self._seeing(seen):
             if command.question and command.question in self.ledger.state().dismissed:
-                raise Conflict(f"{short_id(command.question)} was answered meanwhile; review it again")
+                raise Conflict(f"{shorten_id(command.question)} was answered meanwhile; review it again")
             if isinstance(command, Extract) and command.by:
                 with self.curator.signing(command.by):
                     return self._decide_any(lambda now: self._extract(command, now))

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from core.base.formatting import decimal_text
+from core.base.formatting import format_decimal
 from core.base.text import visible_line
 from core.config.settings import InjectionSettings
 from core.learning.reference.patterns import (
@@ -137,4 +137,4 @@ def _why_unfit(pattern: Pattern, board: Scoreboard, settings: InjectionSettings)
         return "no result yet"
     rate = found.rate or 0.0
     low = settings.min_success_rate
-    return f"below min success rate {decimal_text(low)} ({decimal_text(rate)})" if rate < low else ""
+    return f"below min success rate {format_decimal(low)} ({format_decimal(rate)})" if rate < low else ""

@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct
 
-from core.base.formatting import decimal_text
+from core.base.formatting import format_decimal
 from core.base.text import visible_line
 from core.config.settings import InjectionSettings
 from core.learning.scoreboard import Scoreboard
@@ -171,7 +171,7 @@ class _Selection:
         if original != pattern.id:
             return f"duplicate of {visible_line(original, 120)}"
         if self.is_full:
-            return f"below the top {self._top} ({decimal_text(candidate.score)})"
+            return f"below the top {self._top} ({format_decimal(candidate.score)})"
         more = [*self.items, (pattern, self._board.assessment(pattern.id))]
         longer = render_context(more, self._settings)
         if count_tokens(longer) > self._max_tokens:

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from core.base.formatting import decimal_text
+from core.base.formatting import format_decimal
 from core.base.text import visible_line
 from core.config.settings import InjectionSettings
 from core.learning.assessment import INVERSION, Assessment
@@ -209,8 +209,8 @@ class Ranking:
             return "an inversion is proposed: accept or reject it first"
         effectiveness = float(self._board.effectiveness[self._board.row(pattern_id)])
         if effectiveness < settings.min_success_rate:
-            rate = decimal_text(effectiveness) if assessment.rate is not None else "no result yet"
-            return f"below min success rate {decimal_text(settings.min_success_rate)} ({rate})"
+            rate = format_decimal(effectiveness) if assessment.rate is not None else "no result yet"
+            return f"below min success rate {format_decimal(settings.min_success_rate)} ({rate})"
         return ""
 
 
@@ -220,4 +220,4 @@ def _deprecated(assessment: Assessment) -> str:
         reason = f": {visible_line(pin.reason, 120)}" if pin.reason else ""
         return f"deprecated: {visible_line(pin.by, 40) or 'you'} pinned it on {day_of(pin.at)}{reason}"
     total = assessment.helpful + assessment.harmful
-    return f"deprecated by rule: harmful ratio {decimal_text(assessment.harmful / total)}"
+    return f"deprecated by rule: harmful ratio {format_decimal(assessment.harmful / total)}"

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.formatting import decimal_text
+from core.base.formatting import format_decimal
 from core.base.prompt_text import escape_inline
 from core.base.text import plural, visible_line
 from core.config.settings import InjectionSettings, Settings
@@ -141,7 +141,7 @@ class ReflectionChoice:
         near = [match for match in matches if match.relevance >= least]
         far = [match for match in matches if match.relevance < least][:MAX_LEFT_OUT]
         for one in _scored(far, now, half_life_days):
-            self._leave_out(one, f"below min relevance {decimal_text(least)} ({decimal_text(one.relevance)})")
+            self._leave_out(one, f"below min relevance {format_decimal(least)} ({format_decimal(one.relevance)})")
         for place, one in enumerate(_merge_duplicates(_scored(near, now, half_life_days)[:MAX_GROUPED])):
             if reason := self._why_unfit(one, scanned=place < MAX_SCANNED):
                 self._leave_out(one, reason)
@@ -213,7 +213,7 @@ class ReflectionChoice:
                 self._chosen = more
 
     def _below(self, one: ChosenReflection) -> str:
-        return f"below the top {self._settings.max_reflections} ({decimal_text(one.score)})"
+        return f"below the top {self._settings.max_reflections} ({format_decimal(one.score)})"
 
     def _why_unfit(self, one: ChosenReflection, *, scanned: bool) -> str:
         """Reason why a learning cannot be in any context of the task, "" if it can."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from core.base.formatting import short_id
+from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.config.settings import Settings
 from core.learning.scoreboard import Scoreboard
@@ -59,7 +59,7 @@ class ImpactEstimator:
         return ReviewItem(
             kind=kind,
             subject=subject,
-            question=question.replace("{}", name or short_id(subject), 1),
+            question=question.replace("{}", name or shorten_id(subject), 1),
             asks=question.replace("{}", this, 1),
             reason=f"{reason}; {place}" if place else reason,
             priority=priority(impact, seconds, self.settings),

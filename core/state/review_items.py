@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from core.base.formatting import short_id
+from core.base.formatting import shorten_id
 from core.base.text import visible_line
 from core.debug_memory.escalation_status import EscalatedSession
 from core.learning.bursts import Burst
@@ -136,10 +136,10 @@ class ReviewItem:
     def about(self) -> str:
         """A short name of the subject if `question_key` is too long to read, else ""."""
         if self.held_text is not None:
-            return f"the reflection {short_id(self.held_text.id)}"
+            return f"the reflection {shorten_id(self.held_text.id)}"
         if self.session is None:
             return ""
-        return f"escalation at {visible_line(self.session.file_path, 200) or short_id(self.session.id)}"
+        return f"escalation at {visible_line(self.session.file_path, 200) or shorten_id(self.session.id)}"
 
     @property
     def is_about_pattern(self) -> bool:

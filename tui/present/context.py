@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from textual.content import Content
 
 from core.base.diff import DELETED, EQUAL, INSERTED, line_changes
-from core.base.formatting import decimal_text
+from core.base.formatting import format_decimal
 from core.base.text import plural, visible, visible_line
 from core.config.settings import InjectionSettings
 from core.project.project import Injected
@@ -214,7 +214,7 @@ def score_cells(preview: Preview, pattern_id: str, glyphs: Glyphs) -> Cells:
         return left_out_cells(unused, changed)
     if (chosen := preview.chosen.get(pattern_id)) is None:
         left = preview.left_out[pattern_id]
-        score = decimal_text(left.score) if left.score and not preview.by_lower_bound else ""
+        score = format_decimal(left.score) if left.score and not preview.by_lower_bound else ""
         return {
             "rank": Content.assemble(changed),
             "score": Content.styled(score, "$quiet"),
@@ -226,10 +226,10 @@ def score_cells(preview: Preview, pattern_id: str, glyphs: Glyphs) -> Cells:
     return {
         "rank": Content.assemble(changed, (f"{rank}", "bold")),
         "other": Content.styled(f"{other or '-'}", "$quiet" if other == rank else "$warning"),
-        "score": Content.styled(decimal_text(chosen.lower_bound if preview.by_lower_bound else chosen.score), "bold"),
+        "score": Content.styled(format_decimal(chosen.lower_bound if preview.by_lower_bound else chosen.score), "bold"),
         "id": Content.styled(visible_line(pattern_id, 120), "$secondary"),
         "why": Content("").join(
-            Content.assemble((f"{part_name(name)} ", "$quiet"), f"{decimal_text(value)}  ") for value, name in parts
+            Content.assemble((f"{part_name(name)} ", "$quiet"), f"{format_decimal(value)}  ") for value, name in parts
         ),
     }
 
@@ -262,7 +262,7 @@ def detail_lines(
     else:
         left = preview.left_out[pattern.id]
         body = [Content.assemble(("left out: ", "$warning"), visible_line(left.reason, 300))]
-        body += [Content.styled(f"Its score would be {decimal_text(left.score)}.", "$quiet")] * bool(left.score)
+        body += [Content.styled(f"Its score would be {format_decimal(left.score)}.", "$quiet")] * bool(left.score)
     return [*body, *head] if short else [*head, *body]
 
 
@@ -280,7 +280,7 @@ def _other_rank(preview: Preview, chosen: ChosenPattern) -> Content:
         ("rank ", "$quiet"),
         f"{rank}",
         (f", by {by} ", "$quiet"),
-        f"{decimal_text(value)} ",
+        f"{format_decimal(value)} ",
         (f"rank {other}" if other else "left out", "$quiet" if other == rank else "$warning"),
     )
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from textual.content import Content
 
-from core.base.formatting import decimal_text
+from core.base.formatting import format_decimal
 from core.base.text import plural, visible_line
 from core.retrieval.injection import Injection
 from core.retrieval.learnings import UNTITLED_WEIGHTS, WEIGHTS
@@ -40,12 +40,12 @@ def chosen_cells(one: ChosenReflection, rank: int, changed: tuple[str, str]) -> 
         rank: Position among the reflections, from 1.
         changed: Sign and style of what the trial settings add.
     """
-    parts = (("task ", "$quiet"), decimal_text(one.parts["task"]), ("  learning ", "$quiet"))
+    parts = (("task ", "$quiet"), format_decimal(one.parts["task"]), ("  learning ", "$quiet"))
     return {
         "rank": Content.assemble(changed, (f"m{rank}", "bold")),
-        "score": Content.styled(decimal_text(one.score), "bold"),
+        "score": Content.styled(format_decimal(one.score), "bold"),
         "id": Content(visible_line(one.text, 120)),
-        "why": Content.assemble(*parts, decimal_text(one.parts["learning"])),
+        "why": Content.assemble(*parts, format_decimal(one.parts["learning"])),
     }
 
 
@@ -53,7 +53,7 @@ def left_out_cells(one: ReflectionLeftOut, changed: tuple[str, str]) -> Cells:
     """Return the cells of a reflection that is left out."""
     return {
         "rank": Content.assemble(changed),
-        "score": Content.styled(decimal_text(one.score), "$quiet"),
+        "score": Content.styled(format_decimal(one.score), "$quiet"),
         "id": Content.styled(visible_line(one.text, 120), "$quiet"),
         "why": Content.styled(visible_line(one.reason, 300), "$quiet"),
     }
@@ -88,7 +88,7 @@ def left_out_lines(one: ReflectionLeftOut) -> list[Content]:
     return [
         *_head(one),
         Content.assemble(("left out: ", "$warning"), visible_line(one.reason, 300)),
-        Content.styled(f"Its score is {decimal_text(one.score)}.", "$quiet"),
+        Content.styled(f"Its score is {format_decimal(one.score)}.", "$quiet"),
     ]
 
 
@@ -99,9 +99,9 @@ def _head(one: ChosenReflection | ReflectionLeftOut) -> list[Content]:
 
 def product(score: float, factors: Sequence[tuple[float, str]], *, short: bool) -> Content:
     """Return a score as the product of its factors; `short` leaves out their names."""
-    terms = [f"{decimal_text(value)}{'' if short else f' {name}'}" for value, name in factors]
+    terms = [f"{format_decimal(value)}{'' if short else f' {name}'}" for value, name in factors]
     joined = Content.styled(" x ", "$quiet").join(map(Content, terms))
-    return Content.assemble((decimal_text(score), "bold"), (" = ", "$quiet"), joined)
+    return Content.assemble((format_decimal(score), "bold"), (" = ", "$quiet"), joined)
 
 
 def part_name(name: str) -> str:
@@ -121,8 +121,8 @@ def part_lines(parts: Mapping[str, float], weights: Mapping[str, float], glyphs:
             Content.assemble(
                 (f"{names[name]:<{widest}} ", style),
                 (bar(value, weight, PART_CELLS, glyphs), "$accent" if value else "$quiet"),
-                (f" {decimal_text(value):>4}", style),
-                (f" of {decimal_text(weight)}", "$quiet"),
+                (f" {format_decimal(value):>4}", style),
+                (f" of {format_decimal(weight)}", "$quiet"),
             )
         )
     return lines

@@ -7,7 +7,7 @@ from typing import Final
 
 from textual.content import Content
 
-from core.base.formatting import percent_text
+from core.base.formatting import format_percent
 from core.base.text import plural
 from core.curation.merge import as_read
 from core.documents.document import Block, Line, Sign, fields, items, line, more, section
@@ -92,7 +92,7 @@ def _proposal_blocks(offer: Extraction) -> Iterable[Block]:
 def _proposal(proposal: Proposal) -> Iterable[Block]:
     status = ("+ new", "good")
     if proposal.duplicate_of:
-        similarity = percent_text(cap_similarity(proposal.similarity))
+        similarity = format_percent(cap_similarity(proposal.similarity))
         status = (f"→ one more use of {proposal.duplicate_of}, similarity {similarity}", "name")
     pattern, title = _pattern(proposal), _title(proposal)
     yield line((f"{TYPE_WORDS[proposal.type]}  ", "name"), status)

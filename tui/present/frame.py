@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from textual.content import Content
 
-from core.base.formatting import percent_text
+from core.base.formatting import format_percent
 from core.base.text import plural, visible_line
 from core.records.findings import Severity
 from core.records.loops import Liveness
@@ -132,12 +132,12 @@ def watch_status(
         done, total = progress
         if records is not None:
             share = f"{records.done:,}/{records.total:,}"
-            brief = percent_text(records.done / max(records.total, 1))
+            brief = format_percent(records.done / max(records.total, 1))
             return Content.styled(_by(detail, reading_text(records), f"{share} records", share, brief), "$quiet")
         if not total:
             return Content.styled("reading…", "$quiet")
         if detail is Detail.SIGNS:
-            return Content(percent_text(done / total))
+            return Content(format_percent(done / total))
         return Content.assemble((bar(done, total, PROGRESS_CELLS, glyphs), "$accent"), f" {done:,}/{total:,}")
     active = [loop for loop in snapshot.loops.values() if loop.status.active]
     stale = sum(loop.liveness is Liveness.STALE for loop in active)

@@ -7,7 +7,7 @@ from typing import Final
 
 from textual.content import Content
 
-from core.base.formatting import percent_text
+from core.base.formatting import format_percent
 from core.base.text import plural, visible, visible_line
 from core.documents.document import Block, Moment, fields, line
 from core.documents.patterns import suspicion_lines
@@ -34,7 +34,7 @@ def origin_lines(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[C
     assessment, recorded = view.assessment(pattern.id), pattern.recorded_counts
     arrival = view.snapshot.curation.arrivals.get(pattern.id)
     approved = (("   after approval ", "quiet"), state_sign(assessment.computed)) if assessment.quarantined else ()
-    rate = "—" if recorded.rate is None else percent_text(recorded.rate)
+    rate = "—" if recorded.rate is None else format_percent(recorded.rate)
     counts = f"{rate} of {plural(recorded.uses, 'use')}" if recorded.uses is not None else "no counts"
     uses = sum(one.count for one in view.observations(pattern.id) if one.loop_id)
     blocks: list[Block] = [

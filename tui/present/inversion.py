@@ -7,7 +7,7 @@ from typing import Final
 
 from textual.content import Content
 
-from core.base.formatting import percent_text
+from core.base.formatting import format_percent
 from core.base.text import plural
 from core.documents.document import Block, Line, Moment, Sign, fields, line, section
 from core.documents.patterns import body, rate_line
@@ -102,7 +102,7 @@ def _alternatives(
     for pattern in alternatives:
         assessment = view.assessment(pattern.id)
         is_named = pattern.id == inversion.better_pattern_id
-        rate = "—" if assessment.rate is None else percent_text(assessment.rate)
+        rate = "—" if assessment.rate is None else format_percent(assessment.rate)
         lines += [
             line(
                 Sign("", "accent", "play") if is_named else " ",

@@ -8,7 +8,7 @@ from typing import Final
 
 from textual.content import Content
 
-from core.base.formatting import decimal_text, duration_text
+from core.base.formatting import format_decimal, format_duration
 from core.base.text import visible_line
 from core.documents import loops as documents
 from core.documents.document import Block
@@ -59,7 +59,7 @@ def loop_cells(
         ),
         "iteration": _progress(loop, glyphs, with_bar=with_bar),
         "quality": Content.styled(sparkline(loop.quality, 8, glyphs), "$secondary"),
-        "elapsed": Content.styled(duration_text(seconds) if seconds is not None else "—", quiet),
+        "elapsed": Content.styled(format_duration(seconds) if seconds is not None else "—", quiet),
         "patterns": _patterns(patterns, offered, in_full=in_full),
         "outcome": _outcome(outcome),
         "sign": _last_activity(loop, now),
@@ -72,7 +72,7 @@ def unabbreviated_cells(loop: Loop) -> dict[str, str]:
     return {
         "status": ", ".join([loop.status.value, *loop.badges, *(["archived"] if loop.archived else [])]),
         "iteration": "" if loop.iteration is None and not most else f"{loop.iteration or 0}{most}",
-        "quality": ", ".join(decimal_text(quality) for quality in loop.quality),
+        "quality": ", ".join(format_decimal(quality) for quality in loop.quality),
     }
 
 
@@ -104,7 +104,7 @@ def _outcome(outcome: Outcome | None) -> Content:
     if outcome is None:
         return Content("")
     style = style_of(VERDICT_STYLES[outcome.verdict])
-    return Content.assemble((outcome.verdict.value, style), (f" {decimal_text(outcome.raw)}", "$quiet"))
+    return Content.assemble((outcome.verdict.value, style), (f" {format_decimal(outcome.raw)}", "$quiet"))
 
 
 def _patterns(patterns: LoopPatterns, offered: int, *, in_full: bool) -> Content:

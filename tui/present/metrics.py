@@ -9,7 +9,7 @@ from typing import Final
 from rich.cells import cell_len
 from textual.content import Content
 
-from core.base.formatting import decimal_text, percent_text
+from core.base.formatting import format_decimal, format_percent
 from core.base.text import visible_line
 from core.metrics.figures import Figure, Kind, Row, value_text
 from core.records.patterns import Maturity
@@ -79,7 +79,7 @@ def row_cells(figure: Figure, row: Row, bar_width: int, glyphs: Glyphs) -> Cells
 def _reach(figure: Figure, row: Row) -> Content:
     if row.low is None or row.high is None:
         return Content("")
-    text = decimal_text if figure.percent else (lambda value: value_text(figure, value))
+    text = format_decimal if figure.percent else (lambda value: value_text(figure, value))
     return Content.styled(f"{text(row.low)}–{text(row.high)}", "$quiet")
 
 
@@ -198,5 +198,5 @@ def tile(figure: Figure, width: int, height: int, glyphs: Glyphs) -> list[Conten
 
 def _number(figure: Figure, row: Row) -> str:
     if figure.percent:
-        return percent_text(sum(row.values)) if row.values else "—"
+        return format_percent(sum(row.values)) if row.values else "—"
     return value_text(figure, sum(row.values))

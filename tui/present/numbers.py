@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from math import ceil, floor
 from typing import Final
 
-from core.base.formatting import decimal_text, duration_text, percent_text
+from core.base.formatting import format_decimal, format_duration, format_percent
 from tui.present.glyphs import Glyphs
 
 CLOCK_SKEW: Final = timedelta(minutes=1)
@@ -20,8 +20,8 @@ def ago(moment: datetime | None, now: datetime) -> str:
         return "—"
     seconds = (now - moment).total_seconds()
     if seconds < 0:
-        return "now" if seconds > -CLOCK_SKEW.total_seconds() else f"in {duration_text(-seconds)}"
-    return f"{duration_text(seconds)} ago"
+        return "now" if seconds > -CLOCK_SKEW.total_seconds() else f"in {format_duration(-seconds)}"
+    return f"{format_duration(seconds)} ago"
 
 
 def moment_text(moment: datetime | None, now: datetime) -> str:
@@ -50,7 +50,7 @@ def _to_local(moment: datetime) -> datetime:
 
 def percent(rate: float | None) -> str:
     """Return a rate 0..1 as whole percent; `—` for none."""
-    return "—" if rate is None else percent_text(rate)
+    return "—" if rate is None else format_percent(rate)
 
 
 def number_text(value: float) -> str:
@@ -83,9 +83,9 @@ def interval_bar(low: float, high: float, rate: float | None, width: int, glyphs
         cells[n] = glyphs.range
     if rate is not None:
         cells[min(width - 1, int(rate * (width - 1) + 0.5))] = glyphs.point
-    return f"{decimal_text(low)} {''.join(cells)} {decimal_text(high)}"
+    return f"{format_decimal(low)} {''.join(cells)} {format_decimal(high)}"
 
 
 def interval_text(low: float, high: float) -> str:
     """Return an interval of a rate: `0.78–0.99`."""
-    return f"{decimal_text(low)}–{decimal_text(high)}"
+    return f"{format_decimal(low)}–{format_decimal(high)}"

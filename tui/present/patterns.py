@@ -7,7 +7,7 @@ from typing import Final
 
 from textual.content import Content
 
-from core.base.formatting import decimal_text
+from core.base.formatting import format_decimal
 from core.base.text import visible_line
 from core.documents import patterns as documents
 from core.documents.document import Block
@@ -44,7 +44,7 @@ def pattern_cells(
         "title": visible_line(_subject(pattern), 200),
         "rate": f"{'~' * assessment.is_claimed}{percent(assessment.rate)}",
         "uses": f"{assessment.uses:,}",
-        "score": decimal_text(assessment.score),
+        "score": format_decimal(assessment.score),
     }
     style = "$quiet" if assessment.multiplier == 0 else ""
     return {name: Content.styled(text, style) for name, text in texts.items()} | {
@@ -74,7 +74,7 @@ def pattern_words(pattern: Pattern, assessment: Assessment, now: datetime) -> di
         "90 % interval": f"{percent(low)} to {percent(high)}",
         "uses": f"{assessment.uses:,}",
         "last used": ago(assessment.last_used, now) if assessment.last_used else "never",
-        "score": decimal_text(assessment.score),
+        "score": format_decimal(assessment.score),
     }
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from textual.content import Content
 
-from core.base.formatting import duration_text
+from core.base.formatting import format_duration
 from core.base.text import plural
 from core.documents.document import Block, Moment, Sign, code, fields, line, section
 from core.documents.tasks import VERDICT_SIGNS, action_text
@@ -119,7 +119,7 @@ def position_line(track: Track, position: int, step: ReplayStep | None) -> Conte
         if step.action.iteration is not None:
             parts.append(f"   iteration {step.action.iteration}")
         if step.elapsed is not None:
-            parts.append((f"   after {duration_text(step.elapsed)}", "$quiet"))
+            parts.append((f"   after {format_duration(step.elapsed)}", "$quiet"))
     return Content.assemble(*parts)
 
 
@@ -164,7 +164,7 @@ def _step_blocks(step: ReplayStep) -> Iterable[Block]:
         verdict,
         (f"   {action.tool or action.type or 'action'}   ", "strong"),
         Moment(action.at) if action.at is not None else None,
-        (f"   next after {duration_text(step.pause)}", "quiet") if step.pause is not None else None,
+        (f"   next after {format_duration(step.pause)}", "quiet") if step.pause is not None else None,
     )
     yield from fields(("why", action.reasoning), ("expected", step.expected))
     result = Sign(step.real if step.real else verdict.text, "", verdict.glyph)

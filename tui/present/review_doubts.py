@@ -8,7 +8,7 @@ from typing import Final
 
 from textual.content import Content
 
-from core.base.formatting import percent_text
+from core.base.formatting import format_percent
 from core.base.text import plural, safe_matcher
 from core.documents.document import Block, Moment, Part, Table, Text, fields, line, more
 from core.documents.signs import result_sign, state_sign
@@ -77,7 +77,7 @@ def trigger_lines(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[
 
 def _matches(messages: Sequence[str], matches: Callable[[str], bool], noun: str) -> Iterable[Block]:
     hit, missed = ([text for text in messages if matches(text) is wanted] for wanted in (True, False))
-    share = percent_text(len(hit) / len(messages)) if messages else "—"
+    share = format_percent(len(hit) / len(messages)) if messages else "—"
     yield line("matches ", (share, "strong"), f" of {noun}, {len(hit):,} of {len(messages):,}")
     for success, found in ((True, hit), (False, missed)):
         yield from (line(result_sign(success), f" {text}", indent=2) for text in found[:_MAX_EXAMPLES])
@@ -95,7 +95,7 @@ def _messages(view: ProjectState) -> Iterator[str]:
 def count_lines(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     """Return the recorded counts beside those of the evidence."""
     recorded, evident = pattern.recorded_counts, view.assessment(pattern.id)
-    rates = ["—" if rate is None else percent_text(rate) for rate in (recorded.rate, evident.rate)]
+    rates = ["—" if rate is None else format_percent(rate) for rate in (recorded.rate, evident.rate)]
     pairs = [("rate", *rates)] + [
         (name, "-" if value is None else f"{value:,}", f"{counted:,}")
         for name, value, counted in (
@@ -129,7 +129,7 @@ def reported_lines(view: ProjectState, burst: Burst, glyphs: Glyphs) -> list[Con
             blocks.append(line((id, "name"), ("  not in the registry", "warning")))
             continue
         assessment = view.assessment(id)
-        rate = "—" if assessment.rate is None else percent_text(assessment.rate)
+        rate = "—" if assessment.rate is None else format_percent(assessment.rate)
         uses = plural(assessment.successes + assessment.failures, "use")
         blocks.append(line(state_sign(assessment.state), f"  {pattern.title}"))
         blocks.append(line((id, "name"), (f"  {rate} of {uses}", "quiet"), indent=2))

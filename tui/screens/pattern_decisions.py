@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from core.base.formatting import decimal_text
+from core.base.formatting import format_decimal
 from core.base.text import visible_line
 from core.curation.commands import command_for
 from core.learning.scoreboard import Assessment
@@ -20,7 +20,7 @@ from tui.screens.dialogs import AskLine, overtaken
 def consequence(action: str, assessment: Assessment) -> str | None:
     """The consequence of a decision, short enough for its key label."""
     if action == "promote":
-        return f"promote → x1.5, score {decimal_text(_score(assessment, 1.5))}"
+        return f"promote → x1.5, score {format_decimal(_score(assessment, 1.5))}"
     if action == "deprecate":
         return "deprecate → never injected"
     if action == "release":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from core.base.errors import UnknownRecord
-from core.base.formatting import short_id
+from core.base.formatting import shorten_id
 from core.cli.json.loops import ErrorCounts, ErrorList, LoggedError
 from core.cli.json.wire import Wire
 from core.cli.render.output import line, print_bytes, remark, respond, warn
@@ -75,7 +75,7 @@ def errors(
     elif error_id is not None:
         if error_id not in {entry.id for entry in accumulator.get_errors(work_id)}:
             hint = "ralphdeck loop errors --json"
-            raise UnknownRecord(f"{short_id(work_id)} has no error {short_id(error_id)}; see: {hint}")
+            raise UnknownRecord(f"{shorten_id(work_id)} has no error {shorten_id(error_id)}; see: {hint}")
         accumulator.resolve_error(error_id)
         answer = f"resolved {error_id}"
 
@@ -85,7 +85,7 @@ def errors(
         elif text := accumulator.get_error_context(work_id, include_resolved=include_resolved):
             print_bytes(f"{text}\n".encode("utf-8", "replace"))
         else:
-            remark(f"no {'' if include_resolved else 'unresolved '}errors of {short_id(work_id)}")
+            remark(f"no {'' if include_resolved else 'unresolved '}errors of {shorten_id(work_id)}")
 
     respond(
         lambda: ErrorList.of(

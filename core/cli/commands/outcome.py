@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from core.base.errors import BadInput
-from core.base.formatting import short_id
+from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.cli.json.loops import Outcome, OutcomeDocument, effect, outcome_values, record_update
 from core.cli.render.output import line, remark, respond, warn
@@ -76,7 +76,7 @@ def outcome(work: str, success: bool, failure: bool, at: datetime | None, dry_ru
     if after.outcome(event.loop_id) is None:
         loop = before.snapshot.loops.get(event.loop_id)
         reason = f"is {loop.status}" if loop else "has no recorded result"
-        raise BadInput(f"{short_id(event.loop_id)} {reason}; give --success or --failure")
+        raise BadInput(f"{shorten_id(event.loop_id)} {reason}; give --success or --failure")
     if _is_older(before, event):
         warnings.append("a newer report on its outcome takes precedence; only values missing there are used")
     records: list[CountResult] = []

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import click
 
-from core.base.formatting import short_id
+from core.base.formatting import shorten_id
 from core.cli.json.loops import criterion as criterion_json
 from core.cli.json.loops import effect, record_document, record_update
 from core.cli.render.output import line, respond, warn
@@ -122,13 +122,13 @@ def _record_use(project: Project, event: Event, warnings: list[str]) -> None:
     is_held = any(not one.revoked for one in ignored)
     if ignored and not is_held:
         warnings.append(
-            f"the reports of {short_id(event.loop_id)} at this time were discarded; this one does not count"
+            f"the reports of {shorten_id(event.loop_id)} at this time were discarded; this one does not count"
         )
     for warning in warnings:
         warn(warning)
 
     def show() -> None:
-        line(f"recorded: {short_id(event.loop_id)} applied {short_id(event.pattern_id)}, {_result(state, event)}")
+        line(f"recorded: {shorten_id(event.loop_id)} applied {shorten_id(event.pattern_id)}, {_result(state, event)}")
         print_effects([(before, after)])
         print_recorded_counts(records)
         for burst in state.board.bursts if is_held else ():
@@ -176,9 +176,9 @@ def _record_feedback(project: Project, event: Event, warnings: list[str]) -> Non
         warn(warning)
 
     def show() -> None:
-        line(f"recorded: {short_id(event.criterion)} {_VERDICTS[event.success]} in {short_id(event.loop_id)}")
+        line(f"recorded: {shorten_id(event.criterion)} {_VERDICTS[event.success]} in {shorten_id(event.loop_id)}")
         deprecated = ", deprecated: its weight is 0" if should_deprecate_criterion(weight, settings) else ""
         sums = f"weight {weight.weight:.2f}, helpful {weight.helpful:.2f}, harmful {weight.harmful:.2f}"
-        line((short_id(event.criterion), "bold"), f": {sums}{deprecated}")
+        line((shorten_id(event.criterion), "bold"), f": {sums}{deprecated}")
 
     respond(lambda: record_document(event, criterion=criterion_json(weight, settings), warnings=warnings), show)

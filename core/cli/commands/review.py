@@ -9,7 +9,7 @@ import click
 from msgspec.structs import replace
 
 from core.base.errors import UnknownRecord
-from core.base.formatting import short_id
+from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.cli.commands.decisions import print_decided
 from core.cli.json.decisions import ReviewQueue, question, review_session
@@ -128,8 +128,8 @@ def _find_question(project: Project, subject: str, kind: str | None) -> ReviewIt
         if subject in {item.subject, item.question_key} and (kind is None or item.kind == kind)
     ]
     if not found:
-        raise UnknownRecord(f"no open question about {short_id(subject)}; see: ralphdeck review list")
+        raise UnknownRecord(f"no open question about {shorten_id(subject)}; see: ralphdeck review list")
     if len(found) > 1:
         kinds = ", ".join(item.kind for item in found)
-        raise UnknownRecord(f"{len(found)} questions about {short_id(subject)}; choose one with --kind: {kinds}")
+        raise UnknownRecord(f"{len(found)} questions about {shorten_id(subject)}; choose one with --kind: {kinds}")
     return found[0]

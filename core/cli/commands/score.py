@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from core.base.errors import UnknownRecord
-from core.base.formatting import short_id
+from core.base.formatting import shorten_id
 from core.cli.json.loops import AppliedPattern, ScoreDocument, ScoredOutcome, WeightedScore, criterion, outcome_values
 from core.cli.json.loops import WeightedScores as WeightedJson
 from core.cli.json.wire import Wire
@@ -107,10 +107,12 @@ def _chosen(state: ProjectState, works: Iterable[str]) -> list[str]:
         if state.outcome(work_id) is None:
             loop = state.snapshot.loops.get(work_id)
             if loop is None and work_id not in state.snapshot.attempts:
-                raise UnknownRecord(f"no loop, attempt or recorded outcome {short_id(name)}; see: ralphdeck loop list")
+                raise UnknownRecord(
+                    f"no loop, attempt or recorded outcome {shorten_id(name)}; see: ralphdeck loop list"
+                )
             reason = f"is {loop.status}" if loop else "has no recorded result"
             hint = "record its outcome with: ralphdeck loop outcome"
-            raise UnknownRecord(f"{short_id(work_id)} {reason}; {hint}")
+            raise UnknownRecord(f"{shorten_id(work_id)} {reason}; {hint}")
         found.append(work_id)
     return found
 

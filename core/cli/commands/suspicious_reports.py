@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from core.base.errors import UnknownRecord
-from core.base.formatting import short_id
+from core.base.formatting import shorten_id
 from core.cli.commands.decisions import print_decided
 from core.cli.json.decisions import Burst, BurstList
 from core.cli.render.output import Column, id_column, line, minute, print_table, respond
@@ -52,7 +52,7 @@ def suspicious(source: str | None, revoke: bool, confirm: bool, reason: str) -> 
     state = project.view
     found = [burst for burst in state.board.bursts if source in {None, burst.source}]
     if source is not None and not found:
-        raise UnknownRecord(f"no suspicious reports of {short_id(source)}; see: ralphdeck review suspicious")
+        raise UnknownRecord(f"no suspicious reports of {shorten_id(source)}; see: ralphdeck review suspicious")
 
     def show() -> None:
         print_table(COLUMNS, found, "no suspicious reports")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from operator import itemgetter
 from typing import Final
 
-from core.base.formatting import decimal_text
+from core.base.formatting import format_decimal
 from core.base.text import plural, visible
 from core.cli.render.output import Column, line, print_table
 from core.documents.document import (
@@ -117,7 +117,7 @@ def _part(part: Part) -> str | tuple[str, str]:
         case Moment():
             return f"{minute_of(part.at)} UTC" if part.at is not None else "—"
         case Interval():
-            return f"({decimal_text(part.low)}–{decimal_text(part.high)})"
+            return f"({format_decimal(part.low)}–{format_decimal(part.high)})"
         case Sign():
             return sign_text(part.text, part.glyph), _colour(part.style)
     text, style = part

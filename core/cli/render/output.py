@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 from rich.cells import cell_len, set_cell_size
 
-from core.base.formatting import percent_text
+from core.base.formatting import format_percent
 from core.base.text import ELLIPSIS, plural, visible_line
 from core.cli.support.options import invocation
 from core.records.findings import Finding, Severity
@@ -270,7 +270,7 @@ def day(at: datetime | None) -> str:
 
 def percent(rate: float | None) -> str:
     """`71 %`; "" for None."""
-    return "" if rate is None else percent_text(rate)
+    return "" if rate is None else format_percent(rate)
 
 
 def respond(

@@ -8,7 +8,7 @@ from datetime import datetime
 import click
 
 from core.base.errors import BadInput
-from core.base.formatting import short_id
+from core.base.formatting import shorten_id
 from core.cli.render.output import line
 from core.cli.support.id_completion import complete_work
 from core.cli.support.options import Decorated, Moment
@@ -67,8 +67,8 @@ def find_work(state: ProjectState, name: str, warnings: list[str]) -> str:
     ):
         return state.work_id(name)
     if not name.isprintable():
-        raise BadInput(f"ID {short_id(name)} has control characters")
-    warnings.append(f"no loop or attempt {short_id(name)}; recorded as a work item of another tool")
+        raise BadInput(f"ID {shorten_id(name)} has control characters")
+    warnings.append(f"no loop or attempt {shorten_id(name)}; recorded as a work item of another tool")
     return name
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from core.base.formatting import short_id
+from core.base.formatting import shorten_id
 from core.base.text import plural, visible_line
 from core.records.findings import Finding
 from core.retrieval.similarity import cap_similarity
@@ -33,7 +33,7 @@ def duplicates(scales: ImpactEstimator, alike: Sequence[tuple[str, str, float]])
             DUPLICATE,
             target,
             question="Merge {}?",
-            name=f"{short_id(merged)} into {short_id(target)}",
+            name=f"{shorten_id(merged)} into {shorten_id(target)}",
             this="these two",
             reason=f"{cap_similarity(similarity):.0%} similar",
             place=f"{scales.given(target)}, the other one {plural(scales.times(merged), 'time')}",

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from core.base.formatting import format_day, short_id
+from core.base.formatting import format_day, shorten_id
 from core.base.text import plural
 from core.learning.score_arrays import Codes, Flags
 from core.learning.states import STATES, state_codes
@@ -99,7 +99,7 @@ def _contradicted(scales: ImpactEstimator, pattern_id: str, pin: Pin) -> ReviewI
         CONTRADICTED,
         pattern_id,
         question="Remove {}? Later results contradict it.",
-        name=f"the {noun} of {short_id(pattern_id)}",
+        name=f"the {noun} of {shorten_id(pattern_id)}",
         this=f"this {noun}",
         reason=f"{decided(pin)}; since then {since}",
         place=place,
@@ -135,7 +135,7 @@ def borderline(scales: ImpactEstimator, asked: Set[str]) -> Iterator[ReviewItem]
             BORDERLINE,
             pattern_id,
             question="Re-enable {}?" if stakes.is_withheld[row] else "Keep injecting {}?",
-            name=f"the deprecated {short_id(pattern_id)}" if stakes.is_withheld[row] else "",
+            name=f"the deprecated {shorten_id(pattern_id)}" if stakes.is_withheld[row] else "",
             this="this deprecated pattern" if stakes.is_withheld[row] else "this pattern",
             reason=f"{STATES[now[row]]}, {_results_text(scales, row)}"
             + _border(scales, row, (now, better, worse, later)),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.base.errors import BadInput
-from core.base.formatting import decimal_text
+from core.base.formatting import format_decimal
 from core.config.settings import LearningSettings
 from core.learning.outcomes import OutcomeSignals, Verdict, format_duration, score_outcome, verdict_of
 from tests.core.learning.making import NOW, days_ago
@@ -147,7 +147,7 @@ def test_the_score_is_a_share_and_the_verdict_agrees_with_it(
     assert 0.0 <= outcome.decayed <= outcome.raw <= 1.0
     assert all(0.0 <= value <= 1.0 for value in outcome.parts.values())
     assert outcome.verdict is verdict_of(outcome.raw)
-    assert outcome.reasoning.startswith(f"{outcome.verdict}, {decimal_text(outcome.raw)}: ")
+    assert outcome.reasoning.startswith(f"{outcome.verdict}, {format_decimal(outcome.raw)}: ")
 
 
 @settings(deadline=None, max_examples=100)

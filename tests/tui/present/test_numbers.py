@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from core.base.formatting import duration_text
+from core.base.formatting import format_duration
 from tui.present.glyphs import ASCII, DRAWN, Glyphs
 from tui.present.numbers import (
     ago,
@@ -39,13 +39,13 @@ GLYPHS = st.sampled_from([DRAWN, ASCII])
     ],
 )
 def test_duration_uses_its_largest_unit(seconds: float, text: str) -> None:
-    assert duration_text(seconds) == text
+    assert format_duration(seconds) == text
 
 
 @given(st.floats(0, 1e11))
 @settings(deadline=None)
 def test_duration_is_short(seconds: float) -> None:
-    assert len(duration_text(seconds)) <= 8
+    assert len(format_duration(seconds)) <= 8
 
 
 def test_age_of_past_and_future_moments() -> None:
