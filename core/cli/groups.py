@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 from core.cli.command_table import COMMANDS, SECTIONS, GroupPlace, Place, translate_alias
 from core.cli.support.options import project_option
 
-READER_GONE: Final = 141
+BROKEN_PIPE_EXIT: Final = 141
 """Exit code of a shell for a program that SIGPIPE ended."""
 
 
@@ -199,7 +199,7 @@ def quiet_broken_pipe() -> Iterator[None]:
     except BrokenPipeError:
         discard_stream(1)
         discard_stream(2)
-        raise click.exceptions.Exit(READER_GONE) from None
+        raise click.exceptions.Exit(BROKEN_PIPE_EXIT) from None
 
 
 def discard_stream(descriptor: int) -> None:

@@ -57,7 +57,7 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
 
     start_logging()
     configuration = Configuration.read(project).with_registry(project)
-    deck = Project(
+    opened = Project(
         project,
         configuration.settings,
         by=decider(configuration.settings),
@@ -68,7 +68,7 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
     )
     name = str(project.project) if cache else "demo"
     code = run(
-        deck,
+        opened,
         state_file=state_file(),
         keymap_file=keymap_file(),
         remembered_as=name,

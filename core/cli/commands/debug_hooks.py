@@ -199,8 +199,8 @@ def escalate(session_id: str, reason: str) -> None:
     """Escalate a session to a person, and save its context: the session, the last iterations of its loop, errors,
     reflections, injected patterns and the open attempt at its task.
 
-    Prints the file with the context, which is never changed. Review asks about the session, whatever its status, until
-    a person acknowledges it; another call saves another file and asks again.
+    Prints the file with the context, which is never changed. Review asks about the session, independent of its status,
+    until a person acknowledges it; another call saves another file and asks again.
 
     \b
     Example:

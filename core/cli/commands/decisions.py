@@ -34,7 +34,7 @@ required_reason_option = click.option("--reason", required=True, help="Why; save
 @click.option("--re-enable", is_flag=True, help="Reset deprecated patterns first, as part of the same decision.")
 @dry_run_option
 def promote(pattern_ids: tuple[str, ...], reason: str, re_enable: bool, dry_run: bool) -> None:
-    """Pin patterns as proven, whatever the evidence, until they are reset.
+    """Pin patterns as proven, independent of the evidence, until they are reset.
 
     The pin is for the current text: if that changes, Review asks again. Several patterns have one undo; if some of
     them are refused, the others are promoted, and the exit code is 1. Of several patterns, those in quarantine are

@@ -202,18 +202,18 @@ def _records(snapshot: Snapshot, findings: Sequence[Finding]) -> Iterator[Check]
     statuses = Counter(loop.status.value for loop in loops)
     counted = ", ".join(f"{count} {status}" for status, count in statuses.most_common())
     yield Check("records", "loops", NOTE, f"{len(loops)}{': ' if counted else ''}{counted}")
-    for name, chosen, meaning in (
+    for name, chosen, text in (
         ("crashed loops", [p.id for p in loops if p.status is LoopStatus.CRASHED], "the process ended unexpectedly"),
         ("stale loops", [p.id for p in loops if p.liveness is Liveness.STALE], "running, without recent activity"),
         ("orphan loops", [p.id for p in loops if "orphan" in p.badges], "running, but not in the registry"),
     ):
         if chosen:
-            yield Check("records", name, WARNING, f"{_named(chosen)}: {meaning}")
+            yield Check("records", name, WARNING, f"{_named(chosen)}: {text}")
     patterns = snapshot.patterns.values()
     yield Check("records", "patterns", NOTE, f"{len(patterns)}")
     if mirrored := [pattern.id for pattern in patterns if pattern.copy_folder]:
         yield Check("records", "mirrors", WARNING, f"{_named(mirrored)}: only in a copy, not in the registry")
-    differing = [pattern.id for pattern in patterns if any(mirror.differs for mirror in pattern.copies)]
+    differing = [pattern.id for pattern in patterns if any(copy.differs for copy in pattern.copies)]
     if differing:
         yield Check("records", "mirrors", WARNING, f"{_named(differing)}: a copy differs from the registry")
     yield Check("records", "reflections", NOTE, f"{len(snapshot.reflections)}")

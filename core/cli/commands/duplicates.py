@@ -59,11 +59,11 @@ def duplicates(threshold: float | None) -> None:
 
 
 @click.command(cls=DecidingCommand)
-@click.argument("kept", metavar="KEPT", shell_complete=complete_pattern)
+@click.argument("target", metavar="KEPT", shell_complete=complete_pattern)
 @click.argument("other", metavar="OTHER", shell_complete=complete_pattern)
 @click.option("--dry-run", is_flag=True, help="Print the counts that KEPT would have, and change nothing.")
 @reason_option
-def merge(kept: str, other: str, dry_run: bool, reason: str) -> None:
+def merge(target: str, other: str, dry_run: bool, reason: str) -> None:
     """Merge pattern OTHER into KEPT: KEPT keeps its text and gets the uses and the lineage of OTHER.
 
     OTHER is archived. Its id becomes an alias of KEPT, so that later reports on it count for KEPT.
@@ -74,29 +74,29 @@ def merge(kept: str, other: str, dry_run: bool, reason: str) -> None:
       ralphdeck pattern merge pat-error-null-check-015 pat-error-null-guard-002
     """
     project = open_project()
-    patterns = project.view.find_pattern(kept), project.view.find_pattern(other)
+    patterns = project.view.find_pattern(target), project.view.find_pattern(other)
     if dry_run:
         _print_preview(*patterns)
     else:
         print_decided(project.decide(Merge(patterns[0].id, patterns[1].id, reason=reason)))
 
 
-def _print_preview(kept: Pattern, other: Pattern) -> None:
+def _print_preview(target: Pattern, other: Pattern) -> None:
     """Print the counts of a record after a merge."""
-    check_pair(kept, other)
+    check_pair(target, other)
     registry = Registry(chosen_project())
-    ours, theirs = registry.record(kept).value, registry.record(other).value
-    before = as_read(ours, kept.type)
-    after = as_read({**ours, **merged(ours, theirs, kept.type, now())}, kept.type)
+    ours, theirs = registry.record(target).value, registry.record(other).value
+    before = as_read(ours, target.type)
+    after = as_read({**ours, **merged(ours, theirs, target.type, now())}, target.type)
 
     def show() -> None:
-        line(f"would merge {other.id} into {kept.id}")
+        line(f"would merge {other.id} into {target.id}")
         line(f"Uses: {_uses(before)} → {_uses(after)}")
         line(f"Aliases: {', '.join(after.aliases)}")
 
     respond(
         lambda: MergePreview.of(
-            kept=kept.id, other=other.id, before=_counts(before), after=_counts(after), aliases=after.aliases
+            kept=target.id, other=other.id, before=_counts(before), after=_counts(after), aliases=after.aliases
         ),
         show,
     )

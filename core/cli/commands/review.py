@@ -100,7 +100,7 @@ def snooze(subject: str, until: datetime | None, uses: int | None, kind: str | N
 
     Nothing else changes: the pattern is injected, or not, as before. To stop its injection use pattern quarantine or
     pattern deprecate. SUBJECT is that of a question, for example a pattern; new evidence are further uses of a pattern,
-    or whatever a question of another kind is about.
+    or new data on another subject.
 
     \b
     Examples:

@@ -27,7 +27,7 @@ from core.redaction.masking import mask_secrets
 
 STRICT_EXIT: Final = 3
 MAX_CELL: Final = 200
-"""Most characters of a free text where there is no terminal."""
+"""Most characters of a free text without a terminal."""
 MAX_WHOLE_CELL: Final = 512
 """Most characters of any other cell: longer than every generated ID."""
 MIN_CELL: Final = 20
@@ -86,8 +86,8 @@ def without_secrets(value: Any, key: str = "") -> Any:
 
 @lru_cache
 def _may_name_secret(key: str) -> bool:
-    told = f'{key}: "0aA1bB2cC3"'
-    return mask_secrets(told) != told
+    sample = f'{key}: "0aA1bB2cC3"'
+    return mask_secrets(sample) != sample
 
 
 def print_bytes(data: bytes) -> None:

@@ -108,7 +108,7 @@ def blamed(call: Call, project: Path) -> Iterator[Any]:
         yield call("record", LOOP, other, "--failure", "--json", "--project", project).document
 
 
-def test_a_burst_is_held_revoked_and_brought_back(project: Path, call: Call) -> None:
+def test_suspicious_reports_are_held_discarded_and_restored(project: Path, call: Call) -> None:
     before = states(call, project)
     documents = list(blamed(call, project))
     assert [document["held"] for document in documents] == [False] * 5 + [True]
@@ -132,7 +132,7 @@ def test_a_burst_is_held_revoked_and_brought_back(project: Path, call: Call) -> 
     assert failures == 1
 
 
-def test_a_held_mark_is_told_at_once(project: Path, call: Call) -> None:
+def test_a_held_report_is_announced_at_once(project: Path, call: Call) -> None:
     results = [call("record", LOOP, other, "--failure", "--project", project) for other in OTHERS]
     assert "held: " not in results[4].out
     assert results[5].out.splitlines()[-1] == (

@@ -174,7 +174,7 @@ def test_the_project_may_stand_before_and_after_the_command_and_in_the_environme
     assert call("loops").out == before
 
 
-def test_without_any_project_the_message_says_what_to_do(
+def test_without_a_project_the_message_explains_how_to_begin(
     tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -193,7 +193,7 @@ def test_a_folder_without_aiwg_is_an_empty_project(tmp_path: Path, call: Call) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_nobody_expected_is_one_line_and_a_traceback_in_the_log_file(
+def test_an_internal_error_is_one_line_and_a_traceback_in_the_log_file(
     home: Path, examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -242,7 +242,7 @@ def test_an_interrupt_exits_with_130(
         ("inject --task types", True),
     ],
 )
-def test_a_reader_that_goes_away_ends_it_quietly(words: str, both: bool, examples: Path) -> None:
+def test_a_closed_pipe_ends_it_quietly(words: str, both: bool, examples: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
@@ -255,10 +255,10 @@ def test_a_reader_that_goes_away_ends_it_quietly(words: str, both: bool, example
         check=False,
     )
     os.close(writer)
-    assert (done.returncode, done.stderr or b"") == (groups.READER_GONE, b"")
+    assert (done.returncode, done.stderr or b"") == (groups.BROKEN_PIPE_EXIT, b"")
 
 
-def test_an_error_that_nobody_reads_keeps_its_exit_code(examples: Path) -> None:
+def test_an_error_on_a_closed_stderr_keeps_its_exit_code(examples: Path) -> None:
     command = f'"{sys.executable}" -m core.cli why no-such-pattern --project "{examples}"'
     for stderr in ("2>&-", "2> >(exec true)", "2>/dev/full"):
         done = subprocess.run(["bash", "-c", f"{command} {stderr}"], cwd=ROOT, capture_output=True, timeout=60)
@@ -302,7 +302,7 @@ def test_a_current_folder_that_was_removed_is_named(
     assert result.err.count("\n") == 1
 
 
-def test_the_home_of_nobody_is_one_line(call: Call) -> None:
+def test_an_unknown_home_folder_is_one_line(call: Call) -> None:
     result = call("loops", "--project", "~no-such-user/project")
     assert (result.code, result.err) == (1, "Error: ~no-such-user/project names no home folder\n")
 
@@ -314,7 +314,7 @@ def test_a_full_disk_is_one_line(upstream: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "Error: output: No space left on device\n")
 
 
-def test_an_output_that_is_not_unicode_is_no_error(upstream: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_output_encoding_without_unicode_works(upstream: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     result = call_process(["loops", "--project", upstream])
     assert (result.code, result.err) == (0, "")

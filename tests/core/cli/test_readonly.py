@@ -64,7 +64,7 @@ def tree(project: Path) -> dict[str, tuple[int, bytes]]:
     }
 
 
-def test_whatever_decides_or_records_is_refused_and_the_rest_is_read(project: Path, call: Call) -> None:
+def test_writing_commands_are_refused_and_others_work(project: Path, call: Call) -> None:
     before = tree(project)
     for words in REFUSED:
         result = call("--readonly", *words, "--project", project)
@@ -84,7 +84,7 @@ def test_the_environment_asks_for_it_as_well(project: Path, call: Call, monkeypa
 
 
 @pytest.mark.parametrize("mode", [(), ("--readonly",)])
-def test_no_export_goes_into_the_folder_of_the_loops(project: Path, call: Call, mode: tuple[str, ...]) -> None:
+def test_no_export_is_written_into_aiwg(project: Path, call: Call, mode: tuple[str, ...]) -> None:
     (project / "way-in").symlink_to(project / ".aiwg")
     call("patterns", "export", "--project", project)  # which makes the id of the project
     before = tree(project)

@@ -77,7 +77,7 @@ def test_strategies_in_plans_are_learned_once(examples: Path, call: Call) -> Non
     assert strategies(call, examples)["pat-success-strategy-handle-shared-types-first-001"] == counted
 
 
-def test_a_strategy_in_other_words_waits_for_approval(examples: Path, call: Call) -> None:
+def test_a_reworded_strategy_needs_approval(examples: Path, call: Call) -> None:
     report(call, examples, "bd-1", "--success", "Two agents take turns")
     assert "pat-success-strategy-two-agents-take-turns-001" in strategies(call, examples)
     questions = call("review", "--json", "--project", examples).document["questions"]

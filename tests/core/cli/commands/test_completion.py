@@ -48,6 +48,6 @@ def test_an_id_that_a_shell_would_obey_is_not_offered(examples: Path, monkeypatc
     assert not [word for word in completed("inject ", monkeypatch) if "$" in word]
 
 
-def test_where_there_is_no_project_nothing_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_completed_without_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RALPHDECK_PROJECT", str(tmp_path / "gone"))
     assert completed("promote pat", monkeypatch) == []

@@ -239,7 +239,7 @@ def test_yaml_gets_lessons_behind_all_else_and_a_failed_session_teaches_nothing(
     assert (refused.code, "is failed" in refused.err) == (1, True)
 
 
-def test_each_escalation_keeps_its_context_and_is_told(sample: Path, call: Call) -> None:
+def test_each_escalation_saves_its_context_and_is_listed(sample: Path, call: Call) -> None:
     words = ("debug", "escalate", MAILER, "--reason", "no \x1b credentials", "--project", sample)
     path = Path(call(*words).out.strip())
     assert path == sample / f".aiwg/ralph/shared/curation/escalations/{MAILER}.json"
@@ -261,7 +261,7 @@ def test_each_escalation_keeps_its_context_and_is_told(sample: Path, call: Call)
     assert MAILER in ids(call("debug", "sessions", "--status", "escalated", "--json", *about).document)
 
 
-def test_what_was_decided_on_an_escalation_is_told_in_words(tmp_path: Path, call: Call) -> None:
+def test_the_decision_on_an_escalation_is_printed(tmp_path: Path, call: Call) -> None:
     folder = tmp_path / SESSIONS
     folder.mkdir(parents=True)
     value = {"session_id": "s-1", "file_path": "src/\x1bstuck.ts", "status": "escalated", "executions": []}
@@ -280,7 +280,7 @@ def test_what_was_decided_on_an_escalation_is_told_in_words(tmp_path: Path, call
             deck.decide(Dismiss(key=item.question_key, summary="seen", about=item.about))
 
 
-def test_an_id_that_is_no_name_becomes_no_path(tmp_path: Path, call: Call) -> None:
+def test_an_unsafe_id_is_not_used_as_a_path(tmp_path: Path, call: Call) -> None:
     folder = tmp_path / SESSIONS
     folder.mkdir(parents=True)
     evil = "../../../evil\x1b]0;x"

@@ -76,7 +76,7 @@ def test_deprecating_wants_a_reason(reason: str, sample: Path, call: Call) -> No
     assert state(call, sample, ESTABLISHED) == ("established", False)
 
 
-def test_a_note_is_kept_and_shown(sample: Path, call: Call) -> None:
+def test_a_note_is_saved_and_shown(sample: Path, call: Call) -> None:
     assert call("note", ESTABLISHED, "see the incident of 3 May", "--project", sample).code == 0
     assert "note  ada  “see the incident of 3 May”" in call("patterns", "show", ESTABLISHED, "--project", sample).out
     assert "see the incident of 3 May" in call("log", "--verb", "note", "--project", sample).out
@@ -89,7 +89,7 @@ def test_nothing_to_undo_is_one_line(examples: Path, call: Call) -> None:
         assert result.err.count("\n") == 1
 
 
-def test_the_log_tells_who_decided_what_and_whether_it_holds(sample: Path, call: Call) -> None:
+def test_the_log_prints_who_decided_and_what_is_undone(sample: Path, call: Call) -> None:
     call("promote", ESTABLISHED, "--reason", "holds", "--by", "grace", "--project", sample)
     call("undo", "--any-author", "--project", sample)
     document = call("log", "--limit", "2", "--json", "--project", sample).document
@@ -100,7 +100,7 @@ def test_the_log_tells_who_decided_what_and_whether_it_holds(sample: Path, call:
     assert f"promote {ESTABLISHED}" in plain and plain.count("\n") == 2
 
 
-def test_undo_leaves_what_another_person_decided_and_says_whose_it_is(sample: Path, call: Call) -> None:
+def test_undo_refuses_the_decision_of_another_person(sample: Path, call: Call) -> None:
     call("promote", ESTABLISHED, "--by", "grace", "--project", sample)
     refused = call("undo", "--project", sample)
     newest = call("log", "--limit", "1", "--json", "--project", sample).document["decisions"][0]
@@ -114,7 +114,7 @@ def test_undo_leaves_what_another_person_decided_and_says_whose_it_is(sample: Pa
     assert "Undone: promote pat-error-null-check-015 by grace" in call("undo", "--any-author", "--project", sample).out
 
 
-def test_to_promote_what_is_promoted_already_is_no_error(sample: Path, call: Call) -> None:
+def test_promoting_a_promoted_pattern_exits_with_0(sample: Path, call: Call) -> None:
     call("promote", ESTABLISHED, "--project", sample)
     known = call("log", "--json", "--project", sample).document["decisions"]
     again = call("promote", ESTABLISHED, "--project", sample)
@@ -127,7 +127,7 @@ def test_to_promote_what_is_promoted_already_is_no_error(sample: Path, call: Cal
     assert len(call("log", "--json", "--project", sample).document["decisions"]) == len(known) + 1
 
 
-def test_promoting_many_skips_what_is_in_quarantine_and_says_so(sample: Path, call: Call) -> None:
+def test_promoting_many_skips_quarantined_patterns_with_a_message(sample: Path, call: Call) -> None:
     call("quarantine", CANDIDATE, "--reason", "who wrote this?", "--project", sample)
     for args in (("--dry-run",), ()):
         result = call("promote", ESTABLISHED, CANDIDATE, *args, "--project", sample)
@@ -167,7 +167,7 @@ def test_the_log_is_newest_first_and_narrowed_by_options(sample: Path, call: Cal
     assert verbs("--by", "nobody") == []
 
 
-def test_several_patterns_are_one_act(sample: Path, call: Call) -> None:
+def test_several_patterns_are_one_decision(sample: Path, call: Call) -> None:
     refused = call("promote", ESTABLISHED, "pat-error-nobody-001", CANDIDATE, "--json", "--project", sample)
     assert refused.code == 1
     document = refused.document
@@ -181,7 +181,7 @@ def test_several_patterns_are_one_act(sample: Path, call: Call) -> None:
     assert state(call, sample, ESTABLISHED) == ("established", False)
 
 
-def test_a_dry_run_tells_what_would_change_and_writes_nothing(sample: Path, call: Call) -> None:
+def test_a_dry_run_prints_the_changes_and_writes_nothing(sample: Path, call: Call) -> None:
     ledger = sample / ".aiwg/ralph/shared/curation/ledger.jsonl"
     before = ledger.read_bytes()
     result = call("promote", ESTABLISHED, "--dry-run", "--project", sample)
@@ -204,7 +204,7 @@ def test_a_dry_run_tells_what_would_change_and_writes_nothing(sample: Path, call
     assert state(call, sample, ESTABLISHED) == ("established", False)
 
 
-def test_a_dry_run_finds_by_meaning_as_inject_does_and_keeps_no_vector(
+def test_a_dry_run_uses_semantic_search_like_inject_and_saves_no_vector(
     sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("promote", ESTABLISHED, "--dry-run", "--json", "--project", sample)

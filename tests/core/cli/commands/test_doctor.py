@@ -38,7 +38,7 @@ def test_it_lists_the_findings(examples: Path, call: Call) -> None:
     assert ".aiwg/ralph/shared/patterns/error-patterns.json" in result.out.partition("\nfindings\n")[2]
 
 
-def test_what_records_claim_beyond_the_evidence_is_told(sample: Path, call: Call) -> None:
+def test_unrecorded_uses_are_reported(sample: Path, call: Call) -> None:
     document = call("doctor", "--json", "--project", sample).document
     doubts = [found for found in document["findings"] if found["code"] == "unrecorded-uses"]
     assert doubts and all("registry records" in found["message"] for found in doubts)
@@ -64,7 +64,7 @@ def test_all_findings_are_counted_and_the_last_line_is_a_verdict(sample: Path, c
     assert broken.code == 3 and broken.out.splitlines()[-1].startswith("verdict: errors: ")
 
 
-def test_held_bursts_are_told(sample: Path, call: Call) -> None:
+def test_held_reports_are_listed(sample: Path, call: Call) -> None:
     document = call("doctor", "--json", "--project", sample).document
     told = "reports 8 patterns as harmful, none of which it applied; its reports are held"
     assert any(told in check["text"] for check in document["checks"])
@@ -78,7 +78,7 @@ def test_the_text_does_not_drown_in_disagreements(sample: Path, call: Call, monk
     assert "more differences between records and evidence" in result.err
 
 
-def test_a_project_that_cannot_be_read_is_an_error_and_the_rest_is_told(
+def test_an_unreadable_project_is_an_error_and_other_checks_are_printed(
     sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -120,7 +120,7 @@ ralph:
 """
 
 
-def test_every_setting_is_told_with_its_source(sample: Path, call: Call) -> None:
+def test_every_setting_is_listed_with_its_source(sample: Path, call: Call) -> None:
     (sample / "aiwg.yml").write_text(SETTINGS)
     settings = {s["name"]: s for s in call("doctor", "--json", "--project", sample).document["settings"]}
     pointer = "aiwg.yml:/ralph/cross_loop_learning/injection/top_k_patterns"
@@ -135,7 +135,7 @@ def test_every_setting_is_told_with_its_source(sample: Path, call: Call) -> None
     assert "maturity defaults: min_feedback 3, min_helpful 5, max_harmful 0.15," in out
 
 
-def test_what_is_wrong_with_the_settings_is_told_wherever_findings_are(sample: Path, call: Call) -> None:
+def test_invalid_settings_are_findings_of_every_command(sample: Path, call: Call) -> None:
     (sample / "aiwg.yml").write_text(SETTINGS)
     for command in (["doctor"], ["loops"], ["patterns", "list"], ["inject", "--task", "x"]):
         result = call(*command, "--json", "--strict", "--project", sample)
@@ -157,7 +157,7 @@ def test_hostile_settings_are_shown_as_text(sample: Path, call: Call) -> None:
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e]|^Error", result.out + result.err, re.MULTILINE)
 
 
-def test_without_a_file_it_says_where_one_may_lie(sample: Path, call: Call) -> None:
+def test_without_a_settings_file_the_searched_places_are_printed(sample: Path, call: Call) -> None:
     out = call("doctor", "--project", sample).out
     assert "file: none of aiwg.yml and .aiwg/config.yml; all are defaults\n" in out
 
@@ -172,7 +172,7 @@ def test_a_file_that_cannot_be_read_is_not_denied(content: bytes, sample: Path, 
     assert "aiwg.yml: cannot be read; .aiwg/config.yml is used\n" in out and "file: .aiwg/config.yml\n" in out
 
 
-def test_how_many_patterns_can_be_found_by_meaning(examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_counts_vectors(examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.cli.commands.doctor.is_available", lambda: True)
     hint = "; see: ralphdeck embed"
     assert f"vectors: 0 of 6 patterns have a vector{hint}\n" in call("doctor", "--project", examples).out
@@ -182,7 +182,7 @@ def test_how_many_patterns_can_be_found_by_meaning(examples: Path, call: Call, m
     assert "vectors: 0 of 6 patterns have a vector\n" in out
 
 
-def test_it_says_whether_copying_gets_through_tmux(
+def test_it_reports_whether_tmux_allows_copying(
     tmp_path: Path, sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tmux = tmp_path / "bin" / "tmux"
@@ -194,7 +194,7 @@ def test_it_says_whether_copying_gets_through_tmux(
     assert "tmux: set-clipboard external; to copy" in call("doctor", "--project", sample).out
 
 
-def test_unsettled_decisions_are_told(sample: Path, call: Call) -> None:
+def test_pending_changes_are_reported(sample: Path, call: Call) -> None:
     patterns = sample / ".aiwg/ralph/shared/patterns/error-patterns.json"
     good = patterns.read_text()
     call("promote", "pat-error-null-check-015", "--project", sample)

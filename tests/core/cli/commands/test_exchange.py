@@ -50,7 +50,7 @@ def test_an_export_can_be_a_part(sample: Path, tmp_path: Path, call: Call) -> No
     assert not registry["error_patterns"]
 
 
-def test_a_shared_export_says_what_it_masked(sample: Path, tmp_path: Path, call: Call) -> None:
+def test_a_shared_export_lists_masked_texts(sample: Path, tmp_path: Path, call: Call) -> None:
     path = sample / ".aiwg/ralph/shared/patterns/error-patterns.json"
     path.write_text(
         path.read_text().replace('"description": "', '"description": "With password=hunter2 in /home/alice/x: ')
@@ -91,7 +91,7 @@ def test_an_import_can_be_printed_and_undone(sample: Path, tmp_path: Path, call:
     assert (shown["injectable"], PATTERN in shown["related"]) == (False, True)
 
 
-def test_files_that_cannot_be_imported_say_so(sample: Path, tmp_path: Path, call: Call) -> None:
+def test_invalid_import_files_are_refused(sample: Path, tmp_path: Path, call: Call) -> None:
     def fails(file: Path) -> str:
         result = call("patterns", "import", "--input", file, "--project", sample)
         assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)

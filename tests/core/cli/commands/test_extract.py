@@ -79,7 +79,7 @@ def test_all_loops_that_have_ended(sample: Path, call: Call) -> None:
     assert all(extraction["decided"] is None for extraction in again["extractions"])
 
 
-def test_all_says_when_nothing_has_ended(tmp_path: Path, call: Call) -> None:
+def test_extract_all_reports_that_nothing_has_ended(tmp_path: Path, call: Call) -> None:
     (tmp_path / ".aiwg" / "ralph").mkdir(parents=True)
     done = call("extract", "--all", "--project", tmp_path)
     assert (done.code, done.out, done.err) == (
@@ -116,7 +116,7 @@ def test_wrong_usage(words: list[str], sample: Path, call: Call) -> None:
     assert call("extract", *words, "--project", sample).code == 2
 
 
-def test_nobody_is_known_by_that_name(sample: Path, call: Call) -> None:
+def test_an_unknown_loop_of_a_filter_matches_nothing(sample: Path, call: Call) -> None:
     result = call("extract", "../../etc/passwd", "--project", sample)
     assert (result.code, result.out) == (1, "")
     assert result.err.count("\n") == 1
@@ -146,7 +146,7 @@ def test_an_anti_pattern_and_the_success_pattern_of_its_loop_are_linked(tmp_path
     assert shown["better_pattern_id"] == success["pattern_id"]
 
 
-def test_nothing_to_extract_says_why(tmp_path: Path, call: Call) -> None:
+def test_nothing_to_extract_prints_the_reason(tmp_path: Path, call: Call) -> None:
     write_loop(tmp_path, "aborted", [{"number": 1, "action": "Looked around", "error": "row locked by another"}])
     plain = call("extract", "ralph-deadlocks", "--project", tmp_path)
     why = (

@@ -103,7 +103,7 @@ def test_an_export_has_everything_of_all_attempts(examples: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["h.md", "h.json"])
-def test_export_goes_by_the_ending_of_the_file(examples: Path, tmp_path: Path, call: Call, name: str) -> None:
+def test_export_format_follows_the_file_suffix(examples: Path, tmp_path: Path, call: Call, name: str) -> None:
     file = tmp_path / name
     file.write_text("old")
     args = ("history", "task-001", "--project", examples)
@@ -131,7 +131,7 @@ def test_unknown_tasks_and_projects_without_any(examples: Path, upstream: Path, 
     assert "this project has no tasks yet" in call("search", "anything", "--project", upstream).err
 
 
-def test_replay_prints_steps_and_waits_for_nobody(examples: Path, call: Call) -> None:
+def test_replay_prints_steps_without_pauses(examples: Path, call: Call) -> None:
     result = call("replay", "task-001", "--attempt", "2", "--project", examples)
     assert result.out.startswith("task-001.2  4 actions  types first\niteration 1\n    1 +0:00:00  read src/auth.ts")
     assert (
@@ -167,7 +167,7 @@ def test_ctrl_c_ends_a_replay(examples: Path, monkeypatch: pytest.MonkeyPatch, c
     assert "Traceback" not in result.err
 
 
-def test_search_tells_where(examples: Path, call: Call) -> None:
+def test_search_prints_the_place(examples: Path, call: Call) -> None:
     result = call("search", "exit 1", "--in", "errors", "--limit", "2", "--project", examples)
     assert "2026-02-01 11:02  task-001.3 action 3  errors" in result.out
     assert "1 more hit" in result.err

@@ -82,13 +82,13 @@ def test_what_a_loop_got_before_is_not_recorded_again(examples: Path, call: Call
     assert [event["pattern_id"] for event in events] == [pattern["id"] for pattern in got] and len(got) > 1
 
 
-def test_a_context_that_nobody_got_is_not_recorded(examples: Path, call: Call) -> None:
+def test_an_undelivered_context_is_not_recorded(examples: Path, call: Call) -> None:
     result = call("inject", LOOP, "--output", examples / "no" / "such.md", "--project", examples)
     assert result.code == 1
     assert not (examples / EVENTS).exists()
 
 
-def test_the_context_comes_even_if_it_cannot_be_recorded(examples: Path, call: Call) -> None:
+def test_the_context_is_printed_even_if_it_cannot_be_recorded(examples: Path, call: Call) -> None:
     (examples / ".aiwg/ralph/shared/curation").write_text("in the way")
     result = call("inject", LOOP, "--project", examples)
     assert result.code == 0
@@ -96,7 +96,7 @@ def test_the_context_comes_even_if_it_cannot_be_recorded(examples: Path, call: C
     assert result.err.startswith("Warning: the injection was not recorded: ") and result.err.count("\n") == 1
 
 
-def test_why_nothing_is_injected_is_told_beside_the_empty_context(examples: Path, tmp_path: Path, call: Call) -> None:
+def test_the_reason_for_an_empty_context_is_printed(examples: Path, tmp_path: Path, call: Call) -> None:
     file = tmp_path / "context.md"
     for words in (["--task", TASK], ["--task", TASK, "--output", file], [LOOP]):
         result = call("inject", *words, "--min-success-rate", "1", "--project", examples)
@@ -108,7 +108,7 @@ def test_why_nothing_is_injected_is_told_beside_the_empty_context(examples: Path
     assert call("inject", "--task", TASK, "--json", "--project", examples).err == ""
 
 
-def test_options_turn_the_knobs(sample: Path, call: Call) -> None:
+def test_options_replace_settings(sample: Path, call: Call) -> None:
     def ids(*args: str) -> list[str]:
         document = call("inject", "--task", TASK, "--json", "--project", sample, *args).document
         return [pattern["id"] for pattern in document["patterns"]]
@@ -131,7 +131,7 @@ def test_options_turn_the_knobs(sample: Path, call: Call) -> None:
     assert by_category["category"] == "testing"
 
 
-def test_output_goes_to_the_file_whole_and_not_to_stdout(examples: Path, tmp_path: Path, call: Call) -> None:
+def test_output_is_written_to_the_file_only(examples: Path, tmp_path: Path, call: Call) -> None:
     file = tmp_path / "context.md"
     file.write_text("older")
     result = call("inject", "--task", TASK, "--output", file, "--project", examples)
@@ -191,9 +191,7 @@ PARAPHRASE = "An endpoint answers twice for one request"
 HELPFUL = "pat-error-headers-sent-014"
 
 
-def test_a_task_in_other_words_finds_by_meaning_what_words_do_not(
-    sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_semantic_search_finds_a_reworded_task(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     def found() -> tuple[str, dict[str, dict[str, float]]]:
         document = call("inject", "--task", PARAPHRASE, "--json", "--project", sample).document
         return document["matched_by"], {pattern["id"]: pattern["parts"] for pattern in document["patterns"]}
@@ -207,7 +205,9 @@ def test_a_task_in_other_words_finds_by_meaning_what_words_do_not(
     assert found() == (matched_by, by_meaning)
 
 
-def test_the_dashboard_previews_the_same_by_meaning(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_dashboard_previews_the_same_by_semantic_search(
+    sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("RALPHDECK_MEANING")
     assert call("embed", "--project", sample).code == 0
     deck = Project(project_at(sample), Settings(), by="ada", clock=lambda: datetime.now(UTC), cache=False)
@@ -224,7 +224,9 @@ def test_many_missing_vectors_are_a_hint_and_no_wait(sample: Path, call: Call, m
     assert result.err == "40 patterns found by words only; to compute their vectors: ralphdeck embed\n"
 
 
-def test_vectors_that_cannot_be_kept_leave_words(examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_are_compared_if_vectors_cannot_be_saved(
+    examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("RALPHDECK_MEANING")
     folder = examples / ".aiwg/ralph/memory/embeddings"
     folder.parent.mkdir(exist_ok=True)

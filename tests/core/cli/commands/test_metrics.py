@@ -19,7 +19,7 @@ def test_metrics_in_a_registry_document_are_compared_too(examples: Path, call: C
     assert any(check["name"] == "metrics" and "total_patterns" in check["text"] for check in checks)
 
 
-def test_the_metrics_say_what_they_cannot_tell(examples: Path, call: Call) -> None:
+def test_the_metrics_print_missing_data(examples: Path, call: Call) -> None:
     result = call("metrics", "--project", examples)
     lines = result.out.splitlines()
     assert result.code == 0
@@ -29,7 +29,7 @@ def test_the_metrics_say_what_they_cannot_tell(examples: Path, call: Call) -> No
     assert f"! {METRICS} has total_patterns 47, the evidence 6" in lines
 
 
-def test_the_difference_is_told_with_its_interval(examples: Path, call: Call) -> None:
+def test_the_difference_is_printed_with_its_interval(examples: Path, call: Call) -> None:
     for number in range(3):
         complete(examples, f"ralph-fix-with-{number}", 3, successful=True)
         complete(examples, f"ralph-fix-other-{number}", 5)
@@ -58,7 +58,7 @@ def test_a_report_brings_the_metrics_file_up_to_date(examples: Path, call: Call)
     assert disputed == []
 
 
-def test_hostile_claims_are_shown_harmless(examples: Path, call: Call) -> None:
+def test_hostile_recorded_metrics_are_printed_safely(examples: Path, call: Call) -> None:
     file = examples / ".aiwg/ralph/shared/effectiveness-metrics.json"
     file.write_text(
         json.dumps({"total_patterns": "\x1b[2J" + "x" * 10_000, "patterns_by_type": {"error_patterns": []}})

@@ -32,7 +32,7 @@ def test_the_example_of_the_document(sample: Path, call: Call) -> None:
     assert call("score", "bd-123.1", "--json", "--project", sample).document["outcomes"][0]["raw"] == outcome["raw"]
 
 
-def test_it_prints_the_reasoning_and_the_patterns_that_turn(sample: Path, call: Call) -> None:
+def test_it_prints_the_reasoning_and_changed_patterns(sample: Path, call: Call) -> None:
     for pattern_id in (PATTERN, "pat-error-deadlock-retry-005"):
         call("record", "bd-7", pattern_id, "--project", sample)
     result = call("outcome", "bd-7", "--failure", "--duration", "2h", "--errors", "5", "--project", sample)
@@ -51,7 +51,7 @@ def test_what_is_left_out_comes_from_the_tree(sample: Path, call: Call) -> None:
         assert after["signals"][key] == before["signals"][key]
 
 
-def test_a_dry_run_tells_the_same_and_writes_nothing(sample: Path, call: Call) -> None:
+def test_a_dry_run_prints_the_same_and_writes_nothing(sample: Path, call: Call) -> None:
     call("record", "bd-7", PATTERN, "--project", sample)
     before = events(sample)
     words = ["outcome", "bd-7", "--failure", "--json", "--project", sample]
@@ -65,7 +65,7 @@ def test_a_dry_run_tells_the_same_and_writes_nothing(sample: Path, call: Call) -
     assert changes[0] == changes[1] == [(PATTERN, "established", "deprecated")]
 
 
-def test_an_older_report_stands_behind_a_newer_one_and_says_so(sample: Path, call: Call) -> None:
+def test_an_older_report_yields_to_a_newer_one_with_a_warning(sample: Path, call: Call) -> None:
     call("outcome", "bd-9", "--success", "--project", sample)
     late = call("outcome", "bd-9", "--failure", "--at", "2026-01-01T00:00:00Z", "--json", "--project", sample)
     assert late.document["outcome"]["signals"]["success"] is True
@@ -105,7 +105,7 @@ def test_durations(text: str, ms: float, sample: Path, call: Call) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", "1x", "nan", "1h30", "30m1h", "1e3", "٣m", "9" * 50, "m"])
-def test_what_is_no_duration_is_wrong_usage(text: str, sample: Path, call: Call) -> None:
+def test_an_invalid_duration_is_wrong_usage(text: str, sample: Path, call: Call) -> None:
     result = call("outcome", "bd-1", "--success", f"--duration={text}", "--dry-run", "--project", sample)
     assert (result.code, result.out) == (2, "")
 

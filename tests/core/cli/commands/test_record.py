@@ -22,7 +22,7 @@ def logged(project: Path) -> list[dict[str, Any]]:
 PENDING = "with the outcome of the work as result, once it has one"
 
 
-def test_a_use_is_written_and_says_what_it_changed(sample: Path, call: Call) -> None:
+def test_a_use_is_recorded_and_its_effect_printed(sample: Path, call: Call) -> None:
     result = call("record", "task-001.3", PATTERN, "--success", "--by", "hook", "--project", sample)
     assert (result.code, result.err) == (0, "")
     first, second, third = result.out.splitlines()
@@ -44,7 +44,7 @@ def test_json_has_the_event_and_the_state_before_and_after(sample: Path, call: C
     assert [after[key] for key in ("state", "failures")] == [pattern["state"], pattern["failures"]]
 
 
-def test_the_beginning_of_a_loop_id_is_enough_if_it_is_one_loops(sample: Path, call: Call) -> None:
+def test_a_unique_prefix_of_a_loop_id_is_enough(sample: Path, call: Call) -> None:
     document = call("record", "ralph-fix-null", PATTERN, "--json", "--project", sample).document
     assert document["event"]["loop_id"] == RUNNING
     refused = call("record", "ralph-", PATTERN, "--json", "--project", sample)
@@ -59,7 +59,7 @@ def test_without_a_flag_the_result_is_that_of_the_loop(sample: Path, call: Call)
     assert "with the outcome of the work as result, helpful" in found
 
 
-def test_without_a_flag_a_result_that_is_recorded_stands(sample: Path, call: Call) -> None:
+def test_without_a_flag_a_recorded_result_stays(sample: Path, call: Call) -> None:
     assert "is already recorded: it succeeded" in call("record", RUNNING, PATTERN, "--project", sample).out
 
     def told(*words: str) -> str:
@@ -74,7 +74,7 @@ def test_without_a_flag_a_result_that_is_recorded_stands(sample: Path, call: Cal
     assert told("--iteration", "2").endswith("whose result is already recorded: it succeeded")
 
 
-def test_sums_are_told_to_two_places(sample: Path, call: Call) -> None:
+def test_sums_have_two_digits(sample: Path, call: Call) -> None:
     words = ["record", "bd-1", PATTERN, "--success", "--project", sample]
     assert re.search(r"helpful \d+\.\d\d, harmful \d+\.\d\d$", call(*words).out.splitlines()[1])
 
@@ -100,13 +100,13 @@ def test_an_unknown_pattern_is_an_error_and_nothing_is_written(sample: Path, cal
     assert logged(sample) == before
 
 
-def test_a_mark_after_a_pin_says_what_the_rules_say(sample: Path, call: Call) -> None:
+def test_a_report_after_a_pin_prints_the_state_by_rule(sample: Path, call: Call) -> None:
     call("promote", PATTERN, "--project", sample)
     out = call("record", "bd-1", PATTERN, "--failure", "--project", sample).out
     assert "stays proven (pinned; by rule established → deprecated)" in out
 
 
-def test_it_says_when_an_inversion_is_proposed(sample: Path, call: Call) -> None:
+def test_a_newly_proposed_inversion_is_announced(sample: Path, call: Call) -> None:
     pattern_id = "pat-success-type-fixing-003"
     told = ""
     for number in range(60):
@@ -197,7 +197,7 @@ def test_feedback_on_a_criterion_moves_its_weight(sample: Path, call: Call) -> N
     assert plain.endswith("deprecated: its weight is 0\n")
 
 
-def test_text_that_is_no_unicode_is_refused(sample: Path, call: Call) -> None:
+def test_invalid_unicode_is_refused(sample: Path, call: Call) -> None:
     result = call("record", "bd-1", "--criterion", "x\udcff", "--success", "--project", sample)
     assert (result.code, result.out, result.err.count("Traceback")) == (1, "", 0)
     assert "not valid Unicode" in result.err

@@ -12,7 +12,7 @@ def asked(call: Call, project: Path, *words: str) -> dict[str, Any]:
     return document
 
 
-def test_it_lists_what_waits_and_how_far_a_sitting_gets(sample: Path, call: Call) -> None:
+def test_it_lists_open_questions_and_what_a_review_session_covers(sample: Path, call: Call) -> None:
     document = asked(call, sample)
     questions = document["questions"]
     urgent = [one["urgent"] for one in questions]

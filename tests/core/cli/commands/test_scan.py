@@ -79,7 +79,7 @@ def test_no_hostile_byte_reaches_the_terminal(call: Call, tmp_path: Path) -> Non
         assert not any(char in done.out + done.err for char in "\x1b\x07\u202e\u200b") and SECRET not in done.out
 
 
-def test_what_stands_far_behind_in_a_long_file_is_found(call: Call, tmp_path: Path) -> None:
+def test_the_end_of_a_long_file_is_scanned(call: Call, tmp_path: Path) -> None:
     file = tmp_path / "CLAUDE.md"
     for before in (65_500, 200_000):
         file.write_text("word " * (before // 5) + BLOCKED, encoding="utf-8")

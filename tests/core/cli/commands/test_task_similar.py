@@ -46,7 +46,7 @@ def test_it_reads_well_and_harmlessly(project: Path, call: Call) -> None:
     assert (nothing.code, nothing.out, nothing.err) == (0, "", "no similar task\n")
 
 
-def test_with_vectors_meaning_decides(project: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_vectors_semantic_similarity_decides(project: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RALPHDECK_MEANING")
     assert "to compute vectors: ralphdeck embed" in call("task", "similar", "task-001", "--project", project).err
     made = call("embed", "--json", "--project", project).document

@@ -104,7 +104,7 @@ def test_json_lines_are_logged_all_or_none(project: Path, call: Call, monkeypatc
         ("reflect", "task-001", "--trigger", "mood"),
     ],
 )
-def test_wrong_usage_is_told_and_writes_nothing(words: tuple[str, ...], project: Path, call: Call) -> None:
+def test_wrong_usage_is_reported_and_writes_nothing(words: tuple[str, ...], project: Path, call: Call) -> None:
     call("task", "init", "a")
     call("task", "start", "task-001")
     assert call("task", *words).code == 2

@@ -9,7 +9,7 @@ from core.config.thresholds import THRESHOLDS
 from tests.core.cli.conftest import Call
 
 
-def test_other_thresholds_turn_patterns(sample: Path, call: Call) -> None:
+def test_other_thresholds_change_states(sample: Path, call: Call) -> None:
     words = ["what-if", "maturity.half_life_days=20", "--json", "--project", str(sample)]
     document = call(*words).document
     assert [(t["name"], t["value"]) for t in document["tried"]] == [("maturity.half_life_days", 20.0)]
@@ -30,7 +30,7 @@ def test_other_thresholds_turn_patterns(sample: Path, call: Call) -> None:
     assert all(turn["id"] in plain for turn in document["turns"])
 
 
-def test_the_defaults_turn_nothing(sample: Path, call: Call) -> None:
+def test_the_defaults_change_nothing(sample: Path, call: Call) -> None:
     result = call("what-if", "min_helpful=5", "max_harmful=15%", "--project", sample)
     assert (result.code, result.err) == (0, "no pattern changes\n")
 
@@ -42,7 +42,7 @@ def test_without_arguments_it_lists_the_thresholds(tmp_path: Path, call: Call, m
     assert [known["name"] for known in call("what-if", "--json").document["thresholds"]] == names
 
 
-def test_a_threshold_that_turns_nothing_is_told(sample: Path, call: Call) -> None:
+def test_a_threshold_without_effect_is_reported(sample: Path, call: Call) -> None:
     result = call("what-if", "multiplier_proven=3", "--project", sample)
     assert result.code == 0
     assert "Warning: maturity.multiplier_proven changes no state" in result.err
@@ -64,7 +64,7 @@ def test_a_threshold_that_turns_nothing_is_told(sample: Path, call: Call) -> Non
         ("=", "no threshold"),
     ],
 )
-def test_what_is_no_threshold_or_value_is_wrong_usage(word: str, told: str, sample: Path, call: Call) -> None:
+def test_an_invalid_threshold_or_value_is_wrong_usage(word: str, told: str, sample: Path, call: Call) -> None:
     result = call("what-if", word, "--json", "--project", sample)
     assert (result.code, result.out) == (2, "")
     assert told in result.err

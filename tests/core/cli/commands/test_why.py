@@ -7,7 +7,7 @@ import pytest
 from tests.core.cli.conftest import Call
 
 
-def test_it_says_who_decided_and_tests_every_rule(sample: Path, call: Call) -> None:
+def test_it_prints_who_decided_and_every_rule(sample: Path, call: Call) -> None:
     out = call("why", "pat-error-deadlock-retry-005", "--project", sample).out
     assert out.startswith("pat-error-deadlock-retry-005\nproven  promoted by dana, ")
     assert "harmful ratio" in out

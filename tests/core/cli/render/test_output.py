@@ -32,7 +32,7 @@ def printed(capfdbinary: pytest.CaptureFixture[bytes]) -> bytes:
 
 @settings(deadline=None, max_examples=100)
 @given(texts=st.lists(ANY_TEXT, max_size=4))
-def test_json_keeps_every_string_and_lets_none_act(texts: list[str]) -> None:
+def test_json_preserves_every_string_and_escapes_control_characters(texts: list[str]) -> None:
     written: list[bytes] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(output, "print_bytes", written.append)
@@ -44,7 +44,7 @@ def test_json_keeps_every_string_and_lets_none_act(texts: list[str]) -> None:
     assert not any(char in text for char in "\u202e\u200b\u2028\u2066\ufeff\U000e0041")
 
 
-def test_columns_line_up_whatever_the_width_of_the_characters(
+def test_columns_line_up_for_any_character_width(
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     print_table([column(0, "ID"), column(1, "N", right=True), column(2, "TEXT", free=True)], [
@@ -94,7 +94,7 @@ def test_no_rows_print_nothing(capfdbinary: pytest.CaptureFixture[bytes]) -> Non
     assert printed(capfdbinary) == b""
 
 
-def test_no_colours_where_there_is_no_terminal(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_no_colours_without_a_terminal(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     line(("bad \x1b[0m", "red"))
     assert printed(capfdbinary) == "bad ␛[0m\n".encode()
 

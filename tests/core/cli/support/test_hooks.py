@@ -104,7 +104,7 @@ def test_a_task_with_nothing_to_inject_prints_nothing(examples: Path, hook: Hook
 
 
 @pytest.mark.parametrize("event", [b"", b'{"broken', b"garbage", b"[1,2]"])
-def test_a_broken_event_is_told_as_such_unless_it_is_not_needed(event: bytes, examples: Path, hook: Hook) -> None:
+def test_an_invalid_event_is_reported_unless_it_is_not_needed(event: bytes, examples: Path, hook: Hook) -> None:
     assert is_quiet(hook(event, "claude-code", "--project", examples), "stdin is not the JSON of an event")
     named = hook(event, "claude-code", "--task", TASK, "--project", examples)
     assert named.document["hookSpecificOutput"]["hookEventName"] == "SessionStart"
@@ -113,7 +113,7 @@ def test_a_broken_event_is_told_as_such_unless_it_is_not_needed(event: bytes, ex
 @pytest.mark.parametrize(
     "event", [b"", b"not json", b"[1]", b"\xff\xfe", {"prompt": 7}, {"cwd": ["x"]}, {"prompt": " "}, b'{"a":' * 99]
 )
-def test_whatever_an_event_is_the_agent_goes_on(event: object, upstream: Path, hook: Hook) -> None:
+def test_no_event_stops_the_agent(event: object, upstream: Path, hook: Hook) -> None:
     assert hook(event, "claude-code", "--project", upstream).code == 0
 
 
@@ -131,7 +131,7 @@ def test_a_mistake_in_the_settings_of_a_hook_does_not_stop_the_agent(
     assert is_quiet(hook({}, "claude-code", *args, "--project", examples), "ralphdeck injects nothing: ")
 
 
-def test_neither_does_a_folder_without_a_project_nor_a_form_that_nobody_knows(tmp_path: Path, hook: Hook) -> None:
+def test_a_folder_without_a_project_or_an_unknown_form_is_reported(tmp_path: Path, hook: Hook) -> None:
     assert is_quiet(hook({"prompt": TASK, "cwd": str(tmp_path)}), "no .aiwg/ralph at or above")
     assert is_quiet(hook({}, "cobol"), "'cobol' is not one of 'claude-code', 'plain'")
 
@@ -196,9 +196,7 @@ def test_a_tool_call_that_cannot_be_logged_stops_no_agent(
     assert not attempt.exists()
 
 
-def test_nothing_is_logged_where_nobody_names_a_task(
-    attempt: Path, hook: Hook, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_logged_without_a_task(attempt: Path, hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RALPHDECK_TASK")
     assert is_quiet(hook(READ, "claude-code", command=LOG), "Name the task, or set RALPHDECK_TASK")
     assert not attempt.exists()

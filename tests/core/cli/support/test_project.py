@@ -52,7 +52,7 @@ def test_thresholds_are_listed_as_they_hold_in_the_project(configured: Path, cal
     assert call("what-if", "--project", configured / "nowhere").code == 1
 
 
-def test_who_decides_is_told_by_the_option_the_environment_the_settings_or_the_system(
+def test_the_decider_comes_from_option_environment_settings_or_system(
     sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def signed(*by: str) -> str:
