@@ -166,13 +166,14 @@ def _step_blocks(step: ReplayStep) -> Iterable[Block]:
         Moment(action.at) if action.at is not None else None,
         (f"   next after {format_duration(step.pause)}", "quiet") if step.pause is not None else None,
     )
-    yield from fields(("why", action.reasoning), ("expected", step.expected))
-    result = Sign(step.real if step.real else verdict.text, "", verdict.glyph)
-    yield from fields(("result", result)) if "\n" not in step.real else code("result", step.real, "")
-    for name, value in action.params:
-        if not (diff and name in _IN_DIFF):
-            is_short = "\n" not in value
-            yield from fields((f"input {name}", value)) if is_short else code(f"input {name}", _head_of(value), "")
+    inputs = [(f"input {name}", text) for name, text in action.params if not (diff and name in _IN_DIFF)]
+    result = Sign(step.real or verdict.text, "", verdict.glyph)
+    rows = [("why", action.reasoning), ("expected", step.expected), *inputs]
+    short = [row for row in rows if "\n" not in row[1]]
+    yield from fields(("result", result if "\n" not in step.real else None), *short)
+    for name, text in (*rows, ("result", step.real)):
+        if "\n" in text:
+            yield from code(name, _head_of(text), "")
     yield from section("Change", code("", "\n".join(diff), "diff"))
     for title, text in (("Error", action.error), ("Output", action.output)):
         if text and text.strip() != step.real:

@@ -255,7 +255,7 @@ async def test_mark_all_marks_what_the_filter_shows(sample: Path, home: Path) ->
     ("tab", "texts"),
     [
         ("Overview", ("success rate", "Tags:", "File:")),
-        ("Evidence", ("Weight today (half-life 90 days)")),
+        ("Evidence", ("Weight today", "half-life 90 days")),
         ("Lineage", ("discovered",)),
         ("Why", ("proven",)),
         ("History", ("No decision about this pattern",)),

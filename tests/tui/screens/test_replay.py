@@ -75,7 +75,7 @@ async def test_a_change_is_shown_with_its_signs(sample: Path, home: Path) -> Non
         await user.settled()
         lines = user.place.query_one("#replay-text", TextPane).plain.split("\n")
         added = next(line for line in step.diff if line.startswith("+") and not line.startswith("+++"))
-        assert added in lines
+        assert added in [line.strip() for line in lines]
         assert "old_string" not in text(user)
 
 
@@ -97,7 +97,7 @@ async def test_n_goes_from_error_to_error(sample: Path, home: Path) -> None:
 
 async def test_it_plays_to_the_end_and_stops(sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(screen, "LEAST_SECONDS", 0.0)
-    monkeypatch.setattr(screen, "pause_at", lambda step, speed: 0.001)
+    monkeypatch.setattr(screen, "pause_after", lambda step, speed: 0.001)
     async with open_dashboard(sample, home) as user:
         player = await opened(user, ENDED, 2)
         await user.sees("‖ paused  1x")
@@ -109,7 +109,7 @@ async def test_it_plays_to_the_end_and_stops(sample: Path, home: Path, monkeypat
         await user.press("space")
         await user.until(lambda: player.position == last and "‖ paused" in user.text(), "the end")
         assert "space play" in user.key_line()
-        monkeypatch.setattr(screen, "pause_at", lambda step, speed: 60.0)
+        monkeypatch.setattr(screen, "pause_after", lambda step, speed: 60.0)
         await user.press("space")
         await user.sees("1 of", "▶ playing  4x  ▯▯▯▯▯", "space pause")
         player._wait_on()
@@ -125,7 +125,7 @@ async def test_an_attempt_at_work_is_followed_at_its_end_only(sample: Path, home
         player = await opened(user, RUNNING, 2)
         count = len(detail(user, RUNNING, 2).actions)
         assert player.position == count - 1
-        await user.sees("⟳ follows what is done")
+        await user.sees("⟳ following new actions")
 
         def act(what: str) -> None:
             action = {"type": "bash", "tool": "Bash", "success": True, "reasoning": what, "iteration": 2}
@@ -173,7 +173,7 @@ async def test_what_cannot_be_played_says_why(sample: Path, home: Path) -> None:
         log(sample, ENDED, 2).write_text("")
         await user.until(lambda: not user.app.view.snapshot.attempts[f"{ENDED}.2"].errors, "the empty log")
         await opened(user, ENDED, 2)
-        await user.sees("No action was logged")
+        await user.sees("no action recorded")
         await user.press("space", "n", "right", "G", "y", "u")
         assert "No decisions on this screen" in user.toasts()[-1]
         await user.press("f1")

@@ -101,7 +101,7 @@ async def test_an_inversion_is_reworded_and_given_an_alternative_before_it_is_ac
         assert "AVOID: splitting by file type" in f"{anti.title} {anti.description}"
         assert anti.better_pattern_id == "pat-success-characterise-011"
         assert user.app.view.assessment(subject).state is Maturity.DEPRECATED
-        assert "accept, reworded" in foretold
+        assert "accept edited text" in foretold
         assert sorted(waiting(user)) == sorted(key for key in before if key != subject)
         await user.decides("u")
         assert front(user) == subject
@@ -256,7 +256,7 @@ async def test_what_is_offered_or_came_unread_and_what_says_the_same_twice(sampl
             assert "  Error type: TypeError" in lines
         text = pane(user, "consequence")
         assert [line.split()[-1] for line in text.splitlines() if line.split()[:1] == ["state"]] == ["proven"]
-        assert "goes to the archive" in text and "tokens shorter" in text
+        assert "is archived" in text and "tokens shorter" in text
         await user.press("d")
         assert "about two patterns" in user.toasts()[-1]
         await user.decides("a")
@@ -365,7 +365,7 @@ async def test_the_minutes_that_one_has_are_planned_and_come_to_an_end(sample: P
         await user.press("n")
         assert front(user) not in [item.subject for item in plan.items]
         await user.decides("s")
-        assert "You can stop here" not in user.text()
+        assert "of the impact." not in user.text()
 
 
 async def test_where_nothing_may_be_written_every_answer_says_so(sample: Path, home: Path) -> None:
