@@ -87,7 +87,7 @@ class Engine(WatchLoop):
         state: WatchState
 
     class Searching(Message):
-        """`Engine.is_looking` has changed."""
+        """`Engine.is_searching` has changed."""
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, Engine.Searching)
@@ -226,7 +226,7 @@ class Engine(WatchLoop):
         self._search_pending = self._searches_enabled
 
     def changed(self, before: ProjectState, after: ProjectState, delta: Delta) -> None:
-        """Tell the app."""
+        """Post it to the app."""
         self._publish(delta)
 
     def idle(self) -> None:
@@ -243,18 +243,18 @@ class Engine(WatchLoop):
         return PAUSE_SECONDS if self._search_pending else super().seconds_left()
 
     def extracted(self, before: ProjectState, loop_id: str, decided: Decided | None) -> None:
-        """Tell the app, if anything new was extracted."""
+        """Post new patterns to the app."""
         if decided is not None:
             self._target.post_message(self.Extracted(decided))
             patterns = {effect.pattern_id for decision in decided.decisions for effect in decision.effects}
             self._publish(Delta(patterns=frozenset(patterns), decisions=True))
 
     def watching(self, state: WatchState) -> None:
-        """Tell the app."""
+        """Post it to the app."""
         self._target.post_message(self.Watching(state))
 
     def failed(self, error: Exception) -> None:
-        """Tell the app; the loop goes on."""
+        """Post the error to the app; the loop goes on."""
         known = isinstance(error, RalphdeckError)
         text = str(error) if known else f"Internal error: {type(error).__name__}: {error}"
         detail = "" if known else "".join(traceback.format_exception(error))

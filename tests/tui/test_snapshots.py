@@ -15,7 +15,7 @@ from textual.widgets import Input
 
 from core.curation.commands import Quarantine
 from core.state.review_items import DUPLICATE, INVERSION, OFFER, QUARANTINE, STALE_PIN
-from tests.tui.screens.review_story import POOL, add_twin
+from tests.tui.screens.review_steps import POOL, add_twin
 from tests.tui.user import User, copy_tree, make_app
 from tui.actions import PLACES
 from tui.app import RalphdeckApp

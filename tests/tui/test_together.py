@@ -12,7 +12,7 @@ from core.curation.decision_writer import Decided
 from core.project.project import Project
 from core.records.decisions import Decision, Verb
 from core.state.review_items import BORDERLINE
-from tests.tui.screens.review_story import at_question, desk
+from tests.tui.screens.review_steps import at_question, desk
 from tests.tui.user import NOW, User, open_dashboard
 
 ONE = "pat-error-unique-violation-007"

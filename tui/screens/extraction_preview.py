@@ -47,7 +47,7 @@ class ExtractionPreview(BaseScreen):
             self.services.say(message.problem, severity="warning")
             return
         if not self.is_current:
-            return  # somebody has gone on meanwhile
+            return  # the user has left the screen meanwhile
 
         seen = self.view
 

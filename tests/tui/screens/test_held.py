@@ -6,7 +6,7 @@ from pathlib import Path
 
 from core.records.decisions import Verb
 from core.state.review_items import HELD
-from tests.tui.screens.review_story import at_question, desk, flat, front, pane, row
+from tests.tui.screens.review_steps import at_question, desk, flat, front, pane, row
 from tests.tui.user import User, open_dashboard
 from tui.screens.bulk_decision import BulkDialog
 from tui.widgets.text_pane import TextPane

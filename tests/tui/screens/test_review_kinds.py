@@ -32,7 +32,7 @@ from core.state.review_items import (
     UNRECONCILED,
 )
 from tests.sample.events import BLAMED
-from tests.tui.screens.review_story import (
+from tests.tui.screens.review_steps import (
     OTHER_TWIN,
     POOL,
     TWIN,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from core.state.review_items import INVERSION, OFFER
-from tests.tui.screens.review_story import at_question, front
+from tests.tui.screens.review_steps import at_question, front
 from tests.tui.user import NOW, User, open_dashboard
 from tui.screens.context import ContextScreen
 from tui.widgets.filter_line import FilterLine

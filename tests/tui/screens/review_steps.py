@@ -1,4 +1,4 @@
-"""What the stories of the review desk share."""
+"""Shared steps of the tests of Review."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POOL = "pat-error-pool-timeout-009"
 
 
 def desk(user: User) -> ReviewScreen:
-    """The review desk, in front."""
+    """The Review screen, in front."""
     place = user.place
     assert isinstance(place, ReviewScreen)
     return place
