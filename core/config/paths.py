@@ -18,6 +18,9 @@ PATTERN_FILES: Final = {
 }
 """File that each pattern type is written to."""
 
+BEGIN_COMMAND = 'ralphdeck task init "what to do" --project'
+"""Creates `.aiwg/ralph` in the folder that follows."""
+
 
 def safe_component(identifier: str) -> str:
     """Return `identifier` if it is a valid path component, else raise `BadInput`."""
@@ -147,7 +150,10 @@ def find_project(start: Path) -> ProjectPaths:
         paths = ProjectPaths(folder)
         if is_folder(paths.ralph) or is_folder(paths.external):
             return paths
-    raise ProjectNotFound(f"no .aiwg/ralph at or above {start}; name a project with --project, or try: ralphdeck demo")
+    raise ProjectNotFound(
+        f"no .aiwg/ralph at or above {start}; name a project with --project, or try: ralphdeck demo; "
+        f"to begin in this folder: {BEGIN_COMMAND} ."
+    )
 
 
 def _absolute(path: Path) -> Path:

@@ -14,15 +14,13 @@ from core.cli.json.tasks import AttemptStarted, TaskCreated, TaskPaused, attempt
 from core.cli.render.output import line, remark, respond, warn
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import Command, Count
-from core.cli.support.project import chosen_project, named_project, now, read_configuration, read_snapshot
-from core.config.paths import is_folder
+from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
+from core.config.paths import BEGIN_COMMAND, is_folder
 from core.episodes.protocol import Episodes
 from core.records.loops import Loop
 
 if TYPE_CHECKING:
     from core.sources.configuration import Configuration
-
-_BEGIN: Final = 'ralphdeck task init "what to do" --project'
 
 
 class _TaskId(click.types.StringParamType):
@@ -55,14 +53,11 @@ def open_task_memory(*, may_create: bool = False) -> Episodes:
     Raises:
         ProjectNotFound: There is no such project, or no task memory in it; the message says how to begin.
     """
-    try:
-        project = chosen_project()
-    except ProjectNotFound as error:
-        if named_project() is not None:
-            raise
-        raise ProjectNotFound(f"{error}; to begin in this folder: {_BEGIN} .") from None
+    project = chosen_project()
     if not may_create and not is_folder(project.aiwg):
-        raise ProjectNotFound(f"no .aiwg in {project.project}; begin with: {_BEGIN} {quote(str(project.project))}")
+        raise ProjectNotFound(
+            f"no .aiwg in {project.project}; begin with: {BEGIN_COMMAND} {quote(str(project.project))}"
+        )
     return Episodes(project, clock=now, warn=warn)
 
 
