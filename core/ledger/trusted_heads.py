@@ -1,4 +1,7 @@
-"""Heads of the decision log that were saved elsewhere: its length and last hash (docs/safety.md#log)."""
+"""Heads of the decision log that were saved elsewhere: its length and last hash.
+
+See docs/safety.md#log.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Verify the hash chain of the decision log, its anchor, and heads saved elsewhere (docs/safety.md#log)."""
+"""Verify the hash chain of the decision log, its anchor, and heads saved elsewhere.
+
+See docs/safety.md#log.
+"""
 
 from __future__ import annotations
 

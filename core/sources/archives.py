@@ -1,4 +1,7 @@
-"""Read archived patterns from `shared/archive/<YYYY-MM>-patterns.json` (docs/file-formats.md#archives)."""
+"""Read archived patterns from `shared/archive/<YYYY-MM>-patterns.json`.
+
+See docs/file-formats.md#archives.
+"""
 
 from __future__ import annotations
 

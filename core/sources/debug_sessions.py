@@ -67,7 +67,7 @@ def read_sessions(file: str, value: Any) -> tuple[tuple[DebugSession, ...], tupl
 def find_record(file: str, value: Any, session_id: str) -> tuple[Place, Any] | None:
     """Path and value of the record of a session in a decoded document; None if it is not there.
 
-    Of several records, the one that `join_sessions` selects.
+    Of several records, `join_sessions` selects one.
     """
     found: dict[str, DebugSession] = {}
     places: dict[str, tuple[Place, Any]] = {}

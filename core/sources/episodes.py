@@ -1,4 +1,7 @@
-"""Read tasks and attempts from the files of `tasks/<id>/`, and join them (docs/file-formats.md#tasks)."""
+"""Read tasks and attempts from the files of `tasks/<id>/`, and join them.
+
+See docs/file-formats.md#tasks.
+"""
 
 from __future__ import annotations
 

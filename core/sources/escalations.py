@@ -1,4 +1,7 @@
-"""Read escalations of debug sessions, saved by `core.debug_memory.escalations` (docs/file-formats.md#escalations)."""
+"""Read escalations of debug sessions, saved by `core.debug_memory.escalations`.
+
+See docs/file-formats.md#escalations.
+"""
 
 from __future__ import annotations
 

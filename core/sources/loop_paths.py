@@ -1,4 +1,7 @@
-"""Names of the sources of loops, and the folders that loops live in (docs/file-formats.md#loops)."""
+"""Names of the sources of loops, and the folders that loops live in.
+
+See docs/file-formats.md#loops.
+"""
 
 from __future__ import annotations
 

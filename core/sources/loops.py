@@ -1,4 +1,7 @@
-"""Read loop states, registries, heartbeats, analytics and crash logs (docs/file-formats.md#loops)."""
+"""Read loop states, registries, heartbeats, analytics and crash logs.
+
+See docs/file-formats.md#loops.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Split a pattern file into undecoded records, whichever layout it has (docs/file-formats.md#pattern-files)."""
+"""Split a pattern file into undecoded records, whichever layout it has.
+
+See docs/file-formats.md#pattern-files.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Find, add, update and remove records in the text of a pattern file (docs/file-formats.md#pattern-files)."""
+"""Find, add, update and remove records in the text of a pattern file.
+
+See docs/file-formats.md#pattern-files.
+"""
 
 from __future__ import annotations
 

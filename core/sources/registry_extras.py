@@ -1,4 +1,7 @@
-"""Read pruning policy and effectiveness metrics of registry files (docs/file-formats.md#registry-documents)."""
+"""Read pruning policy and effectiveness metrics of registry files.
+
+See docs/file-formats.md#registry-documents.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""An append-only file of JSON lines that survives kill -9 and concurrent writers (docs/reliability.md#append-logs)."""
+"""An append-only file of JSON lines that survives kill -9 and concurrent writers.
+
+See docs/reliability.md#append-logs.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,7 @@ class AppendLog:
         return whole, offset + len(whole)
 
     def _read_batch(self) -> tuple[int, int]:
-        """Offset and length of the batch that is being appended; (0, 0) if there is none."""
+        """Offset and length of the batch that is being appended; both 0 without one."""
         try:
             handle = open_regular(self._batch_path, os.O_RDONLY)
         except OSError:

@@ -1,4 +1,7 @@
-"""Replace a file while other programs write it too, without losing changes (docs/reliability.md#replacing-files)."""
+"""Replace a file while other programs write it too, without losing changes.
+
+See docs/reliability.md#replacing-files.
+"""
 
 from __future__ import annotations
 

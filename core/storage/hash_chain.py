@@ -1,4 +1,6 @@
-"""The hash chain of the decision log, which reveals accidents and careless edits (docs/safety.md#log).
+"""The hash chain of the decision log, which reveals accidents and careless edits.
+
+See docs/safety.md#log.
 
 Each line ends with its number and the hash of everything since the last line with a hash:
 `…,"line":12,"chain":"<SHA-256>"}`. So each hash depends on all lines before it. The anchor, a small file beside the

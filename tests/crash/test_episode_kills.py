@@ -33,9 +33,9 @@ class Worker:
         """Make a step; False if the child was killed."""
         assert self._process.stdin and self._process.stdout
         print(project, number, kill_before, file=self._process.stdin, flush=True)
-        said = self._process.stdout.readline().strip()
-        assert said in ("done", "dead")
-        return said == "done"
+        output = self._process.stdout.readline().strip()
+        assert output in ("done", "dead")
+        return output == "done"
 
 
 @pytest.fixture(scope="module")

@@ -45,17 +45,17 @@ class Workers:
         """
         assert self._process.stdin and self._process.stdout
         print(kill_before_call or "", file=self._process.stdin, flush=True)
-        said: list[str] = []
+        output: list[str] = []
         pid = 0
         for line in self._process.stdout:
             word, _, rest = line.strip().partition(" ")
             if word == "dead":
-                return said
+                return output
             if word == "ack":
-                said.append(rest)
+                output.append(rest)
             else:
                 pid = int(rest)
-            if kill_before_call is None and len(said) == acknowledged and pid:
+            if kill_before_call is None and len(output) == acknowledged and pid:
                 time.sleep(seconds)
                 os.kill(pid, signal.SIGKILL)
                 pid = 0
@@ -158,7 +158,7 @@ def test_two_killed_writers_leave_one_hash_chain(paths: ProjectPaths) -> None:
     acknowledged: set[str] = set()
     with workers(paths, "append") as one, workers(paths, "append") as two, ThreadPoolExecutor() as pool:
         for _ in range(4):
-            for said in pool.map(lambda children: children.run(acknowledged=3), (one, two)):
-                acknowledged.update(said)
+            for output in pool.map(lambda children: children.run(acknowledged=3), (one, two)):
+                acknowledged.update(output)
             assert verify_ledger(paths).problems == ()
     assert acknowledged <= ledger_ids(paths)

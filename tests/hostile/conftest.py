@@ -41,23 +41,23 @@ def load(request: pytest.FixtureRequest, caches: Path) -> Callable[[str], Projec
         project: Path = request.getfixturevalue(name)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("XDG_CACHE_HOME", str(caches))
-            deck = Project(project_at(project), Settings(), by="ana", clock=lambda: NOW)
-        deck.load()
-        return deck
+            opened = Project(project_at(project), Settings(), by="ana", clock=lambda: NOW)
+        opened.load()
+        return opened
 
     return load_once
 
 
 @pytest.fixture(params=["texts", "types"])
-def deck(request: pytest.FixtureRequest, load: Callable[[str], Project]) -> Project:
+def opened(request: pytest.FixtureRequest, load: Callable[[str], Project]) -> Project:
     """Each of the projects, loaded."""
     return load(request.param)
 
 
 @pytest.fixture
-def view(deck: Project) -> ProjectState:
+def view(opened: Project) -> ProjectState:
     """The state of each project."""
-    return deck.view
+    return opened.view
 
 
 @pytest.fixture(scope="session")

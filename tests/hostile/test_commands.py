@@ -21,7 +21,7 @@ Call = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def call(
-    deck: Project,
+    opened: Project,
     caches: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -32,7 +32,7 @@ def call(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(caches))
 
-    def call(*arguments: str, project: Path = deck.project.project) -> tuple[int, str, str]:
+    def call(*arguments: str, project: Path = opened.project.project) -> tuple[int, str, str]:
         code = run(["--project", str(project), *arguments])
         out, err = (data.decode() for data in capfdbinary.readouterr())
         shown = " ".join(arguments)[:200]
@@ -70,43 +70,45 @@ def call(
         "debug similar Type",
     ],
 )
-@pytest.mark.parametrize(("deck", "form"), [("texts", ""), ("texts", "--json"), ("types", "--json")], indirect=["deck"])
+@pytest.mark.parametrize(
+    ("opened", "form"), [("texts", ""), ("texts", "--json"), ("types", "--json")], indirect=["opened"]
+)
 def test_lists_are_harmless(call: Call, command: str, form: str) -> None:
     code, out, _ = call(*(word.replace("-the-", " the ") for word in command.split()), *form.split())
     assert code == 0
     assert out or command.startswith(("inject", "task similar"))
 
 
-@pytest.mark.parametrize("deck", ["texts"], indirect=True)
+@pytest.mark.parametrize("opened", ["texts"], indirect=True)
 def test_extracted_patterns_are_harmless(call: Call) -> None:
     assert call("extract", "--all", "--dry-run")[0] == 0
 
 
-def test_single_records_are_harmless(call: Call, deck: Project) -> None:
-    for pattern_id in spread(deck.view.snapshot.patterns, 3):
+def test_single_records_are_harmless(call: Call, opened: Project) -> None:
+    for pattern_id in spread(opened.view.snapshot.patterns, 3):
         if not pattern_id.startswith("-"):
             assert call("patterns", "show", "--", pattern_id)[0] == 0
             assert call("patterns", "show", "--json", "--", pattern_id)[0] == 0
             assert call("why", "--", pattern_id)[0] == 0
-    for task_id in spread(deck.view.snapshot.tasks, 2):
+    for task_id in spread(opened.view.snapshot.tasks, 2):
         for command in (("history",), ("history", "--attempt", "1"), ("replay", "--attempt", "1", "--speed", "0")):
             assert call(*command, "--", task_id)[0] in {0, 1}
             assert call(*command, "--json", "--", task_id)[0] in {0, 1}
-    for session_id in spread(deck.view.snapshot.debug_sessions, 2):
+    for session_id in spread(opened.view.snapshot.debug_sessions, 2):
         assert call("debug", "show", "--", session_id)[0] in {0, 1}
-    for loop_id in spread(deck.view.snapshot.loops, 2):
+    for loop_id in spread(opened.view.snapshot.loops, 2):
         assert call("inject", "--", loop_id)[0] in {0, 1}
 
 
-@pytest.mark.parametrize("deck", ["texts"], indirect=True)
-def test_debug_memory_answers_and_archives_are_harmless(call: Call, deck: Project) -> None:
+@pytest.mark.parametrize("opened", ["texts"], indirect=True)
+def test_debug_memory_answers_and_archives_are_harmless(call: Call, opened: Project) -> None:
     for command in ("archived", "retain --dry-run", "templates null"):
         assert call("debug", *command.split())[0] == 0
-    for session_id in spread(deck.view.snapshot.debug_sessions, 2):
+    for session_id in spread(opened.view.snapshot.debug_sessions, 2):
         assert call("debug", "failure", f"--session={session_id}")[0] in {0, 1}
 
 
-@pytest.mark.parametrize("deck", ["texts"], indirect=True)
+@pytest.mark.parametrize("opened", ["texts"], indirect=True)
 def test_hostile_arguments_give_harmless_errors(call: Call, tmp_path: Path) -> None:
     (tmp_path / ".aiwg/ralph").mkdir(parents=True)
     for payload in PAYLOADS:
@@ -120,12 +122,12 @@ def test_hostile_arguments_give_harmless_errors(call: Call, tmp_path: Path) -> N
         assert call(text.replace("/", ""), project=tmp_path)[0] == 2
 
 
-@pytest.mark.parametrize("deck", ["texts"], indirect=True)
-def test_decisions_are_harmless(deck: Project, call: Call, tmp_path: Path) -> None:
+@pytest.mark.parametrize("opened", ["texts"], indirect=True)
+def test_decisions_are_harmless(opened: Project, call: Call, tmp_path: Path) -> None:
     project = tmp_path / "project"
-    shutil.copytree(deck.project.project, project, symlinks=True)
+    shutil.copytree(opened.project.project, project, symlinks=True)
     done = 0
-    for n, pattern_id in enumerate(spread(deck.view.snapshot.patterns, 2)):
+    for n, pattern_id in enumerate(spread(opened.view.snapshot.patterns, 2)):
         reason = PAYLOADS[n].text[:100]
         for command in (("promote",), ("reset",), ("deprecate", "--reason", reason), ("note",), ("undo",), ("redo",)):
             subject = (

@@ -89,7 +89,7 @@ def test_patterns_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
         check([Content(markdown)], where=f"Markdown of {key[:80]!r}")
 
 
-def test_loops_are_harmless(deck: Project, view: ProjectState, glyphs: Glyphs) -> None:
+def test_loops_are_harmless(opened: Project, view: ProjectState, glyphs: Glyphs) -> None:
     for loop in view.snapshot.loops.values():
         found = view.outcome(loop.id)
         row = loops.loop_cells(loop, found[1] if found else None, view.loop_patterns(loop.id), view.now, glyphs)
@@ -100,7 +100,7 @@ def test_loops_are_harmless(deck: Project, view: ProjectState, glyphs: Glyphs) -
                 where=f"{tab} of {loop.id[:80]!r}",
             )
     for loop in spread(view.snapshot.loops.values(), STORIES):
-        story = deck.story(loop.id)
+        story = opened.story(loop.id)
         check([Content(to_markdown(loop_document(view, loop, story)))], where=f"Markdown of {loop.id[:80]!r}")
         for tab in loops.TABS:
             check(
@@ -122,29 +122,29 @@ def test_reflections_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     )
 
 
-def test_tasks_and_attempts_are_harmless(deck: Project, view: ProjectState, glyphs: Glyphs) -> None:
+def test_tasks_and_attempts_are_harmless(opened: Project, view: ProjectState, glyphs: Glyphs) -> None:
     snapshot, catalog = view.snapshot, MemoryCatalog(view.snapshot)
     links = MemoryLinks(snapshot, catalog)
     for task in catalog.tasks.values():
         own, where = catalog.attempts.get(task.id, ()), f"task {task.id[:80]!r}"
         check(memory.task_cells(task, own, AttemptState.LEFT, view.now, glyphs, folded=False).values(), where=where)
-        told = {one.id: assess_attempt(one, task, own[-1].number, view.now, view.settings.watch) for one in own}
+        states = {one.id: assess_attempt(one, task, own[-1].number, view.now, view.settings.watch) for one in own}
         reflected = links.reflections_of(task)
         check(memory_tasks.reflection_lines(reflected, view, of_task=True), where=where)
         check(memory_tasks.task_notes(task, reflected, view, WIDTH, beside=True), where=where)
         check([memory.task_second_line(task)], where=where)
         check(
-            memory_tasks.task_lines(task, own, lambda one: told[one.id], view, glyphs, WIDTH),  # noqa: B023
+            memory_tasks.task_lines(task, own, lambda one: states[one.id], view, glyphs, WIDTH),  # noqa: B023
             where=where,
         )
         loop_id, how = links.task_loop(task)
         check(memory_tasks.loop_tab(snapshot.loops.get(loop_id), how, view, glyphs), where=where)
         for one in own:
-            check(memory.attempt_cells(one, told[one.id], view.now, glyphs).values(), where=where)
-            check(memory_tasks.attempt_lines(one, task, told[one.id], view, glyphs, WIDTH), where=where)
+            check(memory.attempt_cells(one, states[one.id], view.now, glyphs).values(), where=where)
+            check(memory_tasks.attempt_lines(one, task, states[one.id], view, glyphs, WIDTH), where=where)
             check([memory.attempt_second_line(one)], where=where)
             try:
-                detail = read_attempt(deck.project, one.task_id, one.number)
+                detail = read_attempt(opened.project, one.task_id, one.number)
             except RalphdeckError as error:
                 check([Content(visible_line(str(error)))], where=where)
                 continue
@@ -180,10 +180,10 @@ def test_decisions_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
         check(document_lines(decision_document(view, made).blocks, view.now, glyphs), where="a decision")
 
 
-def test_questions_are_harmless(deck: Project) -> None:
-    while deck.search_next() is not None:
+def test_questions_are_harmless(opened: Project) -> None:
+    while opened.search_next() is not None:
         pass
-    view = deck.view
+    view = opened.view
     for number, item in enumerate(spread(view.queue, PATTERNS)):
         where = f"{item.kind} of {item.subject[:80]!r}"
         check([review.head(item, number, len(view.queue))], where=where)
@@ -193,11 +193,11 @@ def test_questions_are_harmless(deck: Project) -> None:
     for item in spread(view.queue, FORECASTS):
         try:
             given = answers(item, view)[0]
-            told = forecast(deck, item, given)
+            states = forecast(opened, item, given)
         except RalphdeckError:
             continue  # the pane shows an error instead
-        check(what_changes(given, Outlook(0, told), view, DRAWN), where="a forecast")
-        check(answer_rows([given], [Outlook(0, told)], ["a"], item.subject, DRAWN, 118), where="an answer")
+        check(what_changes(given, Outlook(0, states), view, DRAWN), where="a forecast")
+        check(answer_rows([given], [Outlook(0, states)], ["a"], item.subject, DRAWN, 118), where="an answer")
 
 
 def test_unreviewed_texts_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
@@ -248,8 +248,8 @@ def test_contexts_are_harmless(view: ProjectState) -> None:
             check(context.detail_lines(preview, view.pattern(id), view, DRAWN, short=False), where=where)
 
 
-def test_notifications_are_harmless(deck: Project, view: ProjectState) -> None:
-    empty = Project(deck.project, deck.settings, by="ana", clock=deck.now, cache=False).view
+def test_notifications_are_harmless(opened: Project, view: ProjectState) -> None:
+    empty = Project(opened.project, opened.settings, by="ana", clock=opened.now, cache=False).view
     snapshot = view.snapshot
     delta = Delta(frozenset(snapshot.patterns), frozenset(snapshot.loops), decisions=True)
     check(
