@@ -34,7 +34,7 @@ if "TMPDIR" not in os.environ and _is_usable(MEMORY_FOLDER):
     tempfile.tempdir = os.environ["TMPDIR"] = MEMORY_FOLDER
 
 # Embeddings are computed only in the tests that are about them.
-os.environ["RALPHDECK_MEANING"] = "off"
+os.environ["RALPHDECK_SEMANTIC"] = "off"
 
 # Child processes share compiled modules.
 sys.dont_write_bytecode = False

@@ -75,7 +75,7 @@ async def draw(picture: Picture) -> str:
 
 def main(names: list[str]) -> None:
     """Draw the pictures of these names, or all."""
-    os.environ |= {"TZ": "UTC", "RALPHDECK_MEANING": "off"}
+    os.environ |= {"TZ": "UTC", "RALPHDECK_SEMANTIC": "off"}
     time.tzset()
     for name in names or PICTURES:
         (FOLDER / f"{name}.svg").write_text(asyncio.run(draw(PICTURES[name])), encoding="utf-8")

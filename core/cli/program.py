@@ -40,7 +40,7 @@ Environment:
   RALPHDECK_AGENT     the agent that reports or works
   RALPHDECK_TASK      the task, where a command takes [TASK]
   RALPHDECK_READONLY  1: write nothing, like --readonly
-  RALPHDECK_MEANING   off: no semantic search, compare words only
+  RALPHDECK_SEMANTIC  off: no semantic search, compare words only
   RALPHDECK_THEME     theme of the dashboard, like --theme
   NO_COLOR            no colours
 

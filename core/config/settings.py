@@ -93,8 +93,7 @@ class LearningSettings(SettingsGroup, frozen=True, kw_only=True):
         _option("Result of a pattern applied in a loop with a neutral outcome", "neutral means"),
     ] = "nothing"
     max_marks: Annotated[
-        int,
-        _count("Harmful reports of one source within `burst_minutes` that count without a question", "max reports"),
+        int, _count("Harmful reports of one source within `burst_minutes` that count without a question", "max reports")
     ] = 5
     burst_minutes: Annotated[
         float,

@@ -213,7 +213,7 @@ class PlayedLoop:
         if self._is_snake_case:
             self._state["completed_at"] = iso(now)
         else:
-            self._state.update(iterationive=False, completed=status == "completed", endTime=iso(now))
+            self._state.update(active=False, completed=status == "completed", endTime=iso(now))
         self._save()
 
     def _complete(self, now: datetime) -> None:
@@ -256,7 +256,7 @@ class PlayedLoop:
             entries.append(entry)
         elif len(entries) < len(registry["active_loops"]):
             registry["total_completed"] += 1
-        registry.update(iterationive_loops=entries, total_active=len(entries), updated_at=iso(now))
+        registry.update(active_loops=entries, total_active=len(entries), updated_at=iso(now))
         _write(path, registry)
 
     def _entry(self, now: datetime) -> dict[str, Any]:

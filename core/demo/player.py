@@ -56,11 +56,7 @@ class DemoPlayer:
     """
 
     def __init__(
-        self,
-        project: ProjectPaths,
-        *,
-        interval: float = 0.8,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        self, project: ProjectPaths, *, interval: float = 0.8, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         if not (project.project / _MARKER).is_file():
             raise BadInput(f"{project.project} is not a scratch copy; the demo writes only to its own copies")

@@ -87,8 +87,5 @@ def _escaped(text: str) -> str:
     return visible_line(text).translate(_MARKDOWN)
 
 
-FORMATS: Final[Mapping[str, Callable[[Dashboard, Sequence[Figure], str], str]]] = {
-    ".md": to_markdown,
-    ".csv": to_csv,
-}
+FORMATS: Final[Mapping[str, Callable[[Dashboard, Sequence[Figure], str], str]]] = {".md": to_markdown, ".csv": to_csv}
 """Renderer by file suffix."""

@@ -130,10 +130,7 @@ def count_questions(queue: Sequence[ReviewItem]) -> tuple[OpenKind, ...]:
     whole = sum(item.impact for item in queue) or 1.0
     found = [
         OpenKind(
-            kind=kind,
-            count=len(items),
-            share=sum(item.impact for item in items) / whole,
-            first=items[0].question_key,
+            kind=kind, count=len(items), share=sum(item.impact for item in items) / whole, first=items[0].question_key
         )
         for kind, items in kinds.items()
     ]

@@ -285,12 +285,7 @@ def _questions(found: Dashboard) -> Figure:
         about="questions",
         parts=("of the impact",),
         rows=tuple(
-            Row(
-                label=_question_name(kind),
-                values=(kind.share,),
-                count=kind.count,
-                goal=Goal("review", key=kind.first),
-            )
+            Row(label=_question_name(kind), values=(kind.share,), count=kind.count, goal=Goal("review", key=kind.first))
             for kind in kinds
         ),
         note="By kind: share of the failures that good answers are expected to prevent; n is the number of questions.",

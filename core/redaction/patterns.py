@@ -32,8 +32,7 @@ _FOUND: Final = re.compile("«\ue000(\\d{1,6})»")
 _KEY_BLOCK: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_END: Final = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 TOKEN_FORMATS: Final[dict[str, list[str]]] = yaml.load(
-    Path(__file__).with_name("token_formats.yaml").read_bytes(),
-    yaml.CSafeLoader,
+    Path(__file__).with_name("token_formats.yaml").read_bytes(), yaml.CSafeLoader
 )
 """Patterns of tokens by kind of secret."""
 _TOKENS: Final = tuple((kind, pattern) for kind, patterns in TOKEN_FORMATS.items() for pattern in patterns)

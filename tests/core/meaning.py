@@ -29,6 +29,6 @@ def meaning(*, on: bool = True) -> Iterator[None]:
     """Patterns are found by meaning, as far as they have vectors."""
     with pytest.MonkeyPatch.context() as patch:
         if on:
-            patch.delenv("RALPHDECK_MEANING")
+            patch.delenv("RALPHDECK_SEMANTIC")
             patch.setattr("core.retrieval.embeddings.shared_embedder", Wordy)
         yield

@@ -40,7 +40,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
         "TZ": "UTC",
         "PYTHONPATH": str(ROOT),
         "RALPHDECK_USER": "ana",
-        "RALPHDECK_MEANING": "off",
+        "RALPHDECK_SEMANTIC": "off",
         **more,
     }
 

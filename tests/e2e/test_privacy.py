@@ -121,7 +121,7 @@ def private_environment(home: Path) -> dict[str, str]:
     scratch = home.parent / "tmp"
     scratch.mkdir(exist_ok=True)
     kept = {name: value for name, value in environment(home).items() if not name.startswith("XDG_")}
-    return {**kept, "RALPHDECK_MEANING": "on", "TMPDIR": str(scratch), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**kept, "RALPHDECK_SEMANTIC": "on", "TMPDIR": str(scratch), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def check_private(log: Path, home: Path, *allowed: Path) -> None:

@@ -243,7 +243,7 @@ def outputs(folder: Path) -> Iterator[dict[str, Any]]:
             patch.setattr(f"{name}.datetime", Clock)
         for name in ("HOME", *(f"XDG_{kind}_HOME" for kind in ("STATE", "CONFIG", "CACHE", "DATA"))):
             patch.setenv(name, str(folder / "home"))
-        for name, value in {"RALPHDECK_USER": "ada", "RALPHDECK_MEANING": "off", "TERM": "xterm"}.items():
+        for name, value in {"RALPHDECK_USER": "ada", "RALPHDECK_SEMANTIC": "off", "TERM": "xterm"}.items():
             patch.setenv(name, value)
         for name in ("RALPHDECK_PROJECT", "RALPHDECK_AGENT", "TMUX", "NO_COLOR", "COLUMNS", "COLORTERM"):
             patch.delenv(name, raising=False)

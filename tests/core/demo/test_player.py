@@ -71,6 +71,17 @@ def test_loops_complete_crash_and_are_replaced_by_new_loops() -> None:
     assert not snapshot.unreadable
 
 
+def test_completed_loop_leaves_the_registry() -> None:
+    with demo.scratch_project(NOW) as project:
+        loop = PlayedLoop.create(project, load_loop_scripts().new[0], "0123abcd", NOW)
+        registry = project.ralph / "registry.json"
+        assert "0123abcd" in registry.read_text(encoding="utf-8")
+        while not loop.ended:
+            loop.advance(NOW)
+        assert "0123abcd" not in registry.read_text(encoding="utf-8")
+        loop.stop()
+
+
 def test_patterns_are_applied_and_counted() -> None:
     def uses(snapshot: Snapshot, pattern: str) -> int:
         return snapshot.patterns[pattern].recorded_counts.uses or 0 if snapshot.patterns else 0

@@ -262,7 +262,7 @@ def test_vectors_of_patterns_and_of_tasks_are_made_together(
     metadata.parent.mkdir(parents=True, exist_ok=True)
     metadata.write_text('{"id": "task-001", "description": "Fix the login"}')
     deck.apply(None)
-    monkeypatch.delenv("RALPHDECK_MEANING")
+    monkeypatch.delenv("RALPHDECK_SEMANTIC")
     records = len(deck.view.snapshot.patterns) + len(deck.view.snapshot.tasks)
     told: list[tuple[int, int]] = []
     assert deck.embed_missing(lambda *progress: told.append(progress)) >= records

@@ -69,7 +69,7 @@ def test_a_package_that_does_not_load_is_one_error(monkeypatch: pytest.MonkeyPat
 
 def test_the_model_is_available_unless_switched_off_or_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not is_available()
-    monkeypatch.delenv("RALPHDECK_MEANING")
+    monkeypatch.delenv("RALPHDECK_SEMANTIC")
     assert is_available()
     monkeypatch.setattr(embedding, "_PACKAGES", ("onnxruntime", "no_such_package"))
     assert not is_available()

@@ -46,7 +46,7 @@ class Broken(Embedder):
 
 @pytest.fixture(autouse=True)
 def _switched_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("RALPHDECK_MEANING")
+    monkeypatch.delenv("RALPHDECK_SEMANTIC")
 
 
 @pytest.fixture
@@ -121,14 +121,16 @@ def test_rows_of_removed_patterns_have_no_vector(project: ProjectPaths) -> None:
     assert found is not None and np.isnan(found).tolist() == [False, False, True, False, False, False]
 
 
-@pytest.mark.parametrize("switch", ["off", "OFF"])
+@pytest.mark.parametrize(
+    ("variable", "value"), [("RALPHDECK_SEMANTIC", "off"), ("RALPHDECK_SEMANTIC", "OFF"), ("RALPHDECK_MEANING", "off")]
+)
 def test_without_the_model_there_is_no_closeness(
-    switch: str, project: ProjectPaths, monkeypatch: pytest.MonkeyPatch
+    variable: str, value: str, project: ProjectPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = patterns("a")
     made = Embeddings(project, PATTERNS, Counting())
     made.make(known)
-    monkeypatch.setenv("RALPHDECK_MEANING", switch)
+    monkeypatch.setenv(variable, value)
     assert made.closeness("a", PatternIndex.build(known).ids, known) is None
     assert made.missing(patterns("b")) == {}
 

@@ -16,7 +16,7 @@ def test_switched_off_or_not_installed_is_one_line(examples: Path, call: Call) -
 
 
 def test_it_makes_what_is_missing(examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("RALPHDECK_MEANING")
+    monkeypatch.delenv("RALPHDECK_SEMANTIC")
     first = call("embed", "--json", "--project", examples)
     assert first.err == "" and first.document["made"] == first.document["patterns"] > 0
     assert (examples / VECTORS).is_file()
@@ -27,7 +27,7 @@ def test_it_makes_what_is_missing(examples: Path, call: Call, monkeypatch: pytes
 def test_a_place_that_cannot_be_written_is_one_line(
     examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("RALPHDECK_MEANING")
+    monkeypatch.delenv("RALPHDECK_SEMANTIC")
     (examples / VECTORS).parent.mkdir(parents=True, exist_ok=True)
     (examples / VECTORS).mkdir()
     result = call("embed", "--project", examples)

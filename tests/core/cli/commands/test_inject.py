@@ -198,7 +198,7 @@ def test_semantic_search_finds_a_reworded_task(sample: Path, call: Call, monkeyp
 
     matched_by, by_words = found()
     assert matched_by == "words" and HELPFUL not in by_words
-    monkeypatch.delenv("RALPHDECK_MEANING")
+    monkeypatch.delenv("RALPHDECK_SEMANTIC")
     matched_by, by_meaning = found()
     assert matched_by == "meaning" and by_meaning[HELPFUL]["meaning"] > 0
     monkeypatch.setattr(VectorFile, "writing", lambda *_: pytest.fail("they are kept"))
@@ -208,7 +208,7 @@ def test_semantic_search_finds_a_reworded_task(sample: Path, call: Call, monkeyp
 def test_the_dashboard_previews_the_same_by_semantic_search(
     sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("RALPHDECK_MEANING")
+    monkeypatch.delenv("RALPHDECK_SEMANTIC")
     assert call("embed", "--project", sample).code == 0
     deck = Project(project_at(sample), Settings(), by="ada", clock=lambda: datetime.now(UTC), cache=False)
     preview = prepare_task_injection(deck.load(), PARAPHRASE)
@@ -217,7 +217,7 @@ def test_the_dashboard_previews_the_same_by_semantic_search(
 
 
 def test_many_missing_vectors_are_a_hint_and_no_wait(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("RALPHDECK_MEANING")
+    monkeypatch.delenv("RALPHDECK_SEMANTIC")
     monkeypatch.setattr("core.retrieval.embeddings.MAX_ON_DEMAND", 10)
     result = call("inject", "--task", TASK, "--json", "--project", sample)
     assert result.document["matched_by"] == "words"
@@ -227,7 +227,7 @@ def test_many_missing_vectors_are_a_hint_and_no_wait(sample: Path, call: Call, m
 def test_words_are_compared_if_vectors_cannot_be_saved(
     examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("RALPHDECK_MEANING")
+    monkeypatch.delenv("RALPHDECK_SEMANTIC")
     folder = examples / ".aiwg/ralph/memory/embeddings"
     folder.parent.mkdir(exist_ok=True)
     folder.write_text("in the way")

@@ -47,7 +47,7 @@ def test_it_reads_well_and_harmlessly(project: Path, call: Call) -> None:
 
 
 def test_with_vectors_semantic_similarity_decides(project: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("RALPHDECK_MEANING")
+    monkeypatch.delenv("RALPHDECK_SEMANTIC")
     assert "to compute vectors: ralphdeck embed" in call("task", "similar", "task-001", "--project", project).err
     made = call("embed", "--json", "--project", project).document
     assert (made["tasks_made"], made["tasks"]) == (3, 3)
