@@ -32,7 +32,7 @@ _NUMBER: Final = re.compile(r"\d+")
 _WORD: Final = re.compile(r"[^\W_][\w-]*")
 _COMMAND: Final = re.compile(
     r"(?:npx|npm(?: run)?|pnpm|yarn|pytest|python|ruff|mypy|tsc|vitest|jest|eslint|cargo|go|mvn|gradle|make|bench)"
-    r"(?: [\w:@./-]{1,40})?",
+    r"(?: [\w:@./-]{1,40})?"
 )
 _ALONE: Final = frozenset({"pytest", "tsc", "vitest", "jest", "mypy", "eslint"})
 _VERB: Final = re.compile(r"(?:passes|pass|succeeds|succeed|exits|reports|is)$")

@@ -29,10 +29,7 @@ MAX_PROPOSALS: Final = 50
 
 
 def extract(
-    material: Material,
-    known: KnownPatterns,
-    settings: ExtractionSettings,
-    types: Collection[PatternType] = ALL_TYPES,
+    material: Material, known: KnownPatterns, settings: ExtractionSettings, types: Collection[PatternType] = ALL_TYPES
 ) -> Extraction:
     """Extract candidate patterns; a pure function of its arguments.
 

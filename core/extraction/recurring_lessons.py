@@ -32,10 +32,7 @@ _MAX_TRACE: Final = 10
 
 
 def extract_recurring_lesson(
-    cluster: Cluster,
-    descriptions: Mapping[str, str],
-    known: KnownPatterns,
-    settings: ExtractionSettings,
+    cluster: Cluster, descriptions: Mapping[str, str], known: KnownPatterns, settings: ExtractionSettings
 ) -> Extraction:
     """Extract one candidate from a recurring learning, or the reason why there is none; a pure function.
 
@@ -48,10 +45,7 @@ def extract_recurring_lesson(
 
 
 def _proposal(
-    cluster: Cluster,
-    descriptions: Mapping[str, str],
-    known: KnownPatterns,
-    settings: ExtractionSettings,
+    cluster: Cluster, descriptions: Mapping[str, str], known: KnownPatterns, settings: ExtractionSettings
 ) -> Proposal:
     learning = strip_label(cluster.text)
     tasks = [one_line(descriptions[source]) for source in cluster.sources if descriptions.get(source)]
@@ -115,10 +109,7 @@ def _error_pattern(
     record = {
         "type": "error_pattern",
         "error_signature": {"error_type": error.error_type, "error_pattern": error.signature},
-        "fix_approach": {
-            "description": fix_description(learning, category, error.message),
-            "fix_category": category,
-        },
+        "fix_approach": {"description": fix_description(learning, category, error.message), "fix_category": category},
         **common,
         "success_rate": 1.0,
         "usage_count": 1,

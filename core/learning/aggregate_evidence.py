@@ -227,13 +227,7 @@ def _trend_observations(
         bad -= step.failures
     return [
         Observation(
-            pattern_id=pattern.id,
-            kind="trend",
-            source=TREND,
-            at=step.at,
-            success=success,
-            count=count,
-            derived=True,
+            pattern_id=pattern.id, kind="trend", source=TREND, at=step.at, success=success, count=count, derived=True
         )
         for step in steps
         for success, count in ((True, step.successes), (False, step.failures))

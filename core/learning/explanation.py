@@ -131,11 +131,7 @@ def explain_state(
         *_calendar(assessment, calendar, now),
     )
     return Explanation(
-        lines=lines,
-        events=_weighed(observations, now, limits),
-        steps=steps,
-        loops=loops,
-        calendar=calendar,
+        lines=lines, events=_weighed(observations, now, limits), steps=steps, loops=loops, calendar=calendar
     )
 
 
@@ -153,8 +149,7 @@ def _counts(assessment: Assessment) -> RuleLine:
     good = plural(assessment.successes, "success", "successes")
     bad = plural(assessment.failures, "failure")
     return RuleLine(
-        rule="evidence",
-        text=f"{good} and {bad} count as {assessment.helpful:.2f} and {assessment.harmful:.2f} today",
+        rule="evidence", text=f"{good} and {bad} count as {assessment.helpful:.2f} and {assessment.harmful:.2f} today"
     )
 
 
@@ -219,15 +214,7 @@ def _test(rule: str, state: Maturity | None, words: str, value: float, threshold
     distance = value - threshold
     near = f"{abs(distance):.2f}" if abs(distance) >= _NEAR else f"{abs(distance):.1g}"
     text = f"{words}: {'holds' if holds else f'does not hold, {near} away'}"
-    return RuleLine(
-        rule=rule,
-        text=text,
-        holds=holds,
-        state=state,
-        value=value,
-        threshold=threshold,
-        distance=distance,
-    )
+    return RuleLine(rule=rule, text=text, holds=holds, state=state, value=value, threshold=threshold, distance=distance)
 
 
 def _inversion(assessment: Assessment, settings: Settings) -> Iterator[RuleLine]:

@@ -15,12 +15,7 @@ from core.records.events import Event, Signals
 from core.records.loops import FINISHED, Iteration, Loop, LoopStatus, Outcome
 
 _Value = TypeVar("_Value")
-_BY_OUTCOME: Final = {
-    Outcome.SUCCESS: True,
-    Outcome.PARTIAL: False,
-    Outcome.FAILURE: False,
-    Outcome.TIMEOUT: False,
-}
+_BY_OUTCOME: Final = {Outcome.SUCCESS: True, Outcome.PARTIAL: False, Outcome.FAILURE: False, Outcome.TIMEOUT: False}
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,10 +47,7 @@ class LineageEvent(Struct, frozen=True):
 
 
 def build_lineage(
-    pattern: Pattern,
-    observations: Sequence[Observation],
-    decisions: Iterable[Decision],
-    loops: Mapping[str, Loop],
+    pattern: Pattern, observations: Sequence[Observation], decisions: Iterable[Decision], loops: Mapping[str, Loop]
 ) -> tuple[LineageEvent, ...]:
     """Return all events, oldest first; an undated discovery is first, other undated events are last.
 
@@ -101,10 +98,7 @@ def _joined(what: str, iterations: str) -> str:
 
 
 def _observed(
-    use: Observation,
-    loops: Mapping[str, Loop],
-    results: Mapping[bool | None, str],
-    iterations: Mapping[str, str],
+    use: Observation, loops: Mapping[str, Loop], results: Mapping[bool | None, str], iterations: Mapping[str, str]
 ) -> LineageEvent:
     kind = "applied" if use.kind == "feedback" else use.kind
     words = {"discovered": "discovered", "injected": "injected, not applied"}.get(kind) or results[use.success]

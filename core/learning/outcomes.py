@@ -99,10 +99,7 @@ def score_outcome(signals: OutcomeSignals, now: str | datetime, settings: Learni
         "success": 1.0 if signals.success else settings.partial_success_value if signals.partial else 0.0,
         "duration": _duration_value(signals.duration_ms, settings),
         "errors": _count_value(
-            signals.error_count,
-            settings.max_errors_for_helpful,
-            settings.some_errors_value,
-            settings.many_errors_value,
+            signals.error_count, settings.max_errors_for_helpful, settings.some_errors_value, settings.many_errors_value
         ),
         "retries": _count_value(
             signals.retry_count,

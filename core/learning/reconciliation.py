@@ -16,10 +16,7 @@ from core.records.times import minute_of
 
 
 def reconcile_record(
-    pattern: Pattern,
-    observations: Sequence[Observation],
-    now: datetime,
-    *known: Container[str],
+    pattern: Pattern, observations: Sequence[Observation], now: datetime, *known: Container[str]
 ) -> tuple[Finding, ...]:
     """Return findings where counts, dates and loops of the record disagree with the evidence.
 
@@ -37,12 +34,7 @@ def reconcile_record(
     future = [use.at for use in observations if use.at is not None and use.at > now]
     if future:
         when = f"{minute_of(max(future))} UTC"
-        note(
-            "",
-            Severity.WARNING,
-            "future-time",
-            f"evidence is dated in the future ({when}); it counts as of now",
-        )
+        note("", Severity.WARNING, "future-time", f"evidence is dated in the future ({when}); it counts as of now")
     if len(usable_trend(pattern)) < len(pattern.trend):
         message = "a snapshot is incomplete or does not grow; it is left out"
         note("/effectiveness_trend", Severity.WARNING, "bad-trend", message)

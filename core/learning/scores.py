@@ -129,9 +129,7 @@ class Scores:
         against_promotion = (enough & bad) | ((columns.bad_since_pin > 0) & (computed == CODES[Maturity.DEPRECATED]))
         against_deprecation = enough & ~bad & (computed == CODES[Maturity.PROVEN])
         against: Flags = np.where(
-            columns.pin == CODES[Maturity.DEPRECATED],
-            against_deprecation,
-            (columns.pin != NO_PIN) & against_promotion,
+            columns.pin == CODES[Maturity.DEPRECATED], against_deprecation, (columns.pin != NO_PIN) & against_promotion
         )
         return against & ~columns.pin_stale
 

@@ -105,10 +105,7 @@ def find_flips(base: tuple[float, float], step: tuple[float, float], settings: M
     """
     yield from _root(sum(base), sum(step), settings.min_feedback - settings.total_tolerance)
     yield from _root(base[0], step[0], settings.min_helpful - settings.total_tolerance)
-    for limit in (
-        settings.deprecation_threshold + settings.ratio_margin,
-        settings.max_harmful - settings.ratio_margin,
-    ):
+    for limit in (settings.deprecation_threshold + settings.ratio_margin, settings.max_harmful - settings.ratio_margin):
         yield from _root(base[1] - limit * sum(base), step[1] - limit * sum(step), 0.0)
 
 

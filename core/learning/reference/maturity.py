@@ -121,10 +121,7 @@ def create_maturity(pattern_id: str, now: str | datetime) -> PatternMaturity:
 
 
 def update_maturity(
-    maturity: PatternMaturity,
-    events: Sequence[Result],
-    now: str | datetime,
-    settings: MaturitySettings = _DEFAULTS,
+    maturity: PatternMaturity, events: Sequence[Result], now: str | datetime, settings: MaturitySettings = _DEFAULTS
 ) -> PatternMaturity:
     """Compute counts and state at `now`; a pinned state stays.
 
@@ -180,10 +177,7 @@ def deprecate(maturity: PatternMaturity, reason: str, now: str | datetime) -> Pa
 
 
 def reset(
-    maturity: PatternMaturity,
-    events: Sequence[Result],
-    now: str | datetime,
-    settings: MaturitySettings = _DEFAULTS,
+    maturity: PatternMaturity, events: Sequence[Result], now: str | datetime, settings: MaturitySettings = _DEFAULTS
 ) -> PatternMaturity:
     """Remove the pin and its reason, and compute the state as `update_maturity` does."""
     return update_maturity(replace(maturity, pin=None, reason=""), events, now, settings)

@@ -51,11 +51,7 @@ class TestApproaches:
         (proposal,) = of(given, PatternType.SUCCESS)
         record = proposal.record
         assert proposal.slug == "type-client-order-service"
-        assert record["approach"]["steps"] == [
-            "Listed the errors",
-            "Started from the types",
-            "Parsed at the border",
-        ]
+        assert record["approach"]["steps"] == ["Listed the errors", "Started from the types", "Parsed at the border"]
         assert record["approach"]["tools_used"] == ["Edit", "Bash (npx tsc)"]
         assert (record["average_iterations"], record["benefits"]) == (4.0, ["Types first"])
         assert record["source_loops"][0]["iterations_required"] == 4

@@ -41,9 +41,7 @@ ERROR_PATTERN = {
         "code_template": TEMPLATE,
         "code_template_language": "typescript",
     },
-    "source_loops": [
-        {"loop_id": LOOP, "timestamp": "2026-02-02T15:00:00Z", "contributed_by": OWNER},
-    ],
+    "source_loops": [{"loop_id": LOOP, "timestamp": "2026-02-02T15:00:00Z", "contributed_by": OWNER}],
     "success_rate": 1.0,
     "usage_count": 1,
     "first_discovered": "2026-02-02T15:00:00Z",

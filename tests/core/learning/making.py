@@ -52,16 +52,9 @@ def example_loops() -> dict[str, Loop]:
             Loop(
                 id="ralph-fix-validation-b2c3d4e5",
                 last_activity=end,
-                injected=(
-                    use(NULL_CHECK_015, True, iteration=2),
-                    use(TYPE_MISMATCH, True, iteration=4),
-                ),
+                injected=(use(NULL_CHECK_015, True, iteration=2), use(TYPE_MISMATCH, True, iteration=4)),
             ),
-            Loop(
-                id="ralph-fix-api-d4e5f6a7",
-                last_activity=end,
-                injected=(use(NULL_CHECK_015, False, iteration=3),),
-            ),
+            Loop(id="ralph-fix-api-d4e5f6a7", last_activity=end, injected=(use(NULL_CHECK_015, False, iteration=3),)),
         )
     }
 
@@ -88,15 +81,7 @@ def event(number: int, kind: str, when: datetime, **fields: Any) -> Event:
 
 def pin(state: Maturity, when: datetime, **fields: Any) -> Pin:
     return Pin(
-        **{
-            "state": state,
-            "at": when,
-            "by": "ada",
-            "reason": "",
-            "content_hash": "seen",
-            "decision_id": "d1",
-            **fields,
-        }
+        **{"state": state, "at": when, "by": "ada", "reason": "", "content_hash": "seen", "decision_id": "d1", **fields}
     )
 
 

@@ -61,10 +61,7 @@ def test_a_proven_pattern_fades_step_by_step() -> None:
 
 def test_undated_uses_do_not_decay() -> None:
     events = [seen(NOW, True, 20), seen(None, False, 2), seen(None, True, 2)]
-    assert [state for _, state in state_calendar(events, NOW)] == [
-        Maturity.ESTABLISHED,
-        Maturity.DEPRECATED,
-    ]
+    assert [state for _, state in state_calendar(events, NOW)] == [Maturity.ESTABLISHED, Maturity.DEPRECATED]
 
 
 def test_feedback_has_a_calendar_too() -> None:

@@ -167,12 +167,7 @@ def test_state_transitions(helpful: float, harmful: float, state: Maturity) -> N
 
 @pytest.mark.parametrize(
     ("state", "factor"),
-    [
-        (Maturity.CANDIDATE, 0.5),
-        (Maturity.ESTABLISHED, 1.0),
-        (Maturity.PROVEN, 1.5),
-        (Maturity.DEPRECATED, 0.0),
-    ],
+    [(Maturity.CANDIDATE, 0.5), (Maturity.ESTABLISHED, 1.0), (Maturity.PROVEN, 1.5), (Maturity.DEPRECATED, 0.0)],
 )
 def test_multipliers_in_decomposition(state: Maturity, factor: float) -> None:
     assert multiplier(state) == factor

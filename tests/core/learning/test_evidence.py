@@ -173,8 +173,7 @@ def test_the_discovering_loop_counts_once() -> None:
 
 def test_first_discovered_decides_the_discovering_loop() -> None:
     pattern = make_pattern(
-        source_loops=(source("later", days_ago(3)), source("first", days_ago(9))),
-        first_discovered=days_ago(9),
+        source_loops=(source("later", days_ago(3)), source("first", days_ago(9))), first_discovered=days_ago(9)
     )
     assert [seen.loop_id for seen in collect_observations(pattern)] == ["first"]
 

@@ -78,12 +78,7 @@ def test_unknown_values_stay_unknown() -> None:
 
 def error(number: int, bead: str = "x") -> Event:
     return event(
-        number,
-        "error",
-        NOW,
-        pattern_id="",
-        loop_id=bead,
-        error=ErrorNote(error_type=ErrorType.TIMEOUT, message="late"),
+        number, "error", NOW, pattern_id="", loop_id=bead, error=ErrorNote(error_type=ErrorType.TIMEOUT, message="late")
     )
 
 
@@ -141,11 +136,7 @@ def test_an_outcome_of_a_pattern_is_not_an_outcome_of_the_loop() -> None:
 
 def test_the_retries_of_an_attempt_are_those_before_it() -> None:
     attempt = Attempt(
-        task_id="task-001",
-        number=3,
-        started_at=NOW - timedelta(minutes=26),
-        ended_at=NOW,
-        outcome=Outcome.TIMEOUT,
+        task_id="task-001", number=3, started_at=NOW - timedelta(minutes=26), ended_at=NOW, outcome=Outcome.TIMEOUT
     )
     found = require(attempt_signals(attempt, NOTHING))
     assert (found.bead_id, found.success, found.retry_count) == ("task-001.3", False, 2)

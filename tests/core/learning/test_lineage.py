@@ -98,10 +98,7 @@ def test_a_source_loop_beyond_the_uses_found_it_again() -> None:
 def test_a_source_loop_keeps_its_own_outcome() -> None:
     pattern = make_pattern(
         recorded_counts=recorded_counts(2, 1),
-        source_loops=(
-            source("a", days_ago(9)),
-            SourceLoop(loop_id="b", at=days_ago(8), outcome="failure"),
-        ),
+        source_loops=(source("a", days_ago(9)), SourceLoop(loop_id="b", at=days_ago(8), outcome="failure")),
     )
     assert [one.success for one in lineage_of(pattern, board_of(pattern)) if one.loop_id == "b"] == [False]
 
