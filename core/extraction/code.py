@@ -19,21 +19,15 @@ _MAX_CODE: Final = 2_000
 """Maximum number of characters of a template."""
 _MAX_IDENTIFIERS: Final = 8
 
-LANGUAGES: Final = {
-    "ts": "typescript",
-    "tsx": "typescript",
-    "mts": "typescript",
-    "cts": "typescript",
-    "js": "javascript",
-    "jsx": "javascript",
-    "mjs": "javascript",
-    "cjs": "javascript",
-    "py": "python",
-    "pyi": "python",
+_SUFFIXES: Final = {
+    "typescript": "ts tsx mts cts",
+    "javascript": "js jsx mjs cjs",
+    "python": "py pyi",
     "go": "go",
-    "rs": "rust",
+    "rust": "rs",
     "java": "java",
 }
+LANGUAGES: Final = {suffix: language for language, suffixes in _SUFFIXES.items() for suffix in suffixes.split()}
 """Languages of the pattern file format by file name suffix; others are `other`."""
 PURPOSES: Final = {
     "variable": "The value that is checked before it is used",

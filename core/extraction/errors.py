@@ -29,28 +29,15 @@ ERROR_TYPES: Final = (
 )
 """Error types of the pattern file format."""
 _MAX_TEXT: Final = 2_000
-_NAMES: Final = {
-    "AttributeError": "TypeError",
-    "NameError": "ReferenceError",
-    "UnboundLocalError": "ReferenceError",
-    "ImportError": "ReferenceError",
-    "ModuleNotFoundError": "ReferenceError",
-    "IndentationError": "SyntaxError",
-    "ParseError": "SyntaxError",
-    "JSONDecodeError": "SyntaxError",
-    "ValueError": "ValidationError",
-    "ZodError": "ValidationError",
-    "SchemaError": "ValidationError",
-    "NullPointerException": "TypeError",
-    "ClassCastException": "TypeError",
-    "IllegalArgumentException": "ValidationError",
-    "IllegalStateException": "RuntimeError",
-    "RangeError": "RuntimeError",
-    "IndexError": "RuntimeError",
-    "KeyError": "RuntimeError",
-    "RecursionError": "RuntimeError",
-    "UnhandledPromiseRejection": "RuntimeError",
+_BY_TYPE: Final = {
+    "TypeError": "AttributeError NullPointerException ClassCastException",
+    "ReferenceError": "NameError UnboundLocalError ImportError ModuleNotFoundError",
+    "SyntaxError": "IndentationError ParseError JSONDecodeError",
+    "ValidationError": "ValueError ZodError SchemaError IllegalArgumentException",
+    "RuntimeError": "IllegalStateException RangeError IndexError KeyError RecursionError UnhandledPromiseRejection",
 }
+_TYPES: Final = {name: error_type for error_type, names in _BY_TYPE.items() for name in names.split()}
+"""Error type by the name that a language gives an error."""
 _ASSERTION: Final = re.compile(r"\bexpected\b.{1,200}?\b(?:to|but|got|received|found)\b", re.IGNORECASE)
 _PREAMBLE: Final = re.compile(r"\b(?:failing|failed|fails|errors?)\b[^:\n]{0,40}:\s+", re.IGNORECASE)
 _REMARK: Final = re.compile(r"\s+\([^()'\"`]*\)$")
@@ -83,8 +70,8 @@ def classify_error_type(name: str, message: str) -> str:
     """Return the error type by the name of an error, else by its message."""
     if name in ERROR_TYPES and name != "Other":
         return name
-    if name in _NAMES:
-        return _NAMES[name]
+    if name in _TYPES:
+        return _TYPES[name]
     if "Timeout" in name:
         return "TimeoutError"
     if _ASSERTION.search(message):
@@ -99,15 +86,13 @@ def parse_error(failure: Failure, where: str, iteration: int | None, at: datetim
     signature = generalize_message(message)
     if not signature:
         return None
-    file = failure.file or split_location(location)[0]
+    named = failure.error_type not in ("", "Other")
     return Sighting(
-        error_type=classify_error_type(
-            failure.error_type if failure.error_type not in ("", "Other") else name, message
-        ),
+        error_type=classify_error_type(failure.error_type if named else name, message),
         message=message,
         signature=signature,
         where=where,
-        file=file,
+        file=failure.file or split_location(location)[0],
         function=failure.function,
         iteration=iteration,
         at=at,

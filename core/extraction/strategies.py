@@ -10,7 +10,7 @@ from typing import Any, Final
 from core.base.text import visible_line
 from core.learning.outcomes import Verdict
 from core.learning.scoreboard import Scoreboard
-from core.learning.strategies import STRATEGY_TITLES, extract_strategies
+from core.learning.strategies import extract_strategies, load_expressions
 from core.records.events import Event, event_id
 from core.records.extractions import Extraction, Proposal
 from core.records.patterns import DECOMPOSITION_TAG, Pattern, PatternType
@@ -56,7 +56,7 @@ def list_work_ids(source_id: str, snapshot: Snapshot) -> tuple[str, ...]:
 
 def is_common(name: str) -> bool:
     """Return whether a strategy is a common one, whose text is known to be harmless."""
-    return name in STRATEGY_TITLES
+    return name in load_expressions()
 
 
 def known_strategies(patterns: Iterable[Pattern]) -> dict[str, Pattern]:
