@@ -139,7 +139,7 @@ async def test_an_empty_project_says_what_to_do_and_fills_when_files_come(tmp_pa
     async with open_dashboard(project, home) as user:
         await user.sees("waiting for .aiwg", "No loops yet")
         for place, text in (
-            ("patterns", "no patterns yet"),
+            ("patterns", "No patterns yet"),
             ("review", "No open questions"),
             ("reflections", "no reflections yet"),
             ("log", "no decisions yet"),

@@ -39,7 +39,7 @@ async def test_a_reason_is_not_written_over_what_somebody_decided_while_it_was_t
         await user.press("d")
         await user.paste("never held")
         made = await meanwhile(user, lambda bob: bob.decide(Promote(ONE)))
-        await user.sees("bob decided just now: promote", "Press esc and review it again")
+        await user.sees("bob decided just now: promote", "Press esc")
         await user.decides("enter")
         assert newest(user) == made
         assert "bob decided just now" in user.toasts()[-1]

@@ -148,7 +148,7 @@ async def test_every_knob_turns_and_goes_back(sample: Path, home: Path) -> None:
         await user.settled()
         assert place.settings == start
         await user.press("R")
-        assert "as the project has them" in user.toasts()[-1]
+        assert "All values are the project's settings" in user.toasts()[-1]
 
 
 async def test_while_a_knob_has_focus_the_key_line_says_so_and_enter_leaves_it(sample: Path, home: Path) -> None:
@@ -224,7 +224,7 @@ async def test_tab_goes_round_all_panes_and_how_far_meaning_is_known_is_told(sam
         await user.press("escape", "pagedown")
         assert place.query_one("#context-text", TextPane).scroll_offset.y > 0
         place.embedding(120, 3400)
-        await user.sees("meaning: ▯▯▯▯▯▯▯▯▯▯ 120 of 3,400 patterns")
+        await user.sees("embedding: ▯▯▯▯▯▯▯▯▯▯ 120 of 3,400 patterns")
         place.embedding(3400, 3400)
         await user.settled()
         assert "left out" in heading(user, "why")
@@ -269,7 +269,7 @@ async def test_a_task_that_nothing_fits_and_a_project_without_loops_say_so(sampl
         place.preview(TASK)
         await user.settled()
         await user.press("I")
-        assert "no loop with a task is running" in user.toasts()[-1]
+        assert "No loop with a task is running" in user.toasts()[-1]
 
 
 async def test_the_patterns_of_another_task_go_to_the_loop_that_is_chosen(sample: Path, home: Path) -> None:
@@ -352,7 +352,7 @@ async def test_reflections_have_rows_with_their_parts_and_open_where_they_are_ke
         await user.press("m", "0", "enter")
         await user.settled()
         assert place.settings.max_reflections == 0
-        assert "3 reflections go" in heading(user)
+        assert "3 reflections removed" in heading(user)
 
 
 async def test_without_a_task_the_running_loops_and_last_tasks_are_there_to_be_taken(sample: Path, home: Path) -> None:

@@ -297,7 +297,7 @@ async def test_v_goes_to_the_whole_details_and_back_and_what_is_gone_is_named(sa
         assert not place.has_class("-detail") and user.in_focus(user.table)
         place.go_to(task_key("task-gone"))
         await user.pilot.pause()
-        assert user.toasts()[-1] == "task task-gone is not in Memory any more"
+        assert user.toasts()[-1] == "task task-gone is no longer in Memory"
 
 
 async def test_where_no_loop_has_a_task_it_says_which_could(tmp_path: Path, home: Path) -> None:

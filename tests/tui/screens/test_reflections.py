@@ -75,7 +75,7 @@ async def test_learnings_that_recur_unfold_and_give_a_pattern_that_undo_takes_ba
         await user.go("reflections")
         await user.press("e")
         assert "Press v to group by learning" in user.toasts()[-1]
-        assert "v by learning" in user.key_line()
+        assert "v group" in user.key_line()
         await user.press("v")
         await user.settled()
         clusters = user.app.project.recurring()

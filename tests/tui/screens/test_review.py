@@ -228,7 +228,7 @@ async def test_a_key_that_can_t_answer_says_why(sample: Path, home: Path) -> Non
             "about a single pattern: this question is about many patterns at once; here: a, x, s" in user.toasts()[-1]
         )
         await user.press("m")
-        assert "one question at a time is asked here" in user.toasts()[-1]
+        assert "Select several patterns in Patterns" in user.toasts()[-1]
         await user.press("v")
         assert "only a proposed inversion" in user.toasts()[-1]
         subject = await at_question(user, INVERSION)
