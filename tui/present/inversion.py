@@ -67,7 +67,7 @@ def anti_pattern_lines(
     is_edited: bool,
     width: int = UNBROKEN,
 ) -> list[Content]:
-    """Return the anti-pattern: its text, the wording check, alternatives, and its fields.
+    """Return the anti-pattern: its text, the check of its words, alternatives, and its fields.
 
     Args:
         alternatives: Success patterns that it can refer to.

@@ -60,7 +60,7 @@ class Knob:
         return changed
 
     def parse(self, text: str) -> Any:
-        """Value of the setting that a text in the field stands for, or `BadInput`."""
+        """Parse the text of the field; raises `BadInput` for an invalid value."""
         if self.words:
             return self.setting.parse(next((word for word, short in _SHORT_WORDS.items() if short == text), text))
         if self.setting.editor_scale != 1:

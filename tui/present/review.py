@@ -36,9 +36,9 @@ EMPTY: Final = (
 )
 INJECTED: Final = "injected text"
 _PROPOSAL_ACTIONS: Final = {
-    "accept": "there is no proposal to accept",
-    "reject": "there is no proposal to reject",
-    "rewrite": "there is no text to edit",
+    "accept": "nothing is proposed to accept",
+    "reject": "nothing is proposed to reject",
+    "rewrite": "no text to edit",
 }
 """Why an answer to a proposal does not fit a question without one."""
 _IMPACTS: Final = ("low", "low", "medium", "medium", "high", "high")
@@ -173,9 +173,14 @@ def _pattern_sides(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
             )
             return "pattern", "proposed anti-pattern", original_lines(view, pattern, glyphs, left), proposed
         case kinds.DUPLICATE:
-            kept, other = beside(view, pattern, view.pattern(item.other), glyphs)
+            left_text, right_text = beside(view, pattern, view.pattern(item.other), glyphs)
             similarity = percent(cap_similarity(item.similarity))
-            return f"keep, {desk.key('rewrite')}: swap", f"merge and archive, similarity {similarity}", kept, other
+            return (
+                f"keep, {desk.key('rewrite')}: swap",
+                f"merge and archive, similarity {similarity}",
+                left_text,
+                right_text,
+            )
         case kinds.UNRECONCILED:
             counts = doubts.count_lines(view, pattern, glyphs)
             return "recorded and evident counts", "evidence", counts, use_lines(view, pattern, glyphs)
