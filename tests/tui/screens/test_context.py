@@ -100,7 +100,7 @@ async def test_a_knob_shows_at_once_what_it_changes_and_c_leaves_that_out(sample
         after = prepare_task_injection(user.app.view, TASK, place.settings)
         assert len(after.chosen) == 2
         gone = before.context.count("\n") - after.context.count("\n")
-        assert f"+0 -{gone} lines, {len(before.chosen) - 2} patterns go" in heading(user)
+        assert f"+0 -{gone} lines, {len(before.chosen) - 2} patterns removed" in heading(user)
         assert "- ### Error Patterns" in marked(user)
         assert "(5)" in user.text()
         await user.press("escape", "G")
