@@ -62,7 +62,7 @@ def document_lines(blocks: Iterable[Block], now: datetime, glyphs: Glyphs, width
             case Table():
                 lines += _table(block, now, glyphs, width)
             case Section():
-                lines += heading(block.title, block.note)
+                lines += heading(visible_line(block.title, MAX_CHARS), block.note)
                 lines += document_lines(block.blocks, now, glyphs, width)
     return lines
 
