@@ -87,12 +87,12 @@ async def test_learnings_that_recur_unfold_and_give_a_pattern_that_undo_takes_ba
         await user.sees("3 reflections from 2 loops and 1 task", "Reported by", "task-002")
         assert "e draft → candidate of 2 loops and 1 task" in user.key_line()
         await user.press("S")
-        assert "how many loops told them" in user.toasts()[-1]
+        assert "ordered by their number of loops" in user.toasts()[-1]
         await user.press("enter")
         below = [member.reflection.id for member in reversed(most.members)]
         assert list(user.table.keys)[:4] == [most.id, *below]
         await user.press("j", "e")
-        assert "go up to its line" in user.toasts()[-1]
+        assert "Go up to a learning" in user.toasts()[-1]
         await user.press("k", "enter", "e")
         await user.until(lambda: isinstance(user.app.screen, PreviewDialog), "the preview")
         await user.sees("1 pattern to extract", "+ new", "a extract 1")

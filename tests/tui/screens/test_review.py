@@ -230,7 +230,7 @@ async def test_a_key_that_can_t_answer_says_why(sample: Path, home: Path) -> Non
         await user.press("m")
         assert "Select several patterns in Patterns" in user.toasts()[-1]
         await user.press("v")
-        assert "only a proposed inversion" in user.toasts()[-1]
+        assert "Only a proposed inversion" in user.toasts()[-1]
         subject = await at_question(user, INVERSION)
         await user.press("p")
         assert "reset it first" in user.toasts()[-1]
