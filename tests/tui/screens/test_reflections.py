@@ -106,7 +106,7 @@ async def test_learnings_that_recur_unfold_and_give_a_pattern_that_undo_takes_ba
         assert "has a pattern" in user.row(most.id) and user.table.keys[-1] == most.id
         user.place.go_to(most.id)
         await user.press("e")
-        assert "no pattern to draft: already known from all of these loops" in user.toasts()[-1]
+        assert "No pattern to draft: already known from all of these loops" in user.toasts()[-1]
         await user.sees(f"Has a pattern: {made.id}")
         assert "not now: e draft" in user.key_line()
         await user.decides("u")
