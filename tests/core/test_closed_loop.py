@@ -21,7 +21,7 @@ from core.state.contexts import prepare_task_injection
 from core.state.findings import all_findings
 from core.state.history import explain_pattern
 from core.state.review_items import BURST, INVERSION
-from tests.core.curation.making import decide_question
+from tests.factories import decide_question
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 PATTERNS = tuple(f"pat-error-p{number}-001" for number in range(7))

@@ -43,10 +43,22 @@ from core.scanning.verdict import find_stopping_severity
 from core.sources.configuration import DEFAULT, Configuration
 from core.state.contexts import prepare_task_injection
 from core.storage.watcher import Watcher
-from tests.core.extraction.making import failed, known, material, passed, pattern
-from tests.core.learning.making import NOW, board_of, days_ago, event, make_pattern, recorded_counts, use
 from tests.core.project.test_daemon import write_loop
 from tests.core.retrieval.test_decomposition import BY_FEATURE, BY_TYPE, PER_FILE, chosen
+from tests.factories import (
+    NOW,
+    days_ago,
+    failed_step,
+    make_board,
+    make_event,
+    make_known_patterns,
+    make_material,
+    make_pattern,
+    make_recorded_counts,
+    make_use,
+    parse_pattern_record,
+    passed_step,
+)
 
 MINUTE_MS = 60_000
 ID = "pat-error-sample-001"
@@ -127,19 +139,19 @@ def uses_of_a_neutral_loop(settings: Settings, _: World) -> Any:
         status=LoopStatus.FAILED,
         started_at=days_ago(1),
         ended_at=days_ago(1) + timedelta(minutes=1),
-        injected=(use(ID, None),),
+        injected=(make_use(ID, None),),
     )
-    return board_of(make_pattern(), loops={"x": loop}, settings=settings).assessment(ID).failures
+    return make_board(make_pattern(), loops={"x": loop}, settings=settings).assessment(ID).failures
 
 
 def bursts(settings: Settings, _: World) -> Any:
     """Bursts among ten harmful marks of one source, ten minutes apart."""
     ids = [f"pat-error-p{number}-001" for number in range(10)]
     events = tuple(
-        event(n, "feedback", NOW + timedelta(minutes=10 * n), pattern_id=id, loop_id="x", success=False)
+        make_event(n, "feedback", NOW + timedelta(minutes=10 * n), pattern_id=id, loop_id="x", success=False)
         for n, id in enumerate(ids)
     )
-    board = board_of(*map(make_pattern, ids), events=events, now=NOW + timedelta(days=1), settings=settings)
+    board = make_board(*map(make_pattern, ids), events=events, now=NOW + timedelta(days=1), settings=settings)
     return [(burst.first, burst.last, len(burst.patterns)) for burst in board.bursts]
 
 
@@ -147,21 +159,23 @@ def states(settings: Settings, _: World) -> Any:
     """State and score of patterns with all kinds of evidence."""
     patterns = [
         make_pattern(
-            f"pat-error-p{good}{bad}{days}-001", recorded_counts=recorded_counts(good, bad), last_used=days_ago(days)
+            f"pat-error-p{good}{bad}{days}-001",
+            recorded_counts=make_recorded_counts(good, bad),
+            last_used=days_ago(days),
         )
         for good, bad, days in product(range(9), range(5), (0, 1, 60))
     ]
-    board = board_of(*patterns, settings=settings)
+    board = make_board(*patterns, settings=settings)
     return [(one.state, round(one.score, 9)) for one in map(board.assessment, board.ids)]
 
 
 def inversions(settings: Settings, _: World) -> Any:
     """Which patterns are due for inversion, and one of the warnings."""
     patterns = [
-        make_pattern(f"pat-error-p{good}{bad}-001", recorded_counts=recorded_counts(good, bad))
+        make_pattern(f"pat-error-p{good}{bad}-001", recorded_counts=make_recorded_counts(good, bad))
         for good, bad in product((0, 1, 2, 3), range(6))
     ]
-    board = board_of(*patterns, settings=settings)
+    board = make_board(*patterns, settings=settings)
     return board.inversion_due.tolist(), board.proposal("pat-error-p05-001").text
 
 
@@ -169,7 +183,7 @@ def inversion_after_a_rejection(settings: Settings, _: World) -> Any:
     """Whether an inversion that was rejected at three failures is proposed again at four."""
     verdict = InversionVerdict(verdict="rejected", at=days_ago(9), failures=3)
     curation = CurationState(inversions={ID: verdict})
-    board = board_of(make_pattern(recorded_counts=recorded_counts(0, 4)), curation=curation, settings=settings)
+    board = make_board(make_pattern(recorded_counts=make_recorded_counts(0, 4)), curation=curation, settings=settings)
     return board.inversion_due.tolist()
 
 
@@ -192,23 +206,26 @@ FIX = Fix(
 
 def extraction(settings: Settings, _: World) -> Any:
     """What loops offer, as type, refusal, pattern that it repeats and links to others."""
-    repeated = [failed(n, "Retried the query", text) for n, text in enumerate(LOCKED[:3], 1)]
-    tried = [failed(n, FIX.description, LOCKED[3]) for n in (4, 5, 6)]
-    files = [failed(1, "Start", files=("a.ts",)), failed(2, "Went on", files=tuple(f"{n}.ts" for n in range(6)))]
-    falling = [failed(n, f"Change {n}", quality=mark) for n, mark in enumerate((0.6, 0.5, 0.4, 0.7), 1)]
-    fixed = [failed(1, "Ran the tests", LOCKED[0]), passed(2, fix=FIX, files=("src/locks.ts",))]
-    given = [
-        material(*repeated, passed(4, fix=FIX), task="Stop the deadlocks of the order service"),
-        material(failed(1, "Ran the tests", LOCKED[0]), *tried, passed(7, fix=FIX)),
-        material(*files, status=LoopStatus.FAILED),
-        material(*falling, status=LoopStatus.FAILED),
-        material(*fixed),
+    repeated = [failed_step(n, "Retried the query", text) for n, text in enumerate(LOCKED[:3], 1)]
+    tried = [failed_step(n, FIX.description, LOCKED[3]) for n in (4, 5, 6)]
+    files = [
+        failed_step(1, "Start", files=("a.ts",)),
+        failed_step(2, "Went on", files=tuple(f"{n}.ts" for n in range(6))),
     ]
-    (like,) = extract(given[4], known(), Settings().extraction, {PatternType.ERROR}).proposals
-    other = pattern(PatternType.ERROR, "other", like.record)
+    falling = [failed_step(n, f"Change {n}", quality=mark) for n, mark in enumerate((0.6, 0.5, 0.4, 0.7), 1)]
+    fixed = [failed_step(1, "Ran the tests", LOCKED[0]), passed_step(2, fix=FIX, files=("src/locks.ts",))]
+    given = [
+        make_material(*repeated, passed_step(4, fix=FIX), task="Stop the deadlocks of the order service"),
+        make_material(failed_step(1, "Ran the tests", LOCKED[0]), *tried, passed_step(7, fix=FIX)),
+        make_material(*files, status=LoopStatus.FAILED),
+        make_material(*falling, status=LoopStatus.FAILED),
+        make_material(*fixed),
+    ]
+    (like,) = extract(given[4], make_known_patterns(), Settings().extraction, {PatternType.ERROR}).proposals
+    other = parse_pattern_record(PatternType.ERROR, "other", like.record)
     facts = [
-        known(messages=("row 1 locked by 'bob'", *(f"other message {n}" for n in range(11)))),
-        known(
+        make_known_patterns(messages=("row 1 locked by 'bob'", *(f"other message {n}" for n in range(11)))),
+        make_known_patterns(
             with_fields(other, source_loops=(SourceLoop(loop_id="another"),), title="Locked rows of the shop"),
             messages=tuple(f"row {n} locked by 'bob'" for n in range(4)),
         ),
@@ -246,7 +263,7 @@ def tight_context(settings: Settings, world: World) -> Any:
 def strategies(settings: Settings, _: World) -> Any:
     """The sections that a task which is a decomposition gets."""
     patterns = (BY_TYPE, PER_FILE, BY_FEATURE)
-    return chosen(board_of(*patterns, settings=settings), *patterns, limits=settings.injection).text
+    return chosen(make_board(*patterns, settings=settings), *patterns, limits=settings.injection).text
 
 
 def stopped(settings: Settings, _: World) -> Any:
@@ -269,12 +286,12 @@ def pruned(settings: Settings, _: World) -> Any:
     patterns = {
         one.id: one
         for one in (
-            make_pattern("pat-error-low-001", recorded_counts=recorded_counts(9, 11), last_used=days_ago(1)),
-            make_pattern("pat-error-few-001", recorded_counts=recorded_counts(4, 5), last_used=days_ago(1)),
-            make_pattern("pat-error-old-001", recorded_counts=recorded_counts(9, 1), last_used=days_ago(60)),
+            make_pattern("pat-error-low-001", recorded_counts=make_recorded_counts(9, 11), last_used=days_ago(1)),
+            make_pattern("pat-error-few-001", recorded_counts=make_recorded_counts(4, 5), last_used=days_ago(1)),
+            make_pattern("pat-error-old-001", recorded_counts=make_recorded_counts(9, 1), last_used=days_ago(60)),
         )
     }
-    board = board_of(*patterns.values(), settings=settings)
+    board = make_board(*patterns.values(), settings=settings)
     return [
         (one.pattern_id, one.rules) for one in select_prunable(Snapshot(patterns=patterns), board, settings.pruning)
     ]
@@ -335,7 +352,9 @@ def liveness(settings: Settings, world: World) -> Any:
 
 def intervals(settings: Settings, _: World) -> Any:
     """The interval of a success rate."""
-    return board_of(make_pattern(recorded_counts=recorded_counts(3, 1)), settings=settings).assessment(ID).interval
+    return (
+        make_board(make_pattern(recorded_counts=make_recorded_counts(3, 1)), settings=settings).assessment(ID).interval
+    )
 
 
 def loops_needed(settings: Settings, _: World) -> Any:

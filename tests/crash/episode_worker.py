@@ -17,11 +17,14 @@ from typing import Any
 import core.storage.atomic_write
 from core.episodes.protocol import Episodes
 from core.records.loops import Outcome
-from tests.core.episodes.making import CHANGING_CALLS, START, bash, edit, make_episodes
 from tests.crash.worker import say
+from tests.factories import CHANGING_CALLS, EPISODES_START, bash_action, edit_action, make_episodes
 
 TASK = "task-001"
-ACTIONS = [{**edit("a.ts"), "timestamp": 1769937000000}, {**bash("npm test", False), "timestamp": 1769937001000}]
+ACTIONS = [
+    {**edit_action("a.ts"), "timestamp": 1769937000000},
+    {**bash_action("npm test", False), "timestamp": 1769937001000},
+]
 STEPS: tuple[Callable[[Episodes], Any], ...] = (
     lambda memory: memory.init_task("Add OAuth", tags=["auth"], task_id=TASK),
     lambda memory: memory.start_attempt(TASK, approach="implement first"),
@@ -61,7 +64,7 @@ def die_before(calls: int) -> None:
 
 def make_step(project: Path, number: int, kill_before: int) -> None:
     """Make one step at a fixed time, until it ends or is killed."""
-    now = START + timedelta(minutes=number)
+    now = EPISODES_START + timedelta(minutes=number)
     memory = make_episodes(project, lambda: now)
     if kill_before:
         die_before(kill_before)

@@ -15,8 +15,8 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.project.index import Library
 from core.records.loops import Outcome
-from tests.core.episodes.making import make_episodes, read_json, tree
 from tests.crash.episode_worker import STEPS, TASK
+from tests.factories import make_episodes, read_project_json, read_tree
 
 ROOT = Path(__file__).parents[2]
 STARTS = (1, 5, 7, 8, 10)
@@ -66,20 +66,20 @@ def test_a_kill_before_any_system_call_does_no_harm(number: int, worker: Worker,
         worker.step(before, earlier)
     shutil.copytree(before, whole)
     assert worker.step(whole, number)
-    wanted, seen, calls = tree(whole), tree(before), 0
+    wanted, seen, calls = read_tree(whole), read_tree(before), 0
     while True:
         calls += 1
         shutil.copytree(before, killed)
         if worker.step(killed, number, calls):
             break
-        left = tree(killed)
+        left = read_tree(killed)
         if left != seen:
             check_reads(killed)
         seen = left
         # An attempt that was started, except for releasing the lock, is not started again.
         if not (number in STARTS and left == wanted):
             worker.step(killed, number)
-        assert tree(killed) == wanted
+        assert read_tree(killed) == wanted
         assert not left_behind(killed)
         shutil.rmtree(killed)
     assert calls > 5
@@ -93,21 +93,21 @@ def test_another_agent_completes_an_attempt_killed_at_any_step(
     make_episodes(before)
     for earlier in range(COMPLETE):
         worker.step(before, earlier)
-    seen = tree(before)
+    seen = read_tree(before)
     for calls in range(1, 1000):
         shutil.copytree(before, killed)
         if worker.step(killed, COMPLETE, calls):
             break
-        if tree(killed) == seen:
+        if read_tree(killed) == seen:
             shutil.rmtree(killed)
             continue
-        seen = tree(killed)
+        seen = read_tree(killed)
         memory = make_episodes(killed)
         memory.start_attempt(TASK, abandon=True, reopen=True)
         memory.complete_attempt(TASK, outcome=Outcome.FAILURE)
-        entries = read_json(killed, "trajectory.json")["attempts"]
+        entries = read_project_json(killed, "trajectory.json")["attempts"]
         assert [one["attempt_id"] for one in entries] == list(range(1, len(entries) + 1))
-        metadata = read_json(killed, "metadata.json")
+        metadata = read_project_json(killed, "metadata.json")
         assert (metadata["status"], metadata["total_attempts"]) == ("running", len(entries))
         check_reads(killed)
         shutil.rmtree(killed)

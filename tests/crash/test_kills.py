@@ -22,8 +22,8 @@ from core.ledger.decision_log import read_decisions
 from core.ledger.ledger import Ledger
 from core.ledger.verify import verify_ledger
 from core.records.decisions import Verb
-from tests.core.curation.making import make_curator, make_project, overrides
 from tests.crash.worker import MANY
+from tests.factories import make_curator, make_project, read_overrides
 
 ROOT = Path(__file__).parents[2]
 IDS = [f"pat-error-{number}-001" for number in range(10)]
@@ -103,9 +103,9 @@ def check_settled(paths: ProjectPaths) -> None:
     noted = Counter(decision.group for decision in ledger.decisions() if decision.verb is Verb.NOTE)
     assert set(noted.values()) <= {MANY}  # all decisions of a group are there, or none
     pins = ledger.state().pins
-    written = overrides(paths)
+    written = read_overrides(paths)
     if paths.pattern_file("anti").exists():
-        written |= overrides(paths, "anti")
+        written |= read_overrides(paths, "anti")
     assert {key: value["decision"] for key, value in written.items()} == {
         key: pin.decision_id for key, pin in pins.items()
     }

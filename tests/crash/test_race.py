@@ -19,7 +19,7 @@ from core.config.settings import Settings
 from core.curation.commands import Promote, Reset
 from core.curation.curator import Curator
 from core.ledger.ledger import Ledger
-from tests.core.curation.making import NOW, decide, make_assessment, make_pattern, make_project
+from tests.factories import CURATION_NOW, decide, make_assessment, make_error_pattern, make_project
 
 AGENT = Path(__file__).with_name("agent.py")
 IDS = [f"pat-error-{number}-001" for number in range(5)]
@@ -73,14 +73,14 @@ def _as_patient_as_the_machine_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
 def race(paths: ProjectPaths, kinds: list[str]) -> None:
     curator = Curator(paths, Settings(), by="alice")
     decided: list[str] = []
-    now = NOW
+    now = CURATION_NOW
     with agents(paths.pattern_file("error"), kinds) as written:
         start = time.monotonic()
         while (took := time.monotonic() - start) < SECONDS or (
             took < PATIENCE and (len(decided) <= DECIDED or recorded(paths.pattern_file("error")) <= WRITTEN + len(IDS))
         ):
             now += timedelta(seconds=1)
-            pattern = make_pattern(IDS[len(decided) % len(IDS)])
+            pattern = make_error_pattern(IDS[len(decided) % len(IDS)])
             try:
                 decided.append(decide(curator, Promote, pattern, make_assessment(), now=now).decision.id)
             except Refused:

@@ -24,14 +24,14 @@ from core.curation.curator import Curator, Target
 from core.curation.decision_writer import Decided
 from core.ledger.ledger import Ledger
 from core.records.decisions import Decision, Verb
-from tests.core.curation.making import (
+from tests.factories import (
     decide,
     decide_many,
-    failing,
     make_assessment,
     make_curator,
-    make_pattern,
-    make_proposal,
+    make_error_pattern,
+    make_failing_assessment,
+    make_inversion,
 )
 
 CHANGING_CALLS = ("write", "fsync", "link", "unlink", "rename", "replace", "ftruncate", "open")
@@ -78,12 +78,14 @@ def curate(paths: ProjectPaths, chance: random.Random) -> None:
 
 def decide_any(curator: Curator, chance: random.Random, now: datetime) -> Decided:
     """One decision of any kind on any pattern."""
-    pattern = make_pattern(f"pat-error-{chance.randrange(10)}-001")
+    pattern = make_error_pattern(f"pat-error-{chance.randrange(10)}-001")
     actions: list[Callable[[], Decided]] = [
         lambda: decide(curator, Promote, pattern, make_assessment(), now=now),
         lambda: decide(curator, Deprecate, pattern, make_assessment(), now=now, reason="it broke the build"),
         lambda: decide(curator, Reset, pattern, make_assessment(), now=now),
-        lambda: decide(curator, AcceptInversion, pattern, failing(), proposal=make_proposal(pattern.id), now=now),
+        lambda: decide(
+            curator, AcceptInversion, pattern, make_failing_assessment(), proposal=make_inversion(pattern.id), now=now
+        ),
         lambda: decide_on_many(curator, Verb.NOTE, now),
         lambda: decide_on_many(curator, Verb.DEPRECATE, now),
         lambda: curator.undo(now=now),
@@ -94,7 +96,7 @@ def decide_any(curator: Curator, chance: random.Random, now: datetime) -> Decide
 
 def decide_on_many(curator: Curator, verb: Verb, now: datetime) -> Decided:
     """One act on `MANY` patterns."""
-    asked = [Target(make_pattern(f"pat-error-{number}-001"), make_assessment()) for number in range(MANY)]
+    asked = [Target(make_error_pattern(f"pat-error-{number}-001"), make_assessment()) for number in range(MANY)]
     return decide_many(curator, verb, asked, now=now, known=curator.settled_count(), reason="it broke the build")
 
 

@@ -21,7 +21,7 @@ from core.project.index import Library
 from core.records.extractions import Extraction, Proposal
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.snapshot import Snapshot
-from tests.core.curation.making import decide, make_assessment
+from tests.factories import decide, make_assessment
 from tests.sample.loops import BY_KEY
 from tests.sample.patterns import ERRORS, UNREAD
 from tests.sample.shared import error_record

@@ -22,7 +22,7 @@ from core.demo.sample import copy_sample
 from core.records.patterns import Maturity
 from core.state.project_state import ProjectState
 from core.storage.read_only import protect, release
-from tests.core.curation.making import decide
+from tests.factories import decide
 from tests.tui.user import NOW, User, make_app, open_dashboard
 from tui.actions import PLACES, actions_of
 from tui.present.glyphs import ASCII

@@ -22,17 +22,17 @@ from core.records.decisions import Decision, Effect, Verb
 from core.records.patterns import Maturity, PatternType, SourceLoop
 from core.storage.json_editor import JsonText
 from core.storage.locks import lease
-from tests.core.curation.making import (
-    FILE,
-    NOW,
+from tests.factories import (
+    CURATION_NOW,
+    PATTERN_FILE,
     decide,
-    failing,
     make_assessment,
     make_curator,
-    make_pattern,
+    make_error_pattern,
+    make_failing_assessment,
+    make_inversion,
     make_project,
-    make_proposal,
-    overrides,
+    read_overrides,
 )
 
 A = "pat-error-a-001"
@@ -50,15 +50,22 @@ def curator(paths: ProjectPaths) -> Curator:
 
 
 def promote(curator: Curator, **changes: Any) -> Decided:
-    return decide(curator, Promote, make_pattern(**changes), make_assessment(), now=NOW)
+    return decide(curator, Promote, make_error_pattern(**changes), make_assessment(), now=CURATION_NOW)
 
 
 def deprecate(curator: Curator, reason: str = "it broke the build") -> Decided:
-    return decide(curator, Deprecate, make_pattern(), make_assessment(), now=NOW, reason=reason)
+    return decide(curator, Deprecate, make_error_pattern(), make_assessment(), now=CURATION_NOW, reason=reason)
 
 
 def invert(curator: Curator, **changes: Any) -> Decided:
-    return decide(curator, AcceptInversion, make_pattern(), failing(), proposal=make_proposal(**changes), now=NOW)
+    return decide(
+        curator,
+        AcceptInversion,
+        make_error_pattern(),
+        make_failing_assessment(),
+        proposal=make_inversion(**changes),
+        now=CURATION_NOW,
+    )
 
 
 def antis(paths: ProjectPaths) -> list[dict[str, Any]]:
@@ -70,14 +77,16 @@ def antis(paths: ProjectPaths) -> list[dict[str, Any]]:
 
 
 def test_a_promotion_is_in_the_ledger_and_in_the_record(curator: Curator, paths: ProjectPaths) -> None:
-    decided = decide(curator, Promote, make_pattern(), make_assessment(4, 1), now=NOW, reason="  works\n")
+    decided = decide(
+        curator, Promote, make_error_pattern(), make_assessment(4, 1), now=CURATION_NOW, reason="  works\n"
+    )
     assert decided.summary == f"promoted {A}: established → proven"
     assert decided.written
     assert decided.warnings == ()
     pin = Ledger(paths).state().pins[A]
     assert (pin.state, pin.content_hash, pin.successes, pin.failures) == (Maturity.PROVEN, "v1", 4, 1)
-    assert (pin.by, pin.reason, pin.at, pin.decision_id) == ("alice", "works", NOW, decided.decision.id)
-    assert overrides(paths) == {
+    assert (pin.by, pin.reason, pin.at, pin.decision_id) == ("alice", "works", CURATION_NOW, decided.decision.id)
+    assert read_overrides(paths) == {
         A: {
             "state": "proven",
             "reason": "works",
@@ -92,7 +101,12 @@ def test_a_promotion_is_in_the_ledger_and_in_the_record(curator: Curator, paths:
 def test_ids_sort_by_time_and_differ(curator: Curator) -> None:
     ids = [
         decide(
-            curator, Note, make_pattern(), make_assessment(), text="x", now=NOW + timedelta(milliseconds=number // 2)
+            curator,
+            Note,
+            make_error_pattern(),
+            make_assessment(),
+            text="x",
+            now=CURATION_NOW + timedelta(milliseconds=number // 2),
         ).decision.id
         for number in range(6)
     ]
@@ -101,7 +115,9 @@ def test_ids_sort_by_time_and_differ(curator: Curator) -> None:
 
 
 def test_promoting_a_candidate_with_little_evidence_warns(curator: Curator) -> None:
-    decided = decide(curator, Promote, make_pattern(), make_assessment(1, 0, Maturity.CANDIDATE), now=NOW)
+    decided = decide(
+        curator, Promote, make_error_pattern(), make_assessment(1, 0, Maturity.CANDIDATE), now=CURATION_NOW
+    )
     assert decided.warnings == (f"{A} is a candidate with only 1 helpful observation",)
     assert decided.written
 
@@ -111,31 +127,31 @@ def test_deprecating_needs_a_reason(curator: Curator, paths: ProjectPaths) -> No
         deprecate(curator, " \n ")
     assert not paths.ledger.exists()
     assert deprecate(curator).summary == f"deprecated {A}: established → deprecated"
-    assert overrides(paths)[A]["reason"] == "it broke the build"
+    assert read_overrides(paths)[A]["reason"] == "it broke the build"
 
 
 def test_a_deprecated_pattern_is_reset_before_it_is_promoted(curator: Curator, paths: ProjectPaths) -> None:
     deprecate(curator)
     with pytest.raises(Refused, match=r"deprecated \(by alice on 3 May 2026\); reset it first"):
         promote(curator)
-    decided = decide(curator, Reset, make_pattern(), make_assessment(), now=NOW)
+    decided = decide(curator, Reset, make_error_pattern(), make_assessment(), now=CURATION_NOW)
     assert decided.summary == f"reset {A}: deprecated → established"
-    assert overrides(paths) == {}
+    assert read_overrides(paths) == {}
     assert promote(curator).written
 
 
 def test_what_the_rules_deprecate_can_be_promoted_after_one_reset(curator: Curator) -> None:
     by_rule = make_assessment(2, 5, Maturity.DEPRECATED)
     with pytest.raises(Refused, match="deprecated by rule; reset it first"):
-        decide(curator, Promote, make_pattern(), by_rule, now=NOW)
-    decide(curator, Reset, make_pattern(), by_rule, now=NOW)
+        decide(curator, Promote, make_error_pattern(), by_rule, now=CURATION_NOW)
+    decide(curator, Reset, make_error_pattern(), by_rule, now=CURATION_NOW)
     with pytest.raises(Refused, match="is not pinned"):
-        decide(curator, Reset, make_pattern(), by_rule, now=NOW)
-    decide(curator, Promote, make_pattern(), by_rule, now=NOW)
-    curator.undo(now=NOW)
-    curator.undo(now=NOW)
+        decide(curator, Reset, make_error_pattern(), by_rule, now=CURATION_NOW)
+    decide(curator, Promote, make_error_pattern(), by_rule, now=CURATION_NOW)
+    curator.undo(now=CURATION_NOW)
+    curator.undo(now=CURATION_NOW)
     with pytest.raises(Refused, match="reset it first"):
-        decide(curator, Promote, make_pattern(), by_rule, now=NOW)
+        decide(curator, Promote, make_error_pattern(), by_rule, now=CURATION_NOW)
 
 
 @pytest.mark.parametrize(("decide", "word"), [(promote, "already promoted"), (deprecate, "already deprecated")])
@@ -149,7 +165,7 @@ def test_deciding_the_same_twice_is_refused(
 
 def test_a_reset_without_a_decision_is_refused(curator: Curator) -> None:
     with pytest.raises(Refused, match="is not pinned; it is established by rule"):
-        decide(curator, Reset, make_pattern(), make_assessment(), now=NOW)
+        decide(curator, Reset, make_error_pattern(), make_assessment(), now=CURATION_NOW)
 
 
 def test_a_stale_pin_counts_as_candidate_and_can_be_renewed(curator: Curator, paths: ProjectPaths) -> None:
@@ -166,8 +182,10 @@ def test_the_ledger_wins_over_what_the_caller_saw(curator: Curator, paths: Proje
         promote(curator)
     pin = Ledger(paths).state().pins[A]
     seen = make_assessment(state=Maturity.DEPRECATED, pin=pin)
-    curator.undo(now=NOW, any_author=True)
-    assert decide(curator, Promote, make_pattern(), seen, now=NOW).decision.before["state"] == "established"
+    curator.undo(now=CURATION_NOW, any_author=True)
+    assert (
+        decide(curator, Promote, make_error_pattern(), seen, now=CURATION_NOW).decision.before["state"] == "established"
+    )
 
 
 # Notes, text, input.
@@ -175,12 +193,12 @@ def test_the_ledger_wins_over_what_the_caller_saw(curator: Curator, paths: Proje
 
 def test_a_note_stands_in_the_ledger_only(curator: Curator, paths: ProjectPaths) -> None:
     before = paths.pattern_file("error").read_bytes()
-    decided = decide(curator, Note, make_pattern(), make_assessment(), text=" look again ", now=NOW)
+    decided = decide(curator, Note, make_error_pattern(), make_assessment(), text=" look again ", now=CURATION_NOW)
     assert decided.written
     assert [note.after["text"] for note in curator.ledger.state().notes[A]] == ["look again"]
     assert paths.pattern_file("error").read_bytes() == before
     with pytest.raises(BadInput, match="empty"):
-        decide(curator, Note, make_pattern(), make_assessment(), text=" ", now=NOW)
+        decide(curator, Note, make_error_pattern(), make_assessment(), text=" ", now=CURATION_NOW)
 
 
 def test_what_cannot_be_stored_is_refused_or_mended(curator: Curator, paths: ProjectPaths) -> None:
@@ -196,10 +214,12 @@ def test_what_cannot_be_stored_is_refused_or_mended(curator: Curator, paths: Pro
 
 
 def test_accepting_an_inversion_writes_a_valid_anti_pattern(curator: Curator, paths: ProjectPaths) -> None:
-    pattern = make_pattern(
-        source_loops=(SourceLoop(loop_id="ralph-one-00000001", at=NOW, iteration=4), SourceLoop(loop_id="x"))
+    pattern = make_error_pattern(
+        source_loops=(SourceLoop(loop_id="ralph-one-00000001", at=CURATION_NOW, iteration=4), SourceLoop(loop_id="x"))
     )
-    decided = decide(curator, AcceptInversion, pattern, failing(), proposal=make_proposal(), now=NOW)
+    decided = decide(
+        curator, AcceptInversion, pattern, make_failing_assessment(), proposal=make_inversion(), now=CURATION_NOW
+    )
     (record,) = antis(paths)
     assert record.pop("override") == {
         "state": "established",
@@ -234,8 +254,8 @@ def test_accepting_an_inversion_writes_a_valid_anti_pattern(curator: Curator, pa
     }
     assert re.fullmatch(r"pat-anti-[a-z0-9-]+-\d{3}", record["pattern_id"])
     assert record.keys() >= ANTI_KEYS
-    assert overrides(paths)[A]["state"] == "deprecated"
-    assert overrides(paths)[A]["reason"] == "Failed 5/7 times (71% failure rate)"
+    assert read_overrides(paths)[A]["state"] == "deprecated"
+    assert read_overrides(paths)[A]["reason"] == "Failed 5/7 times (71% failure rate)"
     state = curator.ledger.state()
     assert state.pins[A].state is Maturity.DEPRECATED
     assert state.inversions[A].anti_id == record["pattern_id"]
@@ -259,22 +279,22 @@ def test_undoing_an_inversion_restores_both_and_redo_repeats_it(curator: Curator
     invert(curator)
     (record,) = antis(paths)
     inverted = paths.pattern_file("error").read_bytes()
-    assert curator.undo(now=NOW).written
+    assert curator.undo(now=CURATION_NOW).written
     assert paths.pattern_file("error").read_bytes() == before
     assert antis(paths) == []
     state = curator.ledger.state()
     assert (state.pins, state.inversions) == ({}, {})
     assert record in [effect.insert for effect in curator.ledger.decisions()[0].effects]
-    assert curator.redo(now=NOW).written
+    assert curator.redo(now=CURATION_NOW).written
     assert antis(paths) == [record]
     assert paths.pattern_file("error").read_bytes() == inverted
 
 
 def test_resetting_an_inverted_pattern_leaves_the_anti_pattern(curator: Curator, paths: ProjectPaths) -> None:
     invert(curator)
-    decide(curator, Reset, make_pattern(), failing(), now=NOW)
+    decide(curator, Reset, make_error_pattern(), make_failing_assessment(), now=CURATION_NOW)
     assert set(curator.ledger.state().pins) == {"pat-anti-split-by-type-001"}
-    assert overrides(paths) == {}
+    assert read_overrides(paths) == {}
     assert len(antis(paths)) == 1
     with pytest.raises(Refused, match="already inverted into pat-anti-split-by-type-001"):
         invert(curator)
@@ -317,7 +337,7 @@ def test_an_id_that_is_taken_in_the_meantime_is_replaced(
         "pat-anti-split-by-type-001",
         "pat-anti-split-by-type-002",
     ]
-    curator.undo(now=NOW)
+    curator.undo(now=CURATION_NOW)
     assert antis(paths) == [other]
 
 
@@ -325,7 +345,7 @@ def test_an_anti_pattern_that_went_on_counting_stays_after_undo(curator: Curator
     invert(curator)
     path = paths.pattern_file("anti")
     path.write_text(path.read_text().replace('"occurrence_count": 7', '"occurrence_count": 8'))
-    decided = curator.undo(now=NOW)
+    decided = curator.undo(now=CURATION_NOW)
     assert not decided.written
     assert decided.warnings == ("pat-anti-split-by-type-001 was changed since: not removed",)
     assert len(antis(paths)) == 1
@@ -342,26 +362,33 @@ def test_an_anti_pattern_that_went_on_counting_stays_after_undo(curator: Curator
 def test_only_a_failing_pattern_is_inverted(
     curator: Curator, successes: int, failures: int, kind: PatternType, message: str
 ) -> None:
-    pattern, assessment = make_pattern(type=kind), make_assessment(successes, failures)
+    pattern, assessment = make_error_pattern(type=kind), make_assessment(successes, failures)
     with pytest.raises(Refused, match=message):
-        decide(curator, AcceptInversion, pattern, assessment, proposal=make_proposal(), now=NOW)
+        decide(curator, AcceptInversion, pattern, assessment, proposal=make_inversion(), now=CURATION_NOW)
     with pytest.raises(Refused, match=message):
-        decide(curator, RejectInversion, pattern, assessment, now=NOW)
+        decide(curator, RejectInversion, pattern, assessment, now=CURATION_NOW)
 
 
 def test_a_rejected_inversion_comes_back_after_further_failures(curator: Curator) -> None:
-    decide(curator, RejectInversion, make_pattern(), make_assessment(2, 5), now=NOW)
+    decide(curator, RejectInversion, make_error_pattern(), make_assessment(2, 5), now=CURATION_NOW)
     with pytest.raises(Refused, match="already rejected on 3 May 2026"):
-        decide(curator, RejectInversion, make_pattern(), make_assessment(2, 7), now=NOW)
-    decide(curator, RejectInversion, make_pattern(), make_assessment(2, 8), now=NOW)
+        decide(curator, RejectInversion, make_error_pattern(), make_assessment(2, 7), now=CURATION_NOW)
+    decide(curator, RejectInversion, make_error_pattern(), make_assessment(2, 8), now=CURATION_NOW)
     assert curator.ledger.state().inversions[A].failures == 8
 
 
 def test_a_snooze_ends_in_the_future(curator: Curator) -> None:
     with pytest.raises(BadInput, match="not in the future"):
-        decide(curator, Snooze, make_pattern(), failing(), until=NOW, now=NOW)
-    decide(curator, Snooze, make_pattern(), failing(), until=NOW + timedelta(days=7), now=NOW)
-    assert curator.ledger.state().inversions[A].until == NOW + timedelta(days=7)
+        decide(curator, Snooze, make_error_pattern(), make_failing_assessment(), until=CURATION_NOW, now=CURATION_NOW)
+    decide(
+        curator,
+        Snooze,
+        make_error_pattern(),
+        make_failing_assessment(),
+        until=CURATION_NOW + timedelta(days=7),
+        now=CURATION_NOW,
+    )
+    assert curator.ledger.state().inversions[A].until == CURATION_NOW + timedelta(days=7)
 
 
 # Undo and redo.
@@ -371,12 +398,12 @@ def test_undo_restores_the_pin_that_was_replaced_and_the_file(curator: Curator, 
     first = promote(curator).decision
     pin, written = curator.ledger.state().pins[A], paths.pattern_file("error").read_bytes()
     deprecate(curator)
-    decided = make_curator(paths, "bob").undo(now=NOW, any_author=True)
+    decided = make_curator(paths, "bob").undo(now=CURATION_NOW, any_author=True)
     assert decided.summary == f"Undone: deprecate {A} by alice (→ proven)"
     assert decided.decision.by == "bob"
     assert curator.ledger.state().pins == {A: pin}
     assert paths.pattern_file("error").read_bytes() == written
-    assert overrides(paths)[A]["decision"] == first.id
+    assert read_overrides(paths)[A]["decision"] == first.id
 
 
 @pytest.mark.parametrize(
@@ -403,19 +430,19 @@ def test_undo_brings_back_what_another_tool_wrote(
     before = path.read_bytes()
     assert promote(curator).written
     promoted = path.read_bytes()
-    assert curator.undo(now=NOW).written
+    assert curator.undo(now=CURATION_NOW).written
     assert path.read_bytes() == before
-    assert curator.redo(now=NOW).written
+    assert curator.redo(now=CURATION_NOW).written
     assert path.read_bytes() == promoted
-    assert curator.undo(now=NOW).written
+    assert curator.undo(now=CURATION_NOW).written
     assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("text", ["1}]", "", "[" * 65 + "]" * 65])
 def test_a_ledger_that_gives_no_json_to_write_changes_nothing(curator: Curator, paths: ProjectPaths, text: str) -> None:
     before = paths.pattern_file("error").read_bytes()
-    effect = Effect(file=FILE, type="error", pattern_id=A, text={"override": text})
-    curator.ledger.append(Decision(id="d", at=NOW, by="x", verb=Verb.PROMOTE, subject=A, effects=(effect,)))
+    effect = Effect(file=PATTERN_FILE, type="error", pattern_id=A, text={"override": text})
+    curator.ledger.append(Decision(id="d", at=CURATION_NOW, by="x", verb=Verb.PROMOTE, subject=A, effects=(effect,)))
     assert len(curator.apply_pending()) == 1
     assert paths.pattern_file("error").read_bytes() == before
     assert curator.ledger.pending() == ()
@@ -425,24 +452,24 @@ def test_undo_leaves_what_somebody_changed_since(curator: Curator, paths: Projec
     promote(curator)
     path = paths.pattern_file("error")
     path.write_text(path.read_text().replace('"proven"', '"frozen"'))
-    decided = curator.undo(now=NOW)
+    decided = curator.undo(now=CURATION_NOW)
     assert decided.warnings == (f"override of {A} was changed since: left unchanged",)
     assert not decided.written
-    assert overrides(paths)[A]["state"] == "frozen"
+    assert read_overrides(paths)[A]["state"] == "frozen"
     assert curator.ledger.state().pins == {}
     assert curator.ledger.pending() == ()
 
 
 def test_undo_and_redo_with_nothing_left_are_refused(curator: Curator) -> None:
     with pytest.raises(Refused, match="nothing to undo"):
-        curator.undo(now=NOW)
+        curator.undo(now=CURATION_NOW)
     promote(curator)
     with pytest.raises(Refused, match="nothing to redo"):
-        curator.redo(now=NOW)
-    curator.undo(now=NOW)
-    decide(curator, Note, make_pattern(), make_assessment(), text="x", now=NOW)
+        curator.redo(now=CURATION_NOW)
+    curator.undo(now=CURATION_NOW)
+    decide(curator, Note, make_error_pattern(), make_assessment(), text="x", now=CURATION_NOW)
     with pytest.raises(Refused, match="nothing to redo"):
-        curator.redo(now=NOW)
+        curator.redo(now=CURATION_NOW)
 
 
 # When a file cannot be written.
@@ -473,24 +500,26 @@ def test_a_ledger_cannot_make_us_write_elsewhere(paths: ProjectPaths) -> None:
     for number, file in enumerate((paths.relative(state), "../../outside.json", "/etc/passwd")):
         effect = Effect(file=file, type="error", pattern_id="a", set={"status": "owned"})
         ledger = Ledger(paths)
-        ledger.append(Decision(id=f"d{number}", at=NOW, by="x", verb=Verb.PROMOTE, subject="a", effects=(effect,)))
-    unknown = Effect(file=FILE, type="nonsense", pattern_id="a", insert={"pattern_id": "a"})
-    ledger.append(Decision(id="d9", at=NOW, by="x", verb=Verb.PROMOTE, subject="a", effects=(unknown,)))
+        ledger.append(
+            Decision(id=f"d{number}", at=CURATION_NOW, by="x", verb=Verb.PROMOTE, subject="a", effects=(effect,))
+        )
+    unknown = Effect(file=PATTERN_FILE, type="nonsense", pattern_id="a", insert={"pattern_id": "a"})
+    ledger.append(Decision(id="d9", at=CURATION_NOW, by="x", verb=Verb.PROMOTE, subject="a", effects=(unknown,)))
     assert len(make_curator(paths).apply_pending()) == 4
     assert state.read_text() == '{"pattern_id": "a"}'
     assert ledger.pending() == ()
 
 
 def test_a_step_that_makes_no_sense_is_passed_over_alone(curator: Curator, paths: ProjectPaths) -> None:
-    good = Effect(file=FILE, type="error", pattern_id=A, set={"override": {"state": "proven"}})
-    bad = Effect(file=FILE, type="nonsense", pattern_id=A, set={"override": {"state": "owned"}})
+    good = Effect(file=PATTERN_FILE, type="error", pattern_id=A, set={"override": {"state": "proven"}})
+    bad = Effect(file=PATTERN_FILE, type="nonsense", pattern_id=A, set={"override": {"state": "owned"}})
     for number, effect in enumerate((good, bad)):
         curator.ledger.append(
-            Decision(id=f"d{number}", at=NOW, by="x", verb=Verb.PROMOTE, subject=A, effects=(effect,))
+            Decision(id=f"d{number}", at=CURATION_NOW, by="x", verb=Verb.PROMOTE, subject=A, effects=(effect,))
         )
     (warning,) = curator.apply_pending()
     assert "unknown pattern type" in warning
-    assert overrides(paths) == {A: {"state": "proven"}}
+    assert read_overrides(paths) == {A: {"state": "proven"}}
     assert curator.ledger.pending() == ()
 
 
@@ -500,7 +529,7 @@ def test_a_ledger_makes_no_files_of_names_that_are_not_ours(curator: Curator, pa
     (paths.patterns / "sub").mkdir()
     before = sorted(paths.patterns.rglob("*"))
     effect = Effect(file=file, type="error", pattern_id="a", insert={"pattern_id": "a"})
-    curator.ledger.append(Decision(id="d", at=NOW, by="x", verb=Verb.PROMOTE, subject="a", effects=(effect,)))
+    curator.ledger.append(Decision(id="d", at=CURATION_NOW, by="x", verb=Verb.PROMOTE, subject="a", effects=(effect,)))
     assert len(curator.apply_pending()) == 1
     assert sorted(paths.patterns.rglob("*")) == before
     assert curator.ledger.pending() == ()
@@ -525,8 +554,8 @@ def test_nothing_is_made_or_removed_behind_a_folder_that_leads_out(
 ) -> None:
     paths = make_project(tmp_path, A)
     curator = make_curator(paths)
-    effect = Effect(file=FILE, type="error", pattern_id=A, set={"override": {"state": "proven"}})
-    curator.ledger.append(Decision(id="d", at=NOW, by="x", verb=Verb.PROMOTE, subject=A, effects=(effect,)))
+    effect = Effect(file=PATTERN_FILE, type="error", pattern_id=A, set={"override": {"state": "proven"}})
+    curator.ledger.append(Decision(id="d", at=CURATION_NOW, by="x", verb=Verb.PROMOTE, subject=A, effects=(effect,)))
     outside = tmp_path_factory.mktemp("outside") / "folder"
     (paths.ralph / linked).rename(outside)
     (paths.ralph / linked).symlink_to(outside)
@@ -567,7 +596,7 @@ def test_a_broken_file_is_left_alone_and_written_once_it_is_whole(curator: Curat
     assert not second.written
     path.write_bytes(whole)
     assert curator.apply_pending() == ()
-    assert overrides(paths)[A]["decision"] == second.decision.id
+    assert read_overrides(paths)[A]["decision"] == second.decision.id
     assert curator.ledger.pending() == ()
 
 
@@ -582,9 +611,9 @@ def test_a_full_disk_under_the_pattern_file_is_a_warning(
         decided = promote(curator)
     assert not decided.written
     assert "No space left on device" in decided.warnings[0]
-    assert overrides(paths) == {}
-    decide(curator, Note, make_pattern(), make_assessment(), text="any next decision brings it", now=NOW)
-    assert A in overrides(paths)
+    assert read_overrides(paths) == {}
+    decide(curator, Note, make_error_pattern(), make_assessment(), text="any next decision brings it", now=CURATION_NOW)
+    assert A in read_overrides(paths)
 
 
 def test_a_full_disk_under_the_ledger_decides_nothing(
@@ -614,7 +643,7 @@ def test_another_curator_who_holds_the_lock_delays_only_the_file(
     assert not decided.written
     assert "another program has held" in decided.warnings[0]
     assert curator.apply_pending() == ()
-    assert A in overrides(paths)
+    assert A in read_overrides(paths)
 
 
 def test_a_ledger_that_cannot_be_read_is_a_warning_at_the_start(curator: Curator, paths: ProjectPaths) -> None:
@@ -628,10 +657,10 @@ def test_a_ledger_that_cannot_be_read_is_a_warning_at_the_start(curator: Curator
 def test_a_record_that_is_gone_is_a_warning(curator: Curator, paths: ProjectPaths) -> None:
     decided = promote(curator, id="pat-error-gone-001")
     assert not decided.written
-    assert decided.warnings == (f"pat-error-gone-001 is no longer in {FILE}",)
+    assert decided.warnings == (f"pat-error-gone-001 is no longer in {PATTERN_FILE}",)
     paths.pattern_file("error").unlink()
     decided = deprecate(curator)
-    assert decided.warnings == (f"{FILE} no longer exists, nor {A} in it",)
+    assert decided.warnings == (f"{PATTERN_FILE} no longer exists, nor {A} in it",)
     assert not paths.pattern_file("error").exists()
     assert curator.ledger.pending() == ()
 
@@ -655,7 +684,7 @@ def test_a_decision_and_its_undo_leave_every_byte(curator: Curator, paths: Proje
     decided = promote(curator)
     assert decided.written
     assert decided.decision.id.encode() in path.read_bytes()
-    curator.undo(now=NOW)
+    curator.undo(now=CURATION_NOW)
     assert path.read_bytes() == content
 
 

@@ -18,21 +18,20 @@ from core.curation.decision_writer import Decided
 from core.ledger.ledger import Ledger
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
-from tests.core.curation.making import (
-    NOW,
+from tests.factories import (
+    CURATION_NOW,
     decide,
     decide_many,
-    failing,
     make_assessment,
     make_curator,
-    make_pattern,
+    make_error_pattern,
+    make_failing_assessment,
     make_project,
-    make_proposal,
-    overrides,
+    read_overrides,
 )
 
 IDS = ("pat-error-a-001", "pat-error-b-001", "pat-error-c-001")
-ASKED = tuple(Target(make_pattern(key), make_assessment()) for key in IDS)
+ASKED = tuple(Target(make_error_pattern(key), make_assessment()) for key in IDS)
 
 
 @pytest.fixture
@@ -48,7 +47,7 @@ def curator(paths: ProjectPaths) -> Curator:
 def decide_all(
     curator: Curator, verb: Verb = Verb.PROMOTE, asked: tuple[Target, ...] = ASKED, reason: str = ""
 ) -> Decided:
-    return decide_many(curator, verb, asked, now=NOW, known=curator.settled_count(), reason=reason)
+    return decide_many(curator, verb, asked, now=CURATION_NOW, known=curator.settled_count(), reason=reason)
 
 
 def stored(paths: ProjectPaths) -> list[dict[str, Any]]:
@@ -63,20 +62,20 @@ def test_each_pattern_has_its_line_and_one_undo_takes_all_back(curator: Curator,
     assert decided.summary == "promoted 3 patterns"
     assert [one.subject for one in Ledger(paths).decisions()] == list(IDS)
     assert {one.group for one in decided.decisions} == {decided.decision.group} != {""}
-    assert overrides(paths).keys() == {*IDS}
-    taken = curator.undo(now=NOW)
+    assert read_overrides(paths).keys() == {*IDS}
+    taken = curator.undo(now=CURATION_NOW)
     assert taken.summary == "Undone: promote 3 patterns"
     assert [one.subject for one in taken.decisions] == [one.id for one in reversed(decided.decisions)]
     assert paths.pattern_file("error").read_bytes() == before
     assert not curator.ledger.state().pins
-    assert curator.redo(now=NOW).summary == "Redone: promote 3 patterns"
-    assert overrides(paths).keys() == curator.ledger.state().pins.keys() == {*IDS}
+    assert curator.redo(now=CURATION_NOW).summary == "Redone: promote 3 patterns"
+    assert read_overrides(paths).keys() == curator.ledger.state().pins.keys() == {*IDS}
     with pytest.raises(Refused):
-        curator.redo(now=NOW)
+        curator.redo(now=CURATION_NOW)
 
 
 def test_what_is_refused_is_told_and_the_rest_holds(curator: Curator, paths: ProjectPaths) -> None:
-    decide(curator, Promote, make_pattern(IDS[1]), make_assessment(), now=NOW)
+    decide(curator, Promote, make_error_pattern(IDS[1]), make_assessment(), now=CURATION_NOW)
     told: list[tuple[int, int]] = []
     targets = {target.pattern.id: target for target in ASKED}
 
@@ -87,12 +86,12 @@ def test_what_is_refused_is_told_and_the_rest_holds(curator: Curator, paths: Pro
 
     command = bulk(Verb.PROMOTE, [*targets, "pat-error-z-001"])
     known = curator.settled_count()
-    decided = curator.decide(command, find, now=NOW, known=known, progress=lambda *far: told.append(far))
+    decided = curator.decide(command, find, now=CURATION_NOW, known=known, progress=lambda *far: told.append(far))
     assert decided.summary == "promoted 2 of 4 patterns"
     assert [refusal.pattern_id for refusal in decided.refused] == ["pat-error-z-001", IDS[1]]
     assert decided.warnings == ("no pattern of this id", f"{IDS[1]} is already promoted (by alice on 3 May 2026)")
     assert told == [(1, 3), (2, 3), (3, 3)]
-    curator.undo(now=NOW)
+    curator.undo(now=CURATION_NOW)
     assert curator.ledger.state().pins.keys() == {IDS[1]}
 
 
@@ -108,38 +107,46 @@ def test_where_all_are_refused_nothing_is_written(curator: Curator, paths: Proje
 
 def test_warnings_of_many_are_told_up_to_a_number(paths: ProjectPaths) -> None:
     ids = [f"pat-error-a-{number:03d}" for number in range(1, 20)]
-    asked = tuple(Target(make_pattern(key), make_assessment(1, 0, Maturity.CANDIDATE)) for key in ids)
+    asked = tuple(Target(make_error_pattern(key), make_assessment(1, 0, Maturity.CANDIDATE)) for key in ids)
     decided = decide_all(make_curator(paths), asked=asked)
     assert len(decided.warnings) == 7
     assert decided.warnings[-1] == "and 31 more like this"  # each is a candidate, and all but one have no record
 
 
 def test_inversions_of_one_act_get_ids_of_their_own(curator: Curator, paths: ProjectPaths) -> None:
-    asked = tuple(Target(make_pattern(key), failing(), partial(make_proposal, key)) for key in IDS)
+    asked = tuple(
+        Target(make_error_pattern(key), make_failing_assessment(), partial(make_inversion, key)) for key in IDS
+    )
     before = paths.pattern_file("error").read_bytes()
     decided = decide_all(curator, Verb.ACCEPT_INVERSION, asked)
     assert [one.after["anti_id"] for one in decided.decisions] == [f"pat-anti-split-by-type-00{n}" for n in (1, 2, 3)]
-    assert overrides(paths, "anti").keys() == {one.after["anti_id"] for one in decided.decisions}
-    curator.undo(now=NOW)
+    assert read_overrides(paths, "anti").keys() == {one.after["anti_id"] for one in decided.decisions}
+    curator.undo(now=CURATION_NOW)
     assert paths.pattern_file("error").read_bytes() == before
-    assert overrides(paths, "anti") == {}
+    assert read_overrides(paths, "anti") == {}
 
 
 def test_whole_records_of_one_act_rest_on_what_was_read(curator: Curator, paths: ProjectPaths) -> None:
     before = stored(paths)
     with pytest.raises(StaleDecision):
-        decide_many(curator, Verb.ARCHIVE, ASKED, now=NOW, known=7, reason="old")
+        decide_many(curator, Verb.ARCHIVE, ASKED, now=CURATION_NOW, known=7, reason="old")
     decided = decide_all(curator, Verb.ARCHIVE, reason="old")
     assert [one.subject for one in decided.decisions] == list(IDS)
     assert stored(paths) == []
-    curator.undo(now=NOW)
+    curator.undo(now=CURATION_NOW)
     assert sorted(stored(paths), key=str) == before
 
 
 def test_notes_and_snoozes_are_given_to_many(curator: Curator) -> None:
     decide_all(curator, Verb.NOTE, reason="see the incident")
     decide_many(
-        curator, Verb.SNOOZE, ASKED, now=NOW, known=curator.settled_count(), until=NOW + timedelta(days=7), reason=""
+        curator,
+        Verb.SNOOZE,
+        ASKED,
+        now=CURATION_NOW,
+        known=curator.settled_count(),
+        until=CURATION_NOW + timedelta(days=7),
+        reason="",
     )
     state = curator.ledger.state()
     assert state.notes.keys() == state.inversions.keys() == {*IDS}

@@ -35,22 +35,22 @@ from core.ledger.verify import verify_ledger
 from core.project.project import Project
 from core.records.decisions import CurationState, Verb
 from core.records.events import Event, event_id
-from tests.core.curation.making import (
-    IMPATIENT,
-    NOW,
+from tests.factories import (
+    CURATION_NOW,
+    NO_RETRY_SETTINGS,
     decide,
     decide_many,
-    failing,
     make_assessment,
     make_curator,
-    make_pattern,
+    make_error_pattern,
+    make_failing_assessment,
+    make_inversion,
     make_project,
-    make_proposal,
-    overrides,
+    read_overrides,
 )
 
 IDS = ("pat-error-a-001", "pat-error-b-001", "pat-error-c-001")
-A, B, C = (make_pattern(key) for key in IDS)
+A, B, C = (make_error_pattern(key) for key in IDS)
 
 
 @pytest.fixture
@@ -64,53 +64,55 @@ def curator(paths: ProjectPaths) -> Curator:
 
 
 def many(curator: Curator, verb: Verb, ids: Sequence[str] = IDS) -> Decided:
-    asked = [Target(make_pattern(key), make_assessment()) for key in ids]
-    return decide_many(curator, verb, asked, now=NOW, known=curator.settled_count(), reason="because")
+    asked = [Target(make_error_pattern(key), make_assessment()) for key in ids]
+    return decide_many(curator, verb, asked, now=CURATION_NOW, known=curator.settled_count(), reason="because")
 
 
 def test_an_older_decision_is_taken_back_alone(curator: Curator, paths: ProjectPaths) -> None:
-    first = decide(curator, Promote, A, make_assessment(), now=NOW)
-    decide(curator, Deprecate, B, make_assessment(), now=NOW, reason="hides the cause")
-    decide(curator, Note, A, make_assessment(), text="nothing rests on a note, nor a note on anything", now=NOW)
-    taken = curator.undo(now=NOW, decision_id=first.decision.id)
+    first = decide(curator, Promote, A, make_assessment(), now=CURATION_NOW)
+    decide(curator, Deprecate, B, make_assessment(), now=CURATION_NOW, reason="hides the cause")
+    decide(
+        curator, Note, A, make_assessment(), text="nothing rests on a note, nor a note on anything", now=CURATION_NOW
+    )
+    taken = curator.undo(now=CURATION_NOW, decision_id=first.decision.id)
     assert taken.summary == f"Undone: promote {A.id} (→ established)"
-    assert overrides(paths).keys() == curator.ledger.state().pins.keys() == {B.id}
-    assert curator.redo(now=NOW).decision.subject == first.decision.id
-    assert overrides(paths).keys() == {A.id, B.id}
-    assert curator.undo(now=NOW).decision.subject == first.decision.id  # what was repeated last goes first
-    assert curator.undo(now=NOW).summary == f"Undone: note {A.id}"
+    assert read_overrides(paths).keys() == curator.ledger.state().pins.keys() == {B.id}
+    assert curator.redo(now=CURATION_NOW).decision.subject == first.decision.id
+    assert read_overrides(paths).keys() == {A.id, B.id}
+    assert curator.undo(now=CURATION_NOW).decision.subject == first.decision.id  # what was repeated last goes first
+    assert curator.undo(now=CURATION_NOW).summary == f"Undone: note {A.id}"
 
 
 def test_what_something_rests_on_stays(curator: Curator) -> None:
-    first = decide(curator, Promote, A, make_assessment(), now=NOW)
-    later = decide(curator, Deprecate, A, make_assessment(), now=NOW, reason="hides the cause")
+    first = decide(curator, Promote, A, make_assessment(), now=CURATION_NOW)
+    later = decide(curator, Deprecate, A, make_assessment(), now=CURATION_NOW, reason="hides the cause")
     refusal = f"rests on it: deprecate {A.id} by alice on 3 May 2026; undo that first: {later.decision.id}"
     with pytest.raises(Refused, match=refusal):
-        curator.undo(now=NOW, decision_id=first.decision.id)
-    curator.undo(now=NOW, decision_id=later.decision.id)
-    curator.undo(now=NOW, decision_id=first.decision.id)
+        curator.undo(now=CURATION_NOW, decision_id=first.decision.id)
+    curator.undo(now=CURATION_NOW, decision_id=later.decision.id)
+    curator.undo(now=CURATION_NOW, decision_id=first.decision.id)
     with pytest.raises(Refused, match="already undone"):
-        curator.undo(now=NOW, decision_id=first.decision.id)
+        curator.undo(now=CURATION_NOW, decision_id=first.decision.id)
 
 
 def test_one_of_a_group_or_the_group_is_named(curator: Curator, paths: ProjectPaths) -> None:
     group = many(curator, Verb.PROMOTE)
-    curator.undo(now=NOW, decision_id=group.decisions[1].id)
-    assert overrides(paths).keys() == {A.id, C.id}
-    assert curator.undo(now=NOW, decision_id=group.decision.group).summary == "Undone: promote 2 patterns"
-    assert overrides(paths) == {}
-    assert curator.redo(now=NOW).summary == "Redone: promote 2 patterns"
-    assert curator.redo(now=NOW).decision.subject == group.decisions[1].id
-    assert overrides(paths).keys() == {*IDS}
+    curator.undo(now=CURATION_NOW, decision_id=group.decisions[1].id)
+    assert read_overrides(paths).keys() == {A.id, C.id}
+    assert curator.undo(now=CURATION_NOW, decision_id=group.decision.group).summary == "Undone: promote 2 patterns"
+    assert read_overrides(paths) == {}
+    assert curator.redo(now=CURATION_NOW).summary == "Redone: promote 2 patterns"
+    assert curator.redo(now=CURATION_NOW).decision.subject == group.decisions[1].id
+    assert read_overrides(paths).keys() == {*IDS}
 
 
 def test_only_decisions_are_named(curator: Curator) -> None:
-    decide(curator, Promote, A, make_assessment(), now=NOW)
-    undone = curator.undo(now=NOW)
+    decide(curator, Promote, A, make_assessment(), now=CURATION_NOW)
+    undone = curator.undo(now=CURATION_NOW)
     with pytest.raises(Refused, match="itself an undo"):
-        curator.undo(now=NOW, decision_id=undone.decision.id)
+        curator.undo(now=CURATION_NOW, decision_id=undone.decision.id)
     with pytest.raises(UnknownRecord, match="no decision 2026"):
-        curator.undo(now=NOW, decision_id="2026")
+        curator.undo(now=CURATION_NOW, decision_id="2026")
 
 
 def stored(paths: ProjectPaths) -> dict[str, Any]:
@@ -134,7 +136,7 @@ def acts(paths: ProjectPaths, curator: Curator, moment: Callable[[], Any]) -> di
     def pattern(number: int) -> Any:
         if not here:
             raise UnknownRecord("all of them are archived")
-        return make_pattern(here[number % len(here)])
+        return make_error_pattern(here[number % len(here)])
 
     def every(verb: Verb) -> Decided:
         return many(curator, verb, here)
@@ -147,7 +149,12 @@ def acts(paths: ProjectPaths, curator: Curator, moment: Callable[[], Any]) -> di
         "quarantine": lambda n: decide(curator, Quarantine, pattern(n), good, now=moment(), reason="x"),
         "release": lambda n: decide(curator, Release, pattern(n), good, now=moment()),
         "invert": lambda n: decide(
-            curator, AcceptInversion, pattern(n), failing(), proposal=make_proposal(pattern(n).id), now=moment()
+            curator,
+            AcceptInversion,
+            pattern(n),
+            make_failing_assessment(),
+            proposal=make_inversion(pattern(n).id),
+            now=moment(),
         ),
         "archive": lambda n: decide(curator, Archive, pattern(n), good, now=moment(), reason="old"),
         "promote all": lambda n: every(Verb.PROMOTE),
@@ -174,7 +181,7 @@ def test_whatever_was_done_when_all_is_undone_it_ends_where_it_began(
     monkeypatch.setattr(core.storage.atomic_write, "_CHECK_SECONDS", ())
     monkeypatch.setattr(os, "fsync", lambda _handle: None)
     paths = make_project(tmp_path_factory.mktemp("project"), *IDS)
-    curator, now = make_curator(paths), NOW
+    curator, now = make_curator(paths), CURATION_NOW
     before = stored(paths)
 
     def moment() -> Any:
@@ -188,7 +195,7 @@ def test_whatever_was_done_when_all_is_undone_it_ends_where_it_began(
         except (Refused, UnknownRecord):
             continue
         pins = {key: pin.decision_id for key, pin in curator.ledger.state().pins.items()}
-        assert {key: value["decision"] for key, value in overrides(paths).items()}.items() <= pins.items()
+        assert {key: value["decision"] for key, value in read_overrides(paths).items()}.items() <= pins.items()
     while curator.ledger.state().undoable:
         assert curator.undo(now=moment()).written
     assert stored(paths) == before
@@ -198,7 +205,7 @@ def test_whatever_was_done_when_all_is_undone_it_ends_where_it_began(
 
 
 def test_an_unmerge_leaves_each_pattern_the_uses_that_it_had_since(tmp_path: Path) -> None:
-    now = NOW
+    now = CURATION_NOW
 
     def clock() -> datetime:
         nonlocal now
@@ -206,7 +213,7 @@ def test_an_unmerge_leaves_each_pattern_the_uses_that_it_had_since(tmp_path: Pat
         return now
 
     paths = make_project(tmp_path, *IDS[:2])
-    deck = Project(paths, IMPATIENT, by="alice", clock=clock, cache=False)
+    deck = Project(paths, NO_RETRY_SETTINGS, by="alice", clock=clock, cache=False)
     deck.load()
 
     def use(pattern_id: str, loop_id: str) -> None:

@@ -19,19 +19,19 @@ from core.base.errors import Refused
 from core.curation.commands import CountReports, Deprecate, DiscardReports, Promote, Reset
 from core.curation.decision_writer import Decided
 from core.learning.bursts import Burst
-from tests.core.curation.making import (
-    NOW,
+from tests.factories import (
+    CURATION_NOW,
     decide,
     decide_question,
     make_assessment,
     make_curator,
-    make_pattern,
+    make_error_pattern,
     make_project,
-    overrides,
+    read_overrides,
 )
 
 IDS = ("pat-error-a-001", "pat-error-b-001")
-BURST = Burst(source="ralph-x", first=NOW, last=NOW, patterns=IDS, never_applied=2)
+BURST = Burst(source="ralph-x", first=CURATION_NOW, last=CURATION_NOW, patterns=IDS, never_applied=2)
 some_id = st.sampled_from(IDS)
 
 
@@ -44,7 +44,7 @@ class Machine(RuleBasedStateMachine):
         self.paths = make_project(self.folder, *IDS)
         self.start = self.paths.pattern_file("error").read_bytes()
         self.curators = [make_curator(self.paths, name) for name in ("alice", "bob")]
-        self.now = NOW
+        self.now = CURATION_NOW
         self.held: dict[str, str] = {}
         self.undo_stack: list[dict[str, str]] = []
         self.redo_stack: list[dict[str, str]] = []
@@ -79,7 +79,9 @@ class Machine(RuleBasedStateMachine):
             pattern_id,
             pattern_id not in self.held,
             "proven",
-            lambda: decide(self.curators[who], Promote, make_pattern(pattern_id), make_assessment(), now=self.now),
+            lambda: decide(
+                self.curators[who], Promote, make_error_pattern(pattern_id), make_assessment(), now=self.now
+            ),
         )
 
     @rule(pattern_id=some_id, who=st.sampled_from((0, 1)))
@@ -89,7 +91,12 @@ class Machine(RuleBasedStateMachine):
             self.held.get(pattern_id) != "deprecated",
             "deprecated",
             lambda: decide(
-                self.curators[who], Deprecate, make_pattern(pattern_id), make_assessment(), now=self.now, reason="x"
+                self.curators[who],
+                Deprecate,
+                make_error_pattern(pattern_id),
+                make_assessment(),
+                now=self.now,
+                reason="x",
             ),
         )
 
@@ -99,7 +106,7 @@ class Machine(RuleBasedStateMachine):
             pattern_id,
             pattern_id in self.held,
             None,
-            lambda: decide(self.curators[who], Reset, make_pattern(pattern_id), make_assessment(), now=self.now),
+            lambda: decide(self.curators[who], Reset, make_error_pattern(pattern_id), make_assessment(), now=self.now),
         )
 
     @rule(revoked=st.booleans(), who=st.sampled_from((0, 1)))
@@ -140,7 +147,7 @@ class Machine(RuleBasedStateMachine):
             pins = state.pins
             verdicts = {source: judged[-1].verdict for source, judged in state.bursts.items()}
             assert {key: pin.state.value for key, pin in pins.items()} | verdicts == self.held
-        written = overrides(self.paths)
+        written = read_overrides(self.paths)
         assert {key: value["decision"] for key, value in written.items()} == {
             key: pin.decision_id for key, pin in pins.items()
         }

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from core.debug_memory.effectiveness import FixCounts, FixResults
 from core.records.debug_sessions import Execution, Fix, Results
-from tests.core.debug_memory.making import lesson, run, session
+from tests.factories import make_lesson, make_run, make_session
 
 NULL = "null_undefined_access"
 CHANGED = Fix(description="Guarded")
@@ -18,45 +18,48 @@ RED = Execution(results=Results(total=1, passed=0, failed=1))
 @pytest.mark.parametrize(
     ("runs", "expected"),
     [
-        ((run(fix=CHANGED), GREEN), True),
-        ((run(fix=CHANGED), RED), False),
-        ((run(fix=CHANGED), run()), False),
-        ((run(fix=CHANGED), run(failures=())), False),
-        ((run(fix=CHANGED), Execution()), None),
-        ((run(fixed=False), GREEN), False),
-        ((run(fixed=True), RED), True),
+        ((make_run(fix=CHANGED), GREEN), True),
+        ((make_run(fix=CHANGED), RED), False),
+        ((make_run(fix=CHANGED), make_run()), False),
+        ((make_run(fix=CHANGED), make_run(failures=())), False),
+        ((make_run(fix=CHANGED), Execution()), None),
+        ((make_run(fixed=False), GREEN), False),
+        ((make_run(fixed=True), RED), True),
     ],
 )
 def test_unverified_fix_is_judged_by_the_next_run(runs: tuple[Execution, ...], expected: bool | None) -> None:
-    assert session("s", *runs, status="in_progress").verdicts == (expected, None)
+    assert make_session("s", *runs, status="in_progress").verdicts == (expected, None)
 
 
 def test_fix_is_not_judged_by_another_failure() -> None:
-    other = run(failures=(replace(run().failures[0], test_name="u"),))
-    assert session("s", run(fix=CHANGED), other, status="in_progress").verdicts == (None, None)
+    other = make_run(failures=(replace(make_run().failures[0], test_name="u"),))
+    assert make_session("s", make_run(fix=CHANGED), other, status="in_progress").verdicts == (None, None)
 
 
 @pytest.mark.parametrize(
     ("status", "expected"), [("passed", True), ("failed", False), ("escalated", False), ("in_progress", None)]
 )
 def test_last_fix_is_judged_by_the_session_status(status: str, expected: bool | None) -> None:
-    assert session("s", run(fix=CHANGED), status=status).verdicts == (expected,)
-    assert session("s", run(), status=status).verdicts == (None,)
+    assert make_session("s", make_run(fix=CHANGED), status=status).verdicts == (expected,)
+    assert make_session("s", make_run(), status=status).verdicts == (None,)
 
 
 def test_failed_sessions_without_a_pattern_count_for_the_usual_one() -> None:
-    held = session("held", run(category=NULL, fixed=True), lessons=(lesson("guard"),))
-    failed = [session(f"failed-{number}", run(category=NULL, fixed=False)) for number in range(3)]
+    held = make_session("held", make_run(category=NULL, fixed=True), lessons=(make_lesson("guard"),))
+    failed = [make_session(f"failed-{number}", make_run(category=NULL, fixed=False)) for number in range(3)]
     results = FixResults([held, *failed])
     assert results.of_pattern(NULL, "guard") == results.of_cause(NULL) == FixCounts(passed=1, failed=3)
-    assert results.effectiveness(lesson("guard")) == 0.25
+    assert results.effectiveness(make_lesson("guard")) == 0.25
     assert results.of_pattern(NULL, "guard").text == "worked in 1 of 4 (25 %)"
 
 
 def test_session_with_another_pattern_does_not_count() -> None:
-    usual = [session(f"s{number}", run(category=NULL, fixed=True), lessons=(lesson("guard"),)) for number in (1, 2)]
-    other = session("other", run(category=NULL, fixed=False), lessons=(lesson("optional"),))
-    unnamed = session("unnamed", run(category=NULL, fixed=False))
+    usual = [
+        make_session(f"s{number}", make_run(category=NULL, fixed=True), lessons=(make_lesson("guard"),))
+        for number in (1, 2)
+    ]
+    other = make_session("other", make_run(category=NULL, fixed=False), lessons=(make_lesson("optional"),))
+    unnamed = make_session("unnamed", make_run(category=NULL, fixed=False))
     results = FixResults([*usual, other, unnamed])
     assert results.of_pattern(NULL, "guard") == FixCounts(passed=2, failed=1)
     assert results.of_pattern(NULL, "optional") == FixCounts(failed=1)
@@ -64,6 +67,6 @@ def test_session_with_another_pattern_does_not_count() -> None:
 
 
 def test_recorded_effectiveness_is_used_without_known_results() -> None:
-    results = FixResults([session("s", run(category=NULL), lessons=(lesson(effectiveness=0.8),))])
-    assert results.effectiveness(lesson(effectiveness=0.8)) == 0.8
+    results = FixResults([make_session("s", make_run(category=NULL), lessons=(make_lesson(effectiveness=0.8),))])
+    assert results.effectiveness(make_lesson(effectiveness=0.8)) == 0.8
     assert (results.of_pattern(NULL, "p").text, FixCounts().rate) == ("", None)

@@ -12,41 +12,47 @@ from core.debug_memory.index import DebugIndex
 from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure
 from core.records.decisions import CurationState
 from core.records.snapshot import Snapshot
-from tests.core.debug_memory.making import NOW, by_id, session
+from tests.factories import DEBUG_NOW, make_session, sessions_by_id
 
 HOUR = timedelta(hours=1)
 
 
-def call(id: str, at: datetime = NOW) -> dict[str, Escalation]:
+def call(id: str, at: datetime = DEBUG_NOW) -> dict[str, Escalation]:
     return {id: Escalation(session_id=id, at=at, reason="why", file="f")}
 
 
 def recent(since: datetime | None = None, calls: dict[str, Escalation] | None = None) -> list[str]:
-    sessions = by_id(*(session(f"s{d}", days=d, status="escalated") for d in (3, 1, 2)), session("failed", days=9))
+    sessions = sessions_by_id(
+        *(make_session(f"s{d}", days=d, status="escalated") for d in (3, 1, 2)), make_session("failed", days=9)
+    )
     found = find_recent_escalations(DebugIndex.build(sessions), Snapshot(escalations=calls or {}), since)
     return [one.session.id for one in found]
 
 
 def test_recent_escalations_newest_first() -> None:
     assert recent() == ["s1", "s2", "s3"]
-    assert recent(NOW - timedelta(days=2)) == ["s1"]
+    assert recent(DEBUG_NOW - timedelta(days=2)) == ["s1"]
 
 
 def test_call_escalates_a_session_and_unknown_sessions_are_ignored() -> None:
-    assert recent(calls=call("failed", NOW - 36 * HOUR) | call("gone")) == ["s1", "failed", "s2", "s3"]
-    assert recent(NOW - HOUR, call("s3")) == ["s3"]
+    assert recent(calls=call("failed", DEBUG_NOW - 36 * HOUR) | call("gone")) == ["s1", "failed", "s2", "s3"]
+    assert recent(DEBUG_NOW - HOUR, call("s3")) == ["s3"]
 
 
 @pytest.mark.parametrize(
     ("status", "called", "at"),
-    [("escalated", None, NOW), ("failed", NOW - HOUR, NOW - HOUR), ("escalated", NOW + HOUR, NOW + HOUR)],
+    [
+        ("escalated", None, DEBUG_NOW),
+        ("failed", DEBUG_NOW - HOUR, DEBUG_NOW - HOUR),
+        ("escalated", DEBUG_NOW + HOUR, DEBUG_NOW + HOUR),
+    ],
 )
 def test_each_escalation_has_its_own_question(status: str, called: datetime | None, at: datetime) -> None:
     known: dict[str, Any] = {"escalations": call("s", called) if called else {}}
-    found = find_escalation(session("s", status=status), Snapshot(**known))
+    found = find_escalation(make_session("s", status=status), Snapshot(**known))
     assert found is not None and found.at == at
     dismissed = CurationState(dismissed=frozenset({found.question}))
-    answered = find_escalation(session("s", status=status), Snapshot(**known, curation=dismissed))
+    answered = find_escalation(make_session("s", status=status), Snapshot(**known, curation=dismissed))
     assert (answered is None) is (status != "escalated")
 
 

@@ -19,7 +19,15 @@ from core.debug_memory.index import CAUSE, ERROR_TYPE, FILE_PATH, PATTERN, STATU
 from core.project.index import Library
 from core.records.debug_sessions import DebugSession
 from core.records.snapshot import Snapshot
-from tests.core.debug_memory.making import EXAMPLE, NOW, by_id, document_session, lesson, run, session
+from tests.factories import (
+    DEBUG_NOW,
+    EXAMPLE_SESSION_FILE,
+    make_lesson,
+    make_run,
+    make_session,
+    read_example_session,
+    sessions_by_id,
+)
 
 
 def ids(sessions: tuple[DebugSession, ...]) -> list[str]:
@@ -27,7 +35,7 @@ def ids(sessions: tuple[DebugSession, ...]) -> list[str]:
 
 
 def test_example_is_found_by_every_key() -> None:
-    index = DebugIndex.build(by_id(document_session()))
+    index = DebugIndex.build(sessions_by_id(read_example_session()))
     for key, value in (
         (FILE_PATH, "src/auth/validate.ts"),
         (STATUS, "passed"),
@@ -41,7 +49,7 @@ def test_example_is_found_by_every_key() -> None:
 
 
 def test_example_answers_every_query() -> None:
-    index = DebugIndex.build(by_id(document_session()))
+    index = DebugIndex.build(sessions_by_id(read_example_session()))
     assert ids(index.find_similar("TypeError", "src/auth/%")) == ["dm-001-example"]
     assert index.find_similar("TypeError", "src/api/%") == ()
     assert index.find_similar("ReferenceError") == ()
@@ -62,26 +70,26 @@ def test_example_answers_every_query() -> None:
     ],
 )
 def test_example_is_found_in_every_file_format_and_folder(name: str, tmp_path: Path) -> None:
-    value = json.loads(EXAMPLE.read_bytes())
+    value = json.loads(EXAMPLE_SESSION_FILE.read_bytes())
     path = tmp_path / ".aiwg" / name
     path.parent.mkdir(parents=True)
     text = {".json": json.dumps(value), ".jsonl": json.dumps(value) + "\n"}.get(path.suffix) or yaml.safe_dump(value)
     path.write_text(text)
-    library = Library(ProjectPaths(tmp_path), Settings(), clock=lambda: NOW, cache=False)
+    library = Library(ProjectPaths(tmp_path), Settings(), clock=lambda: DEBUG_NOW, cache=False)
     index = DebugIndex.build(library.load().debug_sessions)
     assert ids(index.find_similar("TypeError", "src/auth/%.ts")) == ["dm-001-example"]
     assert [lesson.effectiveness for _, lesson in index.find_lessons("null_undefined_access")] == [1.0]
 
 
 def test_type_and_file_must_match_the_same_failure() -> None:
-    apart = session("apart", run("TypeError", "src/b.ts"), run("SyntaxError", "src/a.ts"))
-    index = DebugIndex.build(by_id(apart, session("both", run("TypeError", "src/a.ts"))))
+    apart = make_session("apart", make_run("TypeError", "src/b.ts"), make_run("SyntaxError", "src/a.ts"))
+    index = DebugIndex.build(sessions_by_id(apart, make_session("both", make_run("TypeError", "src/a.ts"))))
     assert ids(index.find_similar("TypeError", "src/a%")) == ["both"]
 
 
 def test_similar_sessions_are_limited_to_the_newest_ten() -> None:
     index = DebugIndex.build(
-        by_id(*(session(f"s{n:02}", days=n) for n in range(12)), session("undated", updated_at=None))
+        sessions_by_id(*(make_session(f"s{n:02}", days=n) for n in range(12)), make_session("undated", updated_at=None))
     )
     assert ids(index.find_similar("TypeError")) == [f"s{n:02}" for n in range(10)]
     assert ids(index.find_similar("TypeError", limit=20))[-1] == "undated"
@@ -100,11 +108,13 @@ class Watched(dict[str, DebugSession]):
 def test_query_reads_only_matching_sessions() -> None:
     errors = ("TypeError", "SyntaxError")
     made = [
-        session(f"s{n:03}", run(errors[n % 2], f"src/{n % 50}.ts"), days=n, status="escalated" if n % 99 == 0 else "")
+        make_session(
+            f"s{n:03}", make_run(errors[n % 2], f"src/{n % 50}.ts"), days=n, status="escalated" if n % 99 == 0 else ""
+        )
         for n in range(300)
     ]
-    watched = Watched(by_id(*made))
-    built = DebugIndex.build(by_id(*made))
+    watched = Watched(sessions_by_id(*made))
+    built = DebugIndex.build(sessions_by_id(*made))
     index = DebugIndex(watched, built.keys, built.sources)
     assert ids(index.find_similar("TypeError", "src/4%", limit=3)) == ["s004", "s040", "s042"]
     assert watched.looks < 40
@@ -117,15 +127,15 @@ def test_query_reads_only_matching_sessions() -> None:
 
 
 def test_session_with_several_files_is_found_once() -> None:
-    twice = session("twice", run(file="src/a.ts"), run(file="src/b.ts"))
-    index = DebugIndex.build(by_id(twice, session("later", run(file="src/c.ts"), days=-1)))
+    twice = make_session("twice", make_run(file="src/a.ts"), make_run(file="src/b.ts"))
+    index = DebugIndex.build(sessions_by_id(twice, make_session("later", make_run(file="src/c.ts"), days=-1)))
     assert ids(index.find_similar("TypeError", "src/%")) == ["later", "twice"]
 
 
 def test_template_needs_an_effectiveness_above_seventy_percent() -> None:
-    lessons = tuple(lesson(str(value), effectiveness=value) for value in (0.7, 0.71, None))
-    other = lesson("other", category="race_condition")
-    index = DebugIndex.build(by_id(session("s", lessons=(*lessons, other))))
+    lessons = tuple(make_lesson(str(value), effectiveness=value) for value in (0.7, 0.71, None))
+    other = make_lesson("other", category="race_condition")
+    index = DebugIndex.build(sessions_by_id(make_session("s", lessons=(*lessons, other))))
     assert [lesson.pattern for _, lesson in index.find_lessons("null_undefined_access")] == ["0.71"]
 
 
@@ -178,9 +188,11 @@ def test_updated_index_equals_a_rebuilt_index(
     first: list[tuple[str, str, str, int]], second: list[tuple[str, str, str, int]], removed: set[str]
 ) -> None:
     def made(rows: list[tuple[str, str, str, int]]) -> dict[str, DebugSession]:
-        return by_id(*(session(id, run(error), status=status, days=days) for id, error, status, days in rows))
+        return sessions_by_id(
+            *(make_session(id, make_run(error), status=status, days=days) for id, error, status, days in rows)
+        )
 
-    still = {f"still{n}": session(f"still{n}", days=n) for n in range(40)}
+    still = {f"still{n}": make_session(f"still{n}", days=n) for n in range(40)}
     before = {**still, **made(first)}
     after = {id: kept for id, kept in {**before, **made(second)}.items() if id not in removed}
     changed = {row[0] for row in second} | removed

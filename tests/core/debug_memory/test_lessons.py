@@ -17,7 +17,7 @@ from core.debug_memory.lessons import check_success, collect_lessons, write_less
 from core.records.debug_sessions import DebugSession, Execution, Lesson, Results
 from core.sources.debug_sessions import read_sessions
 from core.storage.yaml_reader import decode_yaml
-from tests.core.debug_memory.making import by_id, document_session, lesson, run, session
+from tests.factories import make_lesson, make_run, make_session, read_example_session, sessions_by_id
 
 NULL = "null_undefined_access"
 GREEN = Execution(results=Results(total=1, passed=1, failed=0))
@@ -25,35 +25,38 @@ LESSON = Lesson(pattern="p", category=NULL, frequency=2, fix_template="Guard it"
 
 
 def taught(one: DebugSession, *others: DebugSession) -> tuple[Lesson, ...]:
-    return collect_lessons(one, DebugIndex.build(by_id(one, *others)))
+    return collect_lessons(one, DebugIndex.build(sessions_by_id(one, *others)))
 
 
 def test_lessons_of_the_example() -> None:
-    assert taught(document_session()) == document_session().lessons
+    assert taught(read_example_session()) == read_example_session().lessons
 
 
 def test_new_lesson_gets_the_usual_pattern_and_template() -> None:
-    new = session("new", run(category=NULL, fixed=True), run(category="api_misuse", fixed=False))
+    new = make_session("new", make_run(category=NULL, fixed=True), make_run(category="api_misuse", fixed=False))
     assert taught(new) == (
         Lesson(pattern=NULL, category=NULL, frequency=1, fix_template="Guard the access", effectiveness=1.0),
     )
-    others = [session(f"o{n}", run(category=NULL, fixed=n > 0), lessons=(lesson("unguarded"),)) for n in range(3)]
-    (found,) = taught(new, *others, session("rare", lessons=(lesson("rare"),)))
+    others = [
+        make_session(f"o{n}", make_run(category=NULL, fixed=n > 0), lessons=(make_lesson("unguarded"),))
+        for n in range(3)
+    ]
+    (found,) = taught(new, *others, make_session("rare", lessons=(make_lesson("rare"),)))
     assert found == Lesson(pattern="unguarded", category=NULL, frequency=4, fix_template="Guard it", effectiveness=0.75)
 
 
 @pytest.mark.parametrize(
     ("status", "runs", "fails"),
     [
-        ("passed", (run(),), False),
-        ("in_progress", (run(), GREEN), False),
-        ("in_progress", (run(),), True),
+        ("passed", (make_run(),), False),
+        ("in_progress", (make_run(), GREEN), False),
+        ("in_progress", (make_run(),), True),
         ("failed", (GREEN,), True),
         ("escalated", (GREEN,), True),
     ],
 )
 def test_only_successful_sessions_have_lessons(status: str, runs: tuple[Execution, ...], fails: bool) -> None:
-    found = session("s", *runs, status=status)
+    found = make_session("s", *runs, status=status)
     if fails:
         with pytest.raises(Refused, match="no success to learn from"):
             check_success(found)
@@ -66,7 +69,7 @@ class File:
 
     def __init__(self, project: Path, text: str, name: str = "s.json") -> None:
         self.paths = ProjectPaths(project)
-        self.session = session("s", file=f".aiwg/ralph/debug-memory/{name}")
+        self.session = make_session("s", file=f".aiwg/ralph/debug-memory/{name}")
         self.path = project / self.session.file
         self.path.parent.mkdir(parents=True)
         self.path.write_text(text)

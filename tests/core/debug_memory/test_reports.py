@@ -8,13 +8,13 @@ from core.debug_memory.effectiveness import FixCounts
 from core.debug_memory.index import DebugIndex
 from core.debug_memory.reports import report_causes, report_fix_templates, report_recurring_failures
 from core.records.debug_sessions import Recurring
-from tests.core.debug_memory.making import by_id, document_session, lesson, run, session
+from tests.factories import make_lesson, make_run, make_session, read_example_session, sessions_by_id
 
 NULL = "null_undefined_access"
 
 
 def test_example_of_the_documentation() -> None:
-    index = DebugIndex.build(by_id(document_session()))
+    index = DebugIndex.build(sessions_by_id(read_example_session()))
     (cause,) = report_causes(index)
     assert (cause.category, cause.sessions, cause.passing, cause.failing, cause.fixes) == (
         NULL,
@@ -31,10 +31,12 @@ def test_example_of_the_documentation() -> None:
 
 def test_causes_are_sorted_by_frequency_with_their_results() -> None:
     index = DebugIndex.build(
-        by_id(
-            session("a", run(category=NULL, fixed=True), status="passed"),
-            session("b", run(category=NULL, fixed=False), run(category="race_condition"), status="escalated"),
-            session("c", run(category=NULL), status="in_progress"),
+        sessions_by_id(
+            make_session("a", make_run(category=NULL, fixed=True), status="passed"),
+            make_session(
+                "b", make_run(category=NULL, fixed=False), make_run(category="race_condition"), status="escalated"
+            ),
+            make_session("c", make_run(category=NULL), status="in_progress"),
         )
     )
     first, second = report_causes(index)
@@ -44,9 +46,11 @@ def test_causes_are_sorted_by_frequency_with_their_results() -> None:
 
 
 def test_template_whose_fixes_fail_is_doubtful() -> None:
-    sessions = [session(f"s{n}", run(category=NULL, fixed=n == 0), days=n, lessons=(lesson(),)) for n in range(3)]
-    sessions.append(session("other", run(category="race_condition", fixed=True), lessons=(lesson("q"),)))
-    index = DebugIndex.build(by_id(*sessions))
+    sessions = [
+        make_session(f"s{n}", make_run(category=NULL, fixed=n == 0), days=n, lessons=(make_lesson(),)) for n in range(3)
+    ]
+    sessions.append(make_session("other", make_run(category="race_condition", fixed=True), lessons=(make_lesson("q"),)))
+    index = DebugIndex.build(sessions_by_id(*sessions))
     good, bad = report_fix_templates(index, NULL)
     assert (good.pattern, good.fixes.rate, good.is_doubtful) == ("q", None, False)
     assert (bad.pattern, bad.fixes, bad.is_doubtful, bad.sessions) == (
@@ -62,7 +66,10 @@ def test_recurring_failures_are_counted_or_recorded(least: int, tests: list[str]
     result = (Recurring(test="said", occurrences=4, resolution="pending"),)
     later = (Recurring(test="t", occurrences=1, resolution="resolved"),)
     index = DebugIndex.build(
-        by_id(session("a", run(), run(), days=2, recurring=result), session("b", run(), days=1, recurring=later))
+        sessions_by_id(
+            make_session("a", make_run(), make_run(), days=2, recurring=result),
+            make_session("b", make_run(), days=1, recurring=later),
+        )
     )
     found = {one.test: one for one in report_recurring_failures(index, least)}
     assert list(found) == tests  # what runs prove comes before what is only said

@@ -16,7 +16,7 @@ from core.config.settings import DebugMemorySettings, Settings
 from core.debug_memory.archive import DebugArchive
 from core.debug_memory.retention import retention_period
 from core.project.index import Library
-from tests.core.debug_memory.making import NOW, lesson, run, session
+from tests.factories import DEBUG_NOW, make_lesson, make_run, make_session
 
 SETTINGS = DebugMemorySettings()
 
@@ -33,26 +33,26 @@ SETTINGS = DebugMemorySettings()
     ],
 )
 def test_longest_retention_period_applies(status: str, learned: bool, rule: str, days: int | None) -> None:
-    found = retention_period(session("s", status=status, lessons=(lesson(),) if learned else ()), SETTINGS)
+    found = retention_period(make_session("s", status=status, lessons=(make_lesson(),) if learned else ()), SETTINGS)
     assert (found.rule, found.days) == (rule, days)
-    assert found.until == (NOW + timedelta(days=days) if days else None)
+    assert found.until == (DEBUG_NOW + timedelta(days=days) if days else None)
 
 
 def test_retention_counts_from_the_last_change() -> None:
-    made = NOW - timedelta(days=50)
+    made = DEBUG_NOW - timedelta(days=50)
     later = made + timedelta(days=45)
-    untold = session("s", run(at=later), created_at=made, updated_at=made)
+    untold = make_session("s", make_run(at=later), created_at=made, updated_at=made)
     assert retention_period(untold, SETTINGS).until == later + timedelta(days=30)
-    result = session("s", run(at=later), created_at=made, updated_at=made + timedelta(days=1))
+    result = make_session("s", make_run(at=later), created_at=made, updated_at=made + timedelta(days=1))
     assert retention_period(result, SETTINGS).until == made + timedelta(days=31)
-    assert retention_period(result, SETTINGS, restored_at=NOW).until == NOW + timedelta(days=30)
-    assert retention_period(session("s", updated_at=None), SETTINGS).rule == "undated"
-    end = datetime.max.replace(tzinfo=NOW.tzinfo)
-    assert retention_period(session("s", updated_at=end), SETTINGS).until is None
+    assert retention_period(result, SETTINGS, restored_at=DEBUG_NOW).until == DEBUG_NOW + timedelta(days=30)
+    assert retention_period(make_session("s", updated_at=None), SETTINGS).rule == "undated"
+    end = datetime.max.replace(tzinfo=DEBUG_NOW.tzinfo)
+    assert retention_period(make_session("s", updated_at=end), SETTINGS).until is None
 
 
 def stored(id: str, days: float = 100, status: str = "failed") -> dict[str, Any]:
-    at = (NOW - timedelta(days=days)).isoformat()
+    at = (DEBUG_NOW - timedelta(days=days)).isoformat()
     return {"session_id": id, "file_path": "a.ts", "status": status, "updated_at": at, "executions": []}
 
 
@@ -72,13 +72,13 @@ class Memory:
             path.write_text(json.dumps(sessions[0]))
         return path
 
-    def retain(self, now: datetime = NOW) -> dict[str, str]:
+    def retain(self, now: datetime = DEBUG_NOW) -> dict[str, str]:
         moved, warnings = self.archive.archive_expired(SETTINGS, now)
         assert warnings == ()
         return {one.source.removeprefix(".aiwg/"): one.target.removeprefix(".aiwg/") for one in moved}
 
     def sessions(self) -> set[str]:
-        return set(Library(self.paths, Settings(), clock=lambda: NOW, cache=False).load().debug_sessions)
+        return set(Library(self.paths, Settings(), clock=lambda: DEBUG_NOW, cache=False).load().debug_sessions)
 
 
 @pytest.fixture
@@ -102,32 +102,32 @@ def test_file_is_archived_and_restored_unchanged(memory: Memory, name: str, targ
     assert memory.retain() == {name: target}
     assert memory.sessions() == {"young"}
     (item,) = memory.archive.list_sessions()
-    assert (item.session.id, item.file, item.at, item.by) == ("s", f".aiwg/{target}", NOW, "ada")
-    assert memory.archive.restore("s", NOW).moved.target == f".aiwg/{name}"
+    assert (item.session.id, item.file, item.at, item.by) == ("s", f".aiwg/{target}", DEBUG_NOW, "ada")
+    assert memory.archive.restore("s", DEBUG_NOW).moved.target == f".aiwg/{name}"
     assert path.read_bytes() == before
     assert memory.sessions() == {"s", "young"}
     assert memory.archive.list_sessions() == ()
     assert memory.retain() == {}  # it is kept for another term
-    assert set(memory.retain(NOW + timedelta(days=31))) >= {name}
+    assert set(memory.retain(DEBUG_NOW + timedelta(days=31))) >= {name}
 
 
 def test_file_is_archived_when_all_its_sessions_expired(memory: Memory) -> None:
     memory.write("ralph/debug-memory/all.jsonl", stored("old"), stored("young", days=1))
     (kept,) = memory.archive.plan(SETTINGS)
-    assert [term.session_id for term in kept.expired(NOW)] == ["old"]
-    assert not kept.is_due(NOW)
+    assert [term.session_id for term in kept.expired(DEBUG_NOW)] == ["old"]
+    assert not kept.is_due(DEBUG_NOW)
     assert memory.retain() == {}
-    assert list(memory.retain(NOW + timedelta(days=40))) == ["ralph/debug-memory/all.jsonl"]
+    assert list(memory.retain(DEBUG_NOW + timedelta(days=40))) == ["ralph/debug-memory/all.jsonl"]
 
 
 def test_called_session_is_kept_like_an_escalated_one(memory: Memory) -> None:
     memory.write("ralph/debug-memory/s.json", stored("s"))
-    call = {"session_id": "s", "preserved_at": (NOW - timedelta(days=89)).isoformat()}
+    call = {"session_id": "s", "preserved_at": (DEBUG_NOW - timedelta(days=89)).isoformat()}
     memory.write("ralph/shared/curation/escalations/s.json", call)
     assert memory.retain() == {}
     (kept,) = memory.archive.plan(SETTINGS)
-    assert (kept.periods[0].rule, kept.periods[0].until) == ("on_escalation", NOW + timedelta(days=1))
-    assert set(memory.retain(NOW + timedelta(days=1))) == {"ralph/debug-memory/s.json"}
+    assert (kept.periods[0].rule, kept.periods[0].until) == ("on_escalation", DEBUG_NOW + timedelta(days=1))
+    assert set(memory.retain(DEBUG_NOW + timedelta(days=1))) == {"ralph/debug-memory/s.json"}
 
 
 def test_plan_writes_nothing(memory: Memory) -> None:
@@ -143,7 +143,7 @@ def test_files_are_never_overwritten(memory: Memory) -> None:
     memory.retain()
     memory.write("ralph/debug-memory/s.json", stored("other"))
     with pytest.raises(Refused, match="another file exists at"):
-        memory.archive.restore("s", NOW)
+        memory.archive.restore("s", DEBUG_NOW)
     assert memory.retain() == {"ralph/debug-memory/s.json": "ralph/debug-memory/archive/2026-11/s-2.json"}
     assert not path.exists()
     assert {item.session.id for item in memory.archive.list_sessions()} == {"s", "other"}
@@ -155,10 +155,10 @@ def test_renamed_file_gets_its_original_name_back(memory: Memory) -> None:
     memory.write("ralph/debug-memory/s.json", stored("two"))
     memory.write("ralph/debug-memory/s-2.json", stored("three"))
     assert len(set(memory.retain().values())) == 2
-    assert memory.archive.restore("two", NOW).moved.target == ".aiwg/ralph/debug-memory/s.json"
+    assert memory.archive.restore("two", DEBUG_NOW).moved.target == ".aiwg/ralph/debug-memory/s.json"
     with pytest.raises(Refused, match="another file exists at"):
-        memory.archive.restore("one", NOW)
-    assert memory.archive.restore("three", NOW).moved.target == ".aiwg/ralph/debug-memory/s-2.json"
+        memory.archive.restore("one", DEBUG_NOW)
+    assert memory.archive.restore("three", DEBUG_NOW).moved.target == ".aiwg/ralph/debug-memory/s-2.json"
 
 
 def killed(*_: object) -> None:
@@ -176,12 +176,12 @@ def test_next_run_completes_the_journal_after_a_kill(memory: Memory, monkeypatch
     memory.write("ralph/debug-memory/s.json", stored("s"))
     kill_after_moves(memory, monkeypatch, memory.retain)
     (item,) = memory.archive.list_sessions()
-    assert (item.at, item.by) == (NOW, "ada")
-    assert memory.retain(NOW + timedelta(days=1)) == {}
+    assert (item.at, item.by) == (DEBUG_NOW, "ada")
+    assert memory.retain(DEBUG_NOW + timedelta(days=1)) == {}
     journal = (memory.paths.curation / "debug-memory.jsonl").read_text().splitlines()
     assert [json.loads(line).get("moved") for line in journal] == [None, "archived"]
-    kill_after_moves(memory, monkeypatch, lambda: memory.archive.restore("s", NOW))
-    assert [kept.is_due(NOW) for kept in memory.archive.plan(SETTINGS)] == [False]
+    kill_after_moves(memory, monkeypatch, lambda: memory.archive.restore("s", DEBUG_NOW))
+    assert [kept.is_due(DEBUG_NOW) for kept in memory.archive.plan(SETTINGS)] == [False]
     assert memory.retain() == {}
     assert memory.sessions() == {"s"}
 
@@ -196,7 +196,7 @@ def test_next_run_moves_what_a_kill_left_behind(memory: Memory, monkeypatch: pyt
     assert list(memory.retain()) == ["ralph/debug-memory/s.json"]
     assert memory.retain() == {}
     (item,) = memory.archive.list_sessions()
-    assert item.at == NOW
+    assert item.at == DEBUG_NOW
 
 
 def test_newest_archived_copy_is_restored_and_others_are_named(memory: Memory) -> None:
@@ -205,7 +205,7 @@ def test_newest_archived_copy_is_restored_and_others_are_named(memory: Memory) -
     memory.write("ralph/debug-memory/archive/2026-10/a.json", stored("s"))
     memory.write("ralph/debug-memory/a.json", stored("s"))
     memory.retain()
-    restored = memory.archive.restore("s", NOW)
+    restored = memory.archive.restore("s", DEBUG_NOW)
     assert restored.moved.source == f"{archive}/2026-11/a.json"
     assert restored.others == (f"{archive}/2026-10/a.json", f"{archive}/2026-09/b.json")
     assert restored.taken == {f"{archive}/2026-10/a.json"}
@@ -222,7 +222,7 @@ def test_incomplete_and_linked_files_stay(memory: Memory, tmp_path: Path) -> Non
     (memory.paths.ralph / "loops/ralph-b/debug-memory").symlink_to(outside)
     text = json.dumps(stored("y"))
     real.with_name("broken.yaml").write_text(f"{text}\n---\n{text}\n---\nx: [\n")
-    moved, warnings = memory.archive.archive_expired(SETTINGS, NOW + timedelta(days=31))
+    moved, warnings = memory.archive.archive_expired(SETTINGS, DEBUG_NOW + timedelta(days=31))
     assert [one.sessions for one in moved] == [("r",)]
     assert warnings in ((), (".aiwg/ralph/loops/ralph-a/debug-memory/link.json stays: it is a link",))
     assert (outside / "o.json").exists()
@@ -233,7 +233,7 @@ def test_linked_archive_is_not_written_to(memory: Memory, tmp_path: Path) -> Non
     outside = tmp_path / "outside"
     outside.mkdir()
     (path.parent / "archive").symlink_to(outside)
-    moved, warnings = memory.archive.archive_expired(SETTINGS, NOW)
+    moved, warnings = memory.archive.archive_expired(SETTINGS, DEBUG_NOW)
     assert (moved, len(warnings), path.exists(), list(outside.iterdir())) == ((), 1, True, [])
     assert memory.archive.list_sessions() == ()
 
@@ -243,6 +243,6 @@ def test_files_archived_by_other_programs_are_listed(memory: Memory) -> None:
     (item,) = memory.archive.list_sessions()
     assert (item.session.id, item.at) == ("theirs", None)
     with pytest.raises(Refused, match="by hand"):
-        memory.archive.restore("theirs", NOW)
+        memory.archive.restore("theirs", DEBUG_NOW)
     with pytest.raises(UnknownRecord):
-        memory.archive.restore("nobody\x1b", NOW)
+        memory.archive.restore("nobody\x1b", DEBUG_NOW)

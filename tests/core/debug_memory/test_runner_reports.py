@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.debug_memory.runner_reports import parse_failures
-from tests.core.debug_memory.making import full_session
+from tests.factories import make_full_session
 
 RED = "\x1b[31m"
 JEST = {
@@ -60,9 +60,9 @@ all is well, assert nothing
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (full_session(), ["told-error-type: told-message"]),
-        (full_session()["executions"][0], ["told-error-type: told-message"]),
-        (full_session()["executions"][0]["failures"], ["told-error-type: told-message"]),
+        (make_full_session(), ["told-error-type: told-message"]),
+        (make_full_session()["executions"][0], ["told-error-type: told-message"]),
+        (make_full_session()["executions"][0]["failures"], ["told-error-type: told-message"]),
         ({"error_type": "TypeError", "error_message": "x"}, ["TypeError: x"]),
         ({"executions": [{"failures": [{"error_type": "A"}]}, {"failures": []}, {}]}, ["A: "]),
         (JEST, ["TypeError: x is null", "SyntaxError: no"]),

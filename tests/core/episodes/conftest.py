@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from core.episodes.protocol import Episodes
-from tests.core.episodes.making import make_episodes
+from tests.factories import make_episodes
 
 EXAMPLES = Path(__file__).parents[2] / "trees/spec-examples"
 

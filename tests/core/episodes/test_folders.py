@@ -14,7 +14,7 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.episodes import folders
 from core.project.index import Library
-from tests.core.episodes.making import START, make_episodes
+from tests.factories import EPISODES_START, make_episodes
 
 DRAFTS = ".aiwg/ralph/index/.drafts"
 LONG_AGO = 1_000_000_000
@@ -86,7 +86,7 @@ def test_readers_ignore_half_written_folders(tmp_path: Path, dead_pid: int) -> N
     memory.init_task("Add OAuth")
     left = half_written(tmp_path, dead_pid)
     (left / "reflections.jsonl").write_text("{broken")
-    library = Library(ProjectPaths(tmp_path), Settings(), clock=lambda: START, cache=False)
+    library = Library(ProjectPaths(tmp_path), Settings(), clock=lambda: EPISODES_START, cache=False)
     snapshot = library.load()
     assert [task.id for task in snapshot.tasks.values()] == ["task-001"]
     assert snapshot.findings == ()

@@ -17,15 +17,15 @@ from core.episodes.strict_reader import StrictReader
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.storage.file_reader import MAX_BYTES
-from tests.core.episodes.making import (
+from tests.factories import (
     TASKS,
-    bash,
-    edit,
+    bash_action,
+    edit_action,
     load_snapshot,
     make_episodes,
-    read_json,
+    read_project_json,
+    read_tree,
     start_first_attempt,
-    tree,
 )
 
 
@@ -34,11 +34,11 @@ def test_files_have_the_documented_layout_and_shapes(memory: Episodes, tmp_path:
     memory.start_attempt(task_id, approach="types first", steps=["interface", "tsc"], estimated_iterations=3)
     memory.log_actions(
         task_id,
-        [edit("a.ts"), bash("tsc", False, error="2 errors", reasoning="see", expected_outcome="green")],
+        [edit_action("a.ts"), bash_action("tsc", False, error="2 errors", reasoning="see", expected_outcome="green")],
         quality=0.3,
         results={"out.txt": b"red"},
     )
-    memory.log_actions(task_id, [bash("tsc", True, iteration=2, output="ok")], iteration=2, quality=0.9)
+    memory.log_actions(task_id, [bash_action("tsc", True, iteration=2, output="ok")], iteration=2, quality=0.9)
     memory.complete_attempt(
         task_id,
         reason="green",
@@ -47,7 +47,7 @@ def test_files_have_the_documented_layout_and_shapes(memory: Episodes, tmp_path:
         milestones=[{"event": "types_green", "details": "tsc exits 0"}],
         task_done=True,
     )
-    assert sorted(tree(tmp_path)) == [
+    assert sorted(read_tree(tmp_path)) == [
         ".aiwg/ralph/index/by-agent.json",
         ".aiwg/ralph/index/by-status.json",
         f"{TASKS}/task-001/attempts/001/actions.jsonl",
@@ -61,7 +61,7 @@ def test_files_have_the_documented_layout_and_shapes(memory: Episodes, tmp_path:
         f"{TASKS}/task-001/trajectory.json",
     ]
     ended = "2026-02-01T09:05:00.000Z"
-    assert read_json(tmp_path, "metadata.json") == {
+    assert read_project_json(tmp_path, "metadata.json") == {
         "id": "task-001",
         "description": "Add OAuth",
         "completion_criteria": "tsc passes",
@@ -77,7 +77,7 @@ def test_files_have_the_documented_layout_and_shapes(memory: Episodes, tmp_path:
     }
     lists = {"what_worked": ["types first"], "what_didnt_work": [], "suggestions_for_next_time": []}
     result = {"status": "success", "reason": "green", "final_quality": 0.9, "completion_percent": 100}
-    assert read_json(tmp_path, "attempts/001/attempt.json") == {
+    assert read_project_json(tmp_path, "attempts/001/attempt.json") == {
         "id": 1,
         "task_id": "task-001",
         "started": "2026-02-01T09:02:00.000Z",
@@ -96,9 +96,9 @@ def test_files_have_the_documented_layout_and_shapes(memory: Episodes, tmp_path:
         **lists,
     }
     milestones = [{"timestamp": ended, "event": "types_green", "details": "tsc exits 0"}]
-    outcome = read_json(tmp_path, "attempts/001/outcome.json")
+    outcome = read_project_json(tmp_path, "attempts/001/outcome.json")
     assert outcome == {**result, **lists, "ended": ended, "milestones": milestones, "task_status": "completed"}
-    assert read_json(tmp_path, "trajectory.json") == {
+    assert read_project_json(tmp_path, "trajectory.json") == {
         "task_id": "task-001",
         "attempts": [
             {
@@ -129,7 +129,7 @@ def test_files_have_the_documented_layout_and_shapes(memory: Episodes, tmp_path:
         "reasoning": "see",
         "expected_outcome": "green",
     }
-    summary = read_json(tmp_path, "summary.json")
+    summary = read_project_json(tmp_path, "summary.json")
     assert (summary["actions"], summary["errors"], summary["best_quality"]) == (3, 1, 0.9)
     assert summary["duration_ms"] == 180_000
     index = tmp_path / ".aiwg/ralph/index"
@@ -248,7 +248,7 @@ def test_plan_prefers_written_reflections_to_drafts(memory: Episodes) -> None:
 
 def test_reflection_takes_missing_parts_from_the_draft(memory: Episodes, tmp_path: Path) -> None:
     task_id = start_first_attempt(memory)
-    memory.log_action(task_id, bash("tsc", False, error="TS2322"))
+    memory.log_action(task_id, bash_action("tsc", False, error="TS2322"))
     [draft] = memory.complete_attempt(task_id, suggestions=["run tsc"]).reflections
     made = memory.reflect(task_id, learning="types first")
     assert (made.learning, made.draft) == ("types first", False)
@@ -265,7 +265,7 @@ def test_trajectory_counts_of_an_open_attempt_are_updated_at_its_end(memory: Epi
     trajectory = tmp_path / TASKS / task_id / "trajectory.json"
     entry = {"attempt_id": 1, "outcome": "running", "actions": 1, "iterations": 1, "note": "mine"}
     trajectory.write_text(json.dumps({"attempts": [entry]}))
-    memory.log_actions(task_id, [edit("a.ts"), bash("npm test", False, iteration=2)], iteration=3)
+    memory.log_actions(task_id, [edit_action("a.ts"), bash_action("npm test", False, iteration=2)], iteration=3)
     memory.complete_attempt(task_id)
     [recorded] = json.loads(trajectory.read_bytes())["attempts"]
     assert (recorded["actions"], recorded["errors"], recorded["iterations"], recorded["note"]) == (2, 1, 3, "mine")
@@ -273,10 +273,10 @@ def test_trajectory_counts_of_an_open_attempt_are_updated_at_its_end(memory: Epi
 
 def test_draft_on_a_task_names_what_made_the_difference(memory: Episodes) -> None:
     task_id = start_first_attempt(memory, approach="big bang")
-    memory.log_action(task_id, edit("a.ts"))
+    memory.log_action(task_id, edit_action("a.ts"))
     memory.complete_attempt(task_id, outcome=Outcome.FAILURE, reason="red")
     memory.start_attempt(task_id, approach="types first")
-    memory.log_action(task_id, edit("types.ts"))
+    memory.log_action(task_id, edit_action("types.ts"))
     *_, whole = memory.complete_attempt(task_id, outcome=Outcome.SUCCESS, task_done=True).reflections
     assert whole.analysis.startswith("Attempt 1 did not reach the goal: red.")
     assert whole.learning == '"types first" reached the goal; "big bang" did not. Unlike attempt 1 it changed types.ts.'
@@ -300,12 +300,12 @@ def test_an_open_attempt_is_completed_abandoned_or_resumed(memory: Episodes, tmp
     with pytest.raises(Refused, match="attempt 1 at task-001 is still open"):
         memory.start_attempt(task_id)
     memory.pause_task(task_id)
-    assert read_json(tmp_path, "metadata.json")["status"] == "paused"
+    assert read_project_json(tmp_path, "metadata.json")["status"] == "paused"
     resumed = memory.start_attempt(task_id)
     assert (resumed.number, resumed.resumed) == (1, True)
     assert "## Approach\n\nfirst" in resumed.plan
     assert memory.start_attempt(task_id, abandon=True).number == 2
-    assert read_json(tmp_path, "attempts/001/outcome.json")["reason"] == "left unfinished"
+    assert read_project_json(tmp_path, "attempts/001/outcome.json")["reason"] == "left unfinished"
     left = [one for one in load_snapshot(tmp_path).reflections.values() if one.attempt == 1]
     assert [(one.kind, one.trigger) for one in left] == [("process_improvement", "timeout")]
 
@@ -317,10 +317,10 @@ def test_task_ends_only_on_request(memory: Episodes, tmp_path: Path) -> None:
     with pytest.raises(Refused, match="reopen"):
         memory.start_attempt(task_id)
     memory.start_attempt(task_id, reopen=True)
-    assert "completed" not in read_json(tmp_path, "metadata.json")
-    assert read_json(tmp_path, "summary.json")["status"] == "running"
+    assert "completed" not in read_project_json(tmp_path, "metadata.json")
+    assert read_project_json(tmp_path, "summary.json")["status"] == "running"
     memory.pause_task(task_id)
-    assert read_json(tmp_path, "summary.json")["status"] == "paused"
+    assert read_project_json(tmp_path, "summary.json")["status"] == "paused"
     with pytest.raises(Refused, match="can only be completed by a success"):
         memory.complete_attempt(task_id, outcome=Outcome.FAILURE, task_done=True)
     assert memory.complete_attempt(task_id, outcome=Outcome.FAILURE, task_done=False).status is TaskStatus.FAILED
@@ -330,19 +330,19 @@ def test_task_ends_only_on_request(memory: Episodes, tmp_path: Path) -> None:
 
 def test_outcome_is_neither_guessed_nor_changed(memory: Episodes, tmp_path: Path) -> None:
     task_id = start_first_attempt(memory)
-    memory.log_action(task_id, edit("a.ts"))
+    memory.log_action(task_id, edit_action("a.ts"))
     with pytest.raises(BadInput, match="--success, --failure or --timeout"):
         memory.complete_attempt(task_id)
-    memory.log_action(task_id, bash("npm test", False))
+    memory.log_action(task_id, bash_action("npm test", False))
     completed = memory.complete_attempt(task_id)
     assert (completed.outcome, completed.derived) == (Outcome.FAILURE, True)
-    before = tree(tmp_path)
+    before = read_tree(tmp_path)
     memory.complete_attempt(task_id, reason="other")
-    assert tree(tmp_path) == before
+    assert read_tree(tmp_path) == before
     with pytest.raises(Refused, match="ended in failure already"):
         memory.complete_attempt(task_id, outcome=Outcome.SUCCESS)
     with pytest.raises(Refused, match=r"has ended; start another one: ralphdeck task start task-001$"):
-        memory.log_action(task_id, edit("a.ts"))
+        memory.log_action(task_id, edit_action("a.ts"))
 
 
 @pytest.mark.parametrize(
@@ -367,10 +367,10 @@ def test_outcome_is_neither_guessed_nor_changed(memory: Episodes, tmp_path: Path
 )
 def test_invalid_call_writes_nothing(memory: Episodes, tmp_path: Path, action: dict[str, Any], message: str) -> None:
     task_id = start_first_attempt(memory)
-    before = tree(tmp_path)
+    before = read_tree(tmp_path)
     with pytest.raises(BadInput, match=message):
-        memory.log_actions(task_id, [edit("a.ts"), action])
-    assert tree(tmp_path) == before
+        memory.log_actions(task_id, [edit_action("a.ts"), action])
+    assert read_tree(tmp_path) == before
 
 
 @pytest.mark.parametrize(
@@ -397,14 +397,14 @@ def test_invalid_or_too_long_value_writes_nothing(
     memory: Episodes, tmp_path: Path, call: str, wrong: dict[str, Any], message: str
 ) -> None:
     task_id = start_first_attempt(memory)
-    before = tree(tmp_path)
+    before = read_tree(tmp_path)
     recorded: dict[str, Any] = (
         {"outcome": Outcome.SUCCESS} if call == "complete_attempt" else {"abandon": True} if "start" in call else {}
     )
-    recorded |= {"actions": [edit("a.ts")]} if call == "log_actions" else {}
+    recorded |= {"actions": [edit_action("a.ts")]} if call == "log_actions" else {}
     with pytest.raises(BadInput, match=message):
         getattr(memory, call)(**{"task_id": task_id, **recorded, **wrong})
-    assert tree(tmp_path) == before
+    assert read_tree(tmp_path) == before
 
 
 def test_attempt_started_while_waiting_for_the_lock_ends_after_its_start(
@@ -420,7 +420,7 @@ def test_attempt_started_while_waiting_for_the_lock_ends_after_its_start(
 
     monkeypatch.setattr(TaskFolder, "locked", slow)
     memory.complete_attempt(task_id, outcome=Outcome.FAILURE)
-    attempt = read_json(tmp_path, "attempts/001/attempt.json")
+    attempt = read_project_json(tmp_path, "attempts/001/attempt.json")
     assert attempt["started"] < attempt["ended"]
 
 
@@ -429,7 +429,7 @@ def test_log_is_summarized_before_the_lock_unless_it_grows(
     meanwhile: bool, memory: Episodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task_id = start_first_attempt(memory)
-    memory.log_action(task_id, bash("npm test", True))
+    memory.log_action(task_id, bash_action("npm test", True))
     done: list[str] = []
     locked, log = TaskFolder.locked, StrictReader.log
 
@@ -437,7 +437,7 @@ def test_log_is_summarized_before_the_lock_unless_it_grows(
         done.append("locked")
         monkeypatch.setattr(TaskFolder, "locked", locked)
         if meanwhile:
-            memory.log_action(task_id, bash("npm test", False))
+            memory.log_action(task_id, bash_action("npm test", False))
         return locked(folder)
 
     def read(reader: StrictReader, place: Any) -> Any:
@@ -455,7 +455,7 @@ def test_unknown_tasks_and_attempts_are_named_in_the_error(memory: Episodes) -> 
         memory.start_attempt("nope")
     task_id = memory.init_task("a")
     with pytest.raises(Refused, match="has no attempt yet"):
-        memory.log_action(task_id, edit("a"))
+        memory.log_action(task_id, edit_action("a"))
     memory.start_attempt(task_id)
     with pytest.raises(UnknownRecord, match="no attempt 7"):
         memory.reflect(task_id, 7, learning="x")

@@ -21,17 +21,17 @@ from core.episodes.folders import TaskFolder
 from core.episodes.protocol import Episodes
 from core.records.loops import Outcome
 from core.storage.file_reader import MAX_BYTES
-from tests.core.episodes.making import (
-    QUICK,
+from tests.factories import (
+    NO_FSYNC,
+    NO_RETRIES,
     TASKS,
-    UNSYNCED,
-    bash,
-    edit,
+    bash_action,
+    edit_action,
     load_snapshot,
     make_episodes,
-    read_json,
+    read_project_json,
+    read_tree,
     start_first_attempt,
-    tree,
 )
 
 
@@ -65,7 +65,7 @@ def test_missing_trajectory_is_created(examples: Path) -> None:
     (examples / TASKS / "task-001/trajectory.json").unlink()
     assert memory.start_attempt("task-002").number == 2
     assert memory.start_attempt("task-001", reopen=True).number == 4
-    entries = read_json(examples, "trajectory.json")["attempts"]
+    entries = read_project_json(examples, "trajectory.json")["attempts"]
     recorded = [(one["attempt_id"], one["outcome"], one["actions"], one["errors"]) for one in entries]
     assert recorded == [(1, "timeout", 4, 1), (2, "failure", 4, 1), (3, "success", 4, 1)]
     assert not any(one.draft for one in load_snapshot(examples).reflections.values())
@@ -80,10 +80,10 @@ def test_unparsable_file_is_named_and_not_changed(
     task_id = start_first_attempt(memory)
     file = tmp_path / TASKS / task_id / name
     file.write_bytes(content)
-    before = tree(tmp_path)
+    before = read_tree(tmp_path)
     with pytest.raises(Conflict, match=name):
         memory.complete_attempt(task_id, outcome=Outcome.FAILURE)
-    assert tree(tmp_path) == before
+    assert read_tree(tmp_path) == before
 
 
 @pytest.mark.parametrize(
@@ -106,14 +106,14 @@ def test_all_files_are_checked_before_the_first_write_of_an_end(
         (tmp_path / file).mkdir()
     else:
         (tmp_path / file).write_bytes(content)
-    before = tree(tmp_path)
+    before = read_tree(tmp_path)
     for call in (
         lambda: memory.complete_attempt(task_id, outcome=Outcome.FAILURE, task_done=False),
         lambda: memory.start_attempt(task_id, abandon=True),
     ):
         with pytest.raises(Conflict, match=f"{Path(file).name}.*nothing was changed"):
             call()
-        assert tree(tmp_path) == before
+        assert read_tree(tmp_path) == before
 
 
 @pytest.mark.parametrize("shape", [{"execution": []}, {"execution": "long"}, {"outcome": ""}, {"outcome": []}])
@@ -123,7 +123,7 @@ def test_attempt_record_of_an_unknown_shape_keeps_it_at_its_end(memory: Episodes
     file.write_text(json.dumps(json.loads(file.read_bytes()) | shape))
     memory.complete_attempt(task_id, outcome=Outcome.FAILURE, reason="red")
     assert json.loads(file.read_bytes()).items() >= shape.items()
-    assert read_json(tmp_path, "trajectory.json")["attempts"][0]["outcome"] == "failure"
+    assert read_project_json(tmp_path, "trajectory.json")["attempts"][0]["outcome"] == "failure"
     assert memory.start_attempt(task_id).number == 2
 
 
@@ -146,14 +146,14 @@ def test_full_reflections_file_does_not_stop_drafts(
 @pytest.mark.parametrize("name", ["", "attempts", "attempts/001", "metadata.json", "attempts/001/actions.jsonl"])
 def test_links_out_of_the_project_are_not_followed(memory: Episodes, tmp_path: Path, name: str) -> None:
     task_id = start_first_attempt(memory)
-    memory.log_action(task_id, edit("a.ts"))
+    memory.log_action(task_id, edit_action("a.ts"))
     outside = tmp_path / "outside"
     place = tmp_path / TASKS / task_id / name
     place.rename(outside)
     place.symlink_to(outside)
     before = {file: file.read_bytes() for file in outside.rglob("*") if file.is_file()} or outside.read_bytes()
     for call in (
-        lambda: memory.log_action(task_id, edit("b.ts")),
+        lambda: memory.log_action(task_id, edit_action("b.ts")),
         lambda: memory.complete_attempt(task_id, outcome=Outcome.FAILURE, task_done=False),
         lambda: memory.start_attempt(task_id, abandon=True),
     ):
@@ -166,7 +166,7 @@ def test_links_out_of_the_project_are_not_followed(memory: Episodes, tmp_path: P
 @pytest.mark.parametrize("name", ["", "attempts", "attempts/001/results", "attempts/001/results/iter-001"])
 def test_links_inside_the_project_are_not_followed(memory: Episodes, tmp_path: Path, name: str) -> None:
     task_id = start_first_attempt(memory)
-    memory.log_action(task_id, edit("a.ts"), attempt=1)
+    memory.log_action(task_id, edit_action("a.ts"), attempt=1)
     loop = tmp_path / ".aiwg/ralph/loops/ralph-x"
     place = tmp_path / TASKS / task_id / name
     loop.parent.mkdir()
@@ -175,7 +175,7 @@ def test_links_inside_the_project_are_not_followed(memory: Episodes, tmp_path: P
     place.symlink_to(loop)
     before = {file: file.read_bytes() for file in loop.rglob("*") if file.is_file()}
     with pytest.raises(BadInput, match="is a link; nothing is written through it"):
-        memory.log_actions(task_id, [edit("b.ts")], results={"error-patterns.json": b"{}"})
+        memory.log_actions(task_id, [edit_action("b.ts")], results={"error-patterns.json": b"{}"})
     assert {file: file.read_bytes() for file in loop.rglob("*") if file.is_file()} == before
 
 
@@ -185,7 +185,7 @@ def test_folders_that_are_not_attempts_are_ignored(memory: Episodes, tmp_path: P
     (attempts / "999999999").mkdir(parents=True)
     assert memory.start_attempt(task_id).number == 1
     (attempts / "1").mkdir()
-    assert memory.log_action(task_id, edit("a.ts")).number == 1
+    assert memory.log_action(task_id, edit_action("a.ts")).number == 1
     assert memory.complete_attempt(task_id, outcome=Outcome.SUCCESS, task_done=True).number == 1
     assert [list((attempts / name).iterdir()) for name in ("999999999", "1")] == [[], []]
     (attempts / "999999").mkdir()
@@ -221,10 +221,10 @@ PLACES = st.sampled_from(
 @settings(max_examples=30, deadline=None)
 @given(PLACES, JUNK, st.sampled_from(["", "iterations", "quality_history", "quality"]))
 def test_wrong_types_raise_only_ralphdeck_errors(place: tuple[str, str], junk: Any, inner: str) -> None:
-    with tempfile.TemporaryDirectory() as folder, QUICK, UNSYNCED, IMPATIENT:
+    with tempfile.TemporaryDirectory() as folder, NO_RETRIES, NO_FSYNC, IMPATIENT:
         memory = make_episodes(Path(folder))
         task_id = start_first_attempt(memory)
-        memory.log_actions(task_id, [edit("a.ts")], quality=0.5)
+        memory.log_actions(task_id, [edit_action("a.ts")], quality=0.5)
         memory.complete_attempt(task_id, outcome=Outcome.FAILURE)
         memory.start_attempt(task_id)
         name, key = place
@@ -235,7 +235,7 @@ def test_wrong_types_raise_only_ralphdeck_errors(place: tuple[str, str], junk: A
         file.write_text(json.dumps({**value, key: junk}))
         (file.parent / "reflections.jsonl").write_text(json.dumps({"attempt_id": 1, "trigger": junk}) + "\n")
         for call in (
-            lambda: memory.log_actions(task_id, [edit("b.ts")], quality=0.6),
+            lambda: memory.log_actions(task_id, [edit_action("b.ts")], quality=0.6),
             lambda: memory.complete_attempt(task_id, outcome=Outcome.FAILURE, attempt=1),
             lambda: memory.start_attempt(task_id, abandon=True, reopen=True),
             lambda: memory.reflect(task_id, learning="x"),
@@ -250,7 +250,7 @@ def _work(project: Path, ready: Any, count: int) -> None:
     memory = make_episodes(project)
     for number in range(count):
         memory.init_task(f"{os.getpid()} {number}")
-        memory.log_action("shared", bash(f"{os.getpid()} {number}", True))
+        memory.log_action("shared", bash_action(f"{os.getpid()} {number}", True))
     ready.wait(30)
     memory.complete_attempt("shared", outcome=Outcome.SUCCESS)
 

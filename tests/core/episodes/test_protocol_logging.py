@@ -15,14 +15,14 @@ from core.config.paths import ProjectPaths
 from core.episodes.protocol import Episodes
 from core.records.loops import Outcome
 from core.sources.actions import Actions
-from tests.core.episodes.making import (
+from tests.factories import (
     TASKS,
-    bash,
-    edit,
+    bash_action,
+    edit_action,
     load_snapshot,
-    read_json,
+    read_project_json,
+    read_tree,
     start_first_attempt,
-    tree,
 )
 
 
@@ -34,16 +34,16 @@ def test_milestones_leave_room_for_later_attempts(
     task_id = start_first_attempt(memory, approach="types first")
     reached = [{"event": "x" * 4000}]
     memory.log_actions(task_id, [], milestones=[*reached, {"event": "y" * 4000}])
-    before = tree(tmp_path)
+    before = read_tree(tmp_path)
     for call in (
-        lambda: memory.log_actions(task_id, [edit("a.ts")], milestones=reached),
+        lambda: memory.log_actions(task_id, [edit_action("a.ts")], milestones=reached),
         lambda: memory.complete_attempt(task_id, outcome=Outcome.FAILURE, milestones=reached),
     ):
         with pytest.raises(BadInput, match="bytes in its trajectory; at most 9,000 are kept"):
             call()
-        assert tree(tmp_path) == before
+        assert read_tree(tmp_path) == before
     memory.complete_attempt(task_id, outcome=Outcome.FAILURE)
-    [entry] = read_json(tmp_path, "trajectory.json")["attempts"]
+    [entry] = read_project_json(tmp_path, "trajectory.json")["attempts"]
     assert ("plan" in entry, len(entry["milestones"]), entry["outcome"]) == (False, 2, "failure")
     assert memory.start_attempt(task_id).number == 2
 
@@ -54,8 +54,8 @@ def test_attempt_with_many_foreign_milestones_can_end(memory: Episodes, tmp_path
     file = tmp_path / TASKS / task_id / "trajectory.json"
     file.write_text(json.dumps({"attempts": [{"attempt_id": 1, "milestones": many}]}))
     memory.start_attempt(task_id, abandon=True)
-    assert read_json(tmp_path, "trajectory.json")["attempts"][0]["milestones"] == many
-    assert "milestones" not in read_json(tmp_path, "attempts/001/outcome.json")
+    assert read_project_json(tmp_path, "trajectory.json")["attempts"][0]["milestones"] == many
+    assert "milestones" not in read_project_json(tmp_path, "attempts/001/outcome.json")
 
 
 def test_deeply_nested_parameter_is_stored_as_json_text(memory: Episodes, tmp_path: Path) -> None:
@@ -71,12 +71,15 @@ def test_deeply_nested_parameter_is_stored_as_json_text(memory: Episodes, tmp_pa
 
 def test_repeated_log_call_adds_nothing(memory: Episodes, tmp_path: Path) -> None:
     task_id = start_first_attempt(memory)
-    actions = [{**edit("a.ts"), "timestamp": "2026-02-01T09:00:00Z"}, {**bash("ls", True), "timestamp": 1769937000000}]
+    actions = [
+        {**edit_action("a.ts"), "timestamp": "2026-02-01T09:00:00Z"},
+        {**bash_action("ls", True), "timestamp": 1769937000000},
+    ]
     assert memory.log_actions(task_id, actions).added == 2
     again = memory.log_actions(task_id, actions)
     assert (again.added, again.actions) == (0, 2)
     assert memory.log_actions(task_id, actions[:1]).actions == 3
-    mixed = [{**edit("b.ts"), "timestamp": "2026-02-01T09:10:00Z", "iteration": 12}, bash("ls", True)]
+    mixed = [{**edit_action("b.ts"), "timestamp": "2026-02-01T09:10:00Z", "iteration": 12}, bash_action("ls", True)]
     for added in (2, 0):
         assert memory.log_actions(task_id, mixed).added == added
     assert memory.log_actions(task_id, mixed[1:]).actions == 6
@@ -88,10 +91,10 @@ def test_actions_cut_off_by_a_kill_are_logged_once_on_repetition(
     memory: Episodes, tmp_path: Path, at: dict[str, str], written: int
 ) -> None:
     task_id = start_first_attempt(memory)
-    memory.log_action(task_id, bash("ls", True))
+    memory.log_action(task_id, bash_action("ls", True))
     log = tmp_path / TASKS / task_id / "attempts/001/actions.jsonl"
     before = log.read_bytes()
-    actions = [bash(f"make {number}", True, **at) for number in range(3)]
+    actions = [bash_action(f"make {number}", True, **at) for number in range(3)]
 
     def killed(handle: int, data: bytes) -> int:
         if b"make 2" in bytes(data):
@@ -112,7 +115,7 @@ def test_actions_cut_off_by_a_kill_are_logged_once_on_repetition(
 def test_cut_off_batch_is_dropped_at_the_end_of_the_attempt(memory: Episodes, tmp_path: Path) -> None:
     task_id = start_first_attempt(memory)
     log = tmp_path / TASKS / task_id / "attempts/001/actions.jsonl"
-    memory.log_action(task_id, bash("npm test", False))
+    memory.log_action(task_id, bash_action("npm test", False))
     size = log.stat().st_size
     with log.open("a") as file:
         file.write('{"type":"bash","params":{"command":"npm test"},"success":true}\n')
@@ -130,7 +133,7 @@ def test_actions_that_cannot_be_counted_are_not_logged(
     place = tmp_path / TASKS / task_id / "attempts/001"
     (place / "attempt.json").write_text(json.dumps({"id": 1, "execution": execution}))
     with pytest.raises(Conflict, match="was not changed"):
-        memory.log_actions(task_id, [bash("ls", True)], quality=0.5, results={"a.txt": b"a"})
+        memory.log_actions(task_id, [bash_action("ls", True)], quality=0.5, results={"a.txt": b"a"})
     assert sorted(file.name for file in place.iterdir()) == ["attempt.json", "plan.md"]
 
 
@@ -138,9 +141,11 @@ def test_quality_history_grows_and_keeps_its_entries(memory: Episodes, tmp_path:
     task_id = start_first_attempt(memory)
     file = tmp_path / TASKS / task_id / "attempts/001/attempt.json"
     file.write_text('{"id": 1, "execution": {"quality_history": [7, {"iteration":2,"quality":"50%","by":"me"}]}}')
-    actions = [bash("ls", True, iteration=at, quality=value) for at, value in ((3, 0.7), (2, 0.4), (4, 0.9), (3, 0.8))]
+    actions = [
+        bash_action("ls", True, iteration=at, quality=value) for at, value in ((3, 0.7), (2, 0.4), (4, 0.9), (3, 0.8))
+    ]
     memory.log_actions(task_id, actions, iteration=5, quality=1)
-    history = read_json(tmp_path, "attempts/001/attempt.json")["execution"]["quality_history"]
+    history = read_project_json(tmp_path, "attempts/001/attempt.json")["execution"]["quality_history"]
     assert [(one["iteration"], one["quality"], one["delta"]) for one in history[1:]] == [
         (2, 0.4, 0), (3, 0.8, 0.4), (4, 0.9, 0.1), (5, 1, 0.1)
     ]  # fmt: skip
@@ -154,7 +159,7 @@ def test_both_ends_of_a_long_output_are_kept(memory: Episodes, tmp_path: Path) -
     task_id = start_first_attempt(memory)
     printed = "first" + "x" * 70_000 + "3 failed"
     for _ in range(2):
-        memory.log_action(task_id, bash("npm test", False, output=printed, timestamp="2026-02-01T09:00:00Z"))
+        memory.log_action(task_id, bash_action("npm test", False, output=printed, timestamp="2026-02-01T09:00:00Z"))
     [line] = (tmp_path / TASKS / task_id / "attempts/001/actions.jsonl").read_text().splitlines()
     output = json.loads(line)["output"]
     left_out = int(output.partition("[… ")[2].partition(" ")[0].replace(",", ""))
@@ -188,7 +193,7 @@ def test_milestones_are_recorded_at_once_and_stay(left: bool, memory: Episodes, 
     reached = [{"event": "interface", "timestamp": "2026-02-01T09:30:00.000Z"}]
     for _ in range(2):
         memory.log_actions(task_id, [], milestones=reached)
-    [entry] = read_json(tmp_path, "trajectory.json")["attempts"]
+    [entry] = read_project_json(tmp_path, "trajectory.json")["attempts"]
     assert entry == {"attempt_id": 1, "started": "2026-02-01T09:02:00.000Z", "milestones": reached}
     found = load_snapshot(tmp_path)
     assert found.findings == () and found.attempts["task-001.1"].is_open
@@ -196,20 +201,20 @@ def test_milestones_are_recorded_at_once_and_stay(left: bool, memory: Episodes, 
         memory.start_attempt(task_id, abandon=True)
     else:
         memory.complete_attempt(task_id, outcome=Outcome.SUCCESS, milestones=[{"event": "green"}])
-    recorded = [one["event"] for one in read_json(tmp_path, "attempts/001/outcome.json")["milestones"]]
+    recorded = [one["event"] for one in read_project_json(tmp_path, "attempts/001/outcome.json")["milestones"]]
     assert recorded == ["interface", *([] if left else ["green"])]
-    [entry] = read_json(tmp_path, "trajectory.json")["attempts"]
+    [entry] = read_project_json(tmp_path, "trajectory.json")["attempts"]
     assert (entry["milestones"][0], entry["outcome"]) == (reached[0], "timeout" if left else "success")
 
 
 def test_logging_after_a_lost_record_creates_another_one(memory: Episodes, tmp_path: Path) -> None:
     task_id = start_first_attempt(memory)
     (tmp_path / TASKS / task_id / "attempts/001/attempt.json").unlink()
-    memory.log_actions(task_id, [bash("ls", True)], quality=0.5)
+    memory.log_actions(task_id, [bash_action("ls", True)], quality=0.5)
     history = [{"iteration": 1, "quality": 0.5, "delta": 0}]
     execution = {"iterations": 1, "actions_performed": 1, "quality_history": history}
     recorded = {"id": 1, "task_id": task_id, "execution": execution}
-    assert read_json(tmp_path, "attempts/001/attempt.json") == recorded
+    assert read_project_json(tmp_path, "attempts/001/attempt.json") == recorded
 
 
 def test_results_have_safe_names_and_are_not_replaced(memory: Episodes, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from core.episodes.protocol import Episodes
 from core.project.index import Library
 from core.records.loops import Outcome
 from core.records.snapshot import Snapshot
-from tests.core.episodes.making import QUICK, UNSYNCED, Killed, bash, killed_before, make_episodes, remove_leases
+from tests.factories import NO_FSYNC, NO_RETRIES, Killed, bash_action, kill_before_call, make_episodes, remove_leases
 
 KILL = st.none() | st.integers(1, 70)
 OUTCOMES = st.sampled_from([Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT])
@@ -60,19 +60,19 @@ class Protocol(RuleBasedStateMachine):
         self.memory: Episodes = make_episodes(self.project)
         self.tasks: dict[str, Task] = {}
         self.count = 0
-        QUICK.start()
-        UNSYNCED.start()
+        NO_RETRIES.start()
+        NO_FSYNC.start()
 
     def teardown(self) -> None:
         """Leave nothing behind."""
-        UNSYNCED.stop()
-        QUICK.stop()
+        NO_FSYNC.stop()
+        NO_RETRIES.stop()
         shutil.rmtree(self.project)
 
     def call(self, step: Callable[[], Any], kill: int | None) -> bool:
         """Make a call, after one that was killed; whether it was allowed."""
         if kill is not None:
-            with suppress(Killed, Refused), killed_before(kill):
+            with suppress(Killed, Refused), kill_before_call(kill):
                 step()
             remove_leases(self.project)
             self.read()
@@ -139,7 +139,7 @@ class Protocol(RuleBasedStateMachine):
         task_id, task = self.some(data)
         self.count += 1
         names = [f"npm test {self.count}.{at}" for at in range(number)]
-        actions = [bash(name, True, timestamp=1769937000000 + self.count) for name in names]
+        actions = [bash_action(name, True, timestamp=1769937000000 + self.count) for name in names]
         allowed = self.call(lambda: self.memory.log_actions(task_id, actions, quality=quality), kill)
         assert allowed == task.open
         if allowed:

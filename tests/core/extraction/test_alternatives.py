@@ -5,20 +5,20 @@ from core.extraction.alternatives import link_alternatives
 from core.extraction.engine import extract
 from core.records.extractions import Extraction
 from core.records.patterns import Pattern, PatternType
-from tests.core.extraction.making import failed, known, material, passed, pattern
+from tests.factories import failed_step, make_known_patterns, make_material, parse_pattern_record, passed_step
 
 LOCKED = ("1 failing: row 7 locked by 'ann'", "1 failing: row 8 locked by 'bob'", "1 failing: row 9 locked by 'cy'")
-GIVEN = material(
-    *(failed(number, "Retried the query", text) for number, text in enumerate(LOCKED, 1)),
-    failed(4, "Read the lock table", "1 failing"),
-    passed(5, "Sorted the locks before they are taken"),
+GIVEN = make_material(
+    *(failed_step(number, "Retried the query", text) for number, text in enumerate(LOCKED, 1)),
+    failed_step(4, "Read the lock table", "1 failing"),
+    passed_step(5, "Sorted the locks before they are taken"),
     task="Stop the deadlocks of the order service",
 )
 TYPES = {PatternType.SUCCESS, PatternType.ANTI}
 
 
 def offered(*patterns: Pattern) -> Extraction:
-    return extract(GIVEN, known(*patterns), ExtractionSettings(), TYPES)
+    return extract(GIVEN, make_known_patterns(*patterns), ExtractionSettings(), TYPES)
 
 
 def test_an_anti_pattern_without_an_alternative_gets_the_steps_of_the_approach() -> None:
@@ -39,7 +39,7 @@ def test_new_patterns_of_one_loop_are_linked_both_ways() -> None:
 
 def test_an_anti_pattern_is_linked_to_a_success_pattern_that_the_registry_has() -> None:
     success, _ = offered().proposals
-    own = pattern(PatternType.SUCCESS, "a", success.record)
+    own = parse_pattern_record(PatternType.SUCCESS, "a", success.record)
     _, anti = offered(own).proposals
     assert anti.record["better_alternative"]["success_pattern_id"] == own.id
 

@@ -18,7 +18,7 @@ from core.records.extractions import Proposal
 from core.records.loops import Outcome
 from core.records.material import LoggedAttempt, Material
 from core.records.patterns import PatternType
-from tests.core.extraction.making import START, known
+from tests.factories import LOOP_START, make_known_patterns
 
 NULL = "TypeError: Cannot read properties of null (reading 'id') at src/user.ts:7"
 OTHER = "ReferenceError: session is not defined"
@@ -36,7 +36,7 @@ def edited(new: str = "if (!user) return", why: str = "Guard against a missing u
 
 def logged(*done: dict[str, Any], number: int = 2, outcome: Outcome = Outcome.SUCCESS, **values: Any) -> LoggedAttempt:
     actions = tuple(
-        Action(**{"number": place, "at": START + timedelta(minutes=place), "iteration": 1, **action})
+        Action(**{"number": place, "at": LOOP_START + timedelta(minutes=place), "iteration": 1, **action})
         for place, action in enumerate(done, start=1)
     )
     values = {"task_id": "task-001", "number": number, "outcome": outcome, "agent": "implementer", **values}
@@ -58,7 +58,7 @@ def test_an_error_then_a_change_then_a_passing_command_is_a_fix() -> None:
     assert repair.files == ("src/user.ts",)
     assert repair.diff.splitlines()[-1] == "+if (!user) return"
     assert repair.trace == "task-001, attempt 2, actions 2 → 4"
-    assert (repair.at, repair.agent) == (START + timedelta(minutes=4), "implementer")
+    assert (repair.at, repair.agent) == (LOOP_START + timedelta(minutes=4), "implementer")
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def offered(*attempts: LoggedAttempt, **values: Any) -> list[Proposal]:
         id="task-001", description="Fix the login of users without a session", status=TaskStatus.COMPLETED, **values
     )
     material = Material(source_id=task.id, task=task, attempts=attempts)
-    return list(extract(material, known(), ExtractionSettings()).proposals)
+    return list(extract(material, make_known_patterns(), ExtractionSettings()).proposals)
 
 
 def test_a_successful_attempt_gives_its_plan_as_approach() -> None:

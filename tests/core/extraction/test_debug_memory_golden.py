@@ -9,13 +9,13 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.project.project import Project
 from core.state.findings import all_findings
-from tests.core.debug_memory.making import EXAMPLE, NOW
+from tests.factories import DEBUG_NOW, EXAMPLE_SESSION_FILE
 
-TREE = EXAMPLE.parents[4]
+TREE = EXAMPLE_SESSION_FILE.parents[4]
 
 
 def open_example(project: Path) -> Project:
-    opened = Project(ProjectPaths(project), Settings(), by="ada", clock=lambda: NOW, cache=False)
+    opened = Project(ProjectPaths(project), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False)
     opened.load()
     return opened
 
@@ -23,7 +23,7 @@ def open_example(project: Path) -> Project:
 def test_a_session_alone_gives_its_error_pattern(tmp_path: Path) -> None:
     folder = tmp_path / ".aiwg/ralph/debug-memory/sessions"
     folder.mkdir(parents=True)
-    shutil.copy(EXAMPLE, folder)
+    shutil.copy(EXAMPLE_SESSION_FILE, folder)
     (proposal,) = open_example(tmp_path).extraction("dm-001-example").proposals
     assert proposal.refused == ""
     record = proposal.record

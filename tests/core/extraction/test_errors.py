@@ -6,7 +6,7 @@ import pytest
 
 from core.extraction.errors import classify_error_type, count_failing, extract_message, find_errors, parse_error
 from core.records.debug_sessions import Failure, Results
-from tests.core.extraction.making import failed, passed
+from tests.factories import failed_step, passed_step
 
 
 @pytest.mark.parametrize(
@@ -28,15 +28,15 @@ def test_messages_in_results(result: str, message: str) -> None:
 
 
 def test_error_text_is_split_into_name_message_and_location() -> None:
-    (error,) = find_errors(failed(2, result="1 failing: TypeError: x is null at src/auth/validate.ts:42"))
+    (error,) = find_errors(failed_step(2, result="1 failing: TypeError: x is null at src/auth/validate.ts:42"))
     assert (error.error_type, error.message, error.file) == ("TypeError", "x is null", "src/auth/validate.ts")
     assert (error.where, error.iteration) == ("iteration 2", 2)
 
 
 def test_fields_have_priority_over_the_result_text() -> None:
-    iteration = failed(2, result="1 failing: something else", failures=(Failure(message="deadlock detected"),))
+    iteration = failed_step(2, result="1 failing: something else", failures=(Failure(message="deadlock detected"),))
     assert [error.message for error in find_errors(iteration)] == ["deadlock detected"]
-    assert not list(find_errors(passed(3, result="1 failing: not really")))
+    assert not list(find_errors(passed_step(3, result="1 failing: not really")))
 
 
 @pytest.mark.parametrize(
@@ -57,12 +57,12 @@ def test_error_types_of_the_schema(name: str, message: str, expected: str) -> No
 
 
 def test_failing_tests_are_counted() -> None:
-    assert count_failing(failed(1, result="38 failing")) == 38
-    assert count_failing(failed(1, result="9 of 200 failed: x")) == 9
-    assert count_failing(failed(1, result="214 errors in 38 files")) == 214
-    assert count_failing(failed(1, results=Results(failed=3), result="5 failing")) == 3
-    assert count_failing(failed(1, result="slow")) is None
-    assert count_failing(passed(1)) == 0
+    assert count_failing(failed_step(1, result="38 failing")) == 38
+    assert count_failing(failed_step(1, result="9 of 200 failed: x")) == 9
+    assert count_failing(failed_step(1, result="214 errors in 38 files")) == 214
+    assert count_failing(failed_step(1, results=Results(failed=3), result="5 failing")) == 3
+    assert count_failing(failed_step(1, result="slow")) is None
+    assert count_failing(passed_step(1)) == 0
 
 
 def test_a_failure_without_message_is_not_an_error() -> None:

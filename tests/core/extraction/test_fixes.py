@@ -10,7 +10,7 @@ from core.records.debug_sessions import Analysis, DebugSession, Execution, Failu
 from core.records.events import ErrorNote, ErrorType, Event
 from core.records.loops import Iteration, Outcome
 from core.records.material import Material
-from tests.core.extraction.making import START, failed, material, passed, step
+from tests.factories import LOOP_START, failed_step, make_material, make_step, passed_step
 
 NULL = "TypeError: Cannot read property 'email' of null at src/auth/validate.ts:42"
 TYPES = "Type 'a' is not assignable to type 'b'"
@@ -21,10 +21,10 @@ def found(given: Material) -> list[tuple[str, str, str]]:
 
 
 def test_errors_fixed_one_after_the_other() -> None:
-    given = material(
-        failed(1, "Ran the tests", f"5 failing: {NULL}"),
-        failed(2, "Attempt 2: Added a null check", f"2 failing: {TYPES}"),
-        passed(3, "Corrected the interface"),
+    given = make_material(
+        failed_step(1, "Ran the tests", f"5 failing: {NULL}"),
+        failed_step(2, "Attempt 2: Added a null check", f"2 failing: {TYPES}"),
+        passed_step(3, "Corrected the interface"),
     )
     assert found(given) == [
         ("Cannot read property 'email' of null", "Added a null check", "iteration 1 → 2"),
@@ -33,41 +33,41 @@ def test_errors_fixed_one_after_the_other() -> None:
 
 
 def test_a_change_that_made_it_worse_is_not_a_fix() -> None:
-    given = material(
-        failed(1, "a", "9 failing: deadlock detected"),
-        failed(2, "Raised the limit", "11 failing: pool is exhausted"),
-        passed(3, "Closed the connections"),
+    given = make_material(
+        failed_step(1, "a", "9 failing: deadlock detected"),
+        failed_step(2, "Raised the limit", "11 failing: pool is exhausted"),
+        passed_step(3, "Closed the connections"),
     )
     assert found(given) == [("pool is exhausted", "Closed the connections", "iteration 2 → 3")]
 
 
 def test_an_error_that_recurs_was_not_fixed_before() -> None:
-    given = material(
-        failed(1, "a", "5 failing: deadlock detected"),
-        failed(2, "b", f"3 failing: {TYPES}"),
-        failed(3, "c", "2 failing: deadlock detected"),
-        passed(4, "Sorted the locks"),
+    given = make_material(
+        failed_step(1, "a", "5 failing: deadlock detected"),
+        failed_step(2, "b", f"3 failing: {TYPES}"),
+        failed_step(3, "c", "2 failing: deadlock detected"),
+        passed_step(4, "Sorted the locks"),
     )
     assert ("deadlock detected", "Sorted the locks", "iteration 3 → 4") in found(given)
     assert [message for message, *_ in found(given)].count("deadlock detected") == 1
 
 
 def test_a_fix_needs_passing_tests_and_a_described_action() -> None:
-    assert not found(material(failed(1, "a", f"5 failing: {NULL}"), failed(2, "b", "4 failing")))
-    assert not found(material(failed(1, "a", f"5 failing: {NULL}"), passed(2)))
-    refuted = passed(2, fix=Fix(description="Added a null check", verified=False))
-    assert not found(material(failed(1, "a", f"5 failing: {NULL}"), refuted))
+    assert not found(make_material(failed_step(1, "a", f"5 failing: {NULL}"), failed_step(2, "b", "4 failing")))
+    assert not found(make_material(failed_step(1, "a", f"5 failing: {NULL}"), passed_step(2)))
+    refuted = passed_step(2, fix=Fix(description="Added a null check", verified=False))
+    assert not found(make_material(failed_step(1, "a", f"5 failing: {NULL}"), refuted))
 
 
 def test_error_and_fix_in_one_iteration() -> None:
-    both = step(
+    both = make_step(
         1,
         failures=(Failure(error_type="TypeError", message="x is null"),),
         fix=Fix(description="Added a null check"),
         results=Results(passed=12, failed=0),
         outcome=Outcome.UNKNOWN,
     )
-    assert found(material(both)) == [("x is null", "Added a null check", "iteration 1")]
+    assert found(make_material(both)) == [("x is null", "Added a null check", "iteration 1")]
 
 
 def session(*executions: Execution) -> DebugSession:
@@ -77,7 +77,7 @@ def session(*executions: Execution) -> DebugSession:
 def run(attempt: int, *messages: str, fix: Fix | None = None, failed: int = 1) -> Execution:
     return Execution(
         attempt=attempt,
-        at=START + timedelta(minutes=attempt),
+        at=LOOP_START + timedelta(minutes=attempt),
         failures=tuple(Failure(message=message) for message in messages),
         results=Results(passed=8, failed=failed),
         analysis=Analysis(category="race_condition", strategy="Take the locks in one order"),
@@ -105,13 +105,15 @@ def test_a_later_run_decides_without_verification() -> None:
 
 def test_a_logged_error_is_fixed_by_the_iteration_in_which_it_was_resolved() -> None:
     note = ErrorNote(error_type=ErrorType.VALIDATION, message="Property 'customer' is possibly null in src/a.ts")
-    error = Event(id="e1", at=START + timedelta(minutes=12), kind="error", error=note)
-    resolved = Event(id="e2", at=START + timedelta(minutes=18), kind="resolved", resolves="e1")
-    given = material(failed(1, "a"), failed(2, "Guarded it"), failed(3, "c"), errors=(error,), resolved=(resolved,))
+    error = Event(id="e1", at=LOOP_START + timedelta(minutes=12), kind="error", error=note)
+    resolved = Event(id="e2", at=LOOP_START + timedelta(minutes=18), kind="resolved", resolves="e1")
+    given = make_material(
+        failed_step(1, "a"), failed_step(2, "Guarded it"), failed_step(3, "c"), errors=(error,), resolved=(resolved,)
+    )
     assert found(given) == [
         ("Property 'customer' is possibly null", "Guarded it", "error log e1, resolved; iteration 2")
     ]
-    assert not found(material(failed(1, "a"), errors=(error,), resolved=(resolved,)))
+    assert not found(make_material(failed_step(1, "a"), errors=(error,), resolved=(resolved,)))
 
 
 def test_categories_by_code_then_cause_then_words() -> None:
@@ -148,4 +150,4 @@ def test_tags_are_language_type_and_domain() -> None:
 
 def test_iterations_without_numbers_or_times() -> None:
     bare = Iteration(result=f"1 failing: {NULL}", outcome=Outcome.FAILURE)
-    assert len(find_repairs(material(bare, Iteration(action="Added a null check", outcome=Outcome.SUCCESS)))) == 1
+    assert len(find_repairs(make_material(bare, Iteration(action="Added a null check", outcome=Outcome.SUCCESS)))) == 1

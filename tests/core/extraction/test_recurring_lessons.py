@@ -14,7 +14,7 @@ from core.extraction.recurring_lessons import extract_recurring_lesson
 from core.records.extractions import Proposal
 from core.records.patterns import PatternType
 from core.records.reflections import Reflection
-from tests.core.extraction.making import known, pattern
+from tests.factories import make_known_patterns, parse_pattern_record
 
 START = datetime(2026, 2, 2, 15, 0, tzinfo=UTC)
 LOCK = "Lock the carts in the order of their ids; then no retry is needed"
@@ -33,7 +33,7 @@ def cluster(learning: str = LOCK, count: int = 2, **more: Any) -> Cluster:
 
 
 def drafted(of: Cluster, knows: KnownPatterns | None = None, **settings: Any) -> Proposal:
-    extraction = extract_recurring_lesson(of, ASKED, knows or known(), ExtractionSettings(**settings))
+    extraction = extract_recurring_lesson(of, ASKED, knows or make_known_patterns(), ExtractionSettings(**settings))
     assert extraction.source_id == of.id
     (proposal,) = extraction.proposals
     return proposal
@@ -107,19 +107,19 @@ def test_an_error_of_only_one_loop_gives_no_error_pattern() -> None:
 def test_an_error_message_is_not_a_lesson() -> None:
     named = drafted(cluster("TypeError: Cannot read property 'email' of null"))
     assert named.refused.startswith("it is an error message")
-    met = drafted(cluster("expected 401 to equal 200"), known(messages=("expected 401 to equal 200",)))
+    met = drafted(cluster("expected 401 to equal 200"), make_known_patterns(messages=("expected 401 to equal 200",)))
     assert met.refused.startswith("it is an error message")
 
 
 def test_a_pattern_with_all_loops_is_refused_and_with_some_is_merged() -> None:
     of = cluster(count=3)
     record = drafted(of).record
-    whole = pattern(PatternType.SUCCESS, "lock", record)
-    assert drafted(of, known(whole)).refused == f"already known from all of these loops as {whole.id}"
-    some = pattern(PatternType.SUCCESS, "lock", {**record, "source_loops": record["source_loops"][:1]})
-    merge = drafted(of, known(some))
+    whole = parse_pattern_record(PatternType.SUCCESS, "lock", record)
+    assert drafted(of, make_known_patterns(whole)).refused == f"already known from all of these loops as {whole.id}"
+    some = parse_pattern_record(PatternType.SUCCESS, "lock", {**record, "source_loops": record["source_loops"][:1]})
+    merge = drafted(of, make_known_patterns(some))
     assert (merge.refused, merge.duplicate_of, merge.similarity) == ("", some.id, 1)
-    beside = drafted(of, known(some), merge_similar_patterns=False)
+    beside = drafted(of, make_known_patterns(some), merge_similar_patterns=False)
     assert (beside.duplicate_of, beside.record["related_patterns"]) == ("", [some.id])
 
 

@@ -27,7 +27,7 @@ from core.records.patterns import Maturity
 from core.records.snapshot import Snapshot
 from core.state.findings import all_findings
 from core.state.project_state import ProjectState
-from tests.core.learning.making import NOW, days_ago, event, make_pattern, recorded_counts, source, use
+from tests.factories import NOW, days_ago, make_event, make_pattern, make_recorded_counts, make_source, make_use
 
 START = datetime(2026, 2, 1, 12, 0, tzinfo=UTC)
 IDS = tuple(f"pat-error-slow-query-{number:03d}" for number in range(3))
@@ -147,8 +147,10 @@ def view_of(*patterns: Any, now: datetime = NOW, **known: Any) -> ProjectState:
 
 
 def test_the_present_state_is_not_rewound() -> None:
-    events = tuple(event(number, "applied", days_ago(number), success=number > 1) for number in range(5))
-    view = view_of(make_pattern(first_discovered=days_ago(9), recorded_counts=recorded_counts(3, 1)), events=events)
+    events = tuple(make_event(number, "applied", days_ago(number), success=number > 1) for number in range(5))
+    view = view_of(
+        make_pattern(first_discovered=days_ago(9), recorded_counts=make_recorded_counts(3, 1)), events=events
+    )
     assert standing(build_past_state(view, NOW).board) == standing(view.board)
     later = replace(view, board=view.board.rescored(NOW + timedelta(days=30)), now=NOW + timedelta(days=30))
     assert standing(build_past_state(later, NOW).board) == standing(view.board)
@@ -160,7 +162,11 @@ def test_a_running_loop_has_only_its_uses_of_that_time() -> None:
         status=LoopStatus.COMPLETED,
         started_at=days_ago(5),
         ended_at=days_ago(1),
-        injected=(use("p", True, at=days_ago(4)), use("p", True, at=days_ago(2), iteration=7), use("q", None)),
+        injected=(
+            make_use("p", True, at=days_ago(4)),
+            make_use("p", True, at=days_ago(2), iteration=7),
+            make_use("q", None),
+        ),
     )
     patterns = (make_pattern(id, first_discovered=days_ago(20)) for id in ("p", "q"))
     view = view_of(*patterns, loops={"a": loop})
@@ -175,7 +181,7 @@ def test_a_running_loop_has_only_its_uses_of_that_time() -> None:
 def test_a_pattern_exists_since_its_discovery() -> None:
     view = view_of(
         make_pattern("new", first_discovered=days_ago(2)),
-        make_pattern("listed", source_loops=(source("a", days_ago(6)), source("b", days_ago(1)))),
+        make_pattern("listed", source_loops=(make_source("a", days_ago(6)), make_source("b", days_ago(1)))),
         make_pattern("ever"),
     )
     past = build_past_state(view, days_ago(3))
@@ -186,7 +192,9 @@ def test_a_pattern_exists_since_its_discovery() -> None:
 
 
 def test_undated_totals_count_since_the_last_use_and_are_reported() -> None:
-    pattern = make_pattern(first_discovered=days_ago(30), recorded_counts=recorded_counts(5, 1), last_used=days_ago(2))
+    pattern = make_pattern(
+        first_discovered=days_ago(30), recorded_counts=make_recorded_counts(5, 1), last_used=days_ago(2)
+    )
     view = view_of(pattern)
     past = build_past_state(view, days_ago(3))
     assert past.assessment(pattern.id).uses == 0

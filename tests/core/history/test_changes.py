@@ -12,7 +12,7 @@ from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity
 from core.state.project_state import ProjectState
 from tests.core.history.test_as_of import IDS, Clock, open_project, report, view_of
-from tests.core.learning.making import NOW, days_ago, event, make_pattern
+from tests.factories import NOW, days_ago, make_event, make_pattern
 
 
 def by_id(before: ProjectState, after: ProjectState) -> dict[str, PatternChange]:
@@ -62,7 +62,7 @@ def test_an_undo_is_named_as_such(tmp_path: Path) -> None:
 
 def test_changes_are_sorted_by_effect_on_loops() -> None:
     def seen(number: int, id: str, when: datetime, success: bool) -> object:
-        return event(number, "applied", when, pattern_id=id, loop_id=f"l{number}", success=success)
+        return make_event(number, "applied", when, pattern_id=id, loop_id=f"l{number}", success=success)
 
     events = tuple(
         seen(number, id, days_ago(10.5 - number), success)

@@ -15,7 +15,7 @@ from core.records.decisions import BurstVerdict, CurationState
 from core.records.events import Event
 from core.records.loops import InjectedUse, Loop, LoopStatus
 from core.records.patterns import Pattern
-from tests.core.learning.making import NOW, board_of, days_ago, event, make_pattern, recorded_counts, use
+from tests.factories import NOW, days_ago, make_board, make_event, make_pattern, make_recorded_counts, make_use
 
 LIMITS = LearningSettings()
 MANY = tuple(f"pat-error-p{number}-001" for number in range(8))
@@ -93,13 +93,13 @@ def test_every_window_above_the_limit_is_held(drawn: list[tuple[int, int]]) -> N
 def blames(source: str, *patterns: str, minutes: float = 0) -> tuple[Event, ...]:
     at = NOW - timedelta(minutes=minutes)
     return tuple(
-        event(n, "feedback", at, pattern_id=id, loop_id=source, success=False, by="hook")
+        make_event(n, "feedback", at, pattern_id=id, loop_id=source, success=False, by="hook")
         for n, id in enumerate(patterns)
     )
 
 
 def patterns() -> list[Pattern]:
-    return [make_pattern(id, recorded_counts=recorded_counts(4, 0), last_used=days_ago(1)) for id in MANY]
+    return [make_pattern(id, recorded_counts=make_recorded_counts(4, 0), last_used=days_ago(1)) for id in MANY]
 
 
 def found(board: Scoreboard) -> Burst:
@@ -108,7 +108,7 @@ def found(board: Scoreboard) -> Burst:
 
 
 def test_held_reports_do_not_count_and_are_listed() -> None:
-    board = board_of(*patterns(), events=blames("x", *MANY))
+    board = make_board(*patterns(), events=blames("x", *MANY))
     assert found(board) == Burst(source="x", first=NOW, last=NOW, patterns=MANY, never_applied=8)
     assert {board.assessment(id).failures for id in MANY} == {0}
     (aside,) = board.ignored_reports(MANY[0])
@@ -116,21 +116,21 @@ def test_held_reports_do_not_count_and_are_listed() -> None:
 
 
 def test_five_reports_count() -> None:
-    board = board_of(*patterns(), events=blames("x", *MANY[:5]))
+    board = make_board(*patterns(), events=blames("x", *MANY[:5]))
     assert board.bursts == ()
     assert [board.assessment(id).failures for id in MANY] == [1] * 5 + [0] * 3
 
 
 def test_bursts_count_patterns_that_were_never_applied() -> None:
-    loop = Loop(id="x", injected=(use(MANY[0], None), use(MANY[1], None, applied=False)))
-    board = board_of(*patterns(), loops={"x": loop}, events=blames("x", *MANY))
+    loop = Loop(id="x", injected=(make_use(MANY[0], None), make_use(MANY[1], None, applied=False)))
+    board = make_board(*patterns(), loops={"x": loop}, events=blames("x", *MANY))
     assert found(board).never_applied == 6
 
 
 def test_reports_in_the_state_of_a_loop_are_held() -> None:
     uses = tuple(InjectedUse(pattern_id=id, applied=True, successful=False) for id in MANY)
     loop = Loop(id="x", status=LoopStatus.FAILED, ended_at=NOW, injected=uses)
-    board = board_of(*patterns(), loops={"x": loop})
+    board = make_board(*patterns(), loops={"x": loop})
     assert found(board).never_applied == 0
     assessment = board.assessment(MANY[0])
     assert (assessment.failures, assessment.injected_only) == (0, 1)
@@ -139,21 +139,21 @@ def test_reports_in_the_state_of_a_loop_are_held() -> None:
 def test_a_harmful_outcome_is_a_report_on_each_applied_pattern() -> None:
     uses = tuple(InjectedUse(pattern_id=id, applied=True) for id in MANY)
     loop = Loop(id="x", status=LoopStatus.FAILED, started_at=days_ago(1), ended_at=NOW, injected=uses)
-    board = board_of(*patterns(), loops={"x": loop})
+    board = make_board(*patterns(), loops={"x": loop})
     assert found(board).patterns == MANY
     assert {board.assessment(id).failures for id in MANY} == {0}
     assert [aside.revoked for aside in board.ignored_reports(MANY[0])] == [False]
     curation = CurationState(bursts={"x": (verdict("confirmed", NOW, NOW, *MANY),)})
-    counted = board_of(*patterns(), loops={"x": loop}, curation=curation)
+    counted = make_board(*patterns(), loops={"x": loop}, curation=curation)
     assert {counted.assessment(id).failures for id in MANY} == {1}
-    few = board_of(*patterns(), loops={"x": Loop(**{**asdict(loop), "injected": uses[:5]})})
+    few = make_board(*patterns(), loops={"x": Loop(**{**asdict(loop), "injected": uses[:5]})})
     assert few.bursts == () and [few.assessment(id).failures for id in MANY] == [1] * 5 + [0] * 3
 
 
 def test_a_harmful_outcome_on_many_applied_patterns_is_held() -> None:
-    applied = [event(n, "applied", NOW, pattern_id=id, loop_id="bd-8") for n, id in enumerate(MANY)]
-    ended = event(99, "outcome", NOW, pattern_id="", loop_id="bd-8", success=False)
-    board = board_of(*patterns(), events=(*applied, ended))
+    applied = [make_event(n, "applied", NOW, pattern_id=id, loop_id="bd-8") for n, id in enumerate(MANY)]
+    ended = make_event(99, "outcome", NOW, pattern_id="", loop_id="bd-8", success=False)
+    board = make_board(*patterns(), events=(*applied, ended))
     assert found(board).patterns == MANY
     assert {board.assessment(id).failures for id in MANY} == {0}
 
@@ -161,65 +161,67 @@ def test_a_harmful_outcome_on_many_applied_patterns_is_held() -> None:
 def test_all_ids_of_a_loop_are_one_source() -> None:
     loop = Loop(id="x", aliases=("also-x",))
     events = (*blames("x", *MANY[:4]), *(replace(e, id=f"a{e.id}") for e in blames("also-x", *MANY[4:])))
-    assert found(board_of(*patterns(), loops={"x": loop}, events=events)).patterns == MANY
+    assert found(make_board(*patterns(), loops={"x": loop}, events=events)).patterns == MANY
 
 
 def test_reports_on_unknown_patterns_are_not_a_burst() -> None:
     events = blames("x", MANY[0], *(f"no-such-{n}" for n in range(9)))
-    board = board_of(*patterns(), events=events)
+    board = make_board(*patterns(), events=events)
     assert board.bursts == () and board.assessment(MANY[0]).failures == 1
 
 
 def test_a_loop_id_cannot_be_mistaken_for_an_author() -> None:
     events = (*blames("", *MANY[:4]), *(replace(e, id=f"f{e.id}") for e in blames("by hook", *MANY[4:])))
-    assert board_of(*patterns(), events=events).bursts == ()
+    assert make_board(*patterns(), events=events).bursts == ()
 
 
 def test_a_held_failure_does_not_restore_an_older_success() -> None:
-    ago = event(90, "applied", days_ago(2), pattern_id=MANY[0], loop_id="x", success=True)
-    board = board_of(*patterns(), events=(ago, *blames("x", *MANY)))
+    ago = make_event(90, "applied", days_ago(2), pattern_id=MANY[0], loop_id="x", success=True)
+    board = make_board(*patterns(), events=(ago, *blames("x", *MANY)))
     (use_of_x,) = [seen for seen in board.observations(MANY[0]) if seen.loop_id == "x"]
     assert use_of_x.success is None
 
 
 def test_reports_without_a_loop_are_grouped_by_their_author() -> None:
-    assert found(board_of(*patterns(), events=blames("", *MANY))).source == "by hook"
+    assert found(make_board(*patterns(), events=blames("", *MANY))).source == "by hook"
 
 
 def test_different_loops_are_different_sources() -> None:
     events = tuple(one for n, id in enumerate(MANY) for one in blames(f"loop{n}", id))
-    assert board_of(*patterns(), events=events).bursts == ()
+    assert make_board(*patterns(), events=events).bursts == ()
 
 
 def test_a_revoked_burst_is_ignored_and_a_confirmed_one_counts() -> None:
     for word, failures in (("revoked", 0), ("confirmed", 1)):
         curation = CurationState(bursts={"x": (verdict(word, NOW, NOW, *MANY),)})
-        board = board_of(*patterns(), events=blames("x", *MANY), curation=curation)
+        board = make_board(*patterns(), events=blames("x", *MANY), curation=curation)
         assert board.bursts == ()
         assert {board.assessment(id).failures for id in MANY} == {failures}
         assert [aside.revoked for aside in board.ignored_reports(MANY[0])] == [True] * (word == "revoked")
 
 
 def test_ignored_feedback_does_not_change_the_recorded_counts() -> None:
-    failing = make_pattern(MANY[0], recorded_counts=recorded_counts(4, 1), last_used=NOW)
-    board = board_of(failing, *patterns()[1:], events=blames("x", *MANY))
+    failing = make_pattern(MANY[0], recorded_counts=make_recorded_counts(4, 1), last_used=NOW)
+    board = make_board(failing, *patterns()[1:], events=blames("x", *MANY))
     assert board.assessment(MANY[0]).failures == 1
 
 
 def test_an_ignored_use_is_not_counted_from_the_record() -> None:
     uses = tuple(InjectedUse(pattern_id=id, applied=True, successful=False) for id in MANY)
     loop = Loop(id="x", status=LoopStatus.FAILED, ended_at=days_ago(1), injected=uses)
-    claiming = [make_pattern(id, recorded_counts=recorded_counts(2, 1), last_used=days_ago(1)) for id in MANY]
-    board = board_of(*claiming, loops={"x": loop})
+    claiming = [make_pattern(id, recorded_counts=make_recorded_counts(2, 1), last_used=days_ago(1)) for id in MANY]
+    board = make_board(*claiming, loops={"x": loop})
     assert [(board.assessment(id).successes, board.assessment(id).failures) for id in MANY] == [(2, 0)] * 8
     confirmed = CurationState(bursts={"x": (verdict("confirmed", days_ago(1), days_ago(1), *MANY),)})
-    board = board_of(*claiming, loops={"x": loop}, curation=confirmed)
+    board = make_board(*claiming, loops={"x": loop}, curation=confirmed)
     assert {board.assessment(id).failures for id in MANY} == {1}
-    later = [make_pattern(id, recorded_counts=recorded_counts(2, 1), last_used=days_ago(2)) for id in MANY]
-    assert {board_of(*later, loops={"x": loop}).assessment(id).failures for id in MANY} == {1}
+    later = [make_pattern(id, recorded_counts=make_recorded_counts(2, 1), last_used=days_ago(2)) for id in MANY]
+    assert {make_board(*later, loops={"x": loop}).assessment(id).failures for id in MANY} == {1}
 
 
 def test_a_harmful_report_is_not_a_use() -> None:
-    events = tuple(event(n, "applied", NOW, pattern_id=id, loop_id="x", success=False) for n, id in enumerate(MANY))
-    had = event(90, "injected", NOW, pattern_id=MANY[0], loop_id="x")
-    assert found(board_of(*patterns(), events=(*events, had))).never_applied == 7
+    events = tuple(
+        make_event(n, "applied", NOW, pattern_id=id, loop_id="x", success=False) for n, id in enumerate(MANY)
+    )
+    had = make_event(90, "injected", NOW, pattern_id=MANY[0], loop_id="x")
+    assert found(make_board(*patterns(), events=(*events, had))).never_applied == 7

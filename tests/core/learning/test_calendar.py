@@ -16,7 +16,7 @@ from core.learning.reference.maturity import MaturityFeedback, maturity_state
 from core.learning.states import decayed_counts
 from core.records.events import Observation
 from core.records.patterns import Maturity
-from tests.core.learning.making import NOW, days_ago
+from tests.factories import NOW, days_ago
 
 DEFAULT = MaturitySettings()
 SECOND = timedelta(seconds=1)

@@ -9,24 +9,24 @@ from core.learning.assessment import Assessment
 from core.learning.explanation import explain_state
 from core.records.loops import Loop
 from core.records.patterns import Maturity, PatternType, RecordedCounts, TrendPoint
-from tests.core.learning.making import (
+from tests.factories import (
     NOW,
     NULL_CHECK_001,
     OPTIMIZING,
     SETTINGS,
-    board_of,
     days_ago,
     example_patterns,
+    make_board,
     make_pattern,
-    use,
+    make_use,
 )
 
 
 def assessed(made: RecordedCounts, *results: bool) -> Assessment:
     pattern = make_pattern(recorded_counts=made)
-    uses = tuple(use(pattern.id, result, iteration=number) for number, result in enumerate(results))
+    uses = tuple(make_use(pattern.id, result, iteration=number) for number, result in enumerate(results))
     loop = Loop(id="a", ended_at=NOW, injected=uses)
-    return board_of(pattern, loops={"a": loop}).assessment(pattern.id)
+    return make_board(pattern, loops={"a": loop}).assessment(pattern.id)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_three_recorded_results_replace_the_claimed_rate() -> None:
 
 def test_an_anti_pattern_with_a_claimed_rate_and_one_recorded_failure() -> None:
     patterns = example_patterns()
-    board = board_of(patterns[OPTIMIZING], patterns[NULL_CHECK_001])
+    board = make_board(patterns[OPTIMIZING], patterns[NULL_CHECK_001])
     found = board.assessment(OPTIMIZING)
     assert (found.rate, found.claim_text) == (0.85, "85% claimed, 1 of 1 recorded")
     assert (found.uses, found.state) == (4, Maturity.CANDIDATE)
@@ -91,6 +91,6 @@ def test_an_anti_pattern_with_a_claimed_rate_and_one_recorded_failure() -> None:
 def test_snapshots_count_if_the_record_has_no_counts() -> None:
     trend = (TrendPoint(at=days_ago(9), rate=0.75, sample_size=4),)
     pattern = make_pattern(type=PatternType.SUCCESS, recorded_counts=RecordedCounts(rate=0.9, uses=5), trend=trend)
-    found = board_of(pattern).assessment(pattern.id)
+    found = make_board(pattern).assessment(pattern.id)
     assert (found.successes, found.failures, found.uses) == (3, 1, 5)
     assert found.claim_text == "90% claimed, 3 of 4 recorded"

@@ -18,7 +18,7 @@ from core.learning.criteria import (
     effective_weight,
     should_deprecate_criterion,
 )
-from tests.core.learning.making import NOW, days_ago
+from tests.factories import NOW, days_ago
 
 
 def feedback(type: str, age: float = 0, raw_value: float = 1.0, **fields: Any) -> FeedbackEvent:

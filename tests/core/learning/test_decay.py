@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.base.errors import BadInput
 from core.learning.decay import decayed_value
-from tests.core.learning.making import NOW, days_ago
+from tests.factories import NOW, days_ago
 
 _DAYS = st.floats(0, 5000)
 

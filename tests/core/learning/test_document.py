@@ -14,7 +14,7 @@ from core.learning.outcomes import OutcomeSignals, score_outcome, verdict_of
 from core.learning.states import multiplier, state_of
 from core.learning.strategies import extract_strategies
 from core.records.patterns import Maturity
-from tests.core.learning.making import NOW, days_ago
+from tests.factories import NOW, days_ago
 
 MINUTE_MS = 60_000
 

@@ -11,7 +11,7 @@ import pytest
 from core.base.errors import BadInput, UnknownRecord
 from core.learning.errors import ErrorAccumulator, ErrorEntry, ErrorStats, classify_error
 from core.records.events import ErrorType
-from tests.core.learning.making import NOW, at
+from tests.factories import NOW, time_at
 
 WORK_ID = "bd-123.1"
 
@@ -84,7 +84,7 @@ def test_times_are_utc_in_every_time_zone(zone: str, monkeypatch: pytest.MonkeyP
 )
 def test_hours_run_from_12_to_11(now: str, shown: str) -> None:
     errors = ErrorAccumulator()
-    record(errors, now=at(now))
+    record(errors, now=time_at(now))
     assert f"  - Time: {shown}\n" in errors.get_error_context(WORK_ID)
 
 

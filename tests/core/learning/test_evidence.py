@@ -14,23 +14,23 @@ from core.learning.evidence import find_discoverers, group_uses_by_pattern
 from core.records.events import Event, Observation
 from core.records.loops import ExtractedPattern, InjectedUse, Loop
 from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLoop, TrendPoint
-from tests.core.learning.making import (
+from tests.factories import (
     NOW,
     NULL_CHECK_001,
     NULL_CHECK_015,
     OPTIMIZING,
     TEST_GENERATION,
     TYPE_MISMATCH,
-    at,
     collect_observations,
     days_ago,
-    event,
     example_loops,
     example_patterns,
+    make_event,
     make_pattern,
-    recorded_counts,
-    source,
-    use,
+    make_recorded_counts,
+    make_source,
+    make_use,
+    time_at,
 )
 
 ID = "pat-error-sample-001"
@@ -66,7 +66,7 @@ def test_the_null_check_by_source_and_date() -> None:
         ("applied", "loop", False, False),
     ]
     # A use is dated by the source loop's entry, an unrecorded one by `last_used`.
-    assert [one.at for one in seen] == [at(f"2026-02-02T{time}") for time in ("15:00", "16:30", "19:15", "19:15")]
+    assert [one.at for one in seen] == [time_at(f"2026-02-02T{time}") for time in ("15:00", "16:30", "19:15", "19:15")]
 
 
 def test_trend_snapshots_date_unrecorded_uses() -> None:
@@ -78,71 +78,75 @@ def test_trend_snapshots_date_unrecorded_uses() -> None:
     ]
     # The discovery explains the first snapshot, the recorded use one of the last.
     assert trend == [
-        (at("2026-02-01T14:00"), False, 1),
-        (at("2026-02-01T14:00"), True, 8),
-        (at("2026-02-02T15:00"), True, 7),
+        (time_at("2026-02-01T14:00"), False, 1),
+        (time_at("2026-02-01T14:00"), True, 8),
+        (time_at("2026-02-02T15:00"), True, 7),
     ]
 
 
 def test_injected_applied_and_successful_are_separate_facts() -> None:
     loop = Loop(id="a", ended_at=days_ago(1))
     uses = [
-        (loop, use(ID, True, applied=False, iteration=1)),
-        (loop, use(ID, None, iteration=2)),
-        (loop, use(ID, False, iteration=3)),
+        (loop, make_use(ID, True, applied=False, iteration=1)),
+        (loop, make_use(ID, None, iteration=2)),
+        (loop, make_use(ID, False, iteration=3)),
     ]
     assert counts(collect_observations(make_pattern(), uses)) == (0, 1, 2, 1)
 
 
 def test_the_same_use_recorded_twice_counts_once() -> None:
     loop = Loop(id="a", aliases=("a-uuid",), ended_at=days_ago(1))
-    uses = [(loop, use(ID, True, iteration=2)), (loop, use(ID, True)), (loop, use(ID, True, iteration=2))]
+    uses = [
+        (loop, make_use(ID, True, iteration=2)),
+        (loop, make_use(ID, True)),
+        (loop, make_use(ID, True, iteration=2)),
+    ]
     events = [
-        event(1, "injected", days_ago(2), loop_id="a"),
-        event(2, "applied", days_ago(2), loop_id="a-uuid", iteration=2),
-        event(3, "outcome", days_ago(1), loop_id="a-uuid", success=True),
-        event(3, "outcome", days_ago(1), loop_id="a-uuid", success=True),
+        make_event(1, "injected", days_ago(2), loop_id="a"),
+        make_event(2, "applied", days_ago(2), loop_id="a-uuid", iteration=2),
+        make_event(3, "outcome", days_ago(1), loop_id="a-uuid", success=True),
+        make_event(3, "outcome", days_ago(1), loop_id="a-uuid", success=True),
     ]
     assert counts(collect_observations(make_pattern(), uses, events)) == (1, 0, 1, 0)
 
 
 def test_the_event_log_has_priority_over_the_loop_and_the_newest_result_counts() -> None:
-    uses = [(Loop(id="a"), use(ID, True, iteration=2))]
+    uses = [(Loop(id="a"), make_use(ID, True, iteration=2))]
     events = [
-        event(1, "applied", days_ago(3), loop_id="a", iteration=2, success=True),
-        event(2, "feedback", days_ago(2), loop_id="a", iteration=2, success=False, weight=0.5),
+        make_event(1, "applied", days_ago(3), loop_id="a", iteration=2, success=True),
+        make_event(2, "feedback", days_ago(2), loop_id="a", iteration=2, success=False, weight=0.5),
     ]
     (seen,) = collect_observations(make_pattern(), uses, events)
     assert (seen.source, seen.success, seen.weight) == ("event-log", False, 0.5)
 
 
 def test_a_loop_fills_in_the_result_that_the_event_log_leaves_open() -> None:
-    uses = [(Loop(id="a"), use(ID, False))]
-    (seen,) = collect_observations(make_pattern(), uses, [event(1, "applied", days_ago(3), loop_id="a")])
+    uses = [(Loop(id="a"), make_use(ID, False))]
+    (seen,) = collect_observations(make_pattern(), uses, [make_event(1, "applied", days_ago(3), loop_id="a")])
     assert (seen.source, seen.success, seen.at) == ("event-log", False, days_ago(3))
 
 
 def test_a_new_injection_does_not_change_the_time_of_earlier_uses() -> None:
-    uses = [(Loop(id="a", ended_at=days_ago(90)), use(ID, True, iteration=4))]
-    (seen,) = collect_observations(make_pattern(), uses, [event(1, "injected", days_ago(0), loop_id="a")])
+    uses = [(Loop(id="a", ended_at=days_ago(90)), make_use(ID, True, iteration=4))]
+    (seen,) = collect_observations(make_pattern(), uses, [make_event(1, "injected", days_ago(0), loop_id="a")])
     assert (seen.kind, seen.success, seen.at, seen.source) == ("applied", True, days_ago(90), "loop")
 
 
 def test_the_failure_counts_of_two_entries_for_one_use() -> None:
     loop = Loop(id="a", ended_at=days_ago(1))
-    uses = [(loop, use(ID, True, iteration=1)), (loop, use(ID, False, iteration=1))]
+    uses = [(loop, make_use(ID, True, iteration=1)), (loop, make_use(ID, False, iteration=1))]
     assert counts(collect_observations(make_pattern(), uses)) == (0, 1, 1, 0)
     assert counts(collect_observations(make_pattern(), uses[::-1])) == (0, 1, 1, 0)
 
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, float("nan")])
 def test_an_event_without_weight_does_not_count(weight: float) -> None:
-    events = [event(1, "feedback", days_ago(1), success=False, weight=weight)]
+    events = [make_event(1, "feedback", days_ago(1), success=False, weight=weight)]
     assert collect_observations(make_pattern(), (), events) == ()
 
 
 def test_a_use_has_the_most_exact_known_time() -> None:
-    listed = make_pattern(source_loops=(source("other"), source("a", days_ago(7))))
+    listed = make_pattern(source_loops=(make_source("other"), make_source("a", days_ago(7))))
     loop = Loop(id="a", started_at=days_ago(9), last_activity=days_ago(6), ended_at=days_ago(5))
 
     def dates(pattern: Pattern, loop: Loop, *entries: InjectedUse) -> list[object]:
@@ -150,30 +154,31 @@ def test_a_use_has_the_most_exact_known_time() -> None:
         return [seen.at for seen in collect_observations(pattern, uses) if seen.source == "loop"]
 
     # A source loop is listed when it first applies the pattern; later uses have the time of their iteration.
-    twice = use(ID, True, iteration=1, at=days_ago(8)), use(ID, True, iteration=2, at=days_ago(4))
+    twice = make_use(ID, True, iteration=1, at=days_ago(8)), make_use(ID, True, iteration=2, at=days_ago(4))
     assert dates(listed, loop, *twice) == [days_ago(7), days_ago(4)]
     assert dates(make_pattern(), loop, *twice) == [days_ago(8), days_ago(4)]
-    assert dates(make_pattern(), loop, use(ID, True)) == [days_ago(5)]
-    assert dates(make_pattern(), Loop(id="a", started_at=days_ago(9)), use(ID, True)) == [days_ago(9)]
+    assert dates(make_pattern(), loop, make_use(ID, True)) == [days_ago(5)]
+    assert dates(make_pattern(), Loop(id="a", started_at=days_ago(9)), make_use(ID, True)) == [days_ago(9)]
     # The discovering loop is listed for the discovery.
-    found = make_pattern(source_loops=(source("a", days_ago(9)),))
-    assert dates(found, loop, use(ID, True, at=days_ago(6))) == [days_ago(6)]
+    found = make_pattern(source_loops=(make_source("a", days_ago(9)),))
+    assert dates(found, loop, make_use(ID, True, at=days_ago(6))) == [days_ago(6)]
 
 
 def test_the_discovering_loop_counts_once() -> None:
-    pattern = make_pattern(source_loops=(source("a", days_ago(9)),), recorded_counts=recorded_counts(1, 0))
+    pattern = make_pattern(source_loops=(make_source("a", days_ago(9)),), recorded_counts=make_recorded_counts(1, 0))
     assert counts(collect_observations(pattern)) == (1, 0, 1, 0)
     loop = Loop(id="a", ended_at=days_ago(8))
-    assert counts(collect_observations(pattern, [(loop, use(ID, True))])) == (1, 0, 1, 0)
-    later = use(ID, True, at=days_ago(8))
+    assert counts(collect_observations(pattern, [(loop, make_use(ID, True))])) == (1, 0, 1, 0)
+    later = make_use(ID, True, at=days_ago(8))
     assert counts(collect_observations(pattern, [(loop, later)])) == (2, 0, 2, 0)
-    extracted = event(1, "extracted", days_ago(9), loop_id="a")
+    extracted = make_event(1, "extracted", days_ago(9), loop_id="a")
     assert counts(collect_observations(pattern, (), [extracted])) == (1, 0, 1, 0)
 
 
 def test_first_discovered_decides_the_discovering_loop() -> None:
     pattern = make_pattern(
-        source_loops=(source("later", days_ago(3)), source("first", days_ago(9))), first_discovered=days_ago(9)
+        source_loops=(make_source("later", days_ago(3)), make_source("first", days_ago(9))),
+        first_discovered=days_ago(9),
     )
     assert [seen.loop_id for seen in collect_observations(pattern)] == ["first"]
 
@@ -185,7 +190,7 @@ def test_a_loop_that_extracted_it_discovers_a_pattern_without_source_loops() -> 
 
 
 def test_a_record_with_only_failures_refutes_its_discovery() -> None:
-    pattern = make_pattern(source_loops=(source("a"),), recorded_counts=RecordedCounts(rate=0.0, uses=3))
+    pattern = make_pattern(source_loops=(make_source("a"),), recorded_counts=RecordedCounts(rate=0.0, uses=3))
     assert counts(collect_observations(pattern)) == (0, 3, 3, 0)
 
 
@@ -226,8 +231,8 @@ def test_unrecorded_uses_of_an_anti_pattern_have_its_newest_time() -> None:
     pattern = make_pattern(
         "pat-anti-x-001",
         PatternType.ANTI,
-        recorded_counts=recorded_counts(5, 2),
-        source_loops=(source("a", days_ago(9)), source("b", days_ago(3))),
+        recorded_counts=make_recorded_counts(5, 2),
+        source_loops=(make_source("a", days_ago(9)), make_source("b", days_ago(3))),
     )
     assert {seen.at for seen in collect_observations(pattern) if seen.source == "aggregate"} == {days_ago(3)}
 
@@ -240,7 +245,7 @@ def test_an_invalid_trend_changes_no_total() -> None:
         TrendPoint(at=None, rate=0.5, sample_size=100),
         TrendPoint(at=days_ago(6), rate=None, sample_size=100),
     )
-    assert counts(collect_observations(make_pattern(trend=trend, recorded_counts=recorded_counts(4, 1))))[:3] == (
+    assert counts(collect_observations(make_pattern(trend=trend, recorded_counts=make_recorded_counts(4, 1))))[:3] == (
         4,
         1,
         5,
@@ -250,7 +255,7 @@ def test_an_invalid_trend_changes_no_total() -> None:
 
 def test_a_trend_beyond_the_recorded_counts_counts() -> None:
     trend = (TrendPoint(at=days_ago(9), rate=0.5, sample_size=10),)
-    assert counts(collect_observations(make_pattern(trend=trend, recorded_counts=recorded_counts(2, 0))))[:3] == (
+    assert counts(collect_observations(make_pattern(trend=trend, recorded_counts=make_recorded_counts(2, 0))))[:3] == (
         5,
         5,
         10,
@@ -263,7 +268,7 @@ _RESULT = st.sampled_from([True, False, None])
 _ITERATION = st.sampled_from([None, 1, 2])
 _LOOPS = st.dictionaries(
     _IDS,
-    st.lists(st.builds(use, st.just(ID), _RESULT, applied=st.booleans(), iteration=_ITERATION), max_size=4),
+    st.lists(st.builds(make_use, st.just(ID), _RESULT, applied=st.booleans(), iteration=_ITERATION), max_size=4),
     max_size=3,
 )
 _EVENTS = st.lists(
@@ -284,7 +289,7 @@ _CLAIM = st.builds(
     successes=st.none() | st.integers(0, 30),
     failures=st.none() | st.integers(0, 30),
 )
-_SOURCES = st.lists(st.builds(source, _IDS, st.none() | _TIMES), max_size=3).map(tuple)
+_SOURCES = st.lists(st.builds(make_source, _IDS, st.none() | _TIMES), max_size=3).map(tuple)
 
 
 @settings(deadline=None, max_examples=150)
@@ -299,7 +304,7 @@ def test_no_use_is_ever_counted_twice(
     pattern = make_pattern(recorded_counts=made, trend=tuple(trend), source_loops=sources)
     loops = [Loop(id=id, ended_at=days_ago(2), injected=tuple(used)) for id, used in entries.items()]
     events = [
-        event(number, kind, when, loop_id=loop_id, success=success, iteration=iteration)  # type: ignore[arg-type]
+        make_event(number, kind, when, loop_id=loop_id, success=success, iteration=iteration)  # type: ignore[arg-type]
         for number, (kind, when, loop_id, success, iteration) in enumerate(logged)
     ]
     uses = group_uses_by_pattern(loops).get(ID, [])
@@ -331,16 +336,16 @@ def test_events_of_other_kinds_are_not_evidence() -> None:
 @settings(deadline=None, max_examples=50)
 @given(st.integers(0, 8), st.integers(0, 8), st.lists(st.booleans(), max_size=8), st.floats(0.01, 30))
 def test_uses_after_the_last_recorded_use_are_added(good: int, bad: int, later: list[bool], days: float) -> None:
-    pattern = make_pattern(recorded_counts=recorded_counts(good, bad), last_used=days_ago(days))
-    events = [event(n, "applied", NOW, loop_id=f"new{n}", success=success) for n, success in enumerate(later)]
+    pattern = make_pattern(recorded_counts=make_recorded_counts(good, bad), last_used=days_ago(days))
+    events = [make_event(n, "applied", NOW, loop_id=f"new{n}", success=success) for n, success in enumerate(later)]
     found = counts(collect_observations(pattern, (), events))
     assert found[:2] == (good + sum(later), bad + len(later) - sum(later))
 
 
 def test_uses_up_to_the_last_use_are_among_the_recorded_counts() -> None:
-    pattern = make_pattern(recorded_counts=recorded_counts(7, 3), last_used=NOW)
+    pattern = make_pattern(recorded_counts=make_recorded_counts(7, 3), last_used=NOW)
     for when in (days_ago(5), NOW, NOW + timedelta(seconds=60)):
-        found = counts(collect_observations(pattern, (), [event(1, "applied", when, loop_id="x", success=False)]))
+        found = counts(collect_observations(pattern, (), [make_event(1, "applied", when, loop_id="x", success=False)]))
         assert found == (7, 3, 10, 0)
-    after = event(1, "applied", NOW + timedelta(seconds=61), loop_id="x", success=False)
+    after = make_event(1, "applied", NOW + timedelta(seconds=61), loop_id="x", success=False)
     assert counts(collect_observations(pattern, (), [after])) == (7, 4, 11, 0)

@@ -15,19 +15,19 @@ from core.records.decisions import CurationState
 from core.records.loops import Loop
 from core.records.patterns import Maturity, Pattern
 from core.records.snapshot import Snapshot
-from tests.core.learning.making import (
+from tests.factories import (
     NOW,
     NULL_CHECK_015,
     SETTINGS,
-    board_of,
     days_ago,
-    event,
     example_loops,
     example_patterns,
+    make_board,
+    make_event,
     make_pattern,
-    pin,
-    recorded_counts,
-    use,
+    make_pin,
+    make_recorded_counts,
+    make_use,
 )
 
 
@@ -61,8 +61,8 @@ def test_a_decisive_loop_is_named() -> None:
     pattern = make_pattern()
 
     def rests(*names: str) -> RuleLine:
-        loops = {name: Loop(id=name, ended_at=NOW, injected=(use(pattern.id, True),)) for name in names}
-        return why(board_of(pattern, loops=loops), pattern)["rests on"][0]
+        loops = {name: Loop(id=name, ended_at=NOW, injected=(make_use(pattern.id, True),)) for name in names}
+        return why(make_board(pattern, loops=loops), pattern)["rests on"][0]
 
     assert rests("a", "b", "c", "d").text == "4 loops; no single one decisive"
     named = "without a it would be candidate, without b it would be candidate, without c it would be candidate"
@@ -71,48 +71,48 @@ def test_a_decisive_loop_is_named() -> None:
 
 
 def test_explanations_name_who_decided_and_a_pending_inversion() -> None:
-    pattern = make_pattern(recorded_counts=recorded_counts(2, 5))
-    assert "inversion is pending" in why(board_of(pattern), pattern)["decided"][0].text
-    made = pin(Maturity.DEPRECATED, days_ago(3), reason="leaks\x1b]0;x\x07")
+    pattern = make_pattern(recorded_counts=make_recorded_counts(2, 5))
+    assert "inversion is pending" in why(make_board(pattern), pattern)["decided"][0].text
+    made = make_pin(Maturity.DEPRECATED, days_ago(3), reason="leaks\x1b]0;x\x07")
     curation = CurationState(pins={pattern.id: made})
-    text = why(board_of(pattern, curation=curation), pattern)["decided"][0].text
+    text = why(make_board(pattern, curation=curation), pattern)["decided"][0].text
     assert text.startswith("decided by a person: deprecated by ada on 2026-01-31: leaks") and "\x1b" not in text
 
 
 def test_no_result_changes_a_pinned_state_and_no_rule_has_fired() -> None:
-    pattern = make_pattern(recorded_counts=recorded_counts(7, 3), last_used=NOW)
-    curation = CurationState(pins={pattern.id: pin(Maturity.DEPRECATED, NOW)})
-    lines = why(board_of(pattern, curation=curation), pattern)
+    pattern = make_pattern(recorded_counts=make_recorded_counts(7, 3), last_used=NOW)
+    curation = CurationState(pins={pattern.id: make_pin(Maturity.DEPRECATED, NOW)})
+    lines = why(make_board(pattern, curation=curation), pattern)
     assert [line.rule for found in lines.values() for line in found if line.fired] == ["decided"]
     (once,) = lines["once reset"]
     assert once.text == "no result changes a pinned state; after a reset it is established, and then"
 
 
 def test_small_distances_and_times_are_not_shown_as_zero() -> None:
-    pattern = make_pattern(recorded_counts=recorded_counts(3, 0), last_used=days_ago(0.4))
-    lines = why(board_of(pattern), pattern)
+    pattern = make_pattern(recorded_counts=make_recorded_counts(3, 0), last_used=days_ago(0.4))
+    lines = why(make_board(pattern), pattern)
     assert "0.0" not in lines["calendar"][0].text and " hour (" in lines["calendar"][0].text
-    just = make_pattern(recorded_counts=recorded_counts(100_001, 17_649), last_used=NOW)
-    assert "does not hold, 1e-05 away" in why(board_of(just), just)["proven"][1].text
+    just = make_pattern(recorded_counts=make_recorded_counts(100_001, 17_649), last_used=NOW)
+    assert "does not hold, 1e-05 away" in why(make_board(just), just)["proven"][1].text
 
 
 def test_an_anti_pattern_has_no_rule_of_inversion() -> None:
-    board = board_of(make_pattern())
+    board = make_board(make_pattern())
     found = explain_state(board.assessment(board.ids[0]), (), NOW, SETTINGS, invertible=False)
     assert not any(line.rule == "inversion" for line in found.lines)
 
 
 def test_only_the_deciding_rule_has_fired() -> None:
-    pattern = make_pattern(recorded_counts=recorded_counts(6, 0), last_used=NOW)
-    fired = [line for lines in why(board_of(pattern), pattern).values() for line in lines if line.fired]
+    pattern = make_pattern(recorded_counts=make_recorded_counts(6, 0), last_used=NOW)
+    fired = [line for lines in why(make_board(pattern), pattern).values() for line in lines if line.fired]
     assert {(line.rule, line.holds) for line in fired} == {("proven", True)}
 
 
 def test_each_event_shows_its_weight_then_and_now() -> None:
     pattern = make_pattern()
     old = (("a", 180), ("b", 90), ("c", 0))
-    loops = {name: Loop(id=name, ended_at=days_ago(age), injected=(use(pattern.id, True),)) for name, age in old}
-    events = explained(board_of(pattern, loops=loops), pattern).events
+    loops = {name: Loop(id=name, ended_at=days_ago(age), injected=(make_use(pattern.id, True),)) for name, age in old}
+    events = explained(make_board(pattern, loops=loops), pattern).events
     assert [(event.raw, event.today) for event in events] == [(1, 1.0), (1, 0.5), (1, 0.25)]
 
 
@@ -124,17 +124,17 @@ _RESULTS = st.lists(st.tuples(st.integers(0, 400), st.booleans(), st.sampled_fro
 def test_predicted_changes_happen(results: list[tuple[int, bool, str]]) -> None:
     pattern = make_pattern()
     events = tuple(
-        event(number, "applied", days_ago(age), success=success, loop_id=loop, iteration=number)
+        make_event(number, "applied", days_ago(age), success=success, loop_id=loop, iteration=number)
         for number, (age, success, loop) in enumerate(results)
     )
-    board = board_of(pattern, events=events)
+    board = make_board(pattern, events=events)
     state = board.assessment(pattern.id).computed
     seen = board.observations(pattern.id)
     found = explained(board, pattern)
 
     def after(count: int, helpful: bool) -> Maturity:
-        more = [event(900 + n, "applied", NOW, success=helpful, loop_id=f"new{n}") for n in range(count)]
-        return board_of(pattern, events=(*events, *more)).assessment(pattern.id).computed
+        more = [make_event(900 + n, "applied", NOW, success=helpful, loop_id=f"new{n}") for n in range(count)]
+        return make_board(pattern, events=(*events, *more)).assessment(pattern.id).computed
 
     for step in found.steps:
         if step.count < 40:

@@ -20,7 +20,7 @@ from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.episodes import Attempt
 from core.records.events import ErrorNote, ErrorType, Event, Signals
 from core.records.loops import Iteration, Loop, LoopStatus, Outcome
-from tests.core.learning.making import NOW, event
+from tests.factories import NOW, make_event
 
 NOTHING = WorkReport()
 FAILED = Iteration(outcome=Outcome.FAILURE)
@@ -77,14 +77,14 @@ def test_unknown_values_stay_unknown() -> None:
 
 
 def error(number: int, bead: str = "x") -> Event:
-    return event(
+    return make_event(
         number, "error", NOW, pattern_id="", loop_id=bead, error=ErrorNote(error_type=ErrorType.TIMEOUT, message="late")
     )
 
 
 def outcome(number: int, success: bool | None, minutes: float = 0, **signals: Any) -> Event:
     at = NOW + timedelta(minutes=minutes)
-    return event(
+    return make_event(
         number,
         "outcome",
         at,
@@ -131,7 +131,7 @@ def test_a_later_report_keeps_the_end_of_the_loop() -> None:
 
 
 def test_an_outcome_of_a_pattern_is_not_an_outcome_of_the_loop() -> None:
-    assert collect_reports([event(1, "outcome", NOW, loop_id="x", success=True)]) == {}
+    assert collect_reports([make_event(1, "outcome", NOW, loop_id="x", success=True)]) == {}
 
 
 def test_the_retries_of_an_attempt_are_those_before_it() -> None:

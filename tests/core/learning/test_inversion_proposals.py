@@ -7,7 +7,7 @@ import pytest
 from core.learning.inversion_proposals import Alternatives, detect_failure_mode, make_inversion_slug
 from core.records.loops import Iteration, Loop, LoopStatus, Outcome
 from core.records.patterns import PatternType
-from tests.core.learning.making import board_of, days_ago, make_pattern, recorded_counts, use
+from tests.factories import days_ago, make_board, make_pattern, make_recorded_counts, make_use
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_proposal_names_failures_loops_and_the_alternative() -> None:
         description="Split by file type",
         category="refactoring",
         tags=("Auth",),
-        recorded_counts=recorded_counts(2, 5),
+        recorded_counts=make_recorded_counts(2, 5),
     )
     good = make_pattern(
         "pat-success-other-001",
@@ -56,19 +56,19 @@ def test_a_proposal_names_failures_loops_and_the_alternative() -> None:
         description="Split by feature",
         category="refactoring",
         tags=("auth",),
-        recorded_counts=recorded_counts(9, 0),
+        recorded_counts=make_recorded_counts(9, 0),
     )
     weak = make_pattern(
-        "pat-success-weak-001", PatternType.SUCCESS, category="refactoring", recorded_counts=recorded_counts(1, 0)
+        "pat-success-weak-001", PatternType.SUCCESS, category="refactoring", recorded_counts=make_recorded_counts(1, 0)
     )
     loops = {
         loop.id: loop
         for loop in (
-            Loop(id="late", ended_at=days_ago(1), injected=(use(bad.id, False),)),
-            Loop(id="early", ended_at=days_ago(2), injected=(use(bad.id, False),)),
+            Loop(id="late", ended_at=days_ago(1), injected=(make_use(bad.id, False),)),
+            Loop(id="early", ended_at=days_ago(2), injected=(make_use(bad.id, False),)),
         )
     }
-    proposal = board_of(bad, good, weak, loops=loops).proposal(bad.id)
+    proposal = make_board(bad, good, weak, loops=loops).proposal(bad.id)
     assert proposal.text == "AVOID: Split by file type. Failed 5/7 times (71% failure rate)"
     assert proposal.source_loops == ("early", "late")
     assert (proposal.better_pattern_id, proposal.better_alternative) == (good.id, "Split by feature")

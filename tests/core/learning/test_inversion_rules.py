@@ -20,7 +20,7 @@ from core.learning.reference.patterns import (
     record_observation,
     should_invert,
 )
-from tests.core.learning.making import NOW, days_ago
+from tests.factories import NOW, days_ago
 
 DEFAULT = AntiPatternSettings()
 

@@ -13,20 +13,20 @@ from core.records.decisions import Decision, Verb
 from core.records.loops import Loop
 from core.records.patterns import Pattern, PatternType, SourceLoop
 from core.records.snapshot import Snapshot
-from tests.core.learning.making import (
+from tests.factories import (
     NOW,
     NULL_CHECK_015,
     SETTINGS,
     TYPE_MISMATCH,
-    board_of,
     days_ago,
-    event,
     example_loops,
     example_patterns,
+    make_board,
+    make_event,
     make_pattern,
-    recorded_counts,
-    source,
-    use,
+    make_recorded_counts,
+    make_source,
+    make_use,
 )
 
 DOCUMENT = """\
@@ -75,36 +75,36 @@ def test_uses_without_a_record_are_one_line() -> None:
 
 def test_injected_only_is_shown_and_gives_no_result() -> None:
     pattern = make_pattern()
-    loop = Loop(id="a", task="Fix it", ended_at=days_ago(1), injected=(use(pattern.id, None, applied=False),))
-    (seen,) = lineage_of(pattern, board_of(pattern, loops={"a": loop}), a=loop)
+    loop = Loop(id="a", task="Fix it", ended_at=days_ago(1), injected=(make_use(pattern.id, None, applied=False),))
+    (seen,) = lineage_of(pattern, make_board(pattern, loops={"a": loop}), a=loop)
     assert (seen.kind, seen.success, seen.text) == ("injected", None, "injected, not applied: Fix it")
 
 
 def test_a_loop_that_finds_a_pattern_again_merges() -> None:
-    pattern = make_pattern(source_loops=(source("a", days_ago(9)),))
-    again = event(1, "extracted", days_ago(4), loop_id="b")
-    found = lineage_of(pattern, board_of(pattern, events=(again,)))
+    pattern = make_pattern(source_loops=(make_source("a", days_ago(9)),))
+    again = make_event(1, "extracted", days_ago(4), loop_id="b")
+    found = lineage_of(pattern, make_board(pattern, events=(again,)))
     assert [(one.kind, one.loop_id) for one in found] == [("discovered", "a"), ("merged", "b")]
 
 
 def test_a_source_loop_beyond_the_uses_found_it_again() -> None:
-    sources = (source("a", days_ago(9)), source("b", days_ago(8)), source("c", days_ago(7)))
-    pattern = make_pattern(recorded_counts=recorded_counts(2, 0), source_loops=sources)
-    found = lineage_of(pattern, board_of(pattern))
+    sources = (make_source("a", days_ago(9)), make_source("b", days_ago(8)), make_source("c", days_ago(7)))
+    pattern = make_pattern(recorded_counts=make_recorded_counts(2, 0), source_loops=sources)
+    found = lineage_of(pattern, make_board(pattern))
     assert [(one.kind, one.loop_id) for one in found] == [("discovered", "a"), ("applied", "b"), ("merged", "c")]
     assert found[2].success is None and found[2].text == "found again"
 
 
 def test_a_source_loop_keeps_its_own_outcome() -> None:
     pattern = make_pattern(
-        recorded_counts=recorded_counts(2, 1),
-        source_loops=(source("a", days_ago(9)), SourceLoop(loop_id="b", at=days_ago(8), outcome="failure")),
+        recorded_counts=make_recorded_counts(2, 1),
+        source_loops=(make_source("a", days_ago(9)), SourceLoop(loop_id="b", at=days_ago(8), outcome="failure")),
     )
-    assert [one.success for one in lineage_of(pattern, board_of(pattern)) if one.loop_id == "b"] == [False]
+    assert [one.success for one in lineage_of(pattern, make_board(pattern)) if one.loop_id == "b"] == [False]
 
 
 def test_inversions_and_decisions_are_in_both_lineages() -> None:
-    pattern = make_pattern(recorded_counts=recorded_counts(2, 5), last_used=days_ago(9))
+    pattern = make_pattern(recorded_counts=make_recorded_counts(2, 5), last_used=days_ago(9))
     anti = make_pattern("pat-anti-sample-001", PatternType.ANTI, inverted_from=pattern.id)
 
     def decide(number: int, verb: Verb, subject: str, **after: str) -> Decision:
@@ -117,7 +117,7 @@ def test_inversions_and_decisions_are_in_both_lineages() -> None:
         decide(3, Verb.UNDO, "d2"),
         decide(4, Verb.UNDO, "d1"),
     )
-    board = board_of(pattern, anti)
+    board = make_board(pattern, anti)
     assert [one.text for one in lineage_of(pattern, board, *decisions) if one.kind in ("inverted", "decided")] == [
         "inverted to pat-anti-sample-001 by ada",
         "undo accept inversion by ada",
@@ -126,20 +126,23 @@ def test_inversions_and_decisions_are_in_both_lineages() -> None:
 
 
 def test_the_discovery_comes_first_even_without_a_date() -> None:
-    pattern = make_pattern(source_loops=(source("a"),))
-    feedback = event(1, "feedback", days_ago(4), success=True)
-    assert [one.kind for one in lineage_of(pattern, board_of(pattern, events=(feedback,)))] == ["discovered", "applied"]
+    pattern = make_pattern(source_loops=(make_source("a"),))
+    feedback = make_event(1, "feedback", days_ago(4), success=True)
+    assert [one.kind for one in lineage_of(pattern, make_board(pattern, events=(feedback,)))] == [
+        "discovered",
+        "applied",
+    ]
 
 
 def test_the_lineage_of_an_anti_pattern_lists_failures() -> None:
     pattern = make_pattern(
         "pat-anti-sample-001",
         PatternType.ANTI,
-        recorded_counts=recorded_counts(3, 1),
-        source_loops=(source("a", days_ago(9)), SourceLoop(loop_id="b", at=days_ago(8), iteration=12)),
+        recorded_counts=make_recorded_counts(3, 1),
+        source_loops=(make_source("a", days_ago(9)), SourceLoop(loop_id="b", at=days_ago(8), iteration=12)),
     )
-    loop = Loop(id="c", ended_at=days_ago(1), injected=(use(pattern.id, False, at=days_ago(2)),))
-    board = board_of(pattern, loops={"c": loop})
+    loop = Loop(id="c", ended_at=days_ago(1), injected=(make_use(pattern.id, False, at=days_ago(2)),))
+    board = make_board(pattern, loops={"c": loop})
     found = lineage_of(pattern, board, c=loop)
     assert [one.text for one in found] == [
         "discovered",
@@ -153,8 +156,8 @@ def test_the_lineage_of_an_anti_pattern_lists_failures() -> None:
 
 
 def test_hostile_ids_leave_no_control_character_in_the_block() -> None:
-    pattern = make_pattern("x\x1b[2J\n", source_loops=(source("a\x07\nInjected:"),))
-    board = board_of(pattern)
+    pattern = make_pattern("x\x1b[2J\n", source_loops=(make_source("a\x07\nInjected:"),))
+    board = make_board(pattern)
     text = format_lineage(pattern, lineage_of(pattern, board), board.assessment(pattern.id))
     assert "\x1b" not in text and "\x07" not in text
     assert len(text.splitlines()) == 5
@@ -178,7 +181,7 @@ def test_decisions_about_many_patterns_are_in_each_lineage() -> None:
         decide(7, Verb.REVOKE, "ralph-b", patterns=[merged.id]),
         decide(8, Verb.ARCHIVE, "prune", patterns=["pat-error-other-003"]),
     )
-    board = board_of(merged, removed)
+    board = make_board(merged, removed)
     assert format_lineage(merged, lineage_of(merged, board, *decisions), board.assessment(merged.id)) == (
         "Pattern: pat-error-kept-001\n\n"
         "Decided:    extract from ralph-a by ada (2026-02-03T00:01:00Z)\n"

@@ -9,7 +9,7 @@ from core.records.events import Event
 from core.records.loops import ExtractedPattern, InjectedUse, Loop, LoopStatus
 from core.records.patterns import SourceLoop
 from core.records.snapshot import Delta, Snapshot
-from tests.core.learning.making import NOW, SETTINGS, days_ago, event, make_pattern
+from tests.factories import NOW, SETTINGS, days_ago, make_event, make_pattern
 
 OTHER = "pat-error-other-002"
 ID = make_pattern().id
@@ -28,16 +28,16 @@ def test_injections_and_uses_of_the_event_log_join_those_of_the_loop() -> None:
     loop = Loop(id="x", injected=(InjectedUse(pattern_id=ID, applied=True, successful=True, iteration=2),))
     patterns = found(
         loop,
-        event(1, "injected", days_ago(3), loop_id="x"),
-        event(2, "injected", days_ago(3), loop_id="x", pattern_id=OTHER),
-        event(3, "applied", days_ago(2), loop_id="x", pattern_id=OTHER, success=False),
+        make_event(1, "injected", days_ago(3), loop_id="x"),
+        make_event(2, "injected", days_ago(3), loop_id="x", pattern_id=OTHER),
+        make_event(3, "applied", days_ago(2), loop_id="x", pattern_id=OTHER, success=False),
     )
     assert results(patterns) == [(ID, "applied", True), (OTHER, "applied", False)]
     assert patterns.injected_ids == patterns.applied_ids == [ID, OTHER]
 
 
 def test_a_pattern_that_was_only_injected_was_not_applied() -> None:
-    patterns = found(Loop(id="x"), event(1, "injected", NOW, loop_id="x"))
+    patterns = found(Loop(id="x"), make_event(1, "injected", NOW, loop_id="x"))
     assert results(patterns) == [(ID, "injected", None)]
     assert (patterns.injected_ids, patterns.applied_ids) == ([ID], [])
 
@@ -45,9 +45,9 @@ def test_a_pattern_that_was_only_injected_was_not_applied() -> None:
 def test_events_on_other_ids_of_the_loop_and_on_attempts_at_its_task_count() -> None:
     attempts = {"t.1": Attempt(task_id="t", number=1)}
     events = (
-        event(1, "injected", days_ago(3), loop_id="x-alias"),
-        event(2, "applied", days_ago(2), loop_id="t.1", pattern_id=OTHER, success=True),
-        event(3, "injected", NOW, loop_id="another"),
+        make_event(1, "injected", days_ago(3), loop_id="x-alias"),
+        make_event(2, "applied", days_ago(2), loop_id="t.1", pattern_id=OTHER, success=True),
+        make_event(3, "injected", NOW, loop_id="another"),
     )
     patterns = found(
         Loop(id="x", aliases=("x-alias",)), *events, attempts=attempts, tasks={"t": Task(id="t", loop_id="x")}
@@ -57,7 +57,7 @@ def test_events_on_other_ids_of_the_loop_and_on_attempts_at_its_task_count() -> 
 
 def test_a_use_without_a_result_gets_the_result_of_its_loop() -> None:
     loop = Loop(id="x", status=LoopStatus.COMPLETED, started_at=days_ago(1), ended_at=days_ago(1))
-    (use,) = found(loop, event(1, "applied", days_ago(1), loop_id="x")).uses
+    (use,) = found(loop, make_event(1, "applied", days_ago(1), loop_id="x")).uses
     assert (use.success, use.inferred) == (True, True)
 
 
@@ -66,9 +66,9 @@ def test_extractions_are_listed_once_with_a_flag_for_new_patterns() -> None:
     earlier = make_pattern(source_loops=(SourceLoop(loop_id="first", at=days_ago(9)), SourceLoop(loop_id="x", at=NOW)))
     patterns = found(
         loop,
-        event(1, "extracted", NOW, loop_id="x", pattern_id="pat-error-own-001"),
-        event(2, "extracted", NOW, loop_id="x"),
-        event(3, "extracted", NOW, loop_id="x", pattern_id=OTHER),
+        make_event(1, "extracted", NOW, loop_id="x", pattern_id="pat-error-own-001"),
+        make_event(2, "extracted", NOW, loop_id="x"),
+        make_event(3, "extracted", NOW, loop_id="x", pattern_id=OTHER),
         patterns={ID: earlier, OTHER: make_pattern(id=OTHER, source_loops=(SourceLoop(loop_id="x", at=NOW),))},
     )
     assert [(one.pattern_id, one.new) for one in patterns.extracted] == [
@@ -82,10 +82,10 @@ def test_extractions_are_listed_once_with_a_flag_for_new_patterns() -> None:
 def test_a_new_event_updates_the_board() -> None:
     loop = Loop(id="x")
     before = Snapshot(
-        patterns={ID: make_pattern()}, loops={"x": loop}, events=(event(1, "injected", NOW, loop_id="x"),)
+        patterns={ID: make_pattern()}, loops={"x": loop}, events=(make_event(1, "injected", NOW, loop_id="x"),)
     )
     board = Scoreboard.build(before, NOW, SETTINGS)
-    after = replace(before, events=(*before.events, event(2, "extracted", NOW, loop_id="x", pattern_id=OTHER)))
+    after = replace(before, events=(*before.events, make_event(2, "extracted", NOW, loop_id="x", pattern_id=OTHER)))
     updated = board.updated(after, Delta(events=True), NOW).loop_patterns("x")
     assert updated.injected_ids == [ID]
     assert [one.pattern_id for one in updated.extracted] == [OTHER]

@@ -12,7 +12,7 @@ from core.base.errors import BadInput
 from core.base.formatting import format_decimal
 from core.config.settings import LearningSettings
 from core.learning.outcomes import OutcomeSignals, Verdict, format_duration, score_outcome, verdict_of
-from tests.core.learning.making import NOW, days_ago
+from tests.factories import NOW, days_ago
 
 MINUTE_MS = 60_000
 

@@ -7,15 +7,23 @@ from datetime import timedelta
 from core.learning.reconciliation import reconcile_record
 from core.records.loops import Loop
 from core.records.patterns import TrendPoint
-from tests.core.learning.making import NOW, collect_observations, days_ago, make_pattern, recorded_counts, source, use
+from tests.factories import (
+    NOW,
+    collect_observations,
+    days_ago,
+    make_pattern,
+    make_recorded_counts,
+    make_source,
+    make_use,
+)
 
 ID = "pat-error-sample-001"
 
 
 def test_reconcile_reports_unrecorded_uses() -> None:
-    uses = [(Loop(id=id), use(ID, True)) for id in "abc"]
+    uses = [(Loop(id=id), make_use(ID, True)) for id in "abc"]
     pattern = make_pattern(
-        recorded_counts=recorded_counts(12, 0), source_loops=(source("d", days_ago(4)),), file="f.json"
+        recorded_counts=make_recorded_counts(12, 0), source_loops=(make_source("d", days_ago(4)),), file="f.json"
     )
     findings = reconcile_record(pattern, collect_observations(pattern, uses), NOW, {"a", "b", "c", "d"})
     assert [finding.message for finding in findings] == ["registry records 12 uses, loops show 4, 8 unrecorded"]
@@ -25,11 +33,11 @@ def test_reconcile_reports_unrecorded_uses() -> None:
 def test_reconcile_reports_invalid_data() -> None:
     future = NOW + timedelta(days=3)
     pattern = make_pattern(
-        recorded_counts=recorded_counts(1, 0),
-        source_loops=(source("a", future), source("gone\x1b[2J"), source("a")),
+        recorded_counts=make_recorded_counts(1, 0),
+        source_loops=(make_source("a", future), make_source("gone\x1b[2J"), make_source("a")),
         trend=(TrendPoint(at=days_ago(1)),),
     )
-    uses = [(Loop(id="b"), use(ID, False, at=days_ago(1)))]
+    uses = [(Loop(id="b"), make_use(ID, False, at=days_ago(1)))]
     findings = reconcile_record(pattern, collect_observations(pattern, uses), NOW, {"a", "b"})
     assert [finding.code for finding in findings] == [
         "claim-below-evidence",
@@ -42,20 +50,20 @@ def test_reconcile_reports_invalid_data() -> None:
 
 
 def test_reconcile_reports_a_failure_missing_in_the_record() -> None:
-    pattern = make_pattern(recorded_counts=recorded_counts(4, 0))
-    uses = [(Loop(id="b", ended_at=days_ago(1)), use(ID, False))]
+    pattern = make_pattern(recorded_counts=make_recorded_counts(4, 0))
+    uses = [(Loop(id="b", ended_at=days_ago(1)), make_use(ID, False))]
     codes = [finding.code for finding in reconcile_record(pattern, collect_observations(pattern, uses), NOW)]
     assert codes == ["unrecorded-uses", "claim-disagrees"]
 
 
 def test_matching_counts_give_no_finding() -> None:
-    pattern = make_pattern(recorded_counts=recorded_counts(1, 0), source_loops=(source("a", days_ago(2)),))
+    pattern = make_pattern(recorded_counts=make_recorded_counts(1, 0), source_loops=(make_source("a", days_ago(2)),))
     assert reconcile_record(pattern, collect_observations(pattern), NOW, {"a"}) == ()
 
 
 def test_a_record_that_lags_behind_gives_no_warning() -> None:
-    uses = [(Loop(id=id, ended_at=NOW), use(ID, True)) for id in "abc"]
-    pattern = make_pattern(recorded_counts=recorded_counts(2, 0), last_used=days_ago(3))
+    uses = [(Loop(id=id, ended_at=NOW), make_use(ID, True)) for id in "abc"]
+    pattern = make_pattern(recorded_counts=make_recorded_counts(2, 0), last_used=days_ago(3))
     findings = reconcile_record(pattern, collect_observations(pattern, uses), NOW, {"a", "b", "c"})
     assert [(finding.code, finding.message) for finding in findings] == [
         ("later-uses", "3 uses since the last one that the registry counts"),
@@ -64,7 +72,7 @@ def test_a_record_that_lags_behind_gives_no_warning() -> None:
 
 
 def test_a_source_with_any_known_record_is_not_an_orphan() -> None:
-    pattern = make_pattern("p", source_loops=(source("task-001"), source("gone")))
+    pattern = make_pattern("p", source_loops=(make_source("task-001"), make_source("gone")))
     findings = reconcile_record(pattern, (), NOW, {"a"}, {"task-001"})
     assert [finding.message for finding in findings if finding.code == "orphan-loop"] == [
         "loop gone is not in this project"

@@ -24,23 +24,22 @@ from core.records.events import Event, Signals
 from core.records.loops import ExtractedPattern, Iteration, Loop, LoopStatus, Outcome
 from core.records.patterns import Maturity, Pattern, PatternType, RecordedCounts
 from core.records.snapshot import Delta, Snapshot
-from tests.core.learning.making import (
+from tests.factories import (
     NOW,
     NULL_CHECK_001,
     NULL_CHECK_015,
     OPTIMIZING,
     SETTINGS,
     TYPE_MISMATCH,
-    board_of,
     days_ago,
-    event,
     example_loops,
     example_patterns,
+    make_board,
+    make_event,
     make_pattern,
-    pin,
-    recorded_counts,
-    source,
-    use,
+    make_pin,
+    make_recorded_counts,
+    make_use,
 )
 
 ID = "pat-error-sample-001"
@@ -48,12 +47,12 @@ ID = "pat-error-sample-001"
 
 def assessed(successes: int, failures: int, curation: CurationState | None = None, **fields: Any) -> Assessment:
     fields.setdefault("last_used", NOW)
-    pattern = make_pattern(recorded_counts=recorded_counts(successes, failures), **fields)
-    return board_of(pattern, curation=curation).assessment(ID)
+    pattern = make_pattern(recorded_counts=make_recorded_counts(successes, failures), **fields)
+    return make_board(pattern, curation=curation).assessment(ID)
 
 
 def pinned(state: Maturity, **fields: object) -> CurationState:
-    return CurationState(pins={ID: pin(state, days_ago(5), **fields)})
+    return CurationState(pins={ID: make_pin(state, days_ago(5), **fields)})
 
 
 def test_the_recorded_rate_is_shown_if_its_counts_match() -> None:
@@ -68,9 +67,9 @@ def test_the_recorded_rate_is_shown_if_its_counts_match() -> None:
 
 def test_a_recorded_rate_is_shown_only_if_its_counts_match() -> None:
     pattern = make_pattern(recorded_counts=RecordedCounts(rate=0.92, uses=12))
-    loop = Loop(id="a", ended_at=NOW, injected=tuple(use(ID, False, iteration=n) for n in range(3)))
-    assert board_of(pattern).assessment(ID).rate == 0.92
-    assert board_of(pattern, loops={"a": loop}).assessment(ID).rate == 0.75
+    loop = Loop(id="a", ended_at=NOW, injected=tuple(make_use(ID, False, iteration=n) for n in range(3)))
+    assert make_board(pattern).assessment(ID).rate == 0.92
+    assert make_board(pattern, loops={"a": loop}).assessment(ID).rate == 0.75
 
 
 def test_states_by_rule() -> None:
@@ -124,11 +123,11 @@ def test_later_evidence_contradicts_a_deprecation() -> None:
 
 
 def test_recorded_failures_contradict_a_pin_despite_an_old_count() -> None:
-    pattern = make_pattern(recorded_counts=recorded_counts(10, 4), last_used=days_ago(9))
-    steps = tuple(use(ID, False, iteration=n) for n in range(4))
+    pattern = make_pattern(recorded_counts=make_recorded_counts(10, 4), last_used=days_ago(9))
+    steps = tuple(make_use(ID, False, iteration=n) for n in range(4))
     loop = Loop(id="a", ended_at=days_ago(1), injected=steps)
     curation = pinned(Maturity.PROVEN, successes=10, failures=4)
-    board = board_of(pattern, loops={"a": loop}, curation=curation)
+    board = make_board(pattern, loops={"a": loop}, curation=curation)
     assert board.results_since_pin(ID) == (0, 4)
     assert board.assessment(ID).contradicted
 
@@ -147,8 +146,8 @@ def test_a_pattern_with_a_pending_inversion_is_not_injectable() -> None:
 
 
 def test_an_anti_pattern_is_never_inverted() -> None:
-    pattern = make_pattern("pat-anti-x-001", PatternType.ANTI, recorded_counts=recorded_counts(0, 5))
-    assert not board_of(pattern).assessment(pattern.id).inversion_due
+    pattern = make_pattern("pat-anti-x-001", PatternType.ANTI, recorded_counts=make_recorded_counts(0, 5))
+    assert not make_board(pattern).assessment(pattern.id).inversion_due
 
 
 def test_a_pin_has_priority_over_inversion() -> None:
@@ -174,31 +173,31 @@ def test_a_verdict_on_an_inversion_remains() -> None:
 
 def test_a_pattern_is_inverted_once_even_if_the_ledger_is_lost() -> None:
     anti = make_pattern("pat-anti-sample-001", PatternType.ANTI, inverted_from=ID)
-    assert not board_of(make_pattern(recorded_counts=recorded_counts(2, 5)), anti).assessment(ID).inversion_due
+    assert not make_board(make_pattern(recorded_counts=make_recorded_counts(2, 5)), anti).assessment(ID).inversion_due
 
 
 def test_without_a_result_only_a_promotion_makes_it_effective() -> None:
     pattern = make_pattern()
-    assert board_of(pattern).effectiveness.tolist() == [0.0]
-    assert board_of(pattern, curation=pinned(Maturity.PROVEN)).effectiveness.tolist() == [1.0]
+    assert make_board(pattern).effectiveness.tolist() == [0.0]
+    assert make_board(pattern, curation=pinned(Maturity.PROVEN)).effectiveness.tolist() == [1.0]
 
 
 def test_hostile_counts_stay_numbers() -> None:
     pattern = make_pattern(recorded_counts=RecordedCounts(rate=0.3, uses=10**400), last_used=days_ago(10**4))
-    found = board_of(pattern).assessment(ID)
+    found = make_board(pattern).assessment(ID)
     assert found.uses == 10**15 and found.interval[0] <= 0.3 <= found.interval[1]
     assert np.isfinite([found.helpful, found.harmful, found.score]).all()
 
 
 def test_the_error_for_an_unknown_id_has_no_control_characters() -> None:
     with pytest.raises(UnknownRecord) as caught:
-        board_of().assessment("x\x1b[2J")
+        make_board().assessment("x\x1b[2J")
     assert "\x1b" not in str(caught.value)
 
 
 def test_a_half_life_of_zero_is_refused() -> None:
     with pytest.raises(BadInput, match="half_life_days"):
-        board_of(settings=Settings(maturity=MaturitySettings(half_life_days=0)))
+        make_board(settings=Settings(maturity=MaturitySettings(half_life_days=0)))
 
 
 # Shortcuts give what a new board gives.
@@ -253,9 +252,9 @@ def _patterns(draw: st.DrawFn) -> dict[str, Pattern]:
         id: make_pattern(
             id,
             _TYPES[id],
-            recorded_counts=draw(st.builds(recorded_counts, st.integers(0, 8), st.integers(0, 8))),
+            recorded_counts=draw(st.builds(make_recorded_counts, st.integers(0, 8), st.integers(0, 8))),
             last_used=draw(st.none() | _AGES),
-            source_loops=draw(st.lists(st.builds(source, st.sampled_from("xy"), _AGES), max_size=2).map(tuple)),
+            source_loops=draw(st.lists(st.builds(make_source, st.sampled_from("xy"), _AGES), max_size=2).map(tuple)),
             content_hash=draw(st.sampled_from(["seen", "changed"])),
             inverted_from=draw(st.sampled_from(["", "", *_PATTERN_IDS])),
         )
@@ -265,7 +264,7 @@ def _patterns(draw: st.DrawFn) -> dict[str, Pattern]:
 
 @st.composite
 def _loops(draw: st.DrawFn) -> dict[str, Loop]:
-    uses = st.builds(use, st.sampled_from(_PATTERN_IDS), _RESULTS, iteration=st.integers(1, 2))
+    uses = st.builds(make_use, st.sampled_from(_PATTERN_IDS), _RESULTS, iteration=st.integers(1, 2))
     extracted = st.builds(ExtractedPattern, pattern_id=st.sampled_from(_PATTERN_IDS))
     return {
         id: Loop(
@@ -286,7 +285,7 @@ def _loops(draw: st.DrawFn) -> dict[str, Loop]:
 def _events(draw: st.DrawFn) -> tuple[Event, ...]:
     kinds = st.sampled_from(["applied", "feedback", "injected", "outcome", "error"])
     return tuple(
-        event(
+        make_event(
             number,
             draw(kinds),
             draw(_AGES),
@@ -319,7 +318,7 @@ def _curation(draw: st.DrawFn) -> CurationState:
     for id in draw(st.lists(st.sampled_from(_PATTERN_IDS), unique=True)):
         if draw(st.booleans()):
             state = draw(st.sampled_from([Maturity.PROVEN, Maturity.DEPRECATED]))
-            pins[id] = pin(state, draw(_AGES), successes=draw(st.integers(0, 5)))
+            pins[id] = make_pin(state, draw(_AGES), successes=draw(st.integers(0, 5)))
         else:
             word = draw(st.sampled_from(["accepted", "rejected", "snoozed"]))
             inversions[id] = InversionVerdict(verdict=word, at=NOW, until=draw(_AGES))
@@ -411,10 +410,10 @@ def test_updated_equals_a_new_board(before: Snapshot, new: Snapshot, known: int,
 
 
 def test_a_use_by_an_attempt_at_the_task_of_a_loop_is_a_use_by_that_loop() -> None:
-    loop = Loop(id="x", aliases=("x-alias",), ended_at=days_ago(2), injected=(use(ID, True),))
+    loop = Loop(id="x", aliases=("x-alias",), ended_at=days_ago(2), injected=(make_use(ID, True),))
     tasks = {"t": Task(id="t", loop_id="x-alias"), "u": Task(id="u", loop_id="gone")}
     attempts = {id: Attempt(task_id=id[0], number=int(id[2])) for id in ("t.1", "t.2", "u.1")}
-    feedback = tuple(event(n, "feedback", days_ago(1), loop_id=id, success=True) for n, id in enumerate(attempts))
+    feedback = tuple(make_event(n, "feedback", days_ago(1), loop_id=id, success=True) for n, id in enumerate(attempts))
     snapshot = Snapshot(
         patterns={ID: make_pattern()}, loops={"x": loop}, tasks=tasks, attempts=attempts, events=feedback[:2]
     )
@@ -426,19 +425,19 @@ def test_a_use_by_an_attempt_at_the_task_of_a_loop_is_a_use_by_that_loop() -> No
 
 def test_a_rewritten_event_log_is_read_anew() -> None:
     pattern = make_pattern()
-    old = (event(1, "feedback", days_ago(1), success=True), event(2, "feedback", days_ago(1), success=True))
-    new = (event(3, "feedback", days_ago(1), success=False),)
-    board = board_of(pattern, events=old)
+    old = (make_event(1, "feedback", days_ago(1), success=True), make_event(2, "feedback", days_ago(1), success=True))
+    new = (make_event(3, "feedback", days_ago(1), success=False),)
+    board = make_board(pattern, events=old)
     found = board.updated(Snapshot(patterns={ID: pattern}, events=new), Delta(events=True), NOW).assessment(ID)
     assert (found.successes, found.failures) == (0, 1)
 
 
 def test_sums_do_not_overflow_with_a_short_half_life() -> None:
     fast = Settings(maturity=MaturitySettings(half_life_days=0.001))
-    pattern = make_pattern(recorded_counts=recorded_counts(9, 0), last_used=NOW)
-    board = board_of(pattern, settings=fast)
+    pattern = make_pattern(recorded_counts=make_recorded_counts(9, 0), last_used=NOW)
+    board = make_board(pattern, settings=fast)
     later: datetime = NOW + timedelta(days=100)
-    fresh = {ID: make_pattern(recorded_counts=recorded_counts(9, 1), last_used=later)}
+    fresh = {ID: make_pattern(recorded_counts=make_recorded_counts(9, 1), last_used=later)}
     updated = board.updated(Snapshot(patterns=fresh), Delta(patterns=frozenset({ID})), later)
     assert updated.assessment(ID).helpful == pytest.approx(9)
     assert board.rescored(later).assessment(ID).helpful == 0.0

@@ -13,7 +13,7 @@ from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.episodes import Attempt
 from core.records.loops import Loop, LoopStatus
 from core.records.snapshot import Delta, Snapshot
-from tests.core.learning.making import NOW, SETTINGS, days_ago, event, make_pattern
+from tests.factories import NOW, SETTINGS, days_ago, make_event, make_pattern
 
 ALIASES = {"uuid": "x", "x": "x"}
 FIRST = Attempt(task_id="task", number=1, started_at=days_ago(9), ended_at=days_ago(8))
@@ -62,7 +62,7 @@ def test_a_new_session_changes_the_result_of_applied_patterns() -> None:
     """A slow success is helpful, with more than two errors it is neutral."""
     pattern = make_pattern()
     loop = Loop(id="x", status=LoopStatus.COMPLETED, started_at=days_ago(2), ended_at=days_ago(1))
-    applied = (event(1, "applied", days_ago(1), loop_id="x"),)
+    applied = (make_event(1, "applied", days_ago(1), loop_id="x"),)
     before = Snapshot(patterns={pattern.id: pattern}, loops={"x": loop}, events=applied)
     board = Scoreboard.build(before, NOW, SETTINGS)
     assert board.assessment(pattern.id).successes == 1

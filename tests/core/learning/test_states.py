@@ -26,7 +26,7 @@ from core.learning.reference.maturity import (
 from core.learning.states import STATES, Result, decayed_counts, fewest_results, multiplier, state_codes, state_of
 from core.records.events import Observation
 from core.records.patterns import Maturity
-from tests.core.learning.making import NOW, days_ago
+from tests.factories import NOW, days_ago
 
 DEFAULT = MaturitySettings()
 

@@ -17,7 +17,7 @@ from core.learning.threshold_replay import Course, replay_pattern, what_if
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Iteration, Loop, LoopStatus, Outcome
 from core.records.patterns import Maturity, PatternType
-from tests.core.learning.making import NOW, SETTINGS, board_of, days_ago, event, make_pattern, recorded_counts
+from tests.factories import NOW, SETTINGS, days_ago, make_board, make_event, make_pattern, make_recorded_counts
 
 ID = "pat-error-sample-001"
 
@@ -25,13 +25,13 @@ ID = "pat-error-sample-001"
 def results(text: str, *, every: float = 1.0) -> tuple[Event, ...]:
     """`+` and `-`, one every `days` days, the last one now."""
     return tuple(
-        event(n, "applied", days_ago((len(text) - 1 - n) * every), success=mark == "+", loop_id=f"x{n}")
+        make_event(n, "applied", days_ago((len(text) - 1 - n) * every), success=mark == "+", loop_id=f"x{n}")
         for n, mark in enumerate(text)
     )
 
 
 def board(text: str, *, every: float = 1.0) -> Scoreboard:
-    return board_of(make_pattern(ID), events=results(text, every=every))
+    return make_board(make_pattern(ID), events=results(text, every=every))
 
 
 def with_maturity(**changes: float) -> Settings:
@@ -74,7 +74,7 @@ def test_other_outcome_thresholds_change_the_evidence() -> None:
         )
         for n in range(3)
     }
-    history = board_of(make_pattern(ID), loops=loops).history
+    history = make_board(make_pattern(ID), loops=loops).history
     assert what_if(SETTINGS, history).events == 0
     patient = Settings(
         learning=LearningSettings(
@@ -90,15 +90,19 @@ def test_other_outcome_thresholds_change_the_evidence() -> None:
 
 def test_a_burst_counts_under_a_higher_limit() -> None:
     ids = [f"pat-error-p{n}-001" for n in range(6)]
-    events = tuple(event(n, "feedback", NOW, pattern_id=id, loop_id="x", success=False) for n, id in enumerate(ids))
-    history = board_of(*(make_pattern(id, recorded_counts=recorded_counts(3, 0)) for id in ids), events=events).history
+    events = tuple(
+        make_event(n, "feedback", NOW, pattern_id=id, loop_id="x", success=False) for n, id in enumerate(ids)
+    )
+    history = make_board(
+        *(make_pattern(id, recorded_counts=make_recorded_counts(3, 0)) for id in ids), events=events
+    ).history
     lenient = Settings(learning=LearningSettings(max_marks=6))
     assert {turn.after.state for turn in what_if(lenient, history).turns} == {Maturity.DEPRECATED}
 
 
 def test_an_anti_pattern_never_inverts() -> None:
     anti = make_pattern(ID, PatternType.ANTI)
-    assert not board_of(anti, events=results("-----")).history.courses[ID].inverts
+    assert not make_board(anti, events=results("-----")).history.courses[ID].inverts
 
 
 def test_a_half_life_of_zero_is_refused() -> None:

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 from core.ledger.fold import fold
 from core.records.decisions import CurationState, Decision, Verb
 from core.records.patterns import Maturity
-from tests.core.curation.making import NOW
+from tests.factories import CURATION_NOW
 
 
 def made(number: int, verb: Verb, subject: str = "p", **after: Any) -> Decision:
     return Decision(
         id=f"d{number}",
-        at=NOW + timedelta(minutes=number),
+        at=CURATION_NOW + timedelta(minutes=number),
         by="alice",
         verb=verb,
         subject=subject,

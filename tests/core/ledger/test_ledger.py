@@ -17,19 +17,21 @@ from core.ledger.decision_log import DecisionLog, read_decisions
 from core.ledger.ledger import Ledger
 from core.records.decisions import Decision, Effect, Verb
 from core.storage.file_reader import MAX_PATTERN_BYTES
-from tests.core.curation.making import FILE, NOW
+from tests.factories import CURATION_NOW, PATTERN_FILE
 
 
 def made(identifier: str, **changes: Any) -> Decision:
     values: dict[str, Any] = {
         "id": identifier,
-        "at": NOW,
+        "at": CURATION_NOW,
         "by": "alice",
         "verb": Verb.PROMOTE,
         "subject": "pat-error-a-001",
         "reason": "é\n\u2028\x00",
         "before": {"state": "candidate"},
-        "effects": (Effect(file=FILE, type="error", pattern_id="pat-error-a-001", set={"override": {"n": 1.0}}),),
+        "effects": (
+            Effect(file=PATTERN_FILE, type="error", pattern_id="pat-error-a-001", set={"override": {"n": 1.0}}),
+        ),
     }
     return Decision(**(values | changes))
 
@@ -62,8 +64,8 @@ def test_effects_are_pending_until_marked_as_applied(paths: ProjectPaths) -> Non
     two = Effect(file="other.json", type="anti", pattern_id="x", insert={"pattern_id": "x"})
     ledger.append(made("d1", effects=(*made("d1").effects, two)))
     ledger.append(made("d2", effects=()))
-    assert [(decision.id, file) for decision, file in ledger.pending()] == [("d1", FILE), ("d1", "other.json")]
-    other.mark_applied({"d1": [FILE]})
+    assert [(decision.id, file) for decision, file in ledger.pending()] == [("d1", PATTERN_FILE), ("d1", "other.json")]
+    other.mark_applied({"d1": [PATTERN_FILE]})
     assert [(decision.id, file) for decision, file in ledger.pending()] == [("d1", "other.json")]
 
 
@@ -118,7 +120,7 @@ def test_lines_of_unknown_kinds_are_ignored(paths: ProjectPaths) -> None:
     ledger.append(made("d3"))
     assert paths.ledger.read_bytes().startswith(before)
     assert [decision.id for decision in ledger.decisions()] == ["d1", "d2", "d3"]
-    assert ledger.decision("d2").at == NOW
+    assert ledger.decision("d2").at == CURATION_NOW
     assert {finding.code for finding in read_decisions(before)[1]} == {"not-as-written"}
 
 
@@ -156,7 +158,7 @@ def test_a_bad_line_is_a_finding_and_others_count(paths: ProjectPaths, line: byt
 def test_times_are_converted_to_utc(paths: ProjectPaths) -> None:
     decisions, findings = read_decisions(_at("2026-05-03T14:00:00+02:00") + b"\n")
     assert findings == ()
-    assert decisions[0].at == NOW
+    assert decisions[0].at == CURATION_NOW
     assert decisions[0].at.utcoffset() == timedelta(0)
 
 

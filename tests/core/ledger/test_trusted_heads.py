@@ -15,13 +15,15 @@ from core.ledger.trusted_heads import Head, check_project, read_heads
 from core.ledger.verify import verify_ledger
 from core.records.decisions import Decision, Verb
 from core.storage.hash_chain import Chain, Place, linked, unlinked, write_anchor
-from tests.core.curation.making import NOW
+from tests.factories import CURATION_NOW
 
 AT = datetime(2026, 5, 3, 12, 0, tzinfo=UTC)
 
 
 def made(number: int) -> Decision:
-    return Decision(id=f"d{number}", at=NOW, by="alice", verb=Verb.NOTE, subject="p", after={"text": f"note {number}"})
+    return Decision(
+        id=f"d{number}", at=CURATION_NOW, by="alice", verb=Verb.NOTE, subject="p", after={"text": f"note {number}"}
+    )
 
 
 @pytest.fixture

@@ -18,13 +18,15 @@ from core.ledger.verify import Verification, verify, verify_ledger
 from core.project.index import Library
 from core.records.decisions import Decision, Verb
 from core.storage.hash_chain import Place, anchor_of, linked, read_anchor
-from tests.core.curation.making import NOW
+from tests.factories import CURATION_NOW
 
 EMPTY = Place(0, sha256().hexdigest())
 
 
 def made(number: int) -> Decision:
-    return Decision(id=f"d{number}", at=NOW, by="alice", verb=Verb.NOTE, subject="p", after={"text": f"note {number}"})
+    return Decision(
+        id=f"d{number}", at=CURATION_NOW, by="alice", verb=Verb.NOTE, subject="p", after={"text": f"note {number}"}
+    )
 
 
 def document(number: int) -> bytes:
@@ -207,7 +209,7 @@ def test_lines_of_other_programs_break_the_chain(data: bytes, line: int) -> None
 
 
 def test_snapshots_report_breaks_while_the_ledger_grows(paths: ProjectPaths, ledger: Ledger) -> None:
-    library = Library(paths, Settings(), clock=lambda: NOW, cache=False)
+    library = Library(paths, Settings(), clock=lambda: CURATION_NOW, cache=False)
 
     def found() -> list[tuple[str, str]]:
         return [(one.pointer, one.message) for one in library.apply([paths.ledger])[0].findings]
@@ -233,7 +235,7 @@ def test_snapshots_report_breaks_while_the_ledger_grows(paths: ProjectPaths, led
 
 def test_missing_lines_are_reported_even_in_an_empty_ledger(paths: ProjectPaths, ledger: Ledger) -> None:
     paths.ledger.unlink()
-    (found,) = Library(paths, Settings(), clock=lambda: NOW, cache=False).load().findings
+    (found,) = Library(paths, Settings(), clock=lambda: CURATION_NOW, cache=False).load().findings
     assert (found.pointer, found.message) == ("line 1", "4 lines after it are missing")
 
 

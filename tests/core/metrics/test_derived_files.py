@@ -21,15 +21,15 @@ from core.metrics.derived_files import (
 from core.metrics.effectiveness import compute_effectiveness
 from core.records.loops import Loop, LoopStatus
 from core.records.snapshot import Snapshot
-from tests.core.learning.making import NOW, SETTINGS, make_pattern, recorded_counts
 from tests.core.metrics.test_effectiveness import DOCUMENT
+from tests.factories import NOW, SETTINGS, make_pattern, make_recorded_counts
 
 PATTERNS = {
     one.id: one
     for one in (
         make_pattern(
             "pat-error-b-002",
-            recorded_counts=recorded_counts(3, 1),
+            recorded_counts=make_recorded_counts(3, 1),
             tags=("sql",),
             file="x.json",
             title="half \ud800 \u202e",

@@ -27,7 +27,7 @@ from core.records.events import INJECTED_REFLECTION, Event
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import PatternType
 from core.records.snapshot import Snapshot
-from tests.core.learning.making import NOW, SETTINGS, days_ago, event, make_pattern, recorded_counts, use
+from tests.factories import NOW, SETTINGS, days_ago, make_event, make_pattern, make_recorded_counts, make_use
 
 DOCUMENT = {
     "total_patterns": 47,
@@ -48,7 +48,7 @@ DOCUMENT = {
     "last_updated": "2026-02-02T20:00:00Z",
 }
 """Example of the pattern file format."""
-PATTERN = make_pattern(recorded_counts=recorded_counts(3, 1))
+PATTERN = make_pattern(recorded_counts=make_recorded_counts(3, 1))
 
 
 def loop(
@@ -59,7 +59,7 @@ def loop(
         "status": LoopStatus.COMPLETED,
         "task": "Fix the crash",
         "iteration": iteration,
-        "injected": (use(pattern_id, True),) if injected else (),
+        "injected": (make_use(pattern_id, True),) if injected else (),
     }
     return Loop(**{**defaults, **fields})  # type: ignore[arg-type]
 
@@ -78,9 +78,9 @@ def test_example_metrics_round_trip() -> None:
 
 
 def test_metrics_are_those_of_the_evidence() -> None:
-    anti = make_pattern("pat-anti-early-001", PatternType.ANTI, recorded_counts=recorded_counts(2, 0))
+    anti = make_pattern("pat-anti-early-001", PatternType.ANTI, recorded_counts=make_recorded_counts(2, 0))
     mirrored = make_pattern(
-        "pat-error-mirrored-001", copy_folder=".aiwg/ralph/memory/patterns", recorded_counts=recorded_counts(9, 0)
+        "pat-error-mirrored-001", copy_folder=".aiwg/ralph/memory/patterns", recorded_counts=make_recorded_counts(9, 0)
     )
     snapshot = Snapshot(
         patterns={one.id: one for one in (PATTERN, anti, mirrored)},
@@ -122,8 +122,8 @@ def test_metrics_are_those_of_the_evidence() -> None:
 
 def test_events_report_injections_and_failures() -> None:
     events = (
-        event(1, "injected", days_ago(1), loop_id="other-name"),
-        event(2, "outcome", days_ago(1), pattern_id="", loop_id="ralph-2", success=False),
+        make_event(1, "injected", days_ago(1), loop_id="other-name"),
+        make_event(2, "outcome", days_ago(1), pattern_id="", loop_id="ralph-2", success=False),
     )
     snapshot = known(loop(1, 3, aliases=("other-name",)), loop(2, 9), loop(3, 5), events=events)
     found = compute_effectiveness(snapshot, board_of(snapshot), NOW).cross_loop_benefit
@@ -142,7 +142,7 @@ def test_unknown_metrics_are_none() -> None:
 def test_loops_with_reflections_are_compared_with_others() -> None:
     loops = [loop(n, 3 + n % 2) for n in range(6)] + [loop(10 + n, 8 + n % 2) for n in range(6)]
     events = tuple(
-        event(n, INJECTED_REFLECTION, days_ago(1), pattern_id="", loop_id=loops[n].id, reflection_id="refl-1")
+        make_event(n, INJECTED_REFLECTION, days_ago(1), pattern_id="", loop_id=loops[n].id, reflection_id="refl-1")
         for n in range(6)
     )
     snapshot = known(*loops, events=events)

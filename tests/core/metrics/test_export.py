@@ -17,7 +17,7 @@ from core.metrics.export import export_metrics, section_markdown, to_csv
 from core.metrics.sections import build_figures
 from core.project.project import Project
 from core.storage.export_file import export_file, is_there
-from tests.core.metrics.making import HOSTILE, bars
+from tests.factories import HOSTILE_LABEL, make_bars
 
 NOW = datetime(2026, 2, 5, tzinfo=UTC)
 TREES = Path(__file__).parents[2] / "trees"
@@ -59,7 +59,7 @@ def test_figures_of_an_empty_project_say_what_is_missing(tmp_path: Path) -> None
 
 
 def test_hostile_names_stay_text(found: Dashboard) -> None:
-    figure = bars(HOSTILE, "@SUM(A1)", "plain")
+    figure = make_bars(HOSTILE_LABEL, "@SUM(A1)", "plain")
     cells = list(csv.reader(io.StringIO(to_csv(found, [figure], ""))))
     assert [line[1][:2] for line in cells[1:]] == ["'=", "'@", "pl"]
     assert "\x1b" not in "".join(cells[1])

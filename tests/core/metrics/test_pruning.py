@@ -12,7 +12,7 @@ from core.metrics.pruning import PruneRule, Pruning, select_prunable
 from core.records.decisions import CurationState, InversionVerdict, UnreviewedText
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.snapshot import Snapshot
-from tests.core.learning.making import NOW, board_of, days_ago, make_pattern, pin, recorded_counts, source
+from tests.factories import NOW, days_ago, make_board, make_pattern, make_pin, make_recorded_counts, make_source
 
 ID = "pat-error-sample-001"
 POLICY = PruningSettings()
@@ -21,12 +21,12 @@ POLICY = PruningSettings()
 def pruned(pattern: Pattern, curation: CurationState | None = None, policy: PruningSettings = POLICY) -> list[Pruning]:
     curation = curation or CurationState()
     snapshot = Snapshot(patterns={pattern.id: pattern}, curation=curation)
-    return list(select_prunable(snapshot, board_of(pattern, curation=curation), policy))
+    return list(select_prunable(snapshot, make_board(pattern, curation=curation), policy))
 
 
 def failing(**fields: Any) -> Pattern:
     """Below the policy's rate, and not yet so bad that its inversion is proposed."""
-    return make_pattern(**{"recorded_counts": recorded_counts(9, 11), "last_used": days_ago(1), **fields})
+    return make_pattern(**{"recorded_counts": make_recorded_counts(9, 11), "last_used": days_ago(1), **fields})
 
 
 def test_a_low_rate_is_pruned_with_a_reason() -> None:
@@ -39,10 +39,10 @@ def test_a_low_rate_is_pruned_with_a_reason() -> None:
 @pytest.mark.parametrize(
     ("counts", "goes"),
     [
-        (recorded_counts(1, 1), False),
-        (recorded_counts(5, 5), False),
-        (recorded_counts(4, 5), True),
-        (recorded_counts(0, 2), False),
+        (make_recorded_counts(1, 1), False),
+        (make_recorded_counts(5, 5), False),
+        (make_recorded_counts(4, 5), True),
+        (make_recorded_counts(0, 2), False),
     ],
 )
 def test_a_rate_needs_enough_uses(counts: Any, goes: bool) -> None:
@@ -61,8 +61,8 @@ def test_pruning_follows_the_settings() -> None:
         ({"last_used": days_ago(90)}, False),
         ({"last_used": days_ago(91)}, True),
         ({"last_used": days_ago(1), "first_discovered": days_ago(900)}, False),
-        ({"source_loops": (source("ralph-a", days_ago(200)), source("ralph-b", days_ago(2)))}, False),
-        ({"source_loops": (source("ralph-a", days_ago(200)),)}, True),
+        ({"source_loops": (make_source("ralph-a", days_ago(200)), make_source("ralph-b", days_ago(2)))}, False),
+        ({"source_loops": (make_source("ralph-a", days_ago(200)),)}, True),
         ({"first_discovered": days_ago(200)}, True),
         ({}, False),
     ],
@@ -74,7 +74,9 @@ def test_age_counts_from_the_last_activity(fields: dict[str, Any], goes: bool) -
 def test_an_anti_pattern_is_pruned_when_the_avoided_approach_works() -> None:
     bad_warning = failing(id="pat-anti-sample-001", type=PatternType.ANTI)
     assert pruned(bad_warning)[0].rules == (PruneRule.RATE,)
-    assert not pruned(failing(id="pat-anti-sample-001", type=PatternType.ANTI, recorded_counts=recorded_counts(19, 1)))
+    assert not pruned(
+        failing(id="pat-anti-sample-001", type=PatternType.ANTI, recorded_counts=make_recorded_counts(19, 1))
+    )
 
 
 def arrived(kind: str, blocks: bool, reviewed: frozenset[str] = frozenset()) -> CurationState:
@@ -90,9 +92,9 @@ def verdict(word: str, until: datetime | None = None) -> CurationState:
 @pytest.mark.parametrize(
     ("curation", "goes"),
     [
-        (CurationState(pins={ID: pin(Maturity.PROVEN, NOW)}), False),
-        (CurationState(pins={ID: pin(Maturity.DEPRECATED, NOW)}), False),
-        (CurationState(pins={ID: pin(Maturity.PROVEN, NOW, content_hash="another text")}), False),
+        (CurationState(pins={ID: make_pin(Maturity.PROVEN, NOW)}), False),
+        (CurationState(pins={ID: make_pin(Maturity.DEPRECATED, NOW)}), False),
+        (CurationState(pins={ID: make_pin(Maturity.PROVEN, NOW, content_hash="another text")}), False),
         (arrived("import", True), False),
         (arrived("import", True, frozenset({"seen"})), True),
         (arrived("extraction", False), True),
@@ -104,7 +106,7 @@ def test_decided_and_pending_patterns_are_not_pruned(curation: CurationState, go
 
 
 def test_inversion_comes_before_pruning() -> None:
-    assert not pruned(failing(recorded_counts=recorded_counts(2, 18)))
+    assert not pruned(failing(recorded_counts=make_recorded_counts(2, 18)))
 
 
 def test_copies_are_not_pruned() -> None:

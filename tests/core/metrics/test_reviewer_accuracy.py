@@ -7,7 +7,7 @@ from core.records.decisions import Decision, Verb
 from core.records.events import Event
 from core.state.project_state import ProjectState
 from tests.core.history.test_as_of import view_of
-from tests.core.learning.making import NOW, days_ago, make_pattern
+from tests.factories import NOW, days_ago, make_pattern
 
 
 def decision(number: int, verb: Verb, subject: str, when: datetime, by: str = "ana") -> Decision:

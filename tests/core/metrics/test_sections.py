@@ -20,7 +20,7 @@ from core.records.events import Event, Signals
 from core.records.patterns import Maturity, Pattern
 from core.records.snapshot import Snapshot
 from core.state.review_items import ReviewItem
-from tests.core.learning.making import SETTINGS, make_pattern, recorded_counts
+from tests.factories import SETTINGS, make_pattern, make_recorded_counts
 
 MONDAY = datetime(2026, 2, 2, tzinfo=UTC)
 NOW = MONDAY + timedelta(days=3, hours=5)
@@ -73,7 +73,7 @@ def test_each_use_is_counted_in_its_week_and_a_week_without_any_is_a_gap() -> No
 
 def test_copies_and_undated_totals_do_not_count() -> None:
     mirror = make_pattern("pat-m", copy_folder="pat-a")
-    summed = make_pattern("pat-s", recorded_counts=recorded_counts(5, 1), last_used=MONDAY)
+    summed = make_pattern("pat-s", recorded_counts=make_recorded_counts(5, 1), last_used=MONDAY)
     found = measured(world(used("pat-m", MONDAY, True), patterns=(mirror, summed)))
     assert found[-1].uses == 0
 

@@ -24,7 +24,7 @@ from core.project.notifications import NotificationKind, find_notifications
 from core.project.project import Project
 from core.queries.memory_filter import MemoryCatalog
 from core.records.snapshot import Delta
-from tests.core.debug_memory.making import NOW
+from tests.factories import DEBUG_NOW
 
 STATE = {
     "loopId": "ralph-a",
@@ -48,7 +48,7 @@ def stored(**changes: Any) -> dict[str, Any]:
 
 
 def opened(project: Path) -> Project:
-    open_project = Project(ProjectPaths(project), Settings(), by="ada", clock=lambda: NOW, cache=False)
+    open_project = Project(ProjectPaths(project), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False)
     open_project.load()
     return open_project
 
@@ -82,7 +82,7 @@ def test_each_call_has_its_own_file(tmp_path: Path) -> None:
 
 def test_session_is_escalated_until_acknowledged_and_again_by_the_next_call(tmp_path: Path) -> None:
     write(tmp_path, "debug-memory/s.json", stored(status="in_progress"))
-    times = iter(NOW + timedelta(minutes=minute) for minute in range(100))
+    times = iter(DEBUG_NOW + timedelta(minutes=minute) for minute in range(100))
     open_project = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: next(times), cache=False)
     open_project.load()
     assert (open_project.view.escalations(), open_project.view.queue) == ((), ())
@@ -165,7 +165,7 @@ def test_concurrent_archiving_moves_each_file_once(tmp_path: Path) -> None:
         write(tmp_path, f"debug-memory/{number}.json", stored(session_id=f"s{number}", **old))
 
     def retain(_: int) -> int:
-        moved, warnings = DebugArchive(ProjectPaths(tmp_path)).archive_expired(DebugMemorySettings(), NOW)
+        moved, warnings = DebugArchive(ProjectPaths(tmp_path)).archive_expired(DebugMemorySettings(), DEBUG_NOW)
         assert warnings == ()
         return len(moved)
 
@@ -181,7 +181,7 @@ from core.debug_memory import archive
 from core.debug_memory.archive import DebugArchive
 from core.config.paths import ProjectPaths
 from core.config.settings import DebugMemorySettings
-from tests.core.debug_memory.making import NOW
+from tests.factories import DEBUG_NOW
 left = int(sys.argv[2])
 def trace(frame, event, arg):
     global left
@@ -210,5 +210,5 @@ def test_kill_at_any_step_loses_no_session(after: int, tmp_path: Path) -> None:
     listed = set(opened(tmp_path).view.snapshot.debug_sessions)
     archived = {item.session.id for item in archive.list_sessions()}
     assert listed | archived == {"a", "b"} and not listed & archived
-    archive.archive_expired(DebugMemorySettings(), NOW)
+    archive.archive_expired(DebugMemorySettings(), DEBUG_NOW)
     assert {item.session.id for item in archive.list_sessions()} == {"a", "b"}

@@ -23,11 +23,11 @@ from core.records.loops import InjectedUse, Loop, LoopStatus, Outcome
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.reflections import Reflection
 from core.records.snapshot import Delta, Snapshot
-from tests.core.learning.making import NOW, SETTINGS, days_ago, make_pattern, pin, recorded_counts, source
+from tests.factories import NOW, SETTINGS, days_ago, make_pattern, make_pin, make_recorded_counts, make_source
 
 
 def make(name: str, type: PatternType = PatternType.ERROR, good: int = 0, bad: int = 0, **fields: Any) -> Pattern:
-    return make_pattern(name, type, recorded_counts=recorded_counts(good, bad), **fields)
+    return make_pattern(name, type, recorded_counts=make_recorded_counts(good, bad), **fields)
 
 
 PATTERNS = {
@@ -38,13 +38,17 @@ PATTERNS = {
         ),
         make("pat-error-retry-002", good=2, bad=5, title="ECONNRESET", description="Retry once", last_used=days_ago(9)),
         make(
-            "pat-success-split-003", PatternType.SUCCESS, good=3, title="Split work", source_loops=(source("loop-One"),)
+            "pat-success-split-003",
+            PatternType.SUCCESS,
+            good=3,
+            title="Split work",
+            source_loops=(make_source("loop-One"),),
         ),
         make("pat-anti-cast-004", PatternType.ANTI, good=5, bad=1, title="Any cast", category="Shortcut"),
         make("tmpl-async-005", PatternType.TEMPLATE, title="Async handler", copy_folder="packages/web"),
     )
 }
-CURATION = CurationState(pins={"pat-success-split-003": pin(Maturity.PROVEN, days_ago(3))})
+CURATION = CurationState(pins={"pat-success-split-003": make_pin(Maturity.PROVEN, days_ago(3))})
 BOARD = Scoreboard.build(Snapshot(patterns=PATTERNS, curation=CURATION), NOW, SETTINGS)
 CATALOG = PatternCatalog(PATTERNS, BOARD)
 

@@ -19,7 +19,7 @@ from core.retrieval import embeddings
 from core.retrieval.embedding import Embedder, Floats32, ModelUnusable
 from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings, PastTask
 from core.retrieval.index import PatternIndex
-from tests.core.learning.making import make_pattern
+from tests.factories import make_pattern
 
 Patterns = dict[str, Pattern]
 

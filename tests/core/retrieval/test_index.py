@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.index import TYPES, LazyPatternIndex, PatternIndex
-from tests.core.learning.making import make_pattern
+from tests.factories import make_pattern
 
 _TEXTS = st.sampled_from(["null check", "parse cache", "user token null", "", "修复 cache"])
 _TAGS = st.lists(st.sampled_from(["python", "Auth", "null-safety", " "]), max_size=3).map(tuple)

@@ -18,20 +18,20 @@ from core.retrieval.injection import Injection, prepare_injection
 from core.retrieval.ranking import LIST_ALL_UP_TO, MAX_LEFT_OUT
 from core.retrieval.rendering import count_tokens
 from core.retrieval.task import analyse_task
-from tests.core.learning.making import (
+from tests.core.retrieval.test_rendering import DOCUMENT, document_patterns
+from tests.factories import (
     NOW,
     NULL_CHECK_001,
     NULL_CHECK_015,
     SETTINGS,
-    board_of,
     days_ago,
     example_loops,
     example_patterns,
+    make_board,
     make_pattern,
-    pin,
-    recorded_counts,
+    make_pin,
+    make_recorded_counts,
 )
-from tests.core.retrieval.test_rendering import DOCUMENT, document_patterns
 
 TASK = "Fix the null user in the session cache"
 
@@ -48,7 +48,7 @@ def inject(
         analyse_task(task),
         PatternIndex.build(found),
         found,
-        board or board_of(*patterns, curation=curation),
+        board or make_board(*patterns, curation=curation),
         InjectionSettings(**limits),  # type: ignore[arg-type]
     )
 
@@ -57,7 +57,7 @@ def null(number: int, successes: int = 9, failures: int = 0, **fields: object) -
     made = {
         "title": f"Null check {number}",
         "description": f"way {number}",
-        "recorded_counts": recorded_counts(successes, failures),
+        "recorded_counts": make_recorded_counts(successes, failures),
         "last_used": NOW,
         **fields,
     }
@@ -75,7 +75,7 @@ def reasons(injection: Injection) -> dict[str, str]:
 def test_the_example_task_gets_the_example_context() -> None:
     patterns = document_patterns()
     # The example has no states: its first pattern, a candidate with one use, is first once it is promoted.
-    curation = CurationState(pins={NULL_CHECK_015: pin(Maturity.PROVEN, NOW)})
+    curation = CurationState(pins={NULL_CHECK_015: make_pin(Maturity.PROVEN, NOW)})
     injection = inject("Fix TypeScript type errors in user validation", *patterns, curation=curation)
     assert injection.context == DOCUMENT
     assert injection.bytes == len(DOCUMENT.encode()) and injection.tokens == count_tokens(DOCUMENT)
@@ -125,12 +125,14 @@ def test_omitted_patterns_have_a_reason() -> None:
         null(3, 2, 5),
         null(4, 1, 1),
         null(5, description="way 1"),
-        make_pattern("pat-success-poem-001", PatternType.SUCCESS, title="Rhyme", recorded_counts=recorded_counts(9, 0)),
-        make_pattern("tmpl-null-001", PatternType.TEMPLATE, title="null", recorded_counts=recorded_counts(9, 0)),
+        make_pattern(
+            "pat-success-poem-001", PatternType.SUCCESS, title="Rhyme", recorded_counts=make_recorded_counts(9, 0)
+        ),
+        make_pattern("tmpl-null-001", PatternType.TEMPLATE, title="null", recorded_counts=make_recorded_counts(9, 0)),
         null(6),
         null(7, recorded_counts=RecordedCounts()),
     )
-    curation = CurationState(pins={patterns[7].id: pin(Maturity.DEPRECATED, days_ago(3), reason="leaks")})
+    curation = CurationState(pins={patterns[7].id: make_pin(Maturity.DEPRECATED, days_ago(3), reason="leaks")})
     found = reasons(inject(TASK, *patterns, curation=curation, include_code_templates=False))
     assert found == {
         "pat-error-null-002": "deprecated by rule: harmful ratio 0.40",
@@ -157,7 +159,7 @@ def test_a_pattern_proposed_for_inversion_is_omitted() -> None:
 def test_a_promoted_pattern_counts_at_once() -> None:
     patterns = null(1, 3, 0), null(2, 1, 0)
     assert ids(inject(TASK, *patterns)) == ["001", "002"]
-    curation = CurationState(pins={patterns[1].id: pin(Maturity.PROVEN, NOW)})
+    curation = CurationState(pins={patterns[1].id: make_pin(Maturity.PROVEN, NOW)})
     assert ids(inject(TASK, *patterns, curation=curation)) == ["002", "001"]
 
 
@@ -191,7 +193,7 @@ def test_omitted_patterns_are_all_listed_up_to_a_limit() -> None:
 
 
 def test_hostile_ids_leave_no_control_character_in_reasons() -> None:
-    twins = [make_pattern(f"x\x1b{n}", title="null user", recorded_counts=recorded_counts(9, 0)) for n in range(2)]
+    twins = [make_pattern(f"x\x1b{n}", title="null user", recorded_counts=make_recorded_counts(9, 0)) for n in range(2)]
     assert not any("\x1b" in reason for reason in reasons(inject(TASK, *twins)).values())
 
 
@@ -221,7 +223,7 @@ def test_the_order_is_total_and_the_limits_hold(
 
 def test_decay_changes_the_context() -> None:
     pattern = null(1, 5, 0)
-    board = board_of(pattern)
+    board = make_board(pattern)
     index = PatternIndex.build({pattern.id: pattern})
     profile = analyse_task(TASK)
 
@@ -235,4 +237,4 @@ def test_decay_changes_the_context() -> None:
 
 def test_index_and_board_need_not_have_the_same_order() -> None:
     patterns = [null(1, 3), null(2, 20), null(3, 8)]
-    assert inject(TASK, *patterns, board=board_of(*patterns[::-1])) == inject(TASK, *patterns)
+    assert inject(TASK, *patterns, board=make_board(*patterns[::-1])) == inject(TASK, *patterns)

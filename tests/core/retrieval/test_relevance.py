@@ -13,7 +13,7 @@ from core.retrieval.index import PatternIndex
 from core.retrieval.relevance import RELEVANCE_PARTS, SEMANTIC_WEIGHTS, WEIGHTS, measure_relevance
 from core.retrieval.task import analyse_task
 from core.retrieval.vectors import SAME, UNRELATED
-from tests.core.learning.making import make_pattern
+from tests.factories import make_pattern
 
 
 def parts_for(task: str, *patterns: Pattern, closeness: Sequence[float] | None = None) -> dict[str, dict[str, float]]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.similarity import LazySimilarity, SimilarityIndex, measure_similarity
-from tests.core.learning.making import make_pattern
+from tests.factories import make_pattern
 
 _NULL = "Cannot read property '.*' of null"
 _FIX = "Add a null check before the property is read"

@@ -30,7 +30,7 @@ from core.state.review_items import (
     UNRECONCILED,
     ReviewItem,
 )
-from tests.core.curation.making import FILE
+from tests.factories import PATTERN_FILE
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 SUBJECT = "pat-error-type-mismatch-003"
@@ -194,7 +194,7 @@ def test_what_the_scan_finds_dangerous_is_released_and_promoted_only_for_a_reaso
 
 
 def test_the_approved_text_is_shown_beside_the_new_one_and_put_back(deck: Project) -> None:
-    path = deck.project.project / FILE
+    path = deck.project.project / PATTERN_FILE
     deck.decide(Promote(SUBJECT))
     pinned, said = path.read_bytes(), deck.view.pattern(SUBJECT)
     reworded(deck, SUBJECT, "Do something else")

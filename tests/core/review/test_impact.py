@@ -11,15 +11,15 @@ from core.records.patterns import Pattern
 from core.records.snapshot import Snapshot
 from core.review.impact import PatternImpacts, net, priority
 from tests.bench.queue import TRUTHS, spared
-from tests.core.curation.making import NOW, make_pattern
 from tests.core.review.test_queue import used
+from tests.factories import CURATION_NOW, make_error_pattern
 
 SETTINGS = Settings()
-LATER = NOW + timedelta(days=10)
+LATER = CURATION_NOW + timedelta(days=10)
 
 
 def stakes(**results: str) -> tuple[Scoreboard, PatternImpacts]:
-    patterns: dict[str, Pattern] = {name: make_pattern(name) for name in results}
+    patterns: dict[str, Pattern] = {name: make_error_pattern(name) for name in results}
     events = [event for name, told in results.items() for event in used(name, told)]
     board = Scoreboard.build(Snapshot(patterns=patterns, events=tuple(events)), LATER, SETTINGS)
     return board, PatternImpacts.of(board, SETTINGS)

@@ -18,8 +18,8 @@ from core.records.patterns import Pattern, RecordedCounts
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 from core.review.incremental_checks import IncrementalChecks, trigger_match_share
-from tests.core.curation.making import NOW, make_pattern
 from tests.core.review.test_queue import offer, used
+from tests.factories import CURATION_NOW, make_error_pattern
 
 SETTINGS = Settings()
 
@@ -45,7 +45,7 @@ def looked(
     offers: dict[str, Extraction] | None = None,
 ) -> list[bool]:
     """Look until nothing is left; what each look said."""
-    board = Scoreboard.build(snapshot, NOW + timedelta(days=9), SETTINGS)
+    board = Scoreboard.build(snapshot, CURATION_NOW + timedelta(days=9), SETTINGS)
 
     def draft(cluster: Cluster) -> Extraction:
         if offers is None or cluster.id not in offers:
@@ -64,7 +64,7 @@ def looked(
     [(".*", 1.0), (r"[Ee]rror|the|a", 1.0), (r"TypeError: Cannot read", 1 / 20), (r"(a+)+$", 0.0), ("(", 3 / 20)],
 )
 def test_a_trigger_is_tried_on_everyday_messages(trigger: str, share: float) -> None:
-    assert trigger_match_share(make_pattern("p", error_pattern=trigger)) == pytest.approx(share, abs=0.06)
+    assert trigger_match_share(make_error_pattern("p", error_pattern=trigger)) == pytest.approx(share, abs=0.06)
 
 
 def snapshot_of(*patterns: Pattern, **more: Any) -> Snapshot:
@@ -73,10 +73,10 @@ def snapshot_of(*patterns: Pattern, **more: Any) -> Snapshot:
 
 def test_a_trigger_is_tried_again_only_when_its_text_is_another() -> None:
     probes = IncrementalChecks(SETTINGS)
-    broad = make_pattern("p", error_pattern="e|o", content_hash="v1")
+    broad = make_error_pattern("p", error_pattern="e|o", content_hash="v1")
     assert any(looked(probes, snapshot_of(broad)))
     assert set(probes.broad) == {"p"}
-    narrow = make_pattern("p", error_pattern="ENOSPC", content_hash="v2")
+    narrow = make_error_pattern("p", error_pattern="ENOSPC", content_hash="v2")
     looked(probes, snapshot_of(narrow))
     assert probes.broad == {}
     looked(probes, snapshot_of(broad))
@@ -86,14 +86,15 @@ def test_a_trigger_is_tried_again_only_when_its_text_is_another() -> None:
 
 def test_a_record_that_counts_less_than_the_evidence_is_doubted_until_it_does_not() -> None:
     probes = IncrementalChecks(SETTINGS)
-    events = tuple(used("p", "+++--", start=NOW - timedelta(days=3)))
-    wrong = make_pattern("p", recorded_counts=RecordedCounts(uses=2, rate=1.0), last_used=NOW)
+    events = tuple(used("p", "+++--", start=CURATION_NOW - timedelta(days=3)))
+    wrong = make_error_pattern("p", recorded_counts=RecordedCounts(uses=2, rate=1.0), last_used=CURATION_NOW)
     looked(
-        probes, snapshot_of(wrong, make_pattern("q", recorded_counts=RecordedCounts(uses=7, rate=0.5)), events=events)
+        probes,
+        snapshot_of(wrong, make_error_pattern("q", recorded_counts=RecordedCounts(uses=7, rate=0.5)), events=events),
     )
     assert set(probes.unreconciled) == {"p"}
     assert "registry records 2 uses" in probes.unreconciled["p"].message
-    right = make_pattern("p", recorded_counts=RecordedCounts(uses=5, rate=0.6), last_used=NOW)
+    right = make_error_pattern("p", recorded_counts=RecordedCounts(uses=5, rate=0.6), last_used=CURATION_NOW)
     looked(probes, snapshot_of(right, events=events))
     assert probes.unreconciled == {}
 
@@ -101,7 +102,7 @@ def test_a_record_that_counts_less_than_the_evidence_is_doubted_until_it_does_no
 def test_learnings_that_recur_are_offered_if_no_pattern_covers_them() -> None:
     probes = IncrementalChecks(SETTINGS)
     found = {"recurring-1": offer("recurring-1", new=1), "recurring-2": offer("recurring-2", merges=1)}
-    snapshot = snapshot_of(make_pattern("p"))
+    snapshot = snapshot_of(make_error_pattern("p"))
     assert looked(probes, snapshot, [cluster(1), cluster(2), cluster(3)], found)[-1]
     assert [one.id for one, _ in probes.recurring] == ["recurring-1"]
     assert not any(looked(probes, snapshot, [cluster(1)], found))
@@ -110,7 +111,7 @@ def test_learnings_that_recur_are_offered_if_no_pattern_covers_them() -> None:
 
 
 def test_while_learnings_are_still_being_found_nothing_waits_and_what_was_found_is_offered_first() -> None:
-    probes, board = IncrementalChecks(SETTINGS), Scoreboard.build(Snapshot(), NOW, SETTINGS)
+    probes, board = IncrementalChecks(SETTINGS), Scoreboard.build(Snapshot(), CURATION_NOW, SETTINGS)
     answers: list[list[Cluster] | None] = [None, None, [cluster(1), cluster(2)], [cluster(2)]]
     asked: list[str] = []
 
@@ -133,7 +134,7 @@ def test_while_learnings_are_still_being_found_nothing_waits_and_what_was_found_
 
 def test_a_learning_is_looked_at_again_when_a_loop_that_told_it_is_to_do_something_else() -> None:
     probes, asked = IncrementalChecks(SETTINGS), []
-    board = Scoreboard.build(Snapshot(), NOW, SETTINGS)
+    board = Scoreboard.build(Snapshot(), CURATION_NOW, SETTINGS)
 
     def draft(cluster: Cluster) -> Extraction:
         asked.append(cluster.id)

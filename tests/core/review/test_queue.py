@@ -19,13 +19,13 @@ from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.snapshot import Snapshot
 from core.review.queue import Found, review_queue
 from core.state.review_items import ReviewItem
-from tests.core.curation.making import NOW, make_pattern
+from tests.factories import CURATION_NOW, make_error_pattern
 
 SETTINGS = Settings()
-LATER = NOW + timedelta(days=10)
+LATER = CURATION_NOW + timedelta(days=10)
 
 
-def used(pattern_id: str, results: str, start: datetime = NOW + timedelta(days=1)) -> list[Event]:
+def used(pattern_id: str, results: str, start: datetime = CURATION_NOW + timedelta(days=1)) -> list[Event]:
     """One `applied` event a minute, `+` a success and `-` a failure, each in a loop of its own."""
     return [
         Event(
@@ -43,7 +43,7 @@ def used(pattern_id: str, results: str, start: datetime = NOW + timedelta(days=1
 def pin(state: Maturity, **changes: Any) -> Pin:
     values: dict[str, Any] = {
         "state": state,
-        "at": NOW,
+        "at": CURATION_NOW,
         "by": "alice",
         "reason": "",
         "content_hash": "v1",
@@ -68,7 +68,7 @@ def queue(
 def arrival(kind: str, **changes: Any) -> UnreviewedText:
     values: dict[str, Any] = {
         "kind": kind,
-        "at": NOW,
+        "at": CURATION_NOW,
         "by": "alice",
         "decision_id": "d1",
         "blocks": kind != "extraction",
@@ -85,11 +85,11 @@ def offer(source_id: str, new: int = 0, merges: int = 0, refused: int = 0) -> Ex
 
 
 def test_nothing_to_decide_is_an_empty_queue() -> None:
-    assert queue([make_pattern("p")], used("p", "+++")) == ()
+    assert queue([make_error_pattern("p")], used("p", "+++")) == ()
 
 
 def test_a_failing_pattern_is_asked_about_with_its_proposal() -> None:
-    (item,) = queue([make_pattern("p")], used("p", "++-----"))
+    (item,) = queue([make_error_pattern("p")], used("p", "++-----"))
     assert (item.kind, item.subject) == ("inversion", "p")
     assert item.question == "Turn p into a warning?"
     assert item.reason == "5 of 7 uses failed; injected 7 times"
@@ -99,7 +99,7 @@ def test_a_failing_pattern_is_asked_about_with_its_proposal() -> None:
 
 def test_a_promise_that_did_not_hold_says_since_when() -> None:
     curation = CurationState(pins={"p": pin(Maturity.PROVEN)})
-    (item,) = queue([make_pattern("p")], used("p", "--++--"), curation)
+    (item,) = queue([make_error_pattern("p")], used("p", "--++--"), curation)
     assert item.kind == "contradicted"
     assert item.question == "Remove the promotion of p? Later results contradict it."
     assert item.reason == (
@@ -110,20 +110,20 @@ def test_a_promise_that_did_not_hold_says_since_when() -> None:
 
 def test_a_deprecated_pattern_that_works_is_asked_about() -> None:
     curation = CurationState(pins={"p": pin(Maturity.DEPRECATED)})
-    (item,) = queue([make_pattern("p")], used("p", "+++++++"), curation)
+    (item,) = queue([make_error_pattern("p")], used("p", "+++++++"), curation)
     assert item.question == "Remove the deprecation of p? Later results contradict it."
     assert "since then 7 of 7 uses succeeded" in item.reason
 
 
 def test_a_text_that_changed_after_the_decision_is_asked_about() -> None:
     curation = CurationState(pins={"p": pin(Maturity.PROVEN)})
-    (item,) = queue([make_pattern("p", content_hash="v2")], used("p", "+"), curation)
+    (item,) = queue([make_error_pattern("p", content_hash="v2")], used("p", "+"), curation)
     assert item.kind == "stale-pin"
     assert item.reason == "promoted by alice on 3 May 2026; its text has changed since; injected 1 time"
 
 
 def test_most_worth_deciding_first_is_used_most_and_fails_most() -> None:
-    patterns = [make_pattern(name) for name in ("rare", "often", "worse")]
+    patterns = [make_error_pattern(name) for name in ("rare", "often", "worse")]
     events = used("rare", "---") + used("often", "+-" * 3 + "-" * 9) + used("worse", "-" * 15)
     items = queue(patterns, events)
     assert [item.subject for item in items] == ["worse", "often", "rare"]
@@ -133,36 +133,36 @@ def test_most_worth_deciding_first_is_used_most_and_fails_most() -> None:
 @pytest.mark.parametrize(
     ("verdict", "asked"),
     [
-        (InversionVerdict(verdict="accepted", at=NOW), False),
-        (InversionVerdict(verdict="rejected", at=NOW, failures=5), False),
-        (InversionVerdict(verdict="rejected", at=NOW, failures=3), False),
-        (InversionVerdict(verdict="rejected", at=NOW, failures=2), True),
-        (InversionVerdict(verdict="snoozed", at=NOW, until=LATER + timedelta(hours=1)), False),
-        (InversionVerdict(verdict="snoozed", at=NOW, until=LATER), True),
-        (InversionVerdict(verdict="snoozed", at=NOW, beyond=8), False),
-        (InversionVerdict(verdict="snoozed", at=NOW, beyond=7), True),
-        (InversionVerdict(verdict="snoozed", at=NOW, until=LATER + timedelta(hours=1), beyond=7), True),
+        (InversionVerdict(verdict="accepted", at=CURATION_NOW), False),
+        (InversionVerdict(verdict="rejected", at=CURATION_NOW, failures=5), False),
+        (InversionVerdict(verdict="rejected", at=CURATION_NOW, failures=3), False),
+        (InversionVerdict(verdict="rejected", at=CURATION_NOW, failures=2), True),
+        (InversionVerdict(verdict="snoozed", at=CURATION_NOW, until=LATER + timedelta(hours=1)), False),
+        (InversionVerdict(verdict="snoozed", at=CURATION_NOW, until=LATER), True),
+        (InversionVerdict(verdict="snoozed", at=CURATION_NOW, beyond=8), False),
+        (InversionVerdict(verdict="snoozed", at=CURATION_NOW, beyond=7), True),
+        (InversionVerdict(verdict="snoozed", at=CURATION_NOW, until=LATER + timedelta(hours=1), beyond=7), True),
     ],
 )
 def test_a_verdict_keeps_an_inversion_out_of_the_queue_as_long_as_it_holds(
     verdict: InversionVerdict, asked: bool
 ) -> None:
     curation = CurationState(inversions={"p": verdict})
-    items = queue([make_pattern("p")], used("p", "++-----"), curation)
+    items = queue([make_error_pattern("p")], used("p", "++-----"), curation)
     assert bool(items) is asked
     # A board that is older than the verdict does not ask either.
     board = Scoreboard.build(
-        Snapshot(patterns={"p": make_pattern("p")}, events=tuple(used("p", "++-----"))), LATER, SETTINGS
+        Snapshot(patterns={"p": make_error_pattern("p")}, events=tuple(used("p", "++-----"))), LATER, SETTINGS
     )
-    assert bool(review_queue({"p": make_pattern("p")}, board, curation, LATER, SETTINGS)) is asked
+    assert bool(review_queue({"p": make_error_pattern("p")}, board, curation, LATER, SETTINGS)) is asked
     if asked and verdict.verdict == "rejected":
         assert "rejected on 3 May 2026, 3 further failures since" in items[0].reason
 
 
 def test_a_snooze_covers_a_contradicted_pin_as_well() -> None:
-    snoozed = InversionVerdict(verdict="snoozed", at=NOW, until=LATER + timedelta(hours=1))
+    snoozed = InversionVerdict(verdict="snoozed", at=CURATION_NOW, until=LATER + timedelta(hours=1))
     curation = CurationState(pins={"p": pin(Maturity.PROVEN)}, inversions={"p": snoozed})
-    assert queue([make_pattern("p")], used("p", "--++--"), curation) == ()
+    assert queue([make_error_pattern("p")], used("p", "--++--"), curation) == ()
 
 
 def test_pins_on_patterns_that_are_gone_are_not_asked_about() -> None:
@@ -171,29 +171,29 @@ def test_pins_on_patterns_that_are_gone_are_not_asked_about() -> None:
 
 def test_what_a_file_says_is_shown_and_not_obeyed() -> None:
     curation = CurationState(pins={"[b]\x1b]0;x": pin(Maturity.PROVEN, by="\x1b[31m")})
-    (item,) = queue([make_pattern("[b]\x1b]0;x", content_hash="v2")], [], curation)
+    (item,) = queue([make_error_pattern("[b]\x1b]0;x", content_hash="v2")], [], curation)
     assert "\x1b" not in item.question + item.reason
 
 
 @pytest.mark.parametrize(("kind", "came"), [("import", "imported"), ("quarantine", "quarantined")])
 def test_a_text_that_nobody_has_seen_is_asked_about_until_it_is_released(kind: str, came: str) -> None:
-    (item,) = queue([make_pattern("p")], [], CurationState(arrivals={"p": arrival(kind, reason="odd")}))
+    (item,) = queue([make_error_pattern("p")], [], CurationState(arrivals={"p": arrival(kind, reason="odd")}))
     assert (item.kind, item.subject, item.question_key) == ("quarantine", "p", "p")
     assert item.reason == f"{came} by alice on 3 May 2026: odd; not injected until you release its text"
     seen = CurationState(arrivals={"p": arrival(kind, reviewed=frozenset({"v1"}))})
-    assert queue([make_pattern("p")], [], seen) == ()
-    assert queue([make_pattern("p", content_hash="v2")], [], seen)[0].kind == "quarantine"
+    assert queue([make_error_pattern("p")], [], seen) == ()
+    assert queue([make_error_pattern("p", content_hash="v2")], [], seen)[0].kind == "quarantine"
 
 
 def test_what_was_extracted_unattended_is_asked_about_more_urgently_the_more_loops_got_it() -> None:
     curation = CurationState(arrivals={"p": arrival("extraction"), "q": arrival("extraction")})
-    items = queue([make_pattern("p"), make_pattern("q")], used("q", "++"), curation)
+    items = queue([make_error_pattern("p"), make_error_pattern("q")], used("q", "++"), curation)
     assert [(item.kind, item.subject) for item in items] == [("extracted", "q"), ("extracted", "p")]
     assert "extracted unattended by alice" in items[0].reason
 
 
 def test_of_two_alike_the_one_that_more_loops_got_is_kept() -> None:
-    patterns = [make_pattern("a"), make_pattern("b"), make_pattern("c")]
+    patterns = [make_error_pattern("a"), make_error_pattern("b"), make_error_pattern("c")]
     (item,) = queue(patterns, used("b", "+++"), alike=[("a", "b", 0.95), ("b", "c", 0.9)])
     assert (item.kind, item.subject, item.other, item.similarity) == ("duplicate", "b", "a", 0.95)
     assert item.question == "Merge a into b?"
@@ -202,12 +202,14 @@ def test_of_two_alike_the_one_that_more_loops_got_is_kept() -> None:
 
 def test_a_pattern_in_quarantine_is_merged_into_the_other_one_though_more_loops_got_it() -> None:
     curation = CurationState(arrivals={"b": arrival("quarantine")})
-    items = queue([make_pattern("a"), make_pattern("b")], used("b", "+++"), curation, alike=[("a", "b", 0.95)])
+    items = queue(
+        [make_error_pattern("a"), make_error_pattern("b")], used("b", "+++"), curation, alike=[("a", "b", 0.95)]
+    )
     assert [(item.subject, item.other) for item in items if item.kind == "duplicate"] == [("a", "b")]
 
 
 def test_a_pair_of_which_one_is_gone_or_only_mirrored_is_not_asked_about() -> None:
-    patterns = [make_pattern("a"), make_pattern("m", copy_folder="memory")]
+    patterns = [make_error_pattern("a"), make_error_pattern("m", copy_folder="memory")]
     assert queue(patterns, [], alike=[("a", "gone", 0.95), ("a", "m", 0.95)]) == ()
 
 
@@ -237,7 +239,7 @@ def test_of_loops_that_offer_the_same_one_is_asked_about() -> None:
 
 
 def test_a_question_that_is_dismissed_is_never_asked_again_whichever_way_round_it_comes() -> None:
-    patterns = [make_pattern("a"), make_pattern("b")]
+    patterns = [make_error_pattern("a"), make_error_pattern("b")]
     pair, offers = [("a", "b", 0.9)], {"l": offer("l", new=1)}
     asked = queue(patterns, [], alike=pair, offers=offers)
     assert {item.kind for item in asked} == {"duplicate", "offer"}
@@ -250,7 +252,7 @@ def test_a_question_about_no_single_pattern_can_be_snoozed() -> None:
     offers = {"l": offer("l", new=1)}
     (item,) = queue([], [], offers=offers)
     for hours, asked in ((1, False), (0, True)):
-        verdict = InversionVerdict(verdict="snoozed", at=NOW, until=LATER + timedelta(hours=hours))
+        verdict = InversionVerdict(verdict="snoozed", at=CURATION_NOW, until=LATER + timedelta(hours=hours))
         curation = CurationState(inversions={item.question_key: verdict})
         assert bool(queue([], [], curation, offers=offers)) is asked
 
@@ -281,7 +283,7 @@ def test_an_escalation_stands_first_while_an_agent_waits_and_has_no_share_in_wha
 
 
 def test_what_is_known_to_fail_stands_before_a_guess_at_what_nobody_has_tried() -> None:
-    patterns = [make_pattern("good"), make_pattern("bad")]
+    patterns = [make_error_pattern("good"), make_error_pattern("bad")]
     asked = queue(patterns, used("good", "+" * 20) + used("bad", "--+-+--"), offers={"l": offer("l", new=1)})
     assert [item.kind for item in asked] == ["inversion", "offer"]
 
@@ -291,7 +293,7 @@ def test_a_seen_escalation_is_asked_about_again_only_if_it_is_escalated_anew() -
     seen = CurationState(dismissed=frozenset({item.question_key}))
     assert stuck(find_escalation(), curation=seen) == ()
     assert stuck(find_escalation(updated_at=LATER - timedelta(minutes=1)), curation=seen) != ()
-    until = InversionVerdict(verdict="snoozed", at=NOW, until=LATER + timedelta(hours=1))
+    until = InversionVerdict(verdict="snoozed", at=CURATION_NOW, until=LATER + timedelta(hours=1))
     assert stuck(find_escalation(), curation=CurationState(inversions={item.question_key: until})) == ()
 
 
@@ -301,12 +303,12 @@ def test_an_escalation_that_tells_nothing_is_asked_about_all_the_same() -> None:
     assert item.reason == "escalated after 0 runs; no failed run is recorded; an agent is blocked until a person helps"
 
 
-OFTEN = NOW - timedelta(days=1)
+OFTEN = CURATION_NOW - timedelta(days=1)
 """Used of late, so that a verdict is worth the time."""
 
 
 def test_a_state_that_one_more_result_changes_is_asked_about() -> None:
-    (item,) = queue([make_pattern("p")], used("p", "+++-++-" * 2, OFTEN))
+    (item,) = queue([make_error_pattern("p")], used("p", "+++-++-" * 2, OFTEN))
     assert (item.kind, item.subject, item.question_key) == ("borderline", "p", "state of p")
     assert item.question == "Keep injecting p?"
     assert item.reason == (
@@ -318,20 +320,20 @@ def test_a_state_that_one_more_result_changes_is_asked_about() -> None:
 
 
 def test_what_the_rules_keep_out_by_a_hair_is_asked_about() -> None:
-    (item,) = queue([make_pattern("p")], used("p", "++-" * 5, OFTEN))
+    (item,) = queue([make_error_pattern("p")], used("p", "++-" * 5, OFTEN))
     assert (item.question, item.asks) == ("Re-enable the deprecated p?", "Re-enable this deprecated pattern?")
     assert "likely that its true success rate is above 70%" in item.reason
 
 
 def test_of_a_warning_is_said_how_often_it_was_right() -> None:
-    (item,) = queue([make_pattern("p", type=PatternType.ANTI)], used("p", "++-" * 5, OFTEN))
+    (item,) = queue([make_error_pattern("p", type=PatternType.ANTI)], used("p", "++-" * 5, OFTEN))
     assert "the warning was right in 10 of 15" in item.reason
     assert "likely that its true rate of right warnings is above 70%" in item.reason
 
 
 def test_a_state_that_fades_soon_is_asked_about() -> None:
     old = used("p", "+++++-", LATER - timedelta(days=20))
-    (item,) = queue([make_pattern("p")], old)
+    (item,) = queue([make_error_pattern("p")], old)
     assert "by age alone it is" in item.reason or "one more" in item.reason
 
 
@@ -342,16 +344,19 @@ def test_a_state_that_fades_soon_is_asked_about() -> None:
         ("++-" * 5, CurationState(pins={"p": pin(Maturity.PROVEN, at=LATER)})),  # decided
         ("", CurationState()),  # nobody used it
         ("++-", CurationState(dismissed=frozenset({"state of p"}))),
-        ("++-", CurationState(inversions={"state of p": InversionVerdict(verdict="snoozed", at=NOW, beyond=4)})),
+        (
+            "++-",
+            CurationState(inversions={"state of p": InversionVerdict(verdict="snoozed", at=CURATION_NOW, beyond=4)}),
+        ),
     ],
 )
 def test_a_state_is_not_asked_about_where_a_verdict_brings_nothing(results: str, curation: CurationState) -> None:
-    assert [item for item in queue([make_pattern("p")], used("p", results, OFTEN), curation) if
+    assert [item for item in queue([make_error_pattern("p")], used("p", results, OFTEN), curation) if
             item.kind == "borderline"] == []  # fmt: skip
 
 
 def test_questions_about_one_pattern_are_filed_apart_and_of_those_filed_alike_one_is_asked() -> None:
-    patterns = {"p": make_pattern("p", error_pattern=".*")}
+    patterns = {"p": make_error_pattern("p", error_pattern=".*")}
     curation = CurationState(arrivals={"p": arrival("extraction")})
     snapshot = Snapshot(patterns=patterns, events=tuple(used("p", "++-----")), curation=curation)
     board = Scoreboard.build(snapshot, LATER, SETTINGS)
@@ -366,7 +371,7 @@ def test_questions_about_one_pattern_are_filed_apart_and_of_those_filed_alike_on
 
 
 def test_a_trigger_that_fits_everything_is_asked_about_with_its_share() -> None:
-    patterns = {"p": make_pattern("p", error_pattern=".*\x1b")}
+    patterns = {"p": make_error_pattern("p", error_pattern=".*\x1b")}
     board = Scoreboard.build(Snapshot(patterns=patterns, events=tuple(used("p", "+++"))), LATER, SETTINGS)
     items = review_queue(patterns, board, CurationState(), LATER, SETTINGS, Found(broad={"p": 0.9, "gone": 1.0}))
     (item,) = [item for item in items if item.kind == "broad"]
@@ -375,7 +380,7 @@ def test_a_trigger_that_fits_everything_is_asked_about_with_its_share() -> None:
 
 
 def test_time_alone_makes_no_other_questions() -> None:
-    patterns, curation = {"p": make_pattern("p")}, CurationState()
+    patterns, curation = {"p": make_error_pattern("p")}, CurationState()
     board = Scoreboard.build(Snapshot(patterns=patterns, events=tuple(used("p", "++-----"))), LATER, SETTINGS)
     later = LATER + timedelta(minutes=1)
     now, soon = (review_queue(patterns, board.rescored(at), curation, at, SETTINGS) for at in (LATER, later))

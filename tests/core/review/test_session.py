@@ -10,7 +10,7 @@ from core.config.settings import ReviewSettings, Settings
 from core.records.decisions import Decision, Verb
 from core.review.session import Pace, measure_pace, plan
 from core.state.review_items import BORDERLINE, ReviewItem
-from tests.core.curation.making import NOW
+from tests.factories import CURATION_NOW
 
 SETTINGS = Settings(review=ReviewSettings(worthwhile_per_hour=1.0))
 HOUR = 3600.0
@@ -23,7 +23,7 @@ def item(name: str, impact: float, seconds: float = 20.0) -> ReviewItem:
 
 
 def decisions(gaps: Iterable[float], by: str = "ada", verb: Verb = Verb.PROMOTE, group: str = "") -> list[Decision]:
-    made, at = [], NOW
+    made, at = [], CURATION_NOW
     for number, gap in enumerate(gaps):
         at += timedelta(seconds=gap)
         made.append(Decision(id=f"{by}{number}", at=at, by=by, verb=verb, subject="p", group=group))

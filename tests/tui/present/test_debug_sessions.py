@@ -13,16 +13,24 @@ from core.debug_memory.index import LazyDebugIndex
 from core.project.project import Project
 from core.records.snapshot import Snapshot
 from core.sources.debug_sessions import read_sessions
-from tests.core.debug_memory.making import FILE, NOW, by_id, full_session, lesson, run, session
+from tests.factories import (
+    DEBUG_NOW,
+    SESSION_FILE,
+    make_full_session,
+    make_lesson,
+    make_run,
+    make_session,
+    sessions_by_id,
+)
 from tui.present.debug_sessions import lesson_lines, session_lines
 from tui.present.glyphs import ASCII
 from tui.present.memory_groups import cause_lines, template_lines
 
 
 def test_every_field_of_a_session_is_shown(tmp_path: Path) -> None:
-    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
-    full = full_session()
-    ((found,), _) = read_sessions(FILE.format("told-id"), full)
+    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False).view
+    full = make_full_session()
+    ((found,), _) = read_sessions(SESSION_FILE.format("told-id"), full)
     view = replace(view, snapshot=Snapshot(debug_sessions={found.id: found}))
     text = "\n".join(line.plain for line in (*session_lines(found, view, ASCII), *lesson_lines(found, view, ASCII)))
     fields = set(re.findall(r"told-[\w-]+", json.dumps(full))) - {"told-id"}  # the list names it by its file
@@ -32,23 +40,25 @@ def test_every_field_of_a_session_is_shown(tmp_path: Path) -> None:
 
 
 def test_run_of_unchanged_code_is_marked(tmp_path: Path) -> None:
-    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
-    runs = [run(code_hash=code) for code in ("a", "a", "b")]
-    lines = [line.plain for line in session_lines(session("s", *runs), view, ASCII)]
+    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False).view
+    runs = [make_run(code_hash=code) for code in ("a", "a", "b")]
+    lines = [line.plain for line in session_lines(make_session("s", *runs), view, ASCII)]
     environments = [line for line in lines if line.strip().startswith("with:")]
     assert ["unchanged since the run before" in line for line in environments] == [False, True, False]
 
 
 def test_session_without_runs_says_so(tmp_path: Path) -> None:
-    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
-    assert "Nothing has been run" in session_lines(session("s", executions=()), view, ASCII)[-1].plain
+    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False).view
+    assert "Nothing has been run" in session_lines(make_session("s", executions=()), view, ASCII)[-1].plain
 
 
 def test_fixes_show_how_often_they_worked_over_all_sessions(tmp_path: Path) -> None:
-    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
+    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False).view
     cause = "null_undefined_access"
-    held = session("s0", run(category=cause, fixed=True), lessons=(lesson(),))
-    sessions = by_id(held, *(session(f"s{number}", run(category=cause, fixed=False)) for number in (1, 2, 3)))
+    held = make_session("s0", make_run(category=cause, fixed=True), lessons=(make_lesson(),))
+    sessions = sessions_by_id(
+        held, *(make_session(f"s{number}", make_run(category=cause, fixed=False)) for number in (1, 2, 3))
+    )
     view = replace(view, snapshot=Snapshot(debug_sessions=sessions), lazy_debug=LazyDebugIndex(sessions))
     for lines in (lesson_lines(held, view, ASCII), cause_lines(view, ASCII, 80), template_lines(view, 80)):
         assert "worked in 1 of 4 (25 %)" in "\n".join(line.plain for line in lines)

@@ -7,16 +7,16 @@ from msgspec.structs import replace
 from textual.content import Content
 
 from core.metrics.figures import Figure
-from tests.core.metrics.making import HOSTILE, bars, columns, curve, spans
+from tests.factories import HOSTILE_LABEL, make_bars, make_columns, make_curve, make_spans
 from tui.present.glyphs import ASCII, DRAWN, Glyphs
 from tui.present.metrics import Title, grid, part_title, row_cells, tile, tiles
 from tui.present.metrics_chart import bar_cell, legend, nice_top, week_chart
 
 EVERY = (
-    bars("TypeError", HOSTILE),
-    columns((9, 3), (0, 0), (4, 0)),
-    curve(0.9, None, 0.5),
-    spans((2, 4, 8), (1, 2, 3)),
+    make_bars("TypeError", HOSTILE_LABEL),
+    make_columns((9, 3), (0, 0), (4, 0)),
+    make_curve(0.9, None, 0.5),
+    make_spans((2, 4, 8), (1, 2, 3)),
 )
 
 
@@ -25,7 +25,7 @@ def plain(lines: list[Content]) -> list[str]:
 
 
 def test_columns_show_parts_by_their_characters() -> None:
-    assert plain(week_chart(columns((9, 3), (0, 0), (8, 0)), 34, 8, ASCII, 2)) == [
+    assert plain(week_chart(make_columns((9, 3), (0, 0), (8, 0)), 34, 8, ASCII, 2)) == [
         "# worked 17   = failed 3",
         "    20|",
         "      |",
@@ -38,7 +38,7 @@ def test_columns_show_parts_by_their_characters() -> None:
 
 
 def test_a_curve_has_whiskers_and_gaps() -> None:
-    assert plain(week_chart(curve(0.8, None, 0.5), 28, 12, ASCII)) == [
+    assert plain(week_chart(make_curve(0.8, None, 0.5), 28, 12, ASCII)) == [
         " 100 %|",
         "      |   -",
         "      |   *",
@@ -55,13 +55,13 @@ def test_a_curve_has_whiskers_and_gaps() -> None:
 
 
 def test_what_there_is_shows_however_little_it_is() -> None:
-    figure = columns((500, 1), (1, 0))
+    figure = make_columns((500, 1), (1, 0))
     assert bar_cell(figure, figure.rows[0], 20, ASCII).plain == "#" * 19 + "="
     assert bar_cell(figure, figure.rows[1], 20, ASCII).plain == "#"
 
 
 def test_spans_share_one_scale() -> None:
-    figure = spans((2, 4, 8), (1, 2, 3))
+    figure = make_spans((2, 4, 8), (1, 2, 3))
     assert [bar_cell(figure, row, 17, ASCII).plain for row in figure.rows] == ["....----|--------", "..--|--.........."]
 
 
@@ -77,20 +77,20 @@ def test_nothing_is_wider_or_higher_than_its_room(figure: Figure, glyphs: Glyphs
 
 
 def test_a_year_of_weeks_keeps_the_newest_where_room_is_short() -> None:
-    chart = plain(week_chart(columns(*[(1, 0)] * 52), 37, 6, ASCII, 51))
+    chart = plain(week_chart(make_columns(*[(1, 0)] * 52), 37, 6, ASCII, 51))
     assert chart[-1].endswith("^ 52 Nov")
     assert len(chart[-2]) == 37
 
 
 def test_legends_break_and_headings_shrink() -> None:
-    figure = columns((9, 3))
+    figure = make_columns((9, 3))
     assert plain(legend(figure, 16, ASCII)) == ["# worked 9", "= failed 3"]
     titles = [part_title(figure, 0, ASCII, form) for form in Title]
     assert titles == ["# worked", "# worked", "#"]
 
 
 def test_rows_of_hostile_names_are_harmless() -> None:
-    figure = bars(HOSTILE)
+    figure = make_bars(HOSTILE_LABEL)
     assert "\x1b" not in row_cells(figure, figure.rows[0], 10, DRAWN)["label"].plain
 
 
@@ -116,28 +116,28 @@ def test_a_grid_has_equal_tiles_with_five_rows_of_plot_each(width: int, height: 
 
 
 def test_a_takeaway_wraps_and_is_never_cut_without_an_ellipsis() -> None:
-    long = replace(curve(0.8, 0.5), takeaway="word " * 40)
+    long = replace(make_curve(0.8, 0.5), takeaway="word " * 40)
     small, large = plain(tile(long, 40, 8, ASCII)), plain(tile(long, 40, 16, ASCII))
     assert small[1].endswith("…") and sum("word" in line for line in small) == 1
     assert sum("word" in line for line in large) == 5 and "…" not in "".join(large)
 
 
 def test_81_percent_is_not_drawn_at_100() -> None:
-    chart = plain(week_chart(curve(0.81, 1.0), 40, 6, DRAWN))
+    chart = plain(week_chart(make_curve(0.81, 1.0), 40, 6, DRAWN))
     high = next(n for n, line in enumerate(chart) if "▀" in line[8:14] or "▄" in line[8:14])
     assert high == 1, "one line below the top"
     assert "▀" in chart[0][14:], "100 % is at the very top"
 
 
 def test_points_without_a_spread_are_no_picture() -> None:
-    figure = spans((4, 4, 4), (4, 4, 4))
+    figure = make_spans((4, 4, 4), (4, 4, 4))
     drawn = "\n".join(plain(tile(figure, 60, 9, DRAWN)))
     assert "Not enough data for a chart yet." in drawn and "╋" not in drawn
-    assert "╋" in "\n".join(plain(tile(spans((2, 4, 8)), 60, 9, DRAWN)))
+    assert "╋" in "\n".join(plain(tile(make_spans((2, 4, 8)), 60, 9, DRAWN)))
 
 
 def test_a_year_stands_on_the_first_of_its_weeks_only() -> None:
-    figure = columns(*[(1, 0)] * 4)
+    figure = make_columns(*[(1, 0)] * 4)
     days = ("28 Dec", "4 Jan 2027", "11 Jan 2027", "18 Jan 2027")
     rows = tuple(replace(row, label=label) for row, label in zip(figure.rows, days, strict=True))
     labels = plain(week_chart(replace(figure, rows=rows), 7 + 4 * 9, 8, ASCII))[-1]
@@ -145,7 +145,7 @@ def test_a_year_stands_on_the_first_of_its_weeks_only() -> None:
 
 
 def test_in_ascii_a_state_has_its_own_sign_in_legends() -> None:
-    figure = replace(columns((1, 2)), parts=("established", "candidate"))
+    figure = replace(make_columns((1, 2)), parts=("established", "candidate"))
     assert plain(legend(figure, 60, ASCII)) == ["+ established 1   o candidate 2"]
 
 

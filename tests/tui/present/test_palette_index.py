@@ -7,7 +7,7 @@ import pytest
 
 from core.records.decisions import Decision, Verb
 from core.sources.archives import ArchivedPattern
-from tests.core.learning.making import NOW, make_pattern
+from tests.factories import NOW, make_pattern
 from tui.present.palette_index import ARCHIVED, MAX_OF_A_KIND, PaletteIndex
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.documents.patterns import body
 from core.records.patterns import Pattern, PatternType
-from tests.core.learning.making import NOW, example_patterns, make_pattern
+from tests.factories import NOW, example_patterns, make_pattern
 from tui.present.document import document_lines
 from tui.present.glyphs import DRAWN
 

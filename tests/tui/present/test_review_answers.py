@@ -11,7 +11,7 @@ from core.forecast.forecast import ContextChange, Forecast
 from core.project.project import Project
 from core.review.answers import Answer
 from core.review.context_recipients import LOOP, PAUSED
-from tests.core.debug_memory.making import NOW
+from tests.factories import DEBUG_NOW
 from tui.present.glyphs import ASCII
 from tui.present.review_answers import Outlook, answer_rows, what_changes
 
@@ -19,7 +19,7 @@ COMMAND = Promote("pat-error-null-001")
 
 
 def test_contexts_of_paused_loops_are_labelled_as_such(tmp_path: Path) -> None:
-    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
+    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False).view
     answer = Answer(action="accept", label="Invert", effect="becomes a warning", command=COMMAND)
     changed = tuple(ContextChange(kind, "ralph-a", "Fix it", "one\n", f"{kind}\n", (1, 1)) for kind in (LOOP, PAUSED))
     found = Forecast(loops=2, paused=1, tasks=0, changed=changed)

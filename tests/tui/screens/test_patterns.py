@@ -12,7 +12,7 @@ from core.config.settings import Settings
 from core.curation.commands import Deprecate
 from core.curation.curator import Curator
 from core.records.patterns import Maturity
-from tests.core.curation.making import decide
+from tests.factories import decide
 from tests.sample.decisions import SUSPECTED
 from tests.tui.user import NOW, User, make_app, open_dashboard
 from tui.present import patterns as present

@@ -17,7 +17,7 @@ from core.config.settings import Settings
 from core.curation.commands import Dismiss, SnoozeQuestion, Undo
 from core.project.project import Project
 from tests.core.cli.conftest import Call
-from tests.core.debug_memory.making import NOW, full_session
+from tests.factories import DEBUG_NOW, make_full_session
 
 EXAMPLE = "dm-001-example"
 SESSIONS = ".aiwg/ralph/debug-memory/sessions"
@@ -44,7 +44,7 @@ def debug(examples: Path, call: Call) -> Any:
 def test_a_fix_that_held_in_one_of_four_sessions_works_in_25_percent_everywhere(tmp_path: Path, call: Call) -> None:
     category = "null_undefined_access"
     for number, status in enumerate(("passed", "failed", "failed", "escalated")):
-        value = full_session() | {"session_id": f"s{number}", "status": status, "learnings": {}}
+        value = make_full_session() | {"session_id": f"s{number}", "status": status, "learnings": {}}
         (run,) = value["executions"]
         run["failures"][0] |= {"error_type": "TypeError", "error_message": MESSAGE}
         run["analysis"]["root_cause_category"] = category
@@ -124,7 +124,7 @@ def test_the_known_fix_is_offered_as_data_and_nothing_is_written(debug: Any, exa
 def test_every_field_of_a_session_is_shown(tmp_path: Path, call: Call) -> None:
     path = tmp_path / SESSIONS / "s.json"
     path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(full_session()))
+    path.write_text(json.dumps(make_full_session()))
     text = call("debug", "show", "told-id", "--project", tmp_path).out
     document = json.dumps(call("debug", "show", "told-id", "--json", "--project", tmp_path).document)
     for told in sorted(set(re.findall(r"told-[\w-]+", path.read_text()))):
@@ -266,10 +266,10 @@ def test_the_decision_on_an_escalation_is_printed(tmp_path: Path, call: Call) ->
     folder.mkdir(parents=True)
     value = {"session_id": "s-1", "file_path": "src/\x1bstuck.ts", "status": "escalated", "executions": []}
     (folder / "s.json").write_text(json.dumps(value))
-    deck = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False)
+    deck = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False)
     deck.load()
     (item,) = deck.view.queue
-    snoozed = deck.decide(SnoozeQuestion(key=item.question_key, until=NOW + timedelta(days=1), about=item.about))
+    snoozed = deck.decide(SnoozeQuestion(key=item.question_key, until=DEBUG_NOW + timedelta(days=1), about=item.about))
     place = "escalation at src/\N{SYMBOL FOR ESCAPE}stuck.ts"
     assert snoozed.summary.startswith(f"snoozed {place} until ")
     assert deck.decide(Undo()).summary == f"Undone: snooze {place}"

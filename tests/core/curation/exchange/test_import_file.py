@@ -9,7 +9,7 @@ import pytest
 from core.curation.exchange.import_file import MAX_RECORD_BYTES, Arriving, read_import
 from core.curation.exchange.import_plan import Action
 from core.records.findings import Severity
-from tests.core.curation.exchange.making import Project, error, file_of
+from tests.factories import ExchangeProject, make_error_record, make_pattern_file
 
 
 def codes(arriving: Arriving) -> set[str]:
@@ -17,9 +17,14 @@ def codes(arriving: Arriving) -> set[str]:
 
 
 def test_the_good_records_beside_a_bad_one_come_in() -> None:
-    escaping = {**error(2), "pattern_id": "../../etc/pattern-001"}
-    huge = error(3, note="x" * MAX_RECORD_BYTES)
-    arriving = read_import("team.json", file_of(error(1), escaping, huge, error(1, 9), "text", {"a": 1}, error(4)))
+    escaping = {**make_error_record(2), "pattern_id": "../../etc/pattern-001"}
+    huge = make_error_record(3, note="x" * MAX_RECORD_BYTES)
+    arriving = read_import(
+        "team.json",
+        make_pattern_file(
+            make_error_record(1), escaping, huge, make_error_record(1, 9), "text", {"a": 1}, make_error_record(4)
+        ),
+    )
     assert arriving.ids == ("pat-error-made-001", "pat-error-made-004")
     assert [pattern.id for pattern, _ in arriving.refused][:3] == [
         "../../etc/pattern-001",
@@ -50,47 +55,54 @@ def test_a_file_that_is_none_says_so(data: bytes) -> None:
 
 
 def test_numbers_that_are_none_and_half_characters_come_in_as_nothing() -> None:
-    data = file_of(error(1, note="MARK")).replace(b'"MARK"', b'[NaN, 1e999, "\\ud800", -Infinity]')
-    target = Project("a")
+    data = make_pattern_file(make_error_record(1, note="MARK")).replace(
+        b'"MARK"', b'[NaN, 1e999, "\\ud800", -Infinity]'
+    )
+    target = ExchangeProject("a")
     assert target.take(data) == [Action.NEW]
     assert json.loads(json.dumps(target.records["pat-error-made-001"], allow_nan=False).encode())
 
 
 def test_texts_that_hide_or_tell_something_are_named() -> None:
-    arriving = read_import("team.json", file_of(error(1, note="pass\u200bword"), error(2, note="password=hunter2")))
+    arriving = read_import(
+        "team.json",
+        make_pattern_file(make_error_record(1, note="pass\u200bword"), make_error_record(2, note="password=hunter2")),
+    )
     assert {"invisible", "secret"} <= codes(arriving)
     assert len(arriving.records) == 2
 
 
 def test_orders_to_this_project_are_not_taken() -> None:
-    target = Project("a")
-    target.take(file_of(error(1, override={"state": "proven"}, archived={"at": "2026-01-01"})))
+    target = ExchangeProject("a")
+    target.take(make_pattern_file(make_error_record(1, override={"state": "proven"}, archived={"at": "2026-01-01"})))
     assert not {"override", "archived"} & target.records["pat-error-made-001"].keys()
 
 
 def test_a_record_that_its_schema_does_not_allow_is_refused_with_its_place() -> None:
-    wrong = error(1, rate=1.4)
-    target = Project("a")
-    plan = target.plan(file_of(wrong, error(2)))
+    wrong = make_error_record(1, rate=1.4)
+    target = ExchangeProject("a")
+    plan = target.plan(make_pattern_file(wrong, make_error_record(2)))
     assert [row.action for row in plan.rows] == [Action.NEW, Action.REFUSED]
     assert plan.rows[1].why == "is invalid: /success_rate expected a rate from 0 to 1, or a percentage, found '1.4'"
     assert "/pattern_registry/error_patterns/0/success_rate" in {finding.pointer for finding in plan.findings}
-    target.take(file_of(wrong))
+    target.take(make_pattern_file(wrong))
     assert "pat-error-made-001" not in target.records
 
 
 def test_rates_and_times_in_another_spelling_are_written_as_the_schema_wants_them() -> None:
-    target = Project("a")
-    target.take(file_of(error(1, rate="75%", last_used=1_795_290_773_500)))  # type: ignore[arg-type]
+    target = ExchangeProject("a")
+    target.take(make_pattern_file(make_error_record(1, rate="75%", last_used=1_795_290_773_500)))  # type: ignore[arg-type]
     record = target.records["pat-error-made-001"]
     assert record["success_rate"] == 0.75
     assert record["last_used"] == "2026-11-21T19:52:53.500Z"
 
 
 def test_other_shapes_of_files_are_read_as_well() -> None:
-    lines = b"\n".join(json.dumps(error(number)).encode() for number in (1, 2)) + b"\n"
-    by_id = json.dumps({"pat-error-made-001": {k: v for k, v in error(1).items() if k != "pattern_id"}}).encode()
-    assert Project("a").take(lines) == [Action.NEW, Action.NEW]
-    keyed = Project("a")
+    lines = b"\n".join(json.dumps(make_error_record(number)).encode() for number in (1, 2)) + b"\n"
+    by_id = json.dumps(
+        {"pat-error-made-001": {k: v for k, v in make_error_record(1).items() if k != "pattern_id"}}
+    ).encode()
+    assert ExchangeProject("a").take(lines) == [Action.NEW, Action.NEW]
+    keyed = ExchangeProject("a")
     assert keyed.take(by_id) == [Action.NEW]
     assert keyed.records["pat-error-made-001"]["pattern_id"] == "pat-error-made-001"

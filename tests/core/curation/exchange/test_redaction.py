@@ -13,7 +13,7 @@ from core.curation.exchange.pseudonyms import pseudonym
 from core.curation.exchange.redaction import PATH, PERSON, SECRET, Masker, is_role, without_secrets
 from core.records.patterns import PatternType
 from core.sources.schema import PATTERNS
-from tests.core.curation.exchange.making import Project, error
+from tests.factories import ExchangeProject, make_error_record
 
 SECRETS = {
     "sk-": "sk-" + "a1B2" * 8,
@@ -253,7 +253,7 @@ _PLACES = st.sampled_from(["fix", "hint", "tag", "template", "loop", "step", "re
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.tuples(_PLACES, _PLANTED), min_size=1, max_size=4))
 def test_nothing_private_leaves_with_a_shared_export(planted: list[tuple[str, str]]) -> None:
-    record = error(1, owner="Alice Smith", tags=[], related_patterns=[], source_loops=[], note="local")
+    record = make_error_record(1, owner="Alice Smith", tags=[], related_patterns=[], source_loops=[], note="local")
     record["error_signature"]["error_location_hints"] = []
     for place, text in planted:
         said = f"see {text} there"
@@ -269,7 +269,7 @@ def test_nothing_private_leaves_with_a_shared_export(planted: list[tuple[str, st
             record["steps"] = [said]
         else:
             record["tags" if place == "tag" else "related_patterns"].append(said)
-    shared = Project("a", record).export(team_shared=True)
+    shared = ExchangeProject("a", record).export(team_shared=True)
     text = shared.data.decode()
     for needle in _NEEDLES:
         assert needle not in text
@@ -279,9 +279,11 @@ def test_nothing_private_leaves_with_a_shared_export(planted: list[tuple[str, st
 
 
 def test_a_shared_export_says_what_was_masked_and_keeps_what_others_read() -> None:
-    record = error(1, 3, source_loops=[{"loop_id": "ralph-fix-login-a1b2c3d4", "contributed_by": "debugger"}])
+    record = make_error_record(
+        1, 3, source_loops=[{"loop_id": "ralph-fix-login-a1b2c3d4", "contributed_by": "debugger"}]
+    )
     record["fix_approach"]["description"] = "Log in with password=hunter2 as /home/alice/x does"
-    shared = Project("a", record).export(team_shared=True)
+    shared = ExchangeProject("a", record).export(team_shared=True)
     assert [(item.pattern_id, item.pointer, item.kind) for item in shared.masked] == [
         ("pat-error-made-001", "/fix_approach/description", "secret"),
         ("pat-error-made-001", "/fix_approach/description", "path"),
@@ -289,16 +291,16 @@ def test_a_shared_export_says_what_was_masked_and_keeps_what_others_read() -> No
     text = shared.data.decode()
     assert '"contributed_by": "debugger"' in text
     assert "ralph-fix-login" not in text
-    assert text == Project("a", record).export(team_shared=True).data.decode()
+    assert text == ExchangeProject("a", record).export(team_shared=True).data.decode()
 
 
 def test_no_text_of_a_shared_export_names_a_loop() -> None:
     known = ["ralph-b", "loop 7.1", "fix", "usage_count", "12"]
-    record = error(1, 3, source_loops=[{"loop_id": "ralph-a-a1b2c3d4"}, *known], tags=["ralph-b"])
+    record = make_error_record(1, 3, source_loops=[{"loop_id": "ralph-a-a1b2c3d4"}, *known], tags=["ralph-b"])
     record["fix_approach"]["description"] = (
         "As ralph-a-a1b2c3d4 did, ralph-b's fix: see ralph-fix-other-0badcafe.json, (loop 7.1), not loop 7.12 or 12"
     )
-    project = Project("a", record)
+    project = ExchangeProject("a", record)
     shared = project.export(team_shared=True)
     (sent,) = json.loads(shared.data)["pattern_registry"]["error_patterns"]
     a, b, other, seven = (
@@ -314,7 +316,7 @@ def test_no_text_of_a_shared_export_names_a_loop() -> None:
 
 def test_our_loops_come_back_under_their_own_names() -> None:
     loops = [{"loop_id": "ralph-fix-login-a1b2c3d4", "timestamp": "2026-01-01T00:00:00Z"}]
-    source, target = Project("a", error(1, 3, source_loops=loops)), Project("b")
+    source, target = ExchangeProject("a", make_error_record(1, 3, source_loops=loops)), ExchangeProject("b")
     target.take(source.export(team_shared=True).data)
     target.use("pat-error-made-001", 1)
     source.take(target.export(team_shared=True).data)
@@ -331,6 +333,8 @@ def test_every_type_has_the_keys_that_are_always_shared() -> None:
 
 def test_no_secret_leaves_with_any_export() -> None:
     token = "ghp_" + "a1B2" * 9
-    exported = Project("a", error(1, fix=f"git push https://{token}@github.com/a/b by alice@example.org")).export()
+    exported = ExchangeProject(
+        "a", make_error_record(1, fix=f"git push https://{token}@github.com/a/b by alice@example.org")
+    ).export()
     assert token.encode() not in exported.data and b"alice@example.org" in exported.data
     assert [(one.pointer, one.kind) for one in exported.masked] == [("/fix_approach/description", "secret")]

@@ -13,21 +13,28 @@ from core.curation.exchange.export import Entry, export
 from core.curation.exchange.import_plan import Action, text_of
 from core.curation.merge import as_read
 from core.records.patterns import PatternType
-from tests.core.curation.exchange.making import Project, error, file_of
+from tests.factories import ExchangeProject, make_error_record, make_pattern_file
 
 ONE, TWO = "pat-error-made-001", "pat-error-made-002"
 
 
 def test_an_import_into_an_empty_project_exports_the_same_bytes() -> None:
-    source = Project("a", error(1, source_loops=["ralph-a"]), error(2, 3, 1 / 3, house_rule={"b": 1, "a": [2]}))
-    target = Project("b")
+    source = ExchangeProject(
+        "a",
+        make_error_record(1, source_loops=["ralph-a"]),
+        make_error_record(2, 3, 1 / 3, house_rule={"b": 1, "a": [2]}),
+    )
+    target = ExchangeProject("b")
     data = source.export().data
     assert target.take(data) == [Action.NEW, Action.NEW]
     assert target.export().data == data
 
 
 def test_importing_twice_changes_nothing() -> None:
-    source, target = Project("a", error(1), error(2)), Project("b", error(2, fix="Something quite different"))
+    source, target = (
+        ExchangeProject("a", make_error_record(1), make_error_record(2)),
+        ExchangeProject("b", make_error_record(2, fix="Something quite different")),
+    )
     data = source.export().data
     assert target.take(data) == [Action.NEW, Action.CONFLICT]
     before = dict(target.records)
@@ -36,7 +43,7 @@ def test_importing_twice_changes_nothing() -> None:
 
 
 def test_what_comes_back_is_counted_once() -> None:
-    source, target = Project("a", error(1, 10)), Project("b")
+    source, target = ExchangeProject("a", make_error_record(1, 10)), ExchangeProject("b")
     target.take(source.export().data)
     target.use(ONE, 3)
     source.use(ONE, 2)
@@ -52,7 +59,7 @@ LOOPS = [{"loop_id": "ralph-x-00000001", "timestamp": "2026-01-01T00:00:00Z"}]
 
 def test_copies_of_one_project_tell_of_the_same_uses() -> None:
     for first in ("ab", "ba", "both"):
-        one, two = (Project(name, error(1, 18, 15 / 18, source_loops=LOOPS)) for name in "ab")
+        one, two = (ExchangeProject(name, make_error_record(1, 18, 15 / 18, source_loops=LOOPS)) for name in "ab")
         sent = {"a": one.export().data, "b": two.export(team_shared=True).data}
         if first in ("ba", "both"):
             one.take(sent["b"])
@@ -66,18 +73,22 @@ def test_copies_of_one_project_tell_of_the_same_uses() -> None:
         assert (one.uses(ONE), two.uses(ONE)) == (23, 23)
         assert one.take(sent["b"]) == [Action.SAME]
         assert one.take(two.export().data) == [Action.SAME]
-        third = Project("c", error(1, 4))
+        third = ExchangeProject("c", make_error_record(1, 4))
         for data in (sent["a"], two.export().data, sent["b"], one.export().data):
             third.take(data)
         assert third.uses(ONE) == 27
-        last = Project("d", error(1, 20, 17 / 20, source_loops=LOOPS))
+        last = ExchangeProject("d", make_error_record(1, 20, 17 / 20, source_loops=LOOPS))
         last.take(one.export().data)
         two.take(last.export().data)
         assert (last.uses(ONE), two.uses(ONE)) == (25, 25)
 
 
 def test_loops_that_came_with_a_share_are_no_sign_of_a_copy() -> None:
-    source, one, two = Project("a", error(1, 0, 0.0, source_loops=LOOPS)), Project("b"), Project("c")
+    source, one, two = (
+        ExchangeProject("a", make_error_record(1, 0, 0.0, source_loops=LOOPS)),
+        ExchangeProject("b"),
+        ExchangeProject("c"),
+    )
     for target, times in ((one, 2), (two, 3)):
         target.take(source.export().data)
         target.use(ONE, times)
@@ -93,7 +104,7 @@ def test_loops_that_came_with_a_share_are_no_sign_of_a_copy() -> None:
     st.booleans(),
 )
 def test_no_exchange_between_copies_invents_a_use(steps: list[tuple[int, int, int]], met: bool) -> None:
-    projects = [Project(name, error(1, 5, source_loops=LOOPS)) for name in ("abc" if met else "ab")]
+    projects = [ExchangeProject(name, make_error_record(1, 5, source_loops=LOOPS)) for name in ("abc" if met else "ab")]
     if met:
         for one, other in permutations(projects, 2):
             other.take(one.export().data)
@@ -114,8 +125,8 @@ def test_no_exchange_between_copies_invents_a_use(steps: list[tuple[int, int, in
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 4)), max_size=8))
 def test_however_often_projects_exchange_each_use_counts_once(steps: list[tuple[int, int, int]]) -> None:
-    projects = [Project(name) for name in "abc"]
-    projects[0].records[ONE] = error(1, 5)
+    projects = [ExchangeProject(name) for name in "abc"]
+    projects[0].records[ONE] = make_error_record(1, 5)
     used = 5
     for giver, taker, times in steps:
         if ONE in projects[taker].records:
@@ -131,7 +142,7 @@ def test_however_often_projects_exchange_each_use_counts_once(steps: list[tuple[
 
 
 def test_a_backup_gives_a_project_its_own_counts_back() -> None:
-    source = Project("a", error(1, 10))
+    source = ExchangeProject("a", make_error_record(1, 10))
     data = source.export().data
     source.records.clear()
     assert source.take(data) == [Action.NEW]
@@ -139,25 +150,25 @@ def test_a_backup_gives_a_project_its_own_counts_back() -> None:
 
 
 def test_a_file_without_origins_counts_what_it_has_gained() -> None:
-    target = Project("a", error(1, 4, source_loops=["ralph-ours"]))
-    theirs = error(1, 6, source_loops=["ralph-theirs"])
-    assert target.take(file_of(theirs)) == [Action.COUNTS]
+    target = ExchangeProject("a", make_error_record(1, 4, source_loops=["ralph-ours"]))
+    theirs = make_error_record(1, 6, source_loops=["ralph-theirs"])
+    assert target.take(make_pattern_file(theirs)) == [Action.COUNTS]
     assert target.uses(ONE) == 10
-    assert target.take(file_of(theirs)) == [Action.SAME]
-    assert target.take(file_of({**theirs, "usage_count": 8})) == [Action.COUNTS]
+    assert target.take(make_pattern_file(theirs)) == [Action.SAME]
+    assert target.take(make_pattern_file({**theirs, "usage_count": 8})) == [Action.COUNTS]
     assert target.uses(ONE) == 12
 
 
 def test_a_file_that_tells_of_our_own_loops_is_another_telling_of_the_same_uses() -> None:
     for loops in ([], ["ralph-ours"]):
-        target = Project("a", error(1, 4, source_loops=["ralph-ours"]))
-        target.take(file_of(error(1, 6, source_loops=loops)))
+        target = ExchangeProject("a", make_error_record(1, 4, source_loops=["ralph-ours"]))
+        target.take(make_pattern_file(make_error_record(1, 6, source_loops=loops)))
         assert target.uses(ONE) == 6
 
 
 def test_counts_without_an_origin_stay_so_on_the_way() -> None:
-    data = file_of(error(1, 6))
-    one, two = Project("a"), Project("b")
+    data = make_pattern_file(make_error_record(1, 6))
+    one, two = ExchangeProject("a"), ExchangeProject("b")
     one.take(data)
     two.take(data)
     one.take(two.export().data)
@@ -165,9 +176,9 @@ def test_counts_without_an_origin_stay_so_on_the_way() -> None:
 
 
 def test_a_newer_text_replaces_what_nobody_changed() -> None:
-    source, target = Project("a", error(1, note="old")), Project("b")
+    source, target = ExchangeProject("a", make_error_record(1, note="old")), ExchangeProject("b")
     target.take(source.export().data)
-    source.records[ONE] = {**error(1, 5, fix="A better way to do it"), "note": "new"}
+    source.records[ONE] = {**make_error_record(1, 5, fix="A better way to do it"), "note": "new"}
     plan = target.plan(source.export().data)
     assert [row.action for row in plan.rows] == [Action.TEXT]
     assert plan.rows[0].content_hash
@@ -177,7 +188,7 @@ def test_a_newer_text_replaces_what_nobody_changed() -> None:
 
 
 def test_a_text_that_we_changed_stays_and_theirs_comes_under_another_id() -> None:
-    source, target = Project("a", error(1)), Project("b")
+    source, target = ExchangeProject("a", make_error_record(1)), ExchangeProject("b")
     target.take(source.export().data)
     target.records[ONE]["fix_approach"] = {"description": "Our own better way of doing it", "fix_category": "other"}
     assert target.take(source.export().data) == [Action.SAME]
@@ -189,39 +200,46 @@ def test_a_text_that_we_changed_stays_and_theirs_comes_under_another_id() -> Non
 
 
 def test_the_same_text_under_another_id_gives_its_name_and_its_counts() -> None:
-    target = Project("a", error(1, 4, source_loops=["ralph-x"]))
-    other = {**error(1, 2, source_loops=["ralph-y"]), "pattern_id": TWO}
-    assert target.take(file_of(other)) == [Action.DUPLICATE]
+    target = ExchangeProject("a", make_error_record(1, 4, source_loops=["ralph-x"]))
+    other = {**make_error_record(1, 2, source_loops=["ralph-y"]), "pattern_id": TWO}
+    assert target.take(make_pattern_file(other)) == [Action.DUPLICATE]
     assert target.uses(ONE) == 6
     assert target.records[ONE]["aliases"] == [TWO]
-    assert target.take(file_of(other)) == [Action.SAME]
+    assert target.take(make_pattern_file(other)) == [Action.SAME]
 
 
 def test_two_records_that_are_one_of_ours_both_count() -> None:
-    target = Project("a", error(1, 4, source_loops=["ralph-x"]))
-    others = [{**error(1, 2, source_loops=[f"ralph-{n}"]), "pattern_id": f"pat-error-made-00{n}"} for n in (2, 3)]
-    data = file_of(*others)
+    target = ExchangeProject("a", make_error_record(1, 4, source_loops=["ralph-x"]))
+    others = [
+        {**make_error_record(1, 2, source_loops=[f"ralph-{n}"]), "pattern_id": f"pat-error-made-00{n}"} for n in (2, 3)
+    ]
+    data = make_pattern_file(*others)
     assert target.take(data) == [Action.DUPLICATE, Action.DUPLICATE]
     assert target.uses(ONE) == 8
     assert target.records[ONE]["aliases"] == [TWO, "pat-error-made-003"]
 
 
 def test_what_is_only_similar_comes_in_and_is_named() -> None:
-    target = Project("a", error(1))
-    plan = target.plan(file_of({**error(2), "error_signature": error(1)["error_signature"]}))
+    target = ExchangeProject("a", make_error_record(1))
+    plan = target.plan(
+        make_pattern_file({**make_error_record(2), "error_signature": make_error_record(1)["error_signature"]})
+    )
     assert plan.rows[0].action is Action.NEW
     assert [id for id, _ in plan.rows[0].similar] == [ONE]
 
 
 def test_what_was_archived_does_not_come_back_by_itself() -> None:
-    target = Project("a")
+    target = ExchangeProject("a")
     target.archived = frozenset({ONE})
-    assert target.take(file_of(error(1))) == [Action.REFUSED]
+    assert target.take(make_pattern_file(make_error_record(1))) == [Action.REFUSED]
     assert not target.records
 
 
 def test_an_export_is_sorted_and_says_nothing_of_this_project() -> None:
-    records = [error(2, override={"state": "proven"}, archived={"at": "now"}), error(1, zeta=1, alpha=float("nan"))]
+    records = [
+        make_error_record(2, override={"state": "proven"}, archived={"at": "now"}),
+        make_error_record(1, zeta=1, alpha=float("nan")),
+    ]
     template = {"template_id": "tmpl-a-001", "template_code": "x", "language": "go", "usage_count": 0}
     entries = [Entry(PatternType.TEMPLATE, template), *(Entry(PatternType.ERROR, record) for record in records)]
     data = export(entries, "a" * 16).data
@@ -229,7 +247,7 @@ def test_an_export_is_sorted_and_says_nothing_of_this_project() -> None:
     assert data.endswith(b"}\n")
     content: dict[str, Any] = json.loads(data)
     one, two = content["pattern_registry"]["error_patterns"]
-    assert list(one) == [*error(1), "origins", "alpha", "zeta"]
+    assert list(one) == [*make_error_record(1), "origins", "alpha", "zeta"]
     assert (one["alpha"], one["origins"]) == (None, {"a" * 16: {"successes": 4, "failures": 0}})
     assert "override" not in two
     assert "archived" not in two
