@@ -26,6 +26,7 @@ from tests.factories import (
     make_curator,
     make_error_pattern,
     make_failing_assessment,
+    make_inversion,
     make_project,
     read_overrides,
 )

@@ -39,6 +39,7 @@ from tests.factories import (
     make_pattern,
     make_pin,
     make_recorded_counts,
+    make_source,
     make_use,
 )
 
