@@ -81,7 +81,7 @@ class AttemptFolder:
 
 @dataclass(frozen=True, slots=True)
 class TaskFolder:
-    """`tasks/<id>/` of a project; exists and is check_inside `.aiwg`.
+    """`tasks/<id>/` of a project; it exists and is inside `.aiwg`.
 
     Attributes:
         warnings: Problems with derived files, which do not stop a call.

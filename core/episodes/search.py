@@ -10,9 +10,8 @@ from itertools import chain
 
 from core.config.paths import ProjectPaths
 from core.episodes.search_errors import ErrorSearcher
-from core.episodes.search_reader import SearchHit, SearchPlace
+from core.episodes.search_reader import SearchHit, SearchPlace, SearchWords
 from core.episodes.search_tasks import TaskSearcher
-from core.episodes.search_words import SearchWords
 from core.records.episodes import TaskStatus
 from core.records.findings import Finding
 from core.records.loops import Outcome

@@ -2,41 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
-from itertools import islice
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from core.config.paths import ProjectPaths
 from core.episodes.history import read_attempts
-from core.episodes.search_reader import SearchHit, SearchPlace, SearchReader
-from core.episodes.search_words import SearchWords
-from core.episodes.task_files import MAX_RESULTS
+from core.episodes.search_reader import SearchHit, SearchPlace, SearchReader, SearchWords
+from core.episodes.task_files import TaskFiles
 from core.episodes.task_lookup import list_entries
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.times import parse_time
+from core.sources import episodes as sources
 from core.sources import normalize
 from core.sources.actions import LEADING_BYTES, MAX_TEXT, ActionSummary, to_text
-from core.sources.episodes import (
-    ACTIONS,
-    ATTEMPT,
-    ATTEMPTS,
-    METADATA,
-    OUTCOME,
-    PLAN,
-    REFLECTIONS,
-    RESULTS,
-    SUMMARY,
-    TRAJECTORY,
-    parse_attempts,
-    parse_tasks,
-    read_milestones,
-    select_attempt_folders,
-)
 from core.sources.fields import Fields
 from core.sources.reflections import read_reflections
 from core.storage.decoded import MAX_DEPTH
@@ -78,7 +60,6 @@ class TaskSearcher(SearchReader):
         self._statuses: Final = statuses
         self._only: Final = task_id
         self._logs: Final = bool(self._places & {SearchPlace.ACTIONS, SearchPlace.ERRORS})
-        self._tasks: Final = paths.relative(paths.tasks)
         self.owner: Final = lru_cache(_MAX_CACHED_OWNERS)(self._owner)
 
     def hits(self) -> Iterator[SearchHit]:
@@ -86,143 +67,105 @@ class TaskSearcher(SearchReader):
         entries = () if self._only else list_entries(self._paths.tasks)
         names = (entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
         for name in (self._only,) if self._only else names:
+            files = TaskFiles(self._paths, name)
             # The status is in one file; the other files of tasks with another status are not opened.
-            if not self._statuses or self._status(name) in self._statuses:
-                yield from self._task(name)
+            if not self._statuses or files.task().status in self._statuses:
+                yield from self._task(files)
+            else:
+                self.findings += files.findings
 
     def _owner(self, task_id: str) -> Owner:
         return Owner(*read_attempts(self._paths, task_id)) if task_id else Owner(Task(id=""), {})
 
-    def _status(self, task_id: str) -> TaskStatus:
-        file = f"{self._tasks}/{task_id}/{METADATA}"
-        seen_attempts, _ = parse_tasks(file, self._object(file))
-        return seen_attempts[0].status if seen_attempts else TaskStatus.UNKNOWN
-
-    def _task(self, task_id: str) -> Iterator[SearchHit]:
-        folder = f"{self._tasks}/{task_id}"
+    def _task(self, files: TaskFiles) -> Iterator[SearchHit]:
         found = False
         if SearchPlace.REFLECTIONS in self._places:
-            for hit in self._reflections(f"{folder}/{REFLECTIONS}", task_id):
+            for hit in self._reflections(files.path(sources.REFLECTIONS), files.task_id):
                 found = True
                 yield hit
-        in_tasks = SearchPlace.TASKS in self._places
-        entries = list_entries(self._paths.project / folder / ATTEMPTS) if self._logs or in_tasks else ()
-        numbers = select_attempt_folders(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
-        for number, name in numbers.items() if self._logs else ():
-            yield from self._actions(f"{folder}/{ATTEMPTS}/{name}/{ACTIONS}", task_id, number)
-        for hit in self._documents(folder, task_id, numbers) if in_tasks else ():
+        for number in files.numbers if self._logs else ():
+            yield from self._actions(files.path(sources.ACTIONS, number), files.task_id, number)
+        if SearchPlace.TASKS not in self._places:
+            return
+        for hit in self._documents(files):
             found = True
             yield hit
-        # A summary repeats the other files: it is seen_attempts of only for what it alone has.
-        if in_tasks and not found:
-            yield from self._summary(f"{folder}/{SUMMARY}", task_id)
+        if not found:  # a summary mostly repeats the other files
+            yield from self._summary(files.path(sources.SUMMARY), files.task_id)
 
-    def _documents(self, folder: str, task_id: str, numbers: Mapping[int, str]) -> Iterator[SearchHit]:
+    def _documents(self, files: TaskFiles) -> Iterator[SearchHit]:
         """The task, the attempts at it, their results, and the milestones."""
-        yield from self._metadata(f"{folder}/{METADATA}", task_id)
-        seen_attempts = set()
-        for number, name in numbers.items():
-            folder_name = f"{folder}/{ATTEMPTS}/{name}"
-            for hit in self._attempt(folder_name, task_id, number):
-                seen_attempts.add(number)
+        yield from self._metadata(files.path(sources.METADATA), files.task_id)
+        found = set()
+        for number in files.numbers:
+            for hit in self._attempt(files, number):
+                found.add(number)
                 yield hit
-            yield from self._results(f"{folder_name}/{RESULTS}", task_id, number)
-        trajectory = f"{folder}/{TRAJECTORY}"
+            yield from self._results(files, number)
+        trajectory = files.path(sources.TRAJECTORY)
         value = self._object(trajectory, self._words.may_be_in)
-        for one in parse_attempts(trajectory, value)[0] if value else ():
+        for one in sources.parse_attempts(trajectory, value)[0] if value else ():
             # The files of an attempt often contain the same texts.
-            if one.number not in seen_attempts and (text := self._match(_attempt_texts((one,)))):
-                seen_attempts.add(one.number)
+            if one.number not in found and (text := self._match(_attempt_texts((one,)))):
+                found.add(one.number)
                 yield self._of_attempt(one, trajectory, text)
-        yield from self._milestones(trajectory, value, task_id)
+        for milestone in sources.read_milestones(Fields(trajectory, value, [])):
+            if text := self._match((milestone.event, milestone.details)):
+                yield _hit(trajectory, files.task_id, text, milestone.at, milestone.attempt, "/milestones")
 
     def _metadata(self, file: str, task_id: str) -> Iterator[SearchHit]:
         value = self._object(file, lambda data: self._words.may_be_in(data + task_id.encode("utf-8", "replace")))
-        for task in parse_tasks(file, value)[0] if value else ():
+        for task in sources.parse_tasks(file, value)[0] if value else ():
             texts = (task.description, task.criteria, *task.tags, *task.related, task.agent, task.loop_id, task_id)
             if text := self._match(texts):
-                at = task.updated_at or task.created_at
-                yield SearchHit(place=SearchPlace.TASKS, file=file, task_id=task_id, at=at, text=text)
+                yield _hit(file, task_id, text, task.updated_at or task.created_at)
 
-    def _attempt(self, folder_name: str, task_id: str, number: int) -> Iterator[SearchHit]:
+    def _attempt(self, files: TaskFiles, number: int) -> Iterator[SearchHit]:
         """An attempt from its own files: one record, whichever file contains each word."""
-        files = [f"{folder_name}/{name}" for name in (ATTEMPT, OUTCOME, PLAN)]
-        raws = {file: raw for file in files if (raw := self._read(file)) is not None}
-        name = f"{task_id}.{number}"
+        paths = [files.path(name, number) for name in (sources.ATTEMPT, sources.OUTCOME, sources.PLAN)]
+        raws = {file: raw for file in paths if (raw := self._read(file)) is not None}
+        name = f"{files.task_id}.{number}"
         together = b"\n".join((*(raw.data for raw in raws.values()), name.encode("utf-8", "replace")))
         if not raws or not self._words.may_be_in(together):
             return
         parts: list[Attempt] = []
         steps: list[str] = []
-        for file in raws.keys() - {f"{folder_name}/{PLAN}"}:
+        for file in raws.keys() - {paths[2]}:
             value = self._decode(file, raws[file].data)
-            parts += parse_attempts(file, value)[0] if isinstance(value, dict) else ()
+            parts += sources.parse_attempts(file, value)[0] if isinstance(value, dict) else ()
             steps += _collect_texts(value["plan"]) if isinstance(value, dict) and "plan" in value else ()
-        plan = raws.get(f"{folder_name}/{PLAN}")
+        plan = raws.get(paths[2])
         parts.sort(key=lambda part: part.file)
         written = plan.data.decode("utf-8", "replace")[:MAX_TEXT] if plan else ""
         if text := self._match((*_attempt_texts(parts), *steps, written, name)):
-            one = parts[0] if parts else Attempt(task_id=task_id, number=number)
+            one = parts[0] if parts else Attempt(task_id=files.task_id, number=number)
             yield self._of_attempt(one, next(iter(raws)), text)
 
     def _of_attempt(self, one: Attempt, file: str, text: str) -> SearchHit:
         at = one.ended_at or one.started_at
         if at is None and (known := self.owner(one.task_id).attempts.get(one.number)):
             at = known.ended_at or known.started_at
-        return SearchHit(place=SearchPlace.TASKS, file=file, task_id=one.task_id, attempt=one.number, at=at, text=text)
+        return _hit(file, one.task_id, text, at, one.number)
 
-    def _results(self, top: str, task_id: str, number: int) -> Iterator[SearchHit]:
+    def _results(self, files: TaskFiles, number: int) -> Iterator[SearchHit]:
         """Result files of an attempt: name and content."""
-        for name in self._names_below(top):
-            raw = self._read(f"{top}/{name}")
+        for name in files.results(number):
+            file = f"{files.path(sources.RESULTS, number)}/{name}"
+            raw = self._read(file)
             if raw is None or not self._words.may_be_in(raw.data + name.encode("utf-8", "replace")):
                 continue
             value = decode_json(raw.data).value if name.endswith(".json") else None
-            seen_attempts = _collect_texts(value) if value is not None else [raw.data.decode("utf-8", "replace")]
-            if text := self._match((name, *seen_attempts)):
-                own = [parse_time(value.get(key)) for key in _ENDED] if isinstance(value, dict) else []
-                known = self.owner(task_id).attempts.get(number)
-                own += (known.ended_at, known.started_at) if known else ()
-                yield SearchHit(
-                    place=SearchPlace.TASKS,
-                    file=f"{top}/{name}",
-                    task_id=task_id,
-                    attempt=number,
-                    at=next(filter(None, own), None),
-                    text=text,
-                )
-
-    def _names_below(self, top: str) -> Iterator[str]:
-        """Files in a folder and in its subfolders."""
-        if not os.path.isdir(name := f"{self._paths.project}/{top}"):  # noqa: PTH112 (most attempts have none)
-            return
-        folder = Path(name)
-        for entry in islice(list_entries(folder), MAX_RESULTS):
-            if entry.is_dir(follow_symlinks=False):
-                for inner in islice(list_entries(folder / entry.name), MAX_RESULTS):
-                    if inner.is_file(follow_symlinks=False):
-                        yield f"{entry.name}/{inner.name}"
-            elif entry.is_file(follow_symlinks=False):
-                yield entry.name
+            texts = _collect_texts(value) if value is not None else [raw.data.decode("utf-8", "replace")]
+            if text := self._match((name, *texts)):
+                times = [parse_time(value.get(key)) for key in _ENDED] if isinstance(value, dict) else []
+                known = self.owner(files.task_id).attempts.get(number)
+                times += (known.ended_at, known.started_at) if known else ()
+                yield _hit(file, files.task_id, text, next(filter(None, times), None), number)
 
     def _summary(self, file: str, task_id: str) -> Iterator[SearchHit]:
         if text := self._match(_collect_texts(self._object(file, self._words.may_be_in))):
             task = self.owner(task_id).task
-            at = task.updated_at or task.created_at
-            yield SearchHit(place=SearchPlace.TASKS, file=file, task_id=task_id, at=at, text=text)
-
-    def _milestones(self, file: str, value: dict[str, Any], task_id: str) -> Iterator[SearchHit]:
-        for one in read_milestones(Fields(file, value, [])):
-            if text := self._match((one.event, one.details)):
-                yield SearchHit(
-                    place=SearchPlace.TASKS,
-                    file=file,
-                    pointer="/milestones",
-                    task_id=task_id,
-                    attempt=one.attempt,
-                    at=one.at,
-                    text=text,
-                )
+            yield _hit(file, task_id, text, task.updated_at or task.created_at)
 
     def _reflections(self, file: str, task_id: str) -> Iterator[SearchHit]:
         raw = self._read(file)
@@ -232,15 +175,7 @@ class TaskSearcher(SearchReader):
         self.findings += (problem.finding(file) for problem in problems)
         for one in read_reflections(file, lines, raw.stamp.modified_at)[0]:
             if text := self._match((one.learning, one.analysis, one.observation, *one.actions)):
-                yield SearchHit(
-                    place=SearchPlace.REFLECTIONS,
-                    file=file,
-                    pointer=one.pointer,
-                    task_id=task_id,
-                    attempt=one.attempt,
-                    at=one.at,
-                    text=text,
-                )
+                yield _hit(file, task_id, text, one.at, one.attempt, one.pointer, place=SearchPlace.REFLECTIONS)
 
     def _actions(self, file: str, task_id: str, attempt: int) -> Iterator[SearchHit]:
         raw = self._read(file, MAX_PATTERN_BYTES)
@@ -257,16 +192,8 @@ class TaskSearcher(SearchReader):
             text = self._match(_action_texts(value))
             place = self._place_of(value)
             if text and place is not None:
-                yield SearchHit(
-                    place=place,
-                    file=file,
-                    pointer=f"line {number}",
-                    task_id=task_id,
-                    attempt=attempt,
-                    action=action,
-                    at=parse_time(value.get("timestamp")) or parse_time(value.get("at")),
-                    text=text,
-                )
+                at = parse_time(value.get("timestamp")) or parse_time(value.get("at"))
+                yield _hit(file, task_id, text, at, attempt, f"line {number}", place=place, action=action)
 
     def _place_of(self, action: Mapping[str, Any]) -> SearchPlace | None:
         """The kind of an action; None if it is not searched."""
@@ -274,6 +201,22 @@ class TaskSearcher(SearchReader):
         if seen.has_failed and SearchPlace.ERRORS in self._places:
             return SearchPlace.ERRORS
         return SearchPlace.ACTIONS if SearchPlace.ACTIONS in self._places else None
+
+
+def _hit(
+    file: str,
+    task_id: str,
+    text: str,
+    at: datetime | None,
+    attempt: int | None = None,
+    pointer: str = "",
+    *,
+    place: SearchPlace = SearchPlace.TASKS,
+    action: int | None = None,
+) -> SearchHit:
+    return SearchHit(
+        place=place, file=file, pointer=pointer, task_id=task_id, attempt=attempt, action=action, at=at, text=text
+    )
 
 
 def _attempt_texts(parts: Sequence[Attempt]) -> Iterator[str]:

@@ -12,23 +12,8 @@ from core.episodes.task_lookup import MAX_NAMED, list_entries
 from core.records.episodes import Attempt, Milestone, Task
 from core.records.findings import Finding, Severity
 from core.records.reflections import Reflection
+from core.sources import episodes as sources
 from core.sources.actions import MAX_TEXT, Actions
-from core.sources.episodes import (
-    ACTIONS,
-    ATTEMPT,
-    ATTEMPTS,
-    MAX_ATTEMPTS,
-    METADATA,
-    OUTCOME,
-    REFLECTIONS,
-    RESULTS,
-    TRAJECTORY,
-    parse_attempts,
-    parse_tasks,
-    read_milestones,
-    select_attempt_folders,
-    skipped_attempt_folders,
-)
 from core.sources.fields import Fields, document
 from core.sources.reflection_join import join_reflections
 from core.sources.reflections import read_reflections
@@ -55,19 +40,18 @@ class TaskFiles:
     @cached_property
     def numbers(self) -> dict[int, str]:
         """The names of attempt folders by number."""
-        entries = list_entries(self._paths.project / self._name / ATTEMPTS)
+        entries = list_entries(self._paths.project / self._name / sources.ATTEMPTS)
         names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-        for name in skipped_attempt_folders(names)[:MAX_NAMED]:
-            message = f"is not used as an attempt: another folder has its number, or it is not below {MAX_ATTEMPTS:,}"
-            self.findings.append(
-                Finding(f"{self._name}/{ATTEMPTS}/{name}", "", Severity.WARNING, "no-attempt", message)
-            )
-        return select_attempt_folders(names)
+        for name in sources.skipped_attempt_folders(names)[:MAX_NAMED]:
+            why = f"another folder has its number, or it is not below {sources.MAX_ATTEMPTS:,}"
+            file, message = self.path(f"{sources.ATTEMPTS}/{name}"), f"is not used as an attempt: {why}"
+            self.findings.append(Finding(file, "", Severity.WARNING, "no-attempt", message))
+        return sources.select_attempt_folders(names)
 
     def document(self, name: str) -> Fields:
         """A JSON object of the task folder; an empty one if there is none."""
         if name not in self._documents:
-            file = f"{self._name}/{name}"
+            file = self.path(name)
             self._documents[name] = Fields(file, {}, self.findings)
             raw = self._read(file)
             if raw is not None:
@@ -79,8 +63,8 @@ class TaskFiles:
 
     def task(self) -> Task:
         """The task from its metadata, or with only its ID."""
-        fields = self.document(METADATA)
-        tasks, findings = parse_tasks(fields.file, fields.mapping)
+        fields = self.document(sources.METADATA)
+        tasks, findings = sources.parse_tasks(fields.file, fields.mapping)
         self.findings += findings
         return tasks[0]
 
@@ -89,29 +73,33 @@ class TaskFiles:
         fields = self.document(name)
         if not fields.mapping:
             return []
-        attempts, findings = parse_attempts(fields.file, fields.mapping)
+        attempts, findings = sources.parse_attempts(fields.file, fields.mapping)
         self.findings += findings
         return list(attempts)
 
     def outcome(self, number: int) -> list[Attempt]:
         """The attempt from its `outcome.json`."""
-        return self.attempts(self._attempt_file(number, OUTCOME)) if number in self.numbers else []
+        return self.attempts(self._attempt_file(number, sources.OUTCOME)) if number in self.numbers else []
 
     def attempt_parts(self, number: int) -> list[Attempt]:
         """The attempt from its own two files."""
-        return self.attempts(self._attempt_file(number, ATTEMPT)) + self.attempts(self._attempt_file(number, OUTCOME))
+        return [
+            part
+            for name in (sources.ATTEMPT, sources.OUTCOME)
+            for part in self.attempts(self._attempt_file(number, name))
+        ]
 
     @cached_property
     def trajectory_attempts(self) -> dict[int, list[Attempt]]:
         """The attempts in the trajectory by number; there may be several entries for one."""
         found: dict[int, list[Attempt]] = {}
-        for attempt in self.attempts(TRAJECTORY):
+        for attempt in self.attempts(sources.TRAJECTORY):
             found.setdefault(attempt.number, []).append(attempt)
         return found
 
     @cached_property
     def milestones(self) -> tuple[Milestone, ...]:
-        return read_milestones(self.document(TRAJECTORY))
+        return sources.read_milestones(self.document(sources.TRAJECTORY))
 
     def steps(self, number: int) -> tuple[str, ...]:
         plan = self._plan(number)
@@ -122,20 +110,20 @@ class TaskFiles:
         return plan.count("estimated_iterations") if plan else None
 
     def _plan(self, number: int) -> Fields | None:
-        fields = self.document(self._attempt_file(number, ATTEMPT))
+        fields = self.document(self._attempt_file(number, sources.ATTEMPT))
         return fields.inside("plan") if isinstance(fields.mapping.get("plan"), dict) else None
 
     def actions(self, number: int) -> Actions:
-        return Actions(self._paths, f"{self._name}/{self._attempt_file(number, ACTIONS)}")
+        return Actions(self._paths, self.path(sources.ACTIONS, number))
 
     def text(self, number: int, name: str) -> str:
         """A text file of an attempt, cut if it is long; "" if there is none."""
-        raw = self._read(f"{self._name}/{self._attempt_file(number, name)}")
+        raw = self._read(self.path(name, number))
         return raw.data.decode("utf-8", "replace")[:MAX_TEXT] if raw else ""
 
     def results(self, number: int) -> tuple[str, ...]:
         """Names below `results/` of an attempt."""
-        top = self._paths.project / self._name / self._attempt_file(number, RESULTS)
+        top = self._paths.project / self.path(sources.RESULTS, number)
         found: list[str] = []
         for entry in islice(list_entries(top), MAX_RESULTS):
             if entry.is_dir(follow_symlinks=False):
@@ -147,7 +135,7 @@ class TaskFiles:
     def reflections(self) -> tuple[Reflection, ...]:
         """The reflections on the task, in file order."""
         if self._reflections is None:
-            file = f"{self._name}/{REFLECTIONS}"
+            file = self.path(sources.REFLECTIONS)
             raw = self._read(file)
             lines, problems = decode_jsonl(raw.data) if raw else ([], ())
             self._note(file, problems)
@@ -156,8 +144,12 @@ class TaskFiles:
             self._reflections = tuple(join_reflections(found, {}).values())
         return self._reflections
 
+    def path(self, name: str, attempt: int | None = None) -> str:
+        """The project-relative path of a file of the task or of an attempt."""
+        return f"{self._name}/{name if attempt is None else self._attempt_file(attempt, name)}"
+
     def _attempt_file(self, number: int, name: str) -> str:
-        return f"{ATTEMPTS}/{self.numbers.get(number, f'{number:03d}')}/{name}"
+        return f"{sources.ATTEMPTS}/{self.numbers.get(number, f'{number:03d}')}/{name}"
 
     def _read(self, file: str) -> RawFile | None:
         raw = read_file(self._paths.project / file, self._paths.aiwg)

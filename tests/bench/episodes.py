@@ -13,7 +13,7 @@ from core.config.paths import ProjectPaths
 from core.episodes.history import read_attempt, read_history
 from core.episodes.replay import ReplaySteps
 from core.episodes.search import search
-from core.episodes.search_words import SearchWords
+from core.episodes.search_reader import SearchWords
 from tests.bench.measures import milliseconds, spread
 from tests.bench.trees import NOW, text
 

@@ -93,7 +93,7 @@ def find_resumable(folder: TaskFolder, *, abandon: bool, resume: bool, now: date
 
 
 def mark_running(folder: TaskFolder, number: int, *, now: datetime) -> None:
-    """Set the task to running in the update_index, the summary and the metadata.
+    """Set the task to running in the index, the summary and the metadata.
 
     The metadata are written last: an attempt that they count was started completely.
     """
@@ -110,7 +110,7 @@ def mark_running(folder: TaskFolder, number: int, *, now: datetime) -> None:
 
 
 def update_index(folder: TaskFolder, status: TaskStatus) -> None:
-    """Update the status of a task in the update_index, and in the summary if there is one."""
+    """Update the status of a task in the index, and in the summary if there is one."""
     reader = StrictReader(folder)
     agents = list_agents(reader.task(), tuple(reader.attempts().values()))
     index_task(folder, status.value, agents)
