@@ -47,11 +47,7 @@ def anti_pattern_record(
     }
     if assessment.last_used is not None:
         record["last_used"] = iso(assessment.last_used)
-    record |= {
-        "tags": list(pattern.tags),
-        "inverted_from": pattern.id,
-        "aliases": [f"anti-{pattern.id}"],
-    }
+    record |= {"tags": list(pattern.tags), "inverted_from": pattern.id, "aliases": [f"anti-{pattern.id}"]}
     # Text quoted from files can contain lone surrogates, which no file can store.
     return dict(json.loads(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")))
 

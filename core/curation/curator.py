@@ -66,13 +66,7 @@ class Curator(DecisionWriter):
     """
 
     def decide(
-        self,
-        command: Command,
-        find: FindTarget,
-        *,
-        now: datetime,
-        known: int,
-        progress: Progress | None = None,
+        self, command: Command, find: FindTarget, *, now: datetime, known: int, progress: Progress | None = None
     ) -> Decided:
         """Carry out a command; see `write_records` for the commands that are about other records.
 
@@ -104,12 +98,7 @@ class Curator(DecisionWriter):
         return self._append(self._with_batch(rule, now, known, reason, self._unit()), now)
 
     def _decide_many(
-        self,
-        commands: Sequence[PatternCommand],
-        find: FindTarget,
-        now: datetime,
-        known: int,
-        progress: Progress | None,
+        self, commands: Sequence[PatternCommand], find: FindTarget, now: datetime, known: int, progress: Progress | None
     ) -> Decided:
         """Decide the same about many patterns in one act: each decision has its line in the ledger."""
         verbs = {command.verb for command in commands}
@@ -166,13 +155,7 @@ class Curator(DecisionWriter):
         return (self._make(command, target, find, now, known, unit),)
 
     def _make(
-        self,
-        command: PatternCommand,
-        target: Target,
-        find: FindTarget,
-        now: datetime,
-        known: int,
-        unit: UnitOfWork,
+        self, command: PatternCommand, target: Target, find: FindTarget, now: datetime, known: int, unit: UnitOfWork
     ) -> Make:
         pattern = target.pattern
         match command:

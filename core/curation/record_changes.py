@@ -111,12 +111,7 @@ class Changes:
         return {**stored.value, **keys}
 
     def set(
-        self,
-        stored: Stored,
-        kind: PatternType,
-        identifier: str,
-        keys: Mapping[str, Any],
-        unset: Sequence[str] = (),
+        self, stored: Stored, kind: PatternType, identifier: str, keys: Mapping[str, Any], unset: Sequence[str] = ()
     ) -> None:
         """Set some keys of a record and remove others."""
         known = self._set.setdefault((stored.file, identifier), (kind, stored, {}))

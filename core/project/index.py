@@ -116,9 +116,7 @@ class Library:
             return tuple(self._paths.project / file for file in self._torn)
 
     def load(
-        self,
-        progress: Callable[[int, int], None] | None = None,
-        publish: Callable[[Snapshot], None] | None = None,
+        self, progress: Callable[[int, int], None] | None = None, publish: Callable[[Snapshot], None] | None = None
     ) -> Snapshot:
         """Read everything; first what lists show, newest first.
 

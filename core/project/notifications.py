@@ -15,16 +15,7 @@ from core.records.loops import Loop, LoopStatus
 from core.records.snapshot import Delta
 from core.state.findings import all_findings
 from core.state.project_state import ProjectState
-from core.state.review_items import (
-    BORDERLINE,
-    BROAD,
-    DUPLICATE,
-    ESCALATION,
-    OFFER,
-    RECURRING,
-    UNRECONCILED,
-    ReviewItem,
-)
+from core.state.review_items import BORDERLINE, BROAD, DUPLICATE, ESCALATION, OFFER, RECURRING, UNRECONCILED, ReviewItem
 
 _BAD: Final = frozenset({LoopStatus.FAILED, LoopStatus.CRASHED, LoopStatus.LIMIT})
 _ENDED_WORDS: Final = {LoopStatus.LIMIT: "hit its limit", LoopStatus.PARTIAL: "partly completed"}

@@ -85,9 +85,7 @@ class ProjectReader:
         return self._view
 
     def load(
-        self,
-        progress: Callable[[int, int], None] | None = None,
-        publish: Callable[[ProjectState], None] | None = None,
+        self, progress: Callable[[int, int], None] | None = None, publish: Callable[[ProjectState], None] | None = None
     ) -> ProjectState:
         """Read everything, newest first.
 

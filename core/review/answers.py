@@ -162,13 +162,7 @@ def _proposals(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
 
 
 def _accept(
-    label: str,
-    effect: str,
-    command: Command,
-    *,
-    needs_reason: bool = False,
-    matters: bool = True,
-    why_not: str = "",
+    label: str, effect: str, command: Command, *, needs_reason: bool = False, matters: bool = True, why_not: str = ""
 ) -> Answer:
     return Answer(
         action="accept",

@@ -127,9 +127,7 @@ def test_no_acknowledged_decision_is_lost_when_writers_are_killed(paths: Project
     assert len(acknowledged) > 100
 
 
-def test_the_next_curator_completes_files_after_a_kill(
-    paths: ProjectPaths,
-) -> None:
+def test_the_next_curator_completes_files_after_a_kill(paths: ProjectPaths) -> None:
     chance = random.Random(2)
     acknowledged: set[str] = set()
     with workers(paths, "curate") as children:

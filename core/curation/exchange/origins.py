@@ -74,11 +74,7 @@ def shares_for_export(record: Mapping[str, Any], kind: PatternType, origin: str)
 
 
 def united(
-    ours: Mapping[str, Any],
-    theirs: Mapping[str, Any],
-    kind: PatternType,
-    origin: str,
-    base: Mapping[str, Any] | None,
+    ours: Mapping[str, Any], theirs: Mapping[str, Any], kind: PatternType, origin: str, base: Mapping[str, Any] | None
 ) -> tuple[Tally, dict[str, dict[str, int]]]:
     """Combine the counts of our and their record; returns the total and the shares of other projects.
 

@@ -233,16 +233,9 @@ def test_accepting_an_inversion_writes_a_valid_anti_pattern(curator: Curator, pa
         "approach_description": "AVOID: Split by file type. Failed 5/7 times (71% failure rate)",
         "failure_mode": "scope_creep",
         "why_it_fails": "Files of one type depend on each other.",
-        "better_alternative": {
-            "description": "Split by feature",
-            "success_pattern_id": "pat-success-split-001",
-        },
+        "better_alternative": {"description": "Split by feature", "success_pattern_id": "pat-success-split-001"},
         "source_loops": [
-            {
-                "loop_id": "ralph-one-00000001",
-                "failure_iteration": 4,
-                "timestamp": "2026-05-03T12:00:00.000Z",
-            },
+            {"loop_id": "ralph-one-00000001", "failure_iteration": 4, "timestamp": "2026-05-03T12:00:00.000Z"},
             {"loop_id": "ralph-two-00000002"},
         ],
         "failure_rate": 5 / 7,
@@ -484,8 +477,7 @@ def test_a_mirror_is_decided_on_in_the_ledger_only(curator: Curator, paths: Proj
 
 
 @pytest.mark.parametrize(
-    "file",
-    ["../../etc/x.json", ".aiwg/ralph/loops/l/state.json", ".aiwg/ralph/shared/patterns/../../x.json", "x.yaml"],
+    "file", ["../../etc/x.json", ".aiwg/ralph/loops/l/state.json", ".aiwg/ralph/shared/patterns/../../x.json", "x.yaml"]
 )
 def test_only_json_in_the_patterns_folder_is_written(curator: Curator, file: str) -> None:
     decided = promote(curator, file=file)

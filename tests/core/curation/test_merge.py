@@ -89,12 +89,7 @@ def test_the_failures_of_an_anti_pattern_are_what_confirms_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("loops", "expected"),
-    [
-        (["ralph-1"], ["ralph-1", "ralph-2"]),
-        ([loop(1)], [loop(1), loop(2)]),
-        ([], ["ralph-2"]),
-    ],
+    ("loops", "expected"), [(["ralph-1"], ["ralph-1", "ralph-2"]), ([loop(1)], [loop(1), loop(2)]), ([], ["ralph-2"])]
 )
 def test_loops_keep_the_shape_of_the_list(loops: list[Any], expected: list[Any]) -> None:
     kept = record(1, PatternType.TEMPLATE, source_loops=loops, usage_count=1)

@@ -114,11 +114,7 @@ def test_an_extraction_is_one_decision_with_new_ids_and_joined_counts(paths: Pro
         Proposal(type=PatternType.TEMPLATE, slug="guard", record=template),
     )
     assert decided.summary == "extracted 3 patterns and 1 further use of known ones from ralph-new"
-    assert decided.decision.after["patterns"] == [
-        "pat-error-null-check-002",
-        "pat-error-other-001",
-        "tmpl-guard-001",
-    ]
+    assert decided.decision.after["patterns"] == ["pat-error-null-check-002", "pat-error-other-001", "tmpl-guard-001"]
     known = in_file(paths.pattern_file("error"))[KEPT]
     assert (known["usage_count"], known["success_rate"]) == (4, 1.0)
     assert [entry["loop_id"] for entry in known["source_loops"]] == ["ralph-a", "ralph-new"]
@@ -327,10 +323,7 @@ def test_duplicates_and_offers_are_asked_once_and_can_be_dismissed(paths: Projec
         )
         return [(item.kind, item.question) for item in items]
 
-    assert queue() == [
-        (OFFER, "Extract patterns from ralph-new?"),
-        (DUPLICATE, f"Merge {OTHER} into {KEPT}?"),
-    ]
+    assert queue() == [(OFFER, "Extract patterns from ralph-new?"), (DUPLICATE, f"Merge {OTHER} into {KEPT}?")]
     deck.decide(Dismiss(key=f"likeness of {KEPT} and {OTHER}", summary="kept both"))
     deck.decide(SnoozeQuestion(key="extraction of ralph-new", until=datetime(2026, 6, 1, tzinfo=UTC)))
     assert queue() == []

@@ -81,14 +81,7 @@ def make_feedback(id: str = "f1", **fields: Any) -> FeedbackEvent:
 
 def make_error(id: str = "e1", **fields: Any) -> ErrorEntry:
     return ErrorEntry(
-        **{
-            "id": id,
-            "bead_id": "bd-1",
-            "timestamp": NOW,
-            "error_type": ErrorType.TIMEOUT,
-            "message": "slow",
-            **fields,
-        }
+        **{"id": id, "bead_id": "bd-1", "timestamp": NOW, "error_type": ErrorType.TIMEOUT, "message": "slow", **fields}
     )
 
 

@@ -57,12 +57,7 @@ SHAPES = {
 def test_a_rehearsal_comes_out_as_the_decision_does_whatever_the_shape_of_the_file(tmp_path: Path, shape: str) -> None:
     name, content = SHAPES[shape]
     deck = opened(tmp_path, content, name)
-    decisions: tuple[Command, ...] = (
-        Promote(ONE),
-        Merge(ONE, THREE),
-        Archive(ONE, reason="old"),
-        Undo(),
-    )
+    decisions: tuple[Command, ...] = (Promote(ONE), Merge(ONE, THREE), Archive(ONE, reason="old"), Undo())
     for command in decisions:
         expected = known(dry_run(deck, command).state)
         assert expected != known(deck.view)

@@ -101,10 +101,7 @@ def make_vectors(deck: Project) -> None:
 
 
 def check_outcome(
-    deck: Project,
-    item: ReviewItem,
-    given: Answer,
-    injected: Callable[[ProjectState], dict[str, str]] = contexts,
+    deck: Project, item: ReviewItem, given: Answer, injected: Callable[[ProjectState], dict[str, str]] = contexts
 ) -> Forecast:
     """Foretell an answer, give it, and compare; nothing is written by foretelling."""
     before, stood, untouched = injected(deck.view), states(deck.view), files(deck)

@@ -104,10 +104,7 @@ TOLD = [
     ("<password>{}</password>", "hunter"),
     ("<Password> {} </Password>", "hunter two"),
     ("<db:accessToken type='x'>\n  {}\n</db:accessToken>", "hunter"),
-    (
-        "-----BEGIN PGP PRIVATE KEY BLOCK-----\n{}\n-----END PGP PRIVATE KEY BLOCK-----",
-        "lQOYBF",
-    ),
+    ("-----BEGIN PGP PRIVATE KEY BLOCK-----\n{}\n-----END PGP PRIVATE KEY BLOCK-----", "lQOYBF"),
 ]
 """(text, secret in it)."""
 

@@ -99,10 +99,7 @@ def test_loops_that_came_with_a_share_are_no_sign_of_a_copy() -> None:
 
 
 @settings(deadline=None, max_examples=40)
-@given(
-    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 4)), max_size=8),
-    st.booleans(),
-)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 4)), max_size=8), st.booleans())
 def test_no_exchange_between_copies_invents_a_use(steps: list[tuple[int, int, int]], met: bool) -> None:
     projects = [ExchangeProject(name, make_error_record(1, 5, source_loops=LOOPS)) for name in ("abc" if met else "ab")]
     if met:
