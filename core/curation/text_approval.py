@@ -8,10 +8,13 @@ from typing import Any
 
 from core.base.errors import Refused
 from core.curation.case import DECIDED_TEXT, Case, Draft, since
+from core.curation.merge import as_read
 from core.curation.pattern_registry import Stored
 from core.records.decisions import Decision, Effect, Verb
 from core.records.patterns import Pattern
 from core.sources.pattern_record import text_of
+from core.sources.pattern_text import id_key
+from core.state.project_state import ProjectState
 
 
 def approved_text(decision: Decision, pattern: Pattern) -> dict[str, Any]:
@@ -21,6 +24,16 @@ def approved_text(decision: Decision, pattern: Pattern) -> dict[str, Any]:
         return stored
     inserted = (effect.insert for effect in decision.effects if effect.insert and effect.pattern_id == pattern.id)
     return next((text_of(record, pattern.type) for record in inserted), {})
+
+
+def find_approved_pattern(state: ProjectState, pattern_id: str) -> Pattern | None:
+    """The pattern with the text that its pin is about; None without a pin or a stored text."""
+    pattern, pin = state.pattern(pattern_id), state.assessment(pattern_id).pin
+    if pin is None:
+        return None
+    decision = next((one for one in reversed(state.snapshot.decisions) if one.id == pin.decision_id), None)
+    text = approved_text(decision, pattern) if decision is not None else {}
+    return as_read({**text, id_key(text): pattern.id}, pattern.type) if text else None
 
 
 def restore_text(case: Case, approved: Mapping[str, Any], stored: Stored) -> Draft:

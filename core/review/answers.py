@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -33,12 +34,12 @@ from core.curation.commands import (
     SnoozeQuestion,
 )
 from core.curation.permissions import why_refused
+from core.curation.text_approval import find_approved_pattern
 from core.learning.assessment import Assessment
 from core.records.decisions import Decision, Verb
 from core.records.patterns import Maturity
 from core.records.question_ids import duplicate_question_id, extraction_question_id
 from core.records.verbs import ACKNOWLEDGE, APPROVE, VERBS
-from core.review.approved_text import approved
 from core.review.messages import offer_text
 from core.state.project_state import ProjectState
 from core.state.review_items import (
@@ -68,7 +69,7 @@ REJECTED: Final = "rejected in review"
 """Default reason to archive a new text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Answer:
     """One answer to one question.
 
@@ -97,6 +98,10 @@ class Answer:
             return self.command
         is_rewrite = self.action == "rewrite" and isinstance(self.command, AcceptInversion)
         return msgspec.structs.replace(self.command, **{"text" if is_rewrite else "reason": typed})
+
+
+_accept: Final = partial(Answer, "accept")
+_reject: Final = partial(Answer, "reject")
 
 
 def answers(item: ReviewItem, state: ProjectState) -> tuple[Answer, ...]:
@@ -141,9 +146,8 @@ def _proposals(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
         other = visible_line(item.other, 80)
         yield _accept("merge", f"{name} stays, with the uses of both", Merge(subject, item.other))
         yield _dismissal(item, "reject", "keep both", f"kept both {name} and {other}")
-        merge_other = Merge(item.other, subject)
         effect = f"{other} stays, with the uses of both"
-        yield Answer(action="rewrite", label="keep the other one", effect=effect, command=merge_other)
+        yield Answer("rewrite", "keep the other one", effect, Merge(item.other, subject))
     elif item.kind in (QUARANTINE, HELD, EXTRACTED):
         yield from _new_text(item, state)
     elif item.kind == INVERSION:
@@ -152,8 +156,8 @@ def _proposals(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
         yield from _doubtful_pin(item, state)
     elif item.kind == BROAD:
         quarantine = Quarantine(subject, reason=TOO_BROAD)
-        why_not = why_refused(quarantine, state)
-        yield _accept("quarantine", "not injected until changed and released", quarantine, why_not=why_not)
+        effect = "not injected until changed and released"
+        yield _accept("quarantine", effect, quarantine, why_not=why_refused(quarantine, state))
         yield _dismissal(item, "reject", "keep", f"kept the broad trigger of {name}")
     elif item.kind == BORDERLINE:
         yield from _borderline(item, state)
@@ -161,33 +165,10 @@ def _proposals(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
         yield _dismissal(item, "accept", "leave", f"left the counts of {name} as they are")
 
 
-def _accept(
-    label: str, effect: str, command: Command, *, needs_reason: bool = False, matters: bool = True, why_not: str = ""
-) -> Answer:
-    return Answer(
-        action="accept",
-        label=label,
-        effect=effect,
-        command=command,
-        needs_reason=needs_reason,
-        matters=matters,
-        why_not=why_not,
-    )
-
-
-def _reject(label: str, effect: str, command: Command, *, why_not: str = "") -> Answer:
-    return Answer(action="reject", label=label, effect=effect, command=command, why_not=why_not)
-
-
 def _dismissal(item: ReviewItem, action: str, label: str, summary: str) -> Answer:
     """Do not ask again; `summary` is shown in the log."""
-    return Answer(
-        action=action,
-        label=label,
-        effect="not asked again",
-        command=Dismiss(key=item.question_key, summary=summary, about=item.about),
-        matters=False,
-    )
+    dismiss = Dismiss(key=item.question_key, summary=summary, about=item.about)
+    return Answer(action, label, "not asked again", dismiss, matters=False)
 
 
 _RELEASE_WORDS: Final = {
@@ -200,12 +181,8 @@ _RELEASE_WORDS: Final = {
 
 def _new_text(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     assessment = state.assessment(item.subject)
-    yield _accept(
-        *_RELEASE_WORDS[item.kind],
-        Release(item.subject),
-        needs_reason=assessment.blocked,
-        matters=assessment.quarantined,
-    )
+    release, blocked = Release(item.subject), assessment.blocked
+    yield _accept(*_RELEASE_WORDS[item.kind], release, needs_reason=blocked, matters=assessment.quarantined)
     archive = Archive(item.subject, reason=REJECTED)
     yield _reject("archive", "leaves the registry", archive, why_not=why_refused(archive, state))
 
@@ -217,8 +194,7 @@ def _inversion(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     yield _accept("accept", "an anti-pattern; the original is deprecated", AcceptInversion(item.subject))
     again = f"asked again after {plural(failures, 'more failure')}"
     yield _reject("reject", f"{outcome}; {again}", RejectInversion(item.subject))
-    effect = "an anti-pattern in your own words"
-    yield Answer(action="rewrite", label="rewrite", effect=effect, command=AcceptInversion(item.subject))
+    yield Answer("rewrite", "rewrite", "an anti-pattern in your own words", AcceptInversion(item.subject))
 
 
 def _doubtful_pin(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
@@ -227,12 +203,8 @@ def _doubtful_pin(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     why = "its text has changed" if item.kind == STALE_PIN else "later evidence contradicts it"
     can_keep = assessment.pin is not None and assessment.pin.state is not Maturity.ESTABLISHED
     asks_to_keep = item.kind == STALE_PIN and can_keep
-    remove = Answer(
-        action="reject" if asks_to_keep else "accept",
-        label="remove",
-        effect=_reset_effect(assessment),
-        command=Reset(item.subject, reason=why),
-    )
+    action = "reject" if asks_to_keep else "accept"
+    remove = Answer(action, "remove", _reset_effect(assessment), Reset(item.subject, reason=why))
     if not can_keep:
         yield remove
         return
@@ -244,18 +216,11 @@ def _same_pin(id: str, action: str, state: ProjectState) -> Answer:
     """Make the same decision again, for the present text and evidence."""
     pin = state.assessment(id).pin
     if pin is not None and pin.state is Maturity.DEPRECATED:
-        return replace(
-            _deprecation(id, state),
-            action=action,
-            label="keep",
-            effect="stays deprecated until reset",
-            command=Deprecate(id, reason=pin.reason or CONFIRMED),
-            needs_reason=False,
-        )
-    multiplier = state.settings.maturity.multiplier_proven
-    return replace(
-        _promotion(id, state), action=action, label="keep", effect=f"stays proven: x{multiplier:g} until reset"
-    )
+        command = Deprecate(id, reason=pin.reason or CONFIRMED)
+        why_not = why_refused(command, state)
+        return Answer(action, "keep", "stays deprecated until reset", command, why_not=why_not)
+    effect = f"stays proven: x{state.settings.maturity.multiplier_proven:g} until reset"
+    return replace(_promotion(id, state), action=action, label="keep", effect=effect)
 
 
 def _borderline(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
@@ -271,7 +236,7 @@ def _borderline(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
 
 
 def _pattern_decisions(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
-    """Decisions that answer any question about one pattern, except those that `accept` or `reject` already make."""
+    """Decisions that answer any question about one pattern, unless `accept` or `reject` already makes them."""
     if not item.is_about_pattern or item.kind == DUPLICATE:
         return
     id, assessment = item.subject, state.assessment(item.subject)
@@ -280,17 +245,13 @@ def _pattern_decisions(item: ReviewItem, state: ProjectState) -> Iterator[Answer
     if pinned is not Maturity.PROVEN:
         yield _promotion(id, state)
     if pinned is not Maturity.DEPRECATED:
-        yield _deprecation(id, state)
+        yield _decision(Deprecate(id), "never injected until reset", state)
     if not is_doubtful:
         yield _decision(Reset(id), _reset_effect(assessment), state)
     if item.kind == STALE_PIN:
-        yield Answer(
-            action="restore_text",
-            label=VERBS[Verb.EDIT].word,
-            effect="restores the approved text, for which the decision was made",
-            command=RestoreText(id),
-            why_not="" if approved(state, id) is not None else "the approved text was not stored",
-        )
+        effect = "restores the approved text, for which the decision was made"
+        why_not = "" if find_approved_pattern(state, id) is not None else "the approved text was not stored"
+        yield Answer("restore_text", VERBS[Verb.EDIT].word, effect, RestoreText(id), why_not=why_not)
     if item.kind != BROAD:  # there it is the proposal
         yield _decision(Quarantine(id), "not injected until released", state)
     if item.kind not in (QUARANTINE, HELD, EXTRACTED):  # there `reject` archives
@@ -300,23 +261,14 @@ def _pattern_decisions(item: ReviewItem, state: ProjectState) -> Iterator[Answer
 def _decision(command: PatternCommand, effect: str, state: ProjectState, *, needs_reason: bool = False) -> Answer:
     """A decision on the pattern, worded by the table of verbs."""
     verb = VERBS[command.verb]
-    return Answer(
-        action=command.verb.value,
-        label=verb.word,
-        effect=effect,
-        command=command,
-        needs_reason=needs_reason or bool(verb.asks),
-        why_not=why_refused(command, state),
-    )
+    needs_reason = needs_reason or bool(verb.asks)
+    why_not = why_refused(command, state)
+    return Answer(command.verb.value, verb.word, effect, command, needs_reason=needs_reason, why_not=why_not)
 
 
 def _promotion(id: str, state: ProjectState) -> Answer:
     effect = f"proven: x{state.settings.maturity.multiplier_proven:g} until reset"
     return _decision(Promote(id), effect, state, needs_reason=state.assessment(id).blocked)
-
-
-def _deprecation(id: str, state: ProjectState) -> Answer:
-    return _decision(Deprecate(id), "never injected until reset", state)
 
 
 def _reset_effect(assessment: Assessment) -> str:
@@ -334,17 +286,9 @@ def snooze_command(item: ReviewItem, *, until: datetime | None = None, evidence:
 
 
 def _snoozes(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
-    yield Answer(
-        action="snooze",
-        label=VERBS[Verb.SNOOZE].word,
-        effect=f"asked again in {plural(SNOOZE_DAYS, 'day')}; nothing else changes",
-        command=snooze_command(item, until=state.now + timedelta(days=SNOOZE_DAYS)),
-        matters=False,
-    )
-    yield Answer(
-        action="snooze_evidence",
-        label="wait for evidence",
-        effect=f"asked again after {SNOOZE_EVIDENCE} more results; nothing else changes",
-        command=snooze_command(item, evidence=SNOOZE_EVIDENCE),
-        matters=False,
-    )
+    effect = f"asked again in {plural(SNOOZE_DAYS, 'day')}; nothing else changes"
+    command = snooze_command(item, until=state.now + timedelta(days=SNOOZE_DAYS))
+    yield Answer("snooze", VERBS[Verb.SNOOZE].word, effect, command, matters=False)
+    effect = f"asked again after {SNOOZE_EVIDENCE} more results; nothing else changes"
+    command = snooze_command(item, evidence=SNOOZE_EVIDENCE)
+    yield Answer("snooze_evidence", "wait for evidence", effect, command, matters=False)

@@ -21,7 +21,6 @@ import numpy as np
 from core.config.settings import Settings
 from core.learning.score_arrays import Flags, Floats
 from core.learning.scoreboard import Scoreboard
-from core.review.beta import LEAST_RESULTS, beta_losses
 
 WEEK_DAYS: Final = 7.0
 SECONDS_PER_HOUR: Final = 3600.0
@@ -31,6 +30,10 @@ WASTED_USE: Final = 0.05
 """Failures that a duplicate or irrelevant entry of a context costs."""
 WARNED_SHARE: Final = 0.25
 """Share of the uses of a pattern that repeat its approach if no warning exists, 0..1."""
+LEAST_RESULTS: Final = 2.0
+"""Minimum sum of both parameters: fewer results are as uncertain as none."""
+MOST_RESULTS: Final = 300.0
+"""Maximum sum of both parameters: more results do not make a rate more certain, since rates change."""
 _HALF_PRIORITY_AT: Final = 0.1
 """Net impact with priority 1/2, failures a week."""
 
@@ -99,6 +102,31 @@ class PatternImpacts:
     def held(self) -> Floats:
         """Impact of each pattern: failures a week that its present state may cost."""
         return self.uses * np.where(self.is_withheld, self.above, self.below)
+
+
+def beta_losses(good: Floats, bad: Floats, threshold: float) -> tuple[Floats, Floats, Floats]:
+    """Compute `(below, above, chance)` of p ~ Beta(good, bad) and a threshold t.
+
+    The sum of both parameters is limited to `LEAST_RESULTS`..`MOST_RESULTS`; the mean stays.
+
+    Args:
+        good, bad: Parameters > 0, of equal length.
+        threshold: t, 0..1.
+
+    Returns:
+        E[max(0, t - p)], E[max(0, p - t)] and P(p < t), each 0..1.
+    """
+    from scipy.special import betainc  # 0.1 s to import; most commands never need a loss
+
+    # Most patterns share their counts with others; one complex number per pair sorts faster than a row of two.
+    pairs, inverse = np.unique(good + 1j * bad, return_inverse=True)
+    mean = pairs.real / (pairs.real + pairs.imag)
+    total = np.clip(pairs.real + pairs.imag, LEAST_RESULTS, MOST_RESULTS)
+    good, bad = total * mean, total * (1.0 - mean)
+    chance = betainc(good, bad, threshold)
+    below = np.maximum(threshold * chance - mean * betainc(good + 1.0, bad, threshold), 0.0)
+    above = np.maximum(below + mean - threshold, 0.0)
+    return below[inverse], above[inverse], chance[inverse]
 
 
 def good_enough(settings: Settings) -> float:

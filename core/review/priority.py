@@ -14,8 +14,8 @@ from core.base.text import plural
 from core.config.settings import Settings
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Pattern, PatternType
-from core.review.beta import beta_losses
-from core.review.impact import WARNED_SHARE, PatternImpacts, good_enough, priority, weekly
+from core.review.impact import WARNED_SHARE, PatternImpacts, beta_losses, good_enough, priority, weekly
+from core.review.reading_time import chars_of, seconds
 from core.state.review_items import ReviewItem
 
 
@@ -39,32 +39,36 @@ class ImpactEstimator:
         *,
         question: str,
         reason: str,
-        place: str,
         impact: float,
-        seconds: float,
+        place: str | None = None,
+        chars: int | None = None,
+        further: int = 0,
         name: str = "",
-        this: str = "this",
+        this: str = "this pattern",
         **more: Any,
     ) -> ReviewItem:
         """Make a question with its priority; see `ReviewItem`.
 
         Args:
             question: Text with `{}` for its subject.
-            place: Why it has its position.
+            place: Why it has its position; by default how often the pattern was injected.
+            chars, further: See `seconds`; by default the pattern is read.
             name, this: Replace `{}` in a list and in the detail view; the name is the subject by default.
             more: Further attributes; `evidence` is that of the pattern by default.
         """
         if subject in self.board:
             more.setdefault("evidence", int(self.board.uses[self.board.row(subject)]))
+        place = self.given(subject) if place is None else place
+        read = seconds(kind, chars_of(self.patterns[subject]) if chars is None else chars, further)
         return ReviewItem(
             kind=kind,
             subject=subject,
             question=question.replace("{}", name or shorten_id(subject), 1),
             asks=question.replace("{}", this, 1),
             reason=f"{reason}; {place}" if place else reason,
-            priority=priority(impact, seconds, self.settings),
+            priority=priority(impact, read, self.settings),
             impact=impact,
-            seconds=seconds,
+            seconds=read,
             position_reason=place,
             **more,
         )

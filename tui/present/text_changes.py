@@ -8,8 +8,8 @@ from textual.content import Content
 
 from core.base.diff import DELETED, INSERTED, field_changes, word_changes
 from core.base.text import plural, visible
+from core.curation.text_approval import find_approved_pattern
 from core.records.patterns import Pattern
-from core.review.approved_text import approved
 from core.state.project_state import ProjectState
 
 MAX_CHARS: Final = 20_000
@@ -19,7 +19,7 @@ _MARKERS: Final = {DELETED: ("[-", "-]", "$error"), INSERTED: ("{+", "+}", "$suc
 
 def approved_changes(view: ProjectState, pattern: Pattern) -> list[Content]:
     """Return the fields that differ from the approved text, which is not always stored."""
-    text = approved(view, pattern.id)
+    text = find_approved_pattern(view, pattern.id)
     if text is None:
         return [Content.styled("The approved text was not stored; below is the current one.", "$warning")]
     changes = field_changes(text, pattern)

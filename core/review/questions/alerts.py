@@ -12,7 +12,6 @@ from core.debug_memory.escalation_status import EscalatedSession
 from core.learning.bursts import format_burst
 from core.review.messages import call_text, stuck_text
 from core.review.priority import ImpactEstimator
-from core.review.reading_time import seconds
 from core.state.review_items import BURST, ESCALATION, ReviewItem
 
 STUCK: Final = timedelta(days=14)
@@ -33,7 +32,8 @@ def bursts(scales: ImpactEstimator) -> Iterator[ReviewItem]:
             reason=format_burst(burst),
             place="",
             impact=sum(scales.either(id) for id in burst.patterns if id in scales.board) / 2,
-            seconds=seconds(BURST, 0, count),
+            chars=0,
+            further=count,
             burst=burst,
             evidence=count,
         )
@@ -57,7 +57,7 @@ def escalations(scales: ImpactEstimator, escalated: Iterable[EscalatedSession], 
             place=WAITS if is_stuck else "",
             is_urgent=is_stuck,
             impact=0.0,
-            seconds=seconds(ESCALATION, len(stuck)),
+            chars=len(stuck),
             escalated=one,
             evidence=len(session.executions),
         )

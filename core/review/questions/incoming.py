@@ -15,7 +15,7 @@ from core.records.extractions import Extraction
 from core.review.impact import UNSEEN_USES
 from core.review.messages import offer_text
 from core.review.priority import ImpactEstimator
-from core.review.reading_time import chars_of, chars_offered, seconds
+from core.review.reading_time import chars_offered
 from core.scanning.messages import describe_suspicions
 from core.state.review_items import EXTRACTED, HELD, OFFER, QUARANTINE, RECURRING, HeldText, ReviewItem
 
@@ -43,22 +43,17 @@ def arrivals(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revie
                 QUARANTINE,
                 pattern_id,
                 question="Release {} from quarantine?",
-                this="this pattern",
                 reason=f"{came}{reason}",
                 place="not injected until you release its text",
                 impact=doubt * scales.unseen(pattern_id, is_withheld=True),
-                seconds=seconds(QUARANTINE, chars_of(pattern)),
             )
         elif not arrival.blocks:
             yield scales.item(
                 EXTRACTED,
                 pattern_id,
                 question="Approve {} (extracted automatically)?",
-                this="this pattern",
                 reason=f"{came}{reason}",
-                place=scales.given(pattern_id),
                 impact=doubt * scales.unseen(pattern_id, is_withheld=bool(scales.stakes.is_withheld[row])),
-                seconds=seconds(EXTRACTED, chars_of(pattern)),
             )
 
 
@@ -80,11 +75,9 @@ def suspected(scales: ImpactEstimator, curation: CurationState) -> Iterator[Revi
             kind,
             pattern.id,
             question=question,
-            this="this pattern",
             reason=f"this text {describe_suspicions(pattern.suspicions)}",
             place=place,
             impact=SUSPECTED * scales.unseen(pattern.id, is_withheld=True),
-            seconds=seconds(kind, chars_of(pattern)),
         )
 
 
@@ -103,7 +96,7 @@ def held_texts(scales: ImpactEstimator, curation: CurationState, texts: Sequence
             reason=f"this text {held.does}",
             place=f"{readers} would get it",
             impact=SUSPECTED * scales.new(float(len(held.readers))),
-            seconds=seconds(HELD, len(held.text)),
+            chars=len(held.text),
             held_text=held,
             evidence=len(held.sources),
         )
@@ -127,7 +120,8 @@ def offered(scales: ImpactEstimator, offers: Mapping[str, Extraction]) -> Iterat
                 reason=f"{offer_text(offer)}{also}",
                 place="",
                 impact=scales.new((1 + len(others) + UNSEEN_USES) * len(offer.new)),
-                seconds=seconds(OFFER, chars_offered(offer), len(offer.new) - 1),
+                chars=chars_offered(offer),
+                further=len(offer.new) - 1,
                 offer=offer,
                 evidence=len(content) + len(others),
             )
@@ -149,7 +143,7 @@ def recurring(scales: ImpactEstimator, learned: Sequence[tuple[Cluster, Extracti
             reason="no pattern contains it",
             place=f"reported {plural(len(cluster.members), 'time')}{last}",
             impact=scales.new(float(np.exp2(-np.array(ages, np.float64) / half_life).sum())),
-            seconds=seconds(RECURRING, len(cluster.text) + chars_offered(offer)),
+            chars=len(cluster.text) + chars_offered(offer),
             offer=offer,
             evidence=len(cluster.members),
         )

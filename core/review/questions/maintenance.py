@@ -10,7 +10,7 @@ from core.records.findings import Finding
 from core.retrieval.similarity import cap_similarity
 from core.review.impact import WASTED_USE
 from core.review.priority import ImpactEstimator
-from core.review.reading_time import chars_of, seconds
+from core.review.reading_time import chars_of
 from core.state.review_items import BROAD, DUPLICATE, UNRECONCILED, ReviewItem
 
 
@@ -38,7 +38,7 @@ def duplicates(scales: ImpactEstimator, alike: Sequence[tuple[str, str, float]])
             reason=f"{cap_similarity(similarity):.0%} similar",
             place=f"{scales.given(target)}, the other one {plural(scales.times(merged), 'time')}",
             impact=WASTED_USE * similarity * scales.uses(merged),
-            seconds=seconds(DUPLICATE, chars_of(patterns[target]) + chars_of(patterns[merged])),
+            chars=chars_of(patterns[target]) + chars_of(patterns[merged]),
             other=merged,
             similarity=similarity,
             evidence=int(board.uses[board.row(target)] + board.uses[board.row(merged)]),
@@ -63,12 +63,9 @@ def broad(scales: ImpactEstimator, shares: Mapping[str, float]) -> Iterator[Revi
             BROAD,
             pattern_id,
             question="The trigger of {} is too broad. Quarantine the pattern?",
-            this="this pattern",
             reason=f"{visible_line(pattern.error_pattern or pattern.task_pattern, 80)} matches "
             f"{share:.0%} of common messages",
-            place=scales.given(pattern_id),
             impact=WASTED_USE * share * scales.uses(pattern_id) + scales.held(pattern_id),
-            seconds=seconds(BROAD, chars_of(pattern)),
         )
 
 
@@ -81,9 +78,6 @@ def unreconciled(scales: ImpactEstimator, doubts: Mapping[str, Finding]) -> Iter
                 UNRECONCILED,
                 pattern_id,
                 question="Usage counts of {} disagree. Leave them as they are?",
-                this="this pattern",
                 reason=visible_line(doubt.message, 160),
-                place=scales.given(pattern_id),
                 impact=scales.held(pattern_id),
-                seconds=seconds(UNRECONCILED, chars_of(pattern)),
             )

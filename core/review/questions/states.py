@@ -17,7 +17,6 @@ from core.records.decisions import CurationState, Pin
 from core.records.patterns import Maturity
 from core.review.messages import decided
 from core.review.priority import ImpactEstimator
-from core.review.reading_time import chars_of, seconds
 from core.state.review_items import BORDERLINE, CONTRADICTED, INVERSION, STALE_PIN, ReviewItem
 
 MOST_BORDERLINE: Final = 50
@@ -47,10 +46,9 @@ def inversions(scales: ImpactEstimator, curation: CurationState) -> Iterator[Rev
             INVERSION,
             pattern_id,
             question="Turn {} into a warning?",
+            this="this",
             reason=f"{failures} of {plural(total, 'use')} failed{again}",
-            place=scales.given(pattern_id),
             impact=scales.unwarned(pattern_id),
-            seconds=seconds(INVERSION, chars_of(scales.patterns[pattern_id])),
             propose=partial(board.proposal, pattern_id),
         )
 
@@ -69,11 +67,8 @@ def pins(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewIte
                 question=f"Keep {{}} {pin.verb} with its new text?"
                 if pin.state in _NOUNS
                 else "Reset {}? Its text has changed since it was accepted.",
-                this="this pattern",
                 reason=f"{decided(pin)}; its text has changed since",
-                place=scales.given(pattern_id),
                 impact=scales.unseen(pattern_id, is_withheld=pin.state is Maturity.DEPRECATED),
-                seconds=seconds(STALE_PIN, chars_of(scales.patterns[pattern_id])),
             )
         elif board.contradicted[row]:
             yield _contradicted(scales, pattern_id, pin)
@@ -104,7 +99,6 @@ def _contradicted(scales: ImpactEstimator, pattern_id: str, pin: Pin) -> ReviewI
         reason=f"{decided(pin)}; since then {since}",
         place=place,
         impact=impact,
-        seconds=seconds(CONTRADICTED, chars_of(scales.patterns[pattern_id])),
     )
 
 
@@ -141,7 +135,6 @@ def borderline(scales: ImpactEstimator, asked: Set[str]) -> Iterator[ReviewItem]
             + _border(scales, row, (now, better, worse, later)),
             place=scales.place(pattern_id),
             impact=float(stakes.held[row]),
-            seconds=seconds(BORDERLINE, chars_of(pattern)),
         )
 
 

@@ -12,13 +12,13 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.commands import Deprecate, Promote, Release, RestoreText, Undo, command_for
 from core.curation.decision_text import changed
+from core.curation.text_approval import find_approved_pattern
 from core.demo.sample import copy_sample
 from core.forecast.dry_run import dry_run
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
 from core.review.answers import Answer, answer, answers
-from core.review.approved_text import approved
 from core.state.review_items import (
     BORDERLINE,
     BROAD,
@@ -200,7 +200,7 @@ def test_the_approved_text_is_shown_beside_the_new_one_and_put_back(deck: Projec
     reworded(deck, SUBJECT, "Do something else")
     found = path.read_bytes()
     item = next(item for item in deck.view.queue if item.kind == STALE_PIN and item.subject == SUBJECT)
-    kept = approved(deck.view, SUBJECT)
+    kept = find_approved_pattern(deck.view, SUBJECT)
     assert kept is not None
     assert field_changes(kept, deck.view.pattern(SUBJECT)) == (
         ("title", said.title, deck.view.pattern(SUBJECT).title),
@@ -224,7 +224,7 @@ def test_a_text_that_was_not_kept_is_not_put_back(deck: Project) -> None:
     deck = Project(deck.project, Settings(), by="ana", clock=lambda: NOW, cache=False)
     deck.load()
     reworded(deck, SUBJECT, "Do something else")
-    assert approved(deck.view, SUBJECT) is None
+    assert find_approved_pattern(deck.view, SUBJECT) is None
     item = next(item for item in deck.view.queue if item.kind == STALE_PIN)
     assert answer_of(deck, item, "restore_text").why_not == "the approved text was not stored"
     with pytest.raises(Refused, match="was not stored when it was promoted"):
