@@ -23,7 +23,16 @@ from core.retrieval.embeddings import Coverage
 from core.retrieval.injection import InjectedContext
 from core.retrieval.rendering import count_tokens, render_context
 from core.review.answers import Answer
-from core.review.context_recipients import LOOP, PAUSED, TASK, TOPIC, ContextCache, Reader, list_recipients, same_texts
+from core.review.context_recipients import (
+    LOOP,
+    PAUSED,
+    TASK,
+    TOPIC,
+    ContextCache,
+    Recipient,
+    list_recipients,
+    same_texts,
+)
 from core.state.history import pattern_lineage
 from core.state.project_state import ProjectState
 from core.state.review_items import DUPLICATE, ReviewItem
@@ -195,7 +204,7 @@ class Forecaster:
         return replace(effect, action=answer.action, merger=_merger(state, run.state, item, answer))
 
     def _effect(
-        self, state: ProjectState, command: Command, about: tuple[str, ...], readers: tuple[Reader, ...], stop: Stop
+        self, state: ProjectState, command: Command, about: tuple[str, ...], readers: tuple[Recipient, ...], stop: Stop
     ) -> tuple[Forecast, DryRun] | None:
         by_words = state.coverage
         given: dict[str, InjectedContext] = {}
@@ -234,25 +243,25 @@ class Forecaster:
         return effect, run
 
 
-def _of_readers(readers: tuple[Reader, ...], **found: Any) -> Forecast:
+def _of_readers(readers: tuple[Recipient, ...], **found: Any) -> Forecast:
     kinds = Counter(reader.kind for reader in readers)
     return Forecast(loops=kinds[LOOP], paused=kinds[PAUSED], tasks=kinds[TASK], **found)
 
 
-def _readers(state: ProjectState, about: tuple[str, ...]) -> tuple[Reader, ...]:
+def _readers(state: ProjectState, about: tuple[str, ...]) -> tuple[Recipient, ...]:
     """The context recipients; without any loop or task, the topic of the first pattern."""
     return list_recipients(state.snapshot) or tuple(_topic(state, about[:1]))
 
 
-def _change(reader: Reader, one: InjectedContext, two: InjectedContext) -> ContextChange:
+def _change(reader: Recipient, one: InjectedContext, two: InjectedContext) -> ContextChange:
     return ContextChange(reader.kind, reader.id, reader.task, one.context, two.context, (one.tokens, two.tokens))
 
 
-def _topic(state: ProjectState, about: tuple[str, ...]) -> Iterator[Reader]:
+def _topic(state: ProjectState, about: tuple[str, ...]) -> Iterator[Recipient]:
     for id in about:
         pattern = state.snapshot.patterns.get(id)
         if pattern is not None:
-            yield Reader(TOPIC, pattern.id, f"{pattern.title} {pattern.description}")
+            yield Recipient(TOPIC, pattern.id, f"{pattern.title} {pattern.description}")
 
 
 def shown_codes(board: Scoreboard) -> Codes:

@@ -20,7 +20,7 @@ from core.ledger.verify import verify_ledger
 from core.records.findings import Finding, Severity
 from core.records.patterns import Maturity
 from core.retrieval.injection import InjectedContext
-from core.review.context_recipients import ContextCache, Reader, list_recipients
+from core.review.context_recipients import ContextCache, Recipient, list_recipients
 from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
 from core.scanning.verdict import find_stopping_severity, highest_severity
 from core.sources import normalize
@@ -190,7 +190,7 @@ class _Checker:
         return list(found.values())
 
     @cached_property
-    def _contexts(self) -> list[tuple[Reader, InjectedContext]]:
+    def _contexts(self) -> list[tuple[Recipient, InjectedContext]]:
         contexts = ContextCache()
         return [(reader, contexts.given(self._view, reader.task)) for reader in list_recipients(self._view.snapshot)]
 

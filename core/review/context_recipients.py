@@ -31,7 +31,7 @@ _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class Recipient:
     """A loop or task that would get a context.
 
     Attributes:
@@ -46,23 +46,26 @@ class Reader:
     task: str
 
 
-def list_recipients(snapshot: Snapshot) -> tuple[Reader, ...]:
+def list_recipients(snapshot: Snapshot) -> tuple[Recipient, ...]:
     """Running loops, paused loops, then past tasks; each newest first."""
     loops = [loop for loop in snapshot.loops.values() if loop.task]
-    running = [Reader(LOOP, loop.id, loop.task) for loop in loops if loop.status.active]
-    paused = [Reader(PAUSED, loop.id, loop.task) for loop in loops if loop.status in _RESUMABLE]
+    running = [Recipient(LOOP, loop.id, loop.task) for loop in loops if loop.status.active]
+    paused = [Recipient(PAUSED, loop.id, loop.task) for loop in loops if loop.status in _RESUMABLE]
     last = heapq.nlargest(MAX_TASKS, _past(snapshot), key=lambda found: (found[0], found[1].id))
     return (*running[:MAX_LOOPS], *paused[:MAX_LOOPS], *(reader for _, reader in last))
 
 
-def _past(snapshot: Snapshot) -> Iterator[tuple[datetime, Reader]]:
+def _past(snapshot: Snapshot) -> Iterator[tuple[datetime, Recipient]]:
     for loop in snapshot.loops.values():
         if loop.task and loop.status.ended:
-            yield loop.ended_at or loop.last_activity or loop.started_at or _LONG_AGO, Reader(TASK, loop.id, loop.task)
+            yield (
+                loop.ended_at or loop.last_activity or loop.started_at or _LONG_AGO,
+                Recipient(TASK, loop.id, loop.task),
+            )
     for task in snapshot.tasks.values():
         if task.description:
             at = task.completed_at or task.updated_at or task.created_at or _LONG_AGO
-            yield at, Reader(TASK, task.id, task.description)
+            yield at, Recipient(TASK, task.id, task.description)
 
 
 class ContextCache:

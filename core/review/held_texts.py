@@ -7,7 +7,7 @@ from operator import is_
 from typing import Final
 
 from core.base.text import visible_line
-from core.review.context_recipients import Reader, list_recipients
+from core.review.context_recipients import Recipient, list_recipients
 from core.scanning.messages import find_withhold_reason
 from core.state.contexts import held_reflections
 from core.state.project_state import ProjectState
@@ -30,7 +30,7 @@ class HeldTexts:
         self.found: tuple[HeldText, ...] = ()
         self._known: tuple[object, ...] = ()
         self._begun: datetime | None = None
-        self._waiting: list[Reader] = []
+        self._waiting: list[Recipient] = []
         self._next: dict[str, HeldText] = {}
 
     def look(self, view: ProjectState) -> bool | None:

@@ -22,7 +22,7 @@ from core.retrieval.injection import Injection
 from core.retrieval.ranking import ChosenPattern, OmittedPattern
 from core.retrieval.reflections import ChosenReflection, ReflectionLeftOut
 from core.retrieval.relevance import SEMANTIC_WEIGHTS, WEIGHTS
-from core.review.context_recipients import LOOP, Reader
+from core.review.context_recipients import LOOP, Recipient
 from core.state.contexts import prepare_task_injection
 from core.state.project_state import ProjectState
 from tui.present.context_reflections import (
@@ -234,7 +234,7 @@ def score_cells(preview: Preview, pattern_id: str, glyphs: Glyphs) -> Cells:
     }
 
 
-def choice_cells(choice: Reader) -> Cells:
+def choice_cells(choice: Recipient) -> Cells:
     """Return the cells of a task that can be selected."""
     return {
         "kind": Content.styled(choice.kind, "$success" if choice.kind == LOOP else "$quiet"),

@@ -14,7 +14,7 @@ from textual.widgets import Input
 
 from core.base.text import visible_line
 from core.records.snapshot import Delta
-from core.review.context_recipients import Reader, list_recipients
+from core.review.context_recipients import Recipient, list_recipients
 from core.state.project_state import ProjectState
 from tui.present import context as present
 from tui.present.context_knobs import KNOBS
@@ -62,7 +62,7 @@ class ContextScreen(KnobActions, InjectionRecording):
 
     def __init__(self) -> None:
         super().__init__()
-        self._choices: dict[str, Reader] = {}
+        self._choices: dict[str, Recipient] = {}
         self._asked = 0
         """Number of the newest request; results of older ones are dropped."""
         self._answering = False
@@ -194,7 +194,7 @@ class ContextScreen(KnobActions, InjectionRecording):
         self._show_heads()
         self.set_class(preview is None, "-choosing")
         if preview is None:
-            by_task: dict[str, Reader] = {}
+            by_task: dict[str, Recipient] = {}
             for one in list_recipients(self.view.snapshot):
                 by_task.setdefault(one.task.strip(), one)
             self._choices = {f"{one.kind} {one.id}": one for one in by_task.values()}
