@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
+from core.base.grouping import group_pairs
 from core.base.text import safe_matcher
 from core.extraction.errors import extract_message
 from core.records.patterns import Pattern, PatternType
@@ -78,11 +78,8 @@ class KnownPatterns:
 
     @cached_property
     def _of_loop(self) -> dict[str, list[Pattern]]:
-        found: dict[str, list[Pattern]] = defaultdict(list)
-        for pattern in self.patterns.values():
-            for loop_id in {source.loop_id for source in pattern.source_loops}:
-                found[loop_id].append(pattern)
-        return found
+        patterns = self.patterns.values()
+        return group_pairs((id, one) for one in patterns for id in {source.loop_id for source in one.source_loops})
 
 
 def _share(regex: str, texts: tuple[str, ...]) -> float:

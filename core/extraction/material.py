@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
@@ -11,6 +10,7 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from core.base.errors import UnknownRecord
+from core.base.grouping import group_pairs
 from core.base.text import visible_line
 from core.config.paths import ProjectPaths
 from core.episodes.history import read_attempt
@@ -147,10 +147,7 @@ class Materials:
     @cached_property
     def _tasks(self) -> Mapping[str, list[str]]:
         """Task IDs by loop ID."""
-        found: dict[str, list[str]] = defaultdict(list)
-        for task_id, loop_id in self._links.items():
-            found[loop_id].append(task_id)
-        return found
+        return group_pairs((loop_id, task_id) for task_id, loop_id in self._links.items())
 
     @cached_property
     def _attempts(self) -> Mapping[str, Sequence[Attempt]]:
@@ -158,11 +155,7 @@ class Materials:
         return by_task(self._snapshot.attempts.values())
 
     def _by_source(self, records: Iterable[_Record]) -> Mapping[str, list[_Record]]:
-        grouped: dict[str, list[_Record]] = defaultdict(list)
-        for record in records:
-            if source := self._source(record):
-                grouped[source].append(record)
-        return grouped
+        return group_pairs((source, record) for record in records if (source := self._source(record)))
 
     def _source(self, record: _Record) -> str:
         """Return the loop that a record belongs to, directly or through its task; else the task, else ""."""
@@ -194,12 +187,3 @@ def _cut_iteration(iteration: Iteration) -> Iteration:
 def _cut_session(session: DebugSession) -> DebugSession:
     runs = (replace(run, failures=run.failures[:MAX_FAILURES]) for run in session.executions[-MAX_RUNS:])
     return replace(session, executions=tuple(runs))
-
-
-def read_material(paths: ProjectPaths, snapshot: Snapshot, source_id: str) -> Material:
-    """Return the material of one loop, task or debug session; use `Materials` for many.
-
-    Raises:
-        UnknownRecord: There is none with this ID.
-    """
-    return Materials(paths, snapshot).read(source_id)

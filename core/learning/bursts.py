@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from core.base.formatting import shorten_id
+from core.base.grouping import group_pairs
 from core.base.text import plural
 from core.config.settings import LearningSettings
 from core.records.decisions import BurstVerdict
@@ -92,11 +93,12 @@ def held_and_revoked(
     """
     reach = timedelta(minutes=settings.burst_minutes)
     revoked = _merged(_widened(verdict, reach) for verdict in verdicts if verdict.verdict == "revoked")
-    confirmed: dict[str, list[Period]] = {}
-    for verdict in verdicts:
-        if verdict.verdict == "confirmed":
-            for pattern_id in verdict.patterns:
-                confirmed.setdefault(pattern_id, []).append(Period(verdict.first, verdict.last))
+    confirmed = group_pairs(
+        (pattern_id, Period(verdict.first, verdict.last))
+        for verdict in verdicts
+        if verdict.verdict == "confirmed"
+        for pattern_id in verdict.patterns
+    )
     merged = {pattern_id: _merged(periods) for pattern_id, periods in confirmed.items()}
     undecided = [
         one

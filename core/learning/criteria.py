@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from core.base.errors import BadInput
+from core.base.grouping import group_pairs
 from core.base.validation import check_amount, check_count, check_half_life, check_text, format_value
 from core.config.settings import LearningSettings
 from core.learning.decay import decayed_value, normalize_time, parse_moment
@@ -145,9 +146,7 @@ def criterion_weights(
     events: Iterable[FeedbackEvent], now: str | datetime, settings: LearningSettings = _DEFAULTS
 ) -> dict[str, CriterionWeight]:
     """Return the weight of each criterion with feedback, sorted by name."""
-    by_name: dict[str, list[FeedbackEvent]] = {}
-    for event in events:
-        by_name.setdefault(event.criterion, []).append(event)
+    by_name = group_pairs((event.criterion, event) for event in events)
     return {name: criterion_weight(by_name[name], now, settings) for name in sorted(by_name)}
 
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from core.base.errors import BadInput, UnknownRecord
+from core.base.grouping import group_pairs
 from core.base.prompt_text import escape_inline
 from core.base.text import MAX_SUBJECT, plural, visible_line
 from core.base.validation import check_flag, check_text, format_value
@@ -208,9 +209,7 @@ class ErrorAccumulator:
         entries = [entry for entry in self.get_errors(bead_id) if include_resolved or not entry.resolved]
         if not entries:
             return ""
-        by_type: dict[ErrorType, list[ErrorEntry]] = {}
-        for entry in entries:
-            by_type.setdefault(entry.error_type, []).append(entry)
+        by_type = group_pairs((entry.error_type, entry) for entry in entries)
         return "\n\n".join([_HEADING, *(part for item in by_type.items() for part in _parts(*item)), _ACTION])
 
     def get_error_stats(self, bead_id: str) -> ErrorStats:

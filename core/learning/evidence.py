@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Final
 
+from core.base.grouping import group_pairs
 from core.learning.aggregate_evidence import UseCounts, list_aggregates, list_unrecorded, usable_trend
 from core.learning.recorded_uses import EVENT_LOG, UseTable, WorkItems, find_origin
 from core.records.events import Event, Observation
@@ -23,11 +25,7 @@ _UNDATED: Final = datetime.max.replace(tzinfo=UTC)
 
 def group_uses_by_pattern(loops: Iterable[Loop]) -> dict[str, list[tuple[Loop, InjectedUse]]]:
     """Group the `injected` entries of loops by pattern."""
-    found: dict[str, list[tuple[Loop, InjectedUse]]] = {}
-    for loop in loops:
-        for use in loop.injected:
-            found.setdefault(use.pattern_id, []).append((loop, use))
-    return found
+    return group_pairs((use.pattern_id, (loop, use)) for loop in loops for use in loop.injected)
 
 
 def find_discoverers(loops: Iterable[Loop]) -> dict[str, Loop]:
@@ -43,15 +41,6 @@ def find_discoverers(loops: Iterable[Loop]) -> dict[str, Loop]:
 
 def _order(loop: Loop) -> tuple[datetime, str]:
     return loop.started_at or _UNDATED, loop.id
-
-
-def group_events_by_pattern(events: Iterable[Event]) -> dict[str, list[Event]]:
-    """Group events by the pattern that they name."""
-    found: dict[str, list[Event]] = {}
-    for event in events:
-        if event.pattern_id:
-            found.setdefault(event.pattern_id, []).append(event)
-    return found
 
 
 def collect_observations(
@@ -97,17 +86,14 @@ def find_counted_event(pattern: Pattern, events: Iterable[Event]) -> Event | Non
 
     Also None if the record now counts fewer uses than the event: then another program replaced it.
     """
-    newest = max((event for event in events if event.kind == "counted"), key=_event_order, default=None)
+    counted = (event for event in events if event.kind == "counted")
+    newest = max(counted, key=attrgetter("at", "id"), default=None)
     if newest is None:
         return None
     recorded_counts = UseCounts.of_record(pattern.recorded_counts)
     in_record = max(recorded_counts.uses if recorded_counts else 0, *(size for _, size, _ in usable_trend(pattern)), 0)
     in_event = sum(use.count for use in newest.unrecorded if use.kind != "discovered")
     return newest if in_event <= in_record else None
-
-
-def _event_order(event: Event) -> tuple[datetime, str]:
-    return event.at, event.id
 
 
 def _with_counted(

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Final, Self
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
+from core.base.grouping import group_pairs
 from core.config.settings import LearningSettings
 from core.learning.bursts import UNDATED, report_of_event, source_of
 from core.learning.decay import parse_moment
-from core.learning.evidence import find_discoverers, group_events_by_pattern, group_uses_by_pattern
+from core.learning.evidence import find_discoverers, group_uses_by_pattern
 from core.learning.finished_work import (
     WorkReport,
     attempt_signals,
     collect_reports,
-    is_report,
     loop_signals,
     merge_reports,
     report_signals,
@@ -31,6 +32,16 @@ from core.records.loops import InjectedUse, Loop, Outcome
 from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Delta, Snapshot
 
+_Value = TypeVar("_Value")
+_Join: TypeAlias = Callable[[_Value, _Value], _Value]
+_JOINS: Final[dict[str, _Join[Any]]] = {
+    "events": operator.add,
+    "unresolved": operator.or_,
+    "reports": lambda old, new: merge_reports((new, old)),
+    "harmful_events": operator.add,
+    "events_by_work": operator.add,
+}
+"""How the entries of new events are added to the indexes of events."""
 _SUCCESS: Final = {Verdict.HELPFUL: True, Verdict.HARMFUL: False}
 
 
@@ -58,7 +69,7 @@ class EvidenceIndex:
     heirs: Mapping[str, frozenset[str]]
     unresolved: Mapping[str, frozenset[str]]
     reports: Mapping[str, WorkReport]
-    harmful_events: Mapping[str, tuple[Event, ...]]
+    harmful_events: Mapping[str, list[Event]]
     events_by_work: Mapping[str, list[Event]]
     sessions: Mapping[str, tuple[DebugSession, ...]] = field(default_factory=dict)
     _verdicts: dict[str, tuple[bool | None, datetime]] = field(default_factory=dict, repr=False, compare=False)
@@ -66,19 +77,15 @@ class EvidenceIndex:
     @classmethod
     def index(cls, snapshot: Snapshot, settings: LearningSettings) -> Self:
         """Build all indexes."""
-        loops, events = snapshot.loops, snapshot.events
+        loops = snapshot.loops
         made = cls(
             snapshot,
             settings,
-            group_uses_by_pattern(loops.values()),
-            find_discoverers(loops.values()),
-            group_events_by_pattern(events),
-            _reindexed({}, (), snapshot.patterns.values(), _inverted_ids),
-            _reindexed({}, (), snapshot.patterns.values(), _aliases),
-            _unresolved(events),
-            collect_reports(events),
-            _harmful_events(events),
-            group_events_by_work(events),
+            uses=group_uses_by_pattern(loops.values()),
+            discoverers=find_discoverers(loops.values()),
+            inverted=_reindexed({}, (), snapshot.patterns.values(), _inverted_ids),
+            heirs=_reindexed({}, (), snapshot.patterns.values(), _aliases),
+            **_index_events(snapshot.events),
         )
         return replace(made, sessions=group_sessions_by_work(snapshot, made.row_id))
 
@@ -110,38 +117,22 @@ class EvidenceIndex:
         """Add the new events of the snapshot; also returns the affected patterns and sources."""
         events, known = self.snapshot.events, len(before)
         if known and (len(events) < known or events[0] is not before[0] or events[known - 1] is not before[-1]):
-            fresh = replace(
-                self,
-                events=group_events_by_pattern(events),
-                unresolved=_unresolved(events),
-                reports=collect_reports(events),
-                harmful_events=_harmful_events(events),
-                events_by_work=group_events_by_work(events),
-            )
+            fresh = replace(self, **_index_events(events))
             work_ids = self.reports.keys() | fresh.reports.keys()
             affected = self.events.keys() | fresh.events.keys() | fresh._patterns_of(work_ids)
             named = {event.loop_id for event in (*before, *events)}
             named |= self.harmful_events.keys() | fresh.harmful_events.keys()
             return fresh, set(affected), set(map(fresh.owner_id, named))
         new = events[known:]
-        by_pattern, harmful, unresolved = group_events_by_pattern(new), _harmful_events(new), _unresolved(new)
-        reports = dict(self.reports)
-        for event in filter(is_report, new):
-            reports[event.loop_id] = reports.get(event.loop_id, WorkReport()).with_event(event)
-        after = replace(
-            self,
-            events=dict(self.events) | {id: self.events.get(id, []) + more for id, more in by_pattern.items()},
-            unresolved=dict(self.unresolved)
-            | {id: self.unresolved.get(id, frozenset()) | more for id, more in unresolved.items()},
-            reports=reports,
-            harmful_events=dict(self.harmful_events)
-            | {id: self.harmful_events.get(id, ()) + more for id, more in harmful.items()},
-            events_by_work=dict(self.events_by_work)
-            | {id: self.events_by_work.get(id, []) + more for id, more in group_events_by_work(new).items()},
-        )
-        reported = {event.loop_id for event in filter(is_report, new)}
-        named = reported | harmful.keys() | {event.loop_id for event in new if event.pattern_id and event.loop_id}
-        return after, by_pattern.keys() | after._patterns_of(reported), set(map(after.owner_id, named))
+        added = _index_events(new)
+        grown: dict[str, Any] = {
+            name: _extended(getattr(self, name), added[name], join) for name, join in _JOINS.items()
+        }
+        after = replace(self, **grown)
+        reported = added["reports"].keys()
+        named = reported | added["harmful_events"].keys()
+        named |= {event.loop_id for event in new if event.pattern_id and event.loop_id}
+        return after, added["events"].keys() | after._patterns_of(reported), set(map(after.owner_id, named))
 
     def _with_sessions(self) -> tuple[Self, set[str]]:
         """Use the debug sessions of the snapshot; also returns the work items whose sessions changed."""
@@ -238,20 +229,24 @@ class EvidenceIndex:
         return _SUCCESS.get(verdict, False if self.settings.neutral_counts_as == "failure" else None)
 
 
-def _unresolved(events: Iterable[Event]) -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
-    for event in events:
-        if event.success is None and event.kind == "applied" and event.pattern_id and event.loop_id:
-            found.setdefault(event.loop_id, set()).add(event.pattern_id)
-    return {work_id: frozenset(patterns) for work_id, patterns in found.items()}
+def _index_events(events: Sequence[Event]) -> dict[str, Any]:
+    """Build the indexes of events, by their field of `EvidenceIndex`."""
+    unresolved = group_pairs(
+        (event.loop_id, event.pattern_id)
+        for event in events
+        if event.success is None and event.kind == "applied" and event.pattern_id and event.loop_id
+    )
+    return {
+        "events": group_pairs((event.pattern_id, event) for event in events if event.pattern_id),
+        "unresolved": {work_id: frozenset(patterns) for work_id, patterns in unresolved.items()},
+        "reports": collect_reports(events),
+        "harmful_events": group_pairs((source_of(event), event) for event in events if report_of_event(event)),
+        "events_by_work": group_events_by_work(events),
+    }
 
 
-def _harmful_events(events: Iterable[Event]) -> dict[str, tuple[Event, ...]]:
-    found: dict[str, list[Event]] = {}
-    for event in events:
-        if event.success is False and report_of_event(event) is not None:
-            found.setdefault(source_of(event), []).append(event)
-    return {source: tuple(reports) for source, reports in found.items()}
+def _extended(index: Mapping[str, _Value], added: Mapping[str, _Value], join: _Join[_Value]) -> dict[str, _Value]:
+    return {**index, **{key: join(index[key], more) if key in index else more for key, more in added.items()}}
 
 
 def _reindexed(

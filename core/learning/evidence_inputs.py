@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from core.base.grouping import group_pairs
 from core.config.settings import LearningSettings
 from core.learning.bursts import (
     Burst,
@@ -244,11 +245,8 @@ class EvidenceInputs(EvidenceIndex):
     @cached_property
     def _attempts(self) -> Mapping[str, Sequence[str]]:
         """By loop, the tasks and attempts in events whose uses belong to the loop."""
-        found: dict[str, list[str]] = {}
-        for work_id in self.events_by_work:
-            if work_id in self.snapshot.attempts or work_id in self.snapshot.tasks:
-                found.setdefault(self.owner_id(work_id), []).append(work_id)
-        return found
+        known = (self.snapshot.attempts, self.snapshot.tasks)
+        return group_pairs((self.owner_id(id), id) for id in self.events_by_work if any(id in ids for ids in known))
 
     def _without_report(
         self, loop: Loop, use: InjectedUse, pattern: Pattern, ignored: list[Observation]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
+from core.base.grouping import group_pairs
 from core.learning.error_counts import count_errors
 from core.learning.outcomes import OutcomeSignals
 from core.records.debug_sessions import DebugSession
@@ -30,12 +31,6 @@ class WorkReport:
     outcomes: tuple[Event, ...] = ()
     errors: tuple[str, ...] = ()
 
-    def with_event(self, event: Event) -> WorkReport:
-        """Add an event that was written after the others."""
-        if event.kind == "error":
-            return WorkReport(self.outcomes, (*self.errors, *_messages([event])))
-        return WorkReport(_newest_first([event, *self.outcomes]), self.errors)
-
     @property
     def at(self) -> datetime | None:
         """Time of the newest outcome."""
@@ -52,24 +47,20 @@ class WorkReport:
         return next((value for one in signals if (value := getattr(one, name)) not in (None, "", ())), None)
 
 
-def is_report(event: Event) -> bool:
+def _is_report(event: Event) -> bool:
     """Return whether an event is about a loop or attempt as a whole."""
-    if event.kind == "error":
-        return bool(event.loop_id) and event.error is not None
-    return bool(event.loop_id) and event.kind == "outcome" and not event.pattern_id
+    about_work = event.error is not None if event.kind == "error" else event.kind == "outcome" and not event.pattern_id
+    return bool(event.loop_id) and about_work
 
 
 def collect_reports(events: Iterable[Event]) -> dict[str, WorkReport]:
     """Group the reports by the work ID in the events."""
-    grouped: dict[str, list[Event]] = {}
-    for event in events:
-        if is_report(event):
-            grouped.setdefault(event.loop_id, []).append(event)
+    grouped = group_pairs((event.loop_id, event) for event in events if _is_report(event))
     return {work_id: _report(found) for work_id, found in grouped.items()}
 
 
 def merge_reports(reports: Iterable[WorkReport]) -> WorkReport:
-    """Merge the reports on one loop under its different IDs."""
+    """Merge reports on one work item; of outcomes with the same time those of the first report are first."""
     found = list(reports)
     if len(found) == 1:
         return found[0]
@@ -81,11 +72,8 @@ def merge_reports(reports: Iterable[WorkReport]) -> WorkReport:
 
 def _report(events: Sequence[Event]) -> WorkReport:
     outcomes = [event for event in reversed(events) if event.kind != "error"]
-    return WorkReport(_newest_first(outcomes), tuple(_messages(events)))
-
-
-def _messages(events: Iterable[Event]) -> Iterator[str]:
-    return (event.error.message for event in events if event.kind == "error" and event.error is not None)
+    errors = (event.error.message for event in events if event.kind == "error" and event.error is not None)
+    return WorkReport(_newest_first(outcomes), tuple(errors))
 
 
 def _newest_first(outcomes: list[Event]) -> tuple[Event, ...]:

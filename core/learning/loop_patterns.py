@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from core.base.grouping import group_pairs
 from core.learning.recorded_uses import UseTable, WorkItems, find_origin
 from core.records.events import INJECTED_REFLECTION, Event, Observation
 from core.records.loops import ExtractedPattern, InjectedUse, Loop
@@ -42,12 +43,11 @@ class LoopPatterns(Struct, frozen=True, kw_only=True):
 
 def group_events_by_work(events: Iterable[Event]) -> dict[str, list[Event]]:
     """Group events about patterns and injected reflections by the work ID in the event."""
-    found: dict[str, list[Event]] = {}
-    for event in events:
-        about_pattern = event.pattern_id and event.kind in _KINDS
-        if event.loop_id and (about_pattern or event.kind == INJECTED_REFLECTION):
-            found.setdefault(event.loop_id, []).append(event)
-    return found
+    return group_pairs(
+        (event.loop_id, event)
+        for event in events
+        if event.loop_id and ((event.pattern_id and event.kind in _KINDS) or event.kind == INJECTED_REFLECTION)
+    )
 
 
 def collect_loop_patterns(

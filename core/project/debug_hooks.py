@@ -19,7 +19,7 @@ from core.curation.decision_writer import Decided
 from core.curation.use_counts import CountResult
 from core.debug_memory.escalations import preserve_context
 from core.debug_memory.lessons import LessonUpdate, check_success, collect_lessons, write_lessons
-from core.extraction.material import read_material
+from core.extraction.material import Materials
 from core.records.debug_sessions import DebugSession, Lesson
 from core.records.events import Event, event_id
 from core.records.extractions import Extraction
@@ -166,7 +166,7 @@ def on_escalation(project: Project, session_id: str, *, reason: str = "") -> Esc
     session = project.view.debug_session(session_id)
     snapshot = project.view.snapshot
     loop = snapshot.loop_called(session.loop_id)
-    material = read_material(project.project, snapshot, loop.id) if loop is not None else None
+    material = Materials(project.project, snapshot).read(loop.id) if loop is not None else None
     file = preserve_context(
         project.project, snapshot, session, material, now=project.now(), by=project.by, reason=reason
     )

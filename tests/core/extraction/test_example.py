@@ -11,7 +11,7 @@ from core.config.paths import ProjectPaths
 from core.config.settings import ExtractionSettings, Settings
 from core.extraction.engine import extract
 from core.extraction.known_patterns import KnownPatterns
-from core.extraction.material import read_material
+from core.extraction.material import Materials
 from core.project.index import Library
 from core.records.patterns import PatternType
 from core.retrieval.similarity import SimilarityIndex
@@ -70,7 +70,7 @@ def test_the_example_loop_gives_its_patterns(tmp_path: Path) -> None:
     paths = ProjectPaths(tmp_path)
     snapshot = Library(paths, Settings(), clock=lambda: datetime(2026, 2, 3, tzinfo=UTC), cache=False).load()
     known = KnownPatterns.of(snapshot, SimilarityIndex.build({}))
-    extraction = extract(read_material(paths, snapshot, LOOP), known, ExtractionSettings())
+    extraction = extract(Materials(paths, snapshot).read(LOOP), known, ExtractionSettings())
     errors = [proposal for proposal in extraction.proposals if proposal.type is PatternType.ERROR]
     assert [(proposal.slug, proposal.record) for proposal in errors] == [("null-check", ERROR_PATTERN)]
     assert list(errors[0].record) == list(ERROR_PATTERN)

@@ -14,7 +14,7 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.extraction.engine import MAX_PROPOSALS, extract
 from core.extraction.known_patterns import KnownPatterns
-from core.extraction.material import MAX_FAILURES, Materials, read_material
+from core.extraction.material import MAX_FAILURES, Materials
 from core.project.index import Library
 from core.records.extractions import Extraction
 from core.records.patterns import PatternType
@@ -45,21 +45,21 @@ def everything(paths: ProjectPaths, snapshot: Snapshot) -> Iterator[Extraction]:
 
 
 def test_a_loop_has_iterations_sessions_reflections_and_errors(sample: Snapshot) -> None:
-    material = read_material(SAMPLE, sample, MAILER)
+    material = Materials(SAMPLE, sample).read(MAILER)
     assert (material.loop_id, len(material.iterations)) == (MAILER, 3)
     assert [session.id for session in material.sessions] == [SESSION]
     assert material.reflections and len(material.errors) == 3 and len(material.resolved) == 1
 
 
 def test_a_session_names_its_loop_and_brings_only_itself(sample: Snapshot) -> None:
-    material = read_material(SAMPLE, sample, SESSION)
+    material = Materials(SAMPLE, sample).read(SESSION)
     assert (material.source_id, material.loop_id, material.iterations) == (SESSION, MAILER, ())
     assert len(material.sessions) == 1
 
 
 def test_names_in_reports_are_the_recorded_ones(sample: Snapshot) -> None:
     with pytest.raises(UnknownRecord, match="no loop, no task and no debug session"):
-        read_material(SAMPLE, sample, "../../etc/passwd\x1b[2J")
+        Materials(SAMPLE, sample).read("../../etc/passwd\x1b[2J")
 
 
 def test_every_kind_of_sample_loop_gives_its_patterns(sample: Snapshot) -> None:
@@ -103,7 +103,7 @@ def test_only_the_newest_records_of_a_large_loop_are_read(tmp_path: Path) -> Non
     ]
     (folder / "state.json").write_text(json.dumps({"task": "x", "status": "completed", "iterations": steps}))
     paths = ProjectPaths(tmp_path)
-    material = read_material(paths, load(paths), "ralph-huge-00000001")
+    material = Materials(paths, load(paths)).read("ralph-huge-00000001")
     assert [step.number for step in material.iterations] == list(range(500, 1000))
     assert {len(step.failures) for step in material.iterations} == {MAX_FAILURES}
     known = KnownPatterns({}, SimilarityIndex.build({}))

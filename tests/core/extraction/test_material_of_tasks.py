@@ -11,7 +11,7 @@ import pytest
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.extraction.material import MAX_ACTIONS, MAX_ATTEMPTS, read_material
+from core.extraction.material import MAX_ACTIONS, MAX_ATTEMPTS, Materials
 from core.project.index import Library
 from core.records.material import Material
 
@@ -46,7 +46,7 @@ def attempt(project: Path, task: str, number: int, actions: int = 0) -> None:
 def read(project: Path, source_id: str) -> Material:
     paths = ProjectPaths(project)
     snapshot = Library(paths, Settings(), clock=lambda: NOW, cache=False).load()
-    return read_material(paths, snapshot, source_id)
+    return Materials(paths, snapshot).read(source_id)
 
 
 def test_a_loop_includes_the_attempts_at_its_task(project: Path) -> None:
