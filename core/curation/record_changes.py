@@ -21,7 +21,7 @@ from core.curation.apply import ID_PREFIXES, FreeIds, pattern_path
 from core.curation.case import Draft
 from core.curation.merge import as_read, check_pair, merged
 from core.curation.pattern_registry import Registry, Stored, check_keepable
-from core.extraction.alternatives import link_alternatives
+from core.extraction.selection import link_alternatives
 from core.records.decisions import CurationState, Effect, Verb
 from core.records.extractions import Extraction
 from core.records.patterns import Pattern, PatternType

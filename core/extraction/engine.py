@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from core.base.record_text import strip_label
 from core.config.settings import ExtractionSettings
-from core.extraction.alternatives import add_alternatives
 from core.extraction.approaches import explain_no_approach, find_approaches
 from core.extraction.attempts import find_attempt_repairs
 from core.extraction.errors import find_errors
@@ -19,7 +18,13 @@ from core.extraction.fixes import Repair, describe_action, find_repairs, has_pas
 from core.extraction.known_patterns import KnownPatterns
 from core.extraction.own_reflections import find_reflected_repairs
 from core.extraction.repair_patterns import find_code_templates, find_error_patterns
-from core.extraction.selection import compare_with_registry, drop_broad_task, narrow_trigger, remove_duplicates
+from core.extraction.selection import (
+    add_alternatives,
+    compare_with_registry,
+    drop_broad_task,
+    narrow_trigger,
+    remove_duplicates,
+)
 from core.records.extractions import ALL_TYPES, Extraction, Proposal
 from core.records.material import Material
 from core.records.patterns import PatternType

@@ -1,12 +1,13 @@
-"""Selection of proposals: triggers that are not too broad, no duplicates; docs/extraction.md#duplicates."""
+"""Selection of proposals: no broad triggers, no duplicates, linked alternatives; see docs/extraction.md."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from msgspec.structs import replace
 
+from core.base.record_text import one_line
 from core.base.text import safe_matcher
 from core.config.settings import ExtractionSettings
 from core.debug_memory.error_signatures import generalize_message
@@ -16,6 +17,12 @@ from core.extraction.record_parts import parse_pattern
 from core.records.extractions import Proposal
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.similarity import measure_similarity
+
+_BETTER: Final = "better_alternative"
+_LINK: Final = "success_pattern_id"
+_RELATED: Final = "related_patterns"
+_STEPS: Final = 3
+"""Number of steps, the last ones, that describe the alternative."""
 
 
 def narrow_trigger(proposal: Proposal, error: Sighting, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
@@ -135,3 +142,35 @@ def _is_same_lesson(new: Pattern, known: Pattern, loop_id: str) -> bool:
 
 def _without(record: dict[str, Any], key: str) -> dict[str, Any]:
     return {name: value for name, value in record.items() if name != key}
+
+
+def add_alternatives(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:
+    """Add the approach that reached the goal to the anti-patterns of the same loop, as their alternative."""
+    success = next((one for one in proposals if one.type is PatternType.SUCCESS), None)
+    if success is None or (success.refused and not success.known_as):
+        return tuple(proposals)
+    known_id = success.known_as or success.duplicate_of
+    steps = one_line("; ".join(success.record["approach"]["steps"][-_STEPS:]))
+    found = []
+    for one in proposals:
+        if one.type is PatternType.ANTI and not one.refused:
+            better = {"description": steps} | one.record.get(_BETTER, {}) | ({_LINK: known_id} if known_id else {})
+            one = replace(one, record={**one.record, _BETTER: better})
+        found.append(one)
+    return tuple(found)
+
+
+def link_alternatives(
+    records: Mapping[str, dict[str, Any]], types: Mapping[str, PatternType]
+) -> dict[str, dict[str, Any]]:
+    """Link the anti-patterns and the success pattern among new records of one loop, by ID."""
+    success = next((id for id in records if types[id] is PatternType.SUCCESS), None)
+    if success is None:
+        return dict(records)
+    antis = [id for id in records if types[id] is PatternType.ANTI and _LINK not in records[id].get(_BETTER, {})]
+    found = dict(records)
+    for id in antis:
+        found[id] = {**records[id], _BETTER: {**records[id].get(_BETTER, {}), _LINK: success}}
+    if antis:
+        found[success] = {**records[success], _RELATED: [*records[success].get(_RELATED, ()), *antis]}
+    return found

@@ -124,18 +124,8 @@ __all__ = [
 ]
 
 _MODULES = (
-    "calendar",
-    "criteria",
-    "decay",
-    "errors",
-    "inversion_rules",
-    "lineage",
-    "outcomes",
-    "reference.maturity",
-    "reference.patterns",
-    "reference.storage",
-    "states",
-    "strategies",
+    *("calendar", "criteria", "decay", "errors", "inversion_rules", "lineage", "outcomes"),
+    *("reference.maturity", "reference.patterns", "reference.storage", "states", "strategies"),
 )
 
 

@@ -22,9 +22,8 @@ from core.learning.finished_work import (
     merge_reports,
     report_signals,
 )
-from core.learning.loop_patterns import group_events_by_work
 from core.learning.outcomes import OutcomeSignals, Verdict, score_outcome
-from core.learning.session_errors import group_sessions_by_work
+from core.learning.recorded_uses import group_events_by_work
 from core.learning.work_names import WorkNames
 from core.records.debug_sessions import DebugSession
 from core.records.events import Event
@@ -87,7 +86,7 @@ class EvidenceIndex:
             heirs=_reindexed({}, (), snapshot.patterns.values(), _aliases),
             **_index_events(snapshot.events),
         )
-        return replace(made, sessions=group_sessions_by_work(snapshot, made.row_id))
+        return replace(made, sessions=made._names.group_sessions())
 
     def _with_patterns(self, before: Iterable[Pattern], after: Iterable[Pattern]) -> Self:
         """Replace patterns."""
@@ -136,7 +135,7 @@ class EvidenceIndex:
 
     def _with_sessions(self) -> tuple[Self, set[str]]:
         """Use the debug sessions of the snapshot; also returns the work items whose sessions changed."""
-        sessions = group_sessions_by_work(self.snapshot, self.row_id)
+        sessions = self._names.group_sessions()
         work_ids = self.sessions.keys() | sessions.keys()
         return replace(self, sessions=sessions), {id for id in work_ids if self.sessions.get(id) != sessions.get(id)}
 
@@ -180,10 +179,6 @@ class EvidenceIndex:
         sources = {self._source(event) for event in self.events.get(pattern_id, ())}
         return sources | {loop.id for loop, _ in self.uses.get(pattern_id, ())}
 
-    def row_id(self, work_id: str) -> str:
-        """See `WorkNames.row_id`."""
-        return self._names.row_id(work_id)
-
     def owner_id(self, work_id: str) -> str:
         """See `core.learning.recorded_uses.WorkItems`."""
         return self._names.owner_id(work_id)
@@ -204,7 +199,7 @@ class EvidenceIndex:
     def finished(self) -> Iterator[str]:
         """Yield the IDs of all work items that have finished."""
         loops, attempts = self.snapshot.loops, self.snapshot.attempts
-        others = (id for id in self.reports if self.row_id(id) not in loops and id not in attempts)
+        others = (id for id in self.reports if self._names.row_id(id) not in loops and id not in attempts)
         return (id for id in (*loops, *attempts, *others) if self.signals(id) is not None)
 
     def is_open(self, work_id: str) -> bool:

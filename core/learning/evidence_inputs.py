@@ -22,9 +22,8 @@ from core.learning.bursts import (
 )
 from core.learning.evidence import collect_observations, is_later
 from core.learning.evidence_index import EvidenceIndex
-from core.learning.loop_patterns import LoopPatterns, collect_loop_patterns
-from core.learning.recorded_uses import LOOP
-from core.learning.session_errors import changes_owners
+from core.learning.recorded_uses import LOOP, LoopPatterns, collect_loop_patterns
+from core.learning.work_names import changes_owners
 from core.records.decisions import CurationState
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop

@@ -11,9 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.learning.aggregate_evidence import AGGREGATE, claimed_rate, successes_from_rate
-from core.learning.use_times import HARMFUL, HELPFUL, INJECTED_ONLY, NO_RESULT, UseTimes
 from core.records.events import Observation
 from core.records.patterns import Pattern, RecordedCounts
+
+HELPFUL, HARMFUL, NO_RESULT, INJECTED_ONLY = KINDS = range(4)
+"""Kinds of an entry: a use by its result, and an injection that was not applied."""
+REMOVED: Final = -1
+"""New row, in `UseTimes.renumbered`, of a row that no longer exists."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -180,3 +184,39 @@ def shown_rate(recorded_counts: RecordedCounts, successes: int, failures: int, m
     if same_uses and rate is not None and successes == successes_from_rate(rate, total):
         return rate
     return successes / total
+
+
+@dataclass(frozen=True, slots=True)
+class UseTimes:
+    """One entry per dated observation, unsorted.
+
+    Uses that only the counts of a record show are left out: their time is a guess.
+
+    Attributes:
+        rows: Row of the pattern in the scoreboard.
+        at: Epoch seconds; may be in the future.
+        kinds: One of `KINDS`.
+        counts: Number of uses.
+    """
+
+    rows: NDArray[np.int32]
+    at: NDArray[np.float64]
+    kinds: NDArray[np.int8]
+    counts: NDArray[np.int64]
+
+    def renumbered(self, new_rows: NDArray[np.int64]) -> UseTimes:
+        """Replace each row by `new_rows[row]`; drop the entries of rows that map to `REMOVED`."""
+        rows = new_rows[self.rows]
+        remaining = rows != REMOVED
+        return UseTimes(
+            rows[remaining].astype(np.int32), self.at[remaining], self.kinds[remaining], self.counts[remaining]
+        )
+
+    def __add__(self, other: UseTimes) -> UseTimes:
+        """Join the entries of two disjoint sets of patterns."""
+        return UseTimes(
+            np.concatenate([self.rows, other.rows]),
+            np.concatenate([self.at, other.at]),
+            np.concatenate([self.kinds, other.kinds]),
+            np.concatenate([self.counts, other.counts]),
+        )

@@ -25,15 +25,13 @@ from core.learning.calendar import change_within, next_change
 from core.learning.evidence_inputs import EvidenceInputs, IgnoredReport
 from core.learning.inversion_proposals import Alternatives, Inversion, propose_inversion
 from core.learning.inversion_rules import inversion_triggered
-from core.learning.loop_patterns import LoopPatterns
 from core.learning.outcomes import Outcome, OutcomeSignals, score_outcome
 from core.learning.reconciliation import reconcile_record
-from core.learning.recorded_uses import EVENT_LOG, LOOP
-from core.learning.score_arrays import NO_PIN, Columns, Ints, ObservationSums
+from core.learning.recorded_uses import EVENT_LOG, LOOP, LoopPatterns
+from core.learning.score_arrays import NO_PIN, REMOVED, Columns, Ints, ObservationSums, UseTimes
 from core.learning.scores import Scores
 from core.learning.states import CODES, STATES
 from core.learning.threshold_replay import History
-from core.learning.use_times import REMOVED, UseTimes
 from core.records.decisions import Pin
 from core.records.events import Observation
 from core.records.findings import Finding

@@ -1,22 +1,4 @@
-"""Public names of storages at their original import path; `core.learning` exports them too."""
+"""The names of `core.learning.reference.storage` at their original import path."""
 
-from core.learning.errors import ErrorStorage, MemoryErrors
-from core.learning.reference.storage import (
-    FeedbackStorage,
-    MaturityStorage,
-    MemoryFeedback,
-    MemoryMaturity,
-    MemoryPatterns,
-    PatternStorage,
-)
-
-__all__ = [
-    "ErrorStorage",
-    "FeedbackStorage",
-    "MaturityStorage",
-    "MemoryErrors",
-    "MemoryFeedback",
-    "MemoryMaturity",
-    "MemoryPatterns",
-    "PatternStorage",
-]
+from core.learning.errors import ErrorStorage, MemoryErrors  # noqa: F401
+from core.learning.reference.storage import *  # noqa: F403

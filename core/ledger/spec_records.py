@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from core.learning.inversion import ObservedPattern
-from core.learning.maturity import PatternMaturity
+from core.learning.reference.maturity import PatternMaturity
+from core.learning.reference.patterns import ObservedPattern
 
 Record = ObservedPattern | PatternMaturity
 _PATTERN: Final = "observed-pattern"

@@ -10,10 +10,9 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from core.learning.score_arrays import Flags
+from core.learning.score_arrays import INJECTED_ONLY, Flags
 from core.learning.scoreboard import Scoreboard
 from core.learning.states import STATES
-from core.learning.use_times import INJECTED_ONLY
 from core.metrics.causes import Cause, top_causes
 from core.metrics.effectiveness import Comparison, compare_injection
 from core.metrics.review_coverage import CoverageWeek, OpenKind, compute_coverage, count_first_half, count_questions

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from core.config.settings import Settings
 from core.learning.aggregate_evidence import round_half_up
-from core.learning.loop_patterns import loops_with_reflections
+from core.learning.recorded_uses import loops_with_reflections
 from core.learning.scoreboard import Scoreboard
 from core.learning.states import STATES
 from core.learning.statistics import Difference, format_inconclusive, required_cases

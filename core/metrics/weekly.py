@@ -9,10 +9,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from core.learning.score_arrays import Flags, Ints
+from core.learning.score_arrays import HARMFUL, HELPFUL, INJECTED_ONLY, KINDS, NO_RESULT, Flags, Ints
 from core.learning.scoreboard import Scoreboard
 from core.learning.statistics import jeffreys_interval, jeffreys_intervals
-from core.learning.use_times import HARMFUL, HELPFUL, INJECTED_ONLY, KINDS, NO_RESULT
 
 WEEK: Final = timedelta(weeks=1)
 

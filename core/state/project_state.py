@@ -13,8 +13,8 @@ from core.config.settings import Settings
 from core.debug_memory.escalation_status import EscalatedSession, find_recent_escalations
 from core.debug_memory.index import DebugIndex, LazyDebugIndex
 from core.learning.inversion_proposals import Inversion
-from core.learning.loop_patterns import LoopPatterns
 from core.learning.outcomes import Outcome, OutcomeSignals
+from core.learning.recorded_uses import LoopPatterns
 from core.learning.scoreboard import Assessment, Scoreboard
 from core.records.debug_sessions import DebugSession
 from core.records.events import Observation

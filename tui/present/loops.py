@@ -14,8 +14,8 @@ from core.documents import loops as documents
 from core.documents.document import Block
 from core.documents.loops import elapsed
 from core.documents.signs import VERDICT_STYLES, status_sign
-from core.learning.loop_patterns import LoopPatterns
 from core.learning.outcomes import Outcome
+from core.learning.recorded_uses import LoopPatterns
 from core.records.loops import Liveness, Loop, LoopDetails
 from core.records.reflections import Reflection
 from core.state.project_state import ProjectState

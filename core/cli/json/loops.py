@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from core.extraction.clustering import Cluster
     from core.learning.assessment import Assessment
     from core.learning.criteria import CriterionWeight
-    from core.learning.loop_patterns import LoopPatterns
     from core.learning.outcomes import OutcomeSignals
+    from core.learning.recorded_uses import LoopPatterns
     from core.records.events import Event as EventRecord
     from core.records.loops import Loop
     from core.records.reflections import Reflection as ReflectionRecord

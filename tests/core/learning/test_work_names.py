@@ -8,25 +8,24 @@ from datetime import datetime
 import pytest
 
 from core.learning.scoreboard import Scoreboard
-from core.learning.session_errors import group_sessions_by_work
+from core.learning.work_names import WorkNames
 from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.episodes import Attempt
 from core.records.loops import Loop, LoopStatus
 from core.records.snapshot import Delta, Snapshot
 from tests.factories import NOW, SETTINGS, days_ago, make_event, make_pattern
 
-ALIASES = {"uuid": "x", "x": "x"}
 FIRST = Attempt(task_id="task", number=1, started_at=days_ago(9), ended_at=days_ago(8))
 SECOND = Attempt(task_id="task", number=2, started_at=days_ago(4))
 
 
 def work_id_of(session: DebugSession, *attempts: Attempt) -> str:
     snapshot = Snapshot(
-        loops={"x": Loop(id="x")},
+        loops={"x": Loop(id="x", aliases=("uuid",))},
         attempts={attempt.id: attempt for attempt in attempts},
         debug_sessions={session.id: session},
     )
-    found = group_sessions_by_work(snapshot, lambda name: ALIASES.get(name, name))
+    found = WorkNames(snapshot).group_sessions()
     return next(iter(found), "")
 
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from core.config.settings import ExtractionSettings
-from core.extraction.alternatives import link_alternatives
 from core.extraction.engine import extract
+from core.extraction.selection import link_alternatives
 from core.records.extractions import Extraction
 from core.records.patterns import Pattern, PatternType
 from tests.factories import failed_step, make_known_patterns, make_material, parse_pattern_record, passed_step
