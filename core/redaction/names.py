@@ -20,11 +20,6 @@ _HINT: Final = re.compile(
 """Any of `ASSIGNED_HINTS`. Both cases are written out, which is several times faster than the flag."""
 _REACH: Final = len("private_")
 """Characters of a name before the hint."""
-SPOKEN: Final = re.compile(
-    r"(?i)\bpass(?:word|code|phrase)\s{1,4}(?:for\s[^\n\"'`]{0,40}(?:[\"'`][^\n\"'`]{0,40}[\"'`]\s{1,4})?)?is\s{1,4}"
-    r"[\"'`](?P<bare>[^\s\"'`]{4,60})[\"'`]|\bnetworkcredential\(\s{0,4}\"[^\"\n]{1,100}\"\s{0,4},\s{0,4}\"(?P<double>[^\"\n]{3,100})\""
-)
-"""A password in a sentence, or the second argument of a call that signs in."""
 
 
 def find_assigned(rule: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:

@@ -13,12 +13,13 @@ from typing import Final
 
 import yaml
 
-from core.redaction.names import ASSIGNED_HINTS, NAME_HINTS, SPOKEN, MaskFormat, find_assigned, fold_case
-from core.redaction.non_secrets import FOLDER, NUMBERED, is_non_secret
+from core.redaction.names import ASSIGNED_HINTS, NAME_HINTS, MaskFormat, find_assigned, fold_case
 from core.redaction.value_shapes import (
     NEAR,
+    REGEX,
     is_basic_credential,
     is_credential,
+    is_non_secret,
     is_placeholder,
     is_sample_password,
     is_unique_value,
@@ -29,8 +30,6 @@ _FOUND: Final = re.compile("«\ue000(\\d{1,6})»")
 """Temporary mark of a found secret during the search."""
 
 
-_KEY_BLOCK: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_KEY_END: Final = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 TOKEN_FORMATS: Final[dict[str, list[str]]] = yaml.load(
     Path(__file__).with_name("token_formats.yaml").read_bytes(), yaml.CSafeLoader
 )
@@ -40,108 +39,17 @@ _TOKEN_RUN: Final = re.compile(r"[A-Za-z0-9_~.+/=|$%:-]{16,}")
 _FIRST: Final = re.compile(r"\[[^\]]+\]|\\d")
 """First characters of a pattern that does not begin with a literal."""
 _TOKEN_START: Final = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]")
-_CREDENTIALS: Final = re.compile(
-    r"(?!(?:(?<=http)|(?<=https)|(?<=ws)|(?<=wss)):(?:\\?/){2}[^\s/:@]{1,100}:\d{1,5}[/?#])(:(?:\\?/){2})"
-    r"(?:[^\s/:@\"'`<>]{0,100}:(?![{$<«]|%[(sv])[^\s\"'`<>]{1,200}|[A-Za-z0-9_-]{20,200})(?=@)"
-)
-"""Credentials before the host of an address; not a port with an @ in the path."""
-_WEBHOOK: Final = re.compile(
-    r"(?i)(hooks\.slack\.com\\?/(?:services|workflows|triggers)\\?/"
-    r"|discord(?:app)?\.com\\?/api(?:\\?/v\d{1,3})?\\?/webhooks\\?/)"
-    r"[^\s\"'`<>{}$,;)]{4,400}"
-)
-_SIGNATURE: Final = re.compile(r"(?i)((?:[?&;]|\\u0026)sig=)[^\s\"'`<>{}$&;\\]{6,400}")
 
-# Values in quotes, with or without the backslashes of JSON in a text; what is cut off need not end.
-_QUOTED: Final = (
-    r"(?P<quote>\\{1,7}[\"'])(?P<escaped>[^\n]+?)(?:(?<!\\)(?=(?P=quote))|\Z)"
-    r"|\"(?P<double>(?:[^\"\\\n]|\\.)+)(?=\"|\\?\Z)|'(?P<single>(?:[^'\\\n]|\\.)+)(?='|\\?\Z)"
-)
-_VALUE: Final = rf"(?:{_QUOTED}|(?P<bare>(?:[^\s\"',;&(){{}}\[\]<>\\]|\\(?![\\\"'nrtu/]))+))"
 _GROUPS: Final = ("escaped", "double", "single", "bare")
-_NAMED: Final = r"(?:PASS(?:WORD|WD|PHRASE)?|PWD|SECRET|TOKEN|CREDENTIALS?|(?:API|ACCESS|PRIVATE)_?KEY)"
-_REST: Final = r"(?=\s)(?:\"[^\"\n]*\"|'[^'\n]*'|\\\n|[^\n|;])*+"
-"""A command up to its end."""
-
-_BEARER: Final = re.compile(
-    r"(?i)(\b(?:bearer\s{1,4}(?=\S{0,40}(?:\d|(?-i:[a-z][A-Z])))|(?P<basic>basic\s{1,4})))[A-Z0-9+/=._~-]{12,}"
+_COMMANDS: Final = (
+    (("mysql", "mariadb"), "database password", "mysql"),
+    (("curl",), "user and password", "curl"),
+    (("sshpass",), "password", "sshpass"),
+    (("login",), "password", "login"),
+    (("redis-cli",), "password", "redis"),
+    (("ldap",), "password", "ldap"),
 )
-_AUTHORIZATION: Final = re.compile(
-    r"(?i)(?<![a-z])authorization[\\\"'\]]{0,4}\s{0,4}(?:=>|[:=,])\s{0,4}[\\\"'`]{0,4}"
-    r"(?:(?:token|bearer|basic|digest|apikey|negotiate)\s{1,4}|(?=[\w+/=.~-]{16})(?=\S{0,60}\d))"
-    r"(?P<bare>[^\s\"'`,;(){}\[\]<>\\]+)"
-)
-_CRUMB_NAME: Final = r"[\w.!#%&*+^|~-]{1,128}"
-_CRUMB_VALUE: Final = r"(?:\\{0,3}\")?[^\s;\"'`\\<>]{0,4096}(?:\\{0,3}\")?"
-_COOKIE: Final = re.compile(
-    r"(?i)(?<![a-z])(?:set-)?cookie(?:\\{0,7}[\"']\s{0,4}[:,]|:)\s{0,4}[\\\"'`]{0,4}"
-    rf"(?P<first>{_CRUMB_NAME}=){_CRUMB_VALUE}(?:;\s{{0,4}}{_CRUMB_NAME}(?:={_CRUMB_VALUE})?)*"
-)
-_CRUMB: Final = re.compile(
-    r"(?i)(?<![^\s;:,\"'`\\])(?!(?:path|domain|expires|max-age|samesite|priority|version)=)"
-    + _CRUMB_NAME
-    + r"=(?:\\{0,3}\")?(?P<bare>[^\s;\"'`\\<>]+)"
-)
-"""Value of a cookie, not its attributes."""
-_OPTION: Final = re.compile(
-    r"(?i)(?<![\w-])--(?!no-)(?:pass|[\w-]{0,40}?(?:pass(?:word|wd|phrase)|pwd|secret|token|(?:api|access|private)-?key))"
-    rf"(?:=|\s{{1,4}}(?!-)){_VALUE}"
-)
-_COMMANDS: Final = {
-    ("mysql", "mariadb"): (
-        "database password",
-        re.compile(rf"(?i)\b(?:mysql|mariadb)[\w-]{{0,20}}{_REST}"),
-        re.compile(rf"(?<=\s)-p(?!\d{{1,5}}:\d){_VALUE}"),
-    ),
-    ("curl",): (
-        "user and password",
-        re.compile(rf"(?i)\bcurl(?:\.exe)?{_REST}"),
-        re.compile(
-            r"(?i)(?<=\s)(?:-[a-z]{0,5}u\s{0,4}|--(?:proxy-)?user[\s=]{1,4})(?P<quote>\\{0,7}[\"'])?"
-            r"(?P<bare>[^\s\"'\\:]{0,100}:(?![{$<%«]|//)(?(quote)[^\"'\\\n]|[^\s\"'\\]){0,200})"
-        ),
-    ),
-    ("sshpass",): ("password", re.compile(rf"\bsshpass{_REST}"), re.compile(rf"(?<=\s)-p\s{{0,4}}{_VALUE}")),
-    ("login",): (
-        "password",
-        re.compile(rf"\b(?:docker|podman|nerdctl|buildah|skopeo|crane|oc|az|acr|registry)\s{{1,4}}login{_REST}"),
-        re.compile(rf"(?<=\s)-p\s{{1,4}}{_VALUE}"),
-    ),
-    ("redis-cli",): ("password", re.compile(rf"\bredis-cli{_REST}"), re.compile(rf"(?<=\s)-a\s{{1,4}}{_VALUE}")),
-    ("ldap",): ("password", re.compile(rf"\bldap[a-z]{{3,10}}{_REST}"), re.compile(rf"(?<=\s)-w\s{{0,4}}{_VALUE}")),
-}
-"""By hints: kind of secret, command up to its end, option with the secret."""
-_PASS_ARGUMENT: Final = re.compile(rf"(?<=\s)-pass(?:in|out)?\s{{1,4}}[\"']?pass:{_VALUE}")
-_NETRC: Final = re.compile(
-    r"\b(?P<machine>machine\s{1,8}\S{1,200}\s{1,8})?login\s{1,8}\S{1,200}\s{1,8}password\s{1,8}"
-    r"(?(machine)|(?=\S{0,60}[\d!#$%^*+=]))(?P<bare>[^\s\"'\\]+)"
-)
-_SET: Final = re.compile(
-    rf"(?:\b(?:ENV|ARG)|(?i:\bset(?:x|env)))\s{{1,4}}(?i:\w{{0,60}}?{_NAMED})(?:_\w{{0,20}})?\s{{1,4}}(?!=){_VALUE}"
-)
-_MARKS: Final = r"[\"'\\]{0,8}"
-_PAIR: Final = re.compile(
-    rf"(?i)\b(?:name|key){_MARKS}\s{{0,4}}[:=]\s{{0,4}}{_MARKS}\b\w{{0,60}}?{_NAMED}(?:_\w{{0,20}})?{_MARKS}\s{{0,4}},?"
-    rf"\s{{0,40}}{_MARKS}value{_MARKS}\s{{0,4}}[:=]\s{{0,4}}{_VALUE}"
-)
-"""Name and value under separate keys."""
-_SECURE: Final = re.compile(rf"(?i)\bConvertTo-SecureString\s{{1,4}}(?:-String\s{{1,4}})?(?!-){_VALUE}")
-_SQL: Final = re.compile(
-    r"(?i)(?:(?:(?-i:\bIDENTIFIED)|\b(?:create|alter)\s{1,4}user\s[^\n;]{1,150}?\sidentified)"
-    r"(?:\s{1,4}with\s{1,4}\S{1,60})?\s{1,4}(?:by|as)(?:\s{1,4}password)?|(?-i:\bPASSWORD)(?=\s{1,4}[\"'\\]))\s{1,4}"
-    rf"{_VALUE}"
-)
-_ELEMENT: Final = re.compile(
-    r"(?i)<[\w:.-]{0,60}?(?:pass(?:word|wd|phrase)|pwd|secret|token|api[_-]?key)(?:\s[^<>\n]{0,200})?>"
-    r"\s{0,4}(?P<bare>[^\s<>][^<>\n]{0,400}?)\s{0,4}</"
-)
-_ASSIGNED: Final = re.compile(
-    r"(?i)(?P<name>pass(?:word|wd|phrase)|pwd|secret|(?:api|access|private|account)[_-]?key|token|credential"
-    r"|(?-i:[A-Z0-9]_PASS)|(?:db|user|admin|root|mail|smtp|sql|pg|redis|ftp|ldap|proxy|auth)[_-]?pass|(?<![a-z])pass(?==|\s?=\s?[\"'])"
-    r"|(?<![a-z0-9.>])_auth(?:token)?)"
-    r"s?(?:[_-]?(?:key|value|base)){0,2}(?:\\{0,7}[\"'\]]){0,2}\s{0,12}(?:=>|:=|==?|:\s{0,4}str(?:ing)?\s{0,4}=|:|-(?=\s[\"']))\s{0,4}"
-    rf"{_VALUE}"
-)
+"""Hints, kind of secret, and prefix of the expressions for a command up to its end and for its option."""
 _MIN_VALUE: Final = 3
 _LONG: Final = 16
 """Length that words of code and prose rarely have."""
@@ -149,9 +57,6 @@ _RUN: Final = re.compile(r"[A-Za-z0-9_~.+/@%!-]{20,512}={0,2}")
 _FORM_REACH: Final = 16
 _FORM: Final = re.compile(r"(?i)csrf|xsrf|authenticity|public[_-]?$")
 """Names of harmless tokens: form tokens and public ones."""
-_SIGN_IN_PLACEHOLDER: Final = re.compile(
-    r"(?i)[^:]{0,60}:(?:change(?:it|me)|pass(?:word|wd)?|pwd|secret|test|token|\*+|x+|\[[^\]]*\])"
-)
 _MAX_REPEATED: Final = 64
 _WITH_NAME: Final = ("credentials", "user and password")
 
@@ -170,17 +75,17 @@ class Search:
             text = "".join(self._without_keys(text))
         lower = fold_case(text)
         text = self._without_tokens(text)
-        for kind, (hint, rule) in _PREFIX_GROUPS.items():
+        for kind, hint in _AFTER_PREFIX.items():
             if hint in lower:
-                text = rule.sub(partial(self._after_prefix, kind), text)
+                text = REGEX[kind].sub(partial(self._after_prefix, kind), text)
         if "cookie" in lower:
-            text = _COOKIE.sub(self._cookie, text)
+            text = REGEX["cookie"].sub(self._cookie, text)
         text = self._without_arguments(text, lower)
-        for kind, (hints, rule) in _LABELLED.items():
+        for kind, (hints, name) in _LABELLED.items():
             if any(hint in lower for hint in hints):
-                text = rule.sub(partial(self._replace_certain, kind), text)
+                text = REGEX[name].sub(partial(self._replace_certain, kind), text)
         if "bearer" in lower or "basic" in lower:
-            text = _BEARER.sub(self._authorized, text)
+            text = REGEX["bearer"].sub(self._authorized, text)
         if any(hint in lower for hint in ASSIGNED_HINTS):
             text = "".join(self._without_assigned(text))
         if any(hint in lower for hint in NAME_HINTS):
@@ -246,8 +151,8 @@ class Search:
     def _without_keys(self, text: str) -> Iterator[str]:
         """Parts outside of private keys; an unterminated key extends to the end."""
         place = 0
-        while block := _KEY_BLOCK.search(text, place):
-            end = _KEY_END.search(text, block.end())
+        while block := REGEX["key_block"].search(text, place):
+            end = REGEX["key_end"].search(text, block.end())
             stop = end.end() if end else len(text)
             if end and not text[block.end() : end.start()].strip("- \n"):
                 yield text[place:stop]
@@ -259,13 +164,13 @@ class Search:
 
     def _without_arguments(self, text: str, lower: str) -> str:
         """Replace credentials in arguments of commands; reads each command once."""
-        for hints, (kind, command, option) in _COMMANDS.items():
+        for hints, kind, name in _COMMANDS:
             if any(hint in lower for hint in hints):
-                text = command.sub(partial(self._signed_in, kind, option), text)
+                text = REGEX[f"{name}_command"].sub(partial(self._signed_in, kind, name), text)
         return text
 
-    def _signed_in(self, kind: str, option: re.Pattern[str], command: re.Match[str]) -> str:
-        return option.sub(partial(self._replace_certain, kind), command[0])
+    def _signed_in(self, kind: str, name: str, command: re.Match[str]) -> str:
+        return REGEX[f"{name}_option"].sub(partial(self._replace_certain, kind), command[0])
 
     def _authorized(self, found: re.Match[str]) -> str:
         value = found[0][len(found[1]) :]
@@ -275,17 +180,23 @@ class Search:
 
     def _cookie(self, found: re.Match[str]) -> str:
         start = found.start("first") - found.start()
-        return found[0][:start] + _CRUMB.sub(lambda crumb: self._replace_certain("cookie", crumb), found[0][start:])
+        return found[0][:start] + REGEX["crumb"].sub(
+            lambda crumb: self._replace_certain("cookie", crumb), found[0][start:]
+        )
 
     def _replace_certain(self, kind: str, found: re.Match[str]) -> str:
         """Replace values that certainly are secrets, except placeholders."""
         group = _group(found)
-        is_none = is_non_secret(found, group) or _SIGN_IN_PLACEHOLDER.fullmatch(found[group]) or _FORM.search(found[0])
+        is_none = (
+            is_non_secret(found, group)
+            or REGEX["sign_in_placeholder"].fullmatch(found[group])
+            or _FORM.search(found[0])
+        )
         return found[0] if is_none else self._hidden(kind, found, group)
 
     def _without_assigned(self, text: str) -> Iterator[str]:
         place = 0
-        for found in find_assigned(_ASSIGNED, text):
+        for found in find_assigned(REGEX["assigned"], text):
             yield text[place : found.start()] + self._assigned(found)
             place = found.end()
         yield text[place:]
@@ -299,7 +210,7 @@ class Search:
             or _FORM.search(found.string[max(found.start() - _FORM_REACH, 0) : found.start()])
         ):
             return found[0]
-        if FOLDER.match(value) if name == "pwd" else "pass" not in name and NUMBERED.fullmatch(value):
+        if REGEX["folder"].match(value) if name == "pwd" else "pass" not in name and REGEX["numbered"].fullmatch(value):
             return found[0]
         npmrc = name.startswith("_auth") and found.string.startswith("=", found.end("name"))
         certain = npmrc or name == "pwd" or ("pass" in name and name != "pass")
@@ -336,27 +247,23 @@ def _group(found: re.Match[str]) -> str:
     return next(name for name in _GROUPS if groups.get(name) is not None)
 
 
-_PREFIX_GROUPS: Final = {
-    "credentials": ("@", _CREDENTIALS),
-    "webhook": ("hooks", _WEBHOOK),
-    "signature": ("sig=", _SIGNATURE),
-}
-"""By kind: a lower-case literal of every match, and the pattern."""
+_AFTER_PREFIX: Final = {"credentials": "@", "webhook": "hooks", "signature": "sig="}
+"""By kind, which names the expression: a lower-case literal of every match."""
 _LABELLED: Final = {
-    "authorization": (("authorization",), _AUTHORIZATION),
-    "option": (("--",), _OPTION),
-    "argument": (("-pass",), _PASS_ARGUMENT),
-    "netrc password": (("login",), _NETRC),
-    "variable": (("env", "arg", "setx"), _SET),
-    "value": (("value",), _PAIR),
-    "secure string": (("convertto-",), _SECURE),
-    "SQL password": (("identified", "password"), _SQL),
-    "element": (("</",), _ELEMENT),
-    "spoken password": ((" is ",), SPOKEN),
-    "sign-in": (("networkcredential",), SPOKEN),
+    "authorization": (("authorization",), "authorization"),
+    "option": (("--",), "option"),
+    "argument": (("-pass",), "pass_argument"),
+    "netrc password": (("login",), "netrc"),
+    "variable": (("env", "arg", "setx"), "set"),
+    "value": (("value",), "pair"),
+    "secure string": (("convertto-",), "secure"),
+    "SQL password": (("identified", "password"), "sql"),
+    "element": (("</",), "element"),
+    "spoken password": ((" is ",), "spoken"),
+    "sign-in": (("networkcredential",), "spoken"),
 }
-"""By kind: lower-case literals, one of which every match contains, and the pattern."""
+"""By kind: lower-case literals, one of which every match contains, and the name of the expression."""
 _KINDS: Final = frozenset(
-    {kind for kind, _ in _TOKENS} | {kind for kind, _, _ in _COMMANDS.values()} | set(_PREFIX_GROUPS) | set(_LABELLED)
+    {kind for kind, _ in _TOKENS} | {kind for _, kind, _ in _COMMANDS} | _AFTER_PREFIX.keys() | _LABELLED.keys()
 ).union(("private key", "cookie", "value", "password"))
 """Kinds of secrets in masks; any other word in brackets could be a secret."""

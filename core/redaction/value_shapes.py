@@ -1,4 +1,4 @@
-"""Classification of values that could be secrets: placeholder, random token, or public."""
+"""Classification of values in the place of a secret: placeholder, code, random token, or public."""
 
 from __future__ import annotations
 
@@ -6,21 +6,29 @@ import math
 import re
 from base64 import b64decode
 from collections import Counter
+from pathlib import Path
 from typing import Final
 
 from core.redaction.names import NAME_HINTS, fold_case
+from core.redaction.regex_table import RegexTable
 
+REGEX: Final = RegexTable(Path(__file__).with_name("patterns.yaml"))
+"""Expressions of this package."""
+_MARKED: Final = ("[secret:", "«secret»", "\ue000")
+"""Mask or placeholder in the place of a secret."""
+_TEXT: Final = """
+    string str number int integer float bool boolean any none null undefined true false required optional
+    unknown object bytes text missing expired invalid value varchar char secretstr yes no
+    a an and are as at be been by can cannot for from has have if in into is it may must not of on or should that the
+    then this to was when which will with you your
+    auth authentication authorization flag header option parameter argument scheme switch
+    async await function get lambda new return set
+"""
+_NO_SECRET: Final = frozenset(_TEXT.split())
+"""Words that are not secrets: types, prose, keywords."""
 _MIN_REPEATED: Final = 8
 _LONG_REPEATED: Final = 16
 """Length that words of code and prose rarely have."""
-_DELIMITED: Final = re.compile(
-    r"(?i)(?:^|[^a-z0-9])(?:example|sample|placeholder|change[_-]?(?:me|it)|replace[_-]?(?:me|with|this)|your|dummy|fake"
-    r"|redacted|todo|tbd|foobar|lorem)(?=[^a-z0-9]|$)"
-)
-_DELIMITED_LETTERS: Final = re.compile(
-    r"(?i)(?:^|[^a-z0-9])(?:insert|put|my[_-][a-z_-]{0,20}(?:key|token|secret)|here|goes|mock|foo|masked|hidden)(?=[^a-z0-9]|$)"
-)
-"""Words that mark a placeholder only in a value without digits."""
 _EMBEDDED: Final = re.compile(r"(?i)example|placeholder|changeme|dummy|fake|redacted")
 """Words that mark a placeholder anywhere in a value of letters."""
 _DOCUMENTED: Final = re.compile(r"EXAMPLE(?:KEY)?$|(?i:abcdefghijkl)")
@@ -51,32 +59,35 @@ _SAMPLE_PASSWORDS: Final = frozenset(("password", "mypassword", "passwd", "pass"
 NEAR: Final = 48
 """Characters before a random value that are searched for the name of a credential."""
 _PREFIX: Final = 12
-_NAMES_IT: Final = re.compile(
-    r"(?i)(?<![a-z])(?:[a-z0-9]{0,20}[_-]?)?(?:key|token|secret|passw(?:or)?d|credential|auth|bearer|apikey|api)s?(?![a-z])"
-    r"|(?-i:[a-z](?:Key|Token|Secret|Password|Credential|Auth|Api)s?\d?(?![a-z]))"
-)
-"""Words that name a credential, also as the last part of a longer name."""
-_PUBLIC: Final = re.compile(
-    r"(?i)(?:public[_-]?token|(?:public|primary|foreign|natural|sort|partition|cache|bucket|idx|hot|schema|sequence|row|group|map|object)[_-]?key)"
-    r"|key[_ -]?(?:id|name|alias|size|length|pair|ring|path|file|hash|words?|board|frame)|(?:csrf|xsrf|authenticity)"
-    r"|(?:commit|sha\d{0,3}|rev(?:ision)?|hash|digest|checksum|md5|integrity|fingerprint|blob|etag|uuid|guid|version|author"
-    r"|audience|client_?id|tenant|subscription|accessor|access_?id|credentials?_?id|secrets?_?(?:id|name)|url|uri|endpoint"
-    r"|path|file|image|module|package)\W{0,4}$|https?://\S*$"
-)
-"""Names of public values."""
 _KEY_OF: Final = re.compile(r"(?i)(?:key|token|secret)\d?[\"'`\]]{0,2}\s{0,3}(?:=>|:=|[:=,])\s{0,3}[\"'`]?$")
 """Directly before a value assigned to a credential; only there a UUID is a secret."""
 
 
+def is_non_secret(found: re.Match[str], group: str) -> bool:
+    """Whether a value is masked, a type, a word, a placeholder or code."""
+    value = found[group].rstrip(":.") if group == "bare" else found[group]
+    if (
+        any(mark in found[group] for mark in _MARKED)
+        or REGEX["placeholder"].match(value)
+        or is_placeholder(found[group])
+        or value.lower().rstrip(".:") in _NO_SECRET
+    ):
+        return True
+    if group != "bare":
+        return False
+    called = found.string[found.end() : found.end() + 1] in ("(", "[") and REGEX["called"].fullmatch(value)
+    return bool(called or REGEX["metavariable"].fullmatch(value) or REGEX["code"].match(value))
+
+
 def is_placeholder(value: str) -> bool:
     """Whether a value is a placeholder: `your-key`, `xxxx`, `AKIA...EXAMPLE`."""
-    if _FILLED.search(value) or _DOCUMENTED.search(value) or _DELIMITED.search(value):
+    if _FILLED.search(value) or _DOCUMENTED.search(value) or REGEX["delimited"].search(value):
         return True
     if len(value) >= _LONG and len(set(value.lower())) < _MIN_DISTINCT:
         return True
     if any(map(str.isdigit, value)):
         return False
-    return bool(_DELIMITED_LETTERS.search(value) or (value.isalpha() and _EMBEDDED.search(value)))
+    return bool(REGEX["delimited_letters"].search(value) or (value.isalpha() and _EMBEDDED.search(value)))
 
 
 def is_sample_password(value: str) -> bool:
@@ -108,8 +119,8 @@ def is_credential(value: str, before: str) -> bool:
         return False
     if not (is_random(value) or (_UUID.fullmatch(value) and _KEY_OF.search(before) and not is_placeholder(value))):
         return False
-    names = list(_NAMES_IT.finditer(before))
-    return bool(names) and not _PUBLIC.search(before, max(names[-1].start() - _PREFIX, 0))
+    names = list(REGEX["names_it"].finditer(before))
+    return bool(names) and not REGEX["public"].search(before, max(names[-1].start() - _PREFIX, 0))
 
 
 def is_unique_value(value: str) -> bool:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.redaction.names import find_assigned
-from core.redaction.patterns import _ASSIGNED
+from core.redaction.value_shapes import REGEX
 
 PARTS = ("private_key", "PassWord", "db-pass", "X_PASS", "to\u212aen", "\u017fecret", "_authToken", "pwd", "key", "İ")
 BETWEEN = (" = ", ": ", "=", "=> ", '": "', "\n", " ", "abc123DEF456xyz", '"q w"', "a")
@@ -15,5 +15,5 @@ BETWEEN = (" = ", ": ", "=", "=> ", '": "', "\n", " ", "abc123DEF456xyz", '"q w"
 @given(st.lists(st.sampled_from(PARTS + BETWEEN), max_size=12).map("".join))
 @settings(max_examples=200, deadline=None)
 def test_find_assigned_finds_what_finditer_finds(text: str) -> None:
-    expected = [found.span() for found in _ASSIGNED.finditer(text)]
-    assert [found.span() for found in find_assigned(_ASSIGNED, text)] == expected
+    expected = [found.span() for found in REGEX["assigned"].finditer(text)]
+    assert [found.span() for found in find_assigned(REGEX["assigned"], text)] == expected

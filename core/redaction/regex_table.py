@@ -1,0 +1,45 @@
+"""Regular expressions in a YAML file beside the module that uses them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+_PART: Final = re.compile(r"\{([a-z_]+)\}")
+
+
+class RegexTable(dict[str, re.Pattern[str]]):
+    """Regular expressions of a YAML file by name, each compiled on first use.
+
+    An expression may contain earlier ones as `{name}`. Its line breaks are removed.
+
+    Args:
+        path: The file.
+        parts: Further expressions that the file uses.
+    """
+
+    def __init__(self, path: Path, **parts: str) -> None:
+        super().__init__()
+        self._path, self._parts = path, parts
+
+    def __missing__(self, name: str) -> re.Pattern[str]:
+        compiled = self[name] = re.compile(self.sources[name])
+        return compiled
+
+    @cached_property
+    def sources(self) -> dict[str, str]:
+        """The expressions as text; the first access reads the file."""
+        import yaml  # not needed where no expression is used
+
+        sources = dict(self._parts)
+        for name, text in yaml.load(self._path.read_bytes(), yaml.CSafeLoader).items():
+            sources[name] = expand_parts(text, sources)
+        return sources
+
+
+def expand_parts(pattern: str, parts: Mapping[str, str]) -> str:
+    """Remove the line breaks of a regular expression and insert its parts, given by name as `{name}`."""
+    return _PART.sub(lambda part: parts[part[1]], pattern.replace("\n", ""))
