@@ -1,6 +1,6 @@
 """Debug memory: what agents ran, what failed, why, and which fix worked (docs/debug-memory.md).
 
-`index` finds sessions by key; `reports` summarizes them. `error_text`, `error_signatures`, `frames` and
-`runner_reports` parse errors; `known_fixes` finds earlier fixes for them. `lessons` and `escalations` write what the
+`index` finds sessions by key; `reports` summarizes them. `error_messages`, `frames` and `runner_reports`
+parse errors; `known_fixes` finds earlier fixes for them. `lessons` and `escalations` write what the
 hooks in `core.project` record; `retention` and `archive` move old files to the archive and back.
 """

@@ -1,19 +1,23 @@
-"""Write the action log of an attempt: append_actions to `actions.jsonl` and read_count in `attempt.json`."""
+"""Write the action log of an attempt: `actions.jsonl`, and the counts and qualities in `attempt.json`."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from core.base.errors import BadInput, Unwritable
-from core.episodes.folders import AttemptFolder, TaskFolder
-from core.episodes.json_files import Shapes, check_shapes, edit_object, set_default, set_members
-from core.episodes.validation import MAX_TOTAL_SIZE
+from core.config.paths import safe_component
+from core.episodes.folders import AttemptFolder, TaskFolder, store_file
+from core.episodes.json_files import Shapes, check_shapes, edit_object, read_object, set_default, set_members
+from core.episodes.lifecycle.trajectory import check_milestones, record_milestones
+from core.episodes.validation import MAX_ITERATION, MAX_TOTAL_SIZE, validate_actions, validate_milestones
 from core.sources import normalize
 from core.storage.append_log import AppendLog
 from core.storage.file_reader import MAX_BYTES
@@ -184,3 +188,56 @@ def _entry(iteration: int, quality: float, before: float | None) -> dict[str, An
 def read_count(execution: Mapping[str, Any], name: str) -> int:
     """A read_count in `execution`, 0 if it is missing or invalid."""
     return normalize.count(execution.get(name)) or 0
+
+
+@dataclass(frozen=True, slots=True)
+class LogResult:
+    """The result of `log_actions`.
+
+    Attributes:
+        number: The attempt.
+        actions: All actions of the attempt, as counted in `attempt.json`.
+        added: New actions of this call.
+    """
+
+    number: int
+    actions: int
+    added: int
+
+
+def record_actions(
+    folder: TaskFolder,
+    place: AttemptFolder,
+    actions: Sequence[Mapping[str, Any]],
+    *,
+    now: datetime,
+    iteration: int | None,
+    quality: float | None,
+    files: Mapping[str, bytes],
+    milestones: Sequence[Mapping[str, Any]],
+) -> LogResult:
+    """Check everything, then write it; the caller holds the lock of the task. See `Episodes.log_actions`."""
+    record = read_object(place.attempt, folder.project.aiwg) or {}
+    execution = record.get("execution")
+    counts = execution if isinstance(execution, dict) else {}
+    known = read_count(counts, "actions_performed")
+    new_milestones = validate_milestones(milestones, now)
+    if not actions and quality is None and not files and not new_milestones:
+        return LogResult(place.number, known, 0)
+    latest = iteration or min(max(read_count(counts, "iterations"), 1), MAX_ITERATION)
+    lines, action_qualities = validate_actions(actions, now, latest)
+    iterations = [line["iteration"] for line in lines]
+    pairs = zip([*iterations, latest], [*action_qualities, quality], strict=True)
+    qualities = {at: value for at, value in pairs if value is not None}
+    check_log_metrics(folder, place, qualities)
+    check_milestones(folder, place.number, new_milestones)
+    for name, data in files.items():
+        store_file(folder.project, place.results(latest) / safe_component(name), data, drafts=place.path)
+    given = [{name for name, value in action.items() if value not in (None, "")} for action in actions]
+    added, total = append_actions(place.actions, lines, given, known)
+    highest = max((latest, *iterations, read_count(counts, "iterations")))
+    update_metrics(folder, place, total, highest, qualities)
+    if new_milestones:
+        started = record.get("started")
+        record_milestones(folder, place.number, started if isinstance(started, str) else None, new_milestones)
+    return LogResult(place.number, total, added)

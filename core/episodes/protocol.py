@@ -14,10 +14,9 @@ from typing import Any, Final
 from core.base.errors import BadInput, Conflict, Refused, Unwritable
 from core.base.validation import check_count, check_flag
 from core.config.paths import ProjectPaths
-from core.episodes.action_log import repair_log
+from core.episodes.action_log import LogResult, record_actions, repair_log
 from core.episodes.folders import AttemptFolder, TaskFolder, find_attempt_folder
 from core.episodes.json_files import check_editable, edit_object, set_members
-from core.episodes.lifecycle.action_recording import LogResult, record_actions
 from core.episodes.lifecycle.completion import (
     CompletedAttempt,
     check_task_end,
@@ -26,19 +25,19 @@ from core.episodes.lifecycle.completion import (
     read_log_ahead,
     repeat_end,
 )
-from core.episodes.lifecycle.creation import create_task
 from core.episodes.lifecycle.propagation import LISTS, TASK_STATUS, propagate_all
-from core.episodes.lifecycle.reflection import add_reflection
 from core.episodes.lifecycle.start import (
     AttemptIntent,
     StartedAttempt,
     create_attempt,
+    create_task,
     find_resumable,
     mark_running,
     resume_attempt,
     update_index,
 )
 from core.episodes.lifecycle.trajectory import MILESTONES, check_milestones
+from core.episodes.reflections import add_reflection
 from core.episodes.strict_reader import ROOM, StrictReader
 from core.episodes.validation import (
     MAX_ACTIONS,

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from core.base.record_text import one_line
 from core.base.text import plural
 from core.episodes.log_summary import CHECK, COMMAND, TOOL, LoggedFailure, LogSummary
-from core.episodes.reflection_format import (
+from core.episodes.reflections import (
     LEFT_UNFINISHED,
     NOT_REVIEWED,
     TASK_COMPLETION,

@@ -1,26 +1,199 @@
-"""Measure the four success metrics of the task memory (docs/task-memory.md#success-metrics)."""
+"""Measure the four success metrics of the task memory (docs/task-memory.md#success-metrics).
+
+The improvement compares attempts with a known outcome: first attempts, retries with reflections and retries without. A
+retry has reflections if one on an earlier attempt was written before it started; a draft counts if it contains a
+learning. The groups are not random: a task that needs a retry is a hard one, so the comparison with first attempts
+underestimates the effect of reflections, while the comparison with other retries is fair.
+"""
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from statistics import median
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.config.settings import Settings
 from core.episodes.attempt_state import AttemptState, assess_attempts
-from core.episodes.improvement import TARGET_IMPROVEMENT, Improvement, measure_improvement
 from core.episodes.loop_links import Coverage, measure_coverage
-from core.learning.finished_work import collect_reports
+from core.learning.finished_work import WorkReport, attempt_success, collect_reports
+from core.learning.statistics import Difference, format_inconclusive, jeffreys_interval, required_cases
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 
+TARGET_IMPROVEMENT: Final = 0.20
+"""Target of the improvement, as a difference of success rates (percentage points).
+
+A relative improvement would be undefined if no retry without reflections succeeded.
+"""
+_NOTHING: Final = WorkReport()
 READ_LATENCY_SECONDS: Final = 0.050
 """Target for reading the history of a task."""
+
+
+class AttemptGroup(Struct, frozen=True, kw_only=True):
+    """Attempts of one kind with a known outcome, and the Jeffreys interval of their success rate; rates 0..1."""
+
+    successes: int = 0
+    failures: int = 0
+    low: float = 0.0
+    high: float = 1.0
+
+    @classmethod
+    def of(cls, successes: int, failures: int, level: float) -> AttemptGroup:
+        """A group with the interval of probability `level`."""
+        low, high = jeffreys_interval(successes, failures, level)
+        return cls(successes=successes, failures=failures, low=low, high=high)
+
+    @property
+    def attempts(self) -> int:
+        return self.successes + self.failures
+
+    @property
+    def rate(self) -> float | None:
+        """Success rate; None without any attempt."""
+        return self.successes / self.attempts if self.attempts else None
+
+
+class GroupComparison(Difference, frozen=True, kw_only=True):
+    """Success rates of two groups compared.
+
+    The difference is -1..1, positive for an improvement. Its interval is Newcombe's, from the Jeffreys intervals of
+    both rates.
+    """
+
+    having: AttemptGroup
+    lacking: AttemptGroup
+
+    @property
+    def relative(self) -> float | None:
+        """The difference relative to the rate without reflections; None if that is 0 or unknown."""
+        return self.difference / self.lacking.rate if self.difference is not None and self.lacking.rate else None
+
+    @property
+    def verdict(self) -> str:
+        """`+25 percentage points`, or how much data is missing."""
+        if self.is_conclusive and self.difference is not None:
+            return f"{format_points(self.difference)} percentage points"
+        return format_inconclusive(self.needed, "attempt")
+
+    def reaches(self, target: float) -> bool | None:
+        """Whether the improvement is at least `target` (0..1); None if the interval contains both."""
+        if self.low is None or self.high is None:
+            return None
+        return True if self.low >= target else False if self.high < target else None
+
+
+class Improvement(Struct, frozen=True, kw_only=True):
+    """Outcomes of first attempts and retries.
+
+    Attributes:
+        first, reflected, unreflected: First attempts, retries with reflections, retries without.
+        against_first, against_unreflected: Retries with reflections compared with either group.
+        open, unclear: IDs of attempts that are left out: open ones, and ended ones without success or failure.
+    """
+
+    first: AttemptGroup
+    reflected: AttemptGroup
+    unreflected: AttemptGroup
+    against_first: GroupComparison
+    against_unreflected: GroupComparison
+    open: tuple[str, ...] = ()
+    unclear: tuple[str, ...] = ()
+
+
+def measure_improvement(
+    attempts: Iterable[Attempt],
+    reflections: Iterable[Reflection],
+    reports: Mapping[str, WorkReport],
+    settings: Settings,
+) -> Improvement:
+    """Compare the outcomes of attempts with and without reflections.
+
+    Args:
+        attempts: At all tasks.
+        reflections: Of all tasks; those of loops are ignored.
+        reports: Reports in the event log by attempt ID.
+        settings: Probability of the intervals, and minimum size of a group.
+    """
+    written, known = _by_task(reflections), tuple(attempts)
+    first: dict[str, int] = {}
+    for attempt in known:
+        first[attempt.task_id] = min(attempt.number, first.get(attempt.task_id, 1))
+    counts = {kind: [0, 0] for kind in ("first", "reflected", "unreflected")}
+    left: dict[str, list[str]] = {"open": [], "unclear": []}
+    for attempt in known:
+        success = attempt_success(attempt, reports.get(attempt.id, _NOTHING))
+        if success is None:
+            left["open" if attempt.is_open else "unclear"].append(attempt.id)
+            continue
+        kind = "reflected" if _is_reflected(attempt, written.get(attempt.task_id, ())) else "unreflected"
+        counts["first" if attempt.number == first[attempt.task_id] else kind][not success] += 1
+    groups = {kind: AttemptGroup.of(good, bad, settings.interval_level) for kind, (good, bad) in counts.items()}
+    return Improvement(
+        **groups,
+        against_first=compare(groups["reflected"], groups["first"], settings),
+        against_unreflected=compare(groups["reflected"], groups["unreflected"], settings),
+        open=tuple(left["open"]),
+        unclear=tuple(left["unclear"]),
+    )
+
+
+def compare(having: AttemptGroup, lacking: AttemptGroup, settings: Settings) -> GroupComparison:
+    """See `GroupComparison`."""
+    comparison = GroupComparison(having=having, lacking=lacking)
+    fewest, least = min(having.attempts, lacking.attempts), settings.extraction.min_usage_count_for_evaluation
+    if having.rate is None or lacking.rate is None:
+        return replace(comparison, needed=max(least, 1))
+    difference = having.rate - lacking.rate
+    if fewest < least:
+        return replace(comparison, difference=difference, needed=least - fewest)
+    low = difference - math.hypot(having.rate - having.low, lacking.high - lacking.rate)
+    high = difference + math.hypot(having.high - having.rate, lacking.rate - lacking.low)
+    comparison = replace(comparison, difference=difference, low=low, high=high)
+    if low > 0 or high < 0:
+        return comparison
+    variance = (_variance(having) + _variance(lacking)) / 2
+    enough = required_cases(difference, variance, settings.interval_level, settings.power)
+    return replace(comparison, needed=max(enough - fewest, 1))
+
+
+def format_points(difference: float) -> str:
+    """A difference of rates in whole percentage points, half away from 0: `+25`, `0`."""
+    whole = math.floor(abs(difference) * 100 + 0.5)
+    return f"{math.copysign(whole, difference):+.0f}" if whole else "0"
+
+
+def _by_task(reflections: Iterable[Reflection]) -> dict[str, list[Reflection]]:
+    found: dict[str, list[Reflection]] = defaultdict(list)
+    for reflection in reflections:
+        if reflection.task_id and reflection.attempt is not None and reflection.teaches:
+            found[reflection.task_id].append(reflection)
+    return found
+
+
+def _is_reflected(attempt: Attempt, written: Iterable[Reflection]) -> bool:
+    """Whether a reflection on an earlier attempt existed when this one started; without times, by the numbers."""
+    for reflection in written:
+        if reflection.attempt is None or reflection.attempt >= attempt.number:
+            continue
+        at = reflection.drafted_at or (None if reflection.at_approximate else reflection.at)
+        if at is None or attempt.started_at is None or at <= attempt.started_at:
+            return True
+    return False
+
+
+def _variance(group: AttemptGroup) -> float:
+    """Variance of one attempt, with the rate drawn slightly to the middle: no failure so far does not prove none."""
+    rate = (group.successes + 0.5) / (group.attempts + 1)
+    return rate * (1 - rate)
 
 
 class Latency(Struct, frozen=True, kw_only=True):

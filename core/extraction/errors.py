@@ -10,8 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.debug_memory.error_signatures import generalize_message
-from core.debug_memory.error_text import split_error
+from core.debug_memory.error_messages import generalize_message, split_error
 from core.records.debug_sessions import Failure
 from core.records.loops import Iteration, Outcome
 from core.retrieval.task import analyse_task

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from core.base.record_text import make_slug, one_line
-from core.debug_memory.error_signatures import location_hint
+from core.debug_memory.error_messages import location_hint
 from core.extraction.code import LANGUAGES, describe_placeholder, file_language, make_template
 from core.extraction.fix_kinds import fix_category, fix_description, make_tags, mentioned_language
 from core.extraction.fixes import Repair

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from core.base.record_text import one_line
 from core.base.text import safe_matcher
 from core.config.settings import ExtractionSettings
-from core.debug_memory.error_signatures import generalize_message
+from core.debug_memory.error_messages import generalize_message
 from core.extraction.errors import Sighting
 from core.extraction.known_patterns import KnownPatterns
 from core.extraction.record_parts import parse_pattern

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from core.base.errors import Refused
 from core.base.prompt_text import escape_inline, escape_quoted
-from core.debug_memory.error_signatures import generalize_message
+from core.debug_memory.error_messages import generalize_message
 from core.debug_memory.index import ANY_FILE
 from core.debug_memory.known_fixes import KnownFix, find_known_fixes, parse_error
 from core.debug_memory.reports import FixTemplate, report_fix_templates

@@ -17,9 +17,9 @@ from core.documents.patterns import pattern_document
 from core.documents.reflections import reflection_document
 from core.episodes.attempt_state import AttemptState, assess_attempt
 from core.episodes.history import read_attempt
-from core.episodes.improvement import measure_improvement
 from core.episodes.loop_links import measure_coverage
 from core.episodes.replay import ReplaySteps
+from core.episodes.success_metrics import measure_improvement
 from core.forecast.forecast import forecast
 from core.project.notifications import find_notifications as happened
 from core.project.project import Project

@@ -10,8 +10,8 @@ from core.base.text import plural, visible_line
 from core.debug_memory.effectiveness import FixResults
 from core.debug_memory.index import CAUSE
 from core.documents.debug_sessions import escalation_line, results_text
-from core.episodes.improvement import AttemptGroup, Improvement
 from core.episodes.loop_links import Coverage
+from core.episodes.success_metrics import AttemptGroup, Improvement
 from core.records.debug_sessions import DebugSession, Lesson
 from core.state.project_state import ProjectState
 from tui.present.document import document_lines, inline

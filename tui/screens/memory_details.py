@@ -13,8 +13,8 @@ from textual.message import Message
 from core.base.errors import RalphdeckError
 from core.episodes.attempt_state import AttemptCondition, assess_attempt
 from core.episodes.history import AttemptDetail, read_attempt
-from core.episodes.improvement import Improvement, measure_improvement
 from core.episodes.loop_links import Coverage, measure_coverage
+from core.episodes.success_metrics import Improvement, measure_improvement
 from core.learning.finished_work import collect_reports
 from core.queries.memory_filter import MemoryCatalog
 from core.queries.memory_links import MemoryLinks, Remembered

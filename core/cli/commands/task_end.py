@@ -11,7 +11,7 @@ from core.cli.commands.task_begin import open_task_memory, task_argument
 from core.cli.json.tasks import AttemptCompleted, ReflectionWritten
 from core.cli.render.output import line, remark, respond
 from core.cli.support.options import Command, Count, ExclusiveFlags, Fraction
-from core.episodes.reflection_format import TRIGGERS, TYPES, render_reflection
+from core.episodes.reflections import TRIGGERS, TYPES, render_reflection
 from core.episodes.validation import MAX_PERCENT
 from core.records.loops import Outcome
 from core.records.reflections import Reflection

@@ -18,9 +18,18 @@ from core.cli.support.project import chosen_project, now, read_configuration, re
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.episodes.history import read_history
-from core.episodes.improvement import TARGET_IMPROVEMENT, AttemptGroup, GroupComparison, Improvement, format_points
 from core.episodes.loop_links import LoopLink, link_tasks
-from core.episodes.success_metrics import READ_LATENCY_SECONDS, Latency, SuccessMetrics, success_metrics
+from core.episodes.success_metrics import (
+    READ_LATENCY_SECONDS,
+    TARGET_IMPROVEMENT,
+    AttemptGroup,
+    GroupComparison,
+    Improvement,
+    Latency,
+    SuccessMetrics,
+    format_points,
+    success_metrics,
+)
 from core.records.snapshot import Snapshot
 
 MAX_MEASURED: Final = 200

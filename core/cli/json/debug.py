@@ -12,7 +12,7 @@ from core.debug_memory.escalation_status import find_escalation
 
 if TYPE_CHECKING:
     from core.debug_memory.archive import ArchivedSession as ArchivedRecord
-    from core.debug_memory.archive_journal import FileMove as MoveRecord
+    from core.debug_memory.archive import FileMove as MoveRecord
     from core.debug_memory.effectiveness import FixCounts, FixResults
     from core.debug_memory.known_fixes import KnownFix as KnownFixRecord
     from core.debug_memory.reports import CauseReport, RecurringFailure

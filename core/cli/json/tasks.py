@@ -10,12 +10,11 @@ from core.cli.json.wire import Wire, wire
 
 if TYPE_CHECKING:
     from core.episodes.history import AttemptDetail, WholeHistory
-    from core.episodes.improvement import AttemptGroup, GroupComparison
     from core.episodes.loop_links import LoopLink
     from core.episodes.plan_file import AttemptLessons
     from core.episodes.replay import ReplayStep as StepRecord
     from core.episodes.search_reader import SearchHit as HitRecord
-    from core.episodes.success_metrics import SuccessMetrics
+    from core.episodes.success_metrics import AttemptGroup, GroupComparison, SuccessMetrics
     from core.records.episodes import Action as ActionRecord
     from core.records.episodes import Attempt as AttemptRecord
 Task: Final = wire(
@@ -141,8 +140,7 @@ TaskReport: Final = wire(
 
 def task_report(found: SuccessMetrics, links: Iterable[LoopLink], level: float, **given: Any) -> Wire:
     """How retries with reflections do, and the success metrics."""
-    from core.episodes.improvement import TARGET_IMPROVEMENT
-    from core.episodes.success_metrics import READ_LATENCY_SECONDS
+    from core.episodes.success_metrics import READ_LATENCY_SECONDS, TARGET_IMPROVEMENT
 
     improvement, latency = found.improvement, found.latency
     return TaskReport.of(

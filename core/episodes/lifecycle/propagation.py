@@ -19,7 +19,7 @@ from core.episodes.json_files import edit_object, read_object, set_default, set_
 from core.episodes.lifecycle.trajectory import MILESTONES, set_entry
 from core.episodes.log_summary import LogSummary
 from core.episodes.reflection_drafts import AttemptWork, draft_completion, draft_reflection
-from core.episodes.reflection_format import TASK_COMPLETION
+from core.episodes.reflections import TASK_COMPLETION
 from core.episodes.strict_reader import StrictReader
 from core.episodes.task_indexes import index_task
 from core.episodes.validation import MAX_TOTAL_SIZE, json_size

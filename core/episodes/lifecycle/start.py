@@ -1,30 +1,38 @@
-"""Start an attempt: resume an open one or create a new one with a plan."""
+"""Create a task, and start an attempt: resume an open one or create a new one with a plan."""
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from core.base.errors import Refused, Unwritable
-from core.episodes.folders import AttemptFolder, TaskFolder, check_inside, create_folder
-from core.episodes.json_files import edit_object, encode_object, set_members
+from core.config.paths import ProjectPaths
+from core.episodes.folders import AttemptFolder, TaskFolder, check_inside, create_folder, lock_index
+from core.episodes.json_files import edit_object, encode_object, read_object, set_members
 from core.episodes.lifecycle.completion import end_attempt
 from core.episodes.lifecycle.propagation import attempt_counts, list_agents
 from core.episodes.plan_file import MAX_EARLIER, AttemptLessons, render_plan
-from core.episodes.reflection_format import LEFT_UNFINISHED
+from core.episodes.reflections import LEFT_UNFINISHED
 from core.episodes.strict_reader import StrictReader
 from core.episodes.task_indexes import index_task
+from core.episodes.task_lookup import task_ids
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.records.times import iso
-from core.sources.episodes import MAX_ATTEMPTS
+from core.sources.episodes import MAX_ATTEMPTS, METADATA, TRAJECTORY
 from core.storage.file_reader import MAX_BYTES
 from core.storage.json_editor import JsonText
 from core.storage.locks import open_regular
+
+_TASK: Final = "task-"
+_NUMBERED: Final = re.compile(rf"{_TASK}([0-9]{{1,6}})")
+"""IDs that count as numbered; a longer number is a date or the like."""
 
 
 class AttemptIntent(NamedTuple):
@@ -195,3 +203,45 @@ def _new_record(task_id: str, number: int, agent: str, intent: AttemptIntent, no
         plan["estimated_iterations"] = intent.estimated_iterations
     execution = {"agent": agent, "iterations": 0, "actions_performed": 0, "quality_history": []}
     return {"id": number, "task_id": task_id, "started": iso(now), "plan": plan, "execution": execution}
+
+
+def create_task(project: ProjectPaths, metadata: Mapping[str, Any], task_id: str | None) -> str:
+    """Create the folder of a task with its metadata and an empty trajectory.
+
+    Args:
+        metadata: All members but the ID.
+        task_id: A checked ID; by default the next free `task-NNN`.
+
+    Returns:
+        Its ID. An equal task with this ID and without attempts is used as it is.
+
+    Raises:
+        Refused: Another task has this ID.
+        Unwritable: The disk, a lock or a permission forbids it.
+    """
+    check_inside(project, project.tasks)
+    with lock_index(project):
+        for id in (task_id,) if task_id is not None else _free_ids(project):
+            files = {
+                METADATA: encode_object({"id": id, **metadata}),
+                TRAJECTORY: encode_object({"task_id": id, "attempts": []}),
+            }
+            if create_folder(project, project.tasks / id, files):
+                return id
+        assert task_id is not None
+        _check_same(project, task_id, metadata)
+        return task_id
+
+
+def _free_ids(project: ProjectPaths) -> Iterator[str]:
+    """The IDs after the highest one in use."""
+    numbers = [int(found[1]) for id in task_ids(project) if (found := _NUMBERED.fullmatch(id))]
+    return (f"{_TASK}{number:03}" for number in itertools.count(max(numbers, default=0) + 1))
+
+
+def _check_same(project: ProjectPaths, task_id: str, metadata: Mapping[str, Any]) -> None:
+    folder = TaskFolder.of(project, task_id)
+    present = read_object(folder.metadata, project.aiwg) or {}
+    same = all(present.get(key) == metadata[key] for key in ("description", "completion_criteria", "status"))
+    if not same or folder.attempts():
+        raise Refused(f"{task_id} exists already; choose another id, or start an attempt at it")

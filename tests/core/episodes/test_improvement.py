@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.episodes.improvement import (
+from core.episodes.success_metrics import (
     TARGET_IMPROVEMENT,
     AttemptGroup,
     GroupComparison,

@@ -138,7 +138,7 @@ def test_full_reflections_file_does_not_stop_drafts(
     done = memory.complete_attempt(task_id, outcome=Outcome.FAILURE, reason="red")
     assert [one.attempt for one in done.reflections] == [1]
     assert file.read_bytes().startswith(old * 100)
-    monkeypatch.setattr("core.episodes.lifecycle.reflection._MAX_FILE_BYTES", 4096)
+    monkeypatch.setattr("core.episodes.reflections._MAX_FILE_BYTES", 4096)
     with pytest.raises(BadInput, match="the reflections on task-001 have"):
         memory.reflect(task_id, learning="x")
 

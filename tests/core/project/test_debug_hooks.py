@@ -185,12 +185,12 @@ from tests.factories import DEBUG_NOW
 left = int(sys.argv[2])
 def trace(frame, event, arg):
     global left
-    if event == "call" and frame.f_code.co_name in {"_move", "_open", "_check_unchanged", "rename_to_free", "_note"}:
+    if event == "call" and frame.f_code.co_name in {"_move", "_open", "_check_unchanged", "rename_to_free", "_append"}:
         left -= 1
         if not left:
             os._exit(9)
 sys.setprofile(trace)
-DebugArchive(ProjectPaths(Path(sys.argv[1]))).archive_expired(DebugMemorySettings(), NOW)
+DebugArchive(ProjectPaths(Path(sys.argv[1]))).archive_expired(DebugMemorySettings(), DEBUG_NOW)
 """
 
 

@@ -1,7 +1,4 @@
-"""Generalize an error message to a regex that matches similar messages (docs/extraction.md).
-
-Quoted names, paths, numbers and hexadecimal IDs are wildcards; all other text is literal.
-"""
+"""Parse an error message, and generalize it to a regex that matches similar ones (docs/extraction.md)."""
 
 from __future__ import annotations
 
@@ -26,6 +23,10 @@ _PART: Final = re.compile(
     r"|(?P<number>(?<![\w.])[0-9]+(?:[.,][0-9]+)*)"
 )
 _SPECIAL: Final = frozenset("\\.^$*+?{}[]|()")
+_FORMS: Final[dict[str | None, str]] = {"path": r"\S+", "id": r"[\w-]+", "number": r"\d+"}
+_NAME: Final = re.compile(r"(?:Uncaught\s+)?(?:\w{1,40}\.){0,6}([A-Z]\w{0,60}(?:Error|Exception))(?:\s*\[\w+\])?:\s*")
+_PATH: Final = r"[\w.@~+/\\:-]{0,200}\.[A-Za-z]{1,6}(?::\d{1,9}){0,2}"
+_LOCATION: Final = re.compile(rf"\s+(?:(?:at|in|from)\s+({_PATH})|\(({_PATH})\))$")
 
 
 def generalize_message(message: str, *, keep_names: bool = False) -> str:
@@ -67,9 +68,6 @@ def _pieces(text: str, keep_names: bool) -> Iterator[tuple[str, str]]:
     yield from _literal(text[end:])
 
 
-_FORMS: Final[dict[str | None, str]] = {"path": r"\S+", "id": r"[\w-]+", "number": r"\d+"}
-
-
 def _literal(text: str) -> Iterator[tuple[str, str]]:
     """Word by word, so that a long signature is cut between two words."""
     for word in re.split(r"(?<= )", text):
@@ -92,3 +90,15 @@ def location_hint(file: str, function: str) -> str:
     if not ending or not (name or stem):
         return ""
     return f"*{ending}:{name[0]}" if name else f"*{ending}:{stem[0]}*" if stem else ""
+
+
+def split_error(text: str) -> tuple[str, str, str]:
+    """Split `TypeError: x is null at a.ts:7` into error name, message and location; missing parts are empty."""
+    name = ""
+    if found := _NAME.match(text):
+        name, text = found[1], text[found.end() :]
+    first_line = text.split("\n", 1)[0].rstrip()
+    located = _LOCATION.search(first_line)
+    if located:
+        return name, first_line[: located.start()], located[1] or located[2]
+    return name, text, ""

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.base.text import MAX_PATTERN, safe_matcher
-from core.debug_memory.error_signatures import generalize_message, location_hint
+from core.debug_memory.error_messages import generalize_message, location_hint
 
 SPECIAL = r"\.^$*+?{}[]|()"
 
