@@ -25,9 +25,8 @@ class Case(Struct, frozen=True, kw_only=True):
     Attributes:
         pattern, assessment: As the user saw them.
         state: The fold of the ledger now; it may be newer than what the user saw.
-        was_reset: The last decision in effect on this pattern is a reset.
         written: The `override` in the pattern's record that no pin explains, as JSON text.
-        writable: Curation may write the pattern's file; it never writes a mirror.
+        writable: Curation may write the pattern's file; it never writes a copy.
         anti_file: Project-relative file for anti-patterns.
         id, at, by, reason: Of the decision.
         text: Returns the keys of the record that hold the text of `pattern`; {} if they are not available.
@@ -38,14 +37,13 @@ class Case(Struct, frozen=True, kw_only=True):
     assessment: Assessment
     state: CurationState
     settings: Settings
-    was_reset: bool
-    written: str | None
-    writable: bool
-    anti_file: str
-    id: str
     at: datetime
-    by: str
     reason: str
+    writable: bool
+    written: str | None = None
+    anti_file: str = ""
+    id: str = ""
+    by: str = ""
     text: Callable[[], dict[str, Any]] = dict
     label: str = ""
 
@@ -58,6 +56,12 @@ class Case(Struct, frozen=True, kw_only=True):
     def pin(self) -> Pin | None:
         """The pin in effect, stale or not."""
         return self.state.pins.get(self.pattern.id)
+
+    @property
+    def was_reset(self) -> bool:
+        """Whether a person reset this pattern, which the rules deprecate, so that it may be promoted."""
+        is_reset = self.pin is None and self.pattern.id in self.state.reset
+        return is_reset and self.assessment.computed is Maturity.DEPRECATED
 
     @property
     def effective(self) -> Maturity:
@@ -81,6 +85,12 @@ class Case(Struct, frozen=True, kw_only=True):
         """The pattern for `Decision.after` with its text, so that the text can be restored later."""
         text = self.text()
         return {**self.recorded(state), DECIDED_TEXT: text} if text else self.recorded(state)
+
+    def draft(self, verb: Verb, summary: str, after: dict[str, Any], **more: Any) -> Draft:
+        """A decision on this pattern; `more` are further fields of `Draft`."""
+        before = self.recorded(self.effective)
+        more = {"before": before, **more}
+        return Draft(verb=verb, subject=self.pattern.id, summary=summary, reason=self.reason, after=after, **more)
 
 
 class Draft(Struct, frozen=True, kw_only=True):

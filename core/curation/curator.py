@@ -27,7 +27,6 @@ from core.curation.commands import (
     Undo,
 )
 from core.curation.decision_writer import Decided, DecisionWriter, Make, Progress, Refusal, clean
-from core.curation.permissions import was_reset
 from core.curation.question_rules import QUESTION_RULES
 from core.curation.record_changes import Batch
 from core.curation.unit_of_work import UnitOfWork
@@ -54,6 +53,15 @@ FindTarget = Callable[[str], Target]
 """Finds a pattern by ID; raises `UnknownRecord`."""
 
 
+class _Act(NamedTuple):
+    """What the decisions of one command share; see `Curator.decide`."""
+
+    unit: UnitOfWork
+    find: FindTarget
+    now: datetime
+    known: int
+
+
 class Curator(DecisionWriter):
     """Makes decisions on one project; see `DecisionWriter`.
 
@@ -77,29 +85,27 @@ class Curator(DecisionWriter):
             known: See the class.
             progress: Called with (patterns done, patterns in all).
         """
+        act = _Act(self._unit(), find, now, known)
         match command:
             case Undo():
                 return self.undo(now=now, decision_id=command.decision_id, any_author=command.any_author)
             case Redo():
                 return self.redo(now=now)
             case Bulk():
-                return self._decide_many(command.commands, find, now, known, progress)
+                return self._decide_many(command.commands, act, progress)
             case Promote(re_enable=True):
-                return self._decide_many((command,), find, now, known, progress)
+                return self._decide_many((command,), act, progress)
             case PatternCommand():
-                unit = self._unit()
-                return self._append(self._make(command, find(command.pattern_id), find, now, known, unit), now)
+                return self._append(self._make(command, find(command.pattern_id), act), now)
         rule = QUESTION_RULES[type(command)]
         cleaned = replace(command, reason=clean(command.reason, "reason"))
         return self._append(lambda state, _id: rule(cleaned, state, now), now)
 
     def write_records(self, rule: Callable[[Batch], Draft], *, now: datetime, known: int, reason: str = "") -> Decided:
         """Decide about whole records: `rule` is given the records as they are when the decision is written."""
-        return self._append(self._with_batch(rule, now, known, reason, self._unit()), now)
+        return self._append(self._with_batch(rule, reason, self._unit(), now, known), now)
 
-    def _decide_many(
-        self, commands: Sequence[PatternCommand], find: FindTarget, now: datetime, known: int, progress: Progress | None
-    ) -> Decided:
+    def _decide_many(self, commands: Sequence[PatternCommand], act: _Act, progress: Progress | None) -> Decided:
         """Decide the same about many patterns in one act: each decision has its line in the ledger."""
         verbs = {command.verb for command in commands}
         if len(verbs) > 1 or not all(VERBS[verb].is_bulk for verb in verbs):
@@ -108,16 +114,15 @@ class Curator(DecisionWriter):
         unknown: list[Refusal] = []
         for command in commands:
             try:
-                target = find(command.pattern_id)
+                target = act.find(command.pattern_id)
                 targets[target.pattern.id] = command, target
             except UnknownRecord as error:
                 unknown.append(Refusal(command.pattern_id, str(error)))
-        asked, unit = len(targets) + len(unknown), self._unit()
+        asked = len(targets) + len(unknown)
         makes = [
-            (id, self._makes(command, target, find, now, known, unit, is_bulk=asked > 1))
-            for id, (command, target) in targets.items()
+            (id, self._makes(command, target, act, is_bulk=asked > 1)) for id, (command, target) in targets.items()
         ]
-        decided = self._append_group(makes, now, unknown, progress)
+        decided = self._append_group(makes, act.now, unknown, progress)
         if not decided.group:
             return decided
         if asked == 1:
@@ -132,45 +137,37 @@ class Curator(DecisionWriter):
         skipped = f"; skipped {', '.join(where)}" if where and verb is Verb.PROMOTE else ""
         return replace(decided, summary=f"{VERBS[verb].past} {count:,}{of} patterns{skipped}")
 
-    def _makes(
-        self,
-        command: PatternCommand,
-        target: Target,
-        find: FindTarget,
-        now: datetime,
-        known: int,
-        unit: UnitOfWork,
-        *,
-        is_bulk: bool,
-    ) -> Sequence[Make]:
+    def _makes(self, command: PatternCommand, target: Target, act: _Act, *, is_bulk: bool) -> Sequence[Make]:
         """The decisions of one command of many: re-enabling takes a reset (unless there is one) and a promotion."""
         if isinstance(command, Promote):
             if command.re_enable and target.assessment.state is Maturity.DEPRECATED:
-                promote = self._with_case(command, target, now, rules.promote_after_reset, unit)
+                promote = self._with_case(command, target, act, rules.promote_after_reset)
                 if target.pattern.id in self._ledger.state().reset:
                     return (promote,)
-                return (self._with_case(command, target, now, rules.reset, unit), promote)
+                return (self._with_case(command, target, act, rules.reset), promote)
             if is_bulk:
-                return (self._with_case(command, target, now, rules.promote_among_many, unit),)
-        return (self._make(command, target, find, now, known, unit),)
+                return (self._with_case(command, target, act, rules.promote_among_many),)
+        return (self._make(command, target, act),)
 
-    def _make(
-        self, command: PatternCommand, target: Target, find: FindTarget, now: datetime, known: int, unit: UnitOfWork
-    ) -> Make:
-        pattern = target.pattern
+    def _make(self, command: PatternCommand, target: Target, act: _Act) -> Make:
+        pattern, unit = target.pattern, act.unit
         match command:
             case Note():
                 return _note(pattern, command.text)
             case Archive():
                 reasons = ((pattern, command.reason),)
                 return self._with_batch(
-                    lambda batch: record_changes.archive(batch, reasons, pattern.id), now, known, command.reason, unit
+                    lambda batch: record_changes.archive(batch, reasons, pattern.id),
+                    command.reason,
+                    unit,
+                    act.now,
+                    act.known,
                 )
             case AcceptInversion():
-                return self._accept_inversion(command, target, find, now, unit)
+                return self._accept_inversion(command, target, act)
             case RestoreText():
-                return self._with_case(command, target, now, lambda case, _: self._restore_text(case, unit), unit)
-        return self._with_case(command, target, now, rules.PATTERN_RULES[type(command)], unit)
+                return self._with_case(command, target, act, lambda case, _: self._restore_text(case, unit))
+        return self._with_case(command, target, act, rules.PATTERN_RULES[type(command)])
 
     def _restore_text(self, case: Case, unit: UnitOfWork) -> Draft:
         text = {}
@@ -178,27 +175,25 @@ class Curator(DecisionWriter):
             text = text_approval.approved_text(self._ledger.decision(case.pin.decision_id), case.pattern)
         return text_approval.restore_text(case, text, unit.registry.record(case.pattern))
 
-    def _accept_inversion(
-        self, command: AcceptInversion, target: Target, find: FindTarget, now: datetime, unit: UnitOfWork
-    ) -> Make:
+    def _accept_inversion(self, command: AcceptInversion, target: Target, act: _Act) -> Make:
         if target.propose is None:
             raise BadInput(f"{shorten_id(target.pattern.id)} has no inversion to accept")
         proposal = target.propose()
         if command.text is not None:
             proposal = proposal.with_text(command.text)
         if command.better is not None:
-            proposal = proposal.with_alternative(find(command.better).pattern if command.better else None)
+            proposal = proposal.with_alternative(act.find(command.better).pattern if command.better else None)
         text = clean(proposal.text, "the text of the anti-pattern")
 
         def rule(case: Case, _command: PatternCommand) -> Draft:
             return rules.accept_inversion(
-                case, proposal, text, lambda slug: unit.ids.next(ID_PREFIXES[PatternType.ANTI], slug)
+                case, proposal, text, lambda slug: act.unit.ids.next(ID_PREFIXES[PatternType.ANTI], slug)
             )
 
-        return self._with_case(replace(command, reason=command.reason or proposal.reason), target, now, rule, unit)
+        return self._with_case(replace(command, reason=command.reason or proposal.reason), target, act, rule)
 
     def _with_batch(
-        self, rule: Callable[[Batch], Draft], now: datetime, known: int, reason: str, unit: UnitOfWork
+        self, rule: Callable[[Batch], Draft], reason: str, unit: UnitOfWork, now: datetime, known: int
     ) -> Make:
         reason = clean(reason, "reason")
 
@@ -221,29 +216,23 @@ class Curator(DecisionWriter):
         return draft
 
     def _with_case(
-        self,
-        command: PatternCommand,
-        target: Target,
-        now: datetime,
-        rule: Callable[[Case, PatternCommand], Draft],
-        unit: UnitOfWork,
+        self, command: PatternCommand, target: Target, act: _Act, rule: Callable[[Case, PatternCommand], Draft]
     ) -> Make:
-        reason, pattern, assessment = clean(command.reason, "reason"), target.pattern, target.assessment
+        reason, pattern, unit = clean(command.reason, "reason"), target.pattern, act.unit
 
         def draft(state: CurationState, identifier: str) -> Draft:
             _check_storable_id(pattern)
             writable = unit.is_writable(pattern)
             case = Case(
                 pattern=pattern,
-                assessment=assessment,
+                assessment=target.assessment,
                 state=state,
                 settings=self._settings,
-                was_reset=was_reset(pattern.id, assessment.computed, state),
                 written=unit.written_override(pattern) if writable and pattern.id not in state.pins else None,
                 writable=writable,
                 anti_file=self._paths.relative(self._paths.pattern_file(PatternType.ANTI.value)),
                 id=identifier,
-                at=now.astimezone(UTC),
+                at=act.now.astimezone(UTC),
                 by=self._by,
                 reason=reason,
                 text=lambda: unit.text(pattern),

@@ -5,6 +5,7 @@ Pure functions: nothing is written here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -16,7 +17,6 @@ from core.base.errors import BadInput, Refused, UnknownRecord
 from core.base.formatting import shorten_id
 from core.base.text import plural, visible_line
 from core.config.paths import ProjectPaths
-from core.curation.anti_pattern_record import as_pattern
 from core.curation.apply import ID_PREFIXES, FreeIds, pattern_path
 from core.curation.case import Draft
 from core.curation.merge import as_read, check_pair, merged
@@ -26,6 +26,7 @@ from core.records.decisions import CurationState, Effect, Verb
 from core.records.extractions import Extraction
 from core.records.patterns import Pattern, PatternType
 from core.records.times import iso
+from core.sources.patterns import read_patterns
 
 if TYPE_CHECKING:
     from core.curation.exchange.import_plan import ImportPlan
@@ -72,6 +73,19 @@ class Batch(Struct, frozen=True, kw_only=True):
         except BadInput as error:
             raise Refused(str(error)) from None
         return file
+
+    def draft(self, changes: Changes, verb: Verb, subject: str, summary: str, after: dict[str, Any]) -> Draft:
+        """The decision that makes these changes; see `Draft`."""
+        effects, inverse = changes.result()
+        return Draft(
+            verb=verb,
+            subject=subject,
+            summary=summary,
+            reason=self.reason,
+            after=after,
+            effects=effects,
+            inverse=inverse,
+        )
 
 
 class Changes:
@@ -161,25 +175,22 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
         record = with_id(kind, identifier, linked)
         changes.insert(batch.file_of(kind), kind, identifier, record)
         new.append(identifier)
-        hashes[identifier] = as_pattern(record).content_hash
+        hashes[identifier] = as_read(record, kind).content_hash
         found[identifier] = _discovery(record, kind, extraction.source_id, batch.at)
     if not new and not joined:
         why = visible_line(extraction.why_nothing or "nothing new was found", 400)
         raise Refused(f"nothing to extract from {shorten_id(extraction.source_id)}: {why}")
-    effects, inverse = changes.result()
-    return Draft(
-        verb=Verb.EXTRACT,
-        subject=extraction.source_id,
-        summary=f"extracted {_counted(new, joined)} from {shorten_id(extraction.source_id)}",
-        reason=batch.reason,
-        after={
+    return batch.draft(
+        changes,
+        Verb.EXTRACT,
+        extraction.source_id,
+        f"extracted {_counted(new, joined)} from {shorten_id(extraction.source_id)}",
+        {
             "patterns": new,
             "joined": list(dict.fromkeys(joined)),
             "found": found,
             **({"hashes": hashes} if unattended else {}),
         },
-        effects=effects,
-        inverse=inverse,
     )
 
 
@@ -218,22 +229,19 @@ def import_patterns(batch: Batch, plan: ImportPlan, patterns: Mapping[str, Patte
         (texts if row.content_hash else joined).append(row.target)
     if not texts and not joined:
         raise Refused(f"{shorten_id(plan.file)} contains nothing new")
-    effects, inverse = changes.result()
     parts = [f"{plural(len(texts), 'pattern')} into quarantine"] if texts else []
     parts += [f"counts of {plural(len(joined), 'known one')}"] if joined else []
-    return Draft(
-        verb=Verb.IMPORT,
-        subject=plan.file,
-        summary=f"imported {' and '.join(parts)} from {shorten_id(plan.file)}",
-        reason=batch.reason,
-        after={
+    return batch.draft(
+        changes,
+        Verb.IMPORT,
+        plan.file,
+        f"imported {' and '.join(parts)} from {shorten_id(plan.file)}",
+        {
             "patterns": texts,
             "joined": joined,
             "hashes": {row.target: row.content_hash for row in plan.changes if row.content_hash},
             "imported": {row.target: row.theirs for row in plan.changes if row.record is None},
         },
-        effects=effects,
-        inverse=inverse,
     )
 
 
@@ -244,15 +252,12 @@ def merge(batch: Batch, target: Pattern, other: Pattern) -> Draft:
     changes = Changes()
     changes.set(stored, target.type, target.id, merged(stored.value, merged_record.value, target.type, batch.at))
     _archive(batch, changes, other, merged_record, f"merged into {target.id}")
-    effects, inverse = changes.result()
-    return Draft(
-        verb=Verb.MERGE,
-        subject=target.id,
-        summary=f"merged {shorten_id(other.id)} into {shorten_id(target.id)}",
-        reason=batch.reason,
-        after={"merged": other.id, "patterns": [target.id, other.id]},
-        effects=effects,
-        inverse=inverse,
+    return batch.draft(
+        changes,
+        Verb.MERGE,
+        target.id,
+        f"merged {shorten_id(other.id)} into {shorten_id(target.id)}",
+        {"merged": other.id, "patterns": [target.id, other.id]},
     )
 
 
@@ -263,18 +268,9 @@ def archive(batch: Batch, reasons: Sequence[tuple[Pattern, str]], subject: str) 
     changes = Changes()
     for pattern, reason in reasons:
         _archive(batch, changes, pattern, batch.registry.record(pattern), reason)
-    effects, inverse = changes.result()
     ids = [pattern.id for pattern, _ in reasons]
     what = shorten_id(ids[0]) if len(ids) == 1 else plural(len(ids), "pattern")
-    return Draft(
-        verb=Verb.ARCHIVE,
-        subject=subject,
-        summary=f"archived {what}",
-        reason=batch.reason,
-        after={"patterns": ids},
-        effects=effects,
-        inverse=inverse,
-    )
+    return batch.draft(changes, Verb.ARCHIVE, subject, f"archived {what}", {"patterns": ids})
 
 
 def _archive(batch: Batch, changes: Changes, pattern: Pattern, stored: Stored, reason: str) -> None:
@@ -301,19 +297,19 @@ def restore(batch: Batch, pattern_id: str, patterns: Mapping[str, Pattern]) -> D
     else:
         raise UnknownRecord(f"no archive contains {shorten_id(pattern_id)}; see: ralphdeck patterns archived")
     record = {key: value for key, value in stored.value.items() if key != ARCHIVED}
-    kind = as_pattern(record).type
+    found = read_patterns("patterns.json", json.dumps({"patterns": [record]}).encode()).patterns
+    if not found:
+        raise Refused("the record is not a valid pattern")
+    kind = found[0].type
     changes = Changes()
     changes.insert(batch.file_of(kind), kind, pattern_id, record, keep_id=True)
     changes.remove(stored.file, kind, pattern_id, stored.value)
-    effects, inverse = changes.result()
-    return Draft(
-        verb=Verb.RESTORE,
-        subject=pattern_id,
-        summary=f"restored {shorten_id(pattern_id)} from {stored.file.rpartition('/')[2]}",
-        reason=batch.reason,
-        after={"patterns": [pattern_id]},
-        effects=effects,
-        inverse=inverse,
+    return batch.draft(
+        changes,
+        Verb.RESTORE,
+        pattern_id,
+        f"restored {shorten_id(pattern_id)} from {stored.file.rpartition('/')[2]}",
+        {"patterns": [pattern_id]},
     )
 
 

@@ -5,9 +5,11 @@ Pure functions: no file is read or written. Decisions that write whole records a
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -15,7 +17,6 @@ from msgspec.structs import replace
 from core.base.errors import AlreadyDone, BadInput, Refused
 from core.base.formatting import format_day, shorten_id
 from core.base.text import plural
-from core.curation.anti_pattern_record import anti_pattern_record, as_pattern
 from core.curation.case import Case, Draft, change, since
 from core.curation.commands import (
     Deprecate,
@@ -28,10 +29,11 @@ from core.curation.commands import (
     Snooze,
 )
 from core.curation.decision_text import WAS_QUARANTINED
-from core.learning.assessment import QUARANTINE
+from core.curation.merge import as_read
+from core.learning.assessment import QUARANTINE, Assessment
 from core.learning.inversion_proposals import Inversion
 from core.records.decisions import Effect, Pin, Verb
-from core.records.patterns import Maturity, PatternType
+from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity
 from core.records.times import iso
 from core.records.verbs import APPROVE, VERBS, WAS_HELD
@@ -73,8 +75,9 @@ def promote_among_many(case: Case, command: PatternCommand) -> Draft:
 
 def promote_after_reset(case: Case, command: PatternCommand) -> Draft:
     """Promote as if `reset` had just been decided: the second half of re-enabling a deprecated pattern."""
-    pins = {key: pin for key, pin in case.state.pins.items() if key != case.pattern.id}
-    return promote(replace(case, state=replace(case.state, pins=pins), was_reset=True), command)
+    id = case.pattern.id
+    pins = {key: pin for key, pin in case.state.pins.items() if key != id}
+    return promote(replace(case, state=replace(case.state, pins=pins, reset=case.state.reset | {id})), command)
 
 
 def deprecate(case: Case, _command: PatternCommand) -> Draft:
@@ -95,13 +98,10 @@ def reset(case: Case, _command: PatternCommand) -> Draft:
     if case.pin is not None and case.writable:
         effects = (_override_effect(case, None),)
         inverse = (_override_effect(case, override_of(case.pin)),)
-    return Draft(
-        verb=Verb.RESET,
-        subject=case.pattern.id,
-        summary=f"reset {case.name}: {change(case.effective, case.assessment.computed)}",
-        reason=case.reason,
-        before=case.recorded(case.effective),
-        after=case.recorded(case.assessment.computed),
+    return case.draft(
+        Verb.RESET,
+        f"reset {case.name}: {change(case.effective, case.assessment.computed)}",
+        case.recorded(case.assessment.computed),
         effects=effects,
         inverse=inverse,
         ledger_only=case.pin is not None and not case.writable,
@@ -121,28 +121,56 @@ def accept_inversion(case: Case, proposal: Inversion, text: str, next_id: Callab
         raise BadInput(f"the anti-pattern for {case.name} needs a text")
     _check_invertible(case)
     anti_id = next_id(_NOT_IN_SLUG.sub("-", proposal.slug.lower())[:_MAX_SLUG].strip("-") or "pattern")
-    record = anti_pattern_record(case.pattern, case.assessment, proposal, text, anti_id, case.at)
-    anti_hash = as_pattern(record).content_hash
-    accepted = Pin(
-        state=Maturity.ESTABLISHED,
-        at=case.at,
-        by=case.by,
-        reason=case.reason,
-        content_hash=anti_hash,
-        decision_id=case.id,
-    )
-    record[OVERRIDE] = override_of(accepted)
-    insert = Effect(file=case.anti_file, type=PatternType.ANTI.value, pattern_id=anti_id, insert=record)
-    remove = Effect(file=case.anti_file, type=PatternType.ANTI.value, pattern_id=anti_id, remove=True)
+    record = _anti_pattern_record(case.pattern, case.assessment, proposal, text, anti_id, case.at)
+    anti_hash = as_read(record, PatternType.ANTI).content_hash
+    record[OVERRIDE] = override_of(_pin(case, Maturity.ESTABLISHED, anti_hash))
+    effect = partial(Effect, file=case.anti_file, type=PatternType.ANTI.value, pattern_id=anti_id)
     deprecated = _pin_draft(case, Verb.ACCEPT_INVERSION, Maturity.DEPRECATED, [])
     return replace(
         deprecated,
         summary=f"inverted {case.name} into {anti_id}: {change(case.effective, Maturity.DEPRECATED)}",
         after={**deprecated.after, "text": text, "anti_id": anti_id, "anti_hash": anti_hash},
-        effects=(insert, *deprecated.effects),
-        inverse=(remove, *deprecated.inverse),
+        effects=(effect(insert=record), *deprecated.effects),
+        inverse=(effect(remove=True), *deprecated.inverse),
         quoted=(proposal.better_pattern_id,) if proposal.better_pattern_id else (),
     )
+
+
+def _anti_pattern_record(
+    pattern: Pattern, assessment: Assessment, proposal: Inversion, text: str, anti_id: str, at: datetime
+) -> dict[str, Any]:
+    """The record of an anti-pattern made of `pattern`; see docs/file-formats.md."""
+    sources = {source.loop_id: source for source in pattern.source_loops}
+    source_loops = []
+    for loop_id in proposal.source_loops:
+        entry: dict[str, Any] = {"loop_id": loop_id}
+        source = sources.get(loop_id)
+        if source is not None and source.iteration is not None:
+            entry["failure_iteration"] = source.iteration
+        if source is not None and source.at is not None:
+            entry["timestamp"] = iso(source.at)
+        source_loops.append(entry)
+    record: dict[str, Any] = {
+        "pattern_id": anti_id,
+        "approach_description": text,
+        "failure_mode": proposal.failure_mode,
+        "why_it_fails": proposal.why_it_fails,
+    }
+    if proposal.better_alternative:
+        record["better_alternative"] = {"description": proposal.better_alternative}
+        if proposal.better_pattern_id:
+            record["better_alternative"]["success_pattern_id"] = proposal.better_pattern_id
+    record |= {
+        "source_loops": source_loops,
+        "failure_rate": proposal.failures / proposal.total if proposal.total else 0.0,
+        "occurrence_count": proposal.total,
+        "first_discovered": iso(at),
+    }
+    if assessment.last_used is not None:
+        record["last_used"] = iso(assessment.last_used)
+    record |= {"tags": list(pattern.tags), "inverted_from": pattern.id, "aliases": [f"anti-{pattern.id}"]}
+    # Text quoted from files can contain lone surrogates, which no file can store.
+    return dict(json.loads(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")))
 
 
 def reject_inversion(case: Case, _command: PatternCommand) -> Draft:
@@ -152,28 +180,16 @@ def reject_inversion(case: Case, _command: PatternCommand) -> Draft:
     more = case.settings.anti_pattern.failures_until_asked_again
     if verdict is not None and verdict.verdict == "rejected" and case.assessment.failures < verdict.failures + more:
         raise Refused(f"the inversion of {case.name} was already rejected on {format_day(verdict.at)}")
-    return Draft(
-        verb=Verb.REJECT_INVERSION,
-        subject=case.pattern.id,
-        summary=f"rejected the inversion of {case.name}; asked again after {plural(more, 'further failure')}",
-        reason=case.reason,
-        before=case.recorded(case.effective),
-        after=case.recorded(case.effective),
-    )
+    summary = f"rejected the inversion of {case.name}; asked again after {plural(more, 'further failure')}"
+    return case.draft(Verb.REJECT_INVERSION, summary, case.recorded(case.effective))
 
 
 def snooze(case: Case, command: Snooze) -> Draft:
     """Remove the pattern from the review queue until a time or a number of further uses."""
     ends = snooze_end(command.until, command.uses, case.at)
     beyond = None if command.uses is None else case.assessment.uses + command.uses
-    return Draft(
-        verb=Verb.SNOOZE,
-        subject=case.pattern.id,
-        summary=f"snoozed {case.name} until {ends}",
-        reason=case.reason,
-        before=case.recorded(case.effective),
-        after={**case.recorded(case.effective), **snoozed_fields(command.until, beyond)},
-    )
+    after = case.recorded(case.effective) | snoozed_fields(command.until, beyond)
+    return case.draft(Verb.SNOOZE, f"snoozed {case.name} until {ends}", after)
 
 
 def snooze_end(until: datetime | None, more: int | None, at: datetime) -> str:
@@ -194,21 +210,15 @@ def snoozed_fields(until: datetime | None, beyond: int | None) -> dict[str, Any]
 
 
 def quarantine(case: Case, _command: PatternCommand) -> Draft:
-    """Keep the pattern out of every context until its text is released. A pin on an older text is no obstacle."""
+    """Keep the pattern out of every context until its text is released. A pin on an older text does not prevent it."""
     if not case.reason:
         raise BadInput(f"quarantining {case.name} needs a reason")
     if _is_quarantined(case) or _is_blocked(case):
         raise AlreadyDone(f"{case.name} is already in quarantine")
     if case.pin is not None and case.pin.content_hash in ("", case.pattern.content_hash):
         raise Refused(f"{case.name} is pinned{since(case.pin)}; deprecate it, or reset it first")
-    return Draft(
-        verb=Verb.QUARANTINE,
-        subject=case.pattern.id,
-        summary=f"quarantined {case.name}: {change(case.effective, QUARANTINE)}",
-        reason=case.reason,
-        before=case.recorded(case.effective),
-        after={**case.recorded(Maturity.CANDIDATE), "hashes": {case.pattern.id: case.pattern.content_hash}},
-    )
+    after = case.recorded(Maturity.CANDIDATE) | {"hashes": {case.pattern.id: case.pattern.content_hash}}
+    return case.draft(Verb.QUARANTINE, f"quarantined {case.name}: {change(case.effective, QUARANTINE)}", after)
 
 
 def release(case: Case, _command: PatternCommand) -> Draft:
@@ -230,14 +240,8 @@ def release(case: Case, _command: PatternCommand) -> Draft:
         past, origin = APPROVE.past, {WAS_HELD: True}
     elif stopped is None and not _is_quarantined(case):
         past, origin = APPROVE.past, {}
-    return Draft(
-        verb=Verb.RELEASE,
-        subject=case.pattern.id,
-        summary=f"{past} {case.name}: {state}",
-        reason=case.reason,
-        before={**case.recorded(case.effective), **origin},
-        after=case.recorded_with_text(state),
-    )
+    before = case.recorded(case.effective) | origin
+    return case.draft(Verb.RELEASE, f"{past} {case.name}: {state}", case.recorded_with_text(state), before=before)
 
 
 PATTERN_RULES: Final[Mapping[type[PatternCommand], Callable[[Case, Any], Draft]]] = {
@@ -285,27 +289,21 @@ def _require_reason_if_blocked(case: Case, doing: str) -> None:
         raise BadInput(f"{doing} {case.name} needs a reason: this text {describe_suspicions(case.pattern.suspicions)}")
 
 
+def _pin(case: Case, state: Maturity, content_hash: str) -> Pin:
+    return Pin(state=state, at=case.at, by=case.by, reason=case.reason, content_hash=content_hash, decision_id=case.id)
+
+
 def _pin_draft(case: Case, verb: Verb, state: Maturity, warnings: list[str]) -> Draft:
-    pin = Pin(
-        state=state,
-        at=case.at,
-        by=case.by,
-        reason=case.reason,
-        content_hash=case.pattern.content_hash,
-        decision_id=case.id,
-    )
+    pin = _pin(case, state, case.pattern.content_hash)
     effects: tuple[Effect, ...] = ()
     inverse: tuple[Effect, ...] = ()
     if case.writable:
         effects = (_override_effect(case, override_of(pin)),)
         inverse = (_override_effect(case, override_of(case.pin) if case.pin is not None else case.written),)
-    return Draft(
-        verb=verb,
-        subject=case.pattern.id,
-        summary=f"{VERBS[verb].past} {case.name}: {change(case.effective, state)}",
-        reason=case.reason,
-        before=case.recorded(case.effective),
-        after=case.recorded_with_text(state),
+    return case.draft(
+        verb,
+        f"{VERBS[verb].past} {case.name}: {change(case.effective, state)}",
+        case.recorded_with_text(state),
         effects=effects,
         inverse=inverse,
         warnings=tuple(warnings),

@@ -56,13 +56,10 @@ def restore_text(case: Case, approved: Mapping[str, Any], stored: Stored) -> Dra
     before = [key for key in (*keys, *removed) if key in stored.value]
     effect = partial(Effect, file=stored.file, type=case.pattern.type.value, pattern_id=case.pattern.id)
     new = tuple(key for key in keys if key not in stored.value)
-    return Draft(
-        verb=Verb.EDIT,
-        subject=case.pattern.id,
-        summary=f"restored the text of {case.name} that was {case.pin.verb}{since(case.pin)}",
-        reason=case.reason,
-        before=case.recorded(case.effective),
-        after={**case.recorded(case.pin.state), "content_hash": case.pin.content_hash},
+    return case.draft(
+        Verb.EDIT,
+        f"restored the text of {case.name} that was {case.pin.verb}{since(case.pin)}",
+        case.recorded(case.pin.state) | {"content_hash": case.pin.content_hash},
         effects=(effect(set=keys, unset=removed),),
         inverse=(effect(text=stored.texts_of(before), unset=new),),
     )
