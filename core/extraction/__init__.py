@@ -1,1 +1,1 @@
-"""Candidate patterns from what loops, tasks and debug sessions leave behind; docs/extraction.md."""
+"""Extraction of candidate patterns; docs/extraction.md."""

@@ -1,4 +1,4 @@
-"""Success patterns: the approach of a loop or attempt that reached its goal; docs/extraction.md#success-patterns."""
+"""Success patterns: approaches that worked; docs/extraction.md#success-patterns."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _VERB: Final = re.compile(r"(?:passes|pass|succeeds|succeed|exits|reports|is)$")
 
 
 def find_approaches(material: Material) -> Iterator[Proposal]:
-    """Yield the approach of a completed loop, else that of the last successful attempt at its task."""
+    """Yield the approach of a completed loop, else of its last successful attempt."""
     found = _of_loop(material) or _of_attempt(material)
     if found is not None and material.goal.strip() and _is_detailed(found):
         yield _proposal(material, found)
@@ -140,7 +140,7 @@ def _proposal(material: Material, found: _Approach) -> Proposal:
 
 
 def task_pattern(task: str) -> str:
-    """Return an RE2 pattern that finds similar tasks; "" if the task has too few words."""
+    """Return an RE2 pattern for similar tasks; "" for a task of too few words."""
     words = [found[0] for found in _WORD.finditer(one_line(task))]
     content = [word for word in words[1:] if content_words(word)][: _TASK_WORDS - 1]
     if len(content) < _TASK_WORDS - 1:
@@ -150,12 +150,12 @@ def task_pattern(task: str) -> str:
 
 
 def _bounded(word: str) -> str:
-    """Add word boundaries, which RE2 supports for ASCII words only; a word has no special characters."""
+    """Add word boundaries; RE2 supports them for ASCII words only."""
     return rf"\b{word}\b" if word.isascii() and word[-1] != "-" else re.escape(word)
 
 
 def _steps(iterations: Sequence[Iteration]) -> tuple[list[str], str]:
-    """Return the steps in order, without those that made things worse or failed repeatedly, and their iterations.
+    """Return the steps that helped, in order, and the iterations that they are from.
 
     External loops record no actions; the result or the learnings of an iteration take their place.
     """
@@ -174,7 +174,7 @@ def _steps(iterations: Sequence[Iteration]) -> tuple[list[str], str]:
 
 
 def _failed_steps(iterations: Sequence[Iteration]) -> set[str]:
-    """Return the steps, without their numbers, that failed several times and never helped."""
+    """Return the steps, without numbers, that failed repeatedly and never helped."""
     missed: Counter[str] = Counter()
     helped: set[str] = set()
     before: int | None = None
@@ -194,7 +194,7 @@ def _plain(step: str) -> str:
 
 
 def _is_worse(before: Iteration, after: Iteration) -> bool:
-    """Return whether an iteration left more tests failing, or a lower quality, than the previous one."""
+    """Return whether more tests fail, or the quality is lower, than before."""
     if has_passed(after):
         return False
     if before.quality is not None and after.quality is not None:
@@ -214,7 +214,7 @@ def _tools(iterations: Sequence[Iteration], loop: Loop) -> list[str]:
 
 
 def _benefits(material: Material, count: int) -> list[str]:
-    """Return the learnings of successful iterations and reflections, else the number of iterations."""
+    """Return what successful iterations and reflections teach, else a count."""
     learned = [
         *(
             strip_label(text)

@@ -36,7 +36,7 @@ _MAX_CODE: Final = 100
 
 
 def find_attempt_repairs(logged: LoggedAttempt) -> Iterator[Repair]:
-    """Yield the fixed errors: a failed command, file changes after it, and the same command without this error.
+    """Yield the errors of commands that file changes fixed.
 
     The command must pass in the end, and the error must not occur again in the attempt. The changes are those before
     the next run of the command.
@@ -65,7 +65,7 @@ def find_attempt_repairs(logged: LoggedAttempt) -> Iterator[Repair]:
 
 
 def find_repeated_errors(logged: LoggedAttempt, least: int) -> Iterator[tuple[Sequence[Sighting], Sequence[str]]]:
-    """Yield each error that occurred at least `least` times, with the changes between its first and last time."""
+    """Yield each error with at least `least` occurrences, and the changes in between."""
     met: dict[str, list[tuple[int, Sighting]]] = defaultdict(list)
     for place, action in enumerate(logged.actions):
         if action.has_failed and (error := _sighting(logged.attempt, action)) is not None:
@@ -130,7 +130,7 @@ def _sighting(attempt: Attempt, action: Action) -> Sighting | None:
 
 
 def _message(action: Action) -> str:
-    """Return the line that names an error in the error or output of an action; else its first error line."""
+    """Return the line that names the error of an action, else its first error line."""
     lines = [_MARK.sub("", part.strip()) for text in (action.error, action.output) for part in _lines_of(text)]
     named = next((found for part in lines if (found := extract_message(part))), "")
     if named:

@@ -1,4 +1,4 @@
-"""Recurring learnings: reflections of different loops that make nearly the same statement."""
+"""Recurring learnings: nearly the same statement in reflections of several loops."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Member(NamedTuple):
 
 
 class Cluster(Struct, frozen=True, kw_only=True):
-    """Reflections of at least two loops that are similar to one of them, the central one.
+    """Reflections of at least two loops that are similar to a central one.
 
     Attributes:
         id: Derived from the oldest reflection, so that it stays the same while others join.
@@ -64,7 +64,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
 
 
 def cluster_reflections(reflections: Iterable[Reflection], loop_of_task: Mapping[str, str]) -> tuple[Cluster, ...]:
-    """Find the learnings that recur, those of most loops first; the order of the reflections does not matter.
+    """Find the learnings that recur, those of most loops first, in any input order.
 
     A learning joins a cluster if it is similar to the central one and has the same demand, see
     `core.retrieval.contradiction`; so no chain of small differences joins different learnings. The learnings that are
@@ -79,7 +79,7 @@ def cluster_reflections(reflections: Iterable[Reflection], loop_of_task: Mapping
 
 
 def cluster_snapshot_in_steps(snapshot: Snapshot) -> Steps[tuple[Cluster, ...]]:
-    """Find the recurring learnings of a project step by step; a task that records a loop counts as that loop."""
+    """Find the recurring learnings of a project step by step."""
     names = LoopNames(snapshot.loops.values())
     loop_of_task = {}
     for id, task in collect_past_tasks(snapshot).items():
@@ -154,7 +154,7 @@ def _group(counts: Mapping[Statement, int]) -> Steps[list[list[Statement]]]:
 
 
 def _similar(statement: Statement, texts: TextPool, statements: Sequence[Statement]) -> Iterator[tuple[int, float]]:
-    """Yield row and similarity of those `statements`, whose words are in `texts`, that are nearly the same."""
+    """Yield row in `texts` and similarity of the nearly equal `statements`."""
     for row, ratio in texts.find_similar(statement.words, MIN_SIMILARITY):
         if not statement.demand.differs(statements[row].demand):
             yield row, ratio

@@ -1,4 +1,4 @@
-"""Code templates: the added code of a fix with placeholders for local names; docs/extraction.md#code-templates."""
+"""Code templates: the code that a fix adds; docs/extraction.md#code-templates."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def added_lines(diff: str) -> str:
 
 
 def file_language(files: Iterable[str], diff: str = "") -> str:
-    """Return the language of the first file with a known suffix, those of the diff header included; else ""."""
+    """Return the language of the first file or diff header with a known suffix, or ""."""
     headers = re.findall(r"^\+\+\+ (?:b/)?(\S{1,300})", diff[:_MAX_DIFF], re.MULTILINE)
     for file in (*files, *headers):
         ending = PurePosixPath(file[-300:].replace("\\", "/")).suffix.removeprefix(".").lower()
@@ -114,7 +114,7 @@ def _is_added(line: str) -> bool:
 
 
 def _added(diff: str) -> str:
-    """Return the longest run of added lines, dedented; "" if it is too long for a template."""
+    """Return the longest run of added lines, dedented; "" if it is too long."""
     lines = diff[:_MAX_DIFF].splitlines()
     runs = [[line[1:] for line in run] for added, run in groupby(lines, _is_added) if added]
     longest = max(runs, key=len, default=[])
@@ -130,7 +130,7 @@ def _line(line: str) -> str:
 
 
 def _names(code: str, message: str) -> list[tuple[str, str]]:
-    """Return the names in the code that are specific to this error, with their placeholders, longest first."""
+    """Return the names specific to this error with their placeholders, longest first."""
     roles: dict[str, str] = {}
     for found in _TESTED.finditer(code):
         roles.setdefault(found[1] or found[2], "variable")

@@ -1,4 +1,4 @@
-"""Extraction of candidate patterns from a loop, task or debug session; docs/extraction.md."""
+"""Extraction from a loop, task or debug session; docs/extraction.md."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _found(
 
 
 def _repairs(material: Material) -> list[Repair]:
-    """Return the repairs of the loop and of the attempts at its task, those with code first."""
+    """Return the repairs of the loop and of attempts, those with code first."""
     logged = (repair for attempt in reversed(material.attempts) for repair in find_attempt_repairs(attempt))
     found = (*find_repairs(material), *islice(logged, MAX_PROPOSALS), *find_reflected_repairs(material))
     return sorted(found, key=lambda repair: not repair.diff)
@@ -97,7 +97,7 @@ def _explain_missing(
     settings: ExtractionSettings,
     types: Collection[PatternType],
 ) -> Iterator[str]:
-    """Yield one reason for each type without proposals; a refused proposal has its own reason."""
+    """Yield one reason for each type without proposals."""
     found = {proposal.type for proposal in proposals}
     missing = [kind for kind in PatternType if kind in types and kind not in found]
     if PatternType.ERROR in missing:

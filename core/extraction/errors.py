@@ -112,7 +112,7 @@ def find_errors(iteration: Iteration) -> Iterator[Sighting]:
 
 @lru_cache(maxsize=65_536)
 def extract_message(result: str) -> str:
-    """Return the error message in a result such as `2 failing: TypeError: x is null at a.ts:7`, or ""."""
+    """Return the error message in a result such as `2 failing: TypeError: x`, or ""."""
     text = result.strip()[:_MAX_TEXT].split("\n", 1)[0]
     preamble = _PREAMBLE.search(text)
     if preamble:

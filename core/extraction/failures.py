@@ -1,4 +1,4 @@
-"""Anti-patterns: approaches of a loop that failed, and their symptoms; docs/extraction.md#anti-patterns."""
+"""Anti-patterns: approaches that failed; docs/extraction.md#anti-patterns."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _FAILED: Final = frozenset({LoopStatus.FAILED, LoopStatus.LIMIT})
 def find_anti_patterns(
     material: Material, repairs: Sequence[Repair], settings: ExtractionSettings
 ) -> Iterator[Proposal]:
-    """Yield what to avoid; a loop that failed without a specific reason gives its whole approach."""
+    """Yield the mistakes of a loop, else the whole approach if the loop failed."""
     found = [
         *_repeated_errors(material, repairs, settings.repeated_error_count),
         *_refuted_fixes(material),
@@ -61,7 +61,7 @@ def detect_failure_mode(text: str) -> str:
 
 
 def _repeated_errors(material: Material, repairs: Sequence[Repair], least: int) -> Iterator[Proposal]:
-    """Yield errors that occurred at least `least` times in iterations or runs, or in one attempt."""
+    """Yield errors with at least `least` occurrences."""
     fixed = {repair.error.signature: repair for repair in repairs}
     for times, steps in _series(material, least):
         *_, last = times
@@ -83,7 +83,7 @@ def _repeated_errors(material: Material, repairs: Sequence[Repair], least: int) 
 
 
 def _series(material: Material, least: int) -> Iterator[tuple[Sequence[Sighting], Iterable[str]]]:
-    """Yield each error that occurred at least `least` times, with all occurrences and the actions against it."""
+    """Yield the occurrences of each repeated error, and the actions against it."""
     met: dict[str, dict[str, Sighting]] = defaultdict(dict)
     for error in _sightings(material):
         met[error.signature].setdefault(error.where, error)
@@ -122,7 +122,7 @@ def _refuted_fixes(material: Material) -> Iterator[Proposal]:
 
 
 def _scope_creep(material: Material, settings: ExtractionSettings) -> Iterator[Proposal]:
-    """Yield scope creep: the number of changed files grew, or a text of the loop mentions it."""
+    """Yield scope creep: more and more changed files, or a text that mentions it."""
     mentioned = [
         (iteration, text)
         for iteration in material.iterations
@@ -260,7 +260,7 @@ def _proposal(
 
 
 def _sightings(material: Material) -> Iterator[Sighting]:
-    """Yield the errors of the iterations, else of the debug sessions, else of the error log.
+    """Return the errors of the iterations, else of debug sessions or the error log.
 
     These contain the same errors; together they would count twice.
     """

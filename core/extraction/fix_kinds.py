@@ -42,7 +42,7 @@ _GENERAL: Final = (
 
 
 def fix_category(description: str, diff: str, cause: str, message: str) -> str:
-    """Return the fix category by the added code, the root cause, or the words of the fix, in this order."""
+    """Return the fix category by the added code, else the root cause, else the words."""
     code = added_lines(diff)
     for category, signs in _IN_CODE.items():
         if code and signs.search(code):
@@ -55,7 +55,7 @@ def fix_category(description: str, diff: str, cause: str, message: str) -> str:
 
 
 def fix_description(description: str, category: str, message: str) -> str:
-    """Describe a fix in its own words; in general words if these only name the category."""
+    """Describe a fix in its own words unless these only name the category."""
     text = one_line(description)
     words = _IN_WORDS[category] if category in ("add_null_check", "add_import") else None
     if not text or (words and words.search(text)):
@@ -86,7 +86,7 @@ def detect_domain(places: Iterable[str]) -> str:
 
 
 def _names(place: str) -> Iterator[str]:
-    """Yield a text, or the parts of a path from its end, with `camelCase` and `_` split."""
+    """Yield a text, or the parts of a path from its end, as separate words."""
     parts = PurePosixPath(place[-300:]).parts if "/" in place and " " not in place else (place[:300],)
     for part in reversed(parts):
         yield re.sub(r"(?<=[a-z])(?=[A-Z])|_|\.", " ", part)

@@ -1,4 +1,4 @@
-"""Repairs: errors and the changes that fixed them; docs/extraction.md#error-patterns."""
+"""Repairs: errors and what fixed them; docs/extraction.md#error-patterns."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def describe_action(iteration: Iteration) -> str:
 
 
 def _of_iterations(iterations: Sequence[Iteration]) -> Iterator[Repair]:
-    """Yield errors of an iteration that the next one fixed and that never occurred again."""
+    """Yield errors of an iteration that the next one fixed for good."""
     errors_of = [tuple(find_errors(iteration)) for iteration in iterations]
     last_pass = max((index for index, iteration in enumerate(iterations) if has_passed(iteration)), default=-1)
     last = {error.signature: index for index, errors in enumerate(errors_of) for error in errors}
@@ -74,7 +74,7 @@ def _of_iterations(iterations: Sequence[Iteration]) -> Iterator[Repair]:
 
 
 def _fixing(iterations: Sequence[Iteration], index: int) -> Iterator[int]:
-    """Yield the index of the iteration that fixed the errors of `index`: itself or the next one."""
+    """Yield the index of the iteration that fixed the errors of `index`."""
     here = iterations[index]
     if here.fix is not None and here.fix.verified is not False and has_passed(here):
         yield index
@@ -102,7 +102,7 @@ def _repair(error: Sighting, iteration: Iteration) -> Repair:
 
 
 def _of_session(session: DebugSession) -> Iterator[Repair]:
-    """Yield failures of a debug session whose fix was verified or followed by a run without the failure."""
+    """Yield failures whose fix was verified or that the next run did not show."""
     runs = session.executions
     followings = (*runs[1:], None)  # longer than the runs where there are none
     for execution, following, held in zip(runs, followings, session.verdicts, strict=False):
@@ -132,7 +132,7 @@ def _fails_with(execution: Execution, signature: str) -> bool:
 
 
 def _of_log(errors: Sequence[Event], resolved: Sequence[Event], iterations: Sequence[Iteration]) -> Iterator[Repair]:
-    """Yield logged errors that were resolved during an iteration; the action of that iteration is the fix."""
+    """Yield logged errors that were resolved; the iteration's action is the fix."""
     fixed_at = {event.resolves: event.at for event in resolved}
     timed = [iteration for iteration in iterations if iteration.at is not None]
     ends = [iteration.at for iteration in timed if iteration.at is not None]

@@ -1,4 +1,4 @@
-"""The registry, error messages and tasks of a project, to compare new patterns with."""
+"""The registry, errors and tasks of a project, to compare new patterns with."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAX_MESSAGE: Final = 1_000
 
 
 class KnownPatterns:
-    """The patterns of a project, and the errors and tasks of its loops, collected on first use.
+    """The patterns, errors and tasks of a project, collected on first use.
 
     Attributes:
         patterns: By ID.

@@ -1,4 +1,4 @@
-"""Collects the records of a loop, task or debug session for extraction; docs/extraction.md#material."""
+"""Records of a loop, task or debug session; docs/extraction.md#material."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class Materials:
-    """Collects material from one snapshot; reads the files of a loop or task on demand."""
+    """Collects material from one snapshot; reads further files on demand."""
 
     def __init__(self, paths: ProjectPaths, snapshot: Snapshot) -> None:
         self._paths = paths
@@ -80,7 +80,7 @@ class Materials:
         )
 
     def _of_task(self, task: Task) -> Material:
-        """Return the attempts only if the task records a loop, which gives the rest; else all material."""
+        """Return only the attempts of a task with a known loop; else all material."""
         loop = self._snapshot.loops.get(self._links.get(task.id, ""))
         material = Material(source_id=task.id, loop=loop, task=task, attempts=self._logged([task.id]))
         return material if loop is not None else self._with_records(material)
@@ -97,7 +97,7 @@ class Materials:
         )
 
     def _logged(self, task_ids: Iterable[str]) -> tuple[LoggedAttempt, ...]:
-        """Return the newest attempts at some tasks, oldest first, with at most `MAX_ACTIONS` actions together."""
+        """Return the newest attempts, oldest first, with at most `MAX_ACTIONS` actions."""
         attempts = sorted((one for id in task_ids for one in self._attempts.get(id, ())), key=_begun)[-MAX_ATTEMPTS:]
         found: list[LoggedAttempt] = []
         left = MAX_ACTIONS
@@ -158,7 +158,7 @@ class Materials:
         return group_pairs((source, record) for record in records if (source := self._source(record)))
 
     def _source(self, record: _Record) -> str:
-        """Return the loop that a record belongs to, directly or through its task; else the task, else ""."""
+        """Return the loop that a record belongs to, else its task, else ""."""
         own = (record.loop_id, "" if isinstance(record, Event) else record.task_id)
         names = [name for name in own if name]
         found = next((self._ids[name] for name in names if name in self._ids), "")

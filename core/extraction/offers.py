@@ -1,4 +1,4 @@
-"""Extractions on demand from finished work, debug sessions and recurring learnings, with cached indexes."""
+"""Extractions on demand, with cached indexes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Offers:
         self._unfit: tuple[Snapshot, dict[str, str]] | None = None
 
     def of(self, source_id: str, view: ProjectState, types: frozenset[PatternType], agent: str = "") -> Extraction:
-        """Extract from a loop, task, debug session or recurring learning; reads their files.
+        """Extract from a loop, task, debug session or recurring learning.
 
         Args:
             source_id: An ID; for a loop also a unique prefix.
@@ -62,7 +62,7 @@ class Offers:
         return extract(replace(materials.read(source_id), agent=agent), known, self._settings, types)
 
     def recurring(self, snapshot: Snapshot) -> tuple[Cluster, ...]:
-        """Return the recurring learnings; takes seconds for 10,000 reflections unless cached. Thread-safe."""
+        """Return the recurring learnings; may take seconds if not cached. Thread-safe."""
         key = _cache_key(snapshot)
         if (found := self._cached(key)) is None:
             found = cluster_snapshot(snapshot)
@@ -95,7 +95,7 @@ class Offers:
         return known[1] if known is not None and known[0] == key else None
 
     def why_unfit(self, cluster: Cluster, view: ProjectState) -> str:
-        """Return why a recurring learning gives no candidate, "" if it gives one; cached per snapshot."""
+        """Return why a recurring learning gives no candidate, else ""; cached."""
         if not self._settings.enabled:
             return ""
         snapshot = view.snapshot

@@ -1,4 +1,4 @@
-"""Errors and their fixes, warnings and steps in a loop's own reflections; see docs/extraction.md#reflections."""
+"""Fixes, warnings and steps in reflections; docs/extraction.md#reflections."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class WarnedApproach(NamedTuple):
 
 
 def parse_warning(learning: str) -> str:
-    """Return what a learning that begins with a warning warns of; "" for others, and if a negation remains in it."""
+    """Return what a learning warns of; "" for others or a double negative."""
     found = _WARNING.match(learning)
     rest = learning[found.end() :] if found else ""
     return "" if not rest or polarity_lint(rest) else rest[0].upper() + rest[1:]
@@ -45,7 +45,7 @@ def describe_reflection(one: Reflection) -> str:
 
 
 def find_reflected_repairs(material: Material) -> Iterator[Repair]:
-    """Yield errors in reflections with the recommended action, if the goal was reached."""
+    """Yield errors in reflections and what was recommended, if the goal was reached."""
     if not _has_reached_goal(material):
         return
     for one in _usable(material):

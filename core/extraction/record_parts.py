@@ -33,7 +33,7 @@ def make_source(material: Material, at: datetime | None, *, by: str = "", **fiel
 
 
 def find_contributor(material: Material, agent: str = "") -> str:
-    """Return the contributor of a pattern: the reporting agent, the loop's agent, or `agent`, who did the work."""
+    """Return the contributor: who reported, else the loop's agent, else `agent`."""
     names = (
         material.agent,
         material.loop.agent if material.loop else "",

@@ -1,4 +1,4 @@
-"""Candidate patterns from recurring learnings; docs/extraction.md#recurring-learnings."""
+"""Candidates from recurring learnings; docs/extraction.md#recurring-learnings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MAX_TRACE: Final = 10
 def extract_recurring_lesson(
     cluster: Cluster, descriptions: Mapping[str, str], known: KnownPatterns, settings: ExtractionSettings
 ) -> Extraction:
-    """Extract one candidate from a recurring learning, or the reason why there is none; a pure function.
+    """Extract a candidate from a recurring learning, or explain why there is none.
 
     Args:
         descriptions: Descriptions of loops and tasks by ID.
@@ -121,7 +121,7 @@ def _error_pattern(
 
 
 def _common_error(cluster: Cluster) -> Sighting | None:
-    """Return the error that most sources record beside the learning, if at least two do."""
+    """Return the error beside the learning that most sources, at least two, record."""
     found: dict[str, tuple[Sighting, set[str]]] = {}
     for source, one in cluster.members:
         for text in (one.observation, one.analysis):
@@ -167,7 +167,7 @@ def _describe_place(source: str, one: Reflection) -> str:
 
 
 def _compared(proposal: Proposal, cluster: Cluster, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
-    """Compare with the registry; refuse it if a pattern already has all of these source loops."""
+    """Compare with the registry; refuse a pattern that already has all these loops."""
     if proposal.refused:
         return proposal
     alike = known.similar.nearest(

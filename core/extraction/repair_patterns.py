@@ -1,4 +1,4 @@
-"""Error patterns and code templates from the repairs of a loop; docs/extraction.md#error-patterns."""
+"""Error patterns and code templates; docs/extraction.md#error-patterns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _VARIABLE: Final = re.compile(r"\\.\+?|\[[^]]*\]\+|\.\*")
 
 
 def find_error_patterns(material: Material, repairs: Iterable[Repair]) -> Iterator[tuple[Proposal, Repair]]:
-    """Yield a pattern for each repair, with the repair; two may be about the same error."""
+    """Yield a pattern for each repair, with the repair."""
     for repair in repairs:
         error, at = repair.error, repair.at or find_end(material)
         category, description, language, tags = _describe(material, repair)
@@ -49,7 +49,7 @@ def find_error_patterns(material: Material, repairs: Iterable[Repair]) -> Iterat
 
 
 def find_code_templates(material: Material, repairs: Iterable[Repair]) -> Iterator[Proposal]:
-    """Yield a template for each repair whose code has placeholders; docs/extraction.md#code-templates."""
+    """Yield a template for each repair whose code has placeholders."""
     for repair in repairs:
         code = make_template(repair.diff, repair.error.message)
         if code is None or not code.placeholders:

@@ -1,4 +1,4 @@
-"""Selection of proposals: no broad triggers, no duplicates, linked alternatives; see docs/extraction.md."""
+"""Selection of proposals: no broad triggers, no duplicates; docs/extraction.md."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STEPS: Final = 3
 
 
 def narrow_trigger(proposal: Proposal, error: Sighting, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
-    """Narrow a trigger that matches too many known messages by keeping names, or refuse the proposal."""
+    """Keep names in a trigger that matches too many known messages, or refuse it."""
     if len(known.messages) < settings.min_known_messages:
         return proposal
     signature = proposal.record["error_signature"]
@@ -70,7 +70,7 @@ def remove_duplicates(proposals: Iterable[Proposal], settings: ExtractionSetting
 def compare_with_registry(
     proposal: Proposal, loop_id: str, known: KnownPatterns, settings: ExtractionSettings
 ) -> Proposal:
-    """Compare with the registry: a new pattern, a further use of one, or already known."""
+    """Tell a new pattern from a further use of one and from a known one."""
     if proposal.refused:
         return proposal
     pattern = parse_pattern(proposal.type, proposal.slug, proposal.record)
@@ -85,7 +85,7 @@ def compare_with_registry(
 
 
 def refuse_ineffective(proposal: Proposal, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
-    """Refuse a proposal with a low success rate, together with the pattern that it repeats.
+    """Refuse a proposal with a low success rate, uses of its duplicate included.
 
     See docs/extraction.md#threshold. Anti-patterns are about failures, so no rate is too low for them.
     """
@@ -105,7 +105,7 @@ def refuse_ineffective(proposal: Proposal, known: KnownPatterns, settings: Extra
 
 
 def mark_duplicate(proposal: Proposal, similar: Sequence[tuple[str, float]], settings: ExtractionSettings) -> Proposal:
-    """Mark a proposal as a further use of the most similar pattern, or relate it if duplicates are not merged."""
+    """Mark a proposal as a use of the most similar pattern, or as related to it."""
     if not similar:
         return proposal
     identifier, share = similar[0]
@@ -124,7 +124,7 @@ def _same(one: Pattern, other: Pattern) -> bool:
 
 
 def _is_same_lesson(new: Pattern, known: Pattern, loop_id: str) -> bool:
-    """Return whether a pattern with this source loop is the same lesson in other words."""
+    """Return whether a pattern of this loop is the same lesson in other words."""
     if new.type is PatternType.ERROR:
         # Without escapes a signature reads like a message.
         text = new.error_pattern.replace("\\", "")
@@ -145,7 +145,7 @@ def _without(record: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def add_alternatives(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:
-    """Add the approach that reached the goal to the anti-patterns of the same loop, as their alternative."""
+    """Add the approach that reached the goal to the anti-patterns of its loop."""
     success = next((one for one in proposals if one.type is PatternType.SUCCESS), None)
     if success is None or (success.refused and not success.known_as):
         return tuple(proposals)
@@ -163,7 +163,7 @@ def add_alternatives(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:
 def link_alternatives(
     records: Mapping[str, dict[str, Any]], types: Mapping[str, PatternType]
 ) -> dict[str, dict[str, Any]]:
-    """Link the anti-patterns and the success pattern among new records of one loop, by ID."""
+    """Link the anti-patterns and the success pattern of one loop, by ID."""
     success = next((id for id in records if types[id] is PatternType.SUCCESS), None)
     if success is None:
         return dict(records)

@@ -1,4 +1,4 @@
-"""Patterns and uses of decomposition strategies; docs/scoring.md#decomposition-strategies."""
+"""Decomposition strategies in use; docs/scoring.md#decomposition-strategies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SPACES: Final = re.compile(r"\s+")
 
 
 def parse_strategies(text: str) -> tuple[str, ...]:
-    """Return the common strategies in a report, else the text itself if it is a short line."""
+    """Return the common strategies in a report, else a short report itself."""
     if found := extract_strategies(text):
         return tuple(found)
     name = _SPACES.sub(" ", text).strip()
@@ -35,7 +35,7 @@ def parse_strategies(text: str) -> tuple[str, ...]:
 
 
 def find_used_strategies(work_id: str, snapshot: Snapshot, board: Scoreboard) -> tuple[str, ...]:
-    """Return the strategies of a loop or attempt, from its reported outcome, else from its description."""
+    """Return the strategies in a reported outcome, else in the description."""
     found = board.outcome(work_id)
     if found is not None and found[0].strategy.strip():
         return parse_strategies(found[0].strategy)
@@ -48,7 +48,7 @@ def find_used_strategies(work_id: str, snapshot: Snapshot, board: Scoreboard) ->
 
 
 def list_work_ids(source_id: str, snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the loop with this ID, and the attempts at the task with this ID or at tasks of this loop."""
+    """Return the loop with this ID, and the attempts at its tasks or at this task."""
     tasks = {source_id, *(task.id for task in snapshot.tasks.values() if task.loop_id == source_id)}
     attempts = sorted(id for id, attempt in snapshot.attempts.items() if attempt.task_id in tasks)
     return (*([source_id] if source_id in snapshot.loops else []), *attempts)
@@ -60,7 +60,7 @@ def is_common(name: str) -> bool:
 
 
 def known_strategies(patterns: Iterable[Pattern]) -> dict[str, Pattern]:
-    """Return the strategy patterns by name in lower case; anti-patterns count no further uses."""
+    """Return the strategy patterns by name in lower case, without anti-patterns."""
     return {
         _key(pattern.description or pattern.title): pattern
         for pattern in patterns
@@ -69,7 +69,7 @@ def known_strategies(patterns: Iterable[Pattern]) -> dict[str, Pattern]:
 
 
 def find_strategies(names: Iterable[str], patterns: Mapping[str, Pattern]) -> tuple[dict[str, Pattern], list[str]]:
-    """Return the patterns of these strategies by name, and the names without a pattern."""
+    """Return the patterns by strategy, and the strategies without a pattern."""
     known = known_strategies(patterns.values())
     found = {name: known[_key(name)] for name in names if _key(name) in known}
     return found, [name for name in dict.fromkeys(names) if name not in found]
@@ -89,7 +89,7 @@ def propose_strategies(work_id: str, names: Sequence[str]) -> Extraction:
 def make_use_events(
     work_id: str, patterns: Iterable[Pattern], snapshot: Snapshot, board: Scoreboard, now: datetime, by: str
 ) -> Iterator[Event]:
-    """Yield one use of each strategy by a loop or attempt, unless it is recorded already.
+    """Yield the uses of strategies by a work item that are not recorded yet.
 
     Its result is the outcome of the work item; a neutral outcome without success is a failure of the strategy.
     """

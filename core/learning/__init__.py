@@ -1,4 +1,4 @@
-"""Scoring of patterns, loops and criteria: pure functions of records, settings and a time; docs/learning-api.md.
+"""Scoring of patterns, loops and criteria by pure functions; docs/learning-api.md.
 
 The names below are the public API. They load on first use, so that a command imports only what it needs.
 """

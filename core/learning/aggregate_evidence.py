@@ -1,4 +1,4 @@
-"""Uses known only as counts: from the trend and the counts of a record; docs/scoring.md#evidence."""
+"""Uses known only as counts, from a record; docs/scoring.md#evidence."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class UseCounts:
 
     @classmethod
     def of_record(cls, recorded_counts: RecordedCounts) -> UseCounts | None:
-        """Return the counts of a record, explicit counts before rates; None if it has none.
+        """Return the counts of a record; None if it has none.
 
         A rate gives results only if it is a ratio of whole counts, see `successes_from_rate`.
         """
@@ -89,7 +89,7 @@ def round_half_up(value: float) -> int:
 
 
 def successes_from_rate(rate: float | None, uses: int) -> int | None:
-    """Return the successes among `uses` that a rate expresses; None if it is not a ratio of whole counts.
+    """Return the successes in a rate of `uses`; None unless they are a whole number.
 
     0.92 of 12 uses is 11 successes. 0.85 of 4 uses is an estimate, since neither 3/4 nor 4/4 is near it
     (docs/scoring.md#claimed-rates).
@@ -101,7 +101,7 @@ def successes_from_rate(rate: float | None, uses: int) -> int | None:
 
 
 def claimed_rate(recorded_counts: RecordedCounts) -> float | None:
-    """Return a recorded rate, 0..1, that the recorded counts do not give; else None (docs/scoring.md#claimed-rates)."""
+    """Return a recorded rate, 0..1, that the recorded counts do not give; else None."""
     if recorded_counts.claimed is not None:
         return recorded_counts.claimed
     rate, counts = recorded_counts.rate, UseCounts.of_record(recorded_counts)
@@ -137,7 +137,7 @@ def list_unrecorded(
 
 
 def list_aggregates(pattern: Pattern, left: UseCounts) -> list[Observation]:
-    """Return source 5: uses that only the record counts, with the time of its last use."""
+    """Return source 5: uses that only the record counts, dated by its last use."""
     at = pattern.last_used or _newest(pattern)
     unknown = left.uses - left.successes - left.failures
     return [
@@ -176,7 +176,7 @@ class _Step:
 
 
 def usable_trend(pattern: Pattern) -> list[tuple[datetime, int, float]]:
-    """Return the snapshots as (time, sample size, rate), sorted by time, without those that do not grow."""
+    """Return the snapshots that grow as (time, sample size, rate), oldest first."""
     points = sorted(
         (point.at, _whole(point.sample_size), point.rate)
         for point in pattern.trend

@@ -85,7 +85,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
 
     @property
     def claim_text(self) -> str:
-        """Claimed rate and recorded results: `85% claimed, 3 of 4 recorded`; "" without a claim."""
+        """Claimed and recorded: `85% claimed, 3 of 4 recorded`; "" without a claim."""
         if self.claimed_rate is None:
             return ""
         total = self.successes + self.failures

@@ -1,4 +1,4 @@
-"""Suspicious bursts of harmful reports from one source; docs/scoring.md#suspicious-reports."""
+"""Bursts of harmful reports by one source; docs/scoring.md#suspicious-reports."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _REPORTING: Final = frozenset({"applied", "outcome", "feedback"})
 
 
 class HarmfulReport(NamedTuple):
-    """One source reports that one pattern did harm; `at` is `UNDATED` if the time is unknown."""
+    """A report that a pattern did harm; `at` is `UNDATED` if the time is unknown."""
 
     at: datetime
     pattern_id: str
 
 
 class Burst(Struct, frozen=True, kw_only=True):
-    """Harmful reports of one source on many patterns within a short time, without a decision.
+    """Harmful reports of one source on many patterns, without a decision.
 
     Attributes:
         source: ID of the loop or attempt; `by NAME` for reports without one.
@@ -62,7 +62,7 @@ def known_time(at: datetime) -> datetime | None:
 
 
 def source_of(event: Event) -> str:
-    """Return the source of a report: the loop or attempt as the event names it, else who recorded it."""
+    """Return the source of a report: its loop or attempt, else who recorded it."""
     if event.loop_id:
         return f"bead {event.loop_id}" if event.loop_id.startswith(_BY) else event.loop_id
     return f"{_BY}{event.by}"
@@ -86,7 +86,7 @@ def report_of_use(loop: Loop, use: InjectedUse) -> HarmfulReport | None:
 def held_and_revoked(
     reports: Iterable[HarmfulReport], verdicts: Sequence[BurstVerdict], settings: LearningSettings
 ) -> tuple[tuple[Period, ...], tuple[Period, ...]]:
-    """Return the periods of one source whose reports are held, and those whose reports were revoked; each sorted.
+    """Return the held and the revoked periods of the reports of one source, sorted.
 
     A revocation covers all reports from `burst_minutes` before the first one of the burst until `burst_minutes` after
     the last one. A confirmation covers only the reports of the burst.
@@ -109,7 +109,7 @@ def held_and_revoked(
 
 
 def is_within(at: datetime, periods: Sequence[Period]) -> bool:
-    """Return whether a time is in one of the periods, which are sorted and do not overlap."""
+    """Return whether a time is in one of the sorted periods."""
     place = bisect_right(periods, at, key=itemgetter(0)) - 1
     return place >= 0 and at <= periods[place].last
 
@@ -133,7 +133,7 @@ def _widened(verdict: BurstVerdict, reach: timedelta) -> Period:
 
 
 def _bursts(reports: Sequence[HarmfulReport], reach: timedelta, maximum: int) -> Iterator[Period]:
-    """Yield the periods of `reach` with reports on more than `maximum` patterns; overlapping ones are joined."""
+    """Yield the periods of `reach` with reports on more than `maximum` patterns."""
     begin = 0
     inside: dict[str, int] = {}
     found: Period | None = None

@@ -1,4 +1,4 @@
-"""Dates on which decay alone will change the state of a pattern; docs/scoring.md#states."""
+"""Changes of the state of a pattern by decay alone; docs/scoring.md#states."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def state_calendar(
 
 
 def next_change(events: Iterable[Result], now: str | datetime, settings: MaturitySettings = _DEFAULTS) -> Change | None:
-    """Return the first change of `state_calendar`; None if decay alone never changes the state."""
+    """Return the first change of `state_calendar`, or None."""
     return next(_changes(events, now, settings), None)
 
 
@@ -60,7 +60,7 @@ def _changes(events: Iterable[Result], now: str | datetime, settings: MaturitySe
 
 
 def _periods(events: list[Result], now: datetime, settings: MaturitySettings) -> list[tuple[float, Sums, Sums]]:
-    """Return start (seconds after `now`), moving and fixed sums of each period in which the same events decay.
+    """Return start (seconds after `now`), moving and fixed sums of each period.
 
     A future event does not decay until its time, which begins a period; an undated one never does.
     """
@@ -87,7 +87,7 @@ def _periods(events: list[Result], now: datetime, settings: MaturitySettings) ->
 def _walk(
     state: Maturity, periods: list[tuple[float, Sums, Sums]], now: datetime, settings: MaturitySettings
 ) -> Iterator[Change]:
-    """Yield the changes of state, period by period, near the times at which a condition changes."""
+    """Yield the changes of state, near the times at which a condition changes."""
     horizon = (_END_OF_TIME - now).total_seconds()
     ends = [start for start, _, _ in periods[1:]]
     for (start, moving, fixed), end in zip(periods, [*ends, horizon], strict=True):

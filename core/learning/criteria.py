@@ -1,4 +1,4 @@
-"""Weights of evaluation criteria from the feedback on them; docs/scoring.md#criteria."""
+"""Weights of criteria from the feedback on them; docs/scoring.md#criteria."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class WeightedScores(Struct, frozen=True, kw_only=True):
 def criterion_weight(
     events: Iterable[FeedbackEvent], now: str | datetime, settings: LearningSettings = _DEFAULTS
 ) -> CriterionWeight:
-    """Return the weight of a criterion at `now`: the helpful share of decayed feedback, with a lower limit.
+    """Return the weight of a criterion: the helpful share of decayed feedback.
 
     Args:
         events: All feedback on one criterion, in any order.
@@ -151,7 +151,7 @@ def criterion_weights(
 
 
 def should_deprecate_criterion(weight: CriterionWeight, settings: LearningSettings = _DEFAULTS) -> bool:
-    """Return whether too much of the feedback on a criterion is harmful, by raw counts."""
+    """Return whether too much of the feedback, by raw counts, is harmful."""
     total = weight.helpful_count + weight.harmful_count
     if not total or total < settings.min_feedback_for_adjustment:
         return False
@@ -166,7 +166,7 @@ def effective_weight(weight: CriterionWeight, settings: LearningSettings = _DEFA
 def apply_weights(
     scores: Mapping[str, float], weights: Mapping[str, CriterionWeight], settings: LearningSettings = _DEFAULTS
 ) -> WeightedScores:
-    """Multiply scores 0..1 by the weights of their criteria; without a weight the factor is 1.
+    """Multiply scores 0..1 by the weights of their criteria, which are 1 by default.
 
     Raises:
         BadInput: A score outside 0..1, or a weight that is not a `CriterionWeight`.

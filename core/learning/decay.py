@@ -16,7 +16,7 @@ SECONDS_PER_DAY: Final = 86_400.0
 
 
 def decayed_value(timestamp: str | datetime, now: str | datetime, half_life_days: float) -> float:
-    """Return the decayed value of an event of weight 1: `0.5 ** (age_days / half_life_days)`, 0..1.
+    """Return the value 0..1 of an event now: `0.5 ** (age_days / half_life_days)`.
 
     A time after `now` counts as now.
 

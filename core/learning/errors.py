@@ -1,4 +1,4 @@
-"""Errors of a work item: classification, storage, and their section in the prompt of a retry.
+"""Errors of a work item: classification, storage, and the prompt of a retry.
 
 See docs/scoring.md#error-log and docs/learning-api.md#errors.
 """
@@ -105,7 +105,7 @@ def classify_error(message: str) -> ErrorType:
 
 
 class ErrorStorage(Protocol):
-    """Stores errors of work items; see `core.learning.reference.storage` for the rules of all storages."""
+    """Stores errors of work items by the rules in `core.learning.reference.storage`."""
 
     def store(self, entry: ErrorEntry) -> None:
         """Add an error."""
@@ -205,7 +205,7 @@ class ErrorAccumulator:
         return self._storage.get_by_bead(bead_id)
 
     def get_error_context(self, bead_id: str, include_resolved: bool = False) -> str:
-        """Return the prompt section about earlier errors, "" without any; untrusted texts become one line each."""
+        """Return the prompt section about earlier errors, one line per text, or ""."""
         entries = [entry for entry in self.get_errors(bead_id) if include_resolved or not entry.resolved]
         if not entries:
             return ""

@@ -1,4 +1,4 @@
-"""Evidence on a pattern: its uses from five sources, each counted once; docs/scoring.md#evidence."""
+"""Evidence on a pattern, each use counted once; docs/scoring.md#evidence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def group_uses_by_pattern(loops: Iterable[Loop]) -> dict[str, list[tuple[Loop, I
 
 
 def find_discoverers(loops: Iterable[Loop]) -> dict[str, Loop]:
-    """Return the loop that records a pattern as newly extracted, by pattern; the earliest if there are several."""
+    """Return the earliest loop that records a pattern as newly extracted, by pattern."""
     found: dict[str, Loop] = {}
     for loop in loops:
         for extracted in loop.extracted:
@@ -51,7 +51,7 @@ def collect_observations(
     work_items: WorkItems,
     revoked: Sequence[Observation] = (),
 ) -> tuple[Observation, ...]:
-    """Collect all evidence on one pattern, oldest first (undated last), each use once; docs/scoring.md#evidence.
+    """Collect all evidence on one pattern, oldest first, undated last.
 
     Args:
         pattern: The record; its counts and trend are sources 4 and 5.
@@ -82,7 +82,7 @@ def collect_observations(
 
 
 def find_counted_event(pattern: Pattern, events: Iterable[Event]) -> Event | None:
-    """Return the newest `counted` event; None if ralphdeck does not keep the counts of the record up to date.
+    """Return the newest `counted` event if its counts are still in the record.
 
     Also None if the record now counts fewer uses than the event: then another program replaced it.
     """
@@ -104,7 +104,7 @@ def _with_counted(
     work_items: WorkItems,
     ignored: Iterable[Observation],
 ) -> tuple[Observation, ...]:
-    """Return the evidence on a pattern with a `counted` event; its record counts open uses as well."""
+    """Return the evidence on a pattern with a `counted` event."""
     before = []
     for use in unrecorded:
         names = (work_items.owner_id(use.loop_id), use.loop_id)
@@ -119,14 +119,14 @@ def _with_counted(
 
 
 def _held(events: Iterable[Event], pattern_id: str, work_items: WorkItems) -> Iterator[Observation]:
-    """Yield harmful reports that do not count now, but may have been counted in the record earlier."""
+    """Yield reports that do not count, but may have been counted in the record."""
     for event in events:
         if event.kind in _USES and event.success is False and work_items.ignores(event):
             yield Observation(pattern_id=pattern_id, kind="applied", source=EVENT_LOG, at=event.at, success=False)
 
 
 def _may_be_counted(use: Observation, pattern: Pattern, work_items: WorkItems) -> bool:
-    """Return whether a use may be among those that the record counts: not later, and not without result yet."""
+    """Return whether the record may count a use: it is not later and has a result."""
     without_result = use.success is None and use.kind == "applied"
     if without_result and (not use.loop_id or work_items.is_open(use.loop_id)):
         return False
@@ -134,7 +134,7 @@ def _may_be_counted(use: Observation, pattern: Pattern, work_items: WorkItems) -
 
 
 def is_later(use: Observation, pattern: Pattern) -> bool:
-    """Return whether a use is later than `last_used` of the record, so that the record does not count it."""
+    """Return whether a use is later than `last_used` of the record."""
     return pattern.last_used is not None and use.at is not None and use.at - pattern.last_used > _SAME_TIME
 
 
@@ -154,7 +154,7 @@ def _discovery(
     discoverer: Loop | None,
     work_items: WorkItems,
 ) -> Observation | None:
-    """Return the discovery as the first success, unless the event log or the discovering loop already records it.
+    """Return the discovery as the first success, unless it is recorded already.
 
     A record that counts failures and no success refutes it.
     """

@@ -1,4 +1,4 @@
-"""Indexes of loops, events and debug sessions from which evidence is collected; immutable, updated incrementally."""
+"""Immutable indexes of the records behind the evidence, updated incrementally."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class EvidenceIndex:
         )
 
     def _with_loops(self, before: Mapping[str, Loop], changed: frozenset[str]) -> tuple[Self, set[str]]:
-        """Replace the changed loops by those of the snapshot; also returns the affected patterns."""
+        """Replace the changed loops; also returns the affected patterns."""
         loops = self.snapshot.loops
         old = [before[id] for id in changed if id in before]
         new = [loops[id] for id in changed if id in loops]
@@ -113,7 +113,7 @@ class EvidenceIndex:
         return replace(self, uses=uses, discoverers=discoverers), affected | extracted
 
     def _with_events(self, before: Sequence[Event]) -> tuple[Self, set[str], set[str]]:
-        """Add the new events of the snapshot; also returns the affected patterns and sources."""
+        """Add the new events; also returns the affected patterns and sources."""
         events, known = self.snapshot.events, len(before)
         if known and (len(events) < known or events[0] is not before[0] or events[known - 1] is not before[-1]):
             fresh = replace(self, **_index_events(events))
@@ -134,7 +134,7 @@ class EvidenceIndex:
         return after, added["events"].keys() | after._patterns_of(reported), set(map(after.owner_id, named))
 
     def _with_sessions(self) -> tuple[Self, set[str]]:
-        """Use the debug sessions of the snapshot; also returns the work items whose sessions changed."""
+        """Replace the sessions; also returns the work items whose sessions changed."""
         sessions = self._names.group_sessions()
         work_ids = self.sessions.keys() | sessions.keys()
         return replace(self, sessions=sessions), {id for id in work_ids if self.sessions.get(id) != sessions.get(id)}
@@ -151,7 +151,7 @@ class EvidenceIndex:
         return found
 
     def renames(self, snapshot: Snapshot, delta: Delta) -> bool:
-        """Return whether IDs in events refer to other work items after a change; then index everything anew."""
+        """Return whether a change gives other meanings to work IDs in events."""
         return self._names.differ(WorkNames(snapshot), delta, (event.loop_id for event in snapshot.events))
 
     @cached_property
@@ -184,7 +184,7 @@ class EvidenceIndex:
         return self._names.owner_id(work_id)
 
     def signals(self, work_id: str) -> OutcomeSignals | None:
-        """Return the outcome signals of a loop, an attempt, or a work item that only the event log has.
+        """Return the outcome signals of a loop, an attempt, or another work item.
 
         None if it has not finished.
         """
@@ -203,13 +203,13 @@ class EvidenceIndex:
         return (id for id in (*loops, *attempts, *others) if self.signals(id) is not None)
 
     def is_open(self, work_id: str) -> bool:
-        """Return whether a work item is open; one that only the event log has is open until it has an outcome."""
+        """Return whether a work item has not ended and has no outcome."""
         loop, attempt = self.snapshot.loops.get(work_id), self.snapshot.attempts.get(work_id)
         ended = loop.status.ended if loop else attempt is not None and attempt.outcome is not Outcome.UNKNOWN
         return not ended and self.signals(work_id) is None
 
     def _verdict(self, work_id: str) -> tuple[bool | None, datetime]:
-        """Return the result of the patterns that a work item applied, by its outcome, and the time of the outcome."""
+        """Return the result of applied patterns by the work item's outcome, and its time."""
         if work_id not in self._verdicts:
             signals = self.signals(work_id)
             self._verdicts[work_id] = (

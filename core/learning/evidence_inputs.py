@@ -32,14 +32,14 @@ from core.records.snapshot import Delta, Snapshot
 
 
 class IgnoredPeriods(NamedTuple):
-    """The periods in which harmful reports of one source do not count: held until a decision, or revoked."""
+    """The periods in which harmful reports of one source are held or revoked."""
 
     held: tuple[Period, ...]
     revoked: tuple[Period, ...]
 
 
 class IgnoredReport(NamedTuple):
-    """A harmful report that does not count; `revoked` by a decision, else held until one."""
+    """A harmful report that does not count: `revoked`, else held until a decision."""
 
     report: HarmfulReport
     source: str
@@ -122,7 +122,7 @@ class EvidenceInputs(EvidenceIndex):
     # Bursts
 
     def bursts(self) -> tuple[Burst, ...]:
-        """Return the earliest burst of each source that has no decision, the largest first."""
+        """Return the earliest undecided burst of each source, the largest first."""
         found = [self._burst(source, periods.held[0]) for source, periods in self.ignored.items() if periods.held]
         return tuple(sorted(found, key=lambda burst: (-len(burst.patterns), burst.source, burst.first)))
 
@@ -147,7 +147,7 @@ class EvidenceInputs(EvidenceIndex):
         )
 
     def _reports(self, source: str) -> list[HarmfulReport]:
-        """Return all harmful reports of a source; a harmful outcome is a report on each pattern that it applied."""
+        """Return all harmful reports of a source, those of a harmful outcome included."""
         loop, names = self.snapshot.loops.get(source), self._names_of(source)
         reports = [report_of_event(event) for name in names for event in self.harmful_events.get(name, ())]
         reports += [report_of_use(loop, use) for use in loop.injected] if loop else []
@@ -169,7 +169,7 @@ class EvidenceInputs(EvidenceIndex):
         }
 
     def _depending_on(self, source: str) -> set[str]:
-        """Return the patterns whose evidence may depend on whether reports of a source count."""
+        """Return the patterns whose evidence may depend on reports of a source."""
         return {report.pattern_id for report in self._reports(source)} | self._patterns_of([source])
 
     def _find_ignored(self, sources: Iterable[str]) -> dict[str, IgnoredPeriods]:
@@ -210,7 +210,7 @@ class EvidenceInputs(EvidenceIndex):
     # Evidence
 
     def observations(self, pattern: Pattern) -> tuple[Observation, ...]:
-        """Return the evidence on one pattern, oldest first; see `core.learning.evidence.collect_observations`."""
+        """Return the evidence on one pattern, see `collect_observations`."""
         uses: Sequence[tuple[Loop, InjectedUse]] = self.uses.get(pattern.id, ())
         events: Sequence[Event] = self.events.get(pattern.id, ())
         for alias in dict.fromkeys(pattern.aliases):

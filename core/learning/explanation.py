@@ -1,4 +1,4 @@
-"""Explanation of a pattern's state rule by rule, and of what would change it; docs/scoring.md#states."""
+"""Explanation of a pattern's state, rule by rule; docs/scoring.md#states."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def _decision(assessment: Assessment) -> RuleLine:
 
 
 def _rules(assessment: Assessment, limits: MaturitySettings) -> Iterator[RuleLine]:
-    """Yield the conditions of all rules in order; those of the first rule that holds have fired."""
+    """Yield the conditions of all rules; those of the first that holds have fired."""
     helpful, total = assessment.helpful, assessment.helpful + assessment.harmful
     ratio = assessment.harmful / total if total > 0 else 0.0
     enough = total >= limits.min_feedback - limits.total_tolerance

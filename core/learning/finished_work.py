@@ -1,4 +1,4 @@
-"""Outcome signals of finished loops and attempts, from their files and the event log; docs/scoring.md#outcomes."""
+"""Outcome signals of finished loops and attempts; docs/scoring.md#outcomes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def collect_reports(events: Iterable[Event]) -> dict[str, WorkReport]:
 
 
 def merge_reports(reports: Iterable[WorkReport]) -> WorkReport:
-    """Merge reports on one work item; of outcomes with the same time those of the first report are first."""
+    """Merge reports on one work item; for equal times the first report has priority."""
     found = list(reports)
     if len(found) == 1:
         return found[0]
@@ -87,7 +87,7 @@ def _newest_first(outcomes: list[Event]) -> tuple[Event, ...]:
 
 
 def loop_signals(loop: Loop, report: WorkReport, sessions: Sequence[DebugSession] = ()) -> OutcomeSignals | None:
-    """Return the signals of a loop; None unless it ended with a result (aborted and crashed loops have none).
+    """Return the signals of a loop; None unless it ended with a result.
 
     See docs/scoring.md#outcomes, #errors-of-a-loop and #retries-of-a-loop. Outcome events take precedence, field by
     field; only the time is the loop's own end, since an outcome is often reported later.
@@ -113,7 +113,7 @@ def loop_signals(loop: Loop, report: WorkReport, sessions: Sequence[DebugSession
 def attempt_signals(
     attempt: Attempt, report: WorkReport, sessions: Sequence[DebugSession] = ()
 ) -> OutcomeSignals | None:
-    """Return the signals of an attempt at a task, see `loop_signals`; retries are its number - 1.
+    """Return the signals of an attempt; retries are its number - 1.
 
     Its errors are those of the error log and its debug sessions; without an error log, at least its failed actions.
     """
@@ -136,7 +136,7 @@ def attempt_signals(
 
 
 def attempt_success(attempt: Attempt, report: WorkReport) -> bool | None:
-    """Success flag of the newest report on an attempt, else of its own outcome; None if unknown or partial."""
+    """Return whether an attempt succeeded; None if unknown or partial."""
     own = None if attempt.outcome is Outcome.PARTIAL else _BY_OUTCOME.get(attempt.outcome)
     return _first(report.success, own)
 
@@ -201,7 +201,7 @@ def _files(iterations: Sequence[Iteration]) -> tuple[str, ...]:
 def count_errors(
     logged: Sequence[str], iterations: Sequence[Iteration], sessions: Sequence[DebugSession]
 ) -> int | None:
-    """Count the errors that three sources record, each error once; None if no source has a result.
+    """Count the errors in three sources, each once; None if no source has a result.
 
     Args:
         logged: Messages of the error log.
@@ -233,7 +233,7 @@ def _named(failure: Failure) -> tuple[str, str, str]:
 
 
 def _key(message: str) -> str:
-    """Return the first line of a message without error type and place, which is equal in all records of an error."""
+    """Return the first line of a message, without error type and place."""
     first = message.strip()[: 2 * _MAX_KEY].partition("\n")[0]
     text = " ".join(first.casefold().split())[:_MAX_KEY]
     return _PLACE.sub("", text[found.end() :] if (found := _TYPE.match(text)) else text) or text

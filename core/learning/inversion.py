@@ -1,4 +1,4 @@
-"""The names of `core.learning.reference.patterns` and `inversion_rules` at their original import path."""
+"""Names of `reference.patterns` and `inversion_rules` at their original path."""
 
 from core.learning.inversion_rules import *  # noqa: F403
 from core.learning.reference.patterns import *  # noqa: F403

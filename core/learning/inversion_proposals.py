@@ -1,4 +1,4 @@
-"""Proposals to turn failing patterns into anti-patterns; docs/scoring.md#inversion."""
+"""Proposals to invert failing patterns; docs/scoring.md#inversion."""
 
 from __future__ import annotations
 
@@ -109,14 +109,14 @@ def propose_inversion(
 
 
 def make_inversion_slug(pattern_id: str) -> str:
-    """Return the `<slug>` of an ID such as `pat-error-<slug>-001`, safe to be part of a new ID."""
+    """Return the slug of an ID such as `pat-error-<slug>-001`, safe for a new ID."""
     found = _ID_SLUG.match(pattern_id)
     slug = _NOT_SLUG.sub("-", (found["slug"] if found else pattern_id).lower()).strip("-")
     return slug[:_SLUG_CHARS].strip("-") or "pattern"
 
 
 def detect_failure_mode(failing: Sequence[Loop]) -> tuple[str, str]:
-    """Return the failure mode of a pattern and its reason in one line, from the loops in which it failed."""
+    """Return the failure mode in the failing loops, and its reason in one line."""
     if not failing:
         return "incorrect_fix", "The failing uses are only known as a count."
     texts = [text for loop in failing for text in _error_texts(loop)]
@@ -158,7 +158,7 @@ class Alternatives:
         return next(iter(self.alternatives_for(pattern)), None)
 
     def alternatives_for(self, pattern: Pattern) -> tuple[Pattern, ...]:
-        """Return up to `MAX_ALTERNATIVES` by number of common tags and category, score, and ID."""
+        """Return up to `MAX_ALTERNATIVES` by common tags and category, score, and ID."""
         shared: Counter[str] = Counter()
         found: dict[str, tuple[Pattern, float]] = {}
         for key in _keys(pattern):

@@ -1,4 +1,4 @@
-"""When a failing pattern should become a warning, and the text of the warning; docs/scoring.md#inversion."""
+"""When a failing pattern becomes a warning; docs/scoring.md#inversion."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def counts_text(failures: int, total: int) -> str:
 
 
 def remove_warning_prefix(content: str) -> str:
-    """Return `content` without one leading `AVOID:`, `DO NOT:` or `NEVER:` in any case."""
+    """Remove one leading `AVOID:`, `DO NOT:` or `NEVER:` in any case."""
     return _PREFIX.sub("", content, count=1) if _PREFIX.match(content) else content.strip()
 
 

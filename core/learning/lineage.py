@@ -49,7 +49,7 @@ class LineageEvent(Struct, frozen=True):
 def build_lineage(
     pattern: Pattern, observations: Sequence[Observation], decisions: Iterable[Decision], loops: Mapping[str, Loop]
 ) -> tuple[LineageEvent, ...]:
-    """Return all events, oldest first; an undated discovery is first, other undated events are last.
+    """Return all events, oldest first, undated ones last except a discovery.
 
     A source loop without a recorded use is one of the uses that only the record counts; it gets a result if all of
     those have the same one. Further source loops are not known to have used the pattern.
@@ -81,7 +81,7 @@ def _order(event: LineageEvent) -> tuple[bool, datetime, bool, str]:
 
 
 def format_iterations(pattern: Pattern, source: SourceLoop) -> str:
-    """Describe the iterations of a source loop: `failed in iteration 12`, `took 3 iterations`; or ""."""
+    """Describe the iterations of a source loop, e.g. `took 3 iterations`; or ""."""
     if source.iteration is None:
         return ""
     if pattern.type is PatternType.ANTI:
@@ -90,7 +90,7 @@ def format_iterations(pattern: Pattern, source: SourceLoop) -> str:
 
 
 def _joined(what: str, iterations: str) -> str:
-    """Join two phrases: `the approach failed in iteration 12`, `applied, helped, took 3 iterations`."""
+    """Join two phrases without repeating a word: `applied, helped, took 3 iterations`."""
     last = what.rpartition(" ")[2]
     if iterations.startswith(f"{last} "):
         return f"{what}{iterations.removeprefix(last)}"
@@ -113,7 +113,7 @@ def _observed(
 
 
 def _unrecorded(pattern: Pattern, observations: Sequence[Observation], loops: Mapping[str, Loop]) -> list[LineageEvent]:
-    """Return events for uses known only as counts, with their source loops if possible, and further source loops."""
+    """Return events for uses known only as counts, and for further source loops."""
     recorded = {use.loop_id for use in observations}
     recorded |= {alias for id in recorded if id in loops for alias in loops[id].aliases}
     summed = [use for use in observations if use.source in (TREND, AGGREGATE)]
@@ -192,7 +192,7 @@ def _describe_decision(decision: Decision, pattern_id: str) -> tuple[str, str]:
 
 
 def format_lineage(pattern: Pattern, events: Sequence[LineageEvent], assessment: Assessment) -> str:
-    """Format the lineage as displayable plain text that ends with a newline; an anti-pattern lists its failures."""
+    """Format the lineage as displayable plain text that ends with a newline."""
     anti = pattern.type is PatternType.ANTI
     lines = [f"Pattern: {visible_line(pattern.id, 200)}", ""]
     for event in events:

@@ -1,4 +1,4 @@
-"""Scores of finished work from success, duration, errors and retries; docs/scoring.md#outcomes."""
+"""Scores of finished work; docs/scoring.md#outcomes."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def verdict_of(raw: float, settings: LearningSettings = _DEFAULTS) -> Verdict:
 
 
 def format_duration(duration_ms: float) -> str:
-    """Format a duration in whole units, rounded down: `850 ms`, `45 s`, `12 min`, `2 h 5 min`, `3 d 4 h`."""
+    """Format a duration, rounded down: `850 ms`, `45 s`, `12 min`, `2 h 5 min`."""
     if duration_ms < _SECOND_MS:
         return f"{int(duration_ms)} ms"
     if duration_ms < _MINUTE_MS:
@@ -172,7 +172,7 @@ def _count_value(count: int | None, limit: int, some: float, many: float) -> flo
 
 
 def _duration_word(duration_ms: float | None, settings: LearningSettings) -> str:
-    """Format a duration, with "over" if the rounded one would score differently: "over 30 min"."""
+    """Format a duration, with "over" if the rounded one would score differently."""
     if duration_ms is None:
         return "duration not known"
     word = format_duration(duration_ms)

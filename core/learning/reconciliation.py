@@ -1,4 +1,4 @@
-"""Comparison of a pattern's own counts with the evidence; docs/scoring.md#reconciliation."""
+"""Own counts of a pattern and the evidence; docs/scoring.md#reconciliation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from core.records.times import minute_of
 def reconcile_record(
     pattern: Pattern, observations: Sequence[Observation], now: datetime, *known: Container[str]
 ) -> tuple[Finding, ...]:
-    """Return findings where counts, dates and loops of the record disagree with the evidence.
+    """Return findings where a record disagrees with the evidence.
 
     Args:
         known: Sets of IDs that a source loop may have, such as loops and tasks; without any, unknown ones are ignored.

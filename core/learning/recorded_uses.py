@@ -1,4 +1,4 @@
-"""Recorded uses by pattern and by loop, from the event log and state files; docs/scoring.md#evidence."""
+"""Recorded uses by pattern and by loop; docs/scoring.md#evidence."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class WorkItems(Protocol):
         """
 
     def outcome_success(self, work_id: str) -> bool | None:
-        """Return the result, by the outcome of a work item, of the patterns that it applied; None if unknown."""
+        """Return the result of applied patterns by the work item's outcome, or None."""
 
     def is_open(self, work_id: str) -> bool:
         """Return whether a work item has not finished."""
@@ -111,7 +111,7 @@ class UseTable:
         self._by_loop: defaultdict[str, _LoopUses] = defaultdict(_LoopUses)
 
     def add_events(self, events: Iterable[Event]) -> None:
-        """Add source 1. The newest result of a use counts; repeated IDs and events of weight 0 are ignored."""
+        """Add source 1. The newest result of a use counts; weight 0 is ignored."""
         known: set[str] = set()
         for event in sorted(events, key=lambda event: (event.at, event.id)):
             if event.id in known or not event.weight > 0:
@@ -151,7 +151,7 @@ class UseTable:
             use.weight = _weight(event)
 
     def add_loops(self, uses: Iterable[tuple[Loop, InjectedUse]]) -> None:
-        """Add source 2. It fills in what the event log leaves open; of two entries for one use a failure counts."""
+        """Add source 2 to fill gaps of the event log; of two results a failure counts."""
         sources = {source.loop_id: source for source in reversed(self._pattern.source_loops) if source.at}
         discovered = find_origin(self._pattern)
         for loop, entry in sorted(uses, key=_use_order):
@@ -176,7 +176,7 @@ class UseTable:
                 use.success = entry.successful
 
     def observations(self) -> list[Observation]:
-        """Return every use as one observation; a use without a result gets the result of its loop."""
+        """Return every use; one without a result gets the result of its loop."""
         found = []
         for loop_id, uses in self._by_loop.items():
             for use in uses.every:
@@ -200,7 +200,7 @@ class UseTable:
 
 
 def _use_order(pair: tuple[Loop, InjectedUse]) -> tuple[str, bool, int, bool, str]:
-    """Sort entries with an iteration first; otherwise independently of the order in the file."""
+    """Sort entries with an iteration first, else independently of the file."""
     loop, use = pair
     return loop.id, use.iteration is None, use.iteration or 0, not use.applied, str(use.successful)
 
@@ -221,7 +221,7 @@ def _date(loop: Loop, entry: InjectedUse, source: SourceLoop | None, is_first_us
 
 
 def find_origin(pattern: Pattern) -> SourceLoop | None:
-    """Return the source loop that discovered the pattern: the one of `first_discovered`, else the first."""
+    """Return the source loop that discovered the pattern, by time, else the first."""
     if not pattern.source_loops:
         return None
     if pattern.first_discovered is not None:
@@ -257,7 +257,7 @@ class LoopPatterns(Struct, frozen=True, kw_only=True):
 
 
 def group_events_by_work(events: Iterable[Event]) -> dict[str, list[Event]]:
-    """Group events about patterns and injected reflections by the work ID in the event."""
+    """Group events about patterns and injected reflections by work ID."""
     return group_pairs(
         (event.loop_id, event)
         for event in events
@@ -272,7 +272,7 @@ def collect_loop_patterns(
     patterns: Mapping[str, Pattern],
     work_items: WorkItems,
 ) -> LoopPatterns:
-    """Join the records of a loop's patterns in its state file and the event log, each use and extraction once.
+    """Join the records of a loop's patterns, each use and extraction once.
 
     Args:
         entries: The loop's `injected` entries, without reports that do not count.

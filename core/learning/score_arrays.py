@@ -1,4 +1,4 @@
-"""The scores of all patterns that do not depend on the current time, one array per fact."""
+"""Scores of all patterns that do not depend on the time, one array per fact."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Columns:
 
 
 class ObservationSums:
-    """Collects the observations of some patterns in lists and sums them up into columns at once.
+    """Collects observations of patterns, and sums them up into columns at once.
 
     Args:
         min_results: Number of results from which the counted rate replaces a claimed one.
@@ -168,7 +168,7 @@ class ObservationSums:
 
 
 def shown_rate(recorded_counts: RecordedCounts, successes: int, failures: int, min_results: float) -> float:
-    """Return the rate to show and to rank by, 0..1; NaN if there is none (docs/scoring.md#claimed-rates).
+    """Return the rate to show and to rank by, 0..1; NaN if there is none.
 
     A claimed rate counts until there are `min_results` results. The recorded rate is used where its counts equal the
     evidence, since it has the digits that people know. Otherwise it is the counted rate.
@@ -205,7 +205,7 @@ class UseTimes:
     counts: NDArray[np.int64]
 
     def renumbered(self, new_rows: NDArray[np.int64]) -> UseTimes:
-        """Replace each row by `new_rows[row]`; drop the entries of rows that map to `REMOVED`."""
+        """Replace each row by `new_rows[row]`, without rows that map to `REMOVED`."""
         rows = new_rows[self.rows]
         remaining = rows != REMOVED
         return UseTimes(

@@ -1,4 +1,4 @@
-"""Evidence, states and scores of all patterns at one moment, updated incrementally.
+"""Evidence, states and scores of all patterns at one moment.
 
 Decayed sums are stored for one reference time. Since all parts of a sum decay by the same factor, its value now is one
 multiplication away, however many events there are.
@@ -55,7 +55,7 @@ _MAX_HALF_LIVES: Final = 500.0
 
 @dataclass(frozen=True)
 class Scoreboard(Scores):
-    """The assessment of every pattern at one moment; immutable. Create one with `build`.
+    """The assessment of every pattern at one moment; immutable.
 
     Attributes:
         ids: Pattern IDs in the order of the rows.
@@ -112,11 +112,11 @@ class Scoreboard(Scores):
         return board
 
     def has_same_evidence(self, other: Scoreboard) -> bool:
-        """Return whether both have the same evidence on the same patterns; their times may differ."""
+        """Return whether both have the same evidence; their times may differ."""
         return self._columns is other._columns
 
     def _is_valid_at(self, now: datetime) -> bool:
-        """Return whether the sums can be used at `now`: not before they were made, nor so late that they overflow."""
+        """Return whether the sums are valid at `now`, neither too early nor too late."""
         seconds = now.timestamp()
         return seconds >= self._filled and (seconds - self._epoch) / self._half_life < _MAX_HALF_LIVES
 
@@ -135,7 +135,7 @@ class Scoreboard(Scores):
         return replace(self, ids=ids, now=now, _rows=rows, _inputs=inputs, _columns=columns, _filled=filled)
 
     def _fill(self, ids: Sequence[str]) -> UseTimes:
-        """Sum up the evidence on these patterns in place, before the board is used; returns their use times."""
+        """Sum up the evidence on these patterns in place; returns their use times."""
         tally, columns = ObservationSums(self.settings.maturity.min_feedback), self._columns
         for id in ids:
             pattern = self._patterns[id]
@@ -176,7 +176,7 @@ class Scoreboard(Scores):
         return bool(self._columns.pin[row] != NO_PIN and not self._columns.pin_stale[row])
 
     def _set_quarantine(self, id: str) -> None:
-        """Quarantine a text that no person has read or that the scan stops, unless a pin overrules that."""
+        """Quarantine a text that is unread or that the scan stops, unless it is pinned."""
         row, columns = self._rows[id], self._columns
         pattern, arrival = self._patterns[id], self._curation.arrivals.get(id)
         pinned = self._is_pinned(row)
@@ -187,7 +187,7 @@ class Scoreboard(Scores):
         columns.blocked[row] = stopped is Severity.BLOCKED
 
     def _set_inversion(self, row: int) -> None:
-        """Set whether a failing pattern needs a decision about its inversion; docs/scoring.md#inversion."""
+        """Set whether the inversion of a failing pattern needs a decision."""
         id, columns = self.ids[row], self._columns
         if self._is_pinned(row) or self._patterns[id].type is PatternType.ANTI or self._inputs.inverted.get(id):
             return
@@ -275,7 +275,7 @@ class Scoreboard(Scores):
         return self._inputs.observations(pattern)
 
     def ignored_reports(self, pattern_id: str) -> tuple[IgnoredReport, ...]:
-        """Return the harmful reports on one pattern that do not count: held, or revoked by a decision."""
+        """Return the harmful reports on one pattern that are held or revoked."""
         return self._inputs.ignored_reports(pattern_id)
 
     @cached_property
@@ -285,7 +285,7 @@ class Scoreboard(Scores):
 
     @cached_property
     def history(self) -> History:
-        """The evidence, to replay it under other thresholds with `core.learning.threshold_replay.what_if`."""
+        """The evidence, for `core.learning.threshold_replay.what_if`."""
         return History(self._inputs, self.now, self.settings)
 
     def outcome(self, work_id: str) -> tuple[OutcomeSignals, Outcome] | None:
@@ -306,7 +306,7 @@ class Scoreboard(Scores):
         return int(self._columns.good_since_pin[row]), int(self._columns.bad_since_pin[row])
 
     def stops_orders(self, pattern_id: str) -> bool:
-        """Return whether the scan policy keeps a text like this pattern's out of contexts when it gives orders."""
+        """Return whether the scan policy keeps orders in a text like this out of contexts."""
         return stops_orders(self._patterns[pattern_id], self._curation, self.settings.scan)
 
     def loop_patterns(self, loop_id: str) -> LoopPatterns:
@@ -318,7 +318,7 @@ class Scoreboard(Scores):
         return self._inputs.finished()
 
     def reconcile(self, pattern_id: str) -> tuple[Finding, ...]:
-        """Compare the record's own counts with the evidence; docs/scoring.md#reconciliation."""
+        """Compare the record's own counts with the evidence."""
         snapshot = self._inputs.snapshot
         sources = (snapshot.loops, snapshot.tasks, snapshot.attempts, snapshot.memory_tasks, snapshot.debug_sessions)
         return reconcile_record(self._pattern(pattern_id), self.observations(pattern_id), self.now, *sources)
@@ -336,7 +336,7 @@ class Scoreboard(Scores):
         )
 
     def alternatives(self, pattern_id: str) -> tuple[Pattern, ...]:
-        """Return what to do instead of a pattern, best first; the first is in its `proposal`."""
+        """Return what to do instead of a pattern, best first, as in its `proposal`."""
         return self._alternatives.alternatives_for(self._pattern(pattern_id))
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The scores of all patterns at one moment as arrays; each is one expression over all rows."""
+"""Scores of all patterns at one moment, one expression over all rows for each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _column(name: str, doc: str) -> Any:
 
 
 class Scores:
-    """Arrays with one row per pattern, in the order of `ids`; times are epoch seconds, NaN if unknown."""
+    """Arrays with one row per pattern; times are epoch seconds, NaN if unknown."""
 
     ids: tuple[str, ...]
     now: datetime
@@ -105,7 +105,7 @@ class Scores:
 
     @cached_property
     def state_codes(self) -> Codes:
-        """States in effect, pins and quarantine included; indices into `core.learning.states.STATES`."""
+        """States in effect, pins and quarantine included; indices into `STATES`."""
         columns = self._columns
         unread = columns.pin_stale | columns.quarantined
         decided = np.where(unread, CODES[Maturity.CANDIDATE], columns.pin).astype(np.int8)
@@ -146,7 +146,7 @@ class Scores:
 
     @cached_property
     def effectiveness(self) -> Floats:
-        """Success rates, 0..1; without any result 1 for a pattern that a person promoted, else 0."""
+        """Success rates, 0..1; without any result 1 if a person promoted it, else 0."""
         promoted = (self._columns.pin == CODES[Maturity.PROVEN]) & ~self._columns.pin_stale
         return np.where(np.isnan(self.rate), promoted.astype(np.float64), self.rate)
 
@@ -162,6 +162,6 @@ class Scores:
 
     @cached_property
     def injectable(self) -> Flags:
-        """Patterns that may enter a context: not deprecated, quarantined, without ID, or with a pending inversion."""
+        """Patterns that may enter a context."""
         allowed: Flags = (self.state_codes != CODES[Maturity.DEPRECATED]) & ~self._columns.unnamed
         return allowed & ~self._columns.quarantined & ~self._columns.inversion_pending

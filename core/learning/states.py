@@ -1,4 +1,4 @@
-"""States of patterns (candidate, established, proven, deprecated) from decayed counts; docs/scoring.md#states."""
+"""States of patterns from decayed counts; docs/scoring.md#states."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def state_codes(
 
 
 def multiplier(state: Maturity | str, settings: MaturitySettings = _DEFAULTS) -> float:
-    """Return the factor of a state in the score of a pattern; docs/scoring.md#multipliers.
+    """Return the factor of a state in scores; docs/scoring.md#multipliers.
 
     Raises:
         BadInput: `state` is not a state or the name of one.
@@ -99,7 +99,7 @@ def multipliers(settings: MaturitySettings) -> NDArray[np.float64]:
 
 
 def find_flips(base: tuple[float, float], step: tuple[float, float], settings: MaturitySettings) -> Iterator[float]:
-    """Yield every x, unsorted, at which a condition of `state_of` may change for the sums `base + x * step`.
+    """Yield every x at which `state_of` may change for the sums `base + x * step`.
 
     Each condition compares a sum with a threshold, or one sum with a share of another, and so changes at most once.
     """
@@ -117,7 +117,7 @@ def _root(base: float, step: float, threshold: float) -> Iterator[float]:
 def fewest_results(
     state: Maturity, helpful: float, harmful: float, good: float, bad: float, settings: MaturitySettings = _DEFAULTS
 ) -> int | None:
-    """Return the smallest number of results, each adding (good, bad) to the sums, after which the state is `state`.
+    """Return how many results that each add (good, bad) lead to `state`.
 
     0 if it is now, None if no number of results leads there.
     """
@@ -134,7 +134,7 @@ def fewest_results(
 def decayed_counts(
     events: Iterable[Result], now: str | datetime, settings: MaturitySettings = _DEFAULTS
 ) -> tuple[float, float]:
-    """Return the decayed sums (helpful, harmful) of all results at `now`; docs/scoring.md#half-life.
+    """Return the decayed sums (helpful, harmful); docs/scoring.md#half-life.
 
     Raises:
         BadInput: A time that can't be parsed.

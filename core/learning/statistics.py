@@ -1,4 +1,4 @@
-"""Intervals of success rates, and the sample size that a comparison needs; docs/scoring.md#intervals."""
+"""Intervals of success rates, and sample sizes; docs/scoring.md#intervals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_REQUIRED: Final = 10_000
 def jeffreys_intervals(
     successes: NDArray[np.int64], failures: NDArray[np.int64], level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return equal-tailed Jeffreys intervals: quantiles of Beta(successes + 1/2, failures + 1/2).
+    """Return Jeffreys intervals: quantiles of Beta(successes + 1/2, failures + 1/2).
 
     The lower end is 0 without any success, the upper end 1 without any failure, so that the observed rate is inside.
 
@@ -53,7 +53,7 @@ def round_percent(part: int, whole: int) -> int:
 
 
 def required_cases(difference: float, variance: float, level: float, power: float) -> int:
-    """Estimate the cases per group for a conclusive comparison; twice `MAX_REQUIRED` if it takes more.
+    """Estimate the cases per group for a conclusion; at most twice `MAX_REQUIRED`.
 
     Args:
         difference: Difference of the two averages.
@@ -89,7 +89,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 def format_inconclusive(needed: int, noun: str) -> str:
-    """Describe a comparison without a result, with the number of cases that it still needs."""
+    """Describe a comparison without a result, and the cases that it still needs."""
     if needed > MAX_REQUIRED:
         return f"not enough data: more than {MAX_REQUIRED:,} more {noun}s per group"
     return f"not enough data: about {plural(needed, f'more {noun}')} per group"

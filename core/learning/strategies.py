@@ -1,4 +1,4 @@
-"""Detection of decomposition strategies in free text; docs/scoring.md#decomposition-strategies."""
+"""Strategies named in free text; docs/scoring.md#decomposition-strategies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work items: their IDs and aliases, and those that uses and debug sessions belong to."""
+"""Work items: IDs, aliases, and the owners of uses and debug sessions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class WorkNames:
         return by_task(self._snapshot.attempts.values())
 
     def differ(self, after: WorkNames, delta: Delta, work_ids: Iterable[str]) -> bool:
-        """Return whether any of `work_ids` refers to another loop, or has another owner, after a change."""
+        """Return whether a change gives any of `work_ids` another loop or owner."""
         old, new = self._snapshot, after._snapshot
         may = (
             any(_ids(old.loops.get(id)) != _ids(new.loops.get(id)) for id in delta.loops)
@@ -91,7 +91,7 @@ def _loop_of(task: Task | None) -> str:
 
 
 def changes_owners(before: Snapshot, after: Snapshot, delta: Delta) -> bool:
-    """Return whether a change may assign sessions to other work items; the progress of these does not matter."""
+    """Return whether a change may assign sessions to other work items."""
     if delta.debug_sessions or not after.debug_sessions:
         return bool(delta.debug_sessions)
     loops, attempts = (before.loops, after.loops), (before.attempts, after.attempts)

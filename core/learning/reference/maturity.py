@@ -1,4 +1,4 @@
-"""Maturity of patterns of other programs, from the feedback on them; docs/learning-api.md#maturity."""
+"""Maturity of patterns of other programs; docs/learning-api.md#maturity."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def format_maturity(maturity: PatternMaturity) -> str:
 
 
 def format_patterns_with_maturity(patterns: Mapping[str, PatternMaturity]) -> str:
-    """Format patterns for a prompt, best state first; deprecated ones are left out, "" if none is left.
+    """Format patterns for a prompt, best state first, without deprecated ones; or "".
 
     Args:
         patterns: By the text of the pattern, which is untrusted and becomes one line.

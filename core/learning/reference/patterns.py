@@ -1,4 +1,4 @@
-"""Observed strategies of other programs, and their inversion to anti-patterns; docs/learning-api.md#inversion."""
+"""Observed strategies of other programs; docs/learning-api.md#inversion."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class ObservedPattern(Struct, frozen=True, kw_only=True):
 
 
 class PatternInversion(Struct, frozen=True, kw_only=True):
-    """A pattern that failed too often, with its current counts, and the anti-pattern made of it."""
+    """A pattern that failed too often, and the anti-pattern made of it."""
 
     original: ObservedPattern
     inverted: ObservedPattern
@@ -155,7 +155,7 @@ def format_anti_patterns(patterns: Iterable[ObservedPattern]) -> str:
 
 
 def format_successful_patterns(patterns: Iterable[ObservedPattern], min_success_rate: float) -> str:
-    """Format the successful patterns for a prompt, best rate first, then most uses; "" if there are none.
+    """Format successful patterns for a prompt, best rate and most uses first; or "".
 
     Args:
         min_success_rate: 0..1; patterns with a lower rate, and those never observed, are left out.

@@ -1,4 +1,4 @@
-"""Interfaces for storing feedback, patterns and maturity, and implementations in memory; docs/learning-api.md#storage.
+"""Interfaces of storages, and storages in memory; docs/learning-api.md#storage.
 
 Feedback consists of events: the first one with an ID counts, repeats are ignored. Patterns and maturities are records:
 storing one replaces the one with the same ID. Lists are in the order in which IDs were first stored. An implementation
@@ -59,7 +59,7 @@ class PatternStorage(Protocol):
         return [pattern for pattern in self.get_all() if tag in pattern.tags]
 
     def find_by_content(self, content: str) -> list[ObservedPattern]:
-        """Return the patterns that contain this text, ignoring case and spacing; none for a blank text."""
+        """Return the patterns that contain a text, ignoring case and spacing."""
         wanted = _normalize(content)
         return [pattern for pattern in self.get_all() if wanted and wanted in _normalize(pattern.content)]
 
