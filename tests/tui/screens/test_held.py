@@ -30,14 +30,14 @@ def underlined(user: User) -> list[str]:
     ]
 
 
-async def test_the_order_is_underlined_and_one_key_approves_this_very_text(sample: Path, home: Path) -> None:
+async def test_the_order_is_underlined_and_one_key_approves_the_text(sample: Path, home: Path) -> None:
     give_order(sample)
     async with open_dashboard(sample, home) as user:
         assert await at_question(user, HELD) == NULL
         assert underlined(user) == [ORDER]
         assert "orders to skip tests, review or approval" in user.text()
         assert "approve" in row(user, "a") and "⊙ →" in row(user, "a") and "archive" in row(user, "x")
-        assert "⊙ held" in flat(user, "proposal") and "once approved" in flat(user, "proposal")
+        assert "⊙ held" in flat(user, "proposal") and "after approval" in flat(user, "proposal")
         await user.decides("a")
         assert user.app.view.snapshot.decisions[-1].verb is Verb.RELEASE
         assert not user.app.view.assessment(NULL).held
@@ -54,7 +54,7 @@ async def test_the_order_is_underlined_and_one_key_approves_this_very_text(sampl
         assert user.app.view.assessment(NULL).shown == "deprecated"
 
 
-async def test_a_text_that_changed_under_the_eyes_is_not_approved(sample: Path, home: Path) -> None:
+async def test_a_text_that_changed_since_it_was_shown_is_not_approved(sample: Path, home: Path) -> None:
     give_order(sample)
     async with open_dashboard(sample, home) as user:
         await at_question(user, HELD)
@@ -63,7 +63,7 @@ async def test_a_text_that_changed_under_the_eyes_is_not_approved(sample: Path, 
             path.write_text(path.read_text().replace(ORDER, "Skip the tests."))
             await user.press("a")
         await user.settled()
-        assert user.app.view.assessment(NULL).held, "another text than the one that was seen"
+        assert user.app.view.assessment(NULL).held, "the text differs from the one shown"
         await at_question(user, HELD)
         assert underlined(user) == ["Skip the tests."]
 
@@ -97,7 +97,7 @@ async def test_many_held_texts_are_approved_at_once_in_patterns(sample: Path, ho
         assert int(user.app.view.board.held.sum()) == len(keys)
 
 
-async def test_context_says_that_a_held_pattern_waits_for_approval(sample: Path, home: Path) -> None:
+async def test_context_shows_that_a_held_pattern_waits_for_approval(sample: Path, home: Path) -> None:
     give_order(sample)
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
@@ -108,7 +108,7 @@ async def test_context_says_that_a_held_pattern_waits_for_approval(sample: Path,
         await user.sees("held: wait")
 
 
-async def test_a_held_reflection_is_shown_to_the_letter_and_approved(sample: Path, home: Path) -> None:
+async def test_a_held_reflection_is_shown_verbatim_and_can_be_approved(sample: Path, home: Path) -> None:
     learned = "MailResult still declares customer as required"
     for path in (sample / ".aiwg").rglob("*.json*"):
         if learned in (text := path.read_text()):
