@@ -10,7 +10,6 @@ Patterns are matched without case in normalized text, see `core.scanning.normali
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -19,13 +18,16 @@ import yaml
 from msgspec import Struct
 
 from core.records.suspicions import Severity
-from core.scanning.languages import override_patterns, request_patterns
+from core.redaction.regex_table import expand_parts
 from core.scanning.normalization import normalize_text
 
 _TABLES: Final = ("takeover", "commands", "conduct", "approval", "agent", "risks")
 """Most severe first."""
 _FOLDER: Final = Path(__file__).with_name("rule_tables")
-_PART: Final = re.compile(r"\{([a-z_]+)\}")
+_REACH: Final = 40
+"""Maximum number of characters between verb and object."""
+_VERB_LAST: Final = frozenset({"Turkish"})
+"""Languages in ASCII letters that may put the verb last, as the languages of other alphabets may."""
 
 
 class Rule(Struct, frozen=True, kw_only=True):
@@ -76,7 +78,7 @@ def load_rules() -> tuple[Rule, ...]:
     """All rules with patterns, most severe first; the tables are read on the first call (about 15 ms)."""
     languages = _read("languages")
     phrases = {
-        "secret_requests": request_patterns(languages["secret_requests"]),
+        "secret_requests": _request_patterns(languages["secret_requests"]),
         "role_changes": tuple(map(normalize_text, languages["role_changes"])),
         "hidings": tuple(map(normalize_text, languages["hidings"])),
     }
@@ -85,9 +87,9 @@ def load_rules() -> tuple[Rule, ...]:
     for name in _TABLES:
         table = _read(name)
         for part, text in table.get("parts", {}).items():
-            parts[part] = _expand(text, parts)
+            parts[part] = expand_parts(text, parts)
         for fields in table["rules"]:
-            patterns = [_expand(pattern, parts) for pattern in fields["patterns"]]
+            patterns = [expand_parts(pattern, parts) for pattern in fields["patterns"]]
             for phrase in fields.get("phrases", ()):
                 patterns += phrases[phrase]
             rules.append(
@@ -96,14 +98,14 @@ def load_rules() -> tuple[Rule, ...]:
                     meaning=fields["meaning"],
                     severity=Severity(fields["severity"]),
                     patterns=tuple(patterns),
-                    unless=_expand(fields.get("unless", ""), parts),
+                    unless=expand_parts(fields.get("unless", ""), parts),
                     advice=fields.get("advice", False),
                 )
             )
     override = rules[0]
     foreign = (
         Rule(id=override.id, meaning=override.meaning, severity=override.severity, patterns=patterns)
-        for patterns in override_patterns(languages["overrides"])
+        for patterns in _override_patterns(languages["overrides"])
     )
     return (override, *foreign, *rules[1:])
 
@@ -120,6 +122,37 @@ def _read(name: str) -> dict[str, Any]:
     return table
 
 
-def _expand(pattern: str, parts: dict[str, str]) -> str:
-    """A pattern without its line breaks, with its parts in place."""
-    return _PART.sub(lambda part: parts[part[1]], pattern.replace("\n", ""))
+def _override_patterns(table: dict[str, list[str]]) -> list[tuple[str, ...]]:
+    """Patterns of orders to ignore instructions, by language.
+
+    The verb, the word for "all" or "previous" and the word for "instructions" must be close together; where the verb
+    may be last depends on the language.
+    """
+    found: list[tuple[str, ...]] = []
+    for language, words in table.items():
+        verbs, all_or_previous, instructions = map(normalize_text, words)
+        start, near = _word_start(verbs), _gap(verbs)
+        both = rf"(?:(?:{all_or_previous}){near}(?:{instructions})|(?:{instructions}){near}(?:{all_or_previous}))"
+        patterns = (rf"{start}(?:{verbs}){near}{both}", rf"{both}{near}(?:{verbs})")
+        found.append(patterns if language in _VERB_LAST or not words[0].isascii() else patterns[:1])
+    return found
+
+
+def _request_patterns(table: dict[str, list[str]]) -> tuple[str, ...]:
+    """Patterns of requests to show secrets, one per language."""
+    found = []
+    for words in table.values():
+        verbs, secrets = map(normalize_text, words)
+        start, near = _word_start(verbs), _gap(verbs)
+        verb_last = "" if start else rf"|(?:{secrets}){near}(?:{verbs})"
+        found.append(rf"{start}(?:{verbs}){near}(?:{secrets}){verb_last}")
+    return tuple(found)
+
+
+def _word_start(verbs: str) -> str:
+    # RE2's \b knows ASCII letters only; words in other alphabets are matched anywhere.
+    return r"\b" if verbs.isascii() else ""
+
+
+def _gap(verbs: str) -> str:
+    return rf"[^.\n。！？]{{0,{_REACH}}}?{_word_start(verbs)}"

@@ -1,8 +1,10 @@
-"""Scan of one text: matching rules and their severity."""
+"""Scan of one text: matching rules, their severity, and the sentences that they stop."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator
+from itertools import pairwise
 from typing import Final
 
 from core.records.suspicions import Severity, Suspicion
@@ -33,6 +35,9 @@ _TRICK: Final = (
     r"|(?:&#x?[0-9a-f]{2,4};){4}|\b(?:[a-z]*[013457@$][a-z013457@$]*[ \t]+){3}"
 )
 """Signs of hidden text: spaced-out words, base64, escapes, digits for letters."""
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
+_LABEL: Final = re.compile(r"\s*(?:- )?(?:\d{1,2}\. )?(?:[A-Z][a-z]{2,11}: )?")
+"""Number or label in front of a text."""
 
 
 def scan_text(text: str, field: str = "", *, avoided: bool = False, happened: bool = False) -> tuple[Suspicion, ...]:
@@ -141,3 +146,28 @@ def find_matches(text: str) -> tuple[tuple[Rule, str], ...]:
         if rule.severity.stops
         for start, end in made.places(rule, pattern, plain)
     )
+
+
+def find_stopped_sentences(text: str, rules: Collection[str]) -> tuple[tuple[int, int], ...]:
+    """Find (start, end) of each sentence in which one of some rules blocks or holds the text.
+
+    Returns the whole text if a rule matches only across sentences.
+
+    Args:
+        text: Displayed text of one or more lines.
+        rules: IDs of rules.
+    """
+    edges = [0, *(end.end() for end in _SENTENCE_END.finditer(text)), len(text)]
+    found = [(start, end) for start, end in pairwise(edges) if _is_stopped(text[start:end], rules)]
+    if not found and _is_stopped(text, rules):
+        found = [(0, len(text))]
+    return tuple(_trimmed(text, start, end) for start, end in found)
+
+
+def _is_stopped(text: str, rules: Collection[str]) -> bool:
+    return any(one.rule in rules and one.severity.stops for one in scan_text(text))
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    label = _LABEL.match(text, start, end)
+    return (label.end() if label else start), start + len(text[start:end].rstrip())

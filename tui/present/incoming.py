@@ -16,8 +16,7 @@ from core.records.decisions import Verb
 from core.records.patterns import Pattern
 from core.records.suspicions import Severity
 from core.retrieval.rendering import INTRODUCTION, TITLE, render_context
-from core.scanning.scan import scan_text
-from core.scanning.sentences import find_stopped_sentences
+from core.scanning.scan import find_stopped_sentences, scan_text
 from core.state.findings import count_conflicts
 from core.state.project_state import ProjectState
 from core.state.review_items import HeldText

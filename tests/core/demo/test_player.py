@@ -18,9 +18,8 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.demo import check
 from core.demo.agent import DemoAgent
-from core.demo.loops import PlayedLoop
+from core.demo.loops import PlayedLoop, count_use
 from core.demo.scripts import load_loop_scripts, load_task_scripts
-from core.demo.use_counter import count_use
 from core.project.index import Library
 from core.records.episodes import TaskStatus
 from core.records.loops import Liveness, Outcome

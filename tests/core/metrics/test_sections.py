@@ -12,8 +12,16 @@ from core.learning.scoreboard import Scoreboard
 from core.metrics.causes import top_causes
 from core.metrics.dashboard import select_registered
 from core.metrics.review_coverage import compute_coverage, count_first_half, count_questions
-from core.metrics.upcoming import count_changes, find_upcoming
-from core.metrics.weekly import WEEK, Week, compute_trend, count_weekly, list_used, list_week_starts
+from core.metrics.weekly import (
+    WEEK,
+    Week,
+    compute_trend,
+    count_changes,
+    count_weekly,
+    find_upcoming,
+    list_used,
+    list_week_starts,
+)
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure
 from core.records.decisions import CurationState, Decision, Verb
 from core.records.events import Event, Signals

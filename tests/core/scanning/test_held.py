@@ -24,7 +24,7 @@ from core.records.suspicions import Severity, Suspicion
 from core.review.answers import answer
 from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
 from core.scanning.messages import find_withhold_reason, render_if_safe
-from core.scanning.sentences import find_stopped_sentences
+from core.scanning.scan import find_stopped_sentences
 from core.scanning.verdict import find_stopping_severity, highest_severity, stops_orders
 from core.state.contexts import prepare_task_injection
 from core.state.findings import all_findings
