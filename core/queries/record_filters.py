@@ -18,7 +18,7 @@ DECISION_FIELDS: Final[Fields] = dict.fromkeys(("verb", "by", "subject"), FieldK
 
 _Record = TypeVar("_Record")
 _Tests = Mapping[str, Callable[[_Record, str], bool]]
-"""Whether a record has a value (in lower case), by field; "" for a word without a field."""
+"""Whether a record has a value (in lower case), by field; "" for words and any other field."""
 
 
 def _badges(loop: Loop) -> list[str]:
@@ -87,4 +87,4 @@ def select_decisions(decisions: Sequence[Decision], query: Query) -> list[str]:
 
 
 def _matches(record: _Record, query: Query, tests: _Tests[_Record]) -> bool:
-    return all(tests[term.field](record, term.value) != term.negated for term in query.terms)
+    return all(tests.get(term.field, tests[""])(record, term.value) != term.negated for term in query.terms)
