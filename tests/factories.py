@@ -25,11 +25,11 @@ from core.curation.exchange.import_file import read_import
 from core.curation.exchange.import_plan import Action, ImportPlan, Registry, plan_import
 from core.curation.merge import as_read
 from core.episodes.protocol import Episodes
-from core.extraction.known_patterns import KnownPatterns
 from core.extraction.record_parts import parse_pattern
+from core.extraction.selection import KnownPatterns
 from core.learning import evidence
 from core.learning.assessment import RULE, Assessment
-from core.learning.inversion_proposals import Inversion
+from core.learning.inversion_rules import Inversion
 from core.learning.scoreboard import Scoreboard
 from core.metrics.figures import Figure, Kind, Row
 from core.project.index import Library

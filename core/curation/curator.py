@@ -31,7 +31,7 @@ from core.curation.question_rules import QUESTION_RULES
 from core.curation.record_changes import Batch
 from core.curation.unit_of_work import UnitOfWork
 from core.learning.assessment import HELD, QUARANTINE, Assessment
-from core.learning.inversion_proposals import Inversion
+from core.learning.inversion_rules import Inversion
 from core.records.decisions import CurationState, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.verbs import VERBS

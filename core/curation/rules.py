@@ -31,7 +31,7 @@ from core.curation.commands import (
 from core.curation.decision_text import WAS_QUARANTINED
 from core.curation.merge import as_read
 from core.learning.assessment import QUARANTINE, Assessment
-from core.learning.inversion_proposals import Inversion
+from core.learning.inversion_rules import Inversion
 from core.records.decisions import Effect, Pin, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity

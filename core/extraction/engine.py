@@ -15,10 +15,10 @@ from core.extraction.attempts import find_attempt_repairs
 from core.extraction.errors import find_errors
 from core.extraction.failures import find_anti_patterns
 from core.extraction.fixes import Repair, describe_action, find_repairs, has_passed
-from core.extraction.known_patterns import KnownPatterns
 from core.extraction.own_reflections import find_reflected_repairs
 from core.extraction.repair_patterns import find_code_templates, find_error_patterns
 from core.extraction.selection import (
+    KnownPatterns,
     add_alternatives,
     compare_with_registry,
     drop_broad_task,

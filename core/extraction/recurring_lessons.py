@@ -14,10 +14,9 @@ from core.extraction.clustering import MIN_LOOPS, Cluster
 from core.extraction.errors import Sighting, extract_message, parse_error
 from core.extraction.failures import detect_failure_mode
 from core.extraction.fix_kinds import detect_domain, fix_category, fix_description, make_tags, mentioned_language
-from core.extraction.known_patterns import KnownPatterns
 from core.extraction.own_reflections import parse_warning
 from core.extraction.record_parts import format_timestamp, make_use_dates, parse_pattern
-from core.extraction.selection import mark_duplicate, narrow_trigger, refuse_ineffective
+from core.extraction.selection import KnownPatterns, mark_duplicate, narrow_trigger, refuse_ineffective
 from core.records.debug_sessions import Failure
 from core.records.extractions import Extraction, Proposal
 from core.records.patterns import PatternType

@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import nsmallest
 from typing import Any, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from core.base.negation import find_prohibition
-from core.base.text import visible_line
+from core.base.text import plural, visible_line
 from core.config.settings import AntiPatternSettings
+from core.learning.assessment import Assessment
 from core.learning.statistics import round_percent
+from core.records.events import Observation
+from core.records.loops import Loop, LoopStatus, Outcome
+from core.records.patterns import Pattern, PatternType
+
+_ID_SLUG: Final = re.compile(r"^(?:pat-(?:error|success|anti)|tmpl|pattern)-(?P<slug>.+?)(?:-\d{3,})?$")
+_NOT_SLUG: Final = re.compile(r"[^a-z0-9]+")
+_CHANGING: Final = re.compile(r"0x[0-9a-f]+|\d+|\s+", re.IGNORECASE)
+_SLUG_CHARS: Final = 60
+MAX_ALTERNATIVES: Final = 3
+"""Maximum number of alternatives to choose from."""
+_QUALITY_DROP: Final = 0.1
+"""Quality (0..1) lost over a loop that counts as degradation."""
 
 _PREFIX: Final = re.compile(r"\s*(avoid|do not|never)\s*:\s*", re.IGNORECASE)
 _MAX_CHECKED: Final = 1000
@@ -63,3 +82,151 @@ def polarity_lint(text: str) -> tuple[str, ...]:
             "rewrite it as the approach that failed"
         )
     return tuple(notes)
+
+
+class Inversion(Struct, frozen=True, kw_only=True):
+    """A proposal to turn one failing pattern into an anti-pattern; a person decides.
+
+    Attributes:
+        pattern_id: The failing pattern.
+        text: The anti-pattern's `approach_description`, e.g. `AVOID: Split by file type. Failed 5/7 times
+            (71% failure rate)`. Untrusted: it quotes the pattern.
+        reason: The counts alone: `Failed 5/7 times (71% failure rate)`.
+        failures, total: Raw counts of uses with a result.
+        failure_mode: See `detect_failure_mode`.
+        why_it_fails: One line about the failing loops.
+        better_alternative, better_pattern_id: The best matching success pattern, or "".
+        source_loops: IDs of the loops in which it failed, oldest first.
+        lint: Reasons why the text may give wrong advice; see `polarity_lint`.
+        slug: Part of the new ID `pat-anti-<slug>-NNN`.
+    """
+
+    pattern_id: str
+    text: str
+    reason: str
+    failures: int
+    total: int
+    failure_mode: str
+    why_it_fails: str
+    better_alternative: str
+    better_pattern_id: str
+    source_loops: tuple[str, ...]
+    lint: tuple[str, ...]
+    slug: str
+
+    def with_alternative(self, better: Pattern | None) -> Inversion:
+        """Replace or remove the alternative."""
+        return replace(
+            self,
+            better_alternative=(better.description or better.title) if better else "",
+            better_pattern_id=better.id if better else "",
+        )
+
+    def with_text(self, text: str) -> Inversion:
+        """Replace the text by one that a person wrote."""
+        return replace(self, text=text, lint=polarity_lint(remove_warning_prefix(text)))
+
+
+def propose_inversion(
+    pattern: Pattern,
+    assessment: Assessment,
+    observations: Sequence[Observation],
+    loops: Mapping[str, Loop],
+    better: Pattern | None,
+    settings: AntiPatternSettings,
+) -> Inversion:
+    """Propose the inversion of a pattern.
+
+    Args:
+        observations: Evidence on the pattern; failures name the source loops.
+        loops: All loops by ID.
+        better: The alternative from `Alternatives`, or None.
+    """
+    content = pattern.description or pattern.title
+    total = assessment.successes + assessment.failures
+    failed = dict.fromkeys(use.loop_id for use in observations if use.success is False and use.loop_id)
+    mode, why = detect_failure_mode([loops[id] for id in failed if id in loops])
+    proposal = Inversion(
+        pattern_id=pattern.id,
+        text=invert_text(content, assessment.failures, total, settings),
+        reason=counts_text(assessment.failures, total),
+        failures=assessment.failures,
+        total=total,
+        failure_mode=mode,
+        why_it_fails=why,
+        better_alternative="",
+        better_pattern_id="",
+        source_loops=tuple(failed),
+        lint=polarity_lint(content),
+        slug=make_inversion_slug(pattern.id),
+    )
+    return proposal.with_alternative(better)
+
+
+def make_inversion_slug(pattern_id: str) -> str:
+    """Return the slug of an ID such as `pat-error-<slug>-001`, safe for a new ID."""
+    found = _ID_SLUG.match(pattern_id)
+    slug = _NOT_SLUG.sub("-", (found["slug"] if found else pattern_id).lower()).strip("-")
+    return slug[:_SLUG_CHARS].strip("-") or "pattern"
+
+
+def detect_failure_mode(failing: Sequence[Loop]) -> tuple[str, str]:
+    """Return the failure mode in the failing loops, and its reason in one line."""
+    if not failing:
+        return "incorrect_fix", "The failing uses are only known as a count."
+    texts = [text for loop in failing for text in _error_texts(loop)]
+    repeated = Counter(_CHANGING.sub(" ", text.lower()).strip() for text in texts).most_common(1)
+    if repeated and repeated[0][1] > 1:
+        key, times = repeated[0]
+        shown = next(text for text in texts if _CHANGING.sub(" ", text.lower()).strip() == key)
+        return "repeated_same_error", f'The same error came {times} times: "{visible_line(shown, 160)}"'
+    limited = sum(loop.status is LoopStatus.LIMIT for loop in failing)
+    if 2 * limited >= len(failing):
+        return "infinite_loop", f"{plural(limited, 'loop')} of {len(failing)} ran into the iteration limit."
+    worse = sum(len(loop.quality) > 1 and loop.quality[0] - loop.quality[-1] >= _QUALITY_DROP for loop in failing)
+    if 2 * worse >= len(failing):
+        return "quality_degradation", f"Quality fell in {plural(worse, 'loop')} of {len(failing)}."
+    return "incorrect_fix", f"It did not solve the problem in {plural(len(failing), 'loop')}."
+
+
+def _error_texts(loop: Loop) -> list[str]:
+    failed = (Outcome.FAILURE, Outcome.TIMEOUT)
+    texts = [step.result for step in loop.iterations if step.outcome in failed and step.result.strip()]
+    if not loop.iterations and loop.status is LoopStatus.FAILED and loop.last_result.strip():
+        texts.append(loop.last_result)
+    return texts
+
+
+class Alternatives:
+    """Success patterns by category and tag, as alternatives to failing patterns."""
+
+    def __init__(self, scored: Iterable[tuple[Pattern, float]]) -> None:
+        """`scored`: established and proven patterns with their scores."""
+        self._by_key: dict[str, list[tuple[Pattern, float]]] = {}
+        for pattern, score in scored:
+            if pattern.type is PatternType.SUCCESS:
+                for key in _keys(pattern):
+                    self._by_key.setdefault(key, []).append((pattern, score))
+
+    def best_for(self, pattern: Pattern) -> Pattern | None:
+        """Return the best alternative, or None."""
+        return next(iter(self.alternatives_for(pattern)), None)
+
+    def alternatives_for(self, pattern: Pattern) -> tuple[Pattern, ...]:
+        """Return up to `MAX_ALTERNATIVES` by common tags and category, score, and ID."""
+        shared: Counter[str] = Counter()
+        found: dict[str, tuple[Pattern, float]] = {}
+        for key in _keys(pattern):
+            for other, score in self._by_key.get(key, ()):
+                if other.id != pattern.id:
+                    shared[other.id] += 1
+                    found[other.id] = (other, score)
+        best = nsmallest(MAX_ALTERNATIVES, found.values(), key=lambda item: (-shared[item[0].id], -item[1], item[0].id))
+        return tuple(other for other, _ in best)
+
+
+def _keys(pattern: Pattern) -> set[str]:
+    keys = {f"tag {tag.lower()}" for tag in pattern.tags}
+    if pattern.category:
+        keys.add(f"category {pattern.category.lower()}")
+    return keys

@@ -23,8 +23,7 @@ from core.learning.assessment import HELD, HUMAN, INVERSION, QUARANTINE, RULE, A
 from core.learning.bursts import Burst
 from core.learning.calendar import change_within, next_change
 from core.learning.evidence_inputs import EvidenceInputs, IgnoredReport
-from core.learning.inversion_proposals import Alternatives, Inversion, propose_inversion
-from core.learning.inversion_rules import inversion_triggered
+from core.learning.inversion_rules import Alternatives, Inversion, inversion_triggered, propose_inversion
 from core.learning.outcomes import Outcome, OutcomeSignals, score_outcome
 from core.learning.reconciliation import reconcile_record
 from core.learning.recorded_uses import EVENT_LOG, LOOP, LoopPatterns

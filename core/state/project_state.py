@@ -12,7 +12,7 @@ from core.base.text import visible_line
 from core.config.settings import Settings
 from core.debug_memory.escalation_status import EscalatedSession, find_recent_escalations
 from core.debug_memory.index import DebugIndex, LazyDebugIndex
-from core.learning.inversion_proposals import Inversion
+from core.learning.inversion_rules import Inversion
 from core.learning.outcomes import Outcome, OutcomeSignals
 from core.learning.recorded_uses import LoopPatterns
 from core.learning.scoreboard import Assessment, Scoreboard

@@ -11,7 +11,7 @@ from core.base.formatting import shorten_id
 from core.base.text import visible_line
 from core.debug_memory.escalation_status import EscalatedSession
 from core.learning.bursts import Burst
-from core.learning.inversion_proposals import Inversion
+from core.learning.inversion_rules import Inversion
 from core.records.debug_sessions import DebugSession
 from core.records.extractions import Extraction
 from core.records.question_ids import (

@@ -12,7 +12,7 @@ from core.base.text import plural
 from core.documents.document import Block, Line, Moment, Sign, fields, line, section
 from core.documents.patterns import body, rate_line
 from core.documents.signs import result_sign, state_sign
-from core.learning.inversion_proposals import Inversion
+from core.learning.inversion_rules import Inversion
 from core.records.events import Observation
 from core.records.patterns import Pattern
 from core.state.project_state import ProjectState

@@ -11,7 +11,7 @@ from textual.content import Content
 from core.base.text import visible_line
 from core.curation.decision_text import verb_text
 from core.documents.decisions import reason_text
-from core.learning.inversion_proposals import Inversion
+from core.learning.inversion_rules import Inversion
 from core.records.decisions import Decision
 from core.retrieval.similarity import cap_similarity
 from core.review.answers import question_of

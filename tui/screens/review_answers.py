@@ -15,7 +15,7 @@ from core.base.text import visible_line
 from core.base.validation import check_amount
 from core.config.settings import MAX_MINUTES
 from core.curation.commands import AcceptInversion
-from core.learning.inversion_proposals import Inversion
+from core.learning.inversion_rules import Inversion
 from core.review.answers import Answer, answers, snooze_command
 from core.review.session import Plan, measure_pace, plan
 from core.state.project_state import ProjectState

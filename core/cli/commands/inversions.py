@@ -17,7 +17,7 @@ from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import ReviewingCommand, reason_option
 from core.cli.support.project import now, open_project
 from core.curation.commands import AcceptInversion, Command, RejectInversion, Snooze
-from core.learning.inversion_proposals import Inversion
+from core.learning.inversion_rules import Inversion
 from core.project.project import Project
 from core.state.findings import all_findings
 

@@ -10,8 +10,8 @@ from typing import Any
 from core.config.paths import ProjectPaths
 from core.config.settings import ExtractionSettings, Settings
 from core.extraction.engine import extract
-from core.extraction.known_patterns import KnownPatterns
 from core.extraction.material import Materials
+from core.extraction.selection import KnownPatterns
 from core.project.index import Library
 from core.records.patterns import PatternType
 from core.retrieval.similarity import SimilarityIndex

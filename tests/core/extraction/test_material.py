@@ -13,8 +13,8 @@ from core.base.errors import UnknownRecord
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.extraction.engine import MAX_PROPOSALS, extract
-from core.extraction.known_patterns import KnownPatterns
 from core.extraction.material import MAX_FAILURES, Materials
+from core.extraction.selection import KnownPatterns
 from core.project.index import Library
 from core.records.extractions import Extraction
 from core.records.patterns import PatternType

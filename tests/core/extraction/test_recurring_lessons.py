@@ -9,8 +9,8 @@ import pytest
 
 from core.config.settings import ExtractionSettings
 from core.extraction.clustering import Cluster, cluster_reflections
-from core.extraction.known_patterns import KnownPatterns
 from core.extraction.recurring_lessons import extract_recurring_lesson
+from core.extraction.selection import KnownPatterns
 from core.records.extractions import Proposal
 from core.records.patterns import PatternType
 from core.records.reflections import Reflection
