@@ -141,17 +141,14 @@ class MemoryErrors(ErrorStorage):
         self._entries: dict[str, ErrorEntry] = {}
 
     def store(self, entry: ErrorEntry) -> None:
-        """See `ErrorStorage`."""
         self._entries.setdefault(entry.id, entry)
 
     def mark_resolved(self, id: str) -> None:
-        """See `ErrorStorage`."""
         if id not in self._entries:
             raise unknown_error(id)
         self._entries[id] = replace(self._entries[id], resolved=True)
 
     def get_all(self) -> list[ErrorEntry]:
-        """See `ErrorStorage`."""
         return list(self._entries.values())
 
 

@@ -16,6 +16,9 @@ from core.records.patterns import Pattern, RecordedCounts
 
 HELPFUL, HARMFUL, NO_RESULT, INJECTED_ONLY = KINDS = range(4)
 """Kinds of an entry: a use by its result, and an injection that was not applied."""
+_KINDS: Final = {True: HELPFUL, False: HARMFUL, None: NO_RESULT}
+_FIELDS: Final = {"index": "i8", "at": "f8", "count": "i8", "weight": "f8", "kind": "i1", "is_dated": "?"}
+"""Fields of a use in `ObservationSums`, and their types; `index` is that of the pattern, `at` in epoch seconds."""
 REMOVED: Final = -1
 """New row, in `UseTimes.renumbered`, of a row that no longer exists."""
 
@@ -108,27 +111,17 @@ class ObservationSums:
     def __init__(self, min_results: float) -> None:
         self._min_results = min_results
         self._patterns: list[Pattern] = []
-        self._index: list[int] = []
-        self._at: list[float] = []
-        self._counts: list[int] = []
-        self._weights: list[float] = []
-        self._kinds: list[int] = []
-        self._is_dated: list[bool] = []
+        self._uses: list[tuple[int, float, int, float, int, bool]] = []
 
     def add(self, pattern: Pattern, observations: Iterable[Observation]) -> None:
         """Add the observations of one pattern."""
         index = len(self._patterns)
         self._patterns.append(pattern)
         for use in observations:
-            self._index.append(index)
-            self._at.append(math.nan if use.at is None else use.at.timestamp())
-            self._counts.append(use.count)
-            self._weights.append(use.weight)
-            if use.kind == "injected":
-                self._kinds.append(INJECTED_ONLY)
-            else:
-                self._kinds.append(NO_RESULT if use.success is None else HELPFUL if use.success else HARMFUL)
-            self._is_dated.append(use.at is not None and use.source != AGGREGATE)
+            at = math.nan if use.at is None else use.at.timestamp()
+            kind = INJECTED_ONLY if use.kind == "injected" else _KINDS[use.success]
+            is_dated = use.at is not None and use.source != AGGREGATE
+            self._uses.append((index, at, use.count, use.weight, kind, is_dated))
 
     def store(self, columns: Columns, rows: Ints, epoch: float, now: float, half_life: float) -> UseTimes:
         """Write the sums into `rows` of `columns`, which are in the order of `add`.
@@ -137,9 +130,9 @@ class ObservationSums:
             epoch, now: Reference time of the sums, and the current time, in epoch seconds.
             half_life: Seconds.
         """
-        index, kinds = np.array(self._index, np.int64), np.array(self._kinds, np.int8)
-        at, counts = np.array(self._at, np.float64), np.array(self._counts, np.int64)
-        values = counts * np.array(self._weights, np.float64)
+        uses = np.array(self._uses, [*_FIELDS.items()])
+        index, at, counts, weights, kinds, dated = (uses[name] for name in _FIELDS)
+        values = counts * weights
         helpful, harmful = np.where(kinds == HELPFUL, values, 0.0), np.where(kinds == HARMFUL, values, 0.0)
 
         def total(amounts: NDArray[Any]) -> Floats:
@@ -163,7 +156,6 @@ class ObservationSums:
         for name, amounts in (("helpful", helpful), ("harmful", harmful), ("injections", counts)):
             getattr(columns, name)[rows] = total(amounts * decay)
             getattr(columns, f"fixed_{name}")[rows] = total(np.where(fixed, amounts, 0.0))
-        dated = np.array(self._is_dated, np.bool_)
         return UseTimes(rows[index[dated]].astype(np.int32), at[dated], kinds[dated], counts[dated])
 
 

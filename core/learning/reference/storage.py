@@ -104,12 +104,10 @@ class MemoryFeedback(FeedbackStorage):
         self._events: dict[str, FeedbackEvent] = {}
 
     def store(self, event: FeedbackEvent) -> None:
-        """See `FeedbackStorage`."""
         event = with_id(event)
         self._events.setdefault(event.id, event)
 
     def get_all(self) -> list[FeedbackEvent]:
-        """See `FeedbackStorage`."""
         return list(self._events.values())
 
 
@@ -120,11 +118,9 @@ class MemoryPatterns(PatternStorage):
         self._patterns: dict[str, ObservedPattern] = {}
 
     def store(self, pattern: ObservedPattern) -> None:
-        """See `PatternStorage`."""
         self._patterns[pattern.id] = pattern
 
     def get_all(self) -> list[ObservedPattern]:
-        """See `PatternStorage`."""
         return list(self._patterns.values())
 
 
@@ -136,17 +132,13 @@ class MemoryMaturity(MaturityStorage):
         self._feedback: list[MaturityFeedback] = []
 
     def store(self, maturity: PatternMaturity) -> None:
-        """See `MaturityStorage`."""
         self._maturities[maturity.pattern_id] = maturity
 
     def get_all(self) -> list[PatternMaturity]:
-        """See `MaturityStorage`."""
         return list(self._maturities.values())
 
     def store_feedback(self, feedback: MaturityFeedback) -> None:
-        """See `MaturityStorage`."""
         self._feedback.append(feedback)
 
     def get_feedback(self, pattern_id: str) -> list[MaturityFeedback]:
-        """See `MaturityStorage`."""
         return [feedback for feedback in self._feedback if feedback.pattern_id == pattern_id]
