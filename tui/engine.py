@@ -137,7 +137,7 @@ class Engine(WatchLoop):
             decided: Decided | None = None
             refusal = ""
             try:
-                decided = self.project.decide(command, seen=seen, progress=progress)
+                decided = self.project.decide(command, expected_state=seen, progress=progress)
             except RalphdeckError as error:
                 refusal = str(error)
             except Exception:  # its cause is reported by `_guarded`

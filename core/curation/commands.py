@@ -204,7 +204,7 @@ class Extract(Command, frozen=True):
 
     Attributes:
         types: Only candidates of these types.
-        seen: The extraction as the user saw it; `Conflict` if it changed.
+        expected: The extraction as the user saw it; `Conflict` if it changed.
         unattended: No person has read it: Review asks about what is new.
         by: Who signs, if not who opened the project.
     """
@@ -212,7 +212,7 @@ class Extract(Command, frozen=True):
     verb = Verb.EXTRACT
     source_id: str
     types: frozenset[PatternType] = ALL_TYPES
-    seen: Extraction | None = None
+    expected: Extraction | None = None
     unattended: bool = False
     by: str = ""
 

@@ -16,7 +16,7 @@ from core.learning.outcomes import format_duration
 from core.records.decisions import TURNS, Decision
 
 
-class SeenState(NamedTuple):
+class ExpectedState(NamedTuple):
     """What the user saw when deciding.
 
     Attributes:
@@ -28,7 +28,7 @@ class SeenState(NamedTuple):
     has_changed: Callable[[str], bool]
 
 
-def check_texts(draft: Draft, seen: SeenState) -> None:
+def check_texts(draft: Draft, expected: ExpectedState) -> None:
     """Refuse a decision about a text that the user has not seen; undo and redo are exempt.
 
     Raises:
@@ -37,7 +37,7 @@ def check_texts(draft: Draft, seen: SeenState) -> None:
     if draft.verb in TURNS:
         return
     for pattern_id in sorted(affected_ids(draft).union(draft.quoted)):
-        if seen.has_changed(pattern_id):
+        if expected.has_changed(pattern_id):
             raise Conflict(f"{shorten_id(pattern_id)} was edited since you opened it; review it again")
 
 
@@ -84,9 +84,9 @@ def _all_affected(decided: Decision | Draft, known: Mapping[str, Decision]) -> s
     return affected_ids(decided) | (affected_ids(other) if other else set())
 
 
-def newer_decision_text(about: Collection[str], seen: int, decisions: Sequence[Decision], now: datetime) -> str:
-    """The newest decision on some patterns or questions after the first `seen` ones, in words; "" if none."""
-    news = decisions[seen:]
+def newer_decision_text(about: Collection[str], first: int, decisions: Sequence[Decision], now: datetime) -> str:
+    """The newest decision on some patterns or questions after the `first` ones, in words; "" if none."""
+    news = decisions[first:]
     known = {decision.id: decision for decision in decisions} if news else {}
     for decision in reversed(news):
         if decision.verb not in ALONE and not _all_affected(decision, known).isdisjoint(about):

@@ -20,7 +20,7 @@ from core.config.settings import Settings
 from core.curation import undo
 from core.curation.apply import apply_pending
 from core.curation.case import Draft
-from core.curation.conflicts import SeenState, check_decisions, check_newest, check_texts
+from core.curation.conflicts import ExpectedState, check_decisions, check_newest, check_texts
 from core.curation.effects import Outcome
 from core.curation.unit_of_work import UnitOfWork
 from core.ledger.ledger import Ledger
@@ -94,18 +94,18 @@ class DecisionWriter:
         self._settings = settings
         self._by = clean(by, "the reviewer's name").replace("\n", " ")
         self._ledger = ledger or Ledger(paths)
-        self._seen_state: SeenState | None = None
+        self._expected_state: ExpectedState | None = None
 
     @contextmanager
-    def deciding_on(self, seen: SeenState) -> Iterator[None]:
+    def deciding_on(self, expected: ExpectedState) -> Iterator[None]:
         """Within the block, decide for a user who saw this: `Conflict` if a later decision is about the same, or a
         pattern's text changed since.
         """
-        before, self._seen_state = self._seen_state, seen
+        before, self._expected_state = self._expected_state, expected
         try:
             yield
         finally:
-            self._seen_state = before
+            self._expected_state = before
 
     @contextmanager
     def signing(self, by: str) -> Iterator[None]:
@@ -176,13 +176,13 @@ class DecisionWriter:
         """Return the draft; `Conflict` if it is about something that the user has not seen, see `deciding_on`."""
         if news := self._news():
             check_decisions(draft, self._by, news, self._ledger.by_id(), now)
-        if self._seen_state is not None:
-            check_texts(draft, self._seen_state)
+        if self._expected_state is not None:
+            check_texts(draft, self._expected_state)
         return draft
 
     def _news(self) -> Sequence[Decision]:
         """The decisions that the user has not seen."""
-        return () if self._seen_state is None else self._ledger.decisions()[self._seen_state.decisions :]
+        return () if self._expected_state is None else self._ledger.decisions()[self._expected_state.decisions :]
 
     def _append_group(
         self,

@@ -6,7 +6,7 @@ affected records alone, and the usual reader parses the result. So a forecast an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from core.base.errors import BadInput, UnknownRecord, Unwritable
+from core.base.errors import BadInput, Unwritable
 from core.base.text import visible_line
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
@@ -31,11 +31,11 @@ from core.curation.effects import Outcome, Step, apply_steps
 from core.curation.pattern_registry import Registry, Stored, check_keepable
 from core.curation.unit_of_work import UnitOfWork
 from core.learning.scoreboard import Scoreboard
-from core.ledger.fold import fold
+from core.ledger.decision_log import DecisionLog
 from core.ledger.ledger import Ledger
 from core.project.index import Library, split_events
 from core.project.project import Project
-from core.records.decisions import CurationState, Decision
+from core.records.decisions import Decision
 from core.records.events import Event
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.patterns import Pattern, PatternType
@@ -97,9 +97,10 @@ class _Stage(Project):
     def __init__(self, project: Project, state: ProjectState) -> None:
         super().__init__(project.project, state.settings, by=project.by, clock=lambda: state.now, cache=False)
         self._real = project
-        self._memory = _MemoryLibrary(project, state)
+        self.ledger = _MemoryLedger(project.project, state.snapshot)
+        self._memory = _MemoryLibrary(project, state, self.ledger)
         self.library = self._memory
-        self.curator = _MemoryCurator(project.project, state.settings, project.by, self._memory)
+        self.curator = _MemoryCurator(project.project, state.settings, project.by, self._memory, self.ledger)
         self._view = state
 
     def extraction(self, source_id: str, types: frozenset[PatternType] = ALL_TYPES) -> Extraction:
@@ -119,13 +120,13 @@ class _Stage(Project):
 class _MemoryLibrary(Library):
     """A snapshot with decisions, events and changed records added to it."""
 
-    def __init__(self, project: Project, state: ProjectState) -> None:
+    def __init__(self, project: Project, state: ProjectState, ledger: Ledger) -> None:
         super().__init__(project.project, state.settings, clock=lambda: state.now, cache=False)
+        self._ledger = ledger
         self._snapshot = state.snapshot
         self._all_copies = project.library.copies
         self._changed: dict[str, tuple[Pattern, ...]] = {}
         self._all_events = tuple(merge(state.snapshot.events, state.snapshot.withdrawn, key=attrgetter("at")))
-        self.decisions = state.snapshot.decisions
         self.touched: set[str] = set()
         """IDs of patterns whose records changed since the last `apply`."""
 
@@ -159,8 +160,8 @@ class _MemoryLibrary(Library):
             else:
                 patterns[id] = after
         self.touched.clear()
-        decided = self.decisions is not before.decisions
-        curation = fold(self.decisions) if decided else before.curation
+        decisions, curation = self._ledger.decisions(), self._ledger.state()
+        decided = len(decisions) != len(before.decisions)
         events, withdrawn = split_events(self._all_events, curation)
         has_new_events = len(events) != len(before.events)
         delta = Delta(patterns=frozenset(moved), events=has_new_events, decisions=decided)
@@ -171,19 +172,20 @@ class _MemoryLibrary(Library):
                 patterns=MappingProxyType(patterns) if moved else before.patterns,
                 events=events if has_new_events else before.events,
                 withdrawn=withdrawn,
-                decisions=self.decisions,
+                decisions=decisions,
                 curation=curation,
             )
         return self._snapshot, delta
 
 
 class _MemoryLedger(Ledger):
-    """A ledger in memory."""
+    """A ledger in memory that begins with the decisions of a snapshot."""
 
-    def __init__(self, paths: ProjectPaths, memory: _MemoryLibrary) -> None:
+    def __init__(self, paths: ProjectPaths, snapshot: Snapshot) -> None:
         super().__init__(paths)
-        self._memory = memory
-        self._state = memory.snapshot.decisions, memory.snapshot.curation
+        self._memory = DecisionLog()
+        self._memory.by_id = {decision.id: decision for decision in snapshot.decisions}
+        self._folded = len(snapshot.decisions), snapshot.curation
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -196,58 +198,30 @@ class _MemoryLedger(Ledger):
         Raises:
             UnicodeEncodeError: A text is not valid Unicode.
         """
-        added = (msgspec.convert(msgspec.json.decode(msgspec.json.encode(one)), Decision) for one in decisions)
-        self._memory.decisions = (*self._memory.decisions, *added)
+        for one in decisions:
+            self._memory.by_id[one.id] = msgspec.convert(msgspec.json.decode(msgspec.json.encode(one)), Decision)
 
-    def decisions(self) -> tuple[Decision, ...]:
-        """All of them, oldest first."""
-        return self._memory.decisions
-
-    def __contains__(self, decision_id: object) -> bool:
-        return any(decision.id == decision_id for decision in self._memory.decisions)
-
-    def by_id(self) -> Mapping[str, Decision]:
-        """All of them by id."""
-        return {decision.id: decision for decision in self._memory.decisions}
-
-    def decision(self, decision_id: str) -> Decision:
-        """One of them by id, else `UnknownRecord`."""
-        for decision in self._memory.decisions:
-            if decision.id == decision_id:
-                return decision
-        raise UnknownRecord(f"the decision log has no decision {visible_line(decision_id, 80)}")
-
-    def state(self) -> CurationState:
-        """The fold of all decisions."""
-        if self._state[0] is not self._memory.decisions:
-            self._state = self._memory.decisions, fold(self._memory.decisions)
-        return self._state[1]
-
-    def pending(self) -> tuple[tuple[Decision, str], ...]:
-        """Nothing: effects are applied at once."""
-        return ()
-
-    def status(self) -> tuple[int, bool]:
-        """The number of decisions, all applied."""
-        return len(self._memory.decisions), True
+    def _log(self) -> DecisionLog:
+        return self._memory
 
 
 class _MemoryCurator(Curator):
     """A curator that writes to a `_MemoryLibrary`."""
 
-    def __init__(self, paths: ProjectPaths, settings: Settings, by: str, memory: _MemoryLibrary) -> None:
-        super().__init__(paths, settings, by=by)
+    def __init__(
+        self, paths: ProjectPaths, settings: Settings, by: str, memory: _MemoryLibrary, ledger: Ledger
+    ) -> None:
+        super().__init__(paths, settings, by=by, ledger=ledger)
         self._memory = memory
-        self._ledger = _MemoryLedger(paths, memory)
-        self._done = len(memory.decisions)
+        self._done = len(ledger.decisions())
 
     def _unit(self) -> UnitOfWork:
         return _DryUnit(self._paths, self._ledger)
 
     def _apply_pending(self) -> tuple[Outcome, ...]:
         """Apply the new decisions to the records in memory."""
-        new = self._memory.decisions[self._done :]
-        self._done = len(self._memory.decisions)
+        new = self._ledger.decisions()[self._done :]
+        self._done += len(new)
         archive = f"{self._paths.relative(self._paths.archive)}/"
         known = self._ledger.by_id() if new else {}
         steps: dict[str, list[Step]] = {}

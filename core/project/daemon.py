@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
@@ -28,7 +29,7 @@ class WatchEvent(Struct, frozen=True, kw_only=True):
     """One event, as `watch` prints it.
 
     Attributes:
-        what: A kind of `core.project.notifications.What`, or `watching`, `extracted`, `pruned`, `failed`.
+        what: A kind of `NotificationKind`, or `watching`, `extracted`, `pruned`, `failed`.
         subject: Id of the record, "" for none.
         text: Displayable text.
     """
@@ -41,13 +42,7 @@ class WatchEvent(Struct, frozen=True, kw_only=True):
 
     def to_json(self) -> dict[str, Any]:
         """The stable shape that `watch --json` prints."""
-        return {
-            "at": iso(self.at),
-            "what": self.what,
-            "subject": self.subject,
-            "text": self.text,
-            "severity": self.severity.value,
-        }
+        return {**asdict(self), "at": iso(self.at), "severity": self.severity.value}
 
 
 class Daemon(WatchLoop):

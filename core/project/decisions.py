@@ -17,6 +17,7 @@ from core.config.paths import ProjectPaths
 from core.config.settings import PruningSettings, Settings
 from core.curation import record_changes
 from core.curation.apply import FreeIds
+from core.curation.case import Draft
 from core.curation.commands import (
     ApproveReflection,
     ApproveText,
@@ -29,12 +30,12 @@ from core.curation.commands import (
     PrunePatterns,
     Restore,
 )
-from core.curation.conflicts import SeenState
+from core.curation.conflicts import ExpectedState
 from core.curation.curator import Curator, Target
 from core.curation.decision_writer import Decided, Progress
 from core.curation.pattern_registry import Registry
 from core.curation.permissions import why_refused
-from core.curation.record_changes import PRUNE
+from core.curation.record_changes import PRUNE, Batch
 from core.curation.rules import OVERRIDE
 from core.curation.use_counts import brought_counts
 from core.learning.bursts import Burst
@@ -111,21 +112,21 @@ class DecidingProject(ProjectReader):
         return why_refused(command, self._view)
 
     def decide(
-        self, command: Command, *, seen: ProjectState | None = None, progress: Progress | None = None
+        self, command: Command, *, expected_state: ProjectState | None = None, progress: Progress | None = None
     ) -> Decided:
         """Make a decision.
 
         Args:
             command: The decision.
-            seen: The state that the user looked at; None for the newest one.
+            expected_state: The state that the user looked at; None for the newest one.
             progress: Called with (patterns done, patterns in all).
 
         Raises:
-            Conflict: Another decision was made about the same since `seen`, or the text of a pattern changed; nothing
-                is written. Of many patterns only this one is refused.
+            Conflict: Another decision was made about the same since `expected_state`, or the text of a pattern
+                changed; nothing is written. Of many patterns only this one is refused.
             RalphdeckError: The decision is refused, invalid or cannot be written; see `Curator`.
         """
-        with self._lock, self._seeing(seen):
+        with self._lock, self._expecting(expected_state):
             if command.question and command.question in self.ledger.state().dismissed:
                 raise Conflict(f"{shorten_id(command.question)} was answered meanwhile; review it again")
             if isinstance(command, Extract) and command.by:
@@ -143,17 +144,17 @@ class DecidingProject(ProjectReader):
         return self.curator.decide(command, self._target, now=now, known=self._known, progress=progress)
 
     @contextmanager
-    def _seeing(self, seen: ProjectState | None) -> Iterator[None]:
-        if seen is None:
+    def _expecting(self, expected_state: ProjectState | None) -> Iterator[None]:
+        if expected_state is None:
             yield
             return
-        shown = seen.snapshot.patterns
+        shown = expected_state.snapshot.patterns
 
         def has_changed(pattern_id: str) -> bool:
             before, now = shown.get(pattern_id), self._view.snapshot.patterns.get(pattern_id)
             return (before and before.content_hash) != (now and now.content_hash)
 
-        with self.curator.deciding_on(SeenState(len(seen.snapshot.decisions), has_changed)):
+        with self.curator.deciding_on(ExpectedState(len(expected_state.snapshot.decisions), has_changed)):
             yield
 
     def _target(self, pattern_id: str) -> Target:
@@ -161,10 +162,10 @@ class DecidingProject(ProjectReader):
         pattern = state.pattern(pattern_id)
         return Target(pattern, state.assessment(pattern.id), lambda: state.inversion(pattern.id))
 
-    def _burst(self, source: str, seen: Burst | None) -> Burst:
+    def _burst(self, source: str, expected: Burst | None) -> Burst:
         for burst in self._view.board.bursts:
             if burst.source == source:
-                if seen is not None and burst != seen:
+                if expected is not None and burst != expected:
                     raise Conflict(f"the reports of {visible_line(source, 80)} changed; review them again")
                 return burst
         raise UnknownRecord(f"{visible_line(source, 80)!r} has no suspicious reports to decide; see: ralphdeck bursts")
@@ -191,15 +192,14 @@ class DecidingProject(ProjectReader):
 
     def _extract(self, command: Extract, now: datetime) -> Decided:
         extraction = self.extraction(command.source_id, command.types)
-        if command.seen is not None and extraction != command.seen:
+        if command.expected is not None and extraction != command.expected:
             self._background_search.doubt()
             raise Conflict(f"what {visible_line(command.source_id, 80)} offers has changed; review it again")
         patterns = self._view.snapshot.patterns
-        decided = self.curator.write_records(
+        decided = self._write_records(
             lambda batch: record_changes.extract(batch, extraction, patterns, unattended=command.unattended),
-            now=now,
-            known=self._known,
-            reason=command.reason,
+            command,
+            now,
         )
         self._log_extraction(decided.decision)
         self._background_search.take(command.source_id)
@@ -208,20 +208,19 @@ class DecidingProject(ProjectReader):
 
     def _log_extraction(self, decision: Decision) -> None:
         """Log an `extracted` event for each pattern."""
-        self._append_events(
-            *(
-                Event(
-                    id=event_id(decision.at),
-                    at=parse_time(found["at"]) or decision.at,
-                    kind="extracted",
-                    pattern_id=pattern_id,
-                    loop_id=found["loop"],
-                    by=decision.by,
-                    decision=decision.id,
-                )
-                for pattern_id, found in decision.after["found"].items()
+        events = (
+            Event(
+                id=event_id(decision.at),
+                at=parse_time(found["at"]) or decision.at,
+                kind="extracted",
+                pattern_id=pattern_id,
+                loop_id=found["loop"],
+                by=decision.by,
+                decision=decision.id,
             )
+            for pattern_id, found in decision.after["found"].items()
         )
+        self._append_events(*events)
 
     def _append_events(self, *events: Event) -> None:
         append_events(self.project, *events)
@@ -242,14 +241,12 @@ class DecidingProject(ProjectReader):
         arriving = read_import(command.name, command.data)
         origin = project_origin(self.project, self.settings.watch.retry_seconds)
         patterns = self._view.snapshot.patterns
-        decided = self.curator.write_records(
-            lambda batch: record_changes.import_patterns(
-                batch, self._plan_import(arriving, batch.registry, batch.ids, origin), patterns
-            ),
-            now=now,
-            known=self._known,
-            reason=command.reason,
-        )
+
+        def rule(batch: Batch) -> Draft:
+            plan = self._plan_import(arriving, batch.registry, batch.ids, origin)
+            return record_changes.import_patterns(batch, plan, patterns)
+
+        decided = self._write_records(rule, command, now)
         self._keep_brought_counts(decided.decision, decided.decision.after["joined"])
         return decided
 
@@ -273,9 +270,7 @@ class DecidingProject(ProjectReader):
 
     def _merge(self, command: Merge, now: datetime) -> Decided:
         target, other = self._view.pattern(command.target_id), self._view.pattern(command.other_id)
-        decided = self.curator.write_records(
-            lambda batch: record_changes.merge(batch, target, other), now=now, known=self._known, reason=command.reason
-        )
+        decided = self._write_records(lambda batch: record_changes.merge(batch, target, other), command, now)
         self._keep_brought_counts(decided.decision, (target.id,))
         return decided
 
@@ -292,21 +287,16 @@ class DecidingProject(ProjectReader):
     def _prune(self, command: PrunePatterns, now: datetime) -> Decided:
         patterns = self._view.snapshot.patterns
         reasons = [(patterns[one.pattern_id], one.reason) for one in self.pruning(command.policy)]
-        return self.curator.write_records(
-            lambda batch: record_changes.archive(batch, reasons, PRUNE),
-            now=now,
-            known=self._known,
-            reason=command.reason,
-        )
+        return self._write_records(lambda batch: record_changes.archive(batch, reasons, PRUNE), command, now)
 
     def _restore(self, command: Restore, now: datetime) -> Decided:
         patterns = self._view.snapshot.patterns
-        return self.curator.write_records(
-            lambda batch: record_changes.restore(batch, command.pattern_id, patterns),
-            now=now,
-            known=self._known,
-            reason=command.reason,
+        return self._write_records(
+            lambda batch: record_changes.restore(batch, command.pattern_id, patterns), command, now
         )
+
+    def _write_records(self, rule: Callable[[Batch], Draft], command: Command, now: datetime) -> Decided:
+        return self.curator.write_records(rule, now=now, known=self._known, reason=command.reason)
 
     def _decide_any(self, decide: Callable[[datetime], Decided]) -> Decided:
         """Run `decide` on the newest files, again if another process decided meanwhile."""

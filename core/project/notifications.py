@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -41,7 +41,7 @@ _MAINTENANCE: Final = frozenset({BORDERLINE, BROAD, DUPLICATE, OFFER, RECURRING,
 """Kinds of questions that are not urgent."""
 
 
-class Notification(Struct, frozen=True, kw_only=True):
+class Notification(Struct, frozen=True):
     """One notification.
 
     Attributes:
@@ -56,10 +56,6 @@ class Notification(Struct, frozen=True, kw_only=True):
     text: str
     severity: Severity = Severity.INFO
     status: LoopStatus | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The output of `watch --json`, without the time."""
-        return {"what": self.what.value, "subject": self.subject, "text": self.text, "severity": self.severity.value}
 
 
 def find_notifications(
@@ -79,32 +75,24 @@ def find_notifications(
         if decision.id not in known:
             verb = verb_text(decision)
             text = f"{visible_line(decision.by, 30)}: {verb} {visible_line(subject_text(decision), _MAX_WORDS)}"
-            found.append(Notification(what=NotificationKind.DECIDED, subject=decision.id, text=text))
+            found.append(Notification(NotificationKind.DECIDED, decision.id, text))
     asked = set(map(_asked, before.queue))
     for item in after.queue:
         if _asked(item) in asked:
             continue
         if item.kind == ESCALATION:
             text = f"{visible_line(item.question, 120)} {visible_line(item.reason, 200)}"
-            found.append(
-                Notification(
-                    what=NotificationKind.ESCALATED, subject=item.subject, text=text, severity=Severity.WARNING
-                )
-            )
+            found.append(Notification(NotificationKind.ESCALATED, item.subject, text, Severity.WARNING))
         else:
             text = f"Review asks: {visible_line(item.question, 120)}"
             severity = Severity.INFO if item.kind in _MAINTENANCE or is_own else Severity.WARNING
-            found.append(Notification(what=NotificationKind.ASKED, subject=item.subject, text=text, severity=severity))
+            found.append(Notification(NotificationKind.ASKED, item.subject, text, severity))
     if delta.findings:
         old = set(all_findings(before))
         for finding in all_findings(after):
             if finding not in old and finding.severity is Severity.ERROR:
                 text = f"{visible_line(finding.file, 120)}: {visible_line(finding.message, 200)}"
-                found.append(
-                    Notification(
-                        what=NotificationKind.FINDING, subject=finding.file, text=text, severity=Severity.ERROR
-                    )
-                )
+                found.append(Notification(NotificationKind.FINDING, finding.file, text, Severity.ERROR))
     return sorted(found, key=lambda notification: notification.severity is not Severity.ERROR)
 
 
@@ -124,14 +112,12 @@ def _loops(before: ProjectState, after: ProjectState, delta: Delta) -> list[Noti
         if new.status.ended and old is not None and not old.status.ended:
             severity = Severity.ERROR if new.status in _BAD else Severity.INFO
             text = f"{ended_word(new.status)}: {name}"
-            found.append(
-                Notification(what=NotificationKind.ENDED, subject=key, text=text, severity=severity, status=new.status)
-            )
+            found.append(Notification(NotificationKind.ENDED, key, text, severity, new.status))
         elif new.status.active and old is None:
-            found.append(Notification(what=NotificationKind.STARTED, subject=key, text=f"started: {name}"))
+            found.append(Notification(NotificationKind.STARTED, key, f"started: {name}"))
         elif old is not None and new.status.active and new.iteration != old.iteration and new.iteration is not None:
             text = f"iteration {_progress(new)}: {name}"
-            found.append(Notification(what=NotificationKind.ITERATION, subject=key, text=text))
+            found.append(Notification(NotificationKind.ITERATION, key, text))
     return found
 
 
@@ -149,15 +135,13 @@ def _patterns(before: ProjectState, after: ProjectState, delta: Delta) -> list[N
     for key in sorted(delta.patterns | _scored(before, after, delta)):
         name = visible_line(key, 80)
         if key not in before.snapshot.patterns and key in after.snapshot.patterns:
-            found.append(Notification(what=NotificationKind.LEARNED, subject=key, text=f"new pattern: {name}"))
+            found.append(Notification(NotificationKind.LEARNED, key, f"new pattern: {name}"))
         elif key in before.snapshot.patterns and key not in after.snapshot.patterns:
-            found.append(
-                Notification(what=NotificationKind.LEFT, subject=key, text=f"no longer in the registry: {name}")
-            )
+            found.append(Notification(NotificationKind.LEFT, key, f"no longer in the registry: {name}"))
         elif key in before.board and key in after.board:
             old, new = before.assessment(key).shown, after.assessment(key).shown
             if old != new:
-                found.append(Notification(what=NotificationKind.STATE, subject=key, text=f"{name}: {old} → {new}"))
+                found.append(Notification(NotificationKind.STATE, key, f"{name}: {old} → {new}"))
     return found
 
 

@@ -53,7 +53,7 @@ class ExtractionPreview(BaseScreen):
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self.services.decide(Extract(found.source_id, seen=found), seen)
+                self.services.decide(Extract(found.source_id, expected=found), seen)
 
         count = extraction.count_offered(found)
         why = visible_line(found.why_nothing, 400)

@@ -189,8 +189,8 @@ def test_only_what_was_seen_is_extracted(tmp_path: Path) -> None:
     seen = deck.extraction("ralph-b")
     deck.decide(Extract("ralph-a"))
     with pytest.raises(Conflict, match="review it again"):
-        deck.decide(Extract("ralph-b", seen=seen))
-    deck.decide(Extract("ralph-b", seen=deck.extraction("ralph-b")))
+        deck.decide(Extract("ralph-b", expected=seen))
+    deck.decide(Extract("ralph-b", expected=deck.extraction("ralph-b")))
 
 
 def test_a_loop_that_has_not_ended_offers_nothing_yet(tmp_path: Path) -> None:

@@ -307,14 +307,14 @@ def test_a_decision_is_bound_to_what_the_person_saw(deck: Project, paths: Projec
     bob, seen = open_deck(paths, clock, by="bob"), deck.view
     bob.decide(Deprecate(PLAIN, reason="hides the cause"))
     with pytest.raises(Conflict, match=rf"bob decided just now: deprecate {PLAIN} \(hides the cause\); your"):
-        deck.decide(Reset(PLAIN), seen=seen)
+        deck.decide(Reset(PLAIN), expected_state=seen)
     bob.decide(Note(CONTRADICTED, text="a note is in nobody's way"))
-    deck.decide(Deprecate(CONTRADICTED, reason="so do I"), seen=seen)
+    deck.decide(Deprecate(CONTRADICTED, reason="so do I"), expected_state=seen)
     with pytest.raises(Refused, match="already deprecated"):  # a key pressed twice
-        deck.decide(Deprecate(CONTRADICTED, reason="so do I"), seen=seen)
+        deck.decide(Deprecate(CONTRADICTED, reason="so do I"), expected_state=seen)
     with pytest.raises(Conflict, match=f"ana decided just now: deprecate {CONTRADICTED}"):
-        deck.decide(Reset(CONTRADICTED), seen=seen)
-    both = deck.decide(bulk(Verb.QUARANTINE, [CONTRADICTED, "pat-error-null-check-015"], "x"), seen=seen)
+        deck.decide(Reset(CONTRADICTED), expected_state=seen)
+    both = deck.decide(bulk(Verb.QUARANTINE, [CONTRADICTED, "pat-error-null-check-015"], "x"), expected_state=seen)
     assert [refusal.pattern_id for refusal in both.refused] == [CONTRADICTED]
     assert [decision.by for decision in deck.view.snapshot.decisions[-4:]] == ["bob", "bob", "ana", "ana"]
 
@@ -324,14 +324,14 @@ def test_undo_takes_nothing_back_that_the_person_has_not_seen(deck: Project, pat
     bob, seen = open_deck(paths, clock, by="bob"), deck.view
     bob.decide(Note(CONTRADICTED, text="not seen by ana"))
     with pytest.raises(Conflict, match="bob decided just now: note"):
-        deck.decide(Undo(), seen=seen)
-    deck.decide(Undo(any_author=True), seen=deck.view)
+        deck.decide(Undo(), expected_state=seen)
+    deck.decide(Undo(any_author=True), expected_state=deck.view)
     seen = deck.view
     for _ in range(2):  # faster than it is shown
-        deck.decide(Undo(any_author=True), seen=seen)
+        deck.decide(Undo(any_author=True), expected_state=seen)
     bob.decide(Redo())
     with pytest.raises(Conflict, match="bob decided just now: redo"):
-        deck.decide(Redo(), seen=seen)
+        deck.decide(Redo(), expected_state=seen)
 
 
 def test_nobody_approves_a_text_that_was_put_in_place_of_the_one_they_saw(deck: Project, paths: ProjectPaths) -> None:
@@ -358,9 +358,9 @@ def test_nobody_approves_a_text_that_was_put_in_place_of_the_one_they_saw(deck: 
     )
     for approve in approvals:
         with pytest.raises(Conflict, match=r"pat-.* was edited since you opened it; review it again"):
-            deck.decide(approve, seen=seen)
-    many = deck.decide(bulk(Verb.PROMOTE, [PLAIN, CONTRADICTED]), seen=seen)
+            deck.decide(approve, expected_state=seen)
+    many = deck.decide(bulk(Verb.PROMOTE, [PLAIN, CONTRADICTED]), expected_state=seen)
     assert [refusal.pattern_id for refusal in many.refused] == [PLAIN]
-    deck.decide(Undo(), seen=seen)
-    deck.decide(Promote(PLAIN), seen=deck.view)
+    deck.decide(Undo(), expected_state=seen)
+    deck.decide(Promote(PLAIN), expected_state=deck.view)
     assert state(deck, PLAIN) is Maturity.PROVEN
