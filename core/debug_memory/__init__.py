@@ -1,4 +1,4 @@
-"""Debug memory: what agents ran, what failed, why, and which fix worked (docs/debug-memory.md).
+"""Debug memory: what agents ran, what failed, and which fix worked.
 
 `index` finds sessions by key; `reports` summarizes them. `error_messages`, `frames` and `runner_reports`
 parse errors; `known_fixes` finds earlier fixes for them. `lessons` and `escalations` write what the

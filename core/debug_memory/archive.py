@@ -1,6 +1,8 @@
-"""Move expired debug memory files to the archive and restore them (docs/debug-memory.md#archive).
+"""Move expired debug memory files to the archive and restore them.
 
-Nothing is ever deleted. A file keeps its name below `archive/<YYYY-MM>/` of its `debug-memory` folder.
+Nothing is ever deleted (docs/debug-memory.md#archive). A file keeps its name below `archive/<YYYY-MM>/` of its
+`debug-memory` folder. The journal, `shared/curation/debug-memory.jsonl`, records each move before and after it, so that
+an interrupted one can be completed.
 """
 
 from __future__ import annotations
@@ -117,7 +119,6 @@ class DebugArchive:
         return tuple(moved), warnings
 
     def _choose_targets(self, due: Iterable[RetentionPlan], now: datetime) -> list[FileMove]:
-        """A free name in the archive for each file."""
         moves: dict[str, FileMove] = {}
         for plan in due:
             home, inside = split_home(plan.file)
@@ -131,7 +132,7 @@ class DebugArchive:
     def _move_all(
         self, kind: str, moves: Sequence[FileMove], now: datetime, stamps: Mapping[str, Stamp]
     ) -> tuple[list[FileMove], dict[str, OSError | Refused]]:
-        """Move files and record it; returns the moves made, and the error of each file that could not be moved."""
+        """Move files; returns the moves made, and the error of each other file."""
         moved: list[FileMove] = []
         failed: dict[str, OSError | Refused] = {}
         self._journal.record_planned(kind, moves, now)
@@ -163,7 +164,7 @@ class DebugArchive:
         )
 
     def find(self, name: str) -> ArchivedSession | None:
-        """The most recently archived session with this ID or unambiguous ID prefix, or None."""
+        """The newest archived session with this ID or unambiguous ID prefix, or None."""
         listed = self.list_sessions()
         try:
             session_id = _resolve(name, listed)
@@ -255,14 +256,13 @@ class DebugArchive:
             raise Unwritable(str(error)) from None
 
     def _sync(self, moved: Sequence[FileMove]) -> None:
-        """Make the new names durable, each folder once."""
         for folder in {name.rpartition("/")[0] for one in moved for name in (one.source, one.target)}:
             with ExitStack() as stack:
                 os.fsync(self._open(stack, folder))
 
 
 def _resolve(name: str, listed: Iterable[ArchivedSession]) -> str:
-    """The ID of the archived session with this ID or unique part of it, else `UnknownRecord`."""
+    """The ID of the archived session that `name` selects, else `UnknownRecord`."""
     known = {item.session.id for item in listed}
     found = find_matching_ids(name, known, fragments=True)
     return require_one(found, name, what="archived debug session", command="debug archived", known=known)
@@ -277,7 +277,6 @@ def _check_unchanged(name: str, folder: int, stamp: Stamp) -> None:
 
 
 def _numbered_names(file: str) -> Iterator[str]:
-    """`s.json`, `s-2.json`, `s-3.json`, …"""
     yield file
     path = PurePosixPath(file)
     yield from (str(path.with_name(f"{path.stem}-{number}{path.suffix}")) for number in range(2, _MAX_COPIES))
@@ -305,11 +304,7 @@ class ArchiveJournal:
         self.locked = self._log.locked
 
     def record_planned(self, kind: str, moves: Sequence[FileMove], now: datetime) -> None:
-        """Record moves before they are made.
-
-        Args:
-            kind: `ARCHIVED` or `RESTORED`.
-        """
+        """Record moves before they are made; `kind` is `ARCHIVED` or `RESTORED`."""
         self._append(_BEFORE, kind, moves, now)
 
     def record_done(self, kind: str, done: Sequence[FileMove], failed: Sequence[FileMove], now: datetime) -> None:
@@ -335,12 +330,12 @@ class ArchiveJournal:
         return {str(line.get("to")): line for line in self._lines() if line.get(_AFTER) == ARCHIVED}
 
     def _lines(self) -> list[dict[str, Any]]:
-        """All moves, oldest first; interrupted ones last, with the outcome that the disk shows."""
+        """All moves, oldest first; interrupted ones last, as the disk shows them."""
         done, interrupted = self._read()
         return [*done, *map(self._outcome, interrupted)]
 
     def _read(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """The lines written after moves, and those written before a move that have no line after it."""
+        """The lines written after moves, and the lines of unfinished moves."""
         done: list[dict[str, Any]] = []
         open_moves: dict[tuple[str, str], dict[str, Any]] = {}
         for line in decode_jsonl(self._log.read()[0])[0]:

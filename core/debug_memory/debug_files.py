@@ -1,4 +1,4 @@
-"""The files of the debug memory: which exist, what they contain and where their archived copies go.
+"""The files of the debug memory, their contents and their names in the archive.
 
 Sessions live in `debug-memory` folders below `.aiwg/ralph` and `.aiwg/ralph-external`; archived files keep their name
 inside the folder, below `debug-memory/archive/<YYYY-MM>/`.
@@ -32,7 +32,7 @@ _MAX_DEPTH: Final = 8
 
 
 class DebugFiles(Struct, frozen=True, kw_only=True):
-    """Contents of all debug memory files; files that cannot be read completely are left out.
+    """Contents of all debug memory files that can be read completely.
 
     Attributes:
         sessions: By file, for files with at least one session.
@@ -63,7 +63,7 @@ def read_debug_files(paths: ProjectPaths) -> DebugFiles:
 
 
 def read_session_file(paths: ProjectPaths, file: str) -> tuple[tuple[DebugSession, ...], Stamp | None]:
-    """The sessions of a file and its stamp; the stamp is None if the file cannot be read completely."""
+    """The sessions of a file and its stamp, None if it cannot be read completely."""
     raw = read_file(paths.project / file, paths.aiwg)
     if raw is None or isinstance(raw, Problem):
         return (), None
@@ -91,7 +91,6 @@ def archived_files(paths: ProjectPaths) -> Iterator[str]:
 
 
 def _debug_memory_folders(paths: ProjectPaths) -> Iterator[str]:
-    """Every `debug-memory` folder of a project; links are not followed."""
     for root in _ROOTS:
         for folder, folders, _ in os.walk(paths.project / root):
             relative = paths.relative(paths.project / folder)
@@ -110,7 +109,6 @@ def split_home(file: str) -> tuple[str, str]:
 
 
 def archive_month(file: str) -> str:
-    """The `YYYY-MM` folder of an archived file."""
     return split_home(file)[1].split("/")[1]
 
 

@@ -1,6 +1,7 @@
-"""Count how often fixes worked, per root cause and per fix pattern (docs/scoring.md#known-fixes).
+"""Count how often fixes worked, per root cause and per fix pattern.
 
-All sessions count, including failed ones and those that recorded no pattern for the root cause.
+All sessions count, including failed ones and those that recorded no pattern for the root cause
+(docs/scoring.md#known-fixes).
 """
 
 from __future__ import annotations
@@ -84,17 +85,16 @@ class FixResults:
         }
 
     def of_cause(self, category: str) -> FixCounts:
-        """Fixes of all sessions that analysed this root cause."""
         return self._by_cause.get(category, _NO_COUNTS)
 
     def of_pattern(self, category: str, pattern: str) -> FixCounts:
-        """Fixes with this pattern; those of its root cause if no session recorded the pattern."""
+        """Fixes with this pattern; of its root cause if no session recorded it."""
         usual = self.usual_pattern(category)
         counts = self._by_pattern.get((category, pattern), _NO_COUNTS)
         return counts + self._without_pattern.get(category, _NO_COUNTS) if usual in ("", pattern) else counts
 
     def effectiveness(self, lesson: Lesson) -> float | None:
-        """Share of fixes that worked, 0..1; the rate recorded in the session if no result is known."""
+        """Share of fixes that worked, 0..1; the recorded rate if no result is known."""
         rate = self.of_pattern(lesson.category, lesson.pattern).rate
         return lesson.effectiveness if rate is None else rate
 

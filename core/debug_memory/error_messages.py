@@ -1,4 +1,4 @@
-"""Parse an error message, and generalize it to a regex that matches similar ones (docs/extraction.md)."""
+"""Parse error messages, and generalize them to regexes (docs/extraction.md)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LOCATION: Final = re.compile(rf"\s+(?:(?:at|in|from)\s+({_PATH})|\(({_PATH})\))
 
 
 def generalize_message(message: str, *, keep_names: bool = False) -> str:
-    """The RE2 regex for messages similar to this one; "" if the message is too general.
+    """The RE2 regex for similar messages; "" if the message is too general.
 
     Args:
         message: Untrusted; only its first line is used.
@@ -51,7 +51,6 @@ def generalize_message(message: str, *, keep_names: bool = False) -> str:
 
 
 def _pieces(text: str, keep_names: bool) -> Iterator[tuple[str, str]]:
-    """The literal text and the regex of each part of a message."""
     end = 0
     for found in _PART.finditer(text):
         yield from _literal(text[end : found.start()])
@@ -82,7 +81,7 @@ def _escape(char: str) -> str:
 
 
 def location_hint(file: str, function: str) -> str:
-    """`*.ts:validateInput` if the function is known, `*.ts:validate*` if only the file is known, else ""."""
+    """`*.ts:validateInput`, without a function `*.ts:validate*`, else ""."""
     path = PurePosixPath(file[-_MAX_MESSAGE:].replace("\\", "/"))
     ending = path.suffix if re.fullmatch(r"\.\w{1,10}", path.suffix) else ""
     name = re.fullmatch(r"[\w$.-]{1,80}", function)
@@ -93,7 +92,7 @@ def location_hint(file: str, function: str) -> str:
 
 
 def split_error(text: str) -> tuple[str, str, str]:
-    """Split `TypeError: x is null at a.ts:7` into error name, message and location; missing parts are empty."""
+    """Split `TypeError: x is null at a.ts:7` into name, message and location."""
     name = ""
     if found := _NAME.match(text):
         name, text = found[1], text[found.end() :]

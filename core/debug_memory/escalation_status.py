@@ -1,4 +1,4 @@
-"""Find debug sessions that are escalated: they need a human (docs/debug-memory.md#escalation)."""
+"""Find escalated debug sessions (docs/debug-memory.md#escalation)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class EscalatedSession(Struct, frozen=True, kw_only=True):
-    """A session that was escalated by its status or by a call (`ralphdeck debug escalate`).
+    """A session that was escalated by its status or by a call.
 
     Attributes:
         call: The newest call, None if only the status says escalated.
@@ -27,13 +27,12 @@ class EscalatedSession(Struct, frozen=True, kw_only=True):
 
     @property
     def at(self) -> datetime | None:
-        """When the session was escalated: the later of the call and, by status, the last change."""
+        """When it was escalated: the later of the call and the change of its status."""
         changed_at = self.session.changed_at if self.session.status == ESCALATED else None
         return max(filter(None, (changed_at, self.call.at if self.call else None)), default=None)
 
     @property
     def last_activity(self) -> datetime | None:
-        """The later of the call and the last change of the session."""
         return max(filter(None, (self.session.changed_at, self.call.at if self.call else None)), default=None)
 
     @property
@@ -48,7 +47,7 @@ class EscalatedSession(Struct, frozen=True, kw_only=True):
 
 
 def escalation_reason(session: DebugSession, call: Escalation | None) -> str:
-    """The reason of the call, else the unresolved failure, the last root cause or the first failure."""
+    """The reason of the call, else a failure or root cause of the session."""
     if call is not None and call.reason:
         return call.reason
     for recurring in session.recurring:
@@ -70,7 +69,7 @@ def describe_first_failure(session: DebugSession) -> str:
 
 
 def find_escalation(session: DebugSession, snapshot: Snapshot) -> EscalatedSession | None:
-    """The escalation of a session; None if it is not escalated or its call was acknowledged."""
+    """The escalation of a session; None without one, or if it was acknowledged."""
     found = EscalatedSession(session=session, call=snapshot.escalations.get(session.id))
     if session.status == ESCALATED:
         return found
@@ -80,7 +79,7 @@ def find_escalation(session: DebugSession, snapshot: Snapshot) -> EscalatedSessi
 def find_recent_escalations(
     index: DebugIndex, snapshot: Snapshot, since: datetime | None = None
 ) -> tuple[EscalatedSession, ...]:
-    """Sessions escalated after `since` (all if None), newest first and undated ones last."""
+    """Sessions escalated after `since`, newest first and undated ones last."""
     called = (index.sessions[id] for id in snapshot.escalations if id in index.sessions)
     sessions = {session.id: session for session in (*index.find(STATUS, ESCALATED), *called)}
     found = (find_escalation(session, snapshot) for session in sessions.values())

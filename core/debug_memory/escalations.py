@@ -1,4 +1,4 @@
-"""Preserve the context of an escalated session in one file (docs/debug-memory.md#escalation).
+"""Preserve the context of an escalated session in one file.
 
 `shared/curation/escalations/<session>.json` is written once and never changed, so it shows what was known when the
 agent gave up. Each further call for the session gets its own file, `<session>-2.json` and so on. The file is also the
@@ -40,7 +40,7 @@ _DIGEST_LENGTH: Final = 32
 
 
 def context_file(paths: ProjectPaths, session_id: str, number: int = 1) -> Path:
-    """The file of the call `number` (from 1) for a session; an ID that is not a safe file name is hashed."""
+    """The file of call `number` (from 1); an unsafe session ID is hashed."""
     is_safe = SAFE_ID.fullmatch(session_id) is not None and ".." not in session_id
     digest = hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()[:_DIGEST_LENGTH]
     name = session_id if is_safe else f"session-{digest}"
@@ -127,7 +127,7 @@ def _surroundings(snapshot: Snapshot, session: DebugSession, material: Material 
 
 
 def _session_record(paths: ProjectPaths, session: DebugSession) -> Any:
-    """The session as in its file, with fields that ralphdeck does not know; else as parsed."""
+    """The session as in its file, with unknown fields; else as parsed."""
     raw = read_file(paths.project / session.file, paths.aiwg)
     if raw is not None and not isinstance(raw, Problem):
         is_yaml = session.file.endswith((".yaml", ".yml"))

@@ -1,4 +1,4 @@
-"""Parse stack traces of Node, Vitest, Python and pytest, and find the frame in the project's own code."""
+"""Parse stack traces of Node, Vitest, Python and pytest."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LIBRARIES: Final = ("/node_modules/", "/site-packages/", "/dist-packages/", "/l
 
 
 class StackFrame(NamedTuple):
-    """One call: the file (relative to the project if inside), the line, and the name of the function if it has one."""
+    """One call; the file is relative to the project if it is inside."""
 
     file: str
     line: int | None = None
@@ -53,7 +53,7 @@ def parse_frames(trace: str, root: str = "") -> list[StackFrame]:
 
 
 def precedes_error(line: str) -> bool:
-    """Whether a line is part of the frames that Python and pytest print above an error."""
+    """Whether a line is one of the frames that Python prints above an error."""
     found = _PYTEST.fullmatch(line)
     return (found is not None and found[4] is None) or any(form.fullmatch(line) for form in (_PYTHON, _DEF))
 
@@ -96,7 +96,7 @@ def is_test_file(file: str) -> bool:
 
 
 def find_source_frame(frames: Sequence[StackFrame], test_file: str = "") -> StackFrame | None:
-    """The innermost frame in the project's own code, else in its tests, else in a file outside of the project.
+    """The innermost frame in the project's code, else in its tests, else outside.
 
     A file outside may belong to the project all the same if the tests ran elsewhere, such as in a container.
     """
@@ -110,5 +110,5 @@ def _distance(file: str, test_file: str) -> tuple[bool, bool]:
 
 
 def is_same_file(path: str, known: str) -> bool:
-    """Whether both name one file; `path` may be absolute, in another copy of the project."""
+    """Whether both name one file, perhaps in another copy of the project."""
     return bool(path) and (path == known or ("/" in known and path.endswith(f"/{known}")))

@@ -1,4 +1,4 @@
-"""Index of all debug sessions by key, and queries that use it (docs/debug-memory.md#queries)."""
+"""Index of all debug sessions by key (docs/debug-memory.md#queries)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class DebugIndex:
         return cls(sessions, _frozen(found), _frozen(sources))
 
     def updated(self, sessions: Mapping[str, DebugSession], changed_ids: Iterable[str]) -> DebugIndex:
-        """The index of `sessions`, of which only `changed_ids` were added, changed or removed."""
+        """The index of `sessions`, which differ only in `changed_ids`."""
         changed = set(changed_ids)
         if len(changed) * _REBUILD_SHARE > len(self.sessions):
             return DebugIndex.build(sessions)
@@ -111,7 +111,7 @@ class DebugIndex:
     def find_similar(
         self, error_type: str, file_pattern: str = ANY_FILE, limit: int = MAX_SIMILAR
     ) -> tuple[DebugSession, ...]:
-        """Sessions in which an error of this type occurred in a matching file, newest first.
+        """Sessions with an error of this type in a matching file, newest first.
 
         Args:
             error_type: As written in the files.
@@ -133,7 +133,7 @@ class DebugIndex:
     def find_lessons(
         self, category: str, min_effectiveness: float = MIN_EFFECTIVENESS
     ) -> tuple[tuple[DebugSession, Lesson], ...]:
-        """Lessons of a root cause category with a higher effectiveness, newest session first.
+        """Lessons of a root cause with a higher effectiveness, newest session first.
 
         Args:
             min_effectiveness: 0..1, exclusive.
@@ -147,8 +147,6 @@ class DebugIndex:
 
 
 class LazyDebugIndex(LazyIndex[DebugSession, DebugIndex]):
-    """An index of debug sessions that is built on first use."""
-
     kind = DebugIndex
 
 
@@ -159,7 +157,7 @@ def matching_spellings(known: Iterable[str], word: str) -> list[str]:
 
 
 def compile_like(pattern: str) -> Callable[[str], bool]:
-    """Compile a LIKE pattern of SQLite; matches in linear time and ignores the case of A-Z only.
+    """Compile a LIKE pattern of SQLite; it ignores the case of A-Z only.
 
     Raises:
         BadInput: The pattern is too long or not valid Unicode.
@@ -181,7 +179,6 @@ def compile_like(pattern: str) -> Callable[[str], bool]:
 
 
 def _lower(text: str) -> str:
-    """Convert A-Z to a-z and nothing else."""
     return text.lower() if text.isascii() else text.translate(_LOWER)
 
 
@@ -196,7 +193,6 @@ def _frozen(found: Mapping[str, Mapping[str, Iterable[str]]]) -> dict[str, Posti
 
 
 def _sources(session: DebugSession) -> frozenset[tuple[str, str]]:
-    """Pairs of error type and file of all failures."""
     return frozenset((failure.error_type, failure.file) for run in session.executions for failure in run.failures)
 
 

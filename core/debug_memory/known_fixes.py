@@ -1,4 +1,4 @@
-"""Find what earlier debug sessions did against an error (docs/debug-memory.md#known-fixes)."""
+"""Find earlier fixes for an error (docs/debug-memory.md#known-fixes)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class KnownFix(Struct, frozen=True, kw_only=True):
 
 
 def parse_error(error: Failure) -> Failure:
-    """The error with the type and the location from its message, and the message without them."""
+    """The error with its type and location taken out of the message."""
     name, message, location = split_error(error.message.strip())
     file, line = split_location(location)
     parsed = replace(error, error_type=error.error_type or name, message=message or error.message)
@@ -63,7 +63,7 @@ def parse_error(error: Failure) -> Failure:
 def find_known_fixes(
     index: DebugIndex, errors: Sequence[Failure], file_pattern: str, session: DebugSession | None
 ) -> tuple[KnownFix, ...]:
-    """Fixes for several errors, each session once: the best fix of each error first, then the second best.
+    """Fixes for several errors, best first; each session once.
 
     Args:
         file_pattern: Only failures in matching files, as for LIKE in SQLite.
@@ -138,7 +138,7 @@ def _make_fix(
 
 
 def _count_results(index: DebugIndex, session: DebugSession, category: str) -> FixCounts:
-    """Results of the pattern that the session recorded for the root cause, else of the usual pattern."""
+    """Results of the session's pattern for the root cause, else the usual one."""
     patterns = (lesson.pattern for lesson in session.lessons if lesson.category == category)
     return index.fix_results.of_pattern(category, next(patterns, index.fix_results.usual_pattern(category)))
 
@@ -150,11 +150,11 @@ def _add_failed(best: KnownFix, fixes: Sequence[KnownFix]) -> KnownFix:
 
 
 def _rank_in_session(fix: KnownFix) -> tuple[bool, ...]:
-    """Sort key among the runs of one session: a fix that worked, then a similar message, then any fix."""
+    """Sort key in a session: worked, similar message, untested fix, any fix."""
     is_untested_fix = bool(fix.fix) and fix.worked is None
     return fix.worked is True, fix.is_similar, is_untested_fix, bool(fix.fix), fix.is_same_file
 
 
 def _rank(fix: KnownFix) -> tuple[bool, ...]:
-    """Sort key among sessions: not failed, similar message, worked, same file, any fix."""
+    """Sort key: not failed, similar message, worked, same file, any fix."""
     return fix.worked is not False, fix.is_similar, fix.worked is True, fix.is_same_file, bool(fix.fix)

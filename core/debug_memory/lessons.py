@@ -1,6 +1,6 @@
-"""Collect the lessons of a successful session and write them to its file (docs/debug-memory.md#lessons).
+"""Collect the lessons of a session and write them to its file.
 
-Only the `learnings` of the session change; every other byte of its JSON or YAML file stays.
+Only the `learnings` of the session change (docs/debug-memory.md#lessons); every other byte of its file stays.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class LessonUpdate(Struct, frozen=True, kw_only=True):
 
 
 def check_success(session: DebugSession) -> None:
-    """Raise `Refused` if the session failed, by its status or, while it is open, by its last run."""
+    """Raise `Refused` if the session, or the last run of an open one, failed."""
     shown = visible_line(session.id, 80)
     if session.status == PASSED:
         return
@@ -56,7 +56,7 @@ def check_success(session: DebugSession) -> None:
 
 
 def collect_lessons(session: DebugSession, index: DebugIndex) -> tuple[Lesson, ...]:
-    """The patterns that a session recorded, and one for each other root cause with a fix that worked.
+    """The recorded patterns, and one for each other root cause that was fixed.
 
     Frequency counts all sessions that identified the pattern, this one included; effectiveness counts all sessions with
     the problem, failed ones included (docs/scoring.md#known-fixes). A root cause without a recorded pattern gets the
@@ -75,7 +75,6 @@ def collect_lessons(session: DebugSession, index: DebugIndex) -> tuple[Lesson, .
 
 
 def _usual_template(index: DebugIndex, category: str) -> tuple[str, str]:
-    """The pattern that most sessions recorded for a root cause, and its newest template."""
     pattern = index.fix_results.usual_pattern(category)
     if not pattern:
         return category, ""
@@ -101,7 +100,7 @@ def write_lessons(
     *,
     dry_run: bool = False,
 ) -> LessonUpdate:
-    """Write lessons to `learnings.patterns_identified` of the session's file, merged by pattern.
+    """Write lessons to the session's file, merged by pattern.
 
     Args:
         retry_seconds: Pauses before a file is read again that another process seems to be writing.
@@ -149,7 +148,7 @@ def _edit_json(data: bytes, session: DebugSession, found: Sequence[Lesson]) -> b
 
 
 def _edit_yaml(data: bytes, session: DebugSession, found: Sequence[Lesson]) -> bytes:
-    """The YAML file with the lessons in the learnings of the session and nothing else changed.
+    """The YAML file with the lessons; nothing else is changed.
 
     Raises:
         BadJson: It is not valid YAML, most likely half written.
@@ -171,7 +170,6 @@ def _edit_yaml(data: bytes, session: DebugSession, found: Sequence[Lesson]) -> b
 
 
 def _without_lessons(value: Any, place: Path) -> Any:
-    """A document without the lessons of the session at `place`."""
     if place:
         step, rest = place[0], place[1:]
         items = value.items() if isinstance(value, dict) else enumerate(value)
@@ -206,7 +204,6 @@ def _set_lessons(document: JsonText | YamlText, session: DebugSession, found: Se
 
 
 def _merge_lesson(document: JsonText | YamlText, place: Path, listed: list[Any], lesson: Lesson) -> None:
-    """Update the counts of the entry with this pattern and fill in its missing texts, or append an entry."""
     for number, entry in enumerate(listed):
         if isinstance(entry, dict) and entry.get("pattern") == lesson.pattern:
             for key, value in _entry(lesson).items():

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from core.debug_memory.effectiveness import FixCounts
-from core.debug_memory.index import CAUSE, MIN_EFFECTIVENESS, TEST, DebugIndex
+from core.debug_memory.index import CAUSE, MIN_EFFECTIVENESS, TEST, DebugIndex, newest_first
 from core.records.debug_sessions import ESCALATED, FAILED, PASSED, DebugSession, Lesson
 
 MIN_RUNS: Final = 2
@@ -66,13 +66,13 @@ class FixTemplate(Struct, frozen=True, kw_only=True):
 
     @property
     def effectiveness(self) -> float:
-        """Share of fixes that worked, 0..1; the newest recorded rate if no result is known."""
+        """Share of fixes that worked, 0..1; the newest recorded rate if unknown."""
         rate = self.fixes.rate
         return self.recorded[0] if rate is None else rate
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the fixes worked too rarely for the template to be offered, whatever rate is recorded."""
+        """Whether the fixes worked too rarely for the template to be offered."""
         rate = self.fixes.rate
         return rate is not None and rate <= MIN_EFFECTIVENESS
 
@@ -101,13 +101,12 @@ def report_recurring_failures(index: DebugIndex, min_runs: int = MIN_RUNS) -> tu
     Tests with enough runs come first, sorted by runs; the others are only recorded as recurring.
     """
     recorded: dict[str, Counter[str]] = {}
-    resolutions: dict[str, tuple[DebugSession, str]] = {}
-    for session in index.sessions.values():
+    resolutions: dict[str, str] = {}
+    for session in sorted(filter(lambda one: one.recurring, index.sessions.values()), key=newest_first):
         for entry in session.recurring:
             recorded.setdefault(entry.test, Counter())[session.id] += entry.occurrences or 0
-            known = resolutions.get(entry.test)
-            if entry.resolution and (known is None or _is_newer(session, known[0])):
-                resolutions[entry.test] = session, entry.resolution
+            if entry.resolution:
+                resolutions.setdefault(entry.test, entry.resolution)
     found = []
     for test in (index.keys[TEST].keys() | recorded.keys()) - {""}:
         failed_in = index.find(TEST, test)
@@ -122,22 +121,16 @@ def report_recurring_failures(index: DebugIndex, min_runs: int = MIN_RUNS) -> tu
                     runs=runs,
                     sessions=tuple(dict.fromkeys([*(session.id for session in failed_in), *counts])),
                     recorded=counts.total(),
-                    resolution=resolutions[test][1] if test in resolutions else "",
+                    resolution=resolutions.get(test, ""),
                 )
             )
     return tuple(sorted(found, key=lambda one: (one.runs < min_runs, -one.runs, -one.recorded, one.test)))
 
 
-def _is_newer(one: DebugSession, other: DebugSession) -> bool:
-    if one.changed_at is None or other.changed_at is None:
-        return other.changed_at is None
-    return one.changed_at > other.changed_at
-
-
 def report_fix_templates(
     index: DebugIndex, category: str, min_effectiveness: float = MIN_EFFECTIVENESS
 ) -> tuple[FixTemplate, ...]:
-    """The fix templates of a root cause, one per pattern, most effective first and doubtful ones last."""
+    """The fix templates of a root cause, most effective first, doubtful last."""
     grouped: dict[str, list[tuple[DebugSession, Lesson]]] = {}
     for session, lesson in index.find_lessons(category, min_effectiveness):
         grouped.setdefault(lesson.pattern, []).append((session, lesson))

@@ -1,10 +1,9 @@
-"""How long debug sessions are kept (docs/debug-memory.md#retention). No file is read or written."""
+"""How long debug sessions are kept (docs/debug-memory.md#retention)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
@@ -39,7 +38,7 @@ class RetentionPeriod(Struct, frozen=True, kw_only=True):
 
 
 class RetentionPlan(Struct, frozen=True, kw_only=True):
-    """The periods of all sessions of one file, which is archived when all of them have expired."""
+    """The periods of all sessions of a file, archived when all have expired."""
 
     file: str
     periods: tuple[RetentionPeriod, ...]
@@ -87,7 +86,7 @@ def plan_retention(
     files: Mapping[str, Sequence[DebugSession]],
     settings: DebugMemorySettings,
     restored: Mapping[str, datetime],
-    called: Mapping[str, datetime] = MappingProxyType({}),
+    called: Mapping[str, datetime],
 ) -> tuple[RetentionPlan, ...]:
     """The periods of all files, sorted by name.
 

@@ -42,7 +42,7 @@ _SUMMARY: Final = ("FAILED ", "ERROR ")
 
 
 def parse_failures(data: bytes, root: str = "") -> tuple[Failure, ...]:
-    """The failures in a report, in their order; of a session those of its newest failing run.
+    """The failures in a report; of a session, those of its newest failing run.
 
     Args:
         data: A JSON report or console output.
@@ -56,7 +56,6 @@ def parse_failures(data: bytes, root: str = "") -> tuple[Failure, ...]:
 
 
 def _locate(failure: Failure, root: str) -> Failure:
-    """The failure with its location from the trace, and with file names relative to the project."""
     test_file = relative_to_project(failure.test_file, root)
     own = [StackFrame(relative_to_project(failure.file, root), failure.line, failure.function)] if failure.file else []
     frames = [*own, *parse_frames(failure.stack_trace, root)]
@@ -105,7 +104,6 @@ def _parse_suite(suite: Fields) -> Iterator[Failure]:
 
 
 def _parse_pytest(test: Fields) -> Iterator[Failure]:
-    """One test of pytest, if any of its phases failed."""
     if test.text("outcome") not in _FAILED:
         return
     for phase in ("setup", "call", "teardown"):
@@ -142,7 +140,6 @@ def _make_failure(text: str, *, test_name: str = "", test_file: str = "") -> Fai
 
 
 def _parse_text(text: str, test_file: str = "") -> Iterator[Failure]:
-    """The failures in console output; `test_file` if it is the output of one test file."""
     found: list[Failure] = []
     summary: dict[str, str] = {}
     test_name, lines = "", list[str]()
@@ -163,7 +160,7 @@ def _parse_text(text: str, test_file: str = "") -> Iterator[Failure]:
 
 
 def _parse_heading(line: str, test_file: str) -> tuple[str, str] | None:
-    """File and name of the test whose output starts here, "" where unknown; None if the line is not a heading."""
+    """File and name of the test that a heading names; None for another line."""
     text = line.strip()
     if text.startswith(_JEST_TEST):
         name = text.removeprefix(_JEST_TEST).strip()
@@ -180,7 +177,7 @@ def _parse_heading(line: str, test_file: str) -> tuple[str, str] | None:
 
 
 def _parse_block(lines: Sequence[str], test_name: str, test_file: str) -> Iterator[Failure]:
-    """The failures in the output of one test (or an unknown one): each line that names an error, with its frames."""
+    """The failures in the output of one test: lines with errors, and frames."""
     errors = [(n, failure) for n, line in enumerate(lines) if (failure := _parse_error(line))]
     first = next((n for n, line in enumerate(lines) if line.strip()), None)
     if not errors and test_name and test_file and first is not None:
@@ -196,7 +193,6 @@ def _parse_block(lines: Sequence[str], test_name: str, test_file: str) -> Iterat
 
 
 def _parse_error(line: str) -> Failure | None:
-    """The error that a line names."""
     text = _PREFIX.sub("", line, count=1)
     failure = _make_failure(text)
     is_error = failure.error_type and (not text.startswith((_ASSERT, *_EXPECT)) or line.startswith("E "))
@@ -204,7 +200,7 @@ def _parse_error(line: str) -> Failure | None:
 
 
 def _add_summary(found: Iterable[Failure], summary: dict[str, str]) -> Iterator[Failure]:
-    """The failures with the test IDs of the pytest summary, then the tests that only the summary contains."""
+    """The failures with the test IDs of the summary, then those only there."""
     ids = {".".join(test.split("::")[1:]) or test: test for test in summary}
     used = set()
     for failure in found:

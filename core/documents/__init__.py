@@ -1,4 +1,4 @@
-"""Neutral documents: what a record contains, before the terminal, the CLI or Markdown lays it out.
+"""Neutral documents: what a record contains, without any layout.
 
 A builder words each fact once. All text in a document is untrusted; the renderers make it harmless.
 """

@@ -34,7 +34,6 @@ _INDENT: Final = 4
 
 
 def session_document(state: ProjectState, session: DebugSession) -> Document:
-    """Describe a session: its runs with failures, causes and fixes, then its lessons."""
     return Document(
         f"Debug session {session.id}", (*runs(state, session), *section("Lessons", lessons(state, session)))
     )
@@ -81,7 +80,6 @@ def last_failure(state: ProjectState, session: DebugSession) -> Iterable[Block]:
 
 
 def head(state: ProjectState, session: DebugSession) -> Iterable[Block]:
-    """Describe the file, the status, and why a person should look."""
     call = state.snapshot.escalations.get(session.id)
     related = ", ".join(dict.fromkeys(filter(None, (session.loop_id, session.task_id))))
     yield line((session.file_path or session.id, "strong"))
@@ -114,14 +112,12 @@ def escalation_line(call: Escalation) -> Line:
 
 
 def run_line(run: Execution, number: int) -> Line:
-    """Describe the number, the results and the time of a run."""
     label = run.attempt if run.attempt is not None else number
     at = ("   ", Moment(run.at)) if run.at else ()
     return line((f"Run {label}", "strong"), "   ", *results_text(run.results), *at)
 
 
 def results_text(results: Results | None) -> Text:
-    """Describe test counts, coverage and duration."""
     if results is None:
         return (("no result", "quiet"),)
     passed = f"{results.passed:,}" if results.passed is not None else "some"
@@ -162,7 +158,7 @@ def failure_blocks(failure: Failure) -> Iterable[Block]:
 
 
 def analysis_blocks(analysis: Analysis | None, *, is_short: bool = False) -> Iterable[Block]:
-    """Describe the root cause; unless `is_short` also the strategy and related sessions."""
+    """Describe the root cause; unless `is_short` also strategy and relations."""
     if analysis is None:
         return []
     confidence = f"   confidence {format_percent(analysis.confidence)}" if analysis.confidence is not None else ""
@@ -180,7 +176,7 @@ def analysis_blocks(analysis: Analysis | None, *, is_short: bool = False) -> Ite
 
 
 def fix_blocks(fix: Fix | None, held: bool | None, *, with_diff: bool = True) -> Iterable[Block]:
-    """Describe a fix and whether it worked: verified, else judged by the following runs."""
+    """Describe a fix and whether it worked, verified or by the following runs."""
     if fix is None:
         return
     result = Sign("not verified", "quiet", "waiting")
@@ -194,7 +190,7 @@ def fix_blocks(fix: Fix | None, held: bool | None, *, with_diff: bool = True) ->
 
 
 def lessons(state: ProjectState, session: DebugSession) -> Iterable[Block]:
-    """Describe what the session learned: patterns, recurring failures, code quality, recommendations."""
+    """Describe patterns, recurring failures, code quality and recommendations."""
     results = state.debug.fix_results
     found: list[Text] = []
     for lesson in session.lessons:

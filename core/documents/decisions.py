@@ -12,7 +12,6 @@ from core.state.project_state import ProjectState
 
 
 def decision_document(state: ProjectState, decision: Decision) -> Document:
-    """Describe one decision: who, why, the values before and after, and the records it changed."""
     before, after = (
         fields(*((name, _value(value)) for name, value in values.items() if _is_readable(value)), indent=2)
         for values in (decision.before, decision.after)
@@ -31,7 +30,6 @@ def decision_document(state: ProjectState, decision: Decision) -> Document:
 
 
 def decision_line(state: ProjectState, decision: Decision) -> Line:
-    """Describe one decision on one line."""
     is_undone = decision.id in state.snapshot.curation.undone
     change, text = change_text(decision), reason_text(decision)
     return line(
@@ -45,7 +43,7 @@ def decision_line(state: ProjectState, decision: Decision) -> Line:
 
 
 def subject(state: ProjectState, decision: Decision) -> str:
-    """Return what a decision is about; for undo and redo the decision that was undone or repeated."""
+    """What a decision is about; for undo and redo the decision concerned."""
     known = next((one for one in state.snapshot.decisions if one.id == decision.subject), None)
     return about_text(decision, {known.id: known} if known is not None else {})
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from core.base.formatting import format_decimal, format_duration, format_percent
 from core.base.text import plural
-from core.documents.document import Block, Document, Moment, Part, Table, Text, code, fields, items, line, more, section
+from core.documents.document import Block, Moment, Part, Table, Text, code, fields, items, line, more, section
 from core.documents.reflections import kind_word
 from core.documents.signs import VERDICT_STYLES, outcome_sign, result_sign, status_sign
 from core.records.debug_sessions import Failure
@@ -23,22 +23,6 @@ _MAX_LEARNINGS: Final = 8
 _NEWEST: Final = 4
 """Iterations in the overview."""
 _MAX_CHECKPOINTS: Final = 12
-
-
-def loop_document(
-    state: ProjectState, loop: Loop, details: LoopDetails | None, reflections: Sequence[Reflection] = ()
-) -> Document:
-    """Describe everything known about a loop."""
-    return Document(
-        loop.task or loop.id,
-        (
-            *overview(state, loop, details),
-            *section("Iterations", iterations(loop, details)),
-            *section("Patterns", patterns(state, loop)),
-            *section("Reflections", reflection_rows(reflections)),
-            *section("Files", files(loop, details)),
-        ),
-    )
 
 
 def overview(
@@ -87,7 +71,7 @@ def overview(
 
 
 def _outcome(state: ProjectState, loop: Loop) -> Iterable[tuple[str, Part | Text]]:
-    """Describe the outcome with its reasons and its weight today; nothing while the loop runs."""
+    """The outcome with its reasons and weight; nothing while the loop runs."""
     found = state.outcome(loop.id)
     if found is not None:
         signals, outcome = found
@@ -104,7 +88,7 @@ def _outcome(state: ProjectState, loop: Loop) -> Iterable[tuple[str, Part | Text
 
 
 def elapsed(loop: Loop, now: datetime) -> float | None:
-    """Return the seconds from start to end, or to now for a running loop; never negative."""
+    """Seconds from start to end, or to now for a running loop; not negative."""
     end = loop.ended_at or (None if loop.status.ended else now)
     if loop.started_at is None or end is None:
         return None
@@ -134,21 +118,19 @@ def iteration_blocks(iteration: Iteration) -> Iterable[Block]:
 
 
 def error_text(failure: Failure) -> Text:
-    """Describe type, message and location of an error."""
     location = f"{failure.file}:{failure.line}" if failure.file and failure.line is not None else failure.file
     text = ": ".join(filter(None, (failure.error_type, failure.message))) or "failure without a message"
     return (text, (f"  {location}{f' in {failure.function}' if failure.function else ''}".rstrip(), "quiet"))
 
 
 def iterations(loop: Loop, details: LoopDetails | None) -> Iterable[Block]:
-    """Describe all iterations, newest first."""
     known = details.iterations if details is not None else loop.iterations
     blocks = [block for one in reversed(known) for block in iteration_blocks(one)]
     return blocks or [line(("No iteration recorded yet.", "quiet"))]
 
 
 def patterns(state: ProjectState, loop: Loop) -> Iterable[Block]:
-    """Describe the patterns and reflections injected into the loop, and the patterns extracted from it."""
+    """Describe the patterns injected into the loop and extracted from it."""
     found, known, reflections = state.loop_patterns(loop.id), state.snapshot.patterns, state.snapshot.reflections
     rows: list[tuple[Text, ...]] = [
         (
@@ -184,7 +166,6 @@ def _title(pattern: Pattern | None) -> Text:
 
 
 def _result(use: Observation) -> str:
-    """Return the result of one use in words."""
     if use.kind == "injected":
         return "not applied"
     word = {True: "succeeded", False: "failed", None: "no result"}[use.success]
@@ -192,7 +173,6 @@ def _result(use: Observation) -> str:
 
 
 def reflection_rows(reflections: Sequence[Reflection]) -> Iterable[Block]:
-    """Describe the reflections of a loop, newest first."""
     if not reflections:
         return [line(("No reflection recorded for this loop.", "quiet"))]
     return [
@@ -206,7 +186,6 @@ def reflection_rows(reflections: Sequence[Reflection]) -> Iterable[Block]:
 
 
 def files(loop: Loop, details: LoopDetails | None) -> Iterable[Block]:
-    """Describe which files record the loop, and the texts beside it."""
     checkpoints = details.checkpoints if details is not None else ()
     yield from fields(("Recorded by", ", ".join(loop.sources)), ("Also called", ", ".join(loop.aliases)))
     yield from (line((name, "quiet"), indent=2) for name in loop.files)

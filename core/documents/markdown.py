@@ -45,7 +45,6 @@ _CHARACTERS: Final = {
 
 
 def to_markdown(document: Document) -> str:
-    """Render a document."""
     return "\n\n".join([f"# {escape(document.title)}", *_blocks(document.blocks, 2)]) + "\n"
 
 
@@ -85,7 +84,6 @@ def fence(text: str, language: str = "text") -> str:
 
 
 def _blocks(blocks: Iterable[Block], level: int) -> Iterator[str]:
-    """Render each block; consecutive lines become one paragraph with line breaks."""
     lines: list[str] = []
     for block in blocks:
         if isinstance(block, Line) and (text := _text(block.parts)):

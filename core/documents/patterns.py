@@ -1,4 +1,4 @@
-"""Patterns as documents: overview, evidence, lineage, the rules of the state, and decisions."""
+"""Patterns as documents: overview, evidence, lineage, rules, decisions."""
 
 from __future__ import annotations
 
@@ -74,7 +74,6 @@ def pattern_document(state: ProjectState, pattern: Pattern, me: str = "") -> Doc
 
 
 def overview(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[Block]:
-    """Describe what the pattern is, its state and numbers, warnings, and its text."""
     assessment = state.assessment(pattern.id)
     yield line((pattern.title, "strong"))
     yield line((pattern.id, "name"), f"   {TYPE_WORDS[pattern.type]}", pattern.category and f"   {pattern.category}")
@@ -100,7 +99,6 @@ def overview(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[Bl
 
 
 def state_line(assessment: Assessment) -> Line:
-    """Describe the state, who or what decided it, and when it will decay."""
     pin = assessment.pin
     parts: list[Part] = [state_sign(assessment.shown)]
     if assessment.faded:
@@ -122,7 +120,6 @@ def state_line(assessment: Assessment) -> Line:
 
 
 def rate_line(pattern: Pattern, assessment: Assessment) -> Line:
-    """Describe the rate with its interval, and the counts behind it."""
     is_anti = pattern.type is PatternType.ANTI
     right, wrong, use = (" right", " wrong", "warning") if is_anti else ("", "", "use")
     low, high = assessment.interval
@@ -145,7 +142,7 @@ def rate_line(pattern: Pattern, assessment: Assessment) -> Line:
 
 
 def warnings(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[Line]:
-    """Describe what needs attention: contradiction, inversion, quarantine, and findings of the safety scan."""
+    """Describe contradiction, inversion, quarantine, and safety findings."""
     assessment = state.assessment(pattern.id)
     if assessment.contradicted:
         by = assessment.pin.by if assessment.pin is not None else "this"
@@ -164,7 +161,6 @@ def warnings(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[Li
 
 
 def suspicion_lines(state: ProjectState, pattern: Pattern) -> Iterable[Line]:
-    """Describe each finding of the safety scan."""
     for one in scan_pattern(state, pattern.id):
         excerpt = f"  “{' '.join(one.excerpt.split())}”" if one.excerpt else ""
         text = f"{SEVERITY_WORDS[one.severity]}: this text {describe_rule(one)}{excerpt}"
@@ -172,7 +168,7 @@ def suspicion_lines(state: ProjectState, pattern: Pattern) -> Iterable[Line]:
 
 
 def body(pattern: Pattern, title: str = "") -> Iterable[Block]:
-    """Describe all text of the record by field; a text that only repeats `title` is left out."""
+    """Describe the text by field, without one that only repeats `title`."""
     description = pattern.description if pattern.description not in (pattern.use_case, title) else ""
     iterations = pattern.typical_iterations.text if pattern.typical_iterations is not None else ""
     if not iterations and pattern.average_iterations is not None:
@@ -208,7 +204,7 @@ def _source_loops(pattern: Pattern) -> Iterable[Block]:
 
 
 def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) -> Iterable[Block]:
-    """Describe the observations, newest first, with their weight when new and today; at most `limit`."""
+    """Describe at most `limit` observations, newest first, with their weights."""
     assessment = state.assessment(pattern.id)
     yield line(
         (f"Weight today (half-life {state.settings.maturity.half_life_days:g} days): ", "quiet"),
@@ -241,7 +237,6 @@ def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) ->
 
 
 def set_aside_reason(is_revoked: bool) -> str:
-    """Say why a harmful report is not counted."""
     return "revoked by a decision" if is_revoked else "suspicious reports, see Review"
 
 
@@ -303,7 +298,7 @@ def rules(state: ProjectState, pattern: Pattern) -> Iterable[Block]:
 
 
 def explanation(state: ProjectState, pattern: Pattern) -> Iterable[Block]:
-    """Describe the rules of the state, findings, loops that decide it alone, and the evidence."""
+    """Describe the rules of the state, decisive loops, and the evidence."""
     yield from rules(state, pattern)
     yield from suspicion_lines(state, pattern)
     computed = state.assessment(pattern.id).computed

@@ -50,7 +50,7 @@ def head(reflection: Reflection, where: str = "") -> Block:
 
 
 def answers(reflection: Reflection) -> Iterable[Block]:
-    """Describe what happened, why, what to do differently, and the action items; empty parts are left out."""
+    """Describe what happened, why, what to do differently, and action items."""
     for label, text in (
         ("What happened", reflection.observation),
         ("Why", reflection.analysis),

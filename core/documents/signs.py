@@ -73,7 +73,7 @@ def result_sign(success: bool | None) -> Sign:
 
 
 def state_sign(state: str) -> Sign:
-    """Return the sign of a pattern state, quarantine and held included, see `Assessment.shown`."""
+    """Return the sign of a pattern state, see `Assessment.shown`."""
     return Sign(state, "warning" if state in (QUARANTINE, HELD) else state, state)
 
 
@@ -90,7 +90,7 @@ def outcome_sign(outcome: Outcome) -> Sign:
 
 
 def task_sign(task: Task, last: AttemptState | None) -> Sign:
-    """Return the sign of a task's status; a running task is shown as its last attempt is.
+    """Return the sign of a task; a running one is shown as its last attempt.
 
     Args:
         last: State of the last attempt; None without attempts.
@@ -112,7 +112,7 @@ def attempt_sign(attempt: Attempt, condition: AttemptCondition) -> Sign:
 
 
 def session_sign(session: DebugSession, *, is_escalated: bool) -> Sign:
-    """Return the sign of a debug session's status; an escalation takes precedence over its file."""
+    """Return the sign of a debug session; an escalation takes precedence."""
     status = ESCALATED if is_escalated else session.status
     return _sign(status.replace("_", " ") or "unknown", _SESSIONS.get(status, ("unknown", "quiet")))
 

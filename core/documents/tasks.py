@@ -47,7 +47,7 @@ ConditionOf = Callable[[Attempt], AttemptCondition]
 
 
 def task_document(history: TaskHistory, condition: ConditionOf, limit: int = MAX_ATTEMPTS) -> Document:
-    """Describe a task, a table of its attempts, milestones and reflections; of each list the newest `limit`."""
+    """Describe a task with the newest `limit` attempts and other entries."""
     blocks: list[Block] = [
         *_task_head(history, condition),
         *attempt_table(history.attempts, condition, limit),
@@ -76,7 +76,7 @@ def whole_history_document(whole: WholeHistory, condition: ConditionOf) -> Docum
 
 
 def attempt_document(detail: AttemptDetail, condition: AttemptCondition, *, full: bool = False) -> Document:
-    """Describe one attempt; `full` describes every action with parameters, diff and output."""
+    """Describe one attempt; `full` describes every action completely."""
     attempt = detail.attempt
     listed = [_step_section(step) for step in ReplaySteps(detail)] if full else action_table(detail)
     return Document(
@@ -141,7 +141,7 @@ def _attempt_row(attempt: Attempt, condition: AttemptCondition) -> tuple[Text, .
 
 
 def took(attempt: Attempt) -> str:
-    """Return how long an attempt took until its end or its newest action; "—" if a time is missing."""
+    """The duration until the end or the newest action; "—" if a time is missing."""
     end = attempt.ended_at or attempt.last_action_at
     if attempt.started_at is None or end is None:
         return "—"
@@ -156,7 +156,7 @@ def final_quality(attempt: Attempt) -> float | None:
 
 
 def retry_text(attempts: Sequence[Attempt]) -> Text:
-    """Describe whether each attempt reached a higher quality than the one before; empty without two values."""
+    """Describe whether retries improved the quality; empty without two values."""
     known = [quality for quality in map(final_quality, attempts) if quality is not None]
     if len(known) < 2:
         return ()
@@ -182,7 +182,6 @@ def attempt_head(attempt: Attempt, condition: AttemptCondition) -> Line:
 
 
 def attempt_facts(attempt: Attempt, task: Task | None = None) -> Iterable[Block]:
-    """Describe plan, reason, agent, times and counts of an attempt."""
     counts = [
         f"{'running for' if attempt.is_open else 'took'} {took(attempt)}" if took(attempt) != "—" else "",
         *(
@@ -204,7 +203,6 @@ def attempt_facts(attempt: Attempt, task: Task | None = None) -> Iterable[Block]
 
 
 def attempt_notes(attempt: Attempt) -> Iterable[Block]:
-    """Describe what worked, what did not, and suggestions."""
     for title, texts, bullet in (
         ("What worked", attempt.worked, Sign("", "good", "done")),
         ("What did not work", attempt.failed, Sign("", "bad", "failed")),
@@ -258,7 +256,6 @@ def plan_blocks(attempt: Attempt, detail: AttemptDetail) -> Iterable[Block]:
 
 
 def milestones(found: Sequence[Milestone]) -> Iterable[Block]:
-    """Describe milestones with time and details."""
     rows: list[Text] = [
         (
             *((Moment(one.at), "  ") if one.at else ()),
@@ -282,7 +279,6 @@ def reflection_sections(found: Iterable[Reflection]) -> list[Section]:
 
 
 def action_text(action: Action) -> Text:
-    """Describe number, result, tool and subject of an action on one line, and its error."""
     has_failed = action.has_failed
     return (
         (f"{action.number:>5} ", "quiet"),
@@ -294,7 +290,6 @@ def action_text(action: Action) -> Text:
 
 
 def action_table(detail: AttemptDetail) -> Iterable[Block]:
-    """Describe all actions in a table."""
     rows = tuple(
         (
             ((str(action.number), "quiet"),),
@@ -352,7 +347,7 @@ def _summary(summary: Iterable[tuple[str, str]]) -> Iterable[Block]:
 
 
 def _spelled(value: Any) -> str:
-    """Word a JSON value: a lesson as `attempt 1: types first`, else `passed 3, failed 0`."""
+    """`attempt 1: types first` for a lesson, else `passed 3, failed 0`."""
     if not isinstance(value, dict):
         return to_text(value)
     if isinstance(value.get("learning"), str):

@@ -1,4 +1,4 @@
-"""Write the action log of an attempt: `actions.jsonl`, and the counts and qualities in `attempt.json`."""
+"""Write the action log of an attempt, with its counts and qualities."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _SHAPES: Final[Shapes] = {("execution",): dict, ("execution", "quality_history")
 def append_actions(
     path: Path, records: Sequence[Mapping[str, Any]], given: Sequence[Set[str]], known: int
 ) -> tuple[int, int]:
-    """Append actions to a log, unless they are its last ones already and one of them has a timestamp.
+    """Append actions, unless they are the last ones and one has a timestamp.
 
     Args:
         given: The fields that each action has itself; only these are compared.
@@ -63,7 +63,7 @@ def append_actions(
 
 
 def _ends_with(path: Path, lines: Sequence[bytes], given: Sequence[Set[str]]) -> bool:
-    """Whether the last lines of a log equal these, except for times and iterations that were not given."""
+    """Whether a log ends with these lines, except for defaulted fields."""
     last = _last_lines(path, sum(len(line) + _MAX_LENGTH_DIFFERENCE for line in lines))[-len(lines) :]
     return len(last) == len(lines) and all(map(_is_same, last, lines, given))
 
@@ -77,7 +77,6 @@ def _is_same(one: bytes, other: bytes, given: Set[str]) -> bool:
 
 
 def _last_lines(path: Path, size: int) -> list[bytes]:
-    """The complete lines in the last `size` bytes of a log."""
     try:
         handle = open_regular(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -147,7 +146,7 @@ def _history(document: JsonText) -> list[Any]:
 
 
 def _set_qualities(document: JsonText, qualities: Mapping[int, float]) -> None:
-    """Set entries of the quality history, each with the difference to the entry before it."""
+    """Set entries of the quality history, each with its change."""
     at = ("execution", "quality_history")
     if "quality_history" not in document.value["execution"]:
         document.set(at[:1], at[1], [])
@@ -175,13 +174,11 @@ def _set_qualities(document: JsonText, qualities: Mapping[int, float]) -> None:
 
 
 def _find_iterations(history: Sequence[Any]) -> dict[int, int]:
-    """The index of the (last) entry of each iteration."""
     entries = ((place, one) for place, one in enumerate(history) if isinstance(one, dict))
     return {one["iteration"]: place for place, one in entries if isinstance(one.get("iteration"), int)}
 
 
 def _entry(iteration: int, quality: float, before: float | None) -> dict[str, Any]:
-    """An entry of the quality history."""
     return {"iteration": iteration, "quality": quality, "delta": 0 if before is None else round(quality - before, 6)}
 
 
@@ -216,7 +213,7 @@ def record_actions(
     files: Mapping[str, bytes],
     milestones: Sequence[Mapping[str, Any]],
 ) -> LogResult:
-    """Check everything, then write it; the caller holds the lock of the task. See `Episodes.log_actions`."""
+    """Check everything, then write it; the caller holds the task's lock."""
     record = read_object(place.attempt, folder.project.aiwg) or {}
     execution = record.get("execution")
     counts = execution if isinstance(execution, dict) else {}

@@ -60,7 +60,8 @@ def assess_attempt(
         return AttemptCondition(AttemptState.LEFT, f"attempt {latest} was started later, and this one has no outcome")
     if status is TaskStatus.PAUSED:
         return AttemptCondition(AttemptState.PAUSED, "the task is paused")
-    return _assess_activity(_last_activity(attempt, task), status, now, settings)
+    times = (attempt.last_activity, task.updated_at if task is not None else None)
+    return _assess_activity(max(filter(None, times), default=None), status, now, settings)
 
 
 def assess_attempts(
@@ -74,12 +75,6 @@ def assess_attempts(
         id: assess_attempt(attempt, tasks.get(attempt.task_id), latest[attempt.task_id], now, settings)
         for id, attempt in attempts.items()
     }
-
-
-def _last_activity(attempt: Attempt, task: Task | None) -> datetime | None:
-    """The last recorded activity."""
-    times = (attempt.last_activity, task.updated_at if task is not None else None)
-    return max(filter(None, times), default=None)
 
 
 def _assess_activity(

@@ -1,4 +1,4 @@
-"""Parse the command of an action, and decide whether a later run covers an earlier one."""
+"""Parse the command of an action, and find which earlier run it covers."""
 
 from __future__ import annotations
 
@@ -64,15 +64,14 @@ def is_read_only(text: str) -> bool:
 
 
 def _is_covered(word: str, earlier: Iterable[str]) -> bool:
-    """Whether a word is among the earlier ones, or a file or folder that contains one of them."""
+    """Whether a word is an earlier one, or a file or folder that contains one."""
     if word in earlier:
         return True
     return not word.startswith("-") and any(other.startswith((f"{word}/", f"{word}::")) for other in earlier)
 
 
 def _parse_check(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The check in a shell command and its arguments; empty if its exit status is not that of the check, as in a
-    pipe."""
+    """The check in a shell command and its arguments; empty if a pipe hides its exit status."""
     for part in text.split("&&"):
         words = part.split()[:_MAX_WORDS]
         while words and (_LAUNCHER.fullmatch(words[0]) or "=" in words[0]):

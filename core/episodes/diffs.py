@@ -33,7 +33,7 @@ _WRITING: Final = frozenset({"write", "edit", "create"})
 
 
 def build_diff(action: Action) -> tuple[str, ...]:
-    """The lines of the diff, each with `+`, `-`, space or `@@`; none if the action has no change.
+    """The lines of a unified diff; none if the action has no change.
 
     The intended change is shown whether the action succeeded or not. The old content of a written file is unknown, so
     all of its lines count as added.

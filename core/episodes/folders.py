@@ -18,20 +18,7 @@ from core.base.errors import BadInput, Refused, UnknownRecord, Unwritable
 from core.base.text import visible_line
 from core.base.validation import check_count, check_text
 from core.config.paths import ProjectPaths, safe_component
-from core.sources.episodes import (
-    ACTIONS,
-    ATTEMPT,
-    ATTEMPTS,
-    MAX_ATTEMPTS,
-    METADATA,
-    OUTCOME,
-    PLAN,
-    REFLECTIONS,
-    RESULTS,
-    SUMMARY,
-    TRAJECTORY,
-    select_attempt_folders,
-)
+from core.sources import episodes as sources
 from core.storage.append_log import append_bytes, sync_folder
 from core.storage.locks import draft_of, file_lock, is_alive, lease, open_regular, remove_drafts
 
@@ -45,7 +32,7 @@ _MADE_ALREADY: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
 
 @dataclass(frozen=True, slots=True)
 class AttemptFolder:
-    """`attempts/<number>/`; paths are built on access, since few of many attempts are read."""
+    """`attempts/<number>/`; few of many are read, so paths are built on access."""
 
     attempts: Path
     name: str
@@ -58,25 +45,25 @@ class AttemptFolder:
     @property
     def attempt(self) -> Path:
         """The record of the attempt."""
-        return self.path / ATTEMPT
+        return self.path / sources.ATTEMPT
 
     @property
     def plan(self) -> Path:
-        return self.path / PLAN
+        return self.path / sources.PLAN
 
     @property
     def actions(self) -> Path:
         """The append-only action log."""
-        return self.path / ACTIONS
+        return self.path / sources.ACTIONS
 
     @property
     def outcome(self) -> Path:
         """The outcome; the attempt has ended once this file exists."""
-        return self.path / OUTCOME
+        return self.path / sources.OUTCOME
 
     def results(self, iteration: int) -> Path:
         """The folder of result files of an iteration."""
-        return self.path / RESULTS / f"iter-{iteration:03}"
+        return self.path / sources.RESULTS / f"iter-{iteration:03}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,20 +99,20 @@ class TaskFolder:
 
     @property
     def metadata(self) -> Path:
-        return self.path / METADATA
+        return self.path / sources.METADATA
 
     @property
     def trajectory(self) -> Path:
-        return self.path / TRAJECTORY
+        return self.path / sources.TRAJECTORY
 
     @property
     def reflections(self) -> Path:
         """The append-only reflections."""
-        return self.path / REFLECTIONS
+        return self.path / sources.REFLECTIONS
 
     @property
     def summary(self) -> Path:
-        return self.path / SUMMARY
+        return self.path / sources.SUMMARY
 
     def relative(self, path: Path) -> str:
         """A path relative to the project."""
@@ -137,18 +124,20 @@ class TaskFolder:
         Raises:
             BadInput: `attempts/` is outside of the project.
         """
-        top = self.path / ATTEMPTS
+        top = self.path / sources.ATTEMPTS
         check_inside(self.project, top)
         try:
             with os.scandir(top) as entries:
                 names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         except FileNotFoundError:
             return {}
-        return {number: AttemptFolder(top, name, number) for number, name in select_attempt_folders(names).items()}
+        return {
+            number: AttemptFolder(top, name, number) for number, name in sources.select_attempt_folders(names).items()
+        }
 
     def new_attempt(self, number: int) -> AttemptFolder:
         """The folder of a new attempt, not created yet."""
-        return AttemptFolder(self.path / ATTEMPTS, f"{number:03}", number)
+        return AttemptFolder(self.path / sources.ATTEMPTS, f"{number:03}", number)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -172,7 +161,7 @@ def find_attempt_folder(folder: TaskFolder, number: int | None) -> AttemptFolder
         UnknownRecord: It has no attempt with this number.
     """
     if number is not None:
-        check_count(number, "attempt", MAX_ATTEMPTS)
+        check_count(number, "attempt", sources.MAX_ATTEMPTS)
     places = folder.attempts()
     if not places:
         raise Refused(f"{folder.id} has no attempt yet; start one: ralphdeck task start {folder.id}")
@@ -184,7 +173,7 @@ def find_attempt_folder(folder: TaskFolder, number: int | None) -> AttemptFolder
 
 
 def check_inside(project: ProjectPaths, path: Path) -> None:
-    """Raise `BadInput` for a path that is outside of the project or reached through a link."""
+    """Raise `BadInput` for a path outside of the project or through a link."""
     project.unlinked(project.relative(path))
 
 
@@ -295,7 +284,7 @@ def remove_abandoned(project: ProjectPaths) -> None:
 
 
 def _is_owned(draft: Path, pid: int) -> bool:
-    """Whether a running process still writes a folder; a reused process ID does not count."""
+    """Whether a running process still writes a folder."""
     if not is_alive(pid):
         return False
     if time.time() - draft.stat().st_mtime < _CLAIM_SECONDS:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from core.base.errors import UnknownRecord
 from core.base.text import visible_line
 from core.config.paths import ProjectPaths
-from core.episodes.task_files import TaskFiles
+from core.episodes.task_files import MAX_RESULTS, TaskFiles
 from core.episodes.task_lookup import MAX_NAMED, find_task
 from core.records.episodes import Attempt, Milestone, Task
 from core.records.findings import Finding, Severity
@@ -159,7 +159,7 @@ def _history(files: TaskFiles, attempts: Iterable[Attempt]) -> TaskHistory:
 
 
 def read_attempt(paths: ProjectPaths, task_id: str, number: int) -> AttemptDetail:
-    """Read everything about one attempt at the task with this ID or unambiguous ID prefix.
+    """Read everything about one attempt at the task with this ID or prefix.
 
     Raises:
         UnknownRecord: The task or attempt does not exist, or the prefix is ambiguous.
@@ -181,12 +181,13 @@ def _detail(files: TaskFiles, number: int) -> AttemptDetail:
     known_of_it = [*parts, *files.attempt_parts(number), *([counted] if actions else [])]
     # If none of its files can be read, its folder still shows that it exists.
     [joined] = join_attempts(known_of_it or [Attempt(task_id=files.task_id, number=number)]).values()
+    plan = files.plan(number)
     return AttemptDetail(
         attempt=joined,
         actions=actions,
         plan_text=files.text(number, PLAN),
-        steps=files.steps(number),
-        estimated_iterations=files.estimated(number),
+        steps=plan.texts("steps")[:MAX_RESULTS] if plan else (),
+        estimated_iterations=plan.count("estimated_iterations") if plan else None,
         results=files.results(number),
         milestones=tuple(one for one in files.milestones if _belongs_to(one, joined)),
         reflections=tuple(reflection for reflection in files.reflections() if reflection.attempt == number),
@@ -194,7 +195,7 @@ def _detail(files: TaskFiles, number: int) -> AttemptDetail:
 
 
 def read_attempts(paths: ProjectPaths, task_id: str) -> tuple[Task, dict[int, Attempt]]:
-    """The task with exactly this ID and its attempts by number, from all files except the logs."""
+    """The task with exactly this ID and its attempts by number, without logs."""
     files = TaskFiles(paths, task_id)
     parts = files.attempts(TRAJECTORY) + [part for number in files.numbers for part in files.attempt_parts(number)]
     return files.task(), {attempt.number: attempt for attempt in join_attempts(parts).values()}
@@ -212,7 +213,7 @@ def _count_actions(task_id: str, number: int, actions: Actions) -> Attempt:
 
 
 def _use_log_count(files: TaskFiles, attempt: Attempt) -> Attempt:
-    """An attempt with the count of its log, if it has one; a finding if the counts differ."""
+    """An attempt with the count of its log; a finding if the counts differ."""
     log = files.actions(attempt.number)
     logged = len(log)
     if not logged or attempt.actions == logged:

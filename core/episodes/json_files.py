@@ -1,4 +1,4 @@
-"""Read and edit JSON objects of the task memory; edits keep all other bytes of a file."""
+"""Read and edit JSON objects of the task memory, keeping all other bytes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def read_object(path: Path, root: Path) -> dict[str, Any] | None:
 
 
 def read_last_lines(path: Path, root: Path) -> list[Line]:
-    """The parsed lines in the last `_LAST_BYTES` of a JSON lines file; none if it does not exist.
+    """The last lines of a JSON lines file; none if it does not exist.
 
     Raises:
         Conflict: The file cannot be read.
@@ -128,7 +128,7 @@ def _document(data: bytes) -> JsonText:
 
 
 def edit_object(path: Path, edit: Edit, initial: Mapping[str, Any]) -> None:
-    """Change a document in place, durably; creates the file if needed and removes leftovers of killed writers.
+    """Change a document in place, durably; creates the file if needed.
 
     Args:
         initial: The document if there is no file.
@@ -169,7 +169,7 @@ def set_default(document: JsonText, key: str, empty: Any) -> Any:
 
 
 def _merge(base: bytes | None, theirs: bytes, present: bytes | None) -> bytes:
-    """Merge the members that another writer has just changed into `present`; see `rewrite`."""
+    """Merge the latest changes of another writer into `present`; see `rewrite`."""
     if present is None:
         return theirs
     before, after, document = JsonText(base or b"{}").value, JsonText(theirs), JsonText(present)

@@ -1,4 +1,4 @@
-"""Summarize the log of an attempt: counts, failures and their solutions, changed files, the last check."""
+"""Summarize the log of an attempt: failures, solutions, changes, checks."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def summarize_log(actions: Iterable[Action]) -> LogSummary:
 
 
 class _Unsolved:
-    """Failures that have not been solved, by the command, in the order of the last failure."""
+    """Unsolved failures by command, in the order of the last failure."""
 
     def __init__(self) -> None:
         self._alike: dict[tuple[str, ...], _Runs] = {}
@@ -143,7 +143,6 @@ class _Unsolved:
         self._last_run[id(failing)] = command
 
     def solve(self, command: ActionCommand) -> list[LoggedFailure]:
-        """Remove and return the failures that a successful run solves."""
         alike = self._alike.get(_command_key(command), {})
         solved = [failing for earlier in _find_covered(command, alike) for failing in alike[earlier].values()]
         for failing in solved:
@@ -179,7 +178,6 @@ def _command_key(command: ActionCommand) -> tuple[str, ...]:
 
 
 def _find_covered(command: ActionCommand, alike: _Runs) -> list[ActionCommand]:
-    """The earlier commands that a command covers."""
     if not command.words:
         return list(alike)
     covered = {command: None} if command in alike else {}
@@ -193,8 +191,6 @@ def _find_covered(command: ActionCommand, alike: _Runs) -> list[ActionCommand]:
 
 
 class _Tally:
-    """The summary of the log up to the current action."""
-
     def __init__(self) -> None:
         self._done = LogSummary()
         self._files: dict[str, None] = {}
@@ -269,13 +265,11 @@ class _Tally:
 
 
 def _describe(action: Action) -> str:
-    """A short line for an action: its command, else its tool and file."""
     text = action.command or " ".join(part for part in (action.tool or action.type, action.target) if part)
     return one_line(text, _MAX_WHAT) or "an action"
 
 
 def _pick_error_line(action: Action) -> str:
-    """The most informative line of an error, else the last line of the output."""
     lines = [text for text in action.error[:_MAX_ERROR].splitlines() if text.strip()]
     if any(text.strip() == _TRACEBACK for text in lines):
         raised = [text for text in lines if _RAISED.match(text)]

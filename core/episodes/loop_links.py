@@ -52,8 +52,6 @@ class Coverage(Struct, frozen=True, kw_only=True):
 
 
 class LoopNames:
-    """The loops of a project by all their names."""
-
     def __init__(self, loops: Iterable[Loop]) -> None:
         self._loops = tuple(loops)
 
@@ -82,7 +80,6 @@ class LoopNames:
 
 
 def link_tasks(tasks: Mapping[str, Task], loops: Mapping[str, Loop]) -> dict[str, LoopLink]:
-    """The links of all tasks that have one, by task ID."""
     names = LoopNames(loops.values())
     return {id: link for id, task in tasks.items() if (link := names.link(task)) is not None}
 
@@ -108,7 +105,6 @@ def _normalize(text: str) -> str:
 
 
 def _unambiguous(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Names that belong to one loop only, with its ID."""
     found: dict[str, str] = {}
     shared = {""}
     for name, loop_id in pairs:

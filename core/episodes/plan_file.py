@@ -1,4 +1,4 @@
-"""Render `plan.md` of an attempt: the task, the approach, and learnings of earlier attempts and similar tasks."""
+"""Render `plan.md` of an attempt: task, approach, and earlier learnings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_ITEMS: Final = 10
 
 
 class AttemptLessons(NamedTuple):
-    """An earlier attempt and the reflections on it; drafts only if there is nothing else."""
+    """An earlier attempt and the reflections on it."""
 
     attempt: Attempt
     reflections: tuple[Reflection, ...]
@@ -39,7 +39,7 @@ def render_plan(
     similar: Sequence[tuple[str, str]] = (),
     orders: bool = True,
 ) -> str:
-    """Render a plan as Markdown. Every text is data on its own line, never in a heading.
+    """Render a plan as Markdown; every text is data on its own line.
 
     Args:
         number: The attempt.
@@ -48,7 +48,9 @@ def render_plan(
         similar: Pairs of task and learning, most useful first.
         orders: Whether texts of other attempts that give orders are left out (docs/safety.md#held-texts).
     """
-    parts = [f"# Plan for attempt {number}", "\n".join(_task(description, criteria))]
+    task = f"Task: {escape_inline(description, MAX_CHARS) or 'not described'}"
+    task += f"\nCompletion criteria: {escape_inline(criteria, MAX_CHARS)}" if criteria else ""
+    parts = [f"# Plan for attempt {number}", task]
     if approach:
         parts.append(f"## Approach\n\n{escape_line(approach, MAX_CHARS)}")
     if steps:
@@ -62,7 +64,7 @@ def render_plan(
 def _learnings(
     before: str, lessons: Sequence[AttemptLessons], similar: Sequence[tuple[str, str]], orders: bool
 ) -> Iterator[str]:
-    """The learnings, without texts that are harmful only together or together with the plan `before` them."""
+    """The learnings, without texts that are harmful in combination."""
     parts = []
     if lessons:
         parts.append("## Learnings from earlier attempts")
@@ -71,9 +73,9 @@ def _learnings(
             parts.append(f"Left out here: {plural(omitted, 'earlier attempt')}; see reflections.jsonl of the task.")
         taught: set[str] = set()
         for lesson in reversed(lessons[-MAX_EARLIER:]):
-            parts.append(
-                "\n".join([_heading(lesson.attempt), *_facts(lesson, orders), *_new_learnings(lesson, taught, orders)])
-            )
+            new = [text for text in dict.fromkeys(_all_learnings(lesson, orders)) if text not in taught]
+            taught.update(new)
+            parts.append("\n".join([_heading(lesson.attempt), *_facts(lesson, orders), *new]))
     if similar:
         texts = "\n".join(
             f"- {_safe_text(task, orders)}: {_safe_text(learning, orders)}" for task, learning in similar[:MAX_SIMILAR]
@@ -85,19 +87,12 @@ def _learnings(
         yield withhold_combined_harm("\n\n".join(parts), before, orders=orders)
 
 
-def _task(description: str, criteria: str) -> Iterator[str]:
-    yield f"Task: {escape_inline(description, MAX_CHARS) or 'not described'}"
-    if criteria:
-        yield f"Completion criteria: {escape_inline(criteria, MAX_CHARS)}"
-
-
 def _heading(attempt: Attempt) -> str:
     outcome = "left open" if attempt.outcome is Outcome.UNKNOWN else attempt.outcome.value
     return f"### Attempt {attempt.number} ({outcome})\n"
 
 
 def _facts(lesson: AttemptLessons, orders: bool) -> Iterator[str]:
-    """Reason and approach of an attempt, unless a draft contains them."""
     if lesson.attempt.reason:
         yield f"- Reason: {_safe_text(lesson.attempt.reason, orders, happened=True)}"
     if lesson.attempt.plan and not _is_among(
@@ -106,16 +101,7 @@ def _facts(lesson: AttemptLessons, orders: bool) -> Iterator[str]:
         yield f"- Approach: {approach}"
 
 
-def _new_learnings(lesson: AttemptLessons, before: set[str], orders: bool) -> Iterator[str]:
-    """The learnings of an attempt, without those `before`."""
-    for entry in _all_learnings(lesson, orders):
-        if entry not in before:
-            before.add(entry)
-            yield entry
-
-
 def _all_learnings(lesson: AttemptLessons, orders: bool) -> Iterator[str]:
-    """The learnings of an attempt without repetitions, since drafts repeat texts of the attempt."""
     attempt, drafted = lesson.attempt, _drafted(lesson, orders)
 
     def own(label: str, texts: Sequence[str], *, avoided: bool = False) -> Iterator[str]:
@@ -138,7 +124,6 @@ def _drafted(lesson: AttemptLessons, orders: bool) -> list[str]:
 
 
 def _is_among(text: str, drafted: Sequence[str]) -> bool:
-    """Whether a draft lists the text."""
     return any(f"{before}{text}{after}" in one for one in drafted for before in (": ", "; ") for after in (";", "."))
 
 

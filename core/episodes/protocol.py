@@ -1,4 +1,4 @@
-"""The agent protocol: records what an agent does at a task below `tasks/<id>/` (docs/task-memory.md#agent-protocol).
+"""The agent protocol (docs/task-memory.md#agent-protocol).
 
 Every call is durable when it returns and can be repeated after a kill: the second call completes what the first one
 left out. Writers of one task exclude each other. An attempt is open until its `outcome.json` exists.
@@ -14,6 +14,7 @@ from typing import Any, Final
 from core.base.errors import BadInput, Conflict, Refused, Unwritable
 from core.base.validation import check_count, check_flag
 from core.config.paths import ProjectPaths
+from core.episodes import validation
 from core.episodes.action_log import LogResult, record_actions, repair_log
 from core.episodes.folders import AttemptFolder, TaskFolder, find_attempt_folder
 from core.episodes.json_files import check_editable, edit_object, set_members
@@ -39,24 +40,6 @@ from core.episodes.lifecycle.start import (
 from core.episodes.lifecycle.trajectory import MILESTONES, check_milestones
 from core.episodes.reflections import add_reflection
 from core.episodes.strict_reader import ROOM, StrictReader
-from core.episodes.validation import (
-    MAX_ACTIONS,
-    MAX_ID,
-    MAX_ITERATION,
-    check_list,
-    check_total_size,
-    json_size,
-    validate_iteration,
-    validate_milestones,
-    validate_percent,
-    validate_quality,
-    validate_required_text,
-    validate_results,
-    validate_similar,
-    validate_task_id,
-    validate_text,
-    validate_texts,
-)
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
@@ -112,22 +95,22 @@ class Episodes:
                 has no attempt yet is used as it is.
         """
         now = iso(self._clock())
-        agent = validate_text(agent or self._by, "agent", MAX_ID)
+        agent = validation.validate_text(agent or self._by, "agent", validation.MAX_ID)
         metadata: dict[str, Any] = {
-            "description": validate_required_text(description, "description"),
-            "completion_criteria": validate_text(criteria, "criteria"),
+            "description": validation.validate_required_text(description, "description"),
+            "completion_criteria": validation.validate_text(criteria, "criteria"),
             "created": now,
             "updated": now,
             "status": TaskStatus.RUNNING.value,
             "current_attempt": 0,
             "total_attempts": 0,
-            "tags": validate_texts(tags, "tags"),
-            "related_tasks": [validate_task_id(id, "related") for id in related],
+            "tags": validation.validate_texts(tags, "tags"),
+            "related_tasks": [validation.validate_task_id(id, "related") for id in related],
         }
         metadata |= {"agent": agent} if agent else {}
-        metadata |= {"loop_id": validate_text(loop_id, "loop_id", MAX_ID)} if loop_id else {}
-        check_total_size(metadata, "criteria, tags and related tasks")
-        wanted = None if task_id is None else validate_task_id(task_id, "task_id")
+        metadata |= {"loop_id": validation.validate_text(loop_id, "loop_id", validation.MAX_ID)} if loop_id else {}
+        validation.check_total_size(metadata, "criteria, tags and related tasks")
+        wanted = None if task_id is None else validation.validate_task_id(task_id, "task_id")
         created = create_task(self._project, metadata, wanted)
         folder = TaskFolder.of(self._project, created)
         try:
@@ -175,18 +158,18 @@ class Episodes:
             reopen: Start even if the task is completed or failed.
         """
         if estimated_iterations is not None:
-            check_count(estimated_iterations, "estimated_iterations", MAX_ITERATION)
+            check_count(estimated_iterations, "estimated_iterations", validation.MAX_ITERATION)
         if abandon and resume:
             raise BadInput("an open attempt is either resumed or abandoned, not both")
         intent = AttemptIntent(
-            agent=validate_text(agent or self._by, "agent", MAX_ID),
-            approach=validate_text(approach, "approach"),
-            steps=validate_texts(steps, "steps"),
+            agent=validation.validate_text(agent or self._by, "agent", validation.MAX_ID),
+            approach=validation.validate_text(approach, "approach"),
+            steps=validation.validate_texts(steps, "steps"),
             estimated_iterations=estimated_iterations,
-            similar=validate_similar(similar),
+            similar=validation.validate_similar(similar),
             orders=orders,
         )
-        check_total_size([intent.approach, intent.steps], "approach and steps")
+        validation.check_total_size([intent.approach, intent.steps], "approach and steps")
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
             now, reader = self._clock(), StrictReader(folder)
@@ -231,12 +214,12 @@ class Episodes:
             results: Contents of files to store below `results/iter-NNN/` of `iteration`, by name.
             milestones: `{event, details, timestamp}` each; the trajectory contains them at once.
         """
-        validate_iteration(iteration)
-        validate_quality(quality)
-        check_list(actions, "actions")
-        files = validate_results(results)
-        if len(actions) > MAX_ACTIONS:
-            raise BadInput(f"{len(actions):,} actions in one call; at most {MAX_ACTIONS:,}")
+        validation.validate_iteration(iteration)
+        validation.validate_quality(quality)
+        validation.check_list(actions, "actions")
+        files = validation.validate_results(results)
+        if len(actions) > validation.MAX_ACTIONS:
+            raise BadInput(f"{len(actions):,} actions in one call; at most {validation.MAX_ACTIONS:,}")
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
             place = self._find_open(folder, attempt)
@@ -252,7 +235,6 @@ class Episodes:
             )
 
     def _find_open(self, folder: TaskFolder, number: int | None) -> AttemptFolder:
-        """The folder of an open attempt."""
         place = find_attempt_folder(folder, number)
         if not StrictReader(folder).attempt(place.number).is_open:
             hint = f"start another one: ralphdeck task start {folder.id}"
@@ -292,20 +274,20 @@ class Episodes:
         if task_done is not None:
             check_flag(task_done, "task_done")
         result: dict[str, Any] = {
-            "reason": validate_text(reason, "reason"),
-            "final_quality": validate_quality(final_quality, "final_quality"),
-            "completion_percent": validate_percent(completion_percent),
+            "reason": validation.validate_text(reason, "reason"),
+            "final_quality": validation.validate_quality(final_quality, "final_quality"),
+            "completion_percent": validation.validate_percent(completion_percent),
             **{
-                name: validate_texts(values, name)
+                name: validation.validate_texts(values, name)
                 for name, values in zip(LISTS, (worked, didnt_work, suggestions), strict=True)
             },
         }
-        check_total_size(result, "reason, what worked, what did not and suggestions")
+        validation.check_total_size(result, "reason, what worked, what did not and suggestions")
         folder = TaskFolder.of(self._project, task_id)
         ahead = read_log_ahead(folder, attempt)
         with self._locked(folder):
             now = self._clock()  # inside the lock, so that the end is not before the start by another writer
-            result[MILESTONES] = validate_milestones(milestones, now)
+            result[MILESTONES] = validation.validate_milestones(milestones, now)
             place = find_attempt_folder(folder, attempt)
             reader = StrictReader(folder)
             reader.check(place)
@@ -321,7 +303,7 @@ class Episodes:
                 result[TASK_STATUS] = (TaskStatus.COMPLETED if task_done else TaskStatus.FAILED).value
             if is_open:
                 check_milestones(folder, place.number, result[MILESTONES])
-                check_editable(place.attempt, self._project.aiwg, room=json_size(result) + ROOM)
+                check_editable(place.attempt, self._project.aiwg, room=validation.json_size(result) + ROOM)
                 if final_quality is None and known.quality:
                     result["final_quality"] = known.quality[-1].quality
                 log = end_attempt(folder, place, {"status": found.value, **result}, now=now, log=log)
@@ -376,14 +358,14 @@ class Episodes:
             reflection_type: With hyphens or underscores; by default the one for the outcome.
         """
         texts = {
-            "observation": validate_text(observation, "observation"),
-            "analysis": validate_text(analysis, "analysis"),
-            "learning": validate_text(learning, "learning"),
+            "observation": validation.validate_text(observation, "observation"),
+            "analysis": validation.validate_text(analysis, "analysis"),
+            "learning": validation.validate_text(learning, "learning"),
         }
         if not any(text.strip() for text in texts.values()):
             raise BadInput("a reflection needs an observation, an analysis or a learning")
-        parts = {**texts, "action_items": validate_texts(action_items, "action_items")}
-        check_total_size(parts, "the parts of a reflection")
+        parts = {**texts, "action_items": validation.validate_texts(action_items, "action_items")}
+        validation.check_total_size(parts, "the parts of a reflection")
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
             return add_reflection(folder, attempt, parts, trigger, reflection_type, self._clock())

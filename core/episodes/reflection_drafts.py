@@ -34,8 +34,6 @@ _RANKS: Final = (CHECK, COMMAND, TOOL)
 
 
 class AttemptWork(NamedTuple):
-    """An attempt and the summary of its log."""
-
     attempt: Attempt
     log: LogSummary
 
@@ -110,7 +108,6 @@ def _last_failure(failed: AttemptWork | None) -> str:
 
 
 def _failed_task_learnings(attempts: Sequence[Attempt], last: AttemptWork) -> Iterator[str]:
-    """Learnings of a failed task."""
     if plans := list(dict.fromkeys(_quote(one.plan) for one in attempts if one.plan)):
         yield f"Did not reach the goal: {_join(plans)}."
     for failing in _unsolved(last.log)[:1]:
@@ -185,14 +182,12 @@ def _later_result(failing: LoggedFailure) -> str:
 
 
 def _solution(failing: LoggedFailure) -> str:
-    """The changes, else the commands, between a failure and its solution."""
     if failing.changed:
         return f"changes to {_join(failing.changed)}"
     return _join([f"`{command}`" for command in failing.ran])
 
 
 def _success_factors(work: AttemptWork, failed: AttemptWork) -> Iterator[str]:
-    """How the successful attempt differed from the last failed one."""
     (attempt, log), number = work, failed.attempt.number
     if attempt.plan and attempt.plan != failed.attempt.plan:
         instead = f"; {_quote(failed.attempt.plan)} did not" if failed.attempt.plan else ""
@@ -247,7 +242,6 @@ def _lessons(attempt: Attempt, log: LogSummary, earlier: AttemptWork | None) -> 
 
 
 def _failed_attempts_to_fix(failing: LoggedFailure, earlier: AttemptWork | None) -> str:
-    """Changes that did not solve a failure, and whether the attempt before had the same failure."""
     again = {(one.what, one.message) for one in earlier.log.failures} if earlier is not None else set()
     number = earlier.attempt.number if earlier is not None else 0
     before = f", as in attempt {number}" if (failing.what, failing.message) in again else ""

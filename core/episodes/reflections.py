@@ -1,4 +1,4 @@
-"""The format of reflections (docs/task-memory.md#reflections), and how one is added to a task."""
+"""The format of reflections (docs/task-memory.md#reflections)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def attempt_trigger(outcome: Outcome) -> str:
 def render_reflection(
     attempt_id: int, observation: str, analysis: str, learning: str, action_items: Sequence[str]
 ) -> str:
-    """Fill in the template with numbered action items; Markdown. Missing parts are marked."""
+    """Fill in the Markdown template; missing parts are marked."""
     items = "\n".join(f"{number}. {item}" for number, item in enumerate(action_items, 1)) or _NO_ITEMS
     texts = {"observation": observation, "analysis": analysis, "learning": learning}
     texts = {name: text or _MISSING for name, text in texts.items()} | {"action_items": items}
@@ -96,7 +96,7 @@ def reflection_record(
 
 
 def draft_parts(draft: Reflection) -> dict[str, Any]:
-    """The parts of a draft that a reflection by an agent takes over, without the note that it is a draft."""
+    """The parts of a draft, without the note that it is one."""
     return {
         "observation": draft.observation,
         "analysis": draft.analysis.removesuffix(NOT_REVIEWED).rstrip(),
@@ -113,7 +113,7 @@ def add_reflection(
     reflection_type: str | None,
     now: datetime,
 ) -> Reflection:
-    """Append a reflection unless it equals the last one on the attempt; the caller holds the lock of the task.
+    """Append a reflection unless it repeats the last one on the attempt.
 
     Args:
         attempt: By default the newest.

@@ -1,4 +1,4 @@
-"""Replay an attempt step by step: what was done and why, what was expected, the result, and when. Pure."""
+"""Replay an attempt step by step."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ _MAX_SEARCHED_TIMES: Final = 100
 
 
 class Verdict(StrEnum):
-    """Result of an action."""
-
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     UNKNOWN = "unknown"
@@ -165,7 +163,7 @@ class ReplaySteps(Sequence[ReplayStep]):
 
 
 def find_next_error(steps: ReplaySteps, position: int) -> int | None:
-    """The position (from 0) of the next failed step after `position`; None if there is none."""
+    """The position (from 0) of the next failed step, None without one."""
     errors = steps.actions.errors
     found = bisect_right(errors, position)
     return errors[found] if found < len(errors) else None

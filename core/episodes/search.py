@@ -1,9 +1,9 @@
-"""Search the task memory: tasks, actions, reflections and errors, directly in the files."""
+"""Search tasks, actions, reflections and errors directly in the files."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -66,24 +66,18 @@ def search(
     tasks = TaskSearcher(paths, words, filters.places, filters.statuses, filters.task_id)
     errors = ErrorSearcher(paths, words)
     found = chain(tasks.hits(), errors.hits() if SearchPlace.ERRORS in filters.places else ())
-    counted = _CountedHits(hit for hit in found if _matches(hit, filters, tasks))
-    hits = sorted(counted, key=_order) if limit is None else heapq.nsmallest(limit, counted, key=_order)
-    for _ in counted:  # count the remaining hits if the limit is 0
-        pass
-    return SearchResult(tuple(hits), counted.total, (*tasks.findings, *errors.findings))
+    total = 0
 
+    def matching() -> Iterator[SearchHit]:
+        nonlocal total
+        for hit in found:
+            if _matches(hit, filters, tasks):
+                total += 1
+                yield hit
 
-class _CountedHits(Iterator[SearchHit]):
-    """Counts the hits that pass through."""
-
-    def __init__(self, hits: Iterable[SearchHit]) -> None:
-        self.total = 0
-        self._hits = iter(hits)
-
-    def __next__(self) -> SearchHit:
-        hit = next(self._hits)
-        self.total += 1
-        return hit
+    # At least one is taken, since all hits are counted even if the limit is 0.
+    hits = sorted(matching(), key=_order) if limit is None else heapq.nsmallest(max(limit, 1), matching(), key=_order)
+    return SearchResult(tuple(hits[:limit]), total, (*tasks.findings, *errors.findings))
 
 
 def _order(hit: SearchHit) -> tuple[float, str, int, int]:

@@ -29,7 +29,6 @@ class ErrorSearcher(SearchReader):
             yield from self._failures(session)
 
     def _error_log(self) -> Iterator[SearchHit]:
-        """Errors of loops and attempts in the event log."""
         file = self._paths.relative(self._paths.events)
         raw = self._read(file, MAX_PATTERN_BYTES)
         for number, line in self._lines(raw.data) if raw else ():
@@ -70,7 +69,6 @@ class ErrorSearcher(SearchReader):
                 yield from filter(DEBUG_SESSIONS.matches, scan_path(self._paths, memory))
 
     def _sessions(self, file: str) -> Iterator[DebugSession]:
-        """The sessions of a file that may match."""
         raw = self._read(file)
         if raw is None or not self._words.may_be_in(raw.data, b"\\"):
             return

@@ -1,4 +1,4 @@
-"""Match the words of a query, and parse only files and lines whose bytes may match."""
+"""Match the words of a query; parse only files and lines that may match."""
 
 from __future__ import annotations
 

@@ -148,7 +148,6 @@ class TaskSearcher(SearchReader):
         return _hit(file, one.task_id, text, at, one.number)
 
     def _results(self, files: TaskFiles, number: int) -> Iterator[SearchHit]:
-        """Result files of an attempt: name and content."""
         for name in files.results(number):
             file = f"{files.path(sources.RESULTS, number)}/{name}"
             raw = self._read(file)
@@ -220,13 +219,11 @@ def _hit(
 
 
 def _attempt_texts(parts: Sequence[Attempt]) -> Iterator[str]:
-    """The texts of the parts of one attempt."""
     for one in parts:
         yield from (one.plan, one.reason, *one.worked, *one.failed, *one.suggestions, one.agent)
 
 
 def _action_texts(action: Mapping[str, Any]) -> Iterator[str]:
-    """The texts of an action without field and parameter names; a tool that equals the type is left out."""
     for name in _ACTION_TEXTS:
         value = action.get(name)
         if name == "params":

@@ -33,7 +33,7 @@ _OUTCOMES: Final = {TaskStatus.COMPLETED: Outcome.SUCCESS, TaskStatus.FAILED: Ou
 
 
 class TaskLearning(NamedTuple):
-    """A learning of an attempt, or of a task of the cross-task memory without attempts. Untrusted."""
+    """A learning of an attempt, or of a task without attempts. Untrusted."""
 
     attempt: int | None
     text: str
@@ -78,7 +78,7 @@ def find_similar_tasks(
     embeddings: Embeddings[ComparableWork] | None = None,
     limit: int = MAX_TASKS,
 ) -> tuple[SimilarTask, ...]:
-    """The past tasks that are most similar to a task or a text, best first; never the task itself.
+    """The other past tasks that are most similar to a task, best first.
 
     Args:
         query: A task, or a description.
@@ -127,7 +127,6 @@ def _outcome(task: PastTask) -> Outcome:
 
 
 def _learnings(snapshot: Snapshot, ids: Sequence[str]) -> dict[str, tuple[TaskLearning, ...]]:
-    """Learnings of each task, most useful first."""
     found: dict[str, list[Reflection]] = {id: [] for id in ids}
     for reflection in snapshot.reflections.values():
         if reflection.learning and reflection.teaches and not reflection.superseded and reflection.task_id in found:

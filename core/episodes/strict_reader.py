@@ -1,4 +1,4 @@
-"""Read the files of a task for writers: unlike other readers, refuse files that cannot be parsed."""
+"""Read the files of a task for writers: bad files are refused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class StrictReader:
-    """One task as in its files at each call; every method may raise `Conflict` and name the wrong file.
+    """One task, read at each call; bad files raise `Conflict`.
 
     The list of attempts is cached: create another reader after starting an attempt.
     """
@@ -84,7 +84,6 @@ class StrictReader:
         return joined.get(unknown.id, unknown)
 
     def own(self, place: AttemptFolder) -> Attempt:
-        """One attempt from its own files alone."""
         [attempt] = join_attempts(self._read_folder(place)).values()
         return attempt
 

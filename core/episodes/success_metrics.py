@@ -1,4 +1,4 @@
-"""Measure the four success metrics of the task memory (docs/task-memory.md#success-metrics).
+"""Measure the success metrics (docs/task-memory.md#success-metrics).
 
 The improvement compares attempts with a known outcome: first attempts, retries with reflections and retries without. A
 retry has reflections if one on an earlier attempt was written before it started; a draft counts if it contains a
@@ -39,7 +39,7 @@ READ_LATENCY_SECONDS: Final = 0.050
 
 
 class AttemptGroup(Struct, frozen=True, kw_only=True):
-    """Attempts of one kind with a known outcome, and the Jeffreys interval of their success rate; rates 0..1."""
+    """Attempts of one kind, and the interval of their success rate, 0..1."""
 
     successes: int = 0
     failures: int = 0
@@ -48,7 +48,6 @@ class AttemptGroup(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, successes: int, failures: int, level: float) -> AttemptGroup:
-        """A group with the interval of probability `level`."""
         low, high = jeffreys_interval(successes, failures, level)
         return cls(successes=successes, failures=failures, low=low, high=high)
 
@@ -74,7 +73,7 @@ class GroupComparison(Difference, frozen=True, kw_only=True):
 
     @property
     def relative(self) -> float | None:
-        """The difference relative to the rate without reflections; None if that is 0 or unknown."""
+        """The difference relative to the rate without reflections."""
         return self.difference / self.lacking.rate if self.difference is not None and self.lacking.rate else None
 
     @property
@@ -85,7 +84,7 @@ class GroupComparison(Difference, frozen=True, kw_only=True):
         return format_inconclusive(self.needed, "attempt")
 
     def reaches(self, target: float) -> bool | None:
-        """Whether the improvement is at least `target` (0..1); None if the interval contains both."""
+        """Whether the improvement reaches `target` (0..1); None if unclear."""
         if self.low is None or self.high is None:
             return None
         return True if self.low >= target else False if self.high < target else None
@@ -180,7 +179,7 @@ def _by_task(reflections: Iterable[Reflection]) -> dict[str, list[Reflection]]:
 
 
 def _is_reflected(attempt: Attempt, written: Iterable[Reflection]) -> bool:
-    """Whether a reflection on an earlier attempt existed when this one started; without times, by the numbers."""
+    """Whether it started after a reflection on an earlier attempt."""
     for reflection in written:
         if reflection.attempt is None or reflection.attempt >= attempt.number:
             continue
@@ -191,7 +190,7 @@ def _is_reflected(attempt: Attempt, written: Iterable[Reflection]) -> bool:
 
 
 def _variance(group: AttemptGroup) -> float:
-    """Variance of one attempt, with the rate drawn slightly to the middle: no failure so far does not prove none."""
+    """Variance of one attempt; the rate is drawn slightly to the middle."""
     rate = (group.successes + 0.5) / (group.attempts + 1)
     return rate * (1 - rate)
 
@@ -258,7 +257,7 @@ class SuccessMetrics(Struct, frozen=True, kw_only=True):
 
     @property
     def improves(self) -> bool | None:
-        """Whether retries with reflections reach the target improvement; None if the data is not sufficient."""
+        """Whether retries with reflections improve enough; None if unclear."""
         return self.improvement.against_unreflected.reaches(TARGET_IMPROVEMENT)
 
 
@@ -290,7 +289,6 @@ def success_metrics(
 
 
 def latency(seconds: Mapping[str, float]) -> Latency:
-    """Summarize the times of reading tasks."""
     if not seconds:
         return Latency()
     slowest = max(seconds, key=seconds.__getitem__)

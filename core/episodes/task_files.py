@@ -26,7 +26,7 @@ MAX_RESULTS: Final = 1000
 
 
 class TaskFiles:
-    """The files of one task, each read at most once; problems are collected in `findings`."""
+    """The files of one task, each read at most once."""
 
     def __init__(self, paths: ProjectPaths, task_id: str) -> None:
         self.task_id: Final = task_id
@@ -69,7 +69,6 @@ class TaskFiles:
         return tasks[0]
 
     def attempts(self, name: str) -> list[Attempt]:
-        """The attempts in a JSON file of the folder."""
         fields = self.document(name)
         if not fields.mapping:
             return []
@@ -78,7 +77,6 @@ class TaskFiles:
         return list(attempts)
 
     def outcome(self, number: int) -> list[Attempt]:
-        """The attempt from its `outcome.json`."""
         return self.attempts(self._attempt_file(number, sources.OUTCOME)) if number in self.numbers else []
 
     def attempt_parts(self, number: int) -> list[Attempt]:
@@ -101,15 +99,8 @@ class TaskFiles:
     def milestones(self) -> tuple[Milestone, ...]:
         return sources.read_milestones(self.document(sources.TRAJECTORY))
 
-    def steps(self, number: int) -> tuple[str, ...]:
-        plan = self._plan(number)
-        return plan.texts("steps")[:MAX_RESULTS] if plan else ()
-
-    def estimated(self, number: int) -> int | None:
-        plan = self._plan(number)
-        return plan.count("estimated_iterations") if plan else None
-
-    def _plan(self, number: int) -> Fields | None:
+    def plan(self, number: int) -> Fields | None:
+        """The plan in `attempt.json`."""
         fields = self.document(self._attempt_file(number, sources.ATTEMPT))
         return fields.inside("plan") if isinstance(fields.mapping.get("plan"), dict) else None
 

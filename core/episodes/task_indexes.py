@@ -1,4 +1,4 @@
-"""Update `index/by-status.json` and `index/by-agent.json`: task IDs by status and by agent."""
+"""Update `index/by-status.json` and `index/by-agent.json`."""
 
 from __future__ import annotations
 
@@ -68,7 +68,6 @@ def _index_task(folder: TaskFolder, status: str, agents: Sequence[str]) -> None:
 
 
 def _is_writable(folder: TaskFolder, name: str, shapes: Shapes) -> bool:
-    """Whether an index file can be written, perhaps after a damaged one was moved; problems become warnings."""
     try:
         moved = _move_damaged(folder.project.task_index / name, folder.project.aiwg, shapes)
     except (Conflict, Unwritable) as error:
@@ -109,12 +108,10 @@ def _move_damaged(path: Path, root: Path, shapes: Shapes) -> str:
 
 
 def _read_task(project: ProjectPaths, task_id: str) -> Task:
-    """Another task from its metadata; problems are ignored."""
     return parse_tasks(*_read(project, project.tasks / task_id / METADATA))[0][0]
 
 
 def _read_agents(project: ProjectPaths, task_id: str) -> tuple[str, ...]:
-    """The agents of another task, from its files; files that cannot be read are ignored."""
     folder = TaskFolder(project, task_id)
     try:
         files = [folder.trajectory, *(place.attempt for place in folder.attempts().values())]
@@ -125,7 +122,7 @@ def _read_agents(project: ProjectPaths, task_id: str) -> tuple[str, ...]:
 
 
 def _read(project: ProjectPaths, file: Path) -> tuple[str, dict[str, Any]]:
-    """Project-relative name and decoded object of a file; an empty object if it is not one."""
+    """Name and decoded object of a file; an empty object if it is not one."""
     raw = read_file(file, project.aiwg)
     value = decode_json(raw.data).value if isinstance(raw, RawFile) else None
     return project.relative(file), value if isinstance(value, dict) else {}
@@ -137,7 +134,7 @@ def _read_ids(project: ProjectPaths, name: str) -> set[str]:
 
 
 def _write(path: Path, entries: Iterable[tuple[str, Sequence[str]]], removed: Set[str], *, exclusive: bool) -> None:
-    """Add each ID to its lists (`exclusive`: and remove it from all others); drop removed IDs."""
+    """Add IDs to lists (`exclusive`: only those), and drop removed IDs."""
     wanted = {id: frozenset(key for key in keys if key) for id, keys in entries}
     added: dict[str, list[str]] = {}
     for id, keys in wanted.items():

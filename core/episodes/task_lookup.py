@@ -45,7 +45,7 @@ def find_task(paths: ProjectPaths, name: str) -> str:
 
 
 def find_attempt(paths: ProjectPaths, name: str, number: int | None = None) -> tuple[str, int | None]:
-    """The task that `name` names, and the number of the attempt if it names one: `task-001.2`.
+    """The task that `name` names, and its attempt, if any: `task-001.2`.
 
     Args:
         number: The number of the attempt, if given separately.
@@ -64,7 +64,6 @@ def find_attempt(paths: ProjectPaths, name: str, number: int | None = None) -> t
 
 
 def ambiguous_task_error(name: str, found: Sequence[str]) -> UnknownRecord:
-    """The error for a name that matches several tasks."""
     return UnknownRecord(f"{visible_line(name, 80)!r} is ambiguous ({_name_ids(found)}); give more of the id")
 
 

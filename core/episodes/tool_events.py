@@ -1,4 +1,4 @@
-"""Convert a tool event of Claude Code into the fields of an action for `Episodes.log_action`."""
+"""Convert a tool event of Claude Code into the fields of an action."""
 
 from __future__ import annotations
 
@@ -141,13 +141,11 @@ def classify_tool(tool: str) -> str:
 
 
 def _with_task(response: dict[str, Any]) -> dict[str, Any]:
-    """A response with the members of its background task."""
     task = response.get("task")
     return {**response, **task} if isinstance(task, dict) else response
 
 
 def _is_running(tool: str, params: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
-    """Whether a command was only started or has not ended yet."""
     if tool not in _RUNNERS:
         return False
     status = result.get("status")
@@ -156,7 +154,6 @@ def _is_running(tool: str, params: Mapping[str, Any], result: Mapping[str, Any])
 
 
 def _reports_failure(tool: str, result: Mapping[str, Any]) -> bool:
-    """Whether the response of a completed tool reports a failure."""
     if result.get("interrupted") is True or result.get("success") is False or result.get("error"):
         return True
     if result.get("is_error") is True or result.get("isError") is True:
@@ -191,7 +188,6 @@ def _output(tool: str, response: Any, params: Mapping[str, Any], *, without_stde
 
 
 def _describe_file(response: Mapping[str, Any]) -> str:
-    """Which lines of a file were read, or whether it is new."""
     file = response.get("file")
     lines = [file.get(name) for name in ("startLine", "numLines", "totalLines")] if isinstance(file, dict) else []
     if lines and all(isinstance(number, int) for number in lines):
@@ -202,7 +198,7 @@ def _describe_file(response: Mapping[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    """Text as it is, a list of texts or message blocks joined by line feeds, anything else as JSON."""
+    """A text or joined message blocks; anything else as JSON."""
     if isinstance(value, str):
         return value
     if value in (None, [], {}):

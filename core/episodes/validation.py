@@ -1,4 +1,4 @@
-"""Validate the arguments of the agent protocol before anything is written; nothing is cut without a note."""
+"""Validate the arguments of the agent protocol before writing."""
 
 from __future__ import annotations
 
@@ -80,7 +80,6 @@ def validate_text(value: Any, field: str, limit: int = MAX_CHARS) -> str:
 
 
 def validate_required_text(value: Any, field: str) -> str:
-    """A text that is not empty."""
     if not validate_text(value, field).strip():
         raise BadInput(f"{field} is empty")
     return str(value)
@@ -131,14 +130,12 @@ def validate_iteration(value: int | None) -> int | None:
 
 
 def validate_percent(value: float | None) -> float | None:
-    """A number 0..100 or None."""
     if value is not None:
         check_amount(value, "completion_percent", MAX_PERCENT)
     return value
 
 
 def validate_milestone(value: Mapping[str, Any], at: datetime) -> dict[str, Any]:
-    """A milestone: an event with its time and perhaps details."""
     if not isinstance(value, Mapping):
         raise BadInput(f"a milestone must be an object, not {format_value(value)}")
     unknown = value.keys() - {"timestamp", "event", "details"}
@@ -163,7 +160,6 @@ def validate_milestones(values: Sequence[Mapping[str, Any]], at: datetime) -> li
 
 
 def check_list(value: Any, field: str) -> None:
-    """Raise `BadInput` unless `value` is a tuple or list."""
     if not isinstance(value, tuple | list):
         raise BadInput(f"{field} must be a list, not {format_value(value)}")
 
@@ -184,7 +180,6 @@ def validate_results(values: Mapping[str, bytes] | None) -> Mapping[str, bytes]:
 
 
 def validate_similar(values: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Pairs of a task and a learning."""
     check_list(values, "similar")
     for pair in values:
         check_texts(pair, "similar")
@@ -194,7 +189,7 @@ def validate_similar(values: Sequence[tuple[str, str]]) -> list[tuple[str, str]]
 
 
 def validate_action(value: Mapping[str, Any], at: datetime, default_iteration: int) -> dict[str, Any]:
-    """Validate an action and format it as a line of `actions.jsonl`; empty fields are left out.
+    """Validate an action and format it as a line of `actions.jsonl`.
 
     Args:
         value: `FIELDS`, and perhaps `QUALITY`, which is not part of the line.
@@ -226,7 +221,7 @@ def validate_action(value: Mapping[str, Any], at: datetime, default_iteration: i
 
 
 def keep_ends(value: str, limit: int) -> str:
-    """A text of more than `limit` characters without its middle; a note shows how many characters were left out."""
+    """A text without its middle if it is longer than `limit`, with a note."""
     if len(value) <= limit:
         return value
     half = (limit - len(_LEFT_OUT.format(len(value)))) // 2
@@ -302,7 +297,6 @@ def _size(value: Any) -> int:
 
 
 def _shorten(value: Any, limit: int) -> Any:
-    """A JSON value with both ends of its long texts."""
     if isinstance(value, str):
         return keep_ends(value, limit)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The hook on failure: collect what is known about new errors for an agent. Nothing is written.
+"""The hook on failure: collect what is known about new errors.
 
 The result is data for an agent: every text is one line of limited length and cannot pass for a heading or a
 conversation role (docs/safety.md).
@@ -107,7 +107,7 @@ def on_failure(
 
 
 def _match(state: ProjectState, error: Failure) -> list[tuple[Pattern, Assessment]]:
-    """The injectable error patterns whose signature matches the message, best score first."""
+    """The injectable error patterns that match the message, best first."""
     patterns, board, settings = state.snapshot.patterns, state.board, state.settings.injection
     text = f"{error.error_type}: {error.message}" if error.error_type else error.message
     if not error.message or not (settings.enabled and settings.include_error_patterns):

@@ -1,4 +1,4 @@
-"""The hooks on success and on escalation of a debug session; the hook on failure is in `debug_advice`.
+"""The hooks on success and on escalation of a debug session.
 
 `on_success` writes the uses of patterns to the event log and the registry, and the lessons to the session's file;
 `on_escalation` writes the context of the session (docs/debug-memory.md#hooks).
@@ -56,7 +56,7 @@ class SuccessResult(Struct, frozen=True, kw_only=True):
 def on_success(
     project: Project, session_id: str, applied: Sequence[str] = (), *, dry_run: bool = False
 ) -> SuccessResult:
-    """Record that patterns helped, write the lessons of the session, and extract patterns from it.
+    """Record that patterns helped, write lessons, and extract patterns.
 
     New patterns are added to the registry and get a review question. A second call changes nothing.
 
@@ -136,7 +136,6 @@ def _extract(project: Project, result: SuccessResult, *, dry_run: bool) -> Succe
 
 
 def _work_id(state: ProjectState, session: DebugSession) -> str:
-    """The loop of a session, else the newest attempt at its task, else the ID that it names itself."""
     loop = state.snapshot.loop_called(session.loop_id)
     if loop is not None:
         return loop.id

@@ -11,7 +11,8 @@ from textual.content import Content
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
 from core.documents.decisions import decision_document
-from core.documents.loops import loop_document, reflection_rows
+from core.documents.document import Document
+from core.documents.loops import reflection_rows
 from core.documents.markdown import to_markdown
 from core.documents.patterns import pattern_document
 from core.documents.reflections import reflection_document
@@ -101,7 +102,8 @@ def test_loops_are_harmless(opened: Project, view: ProjectState, glyphs: Glyphs)
             )
     for loop in spread(view.snapshot.loops.values(), STORIES):
         story = opened.story(loop.id)
-        check([Content(to_markdown(loop_document(view, loop, story)))], where=f"Markdown of {loop.id[:80]!r}")
+        blocks = tuple(block for tab in loops.TABS for block in loops.tab_blocks(loop, tab, story, view))
+        check([Content(to_markdown(Document(loop.id, blocks)))], where=f"Markdown of {loop.id[:80]!r}")
         for tab in loops.TABS:
             check(
                 document_lines(loops.tab_blocks(loop, tab, story, view), view.now, glyphs),

@@ -1,1 +1,1 @@
-"""The lifecycle of tasks and attempts: creation, start, completion, reflection and derived files."""
+"""The lifecycle of tasks and attempts: start, completion, derived files."""

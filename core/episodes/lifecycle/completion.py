@@ -48,7 +48,7 @@ class CompletedAttempt:
 
 
 class LogAhead(NamedTuple):
-    """The summary of a log, computed before the lock is taken, since that takes seconds for a long log."""
+    """The summary of a log, computed before locking, since it takes seconds."""
 
     number: int
     stamp: Stamp
@@ -60,7 +60,7 @@ class LogAhead(NamedTuple):
 
 
 def read_log_ahead(folder: TaskFolder, attempt: int | None) -> LogAhead | None:
-    """Summarize the log of an attempt (by default the newest); None if there is no log yet."""
+    """Summarize the log of an attempt, if there is one; by default the newest."""
     try:
         place = find_attempt_folder(folder, attempt)
     except (Refused, UnknownRecord):  # another process may start it before the lock is taken
@@ -136,7 +136,7 @@ def repeat_end(
     *,
     log: LogSummary | None = None,
 ) -> LogSummary:
-    """Complete what a kill left out of the end of an attempt; a `status` also ends the task."""
+    """Complete an interrupted end of an attempt; `status` also ends the task."""
     if status is not None:
         members = {"status": outcome.value, TASK_STATUS: status}
         edit_object(place.outcome, lambda document: set_members(document, (), members), {})

@@ -1,4 +1,4 @@
-"""Update all files that depend on the outcome of an attempt; a second run completes what a kill left out.
+"""Update all files that depend on the outcome of an attempt; repeatable.
 
 `outcome.json` is the source. The attempt's own record, the reflections, the metadata, the summary and the index are
 derived from it and from the log, so running this again changes nothing. The trajectory is written last: an attempt with
@@ -42,7 +42,7 @@ MAX_LEARNINGS: Final = 100
 def propagate(
     folder: TaskFolder, place: AttemptFolder, *, seen_at: datetime, log: LogSummary | None = None
 ) -> LogSummary:
-    """Update all files of a task from the outcome of one attempt; the caller holds the lock of the task.
+    """Update a task from one outcome; the caller holds the task's lock.
 
     Args:
         seen_at: Timestamp of the reflections if no file contains the end of the attempt.
@@ -78,7 +78,7 @@ def propagate(
 
 
 def propagate_all(folder: TaskFolder, *, seen_at: datetime) -> None:
-    """`propagate` for every attempt with an outcome that the trajectory does not contain, oldest first."""
+    """`propagate` each outcome that the trajectory lacks, oldest first."""
     reader = StrictReader(folder)
     known = reader.trajectory()
     for number, place in folder.attempts().items():
@@ -94,7 +94,7 @@ def list_agents(task: Task, attempts: Sequence[Attempt]) -> tuple[str, ...]:
 def _update_attempt(
     folder: TaskFolder, place: AttemptFolder, result: Mapping[str, Any], log: LogSummary, ended: datetime | None
 ) -> None:
-    """Write end, counts and outcome to `attempt.json`; members of an unknown shape stay unchanged."""
+    """Write end, counts and outcome to `attempt.json`, except into bad members."""
 
     def edit(document: JsonText) -> None:
         if ended is not None and not document.value.get("ended"):
@@ -122,7 +122,7 @@ def _draft_reflections(
     status: Any,
     ended: datetime,
 ) -> None:
-    """Draft a reflection on the attempt, and on the task if it ended, unless there is one already.
+    """Draft missing reflections on the attempt and, if it ended, on the task.
 
     Args:
         all_attempts: All attempts at a task that ended with `status`; empty if the task has not ended.
@@ -185,7 +185,7 @@ def _update_metadata(folder: TaskFolder, number: int, status: Any, ended: dateti
 def _write_summary(
     folder: TaskFolder, task: Task, attempts: Sequence[Attempt], reflections: Sequence[Reflection]
 ) -> None:
-    """Write `summary.json`: counts, duration, best quality and the newest learnings of all attempts."""
+    """Write counts, duration, best quality and newest learnings."""
     durations = [(one.ended_at - one.started_at) for one in attempts if one.ended_at and one.started_at]
     qualities = [one.final_quality for one in attempts if one.final_quality is not None]
     outcomes = [one.outcome for one in attempts]

@@ -1,4 +1,4 @@
-"""Create a task, and start an attempt: resume an open one or create a new one with a plan."""
+"""Create a task, and start an attempt or resume an open one."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def resume_attempt(folder: TaskFolder, place: AttemptFolder) -> StartedAttempt:
 
 
 def create_attempt(folder: TaskFolder, intent: AttemptIntent, now: datetime) -> StartedAttempt:
-    """Create the folder of an attempt with its plan, which contains the learnings of earlier attempts.
+    """Create the folder of an attempt with its plan and earlier learnings.
 
     Raises:
         Refused: Another file has its name, or no number is free.
@@ -166,13 +166,12 @@ def create_attempt(folder: TaskFolder, intent: AttemptIntent, now: datetime) -> 
 
 
 def _next_number(task: Task, attempts: Mapping[int, Attempt]) -> int:
-    """The next number that no file uses."""
     used = [*attempts, task.total_attempts or 0, task.current_attempt or 0]
     return max((number for number in used if number < MAX_ATTEMPTS), default=0) + 1
 
 
 def _read_lessons(reader: StrictReader, attempts: Mapping[int, Attempt]) -> tuple[AttemptLessons, ...]:
-    """Earlier attempts and the reflections on them, oldest first; read in detail only as far as a plan has room."""
+    """Earlier attempts, oldest first; in detail only those that a plan shows."""
     by_attempt: dict[int | None, list[Reflection]] = {}
     for reflection in reader.reflections():
         if not reflection.superseded:
@@ -185,7 +184,6 @@ def _read_lessons(reader: StrictReader, attempts: Mapping[int, Attempt]) -> tupl
 
 
 def _read_plan(folder: TaskFolder, place: AttemptFolder) -> str:
-    """The text of `plan.md`, "" if there is none."""
     check_inside(folder.project, place.path)
     try:
         with os.fdopen(open_regular(place.plan, os.O_RDONLY), "rb") as file:
@@ -197,7 +195,6 @@ def _read_plan(folder: TaskFolder, place: AttemptFolder) -> str:
 
 
 def _new_record(task_id: str, number: int, agent: str, intent: AttemptIntent, now: datetime) -> dict[str, Any]:
-    """The content of `attempt.json` at the start."""
     plan: dict[str, Any] = {"approach": intent.approach, "steps": list(intent.steps)}
     if intent.estimated_iterations is not None:
         plan["estimated_iterations"] = intent.estimated_iterations
@@ -234,7 +231,6 @@ def create_task(project: ProjectPaths, metadata: Mapping[str, Any], task_id: str
 
 
 def _free_ids(project: ProjectPaths) -> Iterator[str]:
-    """The IDs after the highest one in use."""
     numbers = [int(found[1]) for id in task_ids(project) if (found := _NUMBERED.fullmatch(id))]
     return (f"{_TASK}{number:03}" for number in itertools.count(max(numbers, default=0) + 1))
 

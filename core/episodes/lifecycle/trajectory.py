@@ -1,4 +1,4 @@
-"""Update `trajectory.json` of a task: its entries for attempts and their milestones."""
+"""Update `trajectory.json`: its entries for attempts and their milestones."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def read_milestone_entries(folder: TaskFolder, number: int) -> list[Any]:
 
 
 def check_milestones(folder: TaskFolder, number: int, new: Sequence[Mapping[str, Any]]) -> None:
-    """Check that further milestones of an attempt fit into the trajectory, before anything is written.
+    """Check before writing that further milestones fit into the trajectory.
 
     Raises:
         BadInput: They do not fit.
@@ -72,7 +72,7 @@ def check_milestones(folder: TaskFolder, number: int, new: Sequence[Mapping[str,
 
 
 def record_milestones(folder: TaskFolder, number: int, started: str | None, new: Sequence[Mapping[str, Any]]) -> None:
-    """Add milestones of an open attempt to the trajectory, unless they are its last ones already.
+    """Add milestones of an open attempt, unless they are its last ones.
 
     Args:
         started: The start of the attempt, for a new entry.
@@ -91,7 +91,7 @@ def record_milestones(folder: TaskFolder, number: int, started: str | None, new:
 
 
 def merge_milestones(known: Sequence[Any], new: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """The known milestones and the new ones, unless the new ones equal the last known ones (times aside)."""
+    """Append milestones, unless the last known ones equal them (times aside)."""
 
     def without_time(one: Any) -> Any:
         return {name: one[name] for name in ("event", "details") if name in one} if isinstance(one, dict) else one
