@@ -60,12 +60,12 @@ class Tally:
         return Tally(self.successes + other.successes, self.failures + other.failures, self.uses + other.uses)
 
     def __or__(self, other: Tally) -> Tally:
-        """The larger of each count: two tellings of the same uses."""
+        """The larger of each count: both count the same uses."""
         successes, failures = max(self.successes, other.successes), max(self.failures, other.failures)
         return Tally(successes, failures, max(self.uses, other.uses, successes + failures))
 
     def __and__(self, other: Tally) -> Tally:
-        """What both tell of: the smaller of each count, uses without a result among them."""
+        """What both have in common: the smaller of each count, uses without a result among them."""
         successes, failures = min(self.successes, other.successes), min(self.failures, other.failures)
         unknown = min(tally.uses - tally.successes - tally.failures for tally in (self, other))
         return Tally(successes, failures, successes + failures + unknown)

@@ -47,7 +47,7 @@ class UnitOfWork:
         return Registry(self._paths)
 
     def is_writable(self, pattern: Pattern) -> bool:
-        """Whether curation can write the record of a pattern: not that of a mirror, nor one without an ID."""
+        """Whether curation can write the record of a pattern: not that of a copy, nor one without an ID."""
         if not pattern.is_registered:
             return False
         if pattern.file not in self._writable:

@@ -307,6 +307,6 @@ def _merger(state: ProjectState, after: ProjectState, item: ReviewItem, answer: 
 
 
 def _tokens(state: ProjectState, *pattern_ids: str) -> int:
-    """Estimated tokens of a context with just these patterns, whatever their states."""
+    """Estimated tokens of a context with just these patterns, regardless of their states."""
     items = [(state.pattern(id), state.assessment(id)) for id in pattern_ids]
     return count_tokens(render_context(items, state.settings.injection))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -15,6 +15,8 @@ from core.base.text import plural, visible_line
 from core.base.validation import format_value
 from core.config.paths import ProjectPaths
 from core.learning.assessment import HUMAN
+from core.learning.score_arrays import Flags
+from core.learning.scoreboard import Scoreboard
 from core.ledger.decision_log import FILE as LEDGER
 from core.ledger.verify import verify_ledger
 from core.records.findings import Finding, Severity
@@ -131,21 +133,21 @@ def _value(file: str, key: str, value: Any) -> Any:
     raise BadInput(f"{file}: {key} must be off or a whole number of at least 0, not {format_value(value)}")
 
 
-def check(policy: Policy, view: ProjectState, paths: ProjectPaths) -> tuple[RuleResult, ...]:
+def check(policy: Policy, state: ProjectState, paths: ProjectPaths) -> tuple[RuleResult, ...]:
     """Check every rule, in the order of `Policy`. A rule fails if the files it needs cannot be read.
 
     Args:
         policy: The rules.
-        view: With all that could be asked in Review, if the policy counts it.
+        state: With all that could be asked in Review, if the policy counts it.
         paths: The project.
     """
-    checker = _Checker(policy, view, paths)
+    checker = _Checker(policy, state, paths)
     return tuple(checker.result(field) for field in Policy.__struct_fields__)
 
 
 class _Checker:
-    def __init__(self, policy: Policy, view: ProjectState, paths: ProjectPaths) -> None:
-        self._policy, self._view, self._paths = policy, view, paths
+    def __init__(self, policy: Policy, state: ProjectState, paths: ProjectPaths) -> None:
+        self._policy, self._state, self._paths = policy, state, paths
 
     def result(self, field: str) -> RuleResult:
         setting = getattr(self._policy, field)
@@ -178,7 +180,7 @@ class _Checker:
     @cached_property
     def _unread(self) -> list[Finding]:
         """A finding for each file or folder that is unreadable, or for the decision log unreadable in part."""
-        snapshot = self._view.snapshot
+        snapshot = self._state.snapshot
         found = {
             finding.file: finding
             for finding in reversed(snapshot.findings)
@@ -192,7 +194,7 @@ class _Checker:
     @cached_property
     def _contexts(self) -> list[tuple[Recipient, InjectedContext]]:
         contexts = ContextCache()
-        return [(reader, contexts.given(self._view, reader.task)) for reader in list_recipients(self._view.snapshot)]
+        return [(reader, contexts.given(self._state, reader.task)) for reader in list_recipients(self._state.snapshot)]
 
     @property
     def _contexts_text(self) -> str:
@@ -200,26 +202,26 @@ class _Checker:
 
     def _given(self) -> Iterator[str]:
         """IDs of patterns that may be injected, by state or in one of the contexts."""
-        board = self._view.board
-        yield from (board.ids[row] for row in board.injectable.nonzero()[0].tolist())
+        board = self._state.board
+        yield from _ids(board, board.injectable)
         yield from (id for _, given in self._contexts for id in given.pattern_ids)
 
     def _quarantined(self) -> tuple[Sequence[str], str]:
-        board = self._view.board
-        quarantined = {board.ids[row] for row in board.quarantined.nonzero()[0].tolist()}
-        broken = _once(id for id in self._given() if id in quarantined)
+        board = self._state.board
+        quarantined = set(_ids(board, board.quarantined))
+        broken = list(dict.fromkeys(id for id in self._given() if id in quarantined))
         return broken, f"{plural(len(quarantined), 'pattern')} in quarantine, {_none(broken)} in {self._contexts_text}"
 
     def _critical(self) -> tuple[Sequence[str], str]:
-        view = self._view
-        patterns, curation = view.snapshot.patterns, view.snapshot.curation
-        scan, board = view.settings.scan, view.board
+        state = self._state
+        patterns, curation = state.snapshot.patterns, state.snapshot.curation
+        scan, board = state.settings.scan, state.board
         given = {id: highest_severity(patterns[id], curation, scan) for id in self._given()}
         dangerous = [id for id, severity in given.items() if severity is not None and severity.stops]
         broken = [
             id
             for id in dangerous
-            if view.assessment(id).decided_by != HUMAN
+            if state.assessment(id).decided_by != HUMAN
             and find_stopping_severity(patterns[id], curation, scan) is not None
         ]
         together = [
@@ -231,7 +233,9 @@ class _Checker:
                 orders=all(map(board.stops_orders, given.pattern_ids)),
             )
             or any(
-                find_harm_when_cut(patterns[id], view.settings.injection.max_field_chars, orders=board.stops_orders(id))
+                find_harm_when_cut(
+                    patterns[id], state.settings.injection.max_field_chars, orders=board.stops_orders(id)
+                )
                 for id in given.pattern_ids
             )
         ]
@@ -240,13 +244,13 @@ class _Checker:
         return [*broken, *together], f"{_none([*broken, *together])} dangerous in {self._contexts_text}{released}"
 
     def _single_loop(self) -> tuple[Sequence[str], str]:
-        view = self._view
-        proven = [assessment for id in view.board.ids if (assessment := view.assessment(id)).state is Maturity.PROVEN]
+        state = self._state
+        proven = [assessment for id in state.board.ids if (assessment := state.assessment(id)).state is Maturity.PROVEN]
         broken = [
             one.pattern_id
             for one in proven
             if one.decided_by != HUMAN
-            and any(loop.state_without is not one.computed for loop in explain_pattern(view, one.pattern_id).loops)
+            and any(loop.state_without is not one.computed for loop in explain_pattern(state, one.pattern_id).loops)
         ]
         return broken, f"{plural(len(proven), 'proven pattern')}, {_none(broken)} by a single loop"
 
@@ -261,32 +265,24 @@ class _Checker:
         return broken, f"{self._contexts_text}, the longest of {most:,} tokens, at most {limit:,}"
 
     def _counted(self, field: str) -> tuple[list[str], str, str]:
-        view = self._view
-        board = view.board
-        if field == "max_questions":
-            return [item.subject for item in view.queue], "open question", "open questions"
-        if field == "max_held":
-            held = [board.ids[row] for row in board.held.nonzero()[0].tolist()]
-            return held, "held pattern", "held patterns"
-        if field == "max_blocked":
-            return (
-                [board.ids[row] for row in (board.quarantined & ~board.held).nonzero()[0].tolist()],
-                "pattern in quarantine",
-                "patterns in quarantine",
-            )
-        if field == "max_errors":
-            errors = (finding for finding in all_findings(view) if finding.severity is Severity.ERROR)
-            return (
-                [f"{finding.file}{finding.pointer}" for finding in errors],
-                "finding of severity error",
-                "findings of severity error",
-            )
-        found = (id for id in board.ids if any(one.severity is not Severity.INFO for one in board.reconcile(id)))
-        return list(found), "unreconciled record", "unreconciled records"
+        """What a limit counts: subjects, and the noun in singular and plural."""
+        state, board = self._state, self._state.board
+        match field:
+            case "max_questions":
+                return [item.subject for item in state.queue], "open question", "open questions"
+            case "max_held":
+                return _ids(board, board.held), "held pattern", "held patterns"
+            case "max_blocked":
+                return _ids(board, board.quarantined & ~board.held), "pattern in quarantine", "patterns in quarantine"
+            case "max_errors":
+                errors = [f"{one.file}{one.pointer}" for one in all_findings(state) if one.severity is Severity.ERROR]
+                return errors, "finding of severity error", "findings of severity error"
+        found = [id for id in board.ids if any(one.severity is not Severity.INFO for one in board.reconcile(id))]
+        return found, "unreconciled record", "unreconciled records"
 
 
-def _once(ids: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(ids))
+def _ids(board: Scoreboard, rows: Flags) -> list[str]:
+    return [board.ids[row] for row in rows.nonzero()[0].tolist()]
 
 
 def _none(broken: Sequence[str]) -> str:

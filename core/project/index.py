@@ -186,7 +186,7 @@ class Library:
         return self._records.patterns.copies(pattern_id)
 
     def story(self, loop_id: str) -> LoopDetails:
-        """Everything about one loop, read from disk now; `UnknownRecord` if there is no such loop."""
+        """Everything about one loop, read from disk now; `UnknownRecord` if it does not exist."""
         loop = self._snapshot.loops.get(loop_id)
         if loop is None:
             raise UnknownRecord(f"no loop {visible_line(loop_id, 120)!r} in {self._paths.project}")

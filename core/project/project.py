@@ -104,7 +104,7 @@ class Project(DecidingProject):
         """Record which patterns and reflections were injected into a loop, so that their effect can be measured.
 
         Returns:
-            Those that were not recorded for this loop before.
+            The IDs that were not recorded for this loop before.
 
         Raises:
             BadInput: An ID is not valid Unicode.

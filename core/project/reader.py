@@ -133,7 +133,7 @@ class ProjectReader:
             return Delta(decisions=True)
 
     def search_all(self) -> ProjectState:
-        """Work out at once all that `look_further` finds piece by piece: for what has no idle moments."""
+        """Do all steps of `search_next` at once, for commands that have no idle time."""
         while self.search_next() is not None:
             pass
         return self._view
@@ -165,7 +165,7 @@ class ProjectReader:
         """What can be extracted from a finished loop or task, a debug session or a recurring learning.
 
         Raises:
-            UnknownRecord: There is no such loop, task, session or learning.
+            UnknownRecord: No loop, task, session or learning has this ID.
             Refused: The loop or task is not finished, or the settings forbid it.
         """
         with self._lock:

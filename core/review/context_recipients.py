@@ -36,7 +36,7 @@ class Recipient:
 
     Attributes:
         kind: `loop` (running), `paused` (gets its context when it resumes), `task` (a finished loop, or a task of the
-            task memory) or `topic`: the text of the pattern itself, if there are no others.
+            task memory) or `topic`: the text of the pattern itself, if there is no loop or task.
         id: Of the loop, the task or the pattern.
         task: Its task; untrusted.
     """

@@ -12,15 +12,15 @@ from msgspec import Struct
 from core.base.errors import BadInput, Unwritable
 from core.base.text import ELLIPSIS
 from core.config.paths import ProjectPaths
-from core.curation.exchange.export_schema import known_only, ordered
 from core.curation.exchange.origins import shares_for_export, with_origins
-from core.curation.exchange.pseudonyms import LoopNames
-from core.curation.exchange.redaction import Masked, Masker, is_role, kinds_of, without_secrets
+from core.curation.exchange.redaction import LoopNames, Masked, Masker, is_role, kinds_of, without_secrets
 from core.curation.merge import ORIGINS
 from core.records.patterns import Pattern, PatternType
 from core.sources.key_style import RecordText
 from core.sources.pattern_shapes import LIST_OF
 from core.sources.pattern_text import id_key, records
+from core.sources.schema import PATTERNS
+from core.sources.schema_rules import Rule
 from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, read_file
 from core.storage.json_editor import BadJson
 
@@ -29,6 +29,13 @@ MAX_SHARED_CHARS: Final = 20_000
 """Longest text in a team export; longer ones are truncated."""
 LOCAL_KEYS: Final = ("override", "archived")
 """Keys that are not exported."""
+_OTHER_KEYS: Final = frozenset(
+    {
+        *("name", "title", "type", "description", "error_type", "error_pattern", "fix_template"),
+        *("occurrences", "last_seen"),
+    }
+)
+"""Keys outside the schema that other writers use and the reader supports."""
 _LOOP_KEYS: Final = ("loop_id", "source_loops")
 _NAME_KEYS: Final = ("contributed_by", "owner", "author", "by")
 
@@ -105,14 +112,9 @@ def export(entries: Iterable[Entry], origin: str, *, team_shared: bool = False) 
         masker = Masker(name for entry in whole for name in _under(_NAME_KEYS, entry.record) if not is_role(name))
         loops = LoopNames(origin, (loop_id for entry in whole for loop_id in _under(_LOOP_KEYS, entry.record)))
         whole = [Entry(kind, _shared(record, kind, loops, masker, masked)) for kind, record in whole]
+    whole.sort(key=lambda entry: str(entry.record.get(id_key(entry.record))))
     registry = {
-        name: [
-            record
-            for _, record in sorted(
-                ((str(record.get(id_key(record))), ordered(record, kind)) for kind, record in whole if kind == key),
-                key=lambda item: item[0],
-            )
-        ]
+        name: [_ordered(entry.record, PATTERNS[entry.type].keys) for entry in whole if entry.type == key]
         for key, name in LIST_OF.items()
     }
     text = json.dumps({"version": VERSION, "pattern_registry": registry}, indent=2, ensure_ascii=False, allow_nan=False)
@@ -188,5 +190,37 @@ def _shared(
             return [walk(item, key, f"{pointer}/{index}") for index, item in enumerate(value)]
         return value
 
-    selected = known_only({key: value for key, value in record.items() if key != ORIGINS}, kind)
+    rules = {**PATTERNS[kind].keys, **dict.fromkeys(_OTHER_KEYS, Rule("string"))}
+    selected = _known({key: value for key, value in record.items() if key != ORIGINS}, rules)
     return {**walk(selected, "", ""), ORIGINS: record[ORIGINS]}
+
+
+def _ordered(record: Mapping[str, Any], rules: Mapping[str, Rule]) -> dict[str, Any]:
+    """Order the keys of a record: those of its schema first, then the others by name.
+
+    Placeholders keep their order: it is part of the text that a person has read and decided on.
+    """
+    names = [name for name in rules if name in record]
+    names += sorted(name for name in record if name not in rules)
+    return {name: _ordered_value(record[name], rules.get(name)) for name in names}
+
+
+def _ordered_value(value: Any, rule: Rule | None) -> Any:
+    if isinstance(value, dict):
+        return value if rule and rule.kind == "texts" else _ordered(value, rule.keys if rule else {})
+    if isinstance(value, list):
+        return [_ordered_value(item, rule.items if rule else None) for item in value]
+    return value
+
+
+def _known(record: Mapping[str, Any], rules: Mapping[str, Rule]) -> dict[str, Any]:
+    """Remove the keys without a rule."""
+    return {name: _known_value(value, rules[name]) for name, value in record.items() if name in rules}
+
+
+def _known_value(value: Any, rule: Rule) -> Any:
+    if isinstance(value, dict) and rule.keys:
+        return _known(value, rule.keys)
+    if isinstance(value, list) and rule.items is not None:
+        return [_known_value(item, rule.items) for item in value]
+    return value

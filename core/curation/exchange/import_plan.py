@@ -15,7 +15,7 @@ from core.curation.apply import ID_PREFIXES
 from core.curation.exchange.export import LOCAL_KEYS
 from core.curation.exchange.import_file import Arriving
 from core.curation.exchange.origins import arriving_shares, projects_of, united
-from core.curation.exchange.pseudonyms import pseudonym
+from core.curation.exchange.redaction import pseudonym
 from core.curation.merge import ORIGINS, as_read, count_changes, lineage_changes
 from core.records.findings import Finding
 from core.records.patterns import Pattern, PatternType

@@ -1,12 +1,13 @@
-"""Masks private content of exports in place: secrets, names of persons, local paths.
+"""Masks private content of exports in place: secrets, names of persons, local paths, loop IDs.
 
-A name that stands in plain prose has no shape; only names that the records themselves tell are known.
+Names of persons in plain prose cannot be recognised; only names that the records list as such are masked.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from hashlib import sha256
 from typing import Final
 
 from msgspec import Struct
@@ -60,6 +61,14 @@ _WORD: Final = re.compile(r"[^\W_]+")
 _MIN_NAME: Final = 3
 """Minimum length of a name; shorter ones would match in every text."""
 
+_PSEUDONYM: Final = re.compile(r"loop-[0-9a-f]{8}")
+_LOOP_ID: Final = re.compile(r"(?<![A-Za-z0-9])ralph-[A-Za-z0-9_-]{1,100}?-[0-9a-f]{8}(?![A-Za-z0-9])")
+_LOOP_NAME: Final = re.compile(r"[^\W_](?:[\w-]*[^\W_])?")
+"""A run of letters, digits, `-` and `_` in a text."""
+_LETTER: Final = re.compile(r"[^\W\d_]")
+_SIGN: Final = re.compile(r"[\W\d]")
+_MIN_LOOP_ID: Final = 3
+
 
 class Masked(Struct, frozen=True):
     """What was masked: record, field and kind; never the content."""
@@ -106,3 +115,38 @@ def is_role(name: str) -> bool:
 
 def _person(found: re.Match[str]) -> str:
     return found[0] if found[1].lower() in _ANNOTATIONS else PERSON
+
+
+def pseudonym(loop_id: str, origin: str) -> str:
+    """The pseudonym of a loop ID in one project; a pseudonym stays unchanged."""
+    if _PSEUDONYM.fullmatch(loop_id):
+        return loop_id
+    return f"loop-{sha256(f'{origin} {loop_id}'.encode(errors='replace')).hexdigest()[:8]}"
+
+
+class LoopNames:
+    """Replaces loop IDs in texts by pseudonyms.
+
+    Args:
+        origin: The ID of this project.
+        known: IDs of loops; plain words and numbers are ignored, since other texts contain them.
+    """
+
+    def __init__(self, origin: str, known: Iterable[str]) -> None:
+        self._origin = origin
+        self._known = {id for id in known if len(id) >= _MIN_LOOP_ID and _LETTER.search(id) and _SIGN.search(id)}
+        odd = sorted((id for id in self._known if not _LOOP_NAME.fullmatch(id)), key=len, reverse=True)
+        self._names = re.compile("|".join([*(rf"(?<!\w){re.escape(id)}(?!\w)" for id in odd), _LOOP_NAME.pattern]))
+
+    def pseudonym(self, loop_id: str) -> str:
+        """See `pseudonym`."""
+        return pseudonym(loop_id, self._origin)
+
+    def without(self, text: str) -> str:
+        """Replace known loop IDs, and everything that looks like one."""
+        return self._names.sub(self._named, text)
+
+    def _named(self, found: re.Match[str]) -> str:
+        if found[0] in self._known:
+            return self.pseudonym(found[0])
+        return _LOOP_ID.sub(lambda loop: self.pseudonym(loop[0]), found[0]) if "ralph-" in found[0] else found[0]

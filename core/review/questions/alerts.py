@@ -15,7 +15,7 @@ from core.review.priority import ImpactEstimator
 from core.state.review_items import BURST, ESCALATION, ReviewItem
 
 STUCK: Final = timedelta(days=14)
-"""Age from which an escalation is no longer urgent."""
+"""Age at which an escalation stops being urgent."""
 WAITS: Final = "an agent is blocked until a person helps"
 """Why an escalation comes first."""
 

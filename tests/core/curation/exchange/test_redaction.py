@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.curation.exchange.pseudonyms import pseudonym
-from core.curation.exchange.redaction import PATH, PERSON, SECRET, Masker, is_role, without_secrets
+from core.curation.exchange.redaction import PATH, PERSON, SECRET, Masker, is_role, pseudonym, without_secrets
 from core.records.patterns import PatternType
 from core.sources.schema import PATTERNS
 from tests.factories import ExchangeProject, make_error_record
