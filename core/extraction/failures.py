@@ -14,7 +14,7 @@ from core.config.settings import ExtractionSettings
 from core.extraction.attempts import find_repeated_errors
 from core.extraction.errors import Sighting, find_errors, parse_error
 from core.extraction.fix_kinds import detect_domain, mentioned_language
-from core.extraction.fixes import Repair, describe_action
+from core.extraction.fixes import Repair, describe_action, fails_with
 from core.extraction.own_reflections import describe_reflection, find_reason, find_warnings
 from core.extraction.record_parts import find_end, make_source, make_use_dates
 from core.records.debug_sessions import Failure
@@ -259,35 +259,33 @@ def _proposal(
     )
 
 
-def _sightings(material: Material) -> Iterator[Sighting]:
+def _sightings(material: Material) -> Sequence[Sighting]:
     """Return the errors of the iterations, else of debug sessions or the error log.
 
     These contain the same errors; together they would count twice.
     """
-    found = [error for iteration in material.iterations for error in find_errors(iteration)]
-    if not found:
-        found = [
+    return (
+        [error for iteration in material.iterations for error in find_errors(iteration)]
+        or [
             error
             for session in material.sessions
             for run in session.executions
             for failure in run.failures
             if (error := parse_error(failure, f"attempt {run.attempt} of {session.id}", session.iteration, run.at))
         ]
-    if not found:
-        found = [
+        or [
             error
             for event in material.errors
             if event.error and (error := parse_error(Failure(message=event.error.message), event.id, None, event.at))
         ]
-    yield from found
+    )
 
 
 def _cause(material: Material, signature: str) -> str:
     """Return the root cause of an error in a debug session, or ""."""
     for session in material.sessions:
         for run in session.executions:
-            errors = (parse_error(failure, "", None, None) for failure in run.failures)
-            if run.analysis and any(error and error.signature == signature for error in errors):
+            if run.analysis and fails_with(run, signature):
                 return one_line(run.analysis.root_cause)
     return ""
 

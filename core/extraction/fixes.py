@@ -113,7 +113,7 @@ def _of_session(session: DebugSession) -> Iterator[Repair]:
         where = f"debug session {session.id}, attempt {execution.attempt}"
         for failure in execution.failures:
             error = parse_error(failure, where, session.iteration, execution.at)
-            if error is not None and not (following and _fails_with(following, error.signature)):
+            if error is not None and not (following and fails_with(following, error.signature)):
                 yield Repair(
                     error=error,
                     description=strip_label(fix.description) or strip_label(analysis.strategy if analysis else ""),
@@ -126,7 +126,8 @@ def _of_session(session: DebugSession) -> Iterator[Repair]:
                 )
 
 
-def _fails_with(execution: Execution, signature: str) -> bool:
+def fails_with(execution: Execution, signature: str) -> bool:
+    """Return whether a run has this error."""
     errors = (parse_error(failure, "", None, None) for failure in execution.failures)
     return any(error is not None and error.signature == signature for error in errors)
 

@@ -36,12 +36,16 @@ def parse_warning(learning: str) -> str:
     return "" if not rest or polarity_lint(rest) else rest[0].upper() + rest[1:]
 
 
+def describe_place(one: Reflection) -> str:
+    """Return `iteration 2` or `attempt 2`; "" if unknown."""
+    places = (("attempt", one.attempt), ("iteration", one.iteration))
+    return next((f"{label} {number}" for label, number in places if number is not None), "")
+
+
 def describe_reflection(one: Reflection) -> str:
     """Return `reflection on iteration 2`."""
-    for label, number in (("attempt", one.attempt), ("iteration", one.iteration)):
-        if number is not None:
-            return f"reflection on {label} {number}"
-    return "reflection"
+    place = describe_place(one)
+    return f"reflection on {place}" if place else "reflection"
 
 
 def find_reflected_repairs(material: Material) -> Iterator[Repair]:

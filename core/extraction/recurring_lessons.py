@@ -14,7 +14,7 @@ from core.extraction.clustering import MIN_LOOPS, Cluster
 from core.extraction.errors import Sighting, extract_message, parse_error
 from core.extraction.failures import detect_failure_mode
 from core.extraction.fix_kinds import detect_domain, fix_category, fix_description, make_tags, mentioned_language
-from core.extraction.own_reflections import parse_warning
+from core.extraction.own_reflections import describe_place, parse_warning
 from core.extraction.record_parts import format_timestamp, make_use_dates, parse_pattern
 from core.extraction.selection import KnownPatterns, mark_duplicate, narrow_trigger, refuse_ineffective
 from core.records.debug_sessions import Failure
@@ -51,7 +51,9 @@ def _proposal(
     first = {member.source: member.reflection for member in reversed(cluster.members)}
     lineage = {"source_loops": [_source(source, first[source]) for source in cluster.sources]}
     common = {**lineage, **make_use_dates(cluster.members[0].reflection.at)}
-    trace = tuple(_describe_place(source, first[source]) for source in cluster.sources[:_MAX_TRACE])
+    trace = tuple(
+        f"{one_line(source, 80)} {describe_place(first[source])}".strip() for source in cluster.sources[:_MAX_TRACE]
+    )
     if len(cluster.sources) > _MAX_TRACE:
         trace = (*trace, f"and {len(cluster.sources) - _MAX_TRACE} more")
     if extract_message(learning) or learning in known.messages:
@@ -156,13 +158,6 @@ def _tags(*found: str) -> list[str]:
 
 def _source(source: str, one: Reflection) -> dict[str, Any]:
     return {"loop_id": source} if one.at is None else {"loop_id": source, "timestamp": format_timestamp(one.at)}
-
-
-def _describe_place(source: str, one: Reflection) -> str:
-    for label, number in (("attempt", one.attempt), ("iteration", one.iteration)):
-        if number is not None:
-            return f"{one_line(source, 80)} {label} {number}"
-    return one_line(source, 80)
 
 
 def _compared(proposal: Proposal, cluster: Cluster, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:

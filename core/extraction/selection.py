@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
@@ -182,6 +183,7 @@ def link_alternatives(
     return found
 
 
+@dataclass(eq=False)
 class KnownPatterns:
     """The patterns, errors and tasks of a project, collected on first use.
 
@@ -191,20 +193,12 @@ class KnownPatterns:
         results: Returns successes and failures of a pattern.
     """
 
-    def __init__(
-        self,
-        patterns: Mapping[str, Pattern],
-        similar: SimilarityIndex,
-        messages: Iterable[str] = (),
-        tasks: Iterable[str] = (),
-        results: Callable[[str], tuple[int, int]] = lambda _id: (0, 0),
-    ) -> None:
-        self.patterns = patterns
-        self.similar = similar
-        self._all_messages = messages
-        self._all_tasks = tasks
-        self.results = results
-        self._shares: dict[str, float] = {}
+    patterns: Mapping[str, Pattern]
+    similar: SimilarityIndex
+    _messages: Iterable[str] = ()
+    _tasks: Iterable[str] = ()
+    results: Callable[[str], tuple[int, int]] = lambda _id: (0, 0)
+    _shares: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -219,12 +213,12 @@ class KnownPatterns:
     @cached_property
     def messages(self) -> tuple[str, ...]:
         """Known error messages, each once."""
-        return _distinct(self._all_messages)
+        return _distinct(self._messages)
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
         """Descriptions of loops and tasks, each once."""
-        return _distinct(self._all_tasks)
+        return _distinct(self._tasks)
 
     def from_loop(self, loop_id: str, kind: PatternType) -> tuple[Pattern, ...]:
         """Return the patterns of a type with this source loop."""

@@ -75,11 +75,11 @@ def _periods(events: list[Result], now: datetime, settings: MaturitySettings) ->
     starts = sorted(ahead)
     new = [decayed_counts(ahead[start], start, settings) for start in starts]
     # Summed from the end: subtracting from a sum would leave a rounding error that never decays.
-    still = [*accumulate(reversed(new), _plus, initial=decayed_counts(undated, now, settings))][::-1]
+    still = [*accumulate(reversed(new), add_sums, initial=decayed_counts(undated, now, settings))][::-1]
     moving = decayed_counts(past, now, settings)
     periods = [(0.0, moving, still[0])]
     for (earlier, start), added, fixed in zip(pairwise([now, *starts]), new, still[1:], strict=True):
-        moving = _plus(_decayed(moving, (start - earlier).total_seconds(), settings), added)
+        moving = add_sums(decay_sums(moving, (start - earlier).total_seconds(), settings), added)
         periods.append(((start - now).total_seconds(), moving, fixed))
     return periods
 
@@ -99,17 +99,18 @@ def _walk(
                 if after < end:
                     seconds.update(range(math.floor(after) - 1, math.floor(after) + 3))
         for second in sorted(second for second in seconds if max(start, 1.0) <= second < end):
-            left = _decayed(moving, second - start, settings)
-            new = state_of(*_plus(left, fixed), settings)
+            left = decay_sums(moving, second - start, settings)
+            new = state_of(*add_sums(left, fixed), settings)
             if new is not state:
                 state = new
                 yield now + timedelta(seconds=second), state
 
 
-def _plus(one: Sums, other: Sums) -> Sums:
+def add_sums(one: Sums, other: Sums) -> Sums:
     return one[0] + other[0], one[1] + other[1]
 
 
-def _decayed(sums: Sums, seconds: float, settings: MaturitySettings) -> Sums:
+def decay_sums(sums: Sums, seconds: float, settings: MaturitySettings) -> Sums:
+    """Return the sums after some seconds of decay."""
     left = 0.5 ** (seconds / SECONDS_PER_DAY / settings.half_life_days)
     return sums[0] * left, sums[1] * left

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from msgspec import Struct
@@ -19,14 +19,16 @@ from core.records.events import Observation
 from core.records.patterns import Maturity
 from core.records.times import day_of
 
-_SECONDS_PER_HOUR: Final = 3600
 _HOURS_UNTIL_DAYS: Final = 48
 _NEAR: Final = 0.01
 """Smaller distances are shown with their first significant digit."""
 _MAX_NAMED: Final = 3
 """Maximum number of loops that a line names."""
 _LABELS: Final = {"rests on": "supported by", "one failure": "one more failure"}
-_MORE: Final = {True: "more successes", False: "more failures"}
+_KEPT_OUT: Final = {
+    QUARANTINE: "in quarantine: a candidate, and not injected until released",
+    HELD: "held: a candidate, and not injected, until a person approves this text, which gives orders",
+}
 
 
 class RuleLine(Struct, frozen=True, kw_only=True):
@@ -130,19 +132,18 @@ def explain_state(
         _interval(assessment, settings),
         *_calendar(assessment, calendar, now),
     )
-    return Explanation(
-        lines=lines, events=_weighed(observations, now, limits), steps=steps, loops=loops, calendar=calendar
+    weighted = (
+        WeightedUse(observation=use, raw=raw, today=today)
+        for use in reversed(observations)
+        if use.success is not None
+        for raw, today in (decayed_weight(use, now, limits),)
     )
+    return Explanation(lines=lines, events=tuple(weighted), steps=steps, loops=loops, calendar=calendar)
 
 
 def decayed_weight(use: Observation, now: datetime, limits: MaturitySettings) -> tuple[float, float]:
     """Return the value of an observation without decay, and now."""
     return use.weight * use.count, sum(decayed_counts((use,), now, limits))
-
-
-def _weighed(observations: Sequence[Observation], now: datetime, limits: MaturitySettings) -> tuple[WeightedUse, ...]:
-    found = ((use, *decayed_weight(use, now, limits)) for use in reversed(observations) if use.success is not None)
-    return tuple(WeightedUse(observation=use, raw=raw, today=today) for use, raw, today in found)
 
 
 def _counts(assessment: Assessment) -> RuleLine:
@@ -154,7 +155,6 @@ def _counts(assessment: Assessment) -> RuleLine:
 
 
 def _claim(assessment: Assessment, limits: MaturitySettings) -> Iterator[RuleLine]:
-    """Yield how a claimed rate is used; docs/scoring.md#claimed-rates."""
     if assessment.claimed_rate is not None:
         total = assessment.successes + assessment.failures
         if total < limits.min_feedback:
@@ -175,11 +175,7 @@ def _decision(assessment: Assessment) -> RuleLine:
             text = f"decided by a person: {who}{reason}"
             text += "; later evidence contradicts it" if assessment.contradicted else ""
         return RuleLine(rule="decided", text=text, state=assessment.state, fired=True)
-    if assessment.decided_by == QUARANTINE:
-        text = "in quarantine: a candidate, and not injected until released"
-        return RuleLine(rule="decided", text=text, state=assessment.state, fired=True)
-    if assessment.decided_by == HELD:
-        text = "held: a candidate, and not injected, until a person approves this text, which gives orders"
+    if text := _KEPT_OUT.get(assessment.decided_by, ""):
         return RuleLine(rule="decided", text=text, state=assessment.state, fired=True)
     if assessment.decided_by == INVERSION:
         text = f"{assessment.state} by rule, but not injected: its inversion is pending"
@@ -242,7 +238,6 @@ def _steps(assessment: Assessment, limits: MaturitySettings) -> tuple[StepToStat
 
 
 def _step_lines(assessment: Assessment, steps: Sequence[StepToState]) -> Iterator[RuleLine]:
-    """Yield the new results of one kind that each other state needs."""
     if assessment.pin is not None:
         text = f"no result changes a pinned state; after a reset it is {assessment.computed}, and then"
         yield RuleLine(rule="once reset", text=text, state=assessment.computed)
@@ -250,7 +245,7 @@ def _step_lines(assessment: Assessment, steps: Sequence[StepToState]) -> Iterato
         if state is assessment.computed:
             continue
         ways = [
-            plural(step.count, "more success" if step.helpful else "more failure", _MORE[step.helpful])
+            plural(step.count, *(("more success", "more successes") if step.helpful else ("more failure",)))
             for step in steps
             if step.state is state
         ]
@@ -288,7 +283,6 @@ def _shares(
 
 
 def _loops(assessment: Assessment, loops: Sequence[LoopShare]) -> RuleLine:
-    """Return how many loops support the state, and which single ones are decisive."""
     if not loops:
         return RuleLine(rule="rests on", text="counts only; no loop is known")
     decisive = [loop for loop in loops if loop.state_without is not assessment.computed]
@@ -324,7 +318,5 @@ def _calendar(
 
 
 def _until(at: datetime, now: datetime) -> str:
-    hours = (at - now).total_seconds() / _SECONDS_PER_HOUR
-    if hours < _HOURS_UNTIL_DAYS:
-        return plural(round(hours), "hour")
-    return plural(round(hours / 24), "day")
+    hours = (at - now) / timedelta(hours=1)
+    return plural(round(hours), "hour") if hours < _HOURS_UNTIL_DAYS else plural(round(hours / 24), "day")

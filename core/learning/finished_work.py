@@ -94,19 +94,20 @@ def loop_signals(loop: Loop, report: WorkReport, sessions: Sequence[DebugSession
     """
     failed = [iteration.failed for iteration in loop.iterations]
     known = any(iteration.outcome is not Outcome.UNKNOWN or iteration.failures for iteration in loop.iterations)
+    own = Signals(
+        duration_ms=_took_ms(loop.started_at, loop.ended_at, approximate=loop.ended_approximate),
+        error_count=count_errors(report.errors, loop.iterations, sessions),
+        retry_count=sum(failed[:-1]) if known else None,
+        files_touched=_files(loop.iterations),
+    )
     return _signals(
         loop.id,
+        report,
+        own,
         success=loop.status is LoopStatus.COMPLETED if loop.status in FINISHED else None,
         partial=loop.status is LoopStatus.PARTIAL,
         ended_at=loop.ended_at,
         fallback_time=loop.last_activity or loop.started_at,
-        own=Signals(
-            duration_ms=_took_ms(loop.started_at, loop.ended_at, approximate=loop.ended_approximate),
-            error_count=count_errors(report.errors, loop.iterations, sessions),
-            retry_count=sum(failed[:-1]) if known else None,
-            files_touched=_files(loop.iterations),
-        ),
-        report=report,
     )
 
 
@@ -120,18 +121,15 @@ def attempt_signals(
     errors = count_errors(report.errors, (), sessions)
     if attempt.errors is not None and not report.errors:
         errors = max(attempt.errors, errors or 0)
+    duration = _took_ms(attempt.started_at, attempt.ended_at)
     return _signals(
         attempt.id,
+        report,
+        Signals(duration_ms=duration, error_count=errors, retry_count=max(attempt.number - 1, 0)),
         success=_BY_OUTCOME.get(attempt.outcome),
         partial=attempt.outcome is Outcome.PARTIAL,
         ended_at=attempt.ended_at,
         fallback_time=attempt.started_at,
-        own=Signals(
-            duration_ms=_took_ms(attempt.started_at, attempt.ended_at),
-            error_count=errors,
-            retry_count=max(attempt.number - 1, 0),
-        ),
-        report=report,
     )
 
 
@@ -143,25 +141,18 @@ def attempt_success(attempt: Attempt, report: WorkReport) -> bool | None:
 
 def report_signals(work_id: str, report: WorkReport) -> OutcomeSignals | None:
     """Return the signals of a work item that only the event log has."""
-    return _signals(
-        work_id,
-        success=None,
-        ended_at=None,
-        fallback_time=None,
-        own=Signals(error_count=len(report.errors) or None),
-        report=report,
-    )
+    return _signals(work_id, report, Signals(error_count=len(report.errors) or None))
 
 
 def _signals(
     work_id: str,
-    *,
-    success: bool | None,
-    partial: bool = False,
-    ended_at: datetime | None,
-    fallback_time: datetime | None,
-    own: Signals,
     report: WorkReport,
+    own: Signals,
+    *,
+    success: bool | None = None,
+    partial: bool = False,
+    ended_at: datetime | None = None,
+    fallback_time: datetime | None = None,
 ) -> OutcomeSignals | None:
     partial = partial and report.success is None
     success = _first(report.success, success)

@@ -13,8 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from core.config.settings import AntiPatternSettings, MaturitySettings, Settings
-from core.learning.calendar import change_within
-from core.learning.decay import SECONDS_PER_DAY
+from core.learning.calendar import Sums, add_sums, change_within, decay_sums
 from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.inversion_rules import inversion_triggered
 from core.learning.states import state_of
@@ -179,8 +178,7 @@ class _Walk:
         self._settings = settings
         self._now = now
         self._at = _ALWAYS
-        self._moving = 0.0, 0.0
-        self._fixed = 0.0, 0.0
+        self._moving = self._fixed = (0.0, 0.0)
 
     def add(self, at: datetime, use: Observation) -> None:
         """Add a result that is not older than the previous ones."""
@@ -188,37 +186,30 @@ class _Walk:
         value = use.weight * use.count
         more = (value, 0.0) if use.success else (0.0, value)
         if use.at is None:
-            self._fixed = self._fixed[0] + more[0], self._fixed[1] + more[1]
+            self._fixed = add_sums(self._fixed, more)
         else:
-            self._moving = self._moving[0] + more[0], self._moving[1] + more[1]
+            self._moving = add_sums(self._moving, more)
         self._judge(at)
 
     def advance(self, until: datetime) -> None:
         """Advance to a time."""
-        came_to = self._state(self._factor(until))
+        came_to = self._state(self._decayed(until))
         while came_to is not self.state:
             change = change_within(self.state, self._moving, self._fixed, self._at, self._settings)
             if change is None or change[0] > until:
                 break
-            self._decay(change[0])
-            self.state, self.since = change[1], change[0]
-        self._decay(until)
+            self._moving, self._at = self._decayed(change[0]), change[0]
+            self.since, self.state = change
+        self._moving, self._at = self._decayed(until), until
         self._judge(until)
 
-    def _factor(self, until: datetime) -> float:
-        days = (until - self._at).total_seconds() / SECONDS_PER_DAY
-        return float(0.5 ** (days / self._settings.half_life_days))
+    def _decayed(self, until: datetime) -> Sums:
+        return decay_sums(self._moving, (until - self._at).total_seconds(), self._settings)
 
-    def _state(self, factor: float) -> Maturity:
-        helpful, harmful = self._moving[0] * factor + self._fixed[0], self._moving[1] * factor + self._fixed[1]
-        return state_of(helpful, harmful, self._settings)
-
-    def _decay(self, until: datetime) -> None:
-        factor = self._factor(until)
-        self._moving = self._moving[0] * factor, self._moving[1] * factor
-        self._at = until
+    def _state(self, moving: Sums) -> Maturity:
+        return state_of(*add_sums(moving, self._fixed), self._settings)
 
     def _judge(self, at: datetime) -> None:
-        state = self._state(1.0)
+        state = self._state(self._moving)
         if state is not self.state:
             self.state, self.since = state, at

@@ -95,7 +95,7 @@ def changes_owners(before: Snapshot, after: Snapshot, delta: Delta) -> bool:
     if delta.debug_sessions or not after.debug_sessions:
         return bool(delta.debug_sessions)
     loops, attempts = (before.loops, after.loops), (before.attempts, after.attempts)
-    return any(_aliases(loops[0].get(id)) != _aliases(loops[1].get(id)) for id in delta.loops) or any(
+    return any(_ids(loops[0].get(id)) != _ids(loops[1].get(id)) for id in delta.loops) or any(
         _begin(attempts[0].get(id)) != _begin(attempts[1].get(id)) for id in delta.attempts
     )
 
@@ -112,10 +112,6 @@ def _running_at(attempts: Sequence[Attempt], at: datetime | None) -> str:
 def _began(session: DebugSession) -> datetime | None:
     runs = (run.at for run in session.executions if run.at is not None)
     return session.created_at or min(runs, default=session.updated_at)
-
-
-def _aliases(loop: Loop | None) -> tuple[str, ...] | None:
-    return loop.aliases if loop is not None else None
 
 
 def _begin(attempt: Attempt | None) -> tuple[datetime | None] | None:
