@@ -19,7 +19,7 @@ from core.records.debug_sessions import DebugSession, Escalation
 from core.records.findings import Severity
 from core.sources.debug_sessions import read_sessions
 from core.sources.escalations import join_escalations, read_escalation
-from core.sources.record_kinds import DEBUG_SESSIONS, ESCALATION, kind_of
+from core.sources.record_kinds import ESCALATION, can_contain_sessions, kind_of
 from core.sources.sweep import can_contain_records, scan
 from core.storage.decoded import Problem
 from core.storage.file_reader import Stamp, decode, read_file
@@ -50,7 +50,7 @@ def read_debug_files(paths: ProjectPaths) -> DebugFiles:
     sessions, stamps = {}, {}
     calls: list[Escalation] = []
     for file in scan(paths):
-        if kind_of(file) is DEBUG_SESSIONS:
+        if can_contain_sessions(file):
             found, stamp = read_session_file(paths, file)
             if found and stamp is not None:
                 sessions[file], stamps[file] = found, stamp
@@ -120,7 +120,7 @@ def original_names(file: str, recorded: object) -> list[str]:
     """
     home, inside = split_home(file)
     names = []
-    if isinstance(recorded, str) and kind_of(recorded) is DEBUG_SESSIONS and split_home(recorded)[0] == home:
+    if isinstance(recorded, str) and can_contain_sessions(recorded) and split_home(recorded)[0] == home:
         names.append(recorded)
     names.append(f"{home}/{PurePosixPath(*PurePosixPath(inside).parts[2:])}")
-    return [name for name in dict.fromkeys(names) if kind_of(name) is DEBUG_SESSIONS]
+    return [name for name in dict.fromkeys(names) if can_contain_sessions(name)]

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from core.records.findings import Finding
+from core.sources import schema
 from core.sources.debug_sessions import session_records
 from core.sources.key_style import is_camel, respell, snake_keys
-from core.sources.record_kinds import DEBUG_SESSIONS, EPISODIC_REFLECTIONS, RecordKind
+from core.sources.record_kinds import EPISODIC_REFLECTIONS, RecordKind
 from core.sources.validation import check
 from core.storage.decoded import Line
 
@@ -65,7 +66,7 @@ def _respelled(finding: Finding, value: Any, lines: Mapping[str, Any]) -> Findin
 
 def _records(kind: RecordKind, value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Pointer and value of each record that the schema of the kind applies to."""
-    if kind is DEBUG_SESSIONS:
+    if kind.schema is schema.DEBUG_SESSION:
         yield from ((pointer, item) for _, pointer, item in session_records(value))
     elif kind is EPISODIC_REFLECTIONS:
         yield from ((f"line {line.number}", line.value) for line in value if isinstance(line.value, dict))

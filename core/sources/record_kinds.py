@@ -155,6 +155,23 @@ DEBUG_SESSIONS: Final = RecordKind(
     schema=schema.DEBUG_SESSION,
     all_documents=True,
 )
+_DEBUG_REFLECTIONS: Final = RecordKind(
+    "debug-reflections",
+    rf"{_TREE}/(?:[^/]+/debug-memory|debug-memory(?:/(?!(?:patterns|archive)/)[^/]+)?)/reflections/[^/]+\.json"
+    rf"|ralph/reflections/(?:loops/)?debug-memory/{_DOCUMENT}",
+    ("reflections", "debug_sessions"),
+    load_order=4,
+    shape=HOOK,
+    schema=schema.DEBUG_SESSION,
+    all_documents=True,
+)
+_UNUSED: Final = RecordKind(
+    "unused",
+    rf"{_HOME}/(?:session-)?state\.json|ralph/tasks/[^/]+/attempts/[^/]+/(?:attempt|outcome)\.json"
+    rf"|ralph/(?:memory/reflections/(?:[^/]+/)*|reflections/(?:loops/)?[^/]+/){_DATA}",
+    load_order=4,
+)
+"""Files of no collection, which are only checked for being readable."""
 FOLDER: Final = RecordKind(loop_paths.DIRECTORY, rf"{_HOME}/", _LOOPS, Format.FOLDER)
 
 KINDS: Final = (
@@ -204,6 +221,7 @@ KINDS: Final = (
         shape=CROSS_TASK,
     ),
     MEMORY_REFLECTIONS,
+    _DEBUG_REFLECTIONS,
     RecordKind(
         "reflections",
         rf"ralph/reflections/(?:loops/)?[^/]+/{_DOCUMENT}|ralph-external/reflections/[^/]+\.json"
@@ -213,6 +231,7 @@ KINDS: Final = (
         shape=HOOK,
     ),
     DEBUG_SESSIONS,
+    _UNUSED,
     FOLDER,
 )
 """All kinds; the first whose path matches counts."""
@@ -238,6 +257,12 @@ def kind_of(file: str) -> RecordKind | None:
     if parts[-1].startswith(".") or is_ignored(parts):
         return None
     return KINDS[match.lastindex - 1]
+
+
+def can_contain_sessions(file: str) -> bool:
+    """Whether a project-relative file is of a kind that contains debug sessions."""
+    kind = kind_of(file)
+    return kind is not None and "debug_sessions" in kind.collections
 
 
 def loop_source(file: str) -> str:
