@@ -1,1 +1,1 @@
-"""Helpers without domain knowledge: errors, text, validation, time parsing, ID lookup, diffs."""
+"""Helpers without domain knowledge: errors, text, validation, times, IDs, diffs."""

@@ -18,11 +18,11 @@ class UnknownRecord(RalphdeckError):
 
 
 class BadInput(RalphdeckError, ValueError):
-    """A value from the caller is invalid; the message names field and value. Invalid files are findings instead."""
+    """A value from the caller, not from a file, is invalid; names field and value."""
 
 
 class Refused(RalphdeckError):
-    """A decision rule forbids a decision; the message gives the reason and what would allow it."""
+    """A rule forbids a decision; the message gives the reason and the remedy."""
 
 
 class AlreadyDone(Refused):
@@ -38,7 +38,7 @@ class StaleDecision(Conflict):
 
 
 class Unwritable(RalphdeckError):
-    """A write failed because of the disk, a lock or a permission; no partial file remains."""
+    """A write failed (disk, lock or permission); no partial file remains."""
 
 
 class ReadOnly(Unwritable):

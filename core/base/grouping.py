@@ -10,7 +10,7 @@ _Value = TypeVar("_Value")
 
 
 def group_pairs(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
-    """Group the second items of pairs by the first ones, in the order of their first occurrence."""
+    """Group the second items of pairs by the first, in order of first occurrence."""
     found: dict[_Key, list[_Value]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)

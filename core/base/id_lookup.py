@@ -14,7 +14,7 @@ MIN_FRAGMENT: Final = 3
 
 
 def find_matching_ids(name: str, known: Collection[str], *, fragments: bool = False) -> list[str]:
-    """The IDs that a name matches, sorted: the equal one, else those with this prefix, else those that contain it.
+    """Find the IDs equal to a name, else with it as prefix, else containing it; sorted.
 
     Args:
         known: All IDs.

@@ -18,7 +18,7 @@ class IncrementalIndex(Protocol[RecordIn]):
         """Index all records."""
 
     def updated(self, records: Mapping[str, RecordIn], changed_ids: Iterable[str], /) -> Self:
-        """Index of newer records, of which only `changed_ids` were added, changed or removed."""
+        """Index of newer records; only `changed_ids` were added, changed or removed."""
 
 
 Index = TypeVar("Index", bound=IncrementalIndex[Any])
@@ -50,7 +50,7 @@ class LazyIndex(Generic[Record, Index]):
             return self._index
 
     def updated(self, records: Mapping[str, Record], changed_ids: frozenset[str]) -> Self:
-        """Lazy index of newer records, of which only `changed_ids` were added, changed or removed."""
+        """Lazy index of newer records; only `changed_ids` were added, changed or removed."""
         with self._lock:
             if self._index is not None:
                 return type(self)(records, self._index, changed_ids)

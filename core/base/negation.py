@@ -1,4 +1,4 @@
-"""Negation in plain English text: the words that negate, and which phrases they cover.
+"""Negation in English text: the words that negate, and the phrases they cover.
 
 The safety scan, strategy detection, the comparison of learnings and the check of inverted patterns share these words.
 """
@@ -25,12 +25,12 @@ _REGEX: Final = RegexTable(Path(__file__).with_name("negation.yaml"), negator=NO
 
 
 def is_negated(text: str) -> bool:
-    """Return whether a sentence in lower case, in one of several languages, negates anything."""
+    """Return whether a lower-case sentence, in several languages, negates anything."""
     return _REGEX["negated"].search(text) is not None
 
 
 def find_prohibition(text: str) -> str:
-    """Return the first word by which a text forbids something, such as "never"; "" if it forbids nothing.
+    """Return the first word that forbids something, such as "never"; "" without one.
 
     "No", "without" and the like count only where a clause begins with them.
     """
@@ -58,7 +58,7 @@ class _Negation:
 
 
 def normalize_sentences(text: str) -> str:
-    """Return `text` in lower case without markup, with one space around each word and punctuation mark.
+    """Return lower-case `text` without markup, words and punctuation separated by spaces.
 
     A list item, and a line that begins like a sentence, is a sentence. Below a heading such as "Avoid:" each item
     repeats the heading. Only the first `MAX_TEXT` characters are read.
@@ -81,7 +81,7 @@ def normalize_sentences(text: str) -> str:
 
 
 class Negations:
-    """Finds negated phrases of a text from `normalize_sentences`, in one pass from left to right.
+    """Finds negated phrases in a text from `normalize_sentences`, in one pass.
 
     A negation reaches to the end of its clause: a full stop, a semicolon, a word such as "but" or "so", or a comma
     or "and" before a new clause.
@@ -96,7 +96,7 @@ class Negations:
         self._outside: list[_Negation | None] = []
 
     def covers(self, end: int) -> bool:
-        """Return whether the phrase that ends at `end` is negated. Call it in the order of the text."""
+        """Return whether the phrase that ends at `end` is negated; call in text order."""
         while self._next is not None and self._next.start() < end:
             self._read(self._next)
             self._next = next(self._marks, None)
@@ -124,7 +124,7 @@ class Negations:
             self._clause = mark.end()
 
     def _ends(self, kind: str, at: int) -> bool:
-        """Return whether the current negation ends at the comma or "and" that ends at `at`."""
+        """Return whether the negation ends at the comma or "and" before `at`."""
         negation = self._negation
         if negation is None or _REGEX["subject_next"].match(self._text, at):
             return True

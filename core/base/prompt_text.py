@@ -1,4 +1,4 @@
-"""Escaping of untrusted text for a prompt: one line per field, no layout, no frame of a conversation."""
+"""Escaping of untrusted text for a prompt: no line breaks, layout or turn frames."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def escape_inline(text: str, limit: int) -> str:
 
 
 def escape_line(text: str, limit: int) -> str:
-    """`escape_inline` for the start of a line: opens no block and is not one of our labels."""
+    """`escape_inline` for the start of a line: opens no block, mimics no label."""
     line = escape_inline(text, limit)
     if _OPENER.match(line):
         return f"\\{line}"

@@ -31,13 +31,13 @@ def replace_surrogates(text: str) -> str:
 
 
 def strip_label(text: str) -> str:
-    """Text of an iteration on one line, without its label: `Attempt 2: guard` becomes `guard`."""
+    """Join to one line and remove the label: `Attempt 2: guard` becomes `guard`."""
     label = _LABEL.match(text)
     return one_line(text[label.end() :] if label else text)
 
 
 def make_slug(text: str, fallback: str) -> str:
-    """Slug of the meaningful words of `text`: lower-case letters, digits and hyphens, at most 40 characters."""
+    """Slug of meaningful words: lower-case letters, digits, hyphens, at most 40."""
     words: list[str] = []
     for word in _WORD.findall(text[: MAX_LINE * 2]):
         if len(word) > 1 and word.lower() not in _SMALL and word.lower() not in words:

@@ -52,7 +52,7 @@ def _shown(code: int) -> str:
 
 
 class _HiddenTable(dict[int, str]):
-    """Table that replaces hidden characters, and the marks that `_shown` puts for them, by `gap`."""
+    """Table that replaces hidden characters, and the marks of `_shown`, by `gap`."""
 
     def __init__(self, gap: str) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ _LINE_TABLE: Final = {ord("\n"): "\N{SYMBOL FOR NEWLINE}", ord("\t"): " "}
 
 
 def visible(text: str, limit: int | None = None) -> str:
-    """Make `text` safe for a terminal: active and hidden characters are shown as marks.
+    """Make `text` safe for a terminal: show active and hidden characters as marks.
 
     Control characters except newline and tab become control pictures; DEL, C1, lone surrogates and
     unassigned characters U+FFFD; bidirectional and invisible characters one visible mark; variation
@@ -106,7 +106,7 @@ def visible_line(text: str, limit: int | None = None) -> str:
 
 
 def remove_hidden(text: str, gap: str = "") -> str:
-    """Remove characters that `visible` drops or marks, and its marks: `Ig\\u200bnore` becomes `Ignore`.
+    """Remove hidden characters and their marks: `Ig\\u200bnore` becomes `Ignore`.
 
     Separators of lines or words become spaces; newlines and tabs stay.
 
@@ -117,7 +117,7 @@ def remove_hidden(text: str, gap: str = "") -> str:
 
 
 def is_plain_ascii(text: str) -> bool:
-    """Whether `text` is ASCII without control characters other than newline and tab, so that nothing is hidden."""
+    """Whether `text` is printable ASCII with newlines and tabs, so nothing is hidden."""
     return text.isascii() and text.replace("\n", "").replace("\t", "").isprintable()
 
 

@@ -46,14 +46,14 @@ def check_flag(value: Any, field: str) -> None:
 
 
 def check_count(value: Any, field: str, most: int = MAX_COUNT) -> None:
-    """`BadInput` unless `value` is a whole number from 0 to `most`; a bool is not a number."""
+    """`BadInput` unless `value` is a whole number (not a bool) from 0 to `most`."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
         limits = "of at least 0" if most == MAX_COUNT else f"from 0 to {most:,}"
         raise BadInput(f"{field} must be a whole number {limits}, not {format_value(value)}")
 
 
 def check_amount(value: Any, field: str, most: float = MAX_AMOUNT, *, least: float = 0) -> None:
-    """`BadInput` unless `value` is a finite number from `least` to `most`; a bool is not a number."""
+    """`BadInput` unless `value` is a number (not a bool) from `least` to `most`."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
         limits = (
             f"a finite number of at least {least:g}"

@@ -1,4 +1,4 @@
-"""What one setting is: type, unit, bounds, label, step and help, declared beside its default."""
+"""Declaration of a setting: type, unit, bounds, label, step and help."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -48,7 +48,7 @@ class Unit(StrEnum):
 
 
 class Setting(Struct, frozen=True, kw_only=True):
-    """Declaration of one setting, written as `field: Annotated[TYPE, Setting(...)] = DEFAULT`.
+    """One setting, declared as `field: Annotated[TYPE, Setting(...)] = DEFAULT`.
 
     Attributes:
         help: What the setting does.
@@ -89,7 +89,7 @@ class Setting(Struct, frozen=True, kw_only=True):
 
     @property
     def editor_scale(self) -> float:
-        """Factor between the value and the number that an editor shows: milliseconds are edited as minutes."""
+        """Value per unit that an editor shows: milliseconds are edited as minutes."""
         return _MS_PER_MINUTE if self.unit is Unit.MS else 1.0
 
     def value(self, settings: Any) -> Any:
@@ -177,7 +177,7 @@ class SettingsGroup(Struct, frozen=True, kw_only=True):
 
 @cache
 def declared(group: type[Struct], name: str = "") -> Mapping[str, Setting]:
-    """The declarations of a group by field, completed with group, field, type and default."""
+    """Declarations of a group by field, with group, field, type and default."""
     defaults = dict(zip(group.__struct_fields__, group.__struct_defaults__, strict=True))
     found = {}
     for field, annotation in group.__annotations__.items():

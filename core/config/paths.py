@@ -72,7 +72,7 @@ class ProjectPaths:
 
     @property
     def curation(self) -> Path:
-        """`.aiwg/ralph/shared/curation`: decision log, event log, lock. Only ralphdeck writes here."""
+        """`.aiwg/ralph/shared/curation`, written only by ralphdeck."""
         return self.ralph / "shared" / "curation"
 
     @property
@@ -90,11 +90,11 @@ class ProjectPaths:
         return self.patterns / PATTERN_FILES[pattern_type]
 
     def relative(self, path: Path) -> str:
-        """`path` relative to the project folder with `/` as separator, as in records and findings."""
+        """`path` relative to the project with `/`, as in records and findings."""
         return path.relative_to(self.project).as_posix()
 
     def inside(self, relative: str) -> Path:
-        """Absolute path of a project-relative name, which must be inside `.aiwg` after resolving links."""
+        """Absolute path of a project-relative name; it must resolve inside `.aiwg`."""
         try:
             path = (self.project / relative).resolve()
         except (OSError, RuntimeError, ValueError):  # link loop, NUL, lone surrogate
@@ -104,7 +104,7 @@ class ProjectPaths:
         return path
 
     def unlinked(self, relative: str) -> Path:
-        """`inside` for writing: below `.aiwg/ralph` no part of the path may be a link to files of others."""
+        """`inside` for writing: no part below `.aiwg/ralph` may be a link."""
         self.inside(relative)
         path = self.project / relative
         for part in (path, *path.parents):
@@ -116,7 +116,7 @@ class ProjectPaths:
 
 
 def relative_to_project(file: str, root: str) -> str:
-    """A file name relative to the project folder `root` if it is inside, with `/` as separator and without `./`."""
+    """A file name relative to the project `root` if inside, with `/` and without `./`."""
     path = file.replace("\\", "/") if "\\" in file else file
     if root:
         path = path.removeprefix(f"{root.rstrip('/')}/") or path
@@ -144,7 +144,7 @@ def project_at(path: Path) -> ProjectPaths:
 
 
 def find_project(start: Path) -> ProjectPaths:
-    """Find the nearest project at or above `start` with `.aiwg/ralph` or `.aiwg/ralph-external`."""
+    """Find the nearest project (a folder with `.aiwg/ralph*`) at or above `start`."""
     start = _absolute(start)
     for folder in (start, *start.parents):
         paths = ProjectPaths(folder)

@@ -1,4 +1,4 @@
-"""All settings. Each is declared once: type, default, unit, bounds and help; see `core.config.declaration.Setting`.
+"""All settings, each declared once (see `core.config.declaration.Setting`).
 
 `docs/settings.md` is generated from this module. Annotations are evaluated here, so that the declarations can be read.
 """
@@ -52,7 +52,7 @@ def _option(help: str, label: str = "") -> Setting:
 
 
 class LearningSettings(SettingsGroup, frozen=True, kw_only=True):
-    """Score of the outcome of a loop, and weights of criteria (docs/scoring.md#outcomes)."""
+    """Score of a loop's outcome, and weights of criteria (docs/scoring.md#outcomes)."""
 
     half_life_days: Annotated[
         float, _half_life("Age at which outcomes and feedback on criteria count half", replayed=False)
@@ -230,7 +230,7 @@ class InjectionSettings(SettingsGroup, frozen=True, kw_only=True):
 
 
 class PruningSettings(SettingsGroup, frozen=True, kw_only=True):
-    """Pruning of patterns. A pruned pattern is archived in `shared/archive` and can be restored."""
+    """Pruning; a pruned pattern is in `shared/archive` and can be restored."""
 
     min_success_rate: Annotated[float, _share("Success rate below which a pattern is pruned")] = 0.5
     min_usage_count: Annotated[int, _count("Uses needed before a pattern is pruned for its success rate")] = 3
@@ -271,7 +271,7 @@ class ReviewSettings(SettingsGroup, frozen=True, kw_only=True):
 
 
 class ScanSettings(SettingsGroup, frozen=True, kw_only=True):
-    """What happens to a text that gives orders, by type and source of the pattern (docs/safety.md#held-texts).
+    """Treatment of texts that give orders, by type and source (docs/safety.md#held-texts).
 
     `hold` keeps it out of every context until a person approves it, `block` until a person releases it for a reason,
     `flag` only marks it. No setting allows what the scan blocks.

@@ -1,4 +1,4 @@
-"""The settings that `what-if` can change: lookup by name, and values given as text."""
+"""Settings that `what-if` can change: lookup by name, and values as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo: a scratch copy of the sample project in which loops run while the user watches."""
+"""The demo: a scratch copy of the sample project in which loops run."""
 
 from core.demo.check import DemoReport, demo_check
 from core.demo.player import DemoPlayer, scratch_project

@@ -1,4 +1,4 @@
-"""The agent of the demo: works at tasks through the agent protocol (docs/task-memory.md)."""
+"""Agent of the demo: works at tasks by the agent protocol (docs/task-memory.md)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DemoAgent:
         self._steps = (step for task in load_task_scripts() for step in self._play_task(task))
 
     def advance(self) -> bool:
-        """Start a task or an attempt, log one action, or complete an attempt; False once everything is done."""
+        """Start a task or attempt, log an action, or complete an attempt; False at the end."""
         return next(self._steps, False)
 
     def _play_task(self, task: TaskScript) -> Iterator[bool]:

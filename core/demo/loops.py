@@ -114,7 +114,7 @@ class PlayedLoop:
             self._finish(iteration, now)
 
     def archive(self, now: datetime) -> None:
-        """Move its folder to the archive and remove it from the registry; a crashed loop is aborted first."""
+        """Archive and unregister the loop; a crashed loop is aborted first."""
         if self._state["status"] == "running":
             self._end("aborted", now)
         archive = self._project.ralph / "archive"
@@ -294,7 +294,7 @@ def _write(path: Path, value: dict[str, Any]) -> None:
 
 
 def count_use(project: ProjectPaths, pattern_id: str, worked: bool, now: datetime) -> None:
-    """Increment the counts in the pattern's record; does nothing if no pattern file contains the pattern.
+    """Increment the counts in the pattern's record; does nothing for an unknown one.
 
     For an anti-pattern `worked` means that avoiding the approach was right.
     """

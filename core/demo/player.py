@@ -35,7 +35,7 @@ _ESCALATION_STEP: Final = 30
 
 @contextmanager
 def scratch_project(now: datetime) -> Iterator[ProjectPaths]:
-    """A copy of the sample project that ends at `now`, in a temporary folder that is removed afterwards."""
+    """A copy of the sample project that ends at `now`, in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="ralphdeck-", ignore_cleanup_errors=True) as folder:
         project = ProjectPaths(Path(folder).resolve() / "acme-api")
         copy_sample(project.project, now)

@@ -22,7 +22,7 @@ _ARCHIVED_AT: Final = re.compile(r'"archived_at": "(\d{4}-\d\d)')
 
 
 def copy_sample(target: Path, now: datetime) -> None:
-    """Copy the sample project into `target` and move its times so that it ends at `now` (aware).
+    """Copy the sample project into `target`, its times moved to end at `now`.
 
     Times move by whole seconds, in file contents (ISO 8601, epoch milliseconds, decision IDs) and in file names.
     """

@@ -49,7 +49,7 @@ class LoopScript(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LoopScripts(Struct, frozen=True, forbid_unknown_fields=True):
-    """Scripts for loops that run in the sample (`running`) and loops that start later (`new`)."""
+    """Scripts for loops running in the sample, and for loops that start later."""
 
     running: tuple[LoopScript, ...]
     new: tuple[LoopScript, ...]
@@ -76,7 +76,7 @@ class ActionScript(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AttemptScript(Struct, frozen=True, forbid_unknown_fields=True):
-    """One attempt at a task; without an approach it continues the attempt that the sample leaves open.
+    """One attempt; without an approach it continues the open one of the sample.
 
     Attributes:
         iteration: The number of its first iteration.

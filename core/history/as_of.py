@@ -180,7 +180,7 @@ def _finding(message: str) -> Finding:
 def _observer(
     snapshot: Snapshot, then: RewoundPatterns, view: ProjectState
 ) -> Callable[[Pattern], tuple[Observation, ...]]:
-    """Function that returns the evidence of a rewound pattern; the present evidence where nothing was rewound."""
+    """Return a function for the evidence of a (possibly rewound) pattern."""
     if snapshot.events is view.snapshot.events and not then.counted_until and then.patterns == view.snapshot.patterns:
         return view.board.observations_of_record
     events = tuple(event for event in snapshot.events if not _counts_more(event, then))
@@ -199,7 +199,7 @@ def _times(pattern: Pattern) -> Iterable[datetime]:
 
 
 def _created(pattern: Pattern) -> datetime | None:
-    """Time at which the pattern was created; None if the record has no such time. The last use does not date it."""
+    """Time of creation; None if unknown. The last use does not date a pattern."""
     return pattern.first_discovered or min(_times(pattern), default=None)
 
 

@@ -1,4 +1,4 @@
-"""Comparison of two project states: changed patterns, decisions, loops and questions, by effect on loops."""
+"""Comparison of two project states, ordered by effect on loops."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class StateComparison(Struct, frozen=True, kw_only=True):
 
 
 def compare_states(before: ProjectState, after: ProjectState) -> StateComparison:
-    """Compare two states of one project; `core.history.as_of.build_past_state` computes past ones.
+    """Compare two states of one project; see `core.history.as_of` for past ones.
 
     Takes a few ms for 100,000 patterns, and as long again for each 10,000 changed ones.
     """
@@ -183,7 +183,7 @@ class _Pairs:
         self._rows = before.rows_of(self.both), after.rows_of(self.both)
 
     def count_new(self) -> tuple[int, int, int]:
-        """New (successes, failures, uses); counts that a pattern lost, as by a merge, are ignored."""
+        """New (successes, failures, uses); counts lost by a merge are ignored."""
         fresh = self.after.rows_of(self.new)
 
         def increase(name: str) -> int:
@@ -245,7 +245,7 @@ def _status_of(view: ProjectState, pattern_id: str) -> PatternStatus:
 def _find_decisions(
     decisions: Iterable[Decision], known: Iterable[Decision]
 ) -> Mapping[str, tuple[Decision, Decision]]:
-    """Newest decision about each pattern, with the decision that it undoes or redoes, or itself.
+    """Newest decision about each pattern, with what it undoes or redoes, or itself.
 
     Args:
         decisions: Newest first.

@@ -1,4 +1,4 @@
-"""Past patterns: reverts the effects of later decisions on the pattern files one by one."""
+"""Past patterns: reverts the effects of later decisions on the pattern files."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _revert(found: RewoundPatterns, effect: Effect, decision: Decision) -> None:
 
 
 def _reset(pattern: Pattern, before: Effect, after: Effect | None) -> Pattern:
-    """Pattern with the values of the keys in `before` that differ from those in `after`."""
+    """Pattern with the values of keys in `before` that differ in `after`."""
     was, became = _read(_keys(before), before), _read(_keys(after) if after else {}, before)
     if was is None or became is None:
         return pattern
@@ -125,7 +125,7 @@ def _read(record: Mapping[str, Any], effect: Effect) -> Pattern | None:
 
 
 def _restore_text(patterns: dict[str, Pattern], decision: Decision) -> None:
-    """Set the text that a person saw when deciding, or its hash if the decision did not store the text."""
+    """Set the text that a person saw when deciding, or its hash if not stored."""
     pattern = patterns.get(decision.subject)
     if pattern is None or decision.verb in TURNS:
         return

@@ -1,1 +1,1 @@
-"""How the learning goes: what sharing patterns has brought, what comes, and what a person has judged of it."""
+"""Metrics: effect of shared patterns, upcoming changes, review of patterns."""

@@ -1,4 +1,4 @@
-"""Failure causes: root causes of debug sessions, failure modes of outcomes, error types."""
+"""Failure causes: root causes of debug sessions, failure modes, error types."""
 
 from __future__ import annotations
 

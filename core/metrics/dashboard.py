@@ -1,4 +1,4 @@
-"""All metrics at one moment, for the Metrics screen, the `metrics` command and its exports."""
+"""All metrics at one moment, for the screen, the command and exports."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def build_dashboard(view: ProjectState, by: str, weeks: int = DEFAULT_WEEKS) -> 
 
 
 def select_registered(board: Scoreboard, patterns: Mapping[str, Pattern]) -> Flags:
-    """Mask of the rows of the board that are registered; copies of patterns in other folders would count twice."""
+    """Mask of registered rows; copies in other folders would count twice."""
     return np.fromiter((not patterns[id].copy_folder for id in board.ids), np.bool_, len(board.ids))
 
 

@@ -1,4 +1,4 @@
-"""Files computed from the records: effectiveness metrics and the index of patterns (docs/metrics.md#derived-files).
+"""Effectiveness metrics and pattern index as files (docs/metrics.md#derived-files).
 
 A file is written only if a value changes. Unknown keys are preserved, and a file that is not a JSON object is not
 touched.
@@ -78,7 +78,7 @@ def write_metrics(
 
 
 def _set_known(document: JsonText, path: tuple[str, ...], values: Mapping[str, Any]) -> bool:
-    """Set keys of the object at `path` and remove keys with an unknown value; return whether anything changed."""
+    """Set known values at `path` and remove the others; return whether any changed."""
     here = document.value
     for step in path:
         here = here[step]
@@ -152,7 +152,7 @@ def _update(paths: ProjectPaths, settings: Settings, path: Path, update: _Update
 
 
 def _unusable(paths: ProjectPaths, path: Path) -> str | None:
-    """Reason why a file cannot be edited, as the end of a sentence; None if it can be or does not exist."""
+    """Reason, as the end of a sentence, why a file cannot be edited; None if it can."""
     paths.inside(paths.relative(path))
     raw = read_file(path, paths.aiwg, MAX_PATTERN_BYTES)
     if raw is None or isinstance(raw, Problem):
@@ -169,7 +169,7 @@ def _make_folder(paths: ProjectPaths, folder: Path) -> None:
 
 
 def read_recorded_metrics(paths: ProjectPaths) -> dict[str, dict[str, Any]]:
-    """Recorded metrics by file, as `key` or `group.key`, of the metrics file and the pattern files."""
+    """Metrics recorded in the metrics and pattern files, by file and `group.key`."""
     recorded = {}
     raw = read_file(metrics_path(paths), paths.aiwg, MAX_PATTERN_BYTES)
     value = None if raw is None or isinstance(raw, Problem) else decode_json(raw.data).value

@@ -1,4 +1,4 @@
-"""Effectiveness of shared patterns: totals and the difference in iterations (docs/metrics.md#effectiveness).
+"""Effectiveness of shared patterns (docs/metrics.md#effectiveness).
 
 A loop had patterns injected if its state or an event names at least one. Only completed loops are compared, by their
 number of iterations: a loop that was given up early is not a fast one.
@@ -40,7 +40,7 @@ _TYPE_KEYS: Final = {
 
 
 class UsageStats(Struct, frozen=True):
-    """`pattern_usage_stats` of the pattern files: applications with a result; of an anti-pattern, occurrences."""
+    """`pattern_usage_stats` of the pattern files: applications with a result."""
 
     total_applications: int
     successful_applications: int
@@ -50,7 +50,7 @@ class UsageStats(Struct, frozen=True):
 
 
 class Benefit(Struct, frozen=True):
-    """`cross_loop_benefit` of the pattern files: counts of all loops, averages of completed loops with one decimal."""
+    """`cross_loop_benefit` of the pattern files; averages of completed loops only."""
 
     loops_with_pattern_injection: int
     loops_without_pattern_injection: int
@@ -60,7 +60,7 @@ class Benefit(Struct, frozen=True):
 
 
 class EffectivenessMetrics(Struct, frozen=True):
-    """`effectiveness_metrics` of the pattern files: keys, order and rounding of that format."""
+    """`effectiveness_metrics` of the pattern files, in their order and rounding."""
 
     total_patterns: int
     patterns_by_type: dict[str, int]
@@ -70,7 +70,7 @@ class EffectivenessMetrics(Struct, frozen=True):
 
 
 class Group(NamedTuple):
-    """Iterations of completed loops of one task category, with and without what is compared."""
+    """Iterations of completed loops of one task category, with and without."""
 
     category: str
     having: tuple[int, ...]
@@ -78,7 +78,7 @@ class Group(NamedTuple):
 
 
 class Comparison(Difference, frozen=True, kw_only=True):
-    """Iterations with and without patterns, compared within each task category (docs/metrics.md#effectiveness).
+    """Iterations with and without patterns, compared within each task category.
 
     The difference is in iterations; a negative one is an improvement.
 

@@ -1,4 +1,4 @@
-"""Selection of the patterns that the pruning policy archives (docs/metrics.md#pruning). Writes nothing."""
+"""Selection of the patterns that the policy prunes (docs/metrics.md#pruning)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Pruning(Struct, frozen=True, kw_only=True):
 
 
 def select_prunable(snapshot: Snapshot, board: Scoreboard, settings: PruningSettings) -> tuple[Pruning, ...]:
-    """Select the patterns to prune at the time of the board, in the order of the pattern files.
+    """Select the patterns to prune at the time of the board, in file order.
 
     Pinned patterns stay, even if their text was edited since; so do patterns in quarantine, held patterns, patterns
     with an open or rejected inversion, unregistered copies, and patterns without any date. The rate of an anti-pattern

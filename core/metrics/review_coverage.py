@@ -1,4 +1,4 @@
-"""Review coverage: how many injected patterns a person had reviewed, and which questions are open."""
+"""Review coverage: reviewed share of injected patterns, and open questions."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def compute_coverage(
     curation: CurationState,
     starts: Sequence[datetime],
 ) -> tuple[CoverageWeek, ...]:
-    """Compute the coverage of each week; a pin does not cover a text that was edited after it.
+    """Compute weekly coverage; a pin does not cover a text edited after it.
 
     Args:
         registry: Rows of the board that count.
@@ -119,7 +119,7 @@ def _reviewed_since(board: Scoreboard, effective: Iterable[Decision]) -> Floats:
 
 
 def count_questions(queue: Sequence[ReviewItem]) -> tuple[OpenKind, ...]:
-    """Count the open questions by kind, the kind with the highest expected impact first.
+    """Count the open questions by kind, highest expected impact first.
 
     Args:
         queue: Questions by priority, highest first.
@@ -138,6 +138,6 @@ def count_questions(queue: Sequence[ReviewItem]) -> tuple[OpenKind, ...]:
 
 
 def count_first_half(queue: Sequence[ReviewItem]) -> int:
-    """Number of questions, from the start of the queue, with half of the expected impact; urgent ones do not count."""
+    """Number of first questions with half of the impact; urgent ones do not count."""
     sums = list(accumulate(item.impact for item in queue if not item.is_urgent))
     return bisect_left(sums, sums[-1] / 2) + 1 if sums and sums[-1] else 0

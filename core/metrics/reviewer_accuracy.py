@@ -1,4 +1,4 @@
-"""Reviewer accuracy: share of decisions that later results confirm (docs/metrics.md#reviewer-accuracy)."""
+"""Share of decisions that later results confirm (docs/metrics.md#reviewer-accuracy)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class ReviewerAccuracy(Struct, frozen=True, kw_only=True):
 
 
 def measure_accuracy(view: ProjectState, by: str) -> ReviewerAccuracy:
-    """Compare the decisions in effect of one person with later results of the patterns.
+    """Compare a person's decisions in effect with later results of the patterns.
 
     Only results in the event log or in loops count, since recorded counts have no time. The rule for a contradicted
     pin applies (docs/scoring.md#thresholds).
@@ -91,7 +91,7 @@ def measure_accuracy(view: ProjectState, by: str) -> ReviewerAccuracy:
 
 
 def _judged(decisions: Iterable[Decision], undone: frozenset[str], by: str) -> Iterator[tuple[Decision, datetime]]:
-    """Decisions of a person that are in effect, each with the time of the next one about its pattern."""
+    """Decisions of a person in effect, each with the time of the next on its pattern."""
     verdicts: dict[str, list[Decision]] = {}
     for decision in decisions:
         if decision.verb in _VERDICTS and decision.id not in undone:

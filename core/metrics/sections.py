@@ -1,4 +1,4 @@
-"""Sections of the metrics: the rows of each figure, and its takeaway in a sentence."""
+"""Sections of the metrics: rows of each figure, and its takeaway in a sentence."""
 
 from __future__ import annotations
 

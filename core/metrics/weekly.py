@@ -1,4 +1,4 @@
-"""Evidence by week, the trend of the success rate, and upcoming changes of states by decay alone.
+"""Evidence by week, trend of the success rate, and upcoming changes by decay.
 
 See docs/metrics.md#upcoming-changes.
 """
@@ -75,7 +75,7 @@ class Share(NamedTuple):
 
 
 class Trend(NamedTuple):
-    """Success rates before and since a Monday, the middle of the weeks since the first result."""
+    """Success rates before and since the middle of the weeks since the first result."""
 
     since: datetime
     before: Share
@@ -83,12 +83,12 @@ class Trend(NamedTuple):
 
     @property
     def is_significant(self) -> bool:
-        """Whether the intervals do not overlap, a stricter test than that of the difference."""
+        """Whether the intervals do not overlap; stricter than a test of the difference."""
         return self.before.high < self.after.low or self.after.high < self.before.low
 
 
 def list_week_starts(now: datetime, weeks: int) -> tuple[datetime, ...]:
-    """Mondays, 00:00 UTC, of the last `weeks` weeks, oldest first; the last one begins the current week."""
+    """Mondays, 00:00 UTC, of the last `weeks` weeks with the current one, in order."""
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     monday = today - timedelta(days=today.weekday())
     return tuple(monday - WEEK * back for back in range(weeks - 1, -1, -1))
@@ -134,14 +134,14 @@ def list_used(board: Scoreboard, registry: Flags, start: datetime) -> tuple[str,
 
 
 def find_weeks(board: Scoreboard, starts: Sequence[datetime]) -> Ints:
-    """Number of the week of each use_times entry of the board; negative outside of the weeks."""
+    """Number of the week of each entry of `use_times`; -1 or less outside."""
     at = np.minimum(board.use_times.at, board.now.timestamp())
     places = np.floor((at - starts[0].timestamp()) / WEEK.total_seconds()).astype(np.int64)
     return np.where(places < len(starts), places, -1)
 
 
 def compute_trend(weeks: Sequence[Week], level: float) -> Trend | None:
-    """Compare the success of the later half of the weeks with the earlier half; None if a half has no result.
+    """Compare the success of both halves of the weeks; None if one has no result.
 
     Args:
         level: Probability inside the intervals, 0..1.
@@ -177,7 +177,7 @@ class WeekAhead(Struct, frozen=True, kw_only=True):
 
 
 def find_upcoming(board: Scoreboard, registry: Flags, weeks: int) -> tuple[WeekAhead, ...]:
-    """Find the changes of the current week and the following ones; pinned patterns do not change.
+    """Find changes from the current week on; pinned patterns do not change.
 
     Args:
         registry: Rows of the board that count.

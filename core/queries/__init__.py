@@ -1,1 +1,1 @@
-"""Filter patterns, loops, reflections, decisions and task memory by text that the user types."""
+"""Filters of patterns, loops, reflections, decisions and task memory."""

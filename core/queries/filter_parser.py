@@ -1,4 +1,4 @@
-"""Parse the filter text that the user types: `type:error state:candidate uses:<3 tag:auth -flaky null`.
+"""Parser of filters such as `type:error uses:<3 tag:auth -flaky null`.
 
 All terms must match. `field:value` matches one field, a leading `-` negates a term, and quotes keep spaces.
 """
@@ -98,7 +98,7 @@ def parse_query(text: str, fields: Fields) -> Query:
 
 
 def parse_number(value: str) -> tuple[Comparison, float] | None:
-    """Parse `>0.5` or `50%` into a comparison and a number; None if it is not a number."""
+    """Parse `>0.5` or `50%` into a comparison and a number; None if invalid."""
     found = _NUMBER.fullmatch(value)
     if found is None:
         return None
@@ -107,7 +107,7 @@ def parse_number(value: str) -> tuple[Comparison, float] | None:
 
 
 def parse_age(value: str) -> tuple[Comparison, timedelta] | None:
-    """Parse `<7d` into a comparison and an age; without a sign, `7d` means within seven days."""
+    """Parse `<7d` into a comparison and an age; `7d` means within seven days."""
     found = _AGE.fullmatch(value)
     if found is None:
         return None

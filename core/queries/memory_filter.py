@@ -1,4 +1,4 @@
-"""Filter tasks, attempts and debug sessions: `is:attempt outcome:failure cause:null_undefined oauth`."""
+"""Filter of tasks, attempts and debug sessions: `is:attempt outcome:failure oauth`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class MemoryCatalog:
         )
 
     def with_changed(self, snapshot: Snapshot, attempt_ids: Collection[str]) -> MemoryCatalog:
-        """The catalog of a snapshot in which only these attempts changed (none added or removed).
+        """The catalog of a snapshot in which only these attempts changed.
 
         The time does not grow with the number of tasks: it is spent for each logged action.
         """
@@ -186,7 +186,7 @@ def _matches_task_field(task: Task, term: Term) -> bool:
 
 
 def _texts(records: Mapping[str, _Record], text: Callable[[_Record], str], known: _Texts[_Record]) -> _Texts[_Record]:
-    """The searched text of each record, in lower case; taken from `known` for unchanged records."""
+    """Searched text of each record in lower case; from `known` if unchanged."""
     texts: dict[str, tuple[_Record, str]] = {}
     for key, record in records.items():
         before = known.get(key)

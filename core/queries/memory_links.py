@@ -37,7 +37,7 @@ class MemoryLinks:
         self._catalog = catalog
 
     def updated(self, snapshot: Snapshot, catalog: MemoryCatalog | None, delta: Delta) -> MemoryLinks:
-        """The links of a newer snapshot; indexes that the delta does not affect are reused."""
+        """Links of a newer snapshot; reuses indexes that the delta does not affect."""
         newer = MemoryLinks(snapshot, catalog)
         unchanged = {part for part, kind in _SOURCES.items() if not getattr(delta, kind)}
         newer.__dict__.update({part: index for part, index in self.__dict__.items() if part in unchanged})
@@ -79,12 +79,12 @@ class MemoryLinks:
         return {name: tuple(own) for name, own in found.items()}
 
     def task_loop(self, task: Task) -> tuple[str, str]:
-        """The ID of the loop that a task records and how the link was found; empty strings if there is none."""
+        """ID of the loop of a task, and how the link was found; "" without one."""
         link = self._names.link(task)
         return (link.loop_id, link.how) if link is not None else ("", "")
 
     def loop_of(self, record: Remembered) -> str:
-        """The ID of the loop of a record, "" if unknown; a session has it in its folder, metadata or task."""
+        """ID of the loop of a record, "" if unknown."""
         if isinstance(record, DebugSession):
             for name in (record.loop_id, record.task_id):
                 if name in self._aliases:
@@ -100,7 +100,7 @@ class MemoryLinks:
         return self._catalog.attempts.get(task_id, ()) if self._catalog is not None else ()
 
     def patterns_of(self, record: Remembered) -> tuple[str, ...]:
-        """IDs of the patterns that were extracted from or used by a record or the attempts at a task.
+        """IDs of patterns extracted from or used by a record or a task's attempts.
 
         The patterns of its loop are added for a task, which records the whole loop, and for a record without any.
         """
@@ -125,7 +125,7 @@ class MemoryLinks:
             yield from (gained.pattern_id for gained in loop.extracted)
 
     def reflections_of(self, record: Remembered) -> tuple[Reflection, ...]:
-        """Reflections on a task or attempt, newest first; for a session those on its task or else its loop."""
+        """Reflections on a task, attempt or session (its task or loop), newest first."""
         if isinstance(record, Task):
             return self._reflections.get(record.id, ())
         if isinstance(record, Attempt):

@@ -41,7 +41,7 @@ _Value = TypeVar("_Value")
 
 
 def build_id_query(ids: Sequence[str]) -> tuple[str, int]:
-    """A query that matches these patterns, as far as they fit, and the number of IDs that do not fit."""
+    """A query for the patterns that fit, and the number of IDs that do not fit."""
     text = ""
     for number, pattern_id in enumerate(ids):
         longer = f"{text},{pattern_id}" if text else f"id:{pattern_id}"

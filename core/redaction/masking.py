@@ -1,4 +1,4 @@
-"""Masking of secrets in views, exports and logs (docs/safety.md#masks). Files are never changed."""
+"""Masking of secrets in views, exports and logs, never in files (docs/safety.md#masks)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MAX_CACHED: Final = 256
 
 
 def mask_secrets(text: str) -> str:
-    """`text` with a mark such as `[secret: GitHub token, 40 characters]` in the place of every secret.
+    """Replace secrets by marks such as `[secret: GitHub token, 40 characters]`.
 
     Idempotent. About 1 us for a short text without hints.
     """

@@ -34,5 +34,5 @@ def find_assigned(rule: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
 
 
 def fold_case(text: str) -> str:
-    """Lower-case `text` for the search for hints; a regex without case also matches a long s."""
+    """Lower-case `text` for hints; a regex without case also matches a long s."""
     return text.lower() if text.isascii() else text.lower().replace("\u017f", "s")

@@ -1,4 +1,4 @@
-"""Patterns of secrets and the search for them; `core.redaction.masking` is the entry point.
+"""Patterns of secrets and their search; entry point: `core.redaction.masking`.
 
 Every repeat is bounded or follows literal text, so that long texts take linear time.
 """
@@ -62,7 +62,7 @@ _WITH_NAME: Final = ("credentials", "user and password")
 
 
 class Search:
-    """Search of one text; found secrets are replaced by temporary marks, which no rule matches."""
+    """Search of one text; temporary marks, which no rule matches, replace secrets."""
 
     def __init__(self) -> None:
         self._found: list[tuple[str, str]] = []
@@ -114,7 +114,7 @@ class Search:
         return _TOKEN_RUN.sub(lambda run: "".join(self._tokens(text, *run.span())), text)
 
     def _tokens(self, text: str, place: int, end: int) -> Iterator[str]:
-        """Parts of a run of token characters with tokens replaced; a token begins at the start of a word."""
+        """Parts of a run with tokens replaced; a token begins at the start of a word."""
         at = place
         while start := _TOKEN_START.search(text, at, end):
             at = start.end()
@@ -228,7 +228,7 @@ class Search:
 
 @cache
 def _token_patterns(first: str) -> re.Pattern[str]:
-    """Patterns of tokens that may begin with a character, each in a group named by its position."""
+    """Token patterns that may begin with a character, each in a numbered group."""
     fitting = (
         f"(?P<t{at}>{pattern})"
         for at, (_, pattern) in enumerate(_TOKENS)

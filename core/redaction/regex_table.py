@@ -41,5 +41,5 @@ class RegexTable(dict[str, re.Pattern[str]]):
 
 
 def expand_parts(pattern: str, parts: Mapping[str, str]) -> str:
-    """Remove the line breaks of a regular expression and insert its parts, given by name as `{name}`."""
+    """Remove the line breaks of an expression and insert its parts for `{name}`."""
     return _PART.sub(lambda part: parts[part[1]], pattern.replace("\n", ""))

@@ -1,4 +1,4 @@
-"""Classification of values in the place of a secret: placeholder, code, random token, or public."""
+"""Classification of possible secrets: placeholder, code, random token, public."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def is_sample_password(value: str) -> bool:
 
 
 def is_random(value: str) -> bool:
-    """Whether a value without spaces looks random, unlike words, versions, paths and UUIDs."""
+    """Whether a value looks random, unlike words, versions, paths and UUIDs."""
     if len(value) < _MIN_MIXED or _UUID.fullmatch(value) or _SLUG.fullmatch(value):
         return False
     bare = value.strip("=")
@@ -124,7 +124,7 @@ def is_credential(value: str, before: str) -> bool:
 
 
 def is_unique_value(value: str) -> bool:
-    """Whether other occurrences of a value are the same secret, unlike a password `postgres`."""
+    """Whether equal values are the same secret, unlike a password `postgres`."""
     if len(value) < _MIN_REPEATED:
         return False
     return len(value) >= _LONG_REPEATED or (any(map(str.isdigit, value)) and any(map(str.isalpha, value)))

@@ -1,4 +1,4 @@
-"""Whether two similar sentences ask for different things: "do X" and "don't do X" share nearly all words.
+"""Comparison of similar sentences that may ask for the opposite.
 
 The comparison uses words, not grammar. In doubt it keeps two sentences apart.
 """
@@ -92,7 +92,7 @@ class Demand(NamedTuple):
         return bool(self.order and other.order) and self._reverses(other)
 
     def _reverses(self, other: Demand) -> bool:
-        """Return whether one thing moved from first to second place, and another one the other way."""
+        """Return whether two things changed places."""
         (first, second), (their_first, their_second) = self.order, other.order
         return bool(first & their_second - second - their_first) and bool(second & their_first - first - their_second)
 
@@ -126,12 +126,12 @@ _UNSPACED: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]{2,}")
 
 
 def split_unspaced(text: str) -> str:
-    """Split text of languages without spaces into pairs of characters, as substitutes for words."""
+    """Split text of languages without spaces into pairs of characters."""
     return _UNSPACED.sub(lambda run: f" {' '.join(map(''.join, pairwise(run[0])))} ", text)
 
 
 class Statement(NamedTuple):
-    """A learning in a form that can be compared: its words in order of the alphabet, and its demand."""
+    """A learning in comparable form: its sorted words, and its demand."""
 
     words: str
     demand: Demand

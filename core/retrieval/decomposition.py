@@ -1,4 +1,4 @@
-"""Context sections for decomposition tasks: strategies that failed and worked (docs/retrieval.md#decomposition)."""
+"""Context sections of decomposition strategies (docs/retrieval.md#decomposition)."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def choose_strategies(
 
 
 def render_strategies(chosen: list[Pattern], board: Scoreboard, limit: int) -> str:
-    """Render the sections "Anti-Patterns to Avoid" and "Successful Patterns", with a newline at the end.
+    """Render the sections "Anti-Patterns to Avoid" and "Successful Patterns".
 
     Args:
         chosen: Patterns of both types.

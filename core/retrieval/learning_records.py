@@ -1,4 +1,4 @@
-"""Learnings of reflections and of the cross-task memory, with the task or loop that each comes from."""
+"""Learnings of reflections and the cross-task memory, with their task or loop."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Learning(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def is_key_learning(learning_id: str) -> bool:
-    """Whether a learning is one of the key learnings of a task of the cross-task memory."""
+    """Whether a learning is a key learning of the cross-task memory."""
     return _NUMBER in learning_id
 
 
@@ -62,7 +62,7 @@ def memory_source(task_id: str) -> str:
 
 
 def iterate_learnings(source: str, snapshot: Snapshot) -> Iterator[tuple[Learning, str]]:
-    """Yield (learning, key of its task or loop) for each learning of a source; nothing for a removed source."""
+    """Yield (learning, key of its task or loop) of a source; none if it was removed."""
     if source.startswith(_MEMORY):
         memory = snapshot.memory_tasks.get(source.removeprefix(_MEMORY))
         for number, text in enumerate(memory.learnings if memory is not None else (), 1):

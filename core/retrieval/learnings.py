@@ -1,4 +1,4 @@
-"""Inverted index of learnings, to find the ones that fit a task (docs/retrieval.md#reflections)."""
+"""Inverted index of learnings (docs/retrieval.md#reflections)."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ class LearningIndex:
 
     @cached_property
     def _live_works(self) -> NDArray[np.bool_]:
-        """Mask of the tasks and loops with a learning; only these count for the rarity of a word."""
+        """Mask of tasks and loops with a learning, which count for a word's rarity."""
         live = np.zeros(len(self.work_keys), np.bool_)
         live[self._work_of[self._live]] = True
         return live
@@ -240,7 +240,7 @@ class LearningIndex:
         return np.fromiter((key in self.works for key in self.work_keys), np.bool_, len(self.work_keys))
 
     def _similar_by_words(self, asked: frozenset[str]) -> Iterator[tuple[int, float]]:
-        """(row, cosine) of tasks and loops that share words, each word weighted by its idf."""
+        """(row, cosine) of tasks and loops that share words, weighted by idf."""
         live = self._live_works
         size = int(np.count_nonzero(live))
         squares: dict[str, float] = {}

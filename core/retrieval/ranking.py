@@ -1,4 +1,4 @@
-"""Ranking of the patterns that fit a task, and the reasons why others are left out (docs/retrieval.md#ranking)."""
+"""Ranking of patterns, and reasons for omissions (docs/retrieval.md#ranking)."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Ranking:
         return map(self._chosen, head[:_MAX_RANKED])
 
     def _tie_break(self, place: int) -> tuple[float, int, str]:
-        """Success patterns with fewer iterations first, then more uses, then the id (docs/retrieval.md#ranking)."""
+        """Fewer iterations of a success pattern first, then more uses, then the ID."""
         pattern = self._patterns[self._id(place)]
         average = pattern.average_iterations if pattern.type is PatternType.SUCCESS else None
         known = average is not None and math.isfinite(average) and average > 0
@@ -164,7 +164,7 @@ class Ranking:
         )
 
     def omitted(self, named: set[str]) -> list[OmittedPattern]:
-        """Patterns that are not in `named` and may not be injected, the most relevant first."""
+        """Patterns not in `named` that may not be injected, most relevant first."""
         places = np.flatnonzero(~self._eligible)
         if len(self._patterns) > LIST_ALL_UP_TO:
             places = places[np.argsort(-self._values[places], kind="stable")[:MAX_LEFT_OUT]]

@@ -1,4 +1,4 @@
-"""Selection and rendering of the Reflections section of a context (docs/retrieval.md#reflections)."""
+"""The Reflections section of a context (docs/retrieval.md#reflections)."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class ReflectionSection(Struct, frozen=True, kw_only=True):
 
 
 class ReflectionChoice:
-    """Chooses the reflections of a context, first within their share of the budget, then within the rest.
+    """Chooses reflections within their share of the budget, then within the rest.
 
     Args:
         matches: Learnings that fit the task.
@@ -199,7 +199,7 @@ class ReflectionChoice:
         return context, ReflectionSection(chosen=tuple(included), left_out=left_out)
 
     def _fill(self, before: str, budget: int) -> None:
-        """Choose further entries, best first, within a budget of tokens for the whole context."""
+        """Choose further entries, best first, within a token budget of the context."""
         waiting, self._waiting = self._waiting, []
         tried = 0
         for one in waiting:
@@ -235,7 +235,7 @@ def similar_reflections(
     now: datetime,
     embeddings: Embeddings[ComparableWork] | None = None,
 ) -> tuple[ChosenReflection, ...]:
-    """Find the learnings of other tasks and loops that the context of a task would contain.
+    """Find learnings of other work that the context of a task would contain.
 
     Args:
         task: The task; its own reflections are ignored.
@@ -259,7 +259,7 @@ def similar_reflections(
 
 @lru_cache(4096)
 def find_stop_reason(text: str, limit: int, orders: bool) -> str:
-    """Reason why a text may not be injected, complete or cut to `limit` characters; "" if it may.
+    """Reason not to inject a text, complete or cut to `limit`; "" without one.
 
     Args:
         text: Text of a learning, a task or an ID.
@@ -277,7 +277,7 @@ def find_stop_reason(text: str, limit: int, orders: bool) -> str:
 
 
 def render_reflections(chosen: Sequence[ChosenReflection], settings: InjectionSettings) -> str:
-    """Render the section; "" without reflections. Texts are escaped as in `render_context`."""
+    """Render the section, escaped as in `render_context`; "" without reflections."""
     if not chosen:
         return ""
     blocks = (_block_text(number, one, settings) for number, one in enumerate(chosen, 1))

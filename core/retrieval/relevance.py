@@ -1,4 +1,4 @@
-"""Relevance of patterns for a task: a weighted sum of parts, each 0..1 (docs/retrieval.md#relevance)."""
+"""Relevance of patterns: a weighted sum of parts (docs/retrieval.md#relevance)."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Relevance:
 def measure_relevance(
     profile: TaskProfile, index: PatternIndex, patterns: Mapping[str, Pattern], closeness: Closeness | None = None
 ) -> Relevance:
-    """Find every pattern that shares a meaning, a word, an error or a tag with the task.
+    """Find patterns that share a meaning, word, error or tag with the task.
 
     The category alone suffices for success and anti-patterns; the language alone never does.
 

@@ -1,4 +1,4 @@
-"""Rendering of the injected context (docs/retrieval.md#rendering); text from files is escaped."""
+"""Rendering of the injected context (docs/retrieval.md#rendering)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Item = tuple[Pattern, Assessment]
 
 
 def render_context(items: Sequence[Item], settings: InjectionSettings) -> str:
-    r"""Render the context of these patterns, best first in each section; "" without patterns.
+    r"""Render patterns, best first in each section; "" without patterns.
 
     Every field is one line, cut to `settings.max_field_chars`. A backslash escapes text that could pass for layout or
     for the frame of a conversation: `\# heading`, `Fix\: label`, `<\system>`, `<\/system>`, `<\|im_end|>`, `[\INST]`.

@@ -42,7 +42,7 @@ _WORD: Final = re.compile(r"\\[A-Za-z]|(\w+)")
 
 
 def measure_similarity(one: Pattern, other: Pattern) -> float:
-    """Similarity of two patterns, 0..1; 0 for different types or task categories, and without words."""
+    """Similarity of two patterns, 0..1; 0 for different types or task categories."""
     if one.type is not other.type or not _same_task(one, other):
         return 0.0
     text = _text(one)
@@ -50,12 +50,12 @@ def measure_similarity(one: Pattern, other: Pattern) -> float:
 
 
 def cap_similarity(value: float) -> float:
-    """Similarity for display, 0..1, below 1: only some fields are compared, with their words in any order."""
+    """Similarity for display, below 1, since not all fields are compared."""
     return min(value, _MAX_DISPLAYED)
 
 
 def _same_task(one: Pattern, other: Pattern) -> bool:
-    """Whether both are for the same category of task; steps for different categories are not duplicates."""
+    """Whether both are for one category; else equal steps are not duplicates."""
     return one.type is not PatternType.SUCCESS or one.category == other.category
 
 
@@ -90,7 +90,7 @@ class SimilarityIndex:
         return self._sorted(pattern, self._blocks[pattern.type].nearest(_text(pattern), threshold))
 
     def some_nearest(self, pattern: Pattern, threshold: float) -> tuple[tuple[str, float], ...]:
-        """`nearest` of an indexed pattern with a limited number of comparisons: about 300 us at any size."""
+        """`nearest` of an indexed pattern with limited comparisons: 300 us at any size."""
         return self._sorted(pattern, self._blocks[pattern.type].some_nearest(pattern.id, threshold))
 
     def _sorted(self, pattern: Pattern, found: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
@@ -98,7 +98,7 @@ class SimilarityIndex:
         return tuple(sorted(others, key=lambda hit: (-hit[1], hit[0])))
 
     def pairs(self, threshold: float) -> tuple[tuple[str, str, float], ...]:
-        """(lower ID, higher ID, similarity) of all pairs above `threshold`, best first; a few seconds for 10,000."""
+        """(lower ID, higher ID, similarity) above `threshold`; seconds for 10,000."""
         patterns = self._patterns
         found = [
             pair
@@ -189,7 +189,7 @@ class TextBlock:
                 yield min(id, other), max(id, other), ratio
 
     def _find_candidates(self, text: str, threshold: float) -> tuple[Rows, NDArray[np.intp]]:
-        """Rows that share enough of the rarer words of `text`, and the number of shared words."""
+        """Rows that share enough of the rarer words, and the number of shared words."""
         nothing = np.empty(0, np.int32)
         words = set(text.split())
         lists = sorted((self.postings.get(word, nothing) for word in words), key=len)
@@ -204,7 +204,7 @@ class TextBlock:
 
 
 class TextPool:
-    """Growing list of texts, each given as its `sorted_words`, compared with a limited number of others.
+    """Growing list of `sorted_words`, each compared with a limited number.
 
     Thousands of similar texts cost no more than thousands of different ones. If more than some dozens share a word,
     the earliest ones are compared.

@@ -1,4 +1,4 @@
-"""Analysis of a task description: category, languages, likely errors, words (docs/retrieval.md#task)."""
+"""Analysis of a task: category, languages, errors, words (docs/retrieval.md#task)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def analyse_task(text: str) -> TaskProfile:
 
 
 def is_decomposition(text: str) -> bool:
-    """Whether a task is to split work: it contains "decompose", "break down", "subtasks", "split into tasks" ..."""
+    """Whether a task is to split work: "decompose", "split into tasks" ..."""
     return _REGEX["decomposition"].search(text[:MAX_CHARS]) is not None
 
 

@@ -1,4 +1,4 @@
-"""Vectors of many texts in one compact array, and their cosine with another vector."""
+"""Vectors of texts in one compact array, and their cosine with another one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ROWS_AT_ONCE: Final = 4096
 
 
 def encode_vectors(vectors: Floats32) -> Codes:
-    """Encode vectors as int8, a quarter of the size; keeps only the direction, within about 0.3 degrees."""
+    """Encode vectors as int8; keeps only the direction, within about 0.3 degrees."""
     most = np.maximum(np.abs(vectors).max(axis=1, keepdims=True, initial=0.0), 1e-12)
     codes: Codes = np.rint(vectors / most * _STEPS).astype(np.int8)
     return codes
@@ -64,7 +64,7 @@ class Vectors:
         return np.sqrt(squares)
 
     def closeness(self, vector: Floats32) -> Floats32:
-        """Cosine, -1..1, of each vector and `vector` (length 1); NaN for a vector of length 0."""
+        """Cosine of each vector and `vector` (length 1); NaN for a vector of length 0."""
         dots = np.empty(len(self.codes), np.float32)
         for start in range(0, len(self.codes), _ROWS_AT_ONCE):
             end = start + _ROWS_AT_ONCE

@@ -24,7 +24,7 @@ _COMMON_WORDS: Final = """
 
 
 def _stem(word: str) -> str:
-    """Stem of an English word: without endings of plurals and verbs, and without a silent e."""
+    """Stem of an English word, without plural and verb endings and silent e."""
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
     if not word.endswith(("ss", "us", "is", "eed")):
@@ -66,5 +66,5 @@ _MEMO: Final = _Memo()
 
 
 def content_words(text: str) -> set[str]:
-    """Stems of the meaningful words in the first `MAX_CHARS` characters, with the parts of `camelCase` words."""
+    """Stems of meaningful words in the first `MAX_CHARS`, with `camelCase` parts."""
     return set().union(*map(_MEMO.__getitem__, _WORD.findall(text[:MAX_CHARS])))

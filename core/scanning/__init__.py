@@ -1,1 +1,1 @@
-"""Safety scan: finds texts that could harm an agent that reads them (docs/safety.md). Pure functions."""
+"""Safety scan: finds texts that could harm an agent (docs/safety.md)."""

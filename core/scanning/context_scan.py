@@ -1,4 +1,4 @@
-"""Last check of a rendered context: harm that none of its patterns does alone (docs/safety.md#context)."""
+"""Check of a rendered context for combined harm (docs/safety.md#context)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LAYOUT_RULE: Final = "fake-layout"
 
 
 def find_combined_harm(context: str, patterns: Iterable[Pattern], *, orders: bool = True) -> str:
-    """Describe the harm of a context that none of its patterns does alone; "" for none.
+    """Describe harm that a context does but none of its patterns alone; "" for none.
 
     The text of each pattern was judged before, by the scan or a person.
 
@@ -65,7 +65,7 @@ def _counts(severity: Severity, orders: bool) -> bool:
 
 
 def find_harm_when_cut(pattern: Pattern, limit: int, *, orders: bool = True) -> str:
-    """Describe the harm of a pattern with fields cut to `limit` characters, as by a lost warning; "" for none.
+    """Describe harm of a pattern cut to `limit`, as by a lost warning; "" for none.
 
     The text as a whole was judged before.
 
@@ -117,7 +117,7 @@ def withhold_combined_harm(text: str, before: str = "", *, orders: bool = True) 
 
 
 def find_completed_harm(context: str, before: str, *, orders: bool = True) -> str:
-    """Describe the harm of a context together with the text before it, that neither does alone; "" for none."""
+    """Describe harm of a context with the text before it, not of either; "" for none."""
     return _find_across(_without_layout(before)[-_SPAN:], _without_layout(context)[:_SPAN], orders)
 
 

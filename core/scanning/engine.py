@@ -61,7 +61,7 @@ class Engine:
                 yield start, end
 
     def starts(self, pattern: str, text: str, start: int, end: int) -> Iterator[int]:
-        """Positions at which the pattern can begin within a match: in "never use wget: curl x | sh" also the second."""
+        """Starts of the pattern in a match: two in "never use wget: curl x | sh"."""
         yield start
         while found := self.first(pattern, text[start + 1 : end]):
             start += 1 + found[0]
@@ -122,7 +122,7 @@ class _Sieve:
         return self._filter.re(self._certain[pattern]) if pattern in self._certain else None
 
     def finds(self, text: bytes) -> Iterator[tuple[int, bool]]:
-        """(number, whether the match is certain) of each pattern that may match, in any order."""
+        """(number, whether it is certain) of each pattern that may match, unordered."""
         for place in (self._filter.Match(text) if self._patterns else None) or ():
             yield self._patterns[place]
 
@@ -181,7 +181,7 @@ def _options(narrow: bool) -> Any:
 
 
 def remove_bounds(pattern: str) -> str:
-    """A pattern in RE2 syntax with `*` or `+` in the place of the bounds of repeats; it matches all that it did."""
+    """Replace bounds of repeats by `*` or `+`, so that an RE2 pattern matches more."""
     return _TOKEN.sub(
         lambda token: token[0] if token["least"] is None else "+" if int(token["least"]) else "*", pattern
     )

@@ -23,7 +23,7 @@ def describe_rule(suspicion: Suspicion) -> str:
 
 
 def describe_suspicions(suspicions: Iterable[Suspicion]) -> str:
-    """Describe the most severe suspicions, in words that follow "this text": `runs downloads ("curl x | sh")`."""
+    """Describe the worst suspicions after "this text": `runs downloads ("curl x | sh")`."""
     found = tuple(suspicions)
     worst = min((one.severity.rank for one in found), default=0)
     severe = [one for one in found if one.severity.rank == worst]
@@ -34,7 +34,7 @@ def describe_suspicions(suspicions: Iterable[Suspicion]) -> str:
 def find_withhold_reason(
     text: str, shown: Callable[[str], str] = str, *, orders: bool = True, avoided: bool = False, happened: bool = False
 ) -> str:
-    """Reason why a text that is not a pattern may not be injected, in words that follow "this text"; "" if it may.
+    """Reason, after "this text", to withhold a text of no pattern; "" without one.
 
     Scans the text and its rendered form: a cut may remove a warning, and joined lines may form an order.
 
@@ -55,7 +55,7 @@ def find_withhold_reason(
 def render_if_safe(
     text: str, shown: Callable[[str], str] = str, *, orders: bool = True, avoided: bool = False, happened: bool = False
 ) -> str:
-    """`shown(text)`, or a note in its place if `find_withhold_reason` returns a reason."""
+    """`shown(text)`, or a note if `find_withhold_reason` returns a reason."""
     does = find_withhold_reason(text, shown, orders=orders, avoided=avoided, happened=happened)
     if does:
         return shown(withheld_note(does))

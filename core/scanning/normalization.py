@@ -1,4 +1,4 @@
-"""Normalization of texts to what a language model reads: compatible forms, nothing hidden, one alphabet."""
+"""Normalization of texts: compatible forms, nothing hidden, one alphabet."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _MIN_PRINTABLE: Final = 0.95
 
 
 def normalize_text(text: str, gap: str = "") -> str:
-    """Normalize `text`: NFKC, no hidden characters, Latin letters for look-alikes, no accents.
+    """Normalize to NFKC without hidden characters, look-alikes and accents.
 
     Args:
         gap: Replacement of a hidden character.
@@ -64,12 +64,12 @@ def normalize_text(text: str, gap: str = "") -> str:
 
 
 def list_readings(text: str) -> tuple[str, ...]:
-    """Normalized `text`; with hidden characters also with spaces for them, since they may separate words."""
+    """Normalized `text`; also with spaces for hidden characters, if it has any."""
     return (text,) if is_plain_ascii(text) else tuple(dict.fromkeys((normalize_text(text), normalize_text(text, " "))))
 
 
 def find_odd_characters(text: str) -> Iterator[tuple[str, str]]:
-    """(kind, excerpt) of suspicious characters: `bidi`, `hidden-text`, `invisible`, `lookalike`."""
+    """(`bidi`, `hidden-text`, `invisible` or `lookalike`, excerpt) of odd characters."""
     if text.isascii():
         return
     for kind, odd in (

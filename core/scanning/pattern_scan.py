@@ -55,7 +55,7 @@ def scan_pattern(kind: PatternType, title: str, text: Mapping[str, Any]) -> tupl
 
 
 def is_broad(trigger: str) -> bool:
-    """Whether a regex, or one of its branches, has so little literal text that it matches nearly everything."""
+    """Whether a regex or a branch of it matches nearly everything."""
     branches = _NOT_LITERAL.sub("", trigger[:_MAX_TRIGGER]).split("|")
     return any(len(branch) < _MIN_LITERAL for branch in branches) and (
         len(branches) == 1 or any(not branch for branch in branches)

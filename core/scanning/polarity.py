@@ -1,4 +1,4 @@
-"""Distinguishes instructions from warnings; a warning is harmless (docs/safety.md#warnings)."""
+"""Distinction of instructions and harmless warnings (docs/safety.md#warnings)."""
 
 from __future__ import annotations
 

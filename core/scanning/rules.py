@@ -75,7 +75,7 @@ _OTHER: Final = (BIDI, TAGS, INVISIBLE, LOOKALIKE, SECRET, BROAD, LONG, COUNTS)
 
 @cache
 def load_rules() -> tuple[Rule, ...]:
-    """All rules with patterns, most severe first; the tables are read on the first call (about 15 ms)."""
+    """All rules with patterns, most severe first; read on the first call (15 ms)."""
     languages = _read("languages")
     phrases = {
         "secret_requests": _request_patterns(languages["secret_requests"]),

@@ -1,4 +1,4 @@
-"""Scan of one text: matching rules, their severity, and the sentences that they stop."""
+"""Scan of one text: matching rules, severity, and stopped sentences."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _LABEL: Final = re.compile(r"\s*(?:- )?(?:\d{1,2}\. )?(?:[A-Z][a-z]{2,11}: )?")
 
 
 def scan_text(text: str, field: str = "", *, avoided: bool = False, happened: bool = False) -> tuple[Suspicion, ...]:
-    """Find what a text might do to an agent that reads it: each rule once, the most severe first.
+    """Find what a text might do to an agent: each rule once, most severe first.
 
     Args:
         text: Any text; the first `MAX_SCANNED` characters are scanned.
@@ -68,7 +68,7 @@ def scan_text(text: str, field: str = "", *, avoided: bool = False, happened: bo
 
 
 def scan_whole_text(text: str) -> tuple[tuple[Suspicion, ...], str]:
-    """Scan a text of any length; returns the suspicions, most severe first, and the text with masked secrets.
+    """Scan a text of any length; returns suspicions, worst first, and the masked text.
 
     A secret is a suspicion, too.
     """
@@ -99,7 +99,7 @@ def _may_hide_text(text: str) -> bool:
 
 
 def _find_in_readings(text: str) -> Iterator[tuple[str, list[tuple[Rule, str]]]]:
-    """(reading, matches) for each way in which the text may be read: plain, with joined words, and decoded."""
+    """(reading, matches) of each reading: plain, with joined words, decoded."""
     made = get_engine()
     for plain in list_readings(text):
         finds = made.finds(plain)
@@ -149,7 +149,7 @@ def find_matches(text: str) -> tuple[tuple[Rule, str], ...]:
 
 
 def find_stopped_sentences(text: str, rules: Collection[str]) -> tuple[tuple[int, int], ...]:
-    """Find (start, end) of each sentence in which one of some rules blocks or holds the text.
+    """Find (start, end) of each sentence that some rules block or hold.
 
     Returns the whole text if a rule matches only across sentences.
 

@@ -1,4 +1,4 @@
-"""Effect of the scan on a pattern, by the policy of the project and the decisions about its text."""
+"""Effect of the scan on a pattern, by the policy and by decisions."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def find_stopping_severity(pattern: Pattern, curation: CurationState, settings: 
 
 
 def highest_severity(pattern: Pattern, curation: CurationState, settings: ScanSettings) -> Severity | None:
-    """Highest severity of the suspicions under the policy, regardless of decisions; None without suspicions."""
+    """Highest severity under the policy, before decisions; None without suspicions."""
     found = [apply_policy(one, pattern, curation, settings) for one in pattern.suspicions]
     return min(found, key=lambda severity: severity.rank, default=None)
 
 
 def stops_orders(pattern: Pattern, curation: CurationState, settings: ScanSettings) -> bool:
-    """Whether the policy keeps texts that give orders out of contexts, for this type and source."""
+    """Whether the policy withholds texts of this type and source that give orders."""
     return _order_severity(pattern, curation, settings).stops
 
 
