@@ -18,25 +18,8 @@ from core.episodes import validation
 from core.episodes.action_log import LogResult, record_actions, repair_log
 from core.episodes.folders import AttemptFolder, TaskFolder, find_attempt_folder
 from core.episodes.json_files import check_editable, edit_object, set_members
-from core.episodes.lifecycle.completion import (
-    CompletedAttempt,
-    check_task_end,
-    determine_outcome,
-    end_attempt,
-    read_log_ahead,
-    repeat_end,
-)
+from core.episodes.lifecycle import completion, start
 from core.episodes.lifecycle.propagation import LISTS, TASK_STATUS, propagate_all
-from core.episodes.lifecycle.start import (
-    AttemptIntent,
-    StartedAttempt,
-    create_attempt,
-    create_task,
-    find_resumable,
-    mark_running,
-    resume_attempt,
-    update_index,
-)
 from core.episodes.lifecycle.trajectory import MILESTONES, check_milestones
 from core.episodes.reflections import add_reflection
 from core.episodes.strict_reader import ROOM, StrictReader
@@ -111,10 +94,10 @@ class Episodes:
         metadata |= {"loop_id": validation.validate_text(loop_id, "loop_id", validation.MAX_ID)} if loop_id else {}
         validation.check_total_size(metadata, "criteria, tags and related tasks")
         wanted = None if task_id is None else validation.validate_task_id(task_id, "task_id")
-        created = create_task(self._project, metadata, wanted)
+        created = start.create_task(self._project, metadata, wanted)
         folder = TaskFolder.of(self._project, created)
         try:
-            update_index(folder, TaskStatus.RUNNING)
+            start.update_index(folder, TaskStatus.RUNNING)
         except (Conflict, Unwritable) as error:  # the task exists; without its ID the caller would create another one
             folder.warnings.append(f"{created} is not in the index yet: {error}")
         self._send_warnings(folder)
@@ -146,7 +129,7 @@ class Episodes:
         abandon: bool = False,
         resume: bool = False,
         reopen: bool = False,
-    ) -> StartedAttempt:
+    ) -> start.StartedAttempt:
         """Start an attempt; at a paused task, resume the open one.
 
         Args:
@@ -161,7 +144,7 @@ class Episodes:
             check_count(estimated_iterations, "estimated_iterations", validation.MAX_ITERATION)
         if abandon and resume:
             raise BadInput("an open attempt is either resumed or abandoned, not both")
-        intent = AttemptIntent(
+        intent = start.AttemptIntent(
             agent=validation.validate_text(agent or self._by, "agent", validation.MAX_ID),
             approach=validation.validate_text(approach, "approach"),
             steps=validation.validate_texts(steps, "steps"),
@@ -178,12 +161,12 @@ class Episodes:
             if status.ended and not reopen:
                 raise Refused(f"{task_id} is {status.value}; to try again, reopen it (--reopen)")
             propagate_all(folder, seen_at=now)
-            open_attempt = find_resumable(folder, abandon=abandon, resume=resume, now=now)
+            open_attempt = start.find_resumable(folder, abandon=abandon, resume=resume, now=now)
             if open_attempt is not None:
-                started = resume_attempt(folder, open_attempt)
+                started = start.resume_attempt(folder, open_attempt)
             else:
-                started = create_attempt(folder, intent, now)
-            mark_running(folder, started.number, now=now)
+                started = start.create_attempt(folder, intent, now)
+            start.mark_running(folder, started.number, now=now)
             return started
 
     def log_action(self, task_id: str, action: Mapping[str, Any], *, attempt: int | None = None) -> LogResult:
@@ -255,7 +238,7 @@ class Episodes:
         attempt: int | None = None,
         task_done: bool | None = None,
         milestones: Sequence[Mapping[str, Any]] = (),
-    ) -> CompletedAttempt:
+    ) -> completion.CompletedAttempt:
         """Record the outcome of an attempt and draft a reflection on it.
 
         For an attempt that has ended already, everything that a kill left out is completed, and `task_done` ends the
@@ -284,7 +267,7 @@ class Episodes:
         }
         validation.check_total_size(result, "reason, what worked, what did not and suggestions")
         folder = TaskFolder.of(self._project, task_id)
-        ahead = read_log_ahead(folder, attempt)
+        ahead = completion.read_log_ahead(folder, attempt)
         with self._locked(folder):
             now = self._clock()  # inside the lock, so that the end is not before the start by another writer
             result[MILESTONES] = validation.validate_milestones(milestones, now)
@@ -297,19 +280,19 @@ class Episodes:
             log = ahead.summary if ahead is not None and ahead.is_current(place) else None
             if log is None and is_open and outcome is None:
                 log = reader.log(place)
-            found = determine_outcome(known, log, outcome)
+            found = completion.determine_outcome(known, log, outcome)
             if task_done is not None:
-                check_task_end(folder, found, task_done, is_newest=place.number == max(folder.attempts()))
+                completion.check_task_end(folder, found, task_done, is_newest=place.number == max(folder.attempts()))
                 result[TASK_STATUS] = (TaskStatus.COMPLETED if task_done else TaskStatus.FAILED).value
             if is_open:
                 check_milestones(folder, place.number, result[MILESTONES])
                 check_editable(place.attempt, self._project.aiwg, room=validation.json_size(result) + ROOM)
                 if final_quality is None and known.quality:
                     result["final_quality"] = known.quality[-1].quality
-                log = end_attempt(folder, place, {"status": found.value, **result}, now=now, log=log)
+                log = completion.end_attempt(folder, place, {"status": found.value, **result}, now=now, log=log)
             else:
-                log = repeat_end(folder, place, found, result.get(TASK_STATUS), now, log=log)
-            return CompletedAttempt(
+                log = completion.repeat_end(folder, place, found, result.get(TASK_STATUS), now, log=log)
+            return completion.CompletedAttempt(
                 number=place.number,
                 outcome=found,
                 derived=is_open and outcome is None,
@@ -335,7 +318,7 @@ class Episodes:
                     set_members(document, (), {"updated": iso(now), "status": TaskStatus.PAUSED.value})
 
             edit_object(folder.metadata, edit, {"id": folder.id})
-            update_index(folder, TaskStatus.PAUSED)
+            start.update_index(folder, TaskStatus.PAUSED)
 
     def reflect(
         self,

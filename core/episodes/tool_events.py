@@ -18,30 +18,13 @@ SUCCEEDED: Final = "PostToolUse"
 FAILED: Final = "PostToolUseFailure"
 
 _TYPES: Final = {
-    "read": "read",
-    "notebookread": "read",
+    **dict.fromkeys(("read", "notebookread", "webfetch", "skill", "readmcpresourcetool"), "read"),
     "write": "write",
-    "edit": "edit",
-    "multiedit": "edit",
-    "notebookedit": "edit",
-    "bash": "bash",
-    "powershell": "bash",
-    "bashoutput": "bash",
-    "taskoutput": "bash",
-    "killshell": "bash",
-    "killbash": "bash",
-    "taskstop": "bash",
-    "grep": "grep",
-    "glob": "glob",
-    "ls": "glob",
-    "task": "task",
-    "agent": "task",
-    "webfetch": "read",
-    "websearch": "grep",
-    "lsp": "grep",
-    "skill": "read",
-    "readmcpresourcetool": "read",
-    "listmcpresourcestool": "glob",
+    **dict.fromkeys(("edit", "multiedit", "notebookedit"), "edit"),
+    **dict.fromkeys(("bash", "powershell", "bashoutput", "taskoutput", "killshell", "killbash", "taskstop"), "bash"),
+    **dict.fromkeys(("grep", "websearch", "lsp"), "grep"),
+    **dict.fromkeys(("glob", "ls", "listmcpresourcestool"), "glob"),
+    **dict.fromkeys(("task", "agent"), "task"),
 }
 """Action type by tool name in lower case; other read-only tools have the nearest type."""
 _BOOKKEEPING: Final = frozenset(
