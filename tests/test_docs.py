@@ -89,6 +89,7 @@ def test_sections_of_the_docs_that_the_code_cites_exist() -> None:
         (file.relative_to(ROOT).as_posix(), *found)
         for folder in ("core", "tui", "tests")
         for file in (ROOT / folder).rglob("*.py")
+        if file.name != "test_language.py"  # cites a page that does not exist, as an example
         for found in re.findall(r"\b(docs/[\w/-]+\.md)(?:#([\w-]+))?", file.read_text(encoding="utf-8"))
     }
     missing = [

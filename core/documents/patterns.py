@@ -109,6 +109,8 @@ def state_line(assessment: Assessment) -> Line:
         parts += [("  stale: the text has changed since", "warning")] * assessment.pin_stale
         if assessment.computed != assessment.state:
             parts.append((f"  (by evidence: {assessment.computed.value})", "quiet"))
+    elif assessment.quarantined:
+        parts.append((f"  not injected until {'approved' if assessment.held else 'released'}", "quiet"))
     else:
         parts.append((f"  by {assessment.decided_by}", "quiet"))
     if assessment.is_settled:

@@ -68,12 +68,7 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
     )
     name = str(project.project) if cache else "demo"
     code = run(
-        opened,
-        state_file=state_file(),
-        keymap_file=keymap_file(),
-        remembered_as=name,
-        is_fresh=not cache,
-        theme=theme,
+        opened, state_file=state_file(), keymap_file=keymap_file(), remembered_as=name, is_fresh=not cache, theme=theme
     )
     click.get_current_context().exit(code)
 

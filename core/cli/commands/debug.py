@@ -85,11 +85,7 @@ def print_sessions(state: ProjectState, found: Sequence[DebugSession]) -> None:
 
     columns = (
         id_column("SESSION", lambda session: session.id),
-        Column(
-            "STATUS",
-            status,
-            colours=STATUS_COLOURS,
-        ),
+        Column("STATUS", status, colours=STATUS_COLOURS),
         Column("CHANGED", lambda session: minute(session.changed_at), expendable=1),
         Column("RUNS", lambda session: str(len(session.executions)), right=True, expendable=3),
         Column("FAILING", _failing, right=True, expendable=2),

@@ -76,9 +76,7 @@ def extract(source: str | None, is_all: bool, types: tuple[tuple[str, ...], ...]
         if as_json:
             results.append(
                 ExtractionResult.of(
-                    **extraction_values(extraction),
-                    decided=decided and decided_document(decided),
-                    strategies=learned,
+                    **extraction_values(extraction), decided=decided and decided_document(decided), strategies=learned
                 )
             )
             continue

@@ -106,9 +106,7 @@ def history(
         else:
             write_file(file, json_bytes(_json(found, only_reflections), indent=2))
     respond(
-        lambda: _json(found, only_reflections),
-        lambda: line(f"wrote {visible_line(str(file), 300)}"),
-        _findings(found),
+        lambda: _json(found, only_reflections), lambda: line(f"wrote {visible_line(str(file), 300)}"), _findings(found)
     )
 
 

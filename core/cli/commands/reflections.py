@@ -17,11 +17,7 @@ COLUMNS = (
     Column("AT (UTC)", lambda one: minute(one.at), expendable=2),
     id_column("LOOP OR TASK", lambda one: one.loop_id or one.task_id),
     Column("ITERATION", lambda one: _iteration(one), right=True, expendable=3),
-    Column(
-        "KIND",
-        lambda one: f"{one.kind.replace('_', ' ')}{' (draft)' if one.draft else ''}".strip(),
-        expendable=1,
-    ),
+    Column("KIND", lambda one: f"{one.kind.replace('_', ' ')}{' (draft)' if one.draft else ''}".strip(), expendable=1),
     Column("OUTCOME", lambda one: one.outcome.label, colours=OUTCOME_COLOURS),
     Column("REFLECTION", lambda one: one.text, free=True),
 )

@@ -56,10 +56,7 @@ class _When(Moment):
     "--task", metavar="TASK", shell_complete=complete_task, help="Only this task, or an attempt such as task-001.2."
 )
 @click.option(
-    "--status",
-    type=Words([status.value for status in TaskStatus]),
-    multiple=True,
-    help="Only tasks with these states.",
+    "--status", type=Words([status.value for status in TaskStatus]), multiple=True, help="Only tasks with these states."
 )
 @click.option("--agent", metavar="NAME", help="Only records of this agent.")
 @click.option(

@@ -58,9 +58,7 @@ def comparison(found: ComparisonRecord, level: float) -> Wire:
 
 
 MetricDifference: Final = wire(
-    "MetricDifference",
-    "A number in a metrics file that differs from the evidence.",
-    "key file:any evidence:any source",
+    "MetricDifference", "A number in a metrics file that differs from the evidence.", "key file:any evidence:any source"
 )
 SectionRow: Final = wire(
     "SectionRow",
@@ -223,9 +221,7 @@ DemoReport: Final = wire(
     changed_patterns:int watch""",
 )
 DoctorDocument: Final = wire(
-    "DoctorDocument",
-    "`doctor`.",
-    "verdict checks:[CheckResult] settings:[SettingValue] findings:[Finding]",
+    "DoctorDocument", "`doctor`.", "verdict checks:[CheckResult] settings:[SettingValue] findings:[Finding]"
 )
 ScanResult: Final = wire(
     "ScanResult",

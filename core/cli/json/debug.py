@@ -36,9 +36,7 @@ SessionRow: Final = wire(
     error_types:[text] causes:[text] changed_at:time loop_id? task_id? agent? file pointer""",
 )
 SessionList: Final = wire(
-    "SessionList",
-    "`debug list`, `debug similar`, `debug escalations`.",
-    "sessions:[SessionRow] findings:[Finding]",
+    "SessionList", "`debug list`, `debug similar`, `debug escalations`.", "sessions:[SessionRow] findings:[Finding]"
 )
 
 
@@ -140,15 +138,10 @@ Lesson: Final = wire(
     "pattern category? frequency:int? fix_template effectiveness:number?",
 )
 LessonDetails: Final = wire(
-    "LessonDetails",
-    "A lesson of a session, with the results of its fixes over all sessions.",
-    "fixes:FixRate",
-    Lesson,
+    "LessonDetails", "A lesson of a session, with the results of its fixes over all sessions.", "fixes:FixRate", Lesson
 )
 RepeatedFailure: Final = wire(
-    "RepeatedFailure",
-    "A test that failed repeatedly in a session.",
-    "test occurrences:int? resolution? notes",
+    "RepeatedFailure", "A test that failed repeatedly in a session.", "test occurrences:int? resolution? notes"
 )
 QualityIssue: Final = wire("QualityIssue", "A code quality issue.", "issue location severity? addressed:bool?")
 SessionDetails: Final = wire(
@@ -188,9 +181,7 @@ RecurringTest: Final = wire(
     "test runs:int session_ids:[text] claimed:int resolution?",
 )
 CauseList: Final = wire(
-    "CauseList",
-    "`debug causes`.",
-    "causes:[RootCause] recurring:[RecurringTest] findings:[Finding]",
+    "CauseList", "`debug causes`.", "causes:[RootCause] recurring:[RecurringTest] findings:[Finding]"
 )
 
 
@@ -225,9 +216,7 @@ RetentionPeriod: Final = wire(
     "id status? rule days:int? until:time",
 )
 RetentionFile: Final = wire(
-    "RetentionFile",
-    "A session file, and whether it is due.",
-    "file due:bool terms:[RetentionPeriod]",
+    "RetentionFile", "A session file, and whether it is due.", "file due:bool terms:[RetentionPeriod]"
 )
 RetentionDocument: Final = wire("RetentionDocument", "`debug archive-expired --dry-run`.", "plan:[RetentionFile]")
 
@@ -252,14 +241,10 @@ RestoreResult: Final = wire(
     "moved:[FileMove] others:[text]",
 )
 ArchivedSession: Final = wire(
-    "ArchivedSession",
-    "An archived session.",
-    "id status? file_path changed_at:time file at:time by?",
+    "ArchivedSession", "An archived session.", "id status? file_path changed_at:time file at:time by?"
 )
 ArchivedSessionList: Final = wire(
-    "ArchivedSessionList",
-    "`debug archived`.",
-    "archived:[ArchivedSession] findings:[Finding]",
+    "ArchivedSessionList", "`debug archived`.", "archived:[ArchivedSession] findings:[Finding]"
 )
 
 

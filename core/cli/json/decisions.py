@@ -71,9 +71,7 @@ LoggedDecision: Final = wire("LoggedDecision", "An entry of the decision log.", 
 DecisionLog: Final = wire("DecisionLog", "`log`.", "decisions:[LoggedDecision] findings:[Finding]")
 LogProblem: Final = wire("LogProblem", "A break in the hash chain.", "line:int what")
 LogVerification: Final = wire(
-    "LogVerification",
-    "`log --verify`.",
-    "lines:int linked:int decisions:int heads:int problems:[LogProblem]",
+    "LogVerification", "`log --verify`.", "lines:int linked:int decisions:int heads:int problems:[LogProblem]"
 )
 LogHead: Final = wire("LogHead", "`log --head`.", "kind project lines:int hash at")
 Question: Final = wire(
@@ -87,9 +85,7 @@ ReviewSession: Final = wire(
     "minutes:number decisions:int keys:[text] seconds:number share:number later:int not_worth_the_time:int",
 )
 ReviewQueue: Final = wire(
-    "ReviewQueue",
-    "`review list`.",
-    "questions:[Question] sitting:ReviewSession findings:[Finding]",
+    "ReviewQueue", "`review list`.", "questions:[Question] sitting:ReviewSession findings:[Finding]"
 )
 
 
@@ -101,10 +97,7 @@ def question(item: ReviewItem) -> Wire:
 def review_session(plan: Plan) -> Wire:
     """What a review session covers."""
     return ReviewSession.of(
-        plan,
-        decisions=len(plan.items),
-        keys=[item.question_key for item in plan.items],
-        not_worth_the_time=plan.left,
+        plan, decisions=len(plan.items), keys=[item.question_key for item in plan.items], not_worth_the_time=plan.left
     )
 
 
@@ -120,9 +113,7 @@ Proposal: Final = wire(
     "type slug headline record:object trace:[text] duplicate_of? similarity:number? refused?",
 )
 Extraction: Final = wire(
-    "Extraction",
-    "What a loop, task or debug session offers.",
-    "source proposals:[Proposal] nothing? missing:[text]",
+    "Extraction", "What a loop, task or debug session offers.", "source proposals:[Proposal] nothing? missing:[text]"
 )
 ExtractionResult: Final = wire(
     "ExtractionResult",

@@ -82,9 +82,7 @@ InjectedReflection: Final = wire(
     outcome_factor:number decay:number parts:{number} matched_by""",
 )
 OmittedReflection: Final = wire(
-    "OmittedReflection",
-    "A learning that is not in the context.",
-    "id learning reason score:number?",
+    "OmittedReflection", "A learning that is not in the context.", "id learning reason score:number?"
 )
 InjectionDocument: Final = wire(
     "InjectionDocument",
@@ -130,9 +128,7 @@ RecurringLearning: Final = wire(
     "id text loops:[text] kinds:[text] first_at:time last_at:time reflections:[text]",
 )
 RecurringList: Final = wire(
-    "RecurringList",
-    "`reflection list --recurring`.",
-    "recurring:[RecurringLearning] findings:[Finding]",
+    "RecurringList", "`reflection list --recurring`.", "recurring:[RecurringLearning] findings:[Finding]"
 )
 
 
@@ -226,10 +222,7 @@ Signals: Final = wire(
     files_touched:[text] strategy failure_mode failure_details""",
 )
 Outcome: Final = wire(
-    "Outcome",
-    "The scored outcome of a loop or an attempt.",
-    "id kind decay:number signals:Signals",
-    OutcomeScore,
+    "Outcome", "The scored outcome of a loop or an attempt.", "id kind decay:number signals:Signals", OutcomeScore
 )
 AppliedPattern: Final = wire("AppliedPattern", "A pattern that was applied.", "id success:bool? inferred:bool")
 ScoredOutcome: Final = wire(
@@ -257,14 +250,10 @@ OutcomeDocument: Final = wire(
     "outcome:Outcome patterns:[Effect] strategies:[text] recorded:bool records:[RecordUpdate] warnings:[text]",
 )
 WeightedScore: Final = wire(
-    "WeightedScore",
-    "A score weighted by its criterion.",
-    "criterion weight:number weighted:number",
+    "WeightedScore", "A score weighted by its criterion.", "criterion weight:number weighted:number"
 )
 WeightedScores: Final = wire(
-    "WeightedScores",
-    "Scores weighted by their criteria.",
-    "scores:[WeightedScore] total:number?",
+    "WeightedScores", "Scores weighted by their criteria.", "scores:[WeightedScore] total:number?"
 )
 ScoreDocument: Final = wire(
     "ScoreDocument",
@@ -272,9 +261,7 @@ ScoreDocument: Final = wire(
     "outcomes:[ScoredOutcome] criteria:[Criterion] weighted:WeightedScores? inversions:[text] findings:[Finding]",
 )
 LoggedError: Final = wire(
-    "LoggedError",
-    "An error of a loop or an attempt.",
-    "id at:time type message tool context stack_trace resolved:bool",
+    "LoggedError", "An error of a loop or an attempt.", "id at:time type message tool context stack_trace resolved:bool"
 )
 ErrorCounts: Final = wire("ErrorCounts", "The number of errors.", "total:int unresolved:int by_type:{int}")
 ErrorList: Final = wire("ErrorList", "`loop errors`.", "errors:[LoggedError] stats:ErrorCounts")

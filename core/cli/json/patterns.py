@@ -55,9 +55,7 @@ def pattern_values(pattern: Pattern, assessment: Assessment) -> dict[str, Any]:
 PatternList: Final = wire("PatternList", "`pattern list`.", "patterns:[PatternRow] findings:[Finding]")
 Template: Final = wire("Template", "Code of a pattern.", "language code placeholders:{text}")
 TypicalIterations: Final = wire(
-    "TypicalIterations",
-    "How many iterations loops took.",
-    "average:number? minimum:number? maximum:number?",
+    "TypicalIterations", "How many iterations loops took.", "average:number? minimum:number? maximum:number?"
 )
 SourceLoop: Final = wire(
     "SourceLoop",
@@ -66,9 +64,7 @@ SourceLoop: Final = wire(
 )
 PatternCopy: Final = wire("PatternCopy", "A copy of the record in another file.", "file pointer differs:bool")
 ScanFinding: Final = wire(
-    "ScanFinding",
-    "What the safety scan found in a text.",
-    "rule severity tier meaning field? excerpt",
+    "ScanFinding", "What the safety scan found in a text.", "rule severity tier meaning field? excerpt"
 )
 
 
@@ -100,9 +96,7 @@ Observation: Final = wire(
     "kind source loop_id? at:time success:bool? weight:number count:int iteration:int? derived:bool inferred:bool",
 )
 LineageEvent: Final = wire(
-    "LineageEvent",
-    "One event in the history of a pattern.",
-    "at:time kind loop_id? success:bool? text",
+    "LineageEvent", "One event in the history of a pattern.", "at:time kind loop_id? success:bool? text"
 )
 PatternDocument: Final = wire(
     "PatternDocument",
@@ -146,14 +140,10 @@ WeighedEvent: Final = wire(
     "kind source loop_id? at:time success:bool? inferred:bool raw:number today:number iteration:int? count:int",
 )
 NextState: Final = wire(
-    "NextState",
-    "The fewest further results of one kind that lead to another state.",
-    "state result count:int",
+    "NextState", "The fewest further results of one kind that lead to another state.", "state result count:int"
 )
 LoopShare: Final = wire(
-    "LoopShare",
-    "What one loop contributes to the evidence.",
-    "loop_id helpful:number harmful:number state_without",
+    "LoopShare", "What one loop contributes to the evidence.", "loop_id helpful:number harmful:number state_without"
 )
 IgnoredReport: Final = wire("IgnoredReport", "A harmful report that does not count.", "source at:time revoked:bool")
 Explanation: Final = wire(
@@ -167,14 +157,10 @@ Explanation: Final = wire(
 DuplicatePair: Final = wire("DuplicatePair", "Two similar patterns.", "kept other similarity:number")
 DuplicateList: Final = wire("DuplicateList", "`pattern duplicates`.", "duplicates:[DuplicatePair] findings:[Finding]")
 RecordedCounts: Final = wire(
-    "RecordedCounts",
-    "The counts in a record.",
-    "successes:int failures:int usage_count:int success_rate:number?",
+    "RecordedCounts", "The counts in a record.", "successes:int failures:int usage_count:int success_rate:number?"
 )
 MergePreview: Final = wire(
-    "MergePreview",
-    "`pattern merge --dry-run`.",
-    "kept other before:RecordedCounts after:RecordedCounts aliases:[text]",
+    "MergePreview", "`pattern merge --dry-run`.", "kept other before:RecordedCounts after:RecordedCounts aliases:[text]"
 )
 PrunedPattern: Final = wire(
     "PrunedPattern",
@@ -182,25 +168,17 @@ PrunedPattern: Final = wire(
     "id type title rules:[text] reason success_rate:number? uses:int last_used:time",
 )
 PruneList: Final = wire(
-    "PruneList",
-    "`pattern prune --dry-run`, or without anything to prune.",
-    "prune:[PrunedPattern] findings:[Finding]",
+    "PruneList", "`pattern prune --dry-run`, or without anything to prune.", "prune:[PrunedPattern] findings:[Finding]"
 )
 ArchivedPattern: Final = wire(
-    "ArchivedPattern",
-    "A pattern in an archive file.",
-    "id type title at:time by? reason? source? file",
+    "ArchivedPattern", "A pattern in an archive file.", "id type title at:time by? reason? source? file"
 )
 ArchivedPatternList: Final = wire(
-    "ArchivedPatternList",
-    "`pattern archived`.",
-    "archived:[ArchivedPattern] findings:[Finding]",
+    "ArchivedPatternList", "`pattern archived`.", "archived:[ArchivedPattern] findings:[Finding]"
 )
 MaskedText: Final = wire("MaskedText", "A text of which a part was masked.", "id pointer kind")
 Export: Final = wire(
-    "Export",
-    "`pattern export`.",
-    "file exported:int left_out:[text] masked:[MaskedText] findings:[Finding]",
+    "Export", "`pattern export`.", "file exported:int left_out:[text] masked:[MaskedText] findings:[Finding]"
 )
 SimilarPattern: Final = wire("SimilarPattern", "A similar pattern of this project.", "id similarity:number")
 ImportRow: Final = wire(
@@ -209,9 +187,7 @@ ImportRow: Final = wire(
     "action id type target? quarantined:bool changes:[text] similar:[SimilarPattern] why?",
 )
 ImportPlan: Final = wire(
-    "ImportPlan",
-    "`pattern import --dry-run`, or without a change.",
-    "rows:[ImportRow] findings:[Finding]",
+    "ImportPlan", "`pattern import --dry-run`, or without a change.", "rows:[ImportRow] findings:[Finding]"
 )
 ImportResult: Final = wire(
     "ImportResult",

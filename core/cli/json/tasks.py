@@ -65,9 +65,7 @@ def attempt_lesson(lesson: AttemptLessons) -> Wire:
 TaskCreated: Final = wire("TaskCreated", "`task init`.", "id")
 TaskPaused: Final = wire("TaskPaused", "`task pause`.", "id status")
 AttemptStarted: Final = wire(
-    "AttemptStarted",
-    "`task start`.",
-    "id attempt:int resumed:bool plan_path plan learnings:[AttemptLesson]",
+    "AttemptStarted", "`task start`.", "id attempt:int resumed:bool plan_path plan learnings:[AttemptLesson]"
 )
 ActionsLogged: Final = wire("ActionsLogged", "`task log`.", "id attempt:int added:int actions:int")
 AttemptCompleted: Final = wire(
@@ -101,9 +99,7 @@ RetryImprovement: Final = wire(
     against_without:RateDifference level:number""",
 )
 OmittedAttempts: Final = wire(
-    "OmittedAttempts",
-    "Ids of attempts that no rate counts.",
-    "running:[text] paused:[text] left:[text] unclear:[text]",
+    "OmittedAttempts", "Ids of attempts that no rate counts.", "running:[text] paused:[text] left:[text] unclear:[text]"
 )
 TaskLink: Final = wire("TaskLink", "A task and its loop.", "task loop how")
 TrackingCoverage: Final = wire(
@@ -190,9 +186,7 @@ def _interval(found: GroupComparison) -> list[float] | None:
 
 
 Milestone: Final = wire(
-    "Milestone",
-    "A milestone; `attempt` is null for one of the whole task.",
-    "at:time event details attempt:int?",
+    "Milestone", "A milestone; `attempt` is null for one of the whole task.", "at:time event details attempt:int?"
 )
 NamedText: Final = wire("NamedText", "A text with its name.", "name text")
 Action: Final = wire(

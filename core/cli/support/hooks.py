@@ -64,10 +64,7 @@ def read_event(form: str) -> HookEvent:
     if form == CLAUDE_CODE and name not in (SESSION, PROMPT):
         raise BadInput(f"{name} takes no context; {SESSION} and {PROMPT} do")
     return HookEvent(
-        form,
-        name,
-        task=fields.get("prompt", fields.get("task", "")).strip(),
-        folder=fields.get("cwd", ""),
+        form, name, task=fields.get("prompt", fields.get("task", "")).strip(), folder=fields.get("cwd", "")
     )
 
 

@@ -104,12 +104,7 @@ def open_project(*, records: bool = False, configuration: Configuration | None =
     configuration = configuration or read_configuration(registry=True)
     settings = configuration.settings
     opened = Project(
-        project,
-        settings,
-        by=decider(settings),
-        clock=now,
-        findings=configuration.findings,
-        readonly=is_readonly(),
+        project, settings, by=decider(settings), clock=now, findings=configuration.findings, readonly=is_readonly()
     )
     opened.agent = os.environ.get("RALPHDECK_AGENT", "").strip()
     opened.load()
