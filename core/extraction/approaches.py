@@ -46,7 +46,6 @@ def find_approaches(material: Material) -> Iterator[Proposal]:
 
 
 def explain_no_approach(material: Material) -> str:
-    """Explain why `find_approaches` yields none."""
     found = _of_loop(material) or _of_attempt(material)
     if found is None:
         status = material.loop.status if material.loop is not None else None

@@ -88,7 +88,6 @@ def list_tools(actions: Iterable[Action]) -> tuple[str, ...]:
 
 
 def list_files(actions: Iterable[Action]) -> tuple[str, ...]:
-    """Return the changed files, each once."""
     changed = (one_line(action.target) for action in actions if action.changed_file)
     return tuple(dict.fromkeys(filter(None, changed)))
 

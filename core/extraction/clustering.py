@@ -90,12 +90,10 @@ def cluster_snapshot_in_steps(snapshot: Snapshot) -> Steps[tuple[Cluster, ...]]:
 
 
 def cluster_snapshot(snapshot: Snapshot) -> tuple[Cluster, ...]:
-    """Find the recurring learnings of a project."""
     return run_all(cluster_snapshot_in_steps(snapshot))
 
 
 def run_all(steps: Steps[_Result]) -> _Result:
-    """Run all steps and return their result."""
     while True:
         try:
             next(steps)

@@ -90,7 +90,6 @@ def make_template(diff: str, message: str) -> Template | None:
 
 
 def added_lines(diff: str) -> str:
-    """Return all lines that a diff adds."""
     return "\n".join(line[1:] for line in diff[:_MAX_DIFF].splitlines() if _is_added(line))
 
 
@@ -105,7 +104,6 @@ def file_language(files: Iterable[str], diff: str = "") -> str:
 
 
 def describe_placeholder(placeholder: str) -> str:
-    """Describe a placeholder for people."""
     return PURPOSES.get(placeholder.rstrip("0123456789"), PURPOSES["name"])
 
 

@@ -116,7 +116,6 @@ def _explain_missing(
 
 
 def _has_error(material: Material) -> bool:
-    """Return whether any record has an error."""
     if material.errors or any(run.failures for session in material.sessions for run in session.executions):
         return True
     if any(action.has_failed for logged in material.attempts for action in logged.actions):

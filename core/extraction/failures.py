@@ -102,7 +102,6 @@ def _series(material: Material, least: int) -> Iterator[tuple[Sequence[Sighting]
 
 
 def _refuted_fixes(material: Material) -> Iterator[Proposal]:
-    """Yield fixes of debug sessions whose verification failed."""
     for session in material.sessions:
         worked = [run.fix.description for run in session.executions if run.fix and run.fix.verified and run.failures]
         for run in session.executions:
@@ -151,7 +150,6 @@ def _scope_creep(material: Material, settings: ExtractionSettings) -> Iterator[P
 
 
 def _falling_quality(material: Material, settings: ExtractionSettings) -> Iterator[Proposal]:
-    """Yield runs of iterations with falling quality."""
     measured = [iteration for iteration in material.iterations if iteration.quality is not None]
     run: list[Iteration] = []
     for iteration in (*measured, None):
@@ -181,7 +179,6 @@ def _degraded(material: Material, run: Sequence[Iteration], recovery: Iteration 
 
 
 def _warnings(material: Material) -> Iterator[Proposal]:
-    """Yield the warnings in the loop's reflections."""
     for warned in find_warnings(material):
         one = warned.reflection
         yield _proposal(

@@ -127,7 +127,6 @@ def _of_session(session: DebugSession) -> Iterator[Repair]:
 
 
 def fails_with(execution: Execution, signature: str) -> bool:
-    """Return whether a run has this error."""
     errors = (parse_error(failure, "", None, None) for failure in execution.failures)
     return any(error is not None and error.signature == signature for error in errors)
 

@@ -86,7 +86,6 @@ class Materials:
         return material if loop is not None else self._with_records(material)
 
     def _with_records(self, material: Material) -> Material:
-        """Add sessions, reflections and errors."""
         id = material.loop_id
         return replace(
             material,

@@ -107,7 +107,6 @@ class Offers:
         return known[cluster.id]
 
     def of_cluster(self, cluster: Cluster, view: ProjectState) -> Extraction:
-        """Extract from a recurring learning."""
         materials, known = self._of_snapshot(view)
         return extract_recurring_lesson(cluster, materials.descriptions, known, self._settings)
 

@@ -21,8 +21,6 @@ _UNHELPFUL: Final = "unhelpful"
 
 
 class WarnedApproach(NamedTuple):
-    """A warning in a reflection."""
-
     approach: str
     why: str
     better: str

@@ -54,9 +54,10 @@ def drop_broad_task(proposal: Proposal, known: KnownPatterns, settings: Extracti
     pattern = proposal.record.get("task_description_pattern")
     if not pattern or len(known.tasks) < settings.min_known_messages:
         return proposal
-    if known.share_of_tasks(pattern) <= settings.max_match_share:
+    if _share(pattern, known.tasks) <= settings.max_match_share:
         return proposal
-    return replace(proposal, record=_without(proposal.record, "task_description_pattern"))
+    record = {name: value for name, value in proposal.record.items() if name != "task_description_pattern"}
+    return replace(proposal, record=record)
 
 
 def remove_duplicates(proposals: Iterable[Proposal], settings: ExtractionSettings) -> tuple[Proposal, ...]:
@@ -147,10 +148,6 @@ def _is_same_lesson(new: Pattern, known: Pattern, loop_id: str) -> bool:
     return known.template_code == new.template_code
 
 
-def _without(record: dict[str, Any], key: str) -> dict[str, Any]:
-    return {name: value for name, value in record.items() if name != key}
-
-
 def add_alternatives(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:
     """Add the approach that reached the goal to the anti-patterns of its loop."""
     success = next((one for one in proposals if one.type is PatternType.SUCCESS), None)
@@ -207,7 +204,6 @@ class KnownPatterns:
         similar: SimilarityIndex,
         results: Callable[[str], tuple[int, int]] = lambda _id: (0, 0),
     ) -> KnownPatterns:
-        """Use the records of a snapshot."""
         return cls(snapshot.patterns, similar, _messages(snapshot), _tasks(snapshot), results)
 
     @cached_property
@@ -221,7 +217,6 @@ class KnownPatterns:
         return _distinct(self._tasks)
 
     def from_loop(self, loop_id: str, kind: PatternType) -> tuple[Pattern, ...]:
-        """Return the patterns of a type with this source loop."""
         return tuple(pattern for pattern in self._of_loop.get(loop_id, ()) if pattern.type is kind)
 
     def share(self, regex: str) -> float:
@@ -229,10 +224,6 @@ class KnownPatterns:
         if regex not in self._shares:
             self._shares[regex] = _share(regex, self.messages)
         return self._shares[regex]
-
-    def share_of_tasks(self, regex: str) -> float:
-        """Return the share, 0..1, of all known tasks that a regex matches."""
-        return _share(regex, self.tasks)
 
     @cached_property
     def _of_loop(self) -> dict[str, list[Pattern]]:

@@ -54,7 +54,6 @@ class UseCounts:
 
     @property
     def has_results(self) -> bool:
-        """Whether any use has a result."""
         return self.successes + self.failures > 0
 
     def minus(self, observations: Iterable[Observation]) -> UseCounts:
@@ -84,7 +83,6 @@ def _whole(count: int) -> int:
 
 
 def round_half_up(value: float) -> int:
-    """Round to a whole number, half up."""
     return math.floor(value + 0.5)
 
 

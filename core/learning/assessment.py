@@ -78,7 +78,6 @@ class Assessment(Struct, frozen=True, kw_only=True):
 
     @property
     def is_claimed(self) -> bool:
-        """Whether `rate` is the claimed rate."""
         total = self.successes + self.failures
         counted = self.successes / total if total else None
         return self.claimed_rate is not None and self.rate == self.claimed_rate != counted

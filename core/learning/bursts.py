@@ -155,7 +155,6 @@ def _bursts(reports: Sequence[HarmfulReport], reach: timedelta, maximum: int) ->
 
 
 def format_burst(burst: Burst) -> str:
-    """Describe a burst in one line."""
     total = len(burst.patterns)
     never = {0: "", total: ", none of which it applied"}.get(
         burst.never_applied, f", {burst.never_applied:,} of which it never applied"

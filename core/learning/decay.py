@@ -29,14 +29,7 @@ def decayed_value(timestamp: str | datetime, now: str | datetime, half_life_days
 
 
 def normalize_time(record: Struct, field: str, *, optional: bool = False) -> None:
-    """Convert a time in a new record to aware UTC.
-
-    Args:
-        optional: Whether it may be None.
-
-    Raises:
-        BadInput: It can't be parsed.
-    """
+    """Convert a time in a new record to UTC; raises `BadInput` if it can't be parsed."""
     value = getattr(record, field)
     if value is not None or not optional:
         force_setattr(record, field, parse_moment(value, field))

@@ -121,22 +121,17 @@ class ErrorStorage(Protocol):
         """Return all errors."""
 
     def get_by_bead(self, bead_id: str) -> list[ErrorEntry]:
-        """Return the errors of one work item."""
         return [entry for entry in self.get_all() if entry.bead_id == bead_id]
 
     def get_unresolved_by_bead(self, bead_id: str) -> list[ErrorEntry]:
-        """Return the unresolved errors of one work item."""
         return [entry for entry in self.get_by_bead(bead_id) if not entry.resolved]
 
 
 def unknown_error(id: str) -> UnknownRecord:
-    """Make the exception for an ID without error."""
     return UnknownRecord(f"there is no error {visible_line(id, 80)}")
 
 
 class MemoryErrors(ErrorStorage):
-    """`ErrorStorage` in memory."""
-
     def __init__(self) -> None:
         self._entries: dict[str, ErrorEntry] = {}
 
@@ -156,7 +151,6 @@ class ErrorAccumulator:
     """Records errors of work items and formats them for the next attempt."""
 
     def __init__(self, storage: ErrorStorage | None = None) -> None:
-        """`storage`: in memory by default."""
         self._storage = storage or MemoryErrors()
 
     def record_error(

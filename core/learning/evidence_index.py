@@ -75,7 +75,6 @@ class EvidenceIndex:
 
     @classmethod
     def index(cls, snapshot: Snapshot, settings: LearningSettings) -> Self:
-        """Build all indexes."""
         loops = snapshot.loops
         made = cls(
             snapshot,
@@ -89,7 +88,6 @@ class EvidenceIndex:
         return replace(made, sessions=made._names.group_sessions())
 
     def _with_patterns(self, before: Iterable[Pattern], after: Iterable[Pattern]) -> Self:
-        """Replace patterns."""
         return replace(
             self,
             inverted=_reindexed(self.inverted, before, after, _inverted_ids),
@@ -180,7 +178,6 @@ class EvidenceIndex:
         return sources | {loop.id for loop, _ in self.uses.get(pattern_id, ())}
 
     def owner_id(self, work_id: str) -> str:
-        """See `core.learning.recorded_uses.WorkItems`."""
         return self._names.owner_id(work_id)
 
     def signals(self, work_id: str) -> OutcomeSignals | None:

@@ -58,7 +58,6 @@ class EvidenceInputs(EvidenceIndex):
 
     @classmethod
     def of(cls, snapshot: Snapshot, settings: LearningSettings) -> EvidenceInputs:
-        """Build the indexes from scratch."""
         return cls.index(snapshot, settings).under(settings)
 
     def under(self, settings: LearningSettings) -> EvidenceInputs:
@@ -110,13 +109,11 @@ class EvidenceInputs(EvidenceIndex):
         return after, affected
 
     def outcome_success(self, work_id: str) -> bool | None:
-        """See `core.learning.recorded_uses.WorkItems`."""
         success, at = self._verdict(work_id)
         is_ignored = success is False and self._is_revoked(work_id, HarmfulReport(at, "")) is not None
         return None if is_ignored else success
 
     def ignores(self, event: Event) -> bool:
-        """See `core.learning.recorded_uses.WorkItems`."""
         return bool(self.ignored) and self._is_revoked(self._source(event), report_of_event(event)) is not None
 
     # Bursts

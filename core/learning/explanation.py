@@ -55,7 +55,6 @@ class RuleLine(Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """The topic as people read it."""
         return _LABELS.get(self.rule, self.rule)
 
 

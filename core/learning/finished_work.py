@@ -39,7 +39,6 @@ class WorkReport:
 
     @property
     def at(self) -> datetime | None:
-        """Time of the newest outcome."""
         return self.outcomes[0].at if self.outcomes else None
 
     @property

@@ -81,7 +81,6 @@ class Columns:
 
     @classmethod
     def empty(cls, size: int) -> Columns:
-        """Make empty rows."""
         return cls(**{one.name: np.full(size, _EMPTY.get(one.name, 0), _TYPES[str(one.type)]) for one in fields(cls)})
 
     def clear_decisions(self, rows: Ints) -> None:
@@ -90,7 +89,6 @@ class Columns:
             getattr(self, name)[rows] = _EMPTY.get(name, 0)
 
     def map(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Columns:
-        """Apply `change` to every column."""
         return Columns(*(change(getattr(self, one.name)) for one in fields(self)))
 
     def select(self, keep: Flags, added: int) -> Columns:
@@ -114,7 +112,6 @@ class ObservationSums:
         self._uses: list[tuple[int, float, int, float, int, bool]] = []
 
     def add(self, pattern: Pattern, observations: Iterable[Observation]) -> None:
-        """Add the observations of one pattern."""
         index = len(self._patterns)
         self._patterns.append(pattern)
         for use in observations:

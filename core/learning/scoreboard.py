@@ -56,6 +56,8 @@ _MAX_HALF_LIVES: Final = 500.0
 class Scoreboard(Scores):
     """The assessment of every pattern at one moment; immutable.
 
+    Methods that look a pattern up raise `UnknownRecord` for an unknown ID.
+
     Attributes:
         ids: Pattern IDs in the order of the rows.
         settings: The thresholds in use.
@@ -171,7 +173,6 @@ class Scoreboard(Scores):
         columns.bad_since_pin[row] = max(bad, later.count(False))
 
     def _is_pinned(self, row: int) -> bool:
-        """Return whether a pin on the current text is in effect."""
         return bool(self._columns.pin[row] != NO_PIN and not self._columns.pin_stale[row])
 
     def _set_quarantine(self, id: str) -> None:
@@ -205,18 +206,13 @@ class Scoreboard(Scores):
         return pattern_id in self._rows
 
     def row(self, pattern_id: str) -> int:
-        """Return the row of a pattern in the arrays.
-
-        Raises:
-            UnknownRecord: No pattern has this ID.
-        """
+        """Return the row of a pattern in the arrays."""
         try:
             return self._rows[pattern_id]
         except KeyError:
             raise UnknownRecord(f"no pattern {shorten_id(pattern_id)}") from None
 
     def rows_of(self, pattern_ids: Iterable[str]) -> Ints:
-        """Return the rows of many known patterns."""
         return np.fromiter(map(self._rows.__getitem__, pattern_ids), np.int64)
 
     def _pattern(self, pattern_id: str) -> Pattern:
@@ -224,11 +220,7 @@ class Scoreboard(Scores):
         return self._patterns[pattern_id]
 
     def assessment(self, pattern_id: str) -> Assessment:
-        """Return all scores of one pattern.
-
-        Raises:
-            UnknownRecord: No pattern has this ID.
-        """
+        """Return all scores of one pattern."""
         row, columns = self.row(pattern_id), self._columns
         rate, last_used = float(self.rate[row]), float(self.last_used[row])
         decided_by = RULE
@@ -262,11 +254,7 @@ class Scoreboard(Scores):
         return change_within(state, moving, fixed, self.now, self.settings.maturity)
 
     def observations(self, pattern_id: str) -> tuple[Observation, ...]:
-        """Return the evidence on one pattern, oldest first; computed anew at each call.
-
-        Raises:
-            UnknownRecord: No pattern has this ID.
-        """
+        """Return the evidence on one pattern, oldest first; computed anew at each call."""
         return self._inputs.observations(self._pattern(pattern_id))
 
     def observations_of_record(self, pattern: Pattern) -> tuple[Observation, ...]:

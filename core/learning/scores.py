@@ -141,7 +141,6 @@ class Scores:
 
     @cached_property
     def multiplier(self) -> Floats:
-        """Multipliers of the states in effect."""
         return multipliers(self.settings.maturity)[self.state_codes]
 
     @cached_property
@@ -152,7 +151,6 @@ class Scores:
 
     @cached_property
     def score(self) -> Floats:
-        """effectiveness x multiplier."""
         return self.effectiveness * self.multiplier
 
     @cached_property

@@ -45,12 +45,7 @@ def extract_strategies(description: str) -> list[str]:
 
     A mention that is negated within its clause ("don't split by file type", "by feature instead of by layer",
     "one file per subtask is not an option") does not count.
-
-    Args:
-        description: Free text; only its first `core.base.negation.MAX_TEXT` characters are read.
-
-    Returns:
-        Each title once, in the order in which the text first uses them.
+    Only the first `core.base.negation.MAX_TEXT` characters are read. Each title is returned once, first use first.
 
     Raises:
         BadInput: `description` is not a text.

@@ -192,7 +192,6 @@ class _Walk:
         self._judge(at)
 
     def advance(self, until: datetime) -> None:
-        """Advance to a time."""
         came_to = self._state(self._decayed(until))
         while came_to is not self.state:
             change = change_within(self.state, self._moving, self._fixed, self._at, self._settings)

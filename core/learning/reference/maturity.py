@@ -54,12 +54,10 @@ class MaturityFeedback(Struct, frozen=True, kw_only=True):
 
     @property
     def success(self) -> bool:
-        """Whether it is helpful."""
         return self.type == "helpful"
 
     @property
     def count(self) -> int:
-        """Always 1."""
         return 1
 
 

@@ -29,11 +29,9 @@ class FeedbackStorage(Protocol):
         """Return all feedback."""
 
     def get_by_criterion(self, criterion: str) -> list[FeedbackEvent]:
-        """Return the feedback on one criterion."""
         return [event for event in self.get_all() if event.criterion == criterion]
 
     def get_by_bead(self, bead_id: str) -> list[FeedbackEvent]:
-        """Return the feedback from one work item."""
         return [event for event in self.get_all() if event.bead_id == bead_id]
 
 
@@ -47,11 +45,9 @@ class PatternStorage(Protocol):
         """Return all patterns."""
 
     def get(self, id: str) -> ObservedPattern | None:
-        """Return the pattern with this ID, or None."""
         return next((pattern for pattern in self.get_all() if pattern.id == id), None)
 
     def get_anti_patterns(self) -> list[ObservedPattern]:
-        """Return the anti-patterns."""
         return [pattern for pattern in self.get_all() if pattern.is_negative]
 
     def get_by_tag(self, tag: str) -> list[ObservedPattern]:
@@ -80,7 +76,6 @@ class MaturityStorage(Protocol):
         """Return all reports on one pattern."""
 
     def get(self, pattern_id: str) -> PatternMaturity | None:
-        """Return the maturity of this pattern, or None."""
         return next((maturity for maturity in self.get_all() if maturity.pattern_id == pattern_id), None)
 
     def get_by_state(self, state: Maturity) -> list[PatternMaturity]:
@@ -98,8 +93,6 @@ def _normalize(text: str) -> str:
 
 
 class MemoryFeedback(FeedbackStorage):
-    """`FeedbackStorage` in memory."""
-
     def __init__(self) -> None:
         self._events: dict[str, FeedbackEvent] = {}
 
@@ -112,8 +105,6 @@ class MemoryFeedback(FeedbackStorage):
 
 
 class MemoryPatterns(PatternStorage):
-    """`PatternStorage` in memory."""
-
     def __init__(self) -> None:
         self._patterns: dict[str, ObservedPattern] = {}
 
@@ -125,8 +116,6 @@ class MemoryPatterns(PatternStorage):
 
 
 class MemoryMaturity(MaturityStorage):
-    """`MaturityStorage` in memory."""
-
     def __init__(self) -> None:
         self._maturities: dict[str, PatternMaturity] = {}
         self._feedback: list[MaturityFeedback] = []
