@@ -140,7 +140,7 @@ EPISODIC_REFLECTIONS: Final = RecordKind(
     shape=EPISODIC,
     schema=schema.REFLECTION,
 )
-MEMORY_REFLECTIONS: Final = RecordKind(
+_MEMORY_REFLECTIONS: Final = RecordKind(
     "memory-reflections",
     rf"ralph/memory/reflections/(?:[^/]+/)*(?:{_DOCUMENT}|[^/]+\.jsonl)",
     _REFLECTIONS,
@@ -158,7 +158,9 @@ DEBUG_SESSIONS: Final = RecordKind(
 _DEBUG_REFLECTIONS: Final = RecordKind(
     "debug-reflections",
     rf"{_TREE}/(?:[^/]+/debug-memory|debug-memory(?:/(?!(?:patterns|archive)/)[^/]+)?)/reflections/[^/]+\.json"
-    rf"|ralph/reflections/(?:loops/)?debug-memory/{_DOCUMENT}",
+    rf"|ralph/reflections/(?:loops/)?debug-memory/{_DOCUMENT}"
+    r"|ralph/memory/reflections/(?:[^/]+/)*debug-memory/(?!(?:patterns|archive)/)(?:[^/]+/)*"
+    rf"(?:{_DOCUMENT}|[^/]+\.jsonl)",
     ("reflections", "debug_sessions"),
     load_order=4,
     shape=HOOK,
@@ -220,8 +222,8 @@ KINDS: Final = (
         load_order=4,
         shape=CROSS_TASK,
     ),
-    MEMORY_REFLECTIONS,
     _DEBUG_REFLECTIONS,
+    _MEMORY_REFLECTIONS,
     RecordKind(
         "reflections",
         rf"ralph/reflections/(?:loops/)?[^/]+/{_DOCUMENT}|ralph-external/reflections/[^/]+\.json"

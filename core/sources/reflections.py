@@ -16,16 +16,7 @@ from core.sources import normalize
 from core.sources.fields import Fields, document, shown
 from core.sources.loop_facts import newest
 from core.sources.loops import loop_of
-from core.sources.record_kinds import (
-    CROSS_TASK,
-    EPISODIC,
-    HOOK,
-    MEMORY_MANAGER,
-    MEMORY_REFLECTIONS,
-    REFLEXION,
-    STATE,
-    kind_of,
-)
+from core.sources.record_kinds import CROSS_TASK, EPISODIC, HOOK, MEMORY_MANAGER, REFLEXION, STATE, kind_of
 from core.storage.decoded import Line
 
 _HEADING: Final = re.compile(r"#{1,6}\s+Iteration\s+(\d{1,9})\s*$", re.IGNORECASE)
@@ -54,7 +45,7 @@ def read_reflections(
     is_own_file = shape in (EPISODIC, HOOK)
     if shape == EPISODIC:
         found = _mark_superseded(tuple(_read_lines(file, value, modified_at, findings)))
-    elif kind is MEMORY_REFLECTIONS:
+    elif file.startswith(_MEMORY_FOLDER):
         found = _read_memory(file, value, modified_at, findings)
     elif (fields := document(file, value, findings)) is None:
         return (), tuple(findings) if is_own_file else ()

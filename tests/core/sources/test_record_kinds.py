@@ -14,6 +14,7 @@ from core.sources.record_kinds import can_contain_sessions, kind_of
         "ralph/debug-memory/agent/reflections/a.json",
         "ralph-external/shared/debug-memory/reflections/a.json",
         "ralph/reflections/debug-memory/a.yaml",
+        "ralph/memory/reflections/debug-memory/a.jsonl",
     ],
 )
 def test_reflections_and_debug_sessions_may_share_a_folder(file: str) -> None:
@@ -28,7 +29,7 @@ def test_reflections_and_debug_sessions_may_share_a_folder(file: str) -> None:
         "ralph/loops/x/session-state.json",
         "ralph/reflections/x/index.yaml",
         "ralph/reflections/x/a.jsonl",
-        "ralph/memory/reflections/index.json",
+        "ralph/memory/reflections/x/index.json",
         "ralph/tasks/x/attempts/draft/attempt.json",
     ],
 )
