@@ -208,22 +208,18 @@ def _patterns(
     before: ProjectState, after: ProjectState, pairs: _Pairs, decisions: Iterable[Decision]
 ) -> Iterator[PatternChange]:
     decided = _find_decisions(decisions, after.snapshot.decisions)
-    old = before.snapshot.patterns
-    for id in pairs.removed:
-        because, by = _describe_decision(_if_moved(decided.get(id), id)) or ("its record was removed", "")
-        title, then = old[id].title, _status_of(before, id)
-        yield PatternChange(pattern_id=id, title=title, kind=REMOVED, before=then, after=None, because=because, by=by)
-    for id in pairs.new:
-        because, by = _describe_decision(_if_moved(decided.get(id), id)) or ("discovered", "")
-        title, now = after.snapshot.patterns[id].title, _status_of(after, id)
-        yield PatternChange(pattern_id=id, title=title, kind=NEW, before=None, after=now, because=because, by=by)
-    for id, kind in pairs.find_changed():
-        then, now = _status_of(before, id), _status_of(after, id)
-        because, by = (_describe_decision(decided.get(id)) if kind != RATE else None) or (
-            _describe_evidence(then, now),
-            "",
-        )
-        title = after.snapshot.patterns[id].title
+    old, new = before.snapshot.patterns, after.snapshot.patterns
+    changes = [*((id, REMOVED) for id in pairs.removed), *((id, NEW) for id in pairs.new), *pairs.find_changed()]
+    for id, kind in changes:
+        then = None if kind == NEW else _status_of(before, id)
+        now = None if kind == REMOVED else _status_of(after, id)
+        decision = decided.get(id)
+        if then is None or now is None:
+            decision, cause = _if_moved(decision, id), "discovered" if now else "its record was removed"
+        else:
+            decision, cause = None if kind == RATE else decision, _describe_evidence(then, now)
+        because, by = _describe_decision(decision) or (cause, "")
+        title = (old if kind == REMOVED else new)[id].title
         yield PatternChange(pattern_id=id, title=title, kind=kind, before=then, after=now, because=because, by=by)
 
 

@@ -20,16 +20,8 @@ from core.state.review_items import ReviewItem
 
 REVIEW_VERBS: Final = frozenset(
     {
-        Verb.PROMOTE,
-        Verb.DEPRECATE,
-        Verb.RESET,
-        Verb.ACCEPT_INVERSION,
-        Verb.REJECT_INVERSION,
-        Verb.EXTRACT,
-        Verb.MERGE,
-        Verb.RESTORE,
-        Verb.QUARANTINE,
-        Verb.RELEASE,
+        *(Verb.PROMOTE, Verb.DEPRECATE, Verb.RESET, Verb.ACCEPT_INVERSION, Verb.REJECT_INVERSION),
+        *(Verb.EXTRACT, Verb.MERGE, Verb.RESTORE, Verb.QUARANTINE, Verb.RELEASE),
     }
 )
 """Decisions that show that a person has read the pattern."""

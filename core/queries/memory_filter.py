@@ -81,8 +81,6 @@ class MemoryCatalog:
     def select_tasks(self, query: Query) -> list[FoundTask]:
         """Tasks that match or have matching attempts, in their order."""
         terms = query.terms
-        if not terms:
-            return [FoundTask(task, True, self.attempts.get(task.id, ())) for task in self.tasks.values()]
         found: list[FoundTask] = []
         for task in self.tasks.values():
             own = all(self._task_matches(task, term) != term.negated for term in terms)

@@ -69,10 +69,29 @@ class PatternIndex:
         changed = set(changed_ids)
         if len(changed) * _REBUILD_SHARE > len(self.ids):
             return PatternIndex.build(patterns)
-        edit = _Edit(self)
+        ids, rows, types, tag_counts = list(self.ids), dict(self.rows), self.types.tolist(), self.tag_counts.tolist()
+        words, tags, facets = dict(self.words), dict(self.tags), dict(self.facets)
         for id in changed:
-            edit.replace(self._patterns.get(id), patterns.get(id))
-        return edit.result(patterns)
+            old, new = self._patterns.get(id), patterns.get(id)
+            if id not in rows:
+                if new is None:
+                    continue
+                rows[id] = len(ids)
+                ids.append(id)
+                types.append(0)
+                tag_counts.append(0)
+            row = rows[id]
+            before, after = (_Terms.of(one) if one else _Terms(set(), set(), set()) for one in (old, new))
+            if new:
+                types[row] = TYPES.index(new.type)
+            else:
+                ids[row] = ""
+            tag_counts[row] = len(after.tags)
+            _move(words, before.words, after.words, row)
+            _move(tags, before.tags, after.tags, row)
+            _move(facets, before.facets, after.facets, row)
+        counts = np.array(tag_counts, np.int8)
+        return PatternIndex(tuple(ids), np.array(types, np.int8), counts, words, tags, facets, patterns)
 
     @cached_property
     def rows(self) -> Mapping[str, int]:
@@ -132,53 +151,6 @@ class _Terms:
         if pattern.type is PatternType.TEMPLATE and pattern.category:
             facets.add(("language", pattern.category.lower()))
         return cls(content_words(text), tags, facets)
-
-
-class _Edit:
-    """Copy of an index in which single patterns are changed."""
-
-    def __init__(self, index: PatternIndex) -> None:
-        self._ids = list(index.ids)
-        self._rows = dict(index.rows)
-        self._types = index.types.tolist()
-        self._counts = index.tag_counts.tolist()
-        self._words = dict(index.words)
-        self._tags = dict(index.tags)
-        self._facets = dict(index.facets)
-
-    def replace(self, old: Pattern | None, new: Pattern | None) -> None:
-        """Replace `old` by `new`; None for a pattern that does not exist."""
-        before = _Terms.of(old) if old else _Terms(set(), set(), set())
-        after = _Terms.of(new) if new else _Terms(set(), set(), set())
-        if old:
-            row = self._rows[old.id]
-        elif new:
-            row = len(self._ids)
-            self._ids.append(new.id)
-            self._rows[new.id] = row
-            self._types.append(0)
-            self._counts.append(0)
-        else:
-            return
-        if new:
-            self._types[row] = TYPES.index(new.type)
-        else:
-            self._ids[row] = ""
-        self._counts[row] = len(after.tags)
-        _move(self._words, before.words, after.words, row)
-        _move(self._tags, before.tags, after.tags, row)
-        _move(self._facets, before.facets, after.facets, row)
-
-    def result(self, patterns: Mapping[str, Pattern]) -> PatternIndex:
-        return PatternIndex(
-            tuple(self._ids),
-            np.array(self._types, np.int8),
-            np.array(self._counts, np.int8),
-            self._words,
-            self._tags,
-            self._facets,
-            patterns,
-        )
 
 
 def _move(postings: dict[_Key, Rows], before: set[_Key], after: set[_Key], row: int) -> None:

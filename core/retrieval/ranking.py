@@ -134,33 +134,25 @@ class Ranking:
         return average if known and average is not None else math.inf, -int(self._uses[place]), pattern.id
 
     def _chosen(self, place: int) -> ChosenPattern:
-        pattern = self._patterns[self._id(place)]
-        value, multiplier = float(self._values[place]), float(self._multiplier[place])
-        low = float(self._board.interval[0][self._rows[place]])
-        return ChosenPattern(
-            pattern_id=pattern.id,
-            type=pattern.type,
-            score=float(self._score[place]),
-            relevance=value,
-            effectiveness=float(self._effectiveness[place]),
-            multiplier=multiplier,
-            parts=self._relevance.parts_of(place, pattern.type),
-            lower_bound=value * low * multiplier,
-        )
+        parts = self._relevance.parts_of(place, self._patterns[self._id(place)].type)
+        return self._scored(self._id(place), int(self._rows[place]), float(self._values[place]), parts)
 
     def chosen_strategy(self, pattern_id: str) -> ChosenPattern:
         """A decomposition strategy with its score for a decomposition task."""
-        board, row = self._board, self._board.row(pattern_id)
+        return self._scored(pattern_id, self._board.row(pattern_id), RELEVANCE, {STRATEGY_PART: RELEVANCE})
+
+    def _scored(self, pattern_id: str, row: int, relevance: float, parts: dict[str, float]) -> ChosenPattern:
+        board = self._board
         effectiveness, multiplier = float(board.effectiveness[row]), float(board.multiplier[row])
         return ChosenPattern(
             pattern_id=pattern_id,
             type=self._patterns[pattern_id].type,
-            score=RELEVANCE * effectiveness * multiplier,
-            relevance=RELEVANCE,
+            score=relevance * effectiveness * multiplier,
+            relevance=relevance,
             effectiveness=effectiveness,
             multiplier=multiplier,
-            parts={STRATEGY_PART: RELEVANCE},
-            lower_bound=RELEVANCE * float(board.interval[0][row]) * multiplier,
+            parts=parts,
+            lower_bound=relevance * float(board.interval[0][row]) * multiplier,
         )
 
     def omitted(self, named: set[str]) -> list[OmittedPattern]:
