@@ -78,11 +78,7 @@ class RestoredFile(Struct, frozen=True, kw_only=True):
 
 
 class DebugArchive:
-    """The archive of one project; moves are exclusive among threads and processes.
-
-    Args:
-        by: The actor recorded in the journal.
-    """
+    """The archive of one project; moves exclude each other in all processes."""
 
     def __init__(self, paths: ProjectPaths, *, by: str = "") -> None:
         self._paths = paths
@@ -211,11 +207,7 @@ class DebugArchive:
         return os.path.lexists(self._paths.project / file)
 
     def _move(self, source: str, target: str, stamp: Stamp | None) -> None:
-        """Rename a file without following links or replacing another file.
-
-        Args:
-            stamp: Its stamp when it was read; `Refused` if it changed since. None skips the check.
-        """
+        """Rename a file without following links; `Refused` if its stamp differs."""
         folder, _, name = source.rpartition("/")
         new_folder, _, new_name = target.rpartition("/")
         with ExitStack() as stack:
@@ -291,11 +283,7 @@ class FileMove(Struct, frozen=True, kw_only=True):
 
 
 class ArchiveJournal:
-    """The journal of one project.
-
-    Args:
-        by: The actor that new lines name.
-    """
+    """The journal of one project; new lines name the actor `by`."""
 
     def __init__(self, paths: ProjectPaths, *, by: str = "") -> None:
         self._project = paths.project

@@ -113,11 +113,7 @@ def archive_month(file: str) -> str:
 
 
 def original_names(file: str, recorded: object) -> list[str]:
-    """Names that an archived file can be restored to, best first.
-
-    Args:
-        recorded: The original name in the journal, if there is one; untrusted.
-    """
+    """Names to restore a file to, best first; `recorded` is untrusted."""
     home, inside = split_home(file)
     names = []
     if isinstance(recorded, str) and can_contain_sessions(recorded) and split_home(recorded)[0] == home:

@@ -16,11 +16,7 @@ _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class EscalatedSession(Struct, frozen=True, kw_only=True):
-    """A session that was escalated by its status or by a call.
-
-    Attributes:
-        call: The newest call, None if only the status says escalated.
-    """
+    """A session escalated by its status, or by `call`, its newest call."""
 
     session: DebugSession
     call: Escalation | None = None

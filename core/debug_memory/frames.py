@@ -31,11 +31,7 @@ class StackFrame(NamedTuple):
 
 
 def parse_frames(trace: str, root: str = "") -> list[StackFrame]:
-    """The frames of a trace, innermost first, at most 200.
-
-    Args:
-        root: The project folder, absolute.
-    """
+    """The innermost 200 frames of a trace; `root` is the absolute project folder."""
     node: list[StackFrame] = []
     python: list[StackFrame] = []
     function = ""

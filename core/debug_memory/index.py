@@ -133,11 +133,7 @@ class DebugIndex:
     def find_lessons(
         self, category: str, min_effectiveness: float = MIN_EFFECTIVENESS
     ) -> tuple[tuple[DebugSession, Lesson], ...]:
-        """Lessons of a root cause with a higher effectiveness, newest session first.
-
-        Args:
-            min_effectiveness: 0..1, exclusive.
-        """
+        """Lessons with more than a minimum effectiveness (0..1), newest session first."""
         return tuple(
             (session, lesson)
             for session in self.find(CATEGORY, category)
@@ -157,11 +153,7 @@ def matching_spellings(known: Iterable[str], word: str) -> list[str]:
 
 
 def compile_like(pattern: str) -> Callable[[str], bool]:
-    """Compile a LIKE pattern of SQLite; it ignores the case of A-Z only.
-
-    Raises:
-        BadInput: The pattern is too long or not valid Unicode.
-    """
+    """Compile a LIKE pattern of SQLite (A-Z equals a-z), else `BadInput`."""
     lower = _lower(pattern)
     regex = "".join(_LIKE.get(char) or (f"\\{char}" if char in _SPECIAL else char) for char in lower)
     found = safe_matcher(f"\\A{regex}\\z")

@@ -180,11 +180,7 @@ def _without_lessons(value: Any, place: Path) -> Any:
 
 
 def _set_lessons(document: JsonText | YamlText, session: DebugSession, found: Sequence[Lesson]) -> None:
-    """Add or update the lessons in the session's record.
-
-    Raises:
-        Refused: The record does not exist, or its learnings are not an object with a list.
-    """
+    """Add the lessons to the session's record; `Refused` if it has another shape."""
     located = find_record(session.file, document.value, session.id)
     if located is None:
         raise Refused(f"debug session {visible_line(session.id, 80)} is no longer in its file")

@@ -96,10 +96,7 @@ def report_causes(index: DebugIndex) -> tuple[CauseReport, ...]:
 
 
 def report_recurring_failures(index: DebugIndex, min_runs: int = MIN_RUNS) -> tuple[RecurringFailure, ...]:
-    """Tests with at least `min_runs` failing runs or recorded occurrences.
-
-    Tests with enough runs come first, sorted by runs; the others are only recorded as recurring.
-    """
+    """Tests that failed at least `min_runs` times; only recorded ones last."""
     recorded: dict[str, Counter[str]] = {}
     resolutions: dict[str, str] = {}
     for session in sorted(filter(lambda one: one.recurring, index.sessions.values()), key=newest_first):

@@ -28,11 +28,7 @@ _MAX_CHECKPOINTS: Final = 12
 def overview(
     state: ProjectState, loop: Loop, details: LoopDetails | None, offers: Sequence[Block] = ()
 ) -> Iterable[Block]:
-    """Describe the task, the state, the outcome and the newest iterations.
-
-    Args:
-        offers: What can be extracted from it, shown below the ID.
-    """
+    """Describe the loop, `offers` to extract, and the newest iterations."""
     seconds = elapsed(loop, state.now)
     differs = loop.raw_status.lower() != loop.status.value
     most = f" of {loop.max_iterations}" if loop.max_iterations else ""

@@ -53,11 +53,7 @@ _MAX_OBSERVATIONS: Final = 20
 
 
 def pattern_document(state: ProjectState, pattern: Pattern, me: str = "") -> Document:
-    """Describe everything known about a pattern.
-
-    Args:
-        me: The user, to word their own decisions as "your"; "" if unknown.
-    """
+    """Describe a pattern; decisions of the user `me` are worded as "your"."""
     effect = compare_pattern(state.snapshot, state.board, pattern.id, state.settings)
     return Document(
         f"Pattern {pattern.id}",

@@ -90,11 +90,7 @@ def outcome_sign(outcome: Outcome) -> Sign:
 
 
 def task_sign(task: Task, last: AttemptState | None) -> Sign:
-    """Return the sign of a task; a running one is shown as its last attempt.
-
-    Args:
-        last: State of the last attempt; None without attempts.
-    """
+    """Return the sign of a task; a running one is shown as its `last` attempt."""
     if task.status is TaskStatus.RUNNING and last is None:
         return Sign(NOT_STARTED, "quiet", "waiting")
     if task.status is TaskStatus.RUNNING and last is AttemptState.LEFT:

@@ -122,11 +122,7 @@ def check_log_metrics(folder: TaskFolder, place: AttemptFolder, qualities: Mappi
 def update_metrics(
     folder: TaskFolder, place: AttemptFolder, actions: int, iterations: int, qualities: Mapping[int, float]
 ) -> None:
-    """Write counts and qualities to `attempt.json` without counting the log again.
-
-    Args:
-        qualities: Quality of the work at the end of iterations.
-    """
+    """Write counts and qualities by iteration to `attempt.json`."""
 
     def edit(document: JsonText) -> None:
         _history(document)

@@ -71,7 +71,7 @@ def _is_covered(word: str, earlier: Iterable[str]) -> bool:
 
 
 def _parse_check(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The check in a shell command and its arguments; empty if a pipe hides its exit status."""
+    """The check in a shell command and its arguments; empty for one in a pipe."""
     for part in text.split("&&"):
         words = part.split()[:_MAX_WORDS]
         while words and (_LAUNCHER.fullmatch(words[0]) or "=" in words[0]):

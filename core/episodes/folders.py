@@ -68,11 +68,7 @@ class AttemptFolder:
 
 @dataclass(frozen=True, slots=True)
 class TaskFolder:
-    """`tasks/<id>/` of a project; it exists and is inside `.aiwg`.
-
-    Attributes:
-        warnings: Problems with derived files, which do not stop a call.
-    """
+    """`tasks/<id>/`, an existing folder; `warnings` did not stop a call."""
 
     project: ProjectPaths
     id: str
@@ -119,11 +115,7 @@ class TaskFolder:
         return self.project.relative(path)
 
     def attempts(self) -> dict[int, AttemptFolder]:
-        """The folders of all attempts by number, in order.
-
-        Raises:
-            BadInput: `attempts/` is outside of the project.
-        """
+        """The folders of all attempts by number; `BadInput` if they are outside."""
         top = self.path / sources.ATTEMPTS
         check_inside(self.project, top)
         try:

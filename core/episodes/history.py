@@ -134,11 +134,7 @@ def filter_history(history: TaskHistory, passes: Callable[[Attempt], bool]) -> T
 
 
 def read_whole_history(paths: ProjectPaths, task_id: str) -> WholeHistory:
-    """Read every file of the task with this ID or unambiguous ID prefix.
-
-    Raises:
-        UnknownRecord: The task does not exist, or the prefix is ambiguous.
-    """
+    """Read all files of the task with this ID or prefix, else `UnknownRecord`."""
     files = TaskFiles(paths, find_task(paths, task_id))
     details = tuple(_detail(files, number) for number in sorted({*files.numbers, *files.trajectory_attempts}))
     return WholeHistory(_history(files, (detail.attempt for detail in details)), details)
@@ -159,11 +155,7 @@ def _history(files: TaskFiles, attempts: Iterable[Attempt]) -> TaskHistory:
 
 
 def read_attempt(paths: ProjectPaths, task_id: str, number: int) -> AttemptDetail:
-    """Read everything about one attempt at the task with this ID or prefix.
-
-    Raises:
-        UnknownRecord: The task or attempt does not exist, or the prefix is ambiguous.
-    """
+    """Read one attempt at the task with this ID or prefix, else `UnknownRecord`."""
     files = TaskFiles(paths, find_task(paths, task_id))
     known = {*files.numbers, *files.trajectory_attempts}
     if number not in known:

@@ -59,11 +59,7 @@ def read_object(path: Path, root: Path) -> dict[str, Any] | None:
 
 
 def read_last_lines(path: Path, root: Path) -> list[Line]:
-    """The last lines of a JSON lines file; none if it does not exist.
-
-    Raises:
-        Conflict: The file cannot be read.
-    """
+    """The last lines of a JSON lines file; `Conflict` if it cannot be read."""
     handle = open_file(path, root)
     if handle is None:
         return []

@@ -121,11 +121,7 @@ class SearchWords:
 
 
 class SearchReader:
-    """Reads files and matches their texts against the words of a query.
-
-    Attributes:
-        findings: Problems with the files that were parsed.
-    """
+    """Match files against a query; `findings` are problems with parsed files."""
 
     def __init__(self, paths: ProjectPaths, words: SearchWords) -> None:
         self.findings: list[Finding] = []

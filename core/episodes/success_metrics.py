@@ -236,11 +236,7 @@ class AuditTrail(Struct, frozen=True, kw_only=True):
 
 
 class SuccessMetrics(Struct, frozen=True, kw_only=True):
-    """All four success metrics.
-
-    Attributes:
-        running, paused, left: IDs of open attempts by state, see `core.episodes.attempt_state`.
-    """
+    """All success metrics, and the IDs of open attempts by state."""
 
     coverage: Coverage
     latency: Latency
@@ -296,10 +292,7 @@ def latency(seconds: Mapping[str, float]) -> Latency:
 
 
 def audit_trail(attempts: Iterable[Attempt], reflections: Iterable[Reflection]) -> AuditTrail:
-    """Find what is missing of ended attempts.
-
-    Only actions in the log count, not counts in other files.
-    """
+    """Find what ended attempts lack; only actions in the log count."""
     reflected = {(reflection.task_id, reflection.attempt) for reflection in reflections}
     ended = [attempt for attempt in attempts if not attempt.is_open]
     actions = tuple(one.id for one in ended if not (one.actions and one.errors is not None))

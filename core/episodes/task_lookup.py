@@ -25,11 +25,7 @@ def task_ids(paths: ProjectPaths) -> list[str]:
 
 
 def find_task(paths: ProjectPaths, name: str) -> str:
-    """The task with this ID or unique part of it.
-
-    Raises:
-        UnknownRecord: The task does not exist, or the name is ambiguous.
-    """
+    """The task with this ID or unique part of it, else `UnknownRecord`."""
     if _is_task(paths, name):
         return name
     known = task_ids(paths)

@@ -86,11 +86,7 @@ def validate_required_text(value: Any, field: str) -> str:
 
 
 def check_total_size(value: Any, field: str) -> None:
-    """Raise `BadInput` for more than `MAX_TOTAL_SIZE` bytes.
-
-    Args:
-        field: What it is, in the plural.
-    """
+    """Raise `BadInput` for more than `MAX_TOTAL_SIZE` bytes of `field`."""
     if (size := json_size(value)) > MAX_TOTAL_SIZE:
         raise BadInput(f"{field} have {size:,} bytes as JSON; at most {MAX_TOTAL_SIZE:,} are kept: shorten them")
 
@@ -231,11 +227,7 @@ def keep_ends(value: str, limit: int) -> str:
 def validate_actions(
     values: Sequence[Mapping[str, Any]], at: datetime, default_iteration: int
 ) -> tuple[list[dict[str, Any]], list[float | None]]:
-    """The lines of several actions, see `validate_action`, and the quality after each.
-
-    Raises:
-        BadInput: One of them is invalid; the message names it.
-    """
+    """The lines of several actions and the quality after each, else `BadInput`."""
     lines, qualities = [], []
     for number, value in enumerate(values, 1):
         try:

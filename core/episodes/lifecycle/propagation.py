@@ -122,11 +122,7 @@ def _draft_reflections(
     status: Any,
     ended: datetime,
 ) -> None:
-    """Draft missing reflections on the attempt and, if it ended, on the task.
-
-    Args:
-        all_attempts: All attempts at a task that ended with `status`; empty if the task has not ended.
-    """
+    """Draft missing reflections on the attempt, and on a task that has ended."""
     number = work.attempt.number
     lines = [line.value for line in reader.reflection_lines() if isinstance(line.value, dict)]
     mine = [line for line in lines if line.get("attempt_id", line.get("attempt")) == number]

@@ -72,11 +72,7 @@ def check_milestones(folder: TaskFolder, number: int, new: Sequence[Mapping[str,
 
 
 def record_milestones(folder: TaskFolder, number: int, started: str | None, new: Sequence[Mapping[str, Any]]) -> None:
-    """Add milestones of an open attempt, unless they are its last ones.
-
-    Args:
-        started: The start of the attempt, for a new entry.
-    """
+    """Add milestones of an open attempt, unless they are its last ones."""
 
     def edit(document: JsonText) -> None:
         check_shapes(document.value, TRAJECTORY_SHAPES)
