@@ -17,10 +17,7 @@ _MAX_RATIO_MARGIN: Final = 0.001
 """Limit of the margin, since with a half-life of hours the order within one minute matters."""
 MAX_MINUTES: Final = 1e9
 """1,900 years; longer times do not fit the calendar."""
-_MAX_DAYS: Final = 36_500
-_MAX_SECONDS: Final = 86_400.0
-_MIN_SECONDS: Final = 0.05
-_MAX_WAIT_SECONDS: Final = 10.0
+_MIN_SWEEP_SECONDS: Final = 0.05
 
 OrderPolicy = Literal["hold", "flag", "block"]
 BY_TYPE: Final = "by-type"
@@ -44,7 +41,15 @@ def _half_life(help: str, **options: Any) -> Setting:
 
 
 def _days(help: str) -> Setting:
-    return _amount(help, Unit.DAYS, most=_MAX_DAYS)
+    return _amount(help, Unit.DAYS, most=36_500)
+
+
+def _minutes(help: str, label: str = "", step: float = 1) -> Setting:
+    return _amount(help, Unit.MINUTES, label, step=step, most=MAX_MINUTES)
+
+
+def _seconds(help: str, least: float = 0, most: float = 86_400.0) -> Setting:
+    return _amount(help, Unit.SECONDS, least=least, most=most)
 
 
 def _option(help: str, label: str = "") -> Setting:
@@ -96,14 +101,7 @@ class LearningSettings(SettingsGroup, frozen=True, kw_only=True):
         int, _count("Harmful reports of one source within `burst_minutes` that count without a question", "max reports")
     ] = 5
     burst_minutes: Annotated[
-        float,
-        _amount(
-            "Time within which harmful reports of one source form a burst",
-            Unit.MINUTES,
-            "within",
-            step=5,
-            most=MAX_MINUTES,
-        ),
+        float, _minutes("Time within which harmful reports of one source form a burst", "within", step=5)
     ] = 60.0
 
     def __post_init__(self) -> None:
@@ -267,7 +265,7 @@ class ReviewSettings(SettingsGroup, frozen=True, kw_only=True):
     broad_share: Annotated[
         float, _share("Share of common messages that a trigger must match to count as too broad")
     ] = 0.5
-    minutes: Annotated[float, _amount("Length of a review session", Unit.MINUTES, most=MAX_MINUTES)] = 12.0
+    minutes: Annotated[float, _minutes("Length of a review session")] = 12.0
 
 
 class ScanSettings(SettingsGroup, frozen=True, kw_only=True):
@@ -302,28 +300,16 @@ class ScanSettings(SettingsGroup, frozen=True, kw_only=True):
 class WatchSettings(SettingsGroup, frozen=True, kw_only=True):
     """How changes on disk are noticed."""
 
-    batch_seconds: Annotated[
-        float, _amount("Time for which changes are collected before they are read", Unit.SECONDS, most=_MAX_SECONDS)
-    ] = 0.05
+    batch_seconds: Annotated[float, _seconds("Time for which changes are collected before they are read")] = 0.05
     sweep_seconds: Annotated[
-        float,
-        _amount("Time between two sweeps that confirm the events", Unit.SECONDS, least=_MIN_SECONDS, most=_MAX_SECONDS),
+        float, _seconds("Time between two sweeps that confirm the events", least=_MIN_SWEEP_SECONDS)
     ] = 60.0
     poll_seconds: Annotated[
-        float,
-        _amount(
-            "Time between two sweeps if the system reports no events",
-            Unit.SECONDS,
-            least=_MIN_SECONDS,
-            most=_MAX_SECONDS,
-        ),
+        float, _seconds("Time between two sweeps if the system reports no events", least=_MIN_SWEEP_SECONDS)
     ] = 2.0
-    stale_after_minutes: Annotated[
-        float, _amount("Time without activity after which a running loop is stale", Unit.MINUTES, most=MAX_MINUTES)
-    ] = 30.0
+    stale_after_minutes: Annotated[float, _minutes("Time without activity after which a running loop is stale")] = 30.0
     retry_seconds: Annotated[
-        tuple[float, ...],
-        _amount("Times after which an incomplete file is read again", Unit.SECONDS, most=_MAX_WAIT_SECONDS),
+        tuple[float, ...], _seconds("Times after which an incomplete file is read again", most=10)
     ] = (0.025, 0.05, 0.1, 0.4)
 
 

@@ -53,10 +53,7 @@ _QUESTION_NAMES: Final = {
 
 def build_figures(found: Dashboard) -> tuple[Figure, ...]:
     """All sections in order."""
-    sections = (
-        *(_patterns, _evidence, _success, _iterations, _upcoming, _coverage, _questions, _causes),
-        _accuracy,
-    )
+    sections = (*(_patterns, _evidence, _success, _iterations, _upcoming, _coverage, _questions, _causes), _accuracy)
     return tuple(section(found) for section in sections)
 
 

@@ -6,7 +6,9 @@ The comparison uses words, not grammar. In doubt it keeps two sentences apart.
 from __future__ import annotations
 
 import re
+from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from core.base.negation import is_negated
@@ -30,41 +32,22 @@ _WORD: Final = re.compile(r"\w+")
 _SMALL: Final = frozenset(
     {"a", "an", "the", "of", "to", "in", "on", "and", "or", "any", "all", "it", "der", "die", "das"}
 )
-_MORE: Final = "increase raise enlarge extend grow", "decrease reduce lower shrink shorten"
-_AXES: Final = (
-    (f"{_MORE[0]} more higher larger bigger longer erhöhen mehr", f"{_MORE[1]} less fewer smaller verringern weniger"),
-    ("enable activate aktivieren", "disable deactivate deaktivieren"),
-    ("add", "remove delete drop"),
-    ("allow permit", "deny forbid"),
-    ("include", "exclude"),
-    ("lock", "unlock"),
-    ("open", "close"),
-    ("start", "stop"),
-    ("show", "hide"),
-    ("first zuerst", "last zuletzt"),
-    ("early earlier", "late later"),
-    ("with mit", "without ohne"),
-    ("sync synchronous", "async asynchronous"),
-    ("public", "private"),
-    ("mutable", "immutable"),
-    ("upgrade", "downgrade"),
-    ("install", "uninstall"),
-)
-"""Pairs of opposites. Each side lists its words."""
 
 
-def _forms(word: str) -> set[str]:
-    stem = word.removesuffix("e")
-    return {word, f"{word}s", f"{stem}ed", f"{stem}ing"}
+@cache
+def _sides() -> dict[str, tuple[int, int]]:
+    """(axis, side) of each form of each word in `opposites.yaml`."""
+    import yaml  # not needed where no demand is parsed
 
-
-_SIDES: Final = {
-    form: (axis, side)
-    for axis, sides in enumerate(_AXES)
-    for side, words in enumerate(sides)
-    for word in words.split()
-    for form in _forms(word)
-}
+    sides = {}
+    axes = yaml.load(Path(__file__).with_name("opposites.yaml").read_bytes(), yaml.CSafeLoader)
+    for axis, pair in enumerate(axes):
+        for side, words in enumerate(pair):
+            for word in words.split():
+                stem = word.removesuffix("e")
+                for form in (word, f"{word}s", f"{stem}ed", f"{stem}ing"):
+                    sides[form] = (axis, side)
+    return sides
 
 
 class Demand(NamedTuple):
@@ -100,7 +83,8 @@ class Demand(NamedTuple):
 def parse_demand(text: str) -> Demand:
     """Parse what a sentence asks for."""
     text = _REASON.sub("", text.lower().replace("\u2019", "'"))
-    found = dict.fromkeys(_SIDES[word] for word in _WORD.findall(text) if word in _SIDES)
+    sides = _sides()
+    found = dict.fromkeys(sides[word] for word in _WORD.findall(text) if word in sides)
     axes = [axis for axis, _ in found]
     return Demand(
         negated=is_negated(text),
