@@ -36,8 +36,8 @@ from core.project.index import Library
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Lesson, Results
 from core.records.decisions import CurationState, Pin, Verb
 from core.records.events import Event, Observation
+from core.records.extractions import Material
 from core.records.loops import InjectedUse, Iteration, Loop, LoopStatus, Outcome
-from core.records.material import Material
 from core.records.patterns import Maturity, Pattern, PatternType, RecordedCounts, SourceLoop
 from core.records.snapshot import Snapshot
 from core.retrieval.similarity import SimilarityIndex

@@ -26,8 +26,7 @@ from core.learning.reference.patterns import ObservedPattern
 from core.learning.reference.storage import FeedbackStorage, MaturityStorage, PatternStorage, with_id
 from core.ledger.ledger import Ledger
 from core.records.events import ErrorNote, Event, event_id
-from core.sources.event_log import append_events
-from core.sources.events import EventLog
+from core.sources.events import EventLog, append_events
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
 

@@ -28,7 +28,7 @@ from core.records.loops import Loop
 from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Snapshot
 from core.records.times import iso, parse_time
-from core.sources.event_log import append_events
+from core.sources.events import append_events
 from core.sources.key_style import RecordText
 from core.sources.pattern_record import read_record
 from core.sources.pattern_text import Record, find, merge_records

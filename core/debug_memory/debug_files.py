@@ -17,8 +17,7 @@ from msgspec import Struct
 from core.config.paths import ProjectPaths
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.findings import Severity
-from core.sources.debug_sessions import read_sessions
-from core.sources.escalations import join_escalations, read_escalation
+from core.sources.debug_sessions import join_escalations, read_escalation, read_sessions
 from core.sources.record_kinds import ESCALATION, can_contain_sessions, kind_of
 from core.sources.sweep import can_contain_records, scan
 from core.storage.decoded import Problem

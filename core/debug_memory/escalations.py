@@ -20,15 +20,15 @@ from core.base.errors import BadInput, Refused, Unwritable
 from core.base.text import visible_line
 from core.config.paths import SAFE_ID, ProjectPaths
 from core.records.debug_sessions import DebugSession
-from core.records.material import Material
+from core.records.extractions import Material
 from core.records.snapshot import Snapshot
 from core.records.times import iso
 from core.sources.debug_sessions import find_record
-from core.sources.record_checks import normalized
+from core.sources.validation import normalized
 from core.storage.atomic_write import rewrite, take_theirs
 from core.storage.decoded import Problem
 from core.storage.file_reader import decode, read_file
-from core.storage.read_only import check_writable
+from core.storage.locks import check_writable
 from core.storage.yaml_reader import decode_yaml
 
 FOLDER: Final = "escalations"

@@ -15,9 +15,8 @@ from core.extraction.fix_kinds import MIN_DESCRIPTION, detect_domain, mentioned_
 from core.extraction.fixes import describe_action, has_passed
 from core.extraction.own_reflections import find_reflected_steps
 from core.extraction.record_parts import find_end, make_source, make_use_dates
-from core.records.extractions import Proposal
+from core.records.extractions import Material, Proposal
 from core.records.loops import Iteration, Loop, LoopStatus, Outcome
-from core.records.material import Material
 from core.records.patterns import PatternType
 from core.retrieval.task import analyse_task
 from core.retrieval.words import content_words

@@ -16,7 +16,7 @@ from core.extraction.errors import Sighting, extract_message, parse_error
 from core.extraction.fixes import Repair
 from core.records.debug_sessions import Failure
 from core.records.episodes import Action, Attempt
-from core.records.material import LoggedAttempt
+from core.records.extractions import LoggedAttempt
 
 MAX_LATER_RUNS: Final = 50
 """Maximum number of later runs of a command that are checked for an error."""

@@ -25,8 +25,7 @@ from core.extraction.selection import (
     narrow_trigger,
     remove_duplicates,
 )
-from core.records.extractions import ALL_TYPES, Extraction, Proposal
-from core.records.material import Material
+from core.records.extractions import ALL_TYPES, Extraction, Material, Proposal
 from core.records.patterns import PatternType
 
 MAX_PROPOSALS: Final = 50

@@ -18,9 +18,8 @@ from core.extraction.fixes import Repair, describe_action, fails_with
 from core.extraction.own_reflections import describe_reflection, find_reason, find_warnings
 from core.extraction.record_parts import find_end, make_source, make_use_dates
 from core.records.debug_sessions import Failure
-from core.records.extractions import Proposal
+from core.records.extractions import Material, Proposal
 from core.records.loops import Iteration, LoopStatus
-from core.records.material import Material
 from core.records.patterns import PatternType
 from core.retrieval.task import analyse_task
 

@@ -12,8 +12,8 @@ from core.base.record_text import strip_label
 from core.extraction.errors import Sighting, count_failing, find_errors, parse_error
 from core.records.debug_sessions import DebugSession, Execution, Failure, Fix
 from core.records.events import Event
+from core.records.extractions import Material
 from core.records.loops import Iteration, Outcome
-from core.records.material import Material
 
 
 class Repair(Struct, frozen=True, kw_only=True):

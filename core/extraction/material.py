@@ -19,8 +19,8 @@ from core.episodes.similar_tasks import collect_past_tasks
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task, by_task
 from core.records.events import Event
+from core.records.extractions import LoggedAttempt, Material
 from core.records.loops import Iteration, Loop
-from core.records.material import LoggedAttempt, Material
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 from core.sources.loop_details import read_loop_details

@@ -11,8 +11,8 @@ from core.extraction.errors import extract_message, parse_error
 from core.extraction.fixes import Repair
 from core.learning.inversion_rules import polarity_lint
 from core.records.debug_sessions import Failure
+from core.records.extractions import Material
 from core.records.loops import LoopStatus, Outcome
-from core.records.material import Material
 from core.records.reflections import Reflection
 
 _WARNING: Final = re.compile(r"(?:please\s+)?(?:avoid|never|do\s+not|don['\u2019]t|stop)\s+(?=\w)", re.IGNORECASE)

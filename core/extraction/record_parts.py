@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from core.base.errors import BadInput
 from core.base.record_text import one_line
-from core.records.material import Material
+from core.records.extractions import Material
 from core.records.patterns import Pattern, PatternType
 from core.sources.patterns import read_patterns
 

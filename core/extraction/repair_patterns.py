@@ -12,8 +12,7 @@ from core.extraction.code import LANGUAGES, describe_placeholder, file_language,
 from core.extraction.fix_kinds import fix_category, fix_description, make_tags, mentioned_language
 from core.extraction.fixes import Repair
 from core.extraction.record_parts import find_contributor, find_end, make_source, make_use_dates
-from core.records.extractions import Proposal
-from core.records.material import Material
+from core.records.extractions import Material, Proposal
 from core.records.patterns import PatternType
 
 _SLUGS: Final = {"add_null_check": "null-check", "add_import": "missing-import"}

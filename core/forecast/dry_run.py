@@ -41,8 +41,8 @@ from core.records.extractions import ALL_TYPES, Extraction
 from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.embeddings import Embeddings
-from core.sources.file_slice import slice_file
 from core.sources.key_style import RecordText
+from core.sources.pattern_shapes import slice_file
 from core.sources.pattern_text import find
 from core.sources.patterns import read_patterns
 from core.sources.record_collections import join_copies

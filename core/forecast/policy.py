@@ -31,7 +31,7 @@ from core.sources.sweep import can_contain_records
 from core.state.findings import all_findings
 from core.state.history import explain_pattern
 from core.state.project_state import ProjectState
-from core.storage.chain_check import CODE as NOT_AS_WRITTEN
+from core.storage.hash_chain import NOT_AS_WRITTEN
 from core.storage.yaml_reader import decode_yaml
 
 MAX_BYTES: Final = 64 << 10

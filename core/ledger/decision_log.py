@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final, Literal
 from zlib import crc32
 
 import msgspec
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from core.base.text import visible_line
-from core.ledger.spec_records import Record, key_of, record_of
+from core.learning.reference.maturity import PatternMaturity
+from core.learning.reference.patterns import ObservedPattern
 from core.records.decisions import Decision
 from core.records.findings import Finding, Severity
 from core.records.times import parse_time
-from core.storage.chain_check import CODE, ChainBreak, ChainCheck
 from core.storage.decoded import MAX_DEPTH
-from core.storage.hash_chain import Place
+from core.storage.hash_chain import NOT_AS_WRITTEN, ChainBreak, ChainCheck, Place
 from core.storage.json_reader import is_nested_deeper
+
+Record = ObservedPattern | PatternMaturity
+_PATTERN: Final = "observed-pattern"
+_MATURITY: Final = "maturity"
 
 FILE: Final = ".aiwg/ralph/shared/curation/ledger.jsonl"
 
@@ -151,4 +158,44 @@ def read_decisions(data: bytes) -> tuple[tuple[Decision, ...], tuple[Finding, ..
 
 def break_finding(found: ChainBreak) -> Finding:
     """A break of the hash chain as a finding."""
-    return Finding(FILE, f"line {found.line}", Severity.ERROR, CODE, found.what)
+    return Finding(FILE, f"line {found.line}", Severity.ERROR, NOT_AS_WRITTEN, found.what)
+
+
+class _PatternLine(Struct, frozen=True, kw_only=True):
+    """An `ObservedPattern` as stored: its times are ISO-8601 only."""
+
+    id: str
+    content: str
+    kind: Literal["pattern", "anti_pattern"] = "pattern"
+    is_negative: bool = False
+    success_count: int = 0
+    failure_count: int = 0
+    reason: str = ""
+    tags: tuple[str, ...] = ()
+    example_beads: tuple[str, ...] = ()
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+def line_of(record: Record) -> dict[str, Any]:
+    """Encode a record as a line of the decision log."""
+    kind = _PATTERN if isinstance(record, ObservedPattern) else _MATURITY
+    return {"kind": kind, "record": msgspec.to_builtins(record)}
+
+
+def record_of(line: Mapping[str, Any]) -> Record | None:
+    """Decode a line of the decision log; None for a line of another kind.
+
+    Raises:
+        ValueError: The line is not a valid record.
+    """
+    if line.get("kind") == _PATTERN:
+        return ObservedPattern(**asdict(msgspec.convert(line.get("record"), _PatternLine)))
+    if line.get("kind") == _MATURITY:
+        return msgspec.convert(line.get("record"), PatternMaturity)
+    return None
+
+
+def key_of(record: Record) -> tuple[type[Record], str]:
+    """Key of a record; a second record with the same key replaces the first."""
+    return type(record), record.id if isinstance(record, ObservedPattern) else record.pattern_id

@@ -20,9 +20,8 @@ from tinydb.table import Table
 from core.base.errors import BadInput, UnknownRecord, Unwritable
 from core.base.text import visible_line
 from core.config.paths import ProjectPaths
-from core.ledger.decision_log import FILE, AppliedLine, DecisionLog
+from core.ledger.decision_log import FILE, AppliedLine, DecisionLog, Record, line_of
 from core.ledger.fold import fold
-from core.ledger.spec_records import Record, line_of
 from core.records.decisions import CurationState, Decision
 from core.storage.append_log import AppendLog
 from core.storage.decoded import Line

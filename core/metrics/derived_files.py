@@ -22,7 +22,7 @@ from core.metrics.effectiveness import EffectivenessMetrics, compute_effectivene
 from core.records.patterns import Pattern
 from core.records.snapshot import Snapshot
 from core.records.times import iso
-from core.sources.registry_extras import METRICS, read_registry_extras
+from core.sources.configuration import METRICS, read_registry_extras
 from core.storage.atomic_write import curation_lock, rewrite, take_theirs
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_PATTERN_BYTES, read_file

@@ -48,9 +48,9 @@ from core.records.findings import Finding
 from core.records.question_ids import held_text_question_id
 from core.records.times import parse_time
 from core.sources.archives import read_archives
-from core.sources.event_log import append_events
+from core.sources.events import append_events
 from core.state.project_state import ProjectState
-from core.storage.read_only import check_writable
+from core.storage.locks import check_writable
 
 if TYPE_CHECKING:  # imported only for an import of patterns
     from core.curation.exchange.import_file import Arriving

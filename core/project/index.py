@@ -30,13 +30,12 @@ from core.records.findings import Finding, Severity
 from core.records.loops import LoopDetails
 from core.records.patterns import Pattern
 from core.records.snapshot import Delta, Snapshot
-from core.sources.finding_groups import condense, kind_across_files
 from core.sources.liveness import Processes, system_processes
 from core.sources.loop_details import read_loop_details
 from core.sources.loop_paths import loop_directory
 from core.sources.parse_cache import CachedFile, ParseCache, cache_file, decoded
-from core.sources.parsed_file import EarlierParse, ParsedFile, parse_file, parse_folder
-from core.sources.project_records import ProjectRecords
+from core.sources.parsed_file import EarlierParse, ParsedFile, condense, kind_across_files, parse_file, parse_folder
+from core.sources.record_collections import ProjectRecords
 from core.sources.record_kinds import FOLDER, LEDGER, LISTED, kind_of
 from core.sources.sweep import can_contain_records, scan, scan_path
 from core.storage.decoded import Problem

@@ -16,7 +16,7 @@ from core.project.decisions import DecidingProject
 from core.records.events import INJECTED_REFLECTION, Event, event_id
 from core.records.snapshot import Snapshot
 from core.retrieval.injection import Injection
-from core.sources.event_log import append_events
+from core.sources.events import append_events
 from core.state.project_state import ProjectState
 
 

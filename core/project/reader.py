@@ -33,7 +33,7 @@ from core.review.incremental_checks import IncrementalChecks
 from core.review.queue import Found, review_queue
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
-from core.storage.read_only import protect
+from core.storage.locks import protect
 
 if TYPE_CHECKING:
     from core.extraction.clustering import Cluster

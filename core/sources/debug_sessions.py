@@ -1,4 +1,7 @@
-"""Read debug sessions below `debug-memory` folders (docs/file-formats.md#debug-sessions)."""
+"""Read debug sessions of `debug-memory` folders, and their escalations.
+
+See docs/file-formats.md#debug-sessions and docs/file-formats.md#escalations.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from core.records.debug_sessions import (
     STATUSES,
     Analysis,
     DebugSession,
+    Escalation,
     Execution,
     Failure,
     Fix,
@@ -26,7 +30,7 @@ from core.records.debug_sessions import (
 from core.records.findings import Finding, Severity
 from core.records.patterns import UNNAMED
 from core.sources import normalize
-from core.sources.fields import Fields
+from core.sources.fields import Fields, document
 from core.sources.loop_paths import loop_directory
 from core.storage.decoded import Line
 
@@ -311,3 +315,33 @@ def _word(fields: Fields, name: str, known: Collection[str]) -> str:
     """A word if it is one of the known words, else ""."""
     word = normalize.word(fields.text(name))
     return word if word in known else ""
+
+
+def read_escalation(file: str, value: Any) -> tuple[tuple[Escalation, ...], tuple[Finding, ...]]:
+    """Read the escalation of one saved context; none if it has no session ID or time.
+
+    Args:
+        file: Project-relative, of kind `ESCALATION`.
+        value: The decoded document, of any JSON type.
+    """
+    findings: list[Finding] = []
+    fields = document(file, value, findings)
+    if fields is None:
+        return (), tuple(findings)
+    session_id, at = fields.text("session_id").strip(), fields.time("preserved_at")
+    if not session_id or at is None:
+        fields.add("no-escalation", "an escalation needs session_id and preserved_at", fields.pointer)
+        return (), tuple(findings)
+    by, reason = (fields.text(name)[:MAX_TEXT] for name in ("by", "reason"))
+    return (Escalation(session_id=session_id, at=at, by=by, reason=reason, file=file),), tuple(findings)
+
+
+def join_escalations(calls: Iterable[Escalation]) -> dict[str, Escalation]:
+    """The newest escalation of each session, with the earlier ones.
+
+    At equal times the lower file number is earlier.
+    """
+    grouped: dict[str, list[Escalation]] = {}
+    for call in sorted(calls, key=lambda call: (call.at, len(call.file), call.file)):
+        grouped.setdefault(call.session_id, []).append(call)
+    return {id: replace(calls[-1], earlier=tuple(calls[:-1])) for id, calls in grouped.items()}

@@ -1,4 +1,4 @@
-"""Read the event log `shared/curation/events.jsonl` (docs/file-formats.md#event-log)."""
+"""Read and append to the event log `shared/curation/events.jsonl` (docs/file-formats.md#event-log)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from zlib import crc32
 
 import msgspec
 
+from core.base.errors import BadInput, Unwritable
+from core.config.paths import ProjectPaths
 from core.records.events import INJECTED_REFLECTION, ErrorNote, ErrorType, Event, Observation, Signals
 from core.records.findings import Finding, Severity
 from core.sources.fields import Fields, document
 from core.sources.normalize import MAX_COUNT
+from core.storage.append_log import AppendLog
+from core.storage.file_reader import MAX_PATTERN_BYTES
 from core.storage.json_reader import decode_json
 
 KINDS: Final = frozenset(
@@ -186,3 +190,22 @@ def _error(fields: Fields | None) -> ErrorNote | None:
         tool_name=fields.text("tool_name"),
         context=fields.text("context"),
     )
+
+
+def append_events(paths: ProjectPaths, *events: Event) -> None:
+    """Append events, all or none; they are durable on return.
+
+    Raises:
+        BadInput: A text is not valid Unicode (a lone surrogate).
+        Unwritable: The log cannot be written, or is outside the project; it is unchanged.
+    """
+    try:
+        file = paths.inside(paths.relative(paths.events))
+        if file.is_file() and file.stat().st_size > MAX_PATTERN_BYTES:
+            raise Unwritable(f"{paths.events} has more than {MAX_PATTERN_BYTES:,} bytes, the maximum that is read")
+        lines = [msgspec.json.encode(event) for event in events]
+    except UnicodeEncodeError:
+        raise BadInput("a text of the event is not valid Unicode") from None
+    except BadInput as error:
+        raise Unwritable(str(error)) from None
+    AppendLog(paths.events).append(lines)

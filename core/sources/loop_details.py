@@ -19,8 +19,8 @@ from core.config.paths import ProjectPaths, safe_component
 from core.records.findings import Finding
 from core.records.loops import Iteration, Loop, LoopDetails, Outcome
 from core.sources.fields import Fields
-from core.sources.iterations import read_iteration
 from core.sources.loop_paths import ANALYTICS, BEST_OUTPUT, CRASH_LOG, CURRENT, LAUNCHER
+from core.sources.loops import read_iteration
 from core.sources.record_kinds import loop_source
 from core.storage.file_reader import RawFile, read_file
 from core.storage.json_reader import decode_json

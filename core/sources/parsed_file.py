@@ -5,13 +5,15 @@ The result depends only on the file's name, bytes and stamp, so that it can be c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.base.text import visible_line
 from core.ledger.decision_log import DecisionLog
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.decisions import Decision
@@ -21,20 +23,25 @@ from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
 from core.sources.cross_task_memory import read_memory
-from core.sources.debug_sessions import read_sessions
+from core.sources.debug_sessions import read_escalation, read_sessions
 from core.sources.episodes import ActionTally, parse_attempts, parse_tasks
-from core.sources.escalations import read_escalation
 from core.sources.events import EventLog
-from core.sources.finding_groups import MAX_UNGROUPED, condense, kind_in_file
 from core.sources.loop_facts import LoopFact, directory_fact
 from core.sources.loops import read_crash_log, read_loops
 from core.sources.patterns import CachedPatterns, read_patterns
-from core.sources.record_checks import check_records, in_own_style, normalized
 from core.sources.record_kinds import PATTERN_COPIES, PATTERNS, Format, RecordKind
 from core.sources.reflections import read_reflections
+from core.sources.validation import check_records, in_own_style, normalized
 from core.storage.decoded import Problem
 from core.storage.file_reader import RawFile, Stamp, decode
 from core.storage.hash_chain import Place
+
+MAX_UNGROUPED: Final = 5
+"""Maximum similar findings that are listed separately."""
+_MAX_EXAMPLES: Final = 3
+_MAX_EXAMPLE_CHARS: Final = 80
+_PLACES: Final = re.compile(r"(?<=/)\d+(?=/|$)|(?<=line )\d+")
+_VALUES: Final = re.compile(r"'[^']*'|\d+")
 
 MAX_FINDINGS: Final = 200
 """Maximum findings of one file; a file full of errors would hide those of all others."""
@@ -157,3 +164,42 @@ def _parse_document(file: str, kind: RecordKind, raw: RawFile) -> ParsedFile | P
     if value is not decoded.value:
         findings = in_own_style(findings, decoded.value)
     return ParsedFile(**collections, findings=findings)  # type: ignore[arg-type]
+
+
+def condense(findings: Iterable[Finding], kind: Callable[[Finding], Hashable]) -> tuple[Finding, ...]:
+    """Replace each group of more than `MAX_UNGROUPED` findings by its first, with a count and examples.
+
+    Args:
+        findings: In the order of their places.
+        kind: Key of the group; equal for findings that differ only in place and value.
+    """
+    groups: dict[Hashable, list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(kind(finding), []).append(finding)
+    found: list[Finding] = []
+    for group in groups.values():
+        found += group if len(group) <= MAX_UNGROUPED else [_condensed(group)]
+    return tuple(found)
+
+
+def kind_in_file(finding: Finding) -> Hashable:
+    """Group key within one file: ignores indexes, line numbers and values."""
+    place = _PLACES.sub("*", finding.pointer)
+    return finding.code, finding.severity, place, _VALUES.sub("*", finding.message)
+
+
+def kind_across_files(finding: Finding) -> Hashable:
+    """Group key across files of the same name; a finding about a whole file is its own group."""
+    if not finding.pointer.startswith("/"):
+        return finding
+    return kind_in_file(finding), finding.file.rpartition("/")[2]
+
+
+def _condensed(group: Sequence[Finding]) -> Finding:
+    first, *others = group
+    count = sum(finding.count for finding in group)
+    is_one_file = all(finding.file == first.file for finding in others)
+    places = [finding.pointer if is_one_file else finding.file for finding in others[:_MAX_EXAMPLES]]
+    examples = ", ".join(visible_line(place, _MAX_EXAMPLE_CHARS) for place in places)
+    message = f"{first.message} (and {count - 1:,} more like it, for example {examples})"
+    return Finding(first.file, first.pointer, first.severity, first.code, message, count)

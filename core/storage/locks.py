@@ -1,4 +1,8 @@
-"""File locks: `flock` for own files, and lease files that other programs can read."""
+"""File locks and read-only folders.
+
+Locks are `flock` for own files, and lease files that other programs can read. Every write under `.aiwg` opens its file,
+or takes its lock, here, so that nothing is written in a read-only folder.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from core.base.errors import Conflict, Unwritable
-from core.storage.read_only import check_writable
+from core.base.errors import Conflict, ReadOnly, Unwritable
+from core.base.text import visible_line
+
+_protected: set[Path] = set()
 
 WAIT_SECONDS: Final = 10.0
 """Default timeout."""
@@ -219,3 +225,30 @@ def remove_drafts(folder: Path) -> None:
         with suppress(OSError):  # a remaining draft does no harm
             if stat.S_ISREG(path.lstat().st_mode):
                 path.unlink()
+
+
+def protect(folder: Path) -> None:
+    """Make `folder` read-only for this process until `release`."""
+    _protected.update((folder.absolute(), folder.resolve()))
+
+
+def release(folder: Path) -> None:
+    """Allow writing in `folder` again."""
+    _protected.difference_update((folder.absolute(), folder.resolve()))
+
+
+def check_writable(path: Path) -> None:
+    """Check that `path` may be written.
+
+    Raises:
+        ReadOnly: It is in a read-only folder.
+    """
+    if not _protected:
+        return
+    absolute = path.absolute()
+    for candidate in (absolute, absolute.resolve()):
+        for folder in _protected.intersection((candidate, *candidate.parents)):
+            raise ReadOnly(
+                f"read-only: nothing is written in {visible_line(str(folder), 300)}; start without --readonly "
+                "(and without RALPHDECK_READONLY) to decide"
+            )

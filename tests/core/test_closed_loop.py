@@ -16,7 +16,7 @@ from core.curation.commands import CountReports, DiscardReports, SnoozeQuestion,
 from core.project.project import Project
 from core.records.events import ErrorNote, ErrorType, Event, Signals
 from core.records.patterns import Maturity
-from core.sources.event_log import append_events
+from core.sources.events import append_events
 from core.state.contexts import prepare_task_injection
 from core.state.findings import all_findings
 from core.state.history import explain_pattern

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from core.config.paths import ProjectPaths
 from core.records.events import ErrorNote, ErrorType, Event, Signals
-from core.sources.event_log import append_events
+from core.sources.events import append_events
 from tests.sample.loops import BY_KEY
 from tests.sample.tree import Tree
 

@@ -21,7 +21,7 @@ from core.curation.decision_writer import Decided
 from core.demo.sample import copy_sample
 from core.records.patterns import Maturity
 from core.state.project_state import ProjectState
-from core.storage.read_only import protect, release
+from core.storage.locks import protect, release
 from tests.factories import decide
 from tests.tui.user import NOW, User, make_app, open_dashboard
 from tui.actions import PLACES, actions_of

@@ -11,7 +11,7 @@ from textual.content import Content
 
 from core.base.errors import BadInput, RalphdeckError
 from core.base.text import visible_line
-from core.storage.export_file import export_file, is_there, write_file
+from core.storage.atomic_write import export_file, is_there, write_file
 from tui.actions import SCREENS
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import AskLine, Confirm

@@ -29,10 +29,9 @@ from core.cli.support.options import ReadingCommand, Words, invocation, joined, 
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.config.paths import ProjectPaths
 from core.curation.decision_text import about_text, changed, verb_text
-from core.ledger.trusted_heads import MAX_BYTES, Head, check_project, read_heads
-from core.ledger.verify import verify_ledger
+from core.ledger.verify import MAX_HEADS_BYTES, Head, check_project, read_heads, verify_ledger
 from core.records.decisions import Decision, Verb
-from core.storage.export_file import export_file, write_file
+from core.storage.atomic_write import export_file, write_file
 
 
 @click.command(cls=ReadingCommand)
@@ -162,11 +161,11 @@ def _read_heads(against: str, paths: ProjectPaths) -> tuple[Head, ...]:
 
     name = "standard input" if against == "-" else visible_line(against, 300)
     if against == "-":
-        data = sys.stdin.buffer.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise BadInput(f"{name} is longer than {MAX_BYTES:,} bytes")
+        data = sys.stdin.buffer.read(MAX_HEADS_BYTES + 1)
+        if len(data) > MAX_HEADS_BYTES:
+            raise BadInput(f"{name} is longer than {MAX_HEADS_BYTES:,} bytes")
     else:
-        data = read_input(Path(against), MAX_BYTES)
+        data = read_input(Path(against), MAX_HEADS_BYTES)
     heads = read_heads(data, name)
     check_project(heads, known_origin(paths), name)
     return heads

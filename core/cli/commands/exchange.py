@@ -25,7 +25,7 @@ from core.curation.exchange.import_plan import Action
 from core.curation.exchange.origins import project_origin
 from core.learning.scoreboard import Scoreboard
 from core.records.findings import Severity
-from core.storage.export_file import export_file, write_file
+from core.storage.atomic_write import export_file, write_file
 
 if TYPE_CHECKING:
     from core.curation.exchange.import_plan import ImportPlan as Plan

@@ -34,7 +34,7 @@ from core.episodes.task_lookup import find_attempt
 from core.records.episodes import Task
 from core.records.findings import Finding
 from core.records.loops import Outcome
-from core.storage.export_file import export_file, write_file
+from core.storage.atomic_write import export_file, write_file
 
 _LIMIT: Final = 50
 _MARKDOWN: Final = frozenset({".md", ".markdown"})

@@ -26,7 +26,7 @@ from core.retrieval.task import CATEGORIES
 from core.state.contexts import prepare_task_injection
 from core.state.findings import all_findings, ledger_error
 from core.state.project_state import ProjectState
-from core.storage.export_file import export_file, write_file
+from core.storage.atomic_write import export_file, write_file
 
 _HOOK_HELP: Final = (
     f"Print what a hook expects. claude-code reads the event on stdin and answers {SESSION} and {PROMPT}, whose "

@@ -30,7 +30,7 @@ from core.metrics.export import FORMATS, export_metrics
 from core.metrics.figures import Figure, reach_text, value_text
 from core.metrics.sections import build_figures
 from core.state.findings import all_findings
-from core.storage.export_file import export_file, is_there, write_file
+from core.storage.atomic_write import export_file, is_there, write_file
 
 _MAX_CHARS: Final = 60
 MAX_WEEKS: Final = 520

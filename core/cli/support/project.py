@@ -14,7 +14,7 @@ from core.base.errors import ProjectNotFound
 from core.cli.support.options import invocation
 from core.config.paths import ProjectPaths, find_project, is_folder, project_at
 from core.config.settings import Settings, WatchSettings
-from core.storage.read_only import protect
+from core.storage.locks import protect
 
 if TYPE_CHECKING:
     from core.project.index import Library

@@ -14,9 +14,8 @@ from core.extraction.attempts import find_attempt_repairs, find_repeated_errors,
 from core.extraction.engine import extract
 from core.extraction.fixes import Repair
 from core.records.episodes import Action, Attempt, Task, TaskStatus
-from core.records.extractions import Proposal
+from core.records.extractions import LoggedAttempt, Material, Proposal
 from core.records.loops import Outcome
-from core.records.material import LoggedAttempt, Material
 from core.records.patterns import PatternType
 from tests.factories import LOOP_START, make_known_patterns
 

@@ -16,9 +16,8 @@ from core.config.paths import safe_component
 from core.config.settings import ExtractionSettings
 from core.extraction.engine import extract
 from core.records.debug_sessions import DebugSession, Execution, Failure, Fix
-from core.records.extractions import Extraction, Proposal
+from core.records.extractions import Extraction, Material, Proposal
 from core.records.loops import LoopStatus
-from core.records.material import Material
 from core.records.patterns import PatternType, SourceLoop
 from tests.factories import (
     LOOP_ID,

@@ -8,8 +8,8 @@ from core.extraction.fix_kinds import fix_category, fix_description, make_tags
 from core.extraction.fixes import find_repairs
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Results
 from core.records.events import ErrorNote, ErrorType, Event
+from core.records.extractions import Material
 from core.records.loops import Iteration, Outcome
-from core.records.material import Material
 from tests.factories import LOOP_START, failed_step, make_material, make_step, passed_step
 
 NULL = "TypeError: Cannot read property 'email' of null at src/auth/validate.ts:42"

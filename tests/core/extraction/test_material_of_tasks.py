@@ -13,7 +13,7 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.extraction.material import MAX_ACTIONS, MAX_ATTEMPTS, Materials
 from core.project.index import Library
-from core.records.material import Material
+from core.records.extractions import Material
 
 NOW = datetime(2026, 2, 3, tzinfo=UTC)
 

@@ -4,9 +4,8 @@ from typing import Any
 
 from core.config.settings import ExtractionSettings
 from core.extraction.engine import extract
-from core.records.extractions import Proposal
+from core.records.extractions import Material, Proposal
 from core.records.loops import LoopStatus
-from core.records.material import Material
 from core.records.patterns import PatternType
 from core.records.reflections import Reflection
 from tests.factories import LOOP_ID, failed_step, make_known_patterns, make_material, make_step, passed_step

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from core.base.errors import BadInput
 from core.config.paths import ProjectPaths
 from core.ledger.ledger import Ledger
-from core.ledger.trusted_heads import Head, check_project, read_heads
-from core.ledger.verify import verify_ledger
+from core.ledger.verify import Head, check_project, read_heads, verify_ledger
 from core.records.decisions import Decision, Verb
 from core.storage.hash_chain import Chain, Place, linked, unlinked, write_anchor
 from tests.factories import CURATION_NOW

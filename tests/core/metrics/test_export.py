@@ -16,7 +16,7 @@ from core.metrics.dashboard import Dashboard, build_dashboard
 from core.metrics.export import export_metrics, section_markdown, to_csv
 from core.metrics.sections import build_figures
 from core.project.project import Project
-from core.storage.export_file import export_file, is_there
+from core.storage.atomic_write import export_file, is_there
 from tests.factories import HOSTILE_LABEL, make_bars
 
 NOW = datetime(2026, 2, 5, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 
 from core.config.paths import ProjectPaths
 from core.records.debug_sessions import Escalation
-from core.sources.escalations import join_escalations, read_escalation
+from core.sources.debug_sessions import join_escalations, read_escalation
 from core.sources.record_kinds import ESCALATION, kind_of
 from core.sources.sweep import scan_path
 

@@ -8,8 +8,7 @@ import pytest
 from core.base.errors import BadInput, Unwritable
 from core.config.paths import ProjectPaths
 from core.records.events import Event
-from core.sources.event_log import append_events
-from core.sources.events import EventLog
+from core.sources.events import EventLog, append_events
 
 EVENT = Event(
     id="e1",
