@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
+from core.base.grouping import group_pairs
 from core.base.record_text import one_line, strip_label
 from core.base.text import safe_matcher
 from core.episodes.commands import parse_command
@@ -45,10 +45,11 @@ def find_attempt_repairs(logged: LoggedAttempt) -> Iterator[Repair]:
     commands = [parse_command(action) for action in actions]
     errors = {place: _sighting(logged.attempt, action) for place, action in enumerate(actions) if action.has_failed}
     last = {error.signature: (place, error.message) for place, error in errors.items() if error is not None}
-    runs_of: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for place, action in enumerate(actions):
-        if action.success is not None or action.has_failed:
-            runs_of[commands[place].check or commands[place].whole].append(place)
+    runs_of = group_pairs(
+        (commands[place].check or commands[place].whole, place)
+        for place, action in enumerate(actions)
+        if action.success is not None or action.has_failed
+    )
     for places in runs_of.values():
         for rank, place in enumerate(places):
             error = errors.get(place)
@@ -66,10 +67,11 @@ def find_attempt_repairs(logged: LoggedAttempt) -> Iterator[Repair]:
 
 def find_repeated_errors(logged: LoggedAttempt, least: int) -> Iterator[tuple[Sequence[Sighting], Sequence[str]]]:
     """Yield each error with at least `least` occurrences, and the changes in between."""
-    met: dict[str, list[tuple[int, Sighting]]] = defaultdict(list)
-    for place, action in enumerate(logged.actions):
-        if action.has_failed and (error := _sighting(logged.attempt, action)) is not None:
-            met[error.signature].append((place, error))
+    met = group_pairs(
+        (error.signature, (place, error))
+        for place, action in enumerate(logged.actions)
+        if action.has_failed and (error := _sighting(logged.attempt, action)) is not None
+    )
     for times in met.values():
         if len(times) >= least:
             between = logged.actions[times[0][0] + 1 : times[-1][0]]

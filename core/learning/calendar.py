@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
 from typing import Final
 
+from core.base.grouping import group_pairs
 from core.config.settings import MaturitySettings
 from core.learning.decay import SECONDS_PER_DAY, parse_moment
 from core.learning.states import Result, decayed_counts, find_flips, state_of
@@ -65,13 +66,8 @@ def _periods(events: list[Result], now: datetime, settings: MaturitySettings) ->
     A future event does not decay until its time, which begins a period; an undated one never does.
     """
     undated = [event for event in events if event.at is None]
-    ahead: dict[datetime, list[Result]] = {}
-    past = []
-    for event in events:
-        if event.at is not None and event.at > now:
-            ahead.setdefault(event.at, []).append(event)
-        elif event.at is not None:
-            past.append(event)
+    past = [event for event in events if event.at is not None and event.at <= now]
+    ahead = group_pairs((event.at, event) for event in events if event.at is not None and event.at > now)
     starts = sorted(ahead)
     new = [decayed_counts(ahead[start], start, settings) for start in starts]
     # Summed from the end: subtracting from a sum would leave a rounding error that never decays.

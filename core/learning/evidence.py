@@ -30,17 +30,9 @@ def group_uses_by_pattern(loops: Iterable[Loop]) -> dict[str, list[tuple[Loop, I
 
 def find_discoverers(loops: Iterable[Loop]) -> dict[str, Loop]:
     """Return the earliest loop that records a pattern as newly extracted, by pattern."""
-    found: dict[str, Loop] = {}
-    for loop in loops:
-        for extracted in loop.extracted:
-            known = found.get(extracted.pattern_id)
-            if extracted.new and (known is None or _order(loop) < _order(known)):
-                found[extracted.pattern_id] = loop
-    return found
-
-
-def _order(loop: Loop) -> tuple[datetime, str]:
-    return loop.started_at or _UNDATED, loop.id
+    extracting = (loop for loop in loops if loop.extracted)
+    newest_first = sorted(extracting, key=lambda loop: (loop.started_at or _UNDATED, loop.id), reverse=True)
+    return {entry.pattern_id: loop for loop in newest_first for entry in loop.extracted if entry.new}
 
 
 def collect_observations(
@@ -105,11 +97,12 @@ def _with_counted(
     ignored: Iterable[Observation],
 ) -> tuple[Observation, ...]:
     """Return the evidence on a pattern with a `counted` event."""
-    before = []
-    for use in unrecorded:
-        names = (work_items.owner_id(use.loop_id), use.loop_id)
-        if use.kind != "discovered" or not _is_recorded(names, use.at, recorded, uses):
-            before.append(use)
+    before = [
+        use
+        for use in unrecorded
+        if use.kind != "discovered"
+        or not _is_recorded((work_items.owner_id(use.loop_id), use.loop_id), use.at, recorded, uses)
+    ]
     recorded_counts = UseCounts.of_record(pattern.recorded_counts)
     beyond: list[Observation] = []
     if recorded_counts is not None:

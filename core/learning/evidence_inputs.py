@@ -135,13 +135,8 @@ class EvidenceInputs(EvidenceIndex):
             and event.kind in ("injected", "applied")
             and report_of_event(event) is None
         }
-        return Burst(
-            source=source,
-            first=period.first,
-            last=period.last,
-            patterns=tuple(reported),
-            never_applied=len(set(reported) - applied),
-        )
+        never = len(set(reported) - applied)
+        return Burst(source=source, first=period.first, last=period.last, patterns=tuple(reported), never_applied=never)
 
     def _reports(self, source: str) -> list[HarmfulReport]:
         """Return all harmful reports of a source, those of a harmful outcome included."""

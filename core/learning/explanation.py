@@ -224,16 +224,14 @@ def _inversion(assessment: Assessment, settings: Settings) -> Iterator[RuleLine]
 
 
 def _steps(assessment: Assessment, limits: MaturitySettings) -> tuple[StepToState, ...]:
-    found = []
-    for state in STATES:
-        if state is assessment.computed:
-            continue
-        for helpful in (True, False):
-            sums = assessment.helpful, assessment.harmful
-            count = fewest_results(state, *sums, int(helpful), int(not helpful), limits)
-            if count is not None:
-                found.append(StepToState(state=state, helpful=helpful, count=count))
-    return tuple(found)
+    sums = assessment.helpful, assessment.harmful
+    return tuple(
+        StepToState(state=state, helpful=helpful, count=count)
+        for state in STATES
+        for helpful in (True, False)
+        if state is not assessment.computed
+        and (count := fewest_results(state, *sums, int(helpful), int(not helpful), limits)) is not None
+    )
 
 
 def _step_lines(assessment: Assessment, steps: Sequence[StepToState]) -> Iterator[RuleLine]:

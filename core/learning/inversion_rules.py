@@ -11,6 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.base.grouping import group_pairs
 from core.base.negation import find_prohibition
 from core.base.text import plural, visible_line
 from core.config.settings import AntiPatternSettings
@@ -88,12 +89,10 @@ class Inversion(Struct, frozen=True, kw_only=True):
     """A proposal to turn one failing pattern into an anti-pattern; a person decides.
 
     Attributes:
-        pattern_id: The failing pattern.
         text: The anti-pattern's `approach_description`, e.g. `AVOID: Split by file type. Failed 5/7 times
             (71% failure rate)`. Untrusted: it quotes the pattern.
         reason: The counts alone: `Failed 5/7 times (71% failure rate)`.
         failures, total: Raw counts of uses with a result.
-        failure_mode: See `detect_failure_mode`.
         why_it_fails: One line about the failing loops.
         better_alternative, better_pattern_id: The best matching success pattern, or "".
         source_loops: IDs of the loops in which it failed, oldest first.
@@ -202,11 +201,8 @@ class Alternatives:
 
     def __init__(self, scored: Iterable[tuple[Pattern, float]]) -> None:
         """`scored`: established and proven patterns with their scores."""
-        self._by_key: dict[str, list[tuple[Pattern, float]]] = {}
-        for pattern, score in scored:
-            if pattern.type is PatternType.SUCCESS:
-                for key in _keys(pattern):
-                    self._by_key.setdefault(key, []).append((pattern, score))
+        successes = ((pattern, score) for pattern, score in scored if pattern.type is PatternType.SUCCESS)
+        self._by_key = group_pairs((key, (pattern, score)) for pattern, score in successes for key in _keys(pattern))
 
     def best_for(self, pattern: Pattern) -> Pattern | None:
         """Return the best alternative, or None."""
