@@ -13,27 +13,18 @@ from core.config.settings import SETTINGS, Settings
 _NAME_CHARS: Final = 80
 """Longest name that is compared with known names."""
 _FIELDS: Final = (
-    (
-        "maturity",
-        "half_life_days min_feedback min_helpful max_harmful deprecation_threshold total_tolerance ratio_tolerance",
-    ),
+    ("maturity", "half_life_days min_feedback min_helpful max_harmful deprecation_threshold"),
+    ("maturity", "total_tolerance ratio_tolerance"),
     ("anti_pattern", "min_observations failure_ratio_threshold"),
     ("learning", "success_weight duration_weight errors_weight retries_weight helpful_threshold harmful_threshold"),
     ("learning", "fast_completion_threshold_ms slow_completion_threshold_ms partial_success_value"),
-    (
-        "learning",
-        "medium_duration_value slow_duration_value max_errors_for_helpful some_errors_value many_errors_value",
-    ),
-    (
-        "learning",
-        "max_retries_for_neutral some_retries_value many_retries_value ratio_tolerance max_marks burst_minutes",
-    ),
-    ("learning", "neutral_counts_as"),
-    ("learning", "half_life_days min_feedback_for_adjustment max_harmful_ratio min_criterion_weight"),
+    ("learning", "medium_duration_value slow_duration_value max_errors_for_helpful some_errors_value"),
+    ("learning", "many_errors_value max_retries_for_neutral some_retries_value many_retries_value ratio_tolerance"),
+    ("learning", "max_marks burst_minutes neutral_counts_as half_life_days min_feedback_for_adjustment"),
+    ("learning", "max_harmful_ratio min_criterion_weight"),
     ("maturity", "multiplier_candidate multiplier_established multiplier_proven multiplier_deprecated"),
     ("anti_pattern", "failures_until_asked_again max_examples"),
 )
-
 THRESHOLDS: Final = tuple(SETTINGS[f"{group}.{field}"] for group, fields in _FIELDS for field in fields.split())
 """All thresholds in the order of `what-if`; settings that change states and inversions come first."""
 

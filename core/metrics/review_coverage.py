@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import accumulate
@@ -12,6 +11,7 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
+from core.base.grouping import group_pairs
 from core.learning.score_arrays import Flags, Floats
 from core.learning.scoreboard import Scoreboard
 from core.metrics.weekly import WEEK, find_weeks
@@ -116,9 +116,7 @@ def count_questions(queue: Sequence[ReviewItem]) -> tuple[OpenKind, ...]:
     Args:
         queue: Questions by priority, highest first.
     """
-    kinds: dict[str, list[ReviewItem]] = defaultdict(list)
-    for item in queue:
-        kinds[item.kind].append(item)
+    kinds = group_pairs((item.kind, item) for item in queue)
     whole = sum(item.impact for item in queue) or 1.0
     found = [
         OpenKind(

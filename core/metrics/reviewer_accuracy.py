@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from core.base.grouping import group_pairs
 from core.config.settings import MaturitySettings
 from core.learning.recorded_uses import EVENT_LOG, LOOP
 from core.learning.statistics import jeffreys_interval
@@ -92,10 +93,8 @@ def measure_accuracy(view: ProjectState, by: str) -> ReviewerAccuracy:
 
 def _judged(decisions: Iterable[Decision], undone: frozenset[str], by: str) -> Iterator[tuple[Decision, datetime]]:
     """Decisions of a person in effect, each with the time of the next on its pattern."""
-    verdicts: dict[str, list[Decision]] = {}
-    for decision in decisions:
-        if decision.verb in _VERDICTS and decision.id not in undone:
-            verdicts.setdefault(decision.subject, []).append(decision)
+    in_effect = (one for one in decisions if one.verb in _VERDICTS and one.id not in undone)
+    verdicts = group_pairs((decision.subject, decision) for decision in in_effect)
     for own in verdicts.values():
         for decision, following in zip(own, (*own[1:], None), strict=True):
             if decision.by == by and decision.verb in _JUDGED:

@@ -106,11 +106,6 @@ class Embedder:
         self._loaded: tuple[Any, Any] | None = None
         self._used = 0.0
 
-    @property
-    def is_loaded(self) -> bool:
-        """Whether the model is in memory."""
-        return self._loaded is not None
-
     def embed(self, texts: Sequence[str]) -> Floats32:
         """Compute one vector of length 1 per text, shape (texts, 384); 2-15 ms each.
 

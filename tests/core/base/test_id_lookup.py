@@ -23,16 +23,16 @@ def test_a_name_matches_the_id_or_a_prefix(name: str, meant: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         ("debug", "'debug' is ambiguous (3 sessions match); give more of the id"),
         ("x\x1b[31m", "no session 'x␛[31m'; see: ralphdeck debug list"),
     ],
 )
-def test_errors_for_no_or_several_matches_say_what_to_do(name: str, told: str) -> None:
+def test_errors_for_no_or_several_matches_say_what_to_do(name: str, expected: str) -> None:
     with pytest.raises(UnknownRecord) as raised:
         require_one(find_matching_ids(name, KNOWN), name, what="session", command="debug list")
-    assert str(raised.value) == told
+    assert str(raised.value) == expected
 
 
 def test_a_part_of_an_id_is_enough_where_fragments_are_allowed() -> None:

@@ -88,5 +88,5 @@ def test_the_model_is_unloaded_when_idle_and_loaded_again_on_use(monkeypatch: py
     assert scheduled == [embedding.IDLE_SECONDS, 100.0], "the next look is when those two minutes are over"
     now += 100.0
     assert embedder.unload_if_idle()
-    assert not embedder.is_loaded
+    assert embedder._loaded is None
     assert (embedder.embed(["retry with growing pauses"]) == before).all()
