@@ -140,8 +140,8 @@ def test_hostile_text_changes_no_structure(project: Path, text: str) -> None:
 def test_summary_lists_one_lesson_per_line() -> None:
     whole = read_whole_history(ProjectPaths(TREES / "spec-examples"), "task-001")
     learnings = '[{"attempt_id":1,"learning":"types first","draft":true},{"passed":3,"left":null},"by hand"]'
-    told = dataclasses.replace(whole.task, summary=(("learnings", learnings), ("best", ""), ("kept", "[x")))
-    markdown = history_markdown(dataclasses.replace(whole, task=told))
+    task = dataclasses.replace(whole.task, summary=(("learnings", learnings), ("best", ""), ("kept", "[x")))
+    markdown = history_markdown(dataclasses.replace(whole, task=task))
     lines = "learnings:\n\n- attempt 1: types first (draft)\n- passed 3\n- by hand\n\n- kept: \\[x\n"
     assert f"## Summary\n\n{lines}" in markdown
 
@@ -171,8 +171,8 @@ def test_attempt_document_has_full_output(tmp_path: Path) -> None:
     action = {"type": "bash", "params": {"command": "make\ninstall"}, "output": long, "error": "exit 2"}
     (inside / "actions.jsonl").write_text(json.dumps(action) + "\n")
     text = attempt_markdown(read_attempt(ProjectPaths(tmp_path), "t", 1))
-    for told in ("make\ninstall", long, "exit 2"):
-        assert f"\n```text\n{told}\n```\n" in text
+    for shown in ("make\ninstall", long, "exit 2"):
+        assert f"\n```text\n{shown}\n```\n" in text
 
 
 def test_action_heading_names_its_subject(tmp_path: Path) -> None:

@@ -80,18 +80,25 @@ def test_short_attempt_shows_seconds(examples: Path, call: Call) -> None:
     assert " 20 s " in row
 
 
+def test_replay_json_keeps_the_documented_verdict_of_an_unknown_result(examples: Path, call: Call) -> None:
+    with (examples / ".aiwg/ralph/tasks/task-001/attempts/003/actions.jsonl").open("a") as file:
+        file.write('{"type": "read"}\n')
+    steps = call("replay", "task-001.3", "--json", "--project", examples).document["steps"]
+    assert steps[-1]["verdict"] == "not told"
+
+
 def test_an_export_has_everything_of_all_attempts(examples: Path, tmp_path: Path, call: Call) -> None:
     call("history", "task-001", "--export", tmp_path / "h.md", "--project", examples)
     text = (tmp_path / "h.md").read_text()
     second = text[text.index("## Attempt 2") : text.index("## Attempt 3")]
-    for told in (
+    for shown in (
         "update interface",
         "- Reason: ",
         "### Suggestions for next time",
         "### Quality by iteration",
         "- iteration 1: 30 %",
     ):
-        assert told in second
+        assert shown in second
     assert "\n- 3\\. bash src/auth.ts: failed (exit 1)\n" in second
     attempt = call("history", "task-001", "--json", "--project", examples).document["attempts"][1]
     alone = call("history", "task-001.2", "--json", "--project", examples).document
@@ -209,7 +216,7 @@ def test_hostile_text_reaches_no_terminal(examples: Path, call: Call) -> None:
     assert "\\# Fake" in out or "␛[2J# Fake" in out
 
 
-def test_of_many_attempts_the_last_are_printed_and_an_open_one_is_told_apart(examples: Path, call: Call) -> None:
+def test_history_prints_the_last_of_many_attempts_and_marks_an_open_one(examples: Path, call: Call) -> None:
     task = examples / ".aiwg/ralph/tasks/task-002"
     told = [{"attempt_id": number, "outcome": "failure", "started": "2026-02-01T10:00:00Z"} for number in range(1, 60)]
     task.joinpath("trajectory.json").write_text(json.dumps({"attempts": [*told, {"attempt_id": 60, "plan": "last"}]}))
