@@ -32,9 +32,8 @@ from core.curation.record_changes import Batch
 from core.curation.unit_of_work import UnitOfWork
 from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.inversion_rules import Inversion
-from core.records.decisions import CurationState, Verb
+from core.records.decisions import VERBS, CurationState, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
-from core.records.verbs import VERBS
 
 
 class Target(NamedTuple):

@@ -9,8 +9,7 @@ from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.curation.case import change
 from core.learning.assessment import HELD, QUARANTINE
-from core.records.decisions import TURNS, Decision, Verb
-from core.records.verbs import WAS_HELD, verb_info
+from core.records.decisions import TURNS, WAS_HELD, Decision, Verb, verb_info
 
 WAS_QUARANTINED: Final = "quarantined"
 """Key in `before` of a release: the pattern was in quarantine."""

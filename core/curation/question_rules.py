@@ -21,8 +21,7 @@ from core.curation.commands import (
 )
 from core.curation.decision_text import ABOUT
 from core.curation.rules import snooze_end, snoozed_fields
-from core.records.decisions import CurationState, Verb, text_hash
-from core.records.verbs import APPROVE, TEXT_HASH, VERBS
+from core.records.decisions import APPROVE, TEXT_HASH, VERBS, CurationState, Verb, text_hash
 
 
 def judge_reports(command: JudgeReports, state: CurationState, _at: datetime) -> Draft:

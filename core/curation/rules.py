@@ -32,11 +32,10 @@ from core.curation.decision_text import WAS_QUARANTINED
 from core.curation.merge import as_read
 from core.learning.assessment import QUARANTINE, Assessment
 from core.learning.inversion_rules import Inversion
-from core.records.decisions import Effect, Pin, Verb
+from core.records.decisions import APPROVE, VERBS, WAS_HELD, Effect, Pin, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity
 from core.records.times import iso
-from core.records.verbs import APPROVE, VERBS, WAS_HELD
 from core.scanning.messages import describe_suspicions
 from core.scanning.verdict import find_stopping_severity
 

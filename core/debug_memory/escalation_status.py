@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from core.debug_memory.index import STATUS, DebugIndex
 from core.records.debug_sessions import ESCALATED, DebugSession, Escalation
-from core.records.question_ids import escalation_question_id
+from core.records.decisions import escalation_question_id
 from core.records.snapshot import Snapshot
 
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)

@@ -7,10 +7,18 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from core.records.decisions import BurstVerdict, CurationState, Decision, InversionVerdict, Pin, UnreviewedText, Verb
+from core.records.decisions import (
+    TEXT_HASH,
+    BurstVerdict,
+    CurationState,
+    Decision,
+    InversionVerdict,
+    Pin,
+    UnreviewedText,
+    Verb,
+)
 from core.records.patterns import Maturity
 from core.records.times import parse_time
-from core.records.verbs import TEXT_HASH
 
 _PINS: Final = {
     Verb.PROMOTE: Maturity.PROVEN,

@@ -75,7 +75,6 @@ def verify(data: bytes, anchor: Place | None, heads: Sequence[Head] = ()) -> Ver
     """Verify every line of a decision log; an incomplete last line, left by a crash, is ignored.
 
     Args:
-        data: The log.
         anchor: Read before `data` was; None if there is none.
         heads: Earlier ends of the log, saved elsewhere.
     """
@@ -103,7 +102,6 @@ def end_findings(
     """Findings where the end of the decision log differs from its anchor.
 
     Args:
-        paths: The project.
         stamp: Of the log as it was read; None if there was none.
         places, is_chained: See `DecisionLog`.
     """
@@ -154,7 +152,6 @@ def read_heads(data: bytes, name: str) -> tuple[Head, ...]:
     """Read the heads in a file: one JSON object, or one per line.
 
     Args:
-        data: Its content.
         name: Its displayable name for messages.
 
     Raises:
@@ -179,7 +176,6 @@ def check_project(heads: Sequence[Head], project: str, name: str) -> None:
     """Refuse heads of another project.
 
     Args:
-        heads: The saved heads.
         project: ID of this project; "" if it has none.
         name: See `read_heads`.
 
@@ -195,7 +191,6 @@ def missing_heads(heads: Sequence[Head], places: Sequence[Place]) -> Iterator[Ch
     """Breaks where the decision log does not contain a head.
 
     Args:
-        heads: The saved heads.
         places: See `ChainCheck`.
     """
     known, end = set(places), places[-1].line

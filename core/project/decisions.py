@@ -42,10 +42,9 @@ from core.learning.bursts import Burst
 from core.metrics.derived_files import write_derived
 from core.metrics.pruning import Pruning, select_prunable
 from core.project.reader import ProjectReader
-from core.records.decisions import Decision
+from core.records.decisions import Decision, held_text_question_id
 from core.records.events import Event, event_id
 from core.records.findings import Finding
-from core.records.question_ids import held_text_question_id
 from core.records.times import parse_time
 from core.sources.archives import read_archives
 from core.sources.events import append_events

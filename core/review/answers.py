@@ -36,10 +36,16 @@ from core.curation.commands import (
 from core.curation.permissions import why_refused
 from core.curation.text_approval import find_approved_pattern
 from core.learning.assessment import Assessment
-from core.records.decisions import Decision, Verb
+from core.records.decisions import (
+    ACKNOWLEDGE,
+    APPROVE,
+    VERBS,
+    Decision,
+    Verb,
+    duplicate_question_id,
+    extraction_question_id,
+)
 from core.records.patterns import Maturity
-from core.records.question_ids import duplicate_question_id, extraction_question_id
-from core.records.verbs import ACKNOWLEDGE, APPROVE, VERBS
 from core.review.messages import offer_text
 from core.state.project_state import ProjectState
 from core.state.review_items import (

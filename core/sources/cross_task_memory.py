@@ -21,7 +21,6 @@ def read_memory(file: str, value: Any, modified_at: datetime) -> tuple[tuple[Mem
 
     Args:
         file: A task file, or `INDEX`.
-        value: The decoded document, of any JSON type.
         modified_at: The file's mtime, UTC: the time of a task without one.
     """
     findings: list[Finding] = []

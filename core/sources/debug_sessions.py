@@ -53,10 +53,6 @@ def read_sessions(file: str, value: Any) -> tuple[tuple[DebugSession, ...], tupl
 
     A document is a session, a list of sessions, or an object with sessions under keys of its own, as in
     `{"sessions": […]}`. There, a session needs `executions`, because an index has session IDs too.
-
-    Args:
-        file: Project-relative, of kind `DEBUG_SESSIONS`.
-        value: The decoded document, of any JSON type; for `.jsonl` its `Line`s.
     """
     findings: list[Finding] = []
     sessions = []
@@ -224,7 +220,6 @@ def read_failure(fields: Fields, *, tested: bool = False) -> Failure | None:
     """Read a failure of a session, or the `error` of an iteration; None if it contains no error.
 
     Args:
-        fields: The entry.
         tested: Whether it is in a list of failures, where the name of a test is enough.
     """
     failure = Failure(
@@ -318,12 +313,7 @@ def _word(fields: Fields, name: str, known: Collection[str]) -> str:
 
 
 def read_escalation(file: str, value: Any) -> tuple[tuple[Escalation, ...], tuple[Finding, ...]]:
-    """Read the escalation of one saved context; none if it has no session ID or time.
-
-    Args:
-        file: Project-relative, of kind `ESCALATION`.
-        value: The decoded document, of any JSON type.
-    """
+    """Read the escalation of one saved context; none if it has no session ID or time."""
     findings: list[Finding] = []
     fields = document(file, value, findings)
     if fields is None:

@@ -81,7 +81,6 @@ def parse_tasks(file: str, value: Any) -> tuple[tuple[Task, ...], tuple[Finding,
 
     Args:
         file: `tasks/<id>/metadata.json`. Any other file only shows that the task exists.
-        value: The decoded document, of any JSON type.
     """
     findings: list[Finding] = []
     if not file.endswith(f"/{METADATA}"):
@@ -95,7 +94,6 @@ def parse_attempts(file: str, value: Any) -> tuple[tuple[Attempt, ...], tuple[Fi
 
     Args:
         file: A `trajectory.json`, `attempt.json` or `outcome.json`.
-        value: The decoded document, of any JSON type.
     """
     findings: list[Finding] = []
     fields = document(file, value, findings)

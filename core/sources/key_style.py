@@ -84,7 +84,6 @@ def respell(pointer: str, value: Any, base: str = "") -> str:
 
     Args:
         pointer: Starts with `base`.
-        value: The object at `base`, as in the file.
         base: Pointer of `value`.
     """
     if not pointer.startswith(base):

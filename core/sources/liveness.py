@@ -78,13 +78,10 @@ def check_liveness(
     that started later reuses the pid, so the loop's own process is gone.
 
     Args:
-        status: Status by its files.
         pid: Process of the loop itself (`currentPid` of its state, or from the external registry).
         last_activity: Newest time inside its files.
         modified_at: Newest mtime of its files, used if they contain no time.
-        now: The present, UTC.
         stale_after: Silence after which a loop without a pid is stale.
-        processes: Running processes.
     """
     if status is LoopStatus.UNKNOWN:
         return Liveness.UNKNOWN, "no file contains a known status"

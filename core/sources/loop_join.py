@@ -106,9 +106,6 @@ class LoopCollection:
         """Update `records`, and check the liveness of running loops from time to time.
 
         Args:
-            now: The present, UTC.
-            settings: Thresholds of liveness.
-            processes: Running processes.
             force_liveness: Whether to check liveness even if that was done a moment ago.
 
         Returns:

@@ -57,9 +57,7 @@ class Context(Struct, frozen=True):
     """What a loop is judged by, besides its facts.
 
     Attributes:
-        now: The present, UTC.
         stale_after: Silence after which a loop without a known process is stale.
-        processes: Running processes.
         has_registry: Whether a registry exists that could list the loop.
     """
 

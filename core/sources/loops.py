@@ -51,8 +51,6 @@ def read_loops(file: str, value: Any, modified_at: datetime) -> Facts:
 
     Args:
         file: Project-relative path for which `loop_source` is not "" or `CRASH_LOG`.
-        value: The decoded document, of any JSON type.
-        modified_at: The file's mtime, UTC.
     """
     findings: list[Finding] = []
     source = loop_source(file)

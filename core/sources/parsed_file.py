@@ -97,9 +97,7 @@ def parse_file(
     """Parse `file`, or return the problem that makes it unreadable as a whole.
 
     Args:
-        file: Project-relative name.
         kind: Its kind; not that of a folder.
-        raw: Its bytes and stamp.
         earlier: State of the last parse of this file; updated here.
         progress: Called from time to time while a pattern file is read.
     """

@@ -24,8 +24,7 @@ from core.records.patterns import (
 from core.scanning.pattern_scan import scan_pattern
 from core.sources.fields import Fields, shown
 from core.sources.normalize import word
-from core.sources.pattern_items import TYPE_WORDS, PatternItem
-from core.sources.pattern_shapes import ID_KEYS
+from core.sources.pattern_shapes import ID_KEYS, TYPE_WORDS, PatternItem
 from core.sources.schema import CLAIMED_RATE
 
 MAX_USES: Final = 10**9
@@ -55,7 +54,6 @@ def read_pattern(record: Fields, item: PatternItem, copy_folder: str) -> Pattern
 
     Args:
         record: The record with its keys in snake_case.
-        item: Its place in the file.
         copy_folder: For a file outside `shared/patterns`, its folder.
     """
     pattern_id = id_of(record.mapping, item)
@@ -117,8 +115,6 @@ def content_hash(kind: PatternType, title: str, text: Mapping[str, Any]) -> str:
     """SHA-256 (hex) of everything that would be injected; decisions are bound to it.
 
     Args:
-        kind: The pattern's type.
-        title: Its title.
         text: Its injected fields by name; empty fields may be left out.
     """
     injected = {name: value for name, value in text.items() if value and name != "average_iterations"}

@@ -17,8 +17,8 @@ from core.records.findings import MISSING, Finding, Severity
 from core.records.patterns import Pattern, PatternType
 from core.sources.fields import Fields, shown
 from core.sources.key_style import SNAKE, is_camel, respell, snake_keys
-from core.sources.pattern_items import PatternItem, decode_node, open_document, split_items
 from core.sources.pattern_record import id_key_of, id_of, read_pattern
+from core.sources.pattern_shapes import PatternItem, decode_node, open_document, split_items
 from core.sources.schema import PATTERNS
 from core.sources.schema import REGISTRY as REGISTRY_SCHEMA
 from core.sources.validation import check

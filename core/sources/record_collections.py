@@ -351,9 +351,6 @@ class ProjectRecords:
         """Update all collections; returns the changed IDs by collection.
 
         Args:
-            now: The present, UTC.
-            settings: Thresholds of liveness.
-            processes: Running processes.
             force_liveness: Whether to check running loops even if that was done a moment ago.
             with_reflections: Whether to join reflections, which takes long while a project is loading.
         """

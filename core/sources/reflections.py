@@ -31,13 +31,7 @@ _EPISODIC_KEYS: Final = frozenset({"attempt_id", "triggered_by", "reflection_typ
 def read_reflections(
     file: str, value: Any, modified_at: datetime
 ) -> tuple[tuple[Reflection, ...], tuple[Finding, ...]]:
-    """Read all reflections in one file of a kind with a reflection `shape`.
-
-    Args:
-        file: Project-relative path.
-        value: The decoded JSON or YAML document; for `.jsonl` its `Line`s.
-        modified_at: The file's mtime, UTC.
-    """
+    """Read all reflections in one file of a kind with a reflection `shape`."""
     findings: list[Finding] = []
     kind = kind_of(file)
     shape = kind.shape if kind is not None else ""

@@ -37,7 +37,6 @@ def scan(paths: ProjectPaths, unreadable: dict[str, Problem] | None = None) -> d
     Follows links to files only inside `.aiwg`, and links to folders never.
 
     Args:
-        paths: The project.
         unreadable: Receives the problem of each folder that cannot be listed.
     """
     found: dict[str, Stamp] = {}

@@ -55,9 +55,6 @@ def check(value: Mapping[str, Any], rule: Rule, file: str, pointer: str = "", *,
     """Schema violations in one record; the record is used nevertheless.
 
     Args:
-        value: The record.
-        rule: Its schema.
-        file: Project-relative name, for the findings.
         pointer: Where the record is in the file.
         texts: Whether numbers and booleans are strings, as the YAML decoder returns them.
     """
@@ -214,8 +211,6 @@ def check_records(file: str, kind: RecordKind, value: Any, known: tuple[Finding,
     """Schema violations in a decoded document.
 
     Args:
-        file: Project-relative name.
-        kind: Its kind, which names the schema.
         value: The document with its keys in snake_case; for `.jsonl` its `Line`s.
         known: Findings of the reader; no place is reported twice.
     """

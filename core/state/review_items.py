@@ -13,13 +13,13 @@ from core.debug_memory.escalation_status import EscalatedSession
 from core.learning.bursts import Burst
 from core.learning.inversion_rules import Inversion
 from core.records.debug_sessions import DebugSession
-from core.records.extractions import Extraction
-from core.records.question_ids import (
+from core.records.decisions import (
     burst_question_id,
     duplicate_question_id,
     extraction_question_id,
     held_text_question_id,
 )
+from core.records.extractions import Extraction
 
 INVERSION: Final = "inversion"
 CONTRADICTED: Final = "contradicted"

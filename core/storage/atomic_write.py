@@ -176,10 +176,6 @@ def put(path: Path, data: bytes) -> None:
 def rename_to_free(folder: int, name: str, other: int, new_name: str) -> None:
     """Move a file to another folder in one step, without replacing a file.
 
-    Args:
-        folder, other: Descriptors of the folders.
-        name, new_name: Of the file in each of them.
-
     Raises:
         FileExistsError: The new name is taken.
         OSError: The file does not exist, disk or permission.

@@ -92,9 +92,6 @@ class JsonText:
         """Set the member `key` of the object at `path`; a new member comes last.
 
         Args:
-            path: Of the object.
-            key: Of the member.
-            value: Its new value.
             text: JSON text of `value`, if its spelling matters.
         """
         container = self._at(path)

@@ -109,9 +109,7 @@ def lease(
     however long the holder takes.
 
     Args:
-        path: The lease file.
         guard: Locked meanwhile; the system releases it when a process dies.
-        seconds: Timeout.
         clock: Epoch seconds.
 
     Raises:

@@ -40,10 +40,8 @@ class VectorFile:
     """The vectors of one project from one model.
 
     Args:
-        paths: The project.
         file: Path below `.aiwg/ralph`.
         model: Name of the model and of the preparation of texts; vectors of another one are discarded.
-        dimensions: Of each vector.
     """
 
     def __init__(self, paths: ProjectPaths, file: str, model: str, dimensions: int) -> None:

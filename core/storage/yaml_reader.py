@@ -32,7 +32,6 @@ def decode_yaml(data: bytes, *, every: bool = False, typed: bool = False) -> Dec
     `core.sources.normalize` converts where a number is expected. Aliases are refused, tags are ignored.
 
     Args:
-        data: The bytes of the file.
         every: Whether several documents (`---`) give a list of all, up to the first that cannot be read.
         typed: Whether plain numbers, `true` and `false` get their type, as in JSON.
     """

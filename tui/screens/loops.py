@@ -15,8 +15,8 @@ from core.documents.document import Block
 from core.documents.loops import elapsed
 from core.queries.filter_parser import Query
 from core.queries.record_filters import LOOP_FIELDS, select_loops
+from core.records.decisions import extraction_question_id
 from core.records.loops import Loop, LoopDetails
-from core.records.question_ids import extraction_question_id
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from tui.present import extraction

@@ -10,8 +10,7 @@ from core.base.formatting import format_decimal
 from core.base.text import visible_line
 from core.curation.commands import command_for
 from core.learning.scoreboard import Assessment
-from core.records.decisions import Verb
-from core.records.verbs import APPROVE, VERBS, VerbInfo
+from core.records.decisions import APPROVE, VERBS, Verb, VerbInfo
 from tui.screens.base_screen import BaseScreen
 from tui.screens.bulk_decision import BulkDialog
 from tui.screens.dialogs import AskLine, overtaken

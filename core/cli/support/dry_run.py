@@ -9,7 +9,7 @@ import click
 
 from core.base.text import plural
 from core.cli.render.output import line, remark, respond, warn
-from core.records.verbs import verb_info
+from core.records.decisions import verb_info
 
 if TYPE_CHECKING:
     from core.curation.commands import Command
