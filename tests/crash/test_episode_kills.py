@@ -66,16 +66,16 @@ def test_a_kill_before_any_system_call_does_no_harm(number: int, worker: Worker,
         worker.step(before, earlier)
     shutil.copytree(before, whole)
     assert worker.step(whole, number)
-    wanted, seen, calls = read_tree(whole), read_tree(before), 0
+    wanted, previous, calls = read_tree(whole), read_tree(before), 0
     while True:
         calls += 1
         shutil.copytree(before, killed)
         if worker.step(killed, number, calls):
             break
         left = read_tree(killed)
-        if left != seen:
+        if left != previous:
             check_reads(killed)
-        seen = left
+        previous = left
         # An attempt that was started, except for releasing the lock, is not started again.
         if not (number in STARTS and left == wanted):
             worker.step(killed, number)
@@ -93,15 +93,15 @@ def test_another_agent_completes_an_attempt_killed_at_any_step(
     make_episodes(before)
     for earlier in range(COMPLETE):
         worker.step(before, earlier)
-    seen = read_tree(before)
+    previous = read_tree(before)
     for calls in range(1, 1000):
         shutil.copytree(before, killed)
         if worker.step(killed, COMPLETE, calls):
             break
-        if read_tree(killed) == seen:
+        if read_tree(killed) == previous:
             shutil.rmtree(killed)
             continue
-        seen = read_tree(killed)
+        previous = read_tree(killed)
         memory = make_episodes(killed)
         memory.start_attempt(TASK, abandon=True, reopen=True)
         memory.complete_attempt(TASK, outcome=Outcome.FAILURE)

@@ -95,7 +95,7 @@ def check_registry(paths: ProjectPaths) -> None:
 
 
 def check_settled(paths: ProjectPaths) -> None:
-    """The next curator brings the pattern files to what the ledger says."""
+    """The next curator applies pending effects of the ledger to the pattern files."""
     assert make_curator(paths).apply_pending() == ()
     ledger = Ledger(paths)
     assert ledger.pending() == ()

@@ -176,32 +176,33 @@ def test_a_stale_pin_counts_as_candidate_and_can_be_renewed(curator: Curator, pa
     assert promote(curator, content_hash="v3").written
 
 
-def test_the_ledger_wins_over_what_the_caller_saw(curator: Curator, paths: ProjectPaths) -> None:
+def test_ledger_takes_precedence_over_the_state_that_the_caller_passed(curator: Curator, paths: ProjectPaths) -> None:
     deprecate(make_curator(paths, "bob"))
     with pytest.raises(Refused, match="by bob"):
         promote(curator)
     pin = Ledger(paths).state().pins[A]
-    seen = make_assessment(state=Maturity.DEPRECATED, pin=pin)
+    assessment = make_assessment(state=Maturity.DEPRECATED, pin=pin)
     curator.undo(now=CURATION_NOW, any_author=True)
     assert (
-        decide(curator, Promote, make_error_pattern(), seen, now=CURATION_NOW).decision.before["state"] == "established"
+        decide(curator, Promote, make_error_pattern(), assessment, now=CURATION_NOW).decision.before["state"]
+        == "established"
     )
 
 
 # Notes, text, input.
 
 
-def test_a_note_stands_in_the_ledger_only(curator: Curator, paths: ProjectPaths) -> None:
+def test_note_is_written_only_to_the_ledger(curator: Curator, paths: ProjectPaths) -> None:
     before = paths.pattern_file("error").read_bytes()
-    decided = decide(curator, Note, make_error_pattern(), make_assessment(), text=" look again ", now=CURATION_NOW)
+    decided = decide(curator, Note, make_error_pattern(), make_assessment(), text=" check again ", now=CURATION_NOW)
     assert decided.written
-    assert [note.after["text"] for note in curator.ledger.state().notes[A]] == ["look again"]
+    assert [note.after["text"] for note in curator.ledger.state().notes[A]] == ["check again"]
     assert paths.pattern_file("error").read_bytes() == before
     with pytest.raises(BadInput, match="empty"):
         decide(curator, Note, make_error_pattern(), make_assessment(), text=" ", now=CURATION_NOW)
 
 
-def test_what_cannot_be_stored_is_refused_or_mended(curator: Curator, paths: ProjectPaths) -> None:
+def test_unstorable_text_is_refused_or_replaced(curator: Curator, paths: ProjectPaths) -> None:
     with pytest.raises(BadInput, match="not valid Unicode"):
         promote(curator, id="pat-\ud800")
     with pytest.raises(BadInput, match="characters long"):
@@ -255,14 +256,14 @@ def test_accepting_an_inversion_writes_a_valid_anti_pattern(curator: Curator, pa
     assert decided.summary == f"inverted {A} into pat-anti-split-by-type-001: stays deprecated"
 
 
-def test_a_rewritten_text_is_what_is_stored(curator: Curator, paths: ProjectPaths) -> None:
+def test_rewritten_inversion_text_is_stored(curator: Curator, paths: ProjectPaths) -> None:
     invert(curator, text="AVOID: one")
     assert antis(paths)[0]["approach_description"] == "AVOID: one"
     with pytest.raises(BadInput, match="needs a text"):
         invert(curator, text=" ")
 
 
-def test_half_characters_in_quoted_files_do_not_stop_an_inversion(curator: Curator, paths: ProjectPaths) -> None:
+def test_lone_surrogates_in_quoted_files_do_not_prevent_an_inversion(curator: Curator, paths: ProjectPaths) -> None:
     invert(curator, text="AVOID \ud800", why_it_fails="\udfff", source_loops=("\ud800",))
     assert antis(paths)[0]["why_it_fails"] == "?"
 
@@ -301,7 +302,7 @@ def test_resetting_an_inverted_pattern_leaves_the_anti_pattern(curator: Curator,
         (["999"], "pat-anti-split-by-type-2-001"),
     ],
 )
-def test_the_next_free_id_is_looked_up_in_the_files(
+def test_next_free_id_considers_all_pattern_files(
     curator: Curator, paths: ProjectPaths, used: list[str], expected: str
 ) -> None:
     records = [{"pattern_id": f"pat-anti-split-by-type-{number}", "failure_rate": 1.0} for number in used]
@@ -310,9 +311,7 @@ def test_the_next_free_id_is_looked_up_in_the_files(
     assert antis(paths)[0]["pattern_id"] == expected
 
 
-def test_an_id_that_is_taken_in_the_meantime_is_replaced(
-    curator: Curator, paths: ProjectPaths, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_id_taken_meanwhile_is_replaced(curator: Curator, paths: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     other = {"pattern_id": "pat-anti-split-by-type-001", "failure_rate": 1.0}
     real = core.storage.atomic_write.curation_lock
 
@@ -334,7 +333,7 @@ def test_an_id_that_is_taken_in_the_meantime_is_replaced(
     assert antis(paths) == [other]
 
 
-def test_an_anti_pattern_that_went_on_counting_stays_after_undo(curator: Curator, paths: ProjectPaths) -> None:
+def test_undo_leaves_an_anti_pattern_whose_counts_grew(curator: Curator, paths: ProjectPaths) -> None:
     invert(curator)
     path = paths.pattern_file("anti")
     path.write_text(path.read_text().replace('"occurrence_count": 7', '"occurrence_count": 8'))
@@ -362,7 +361,7 @@ def test_only_a_failing_pattern_is_inverted(
         decide(curator, RejectInversion, pattern, assessment, now=CURATION_NOW)
 
 
-def test_a_rejected_inversion_comes_back_after_further_failures(curator: Curator) -> None:
+def test_rejected_inversion_is_proposed_again_after_further_failures(curator: Curator) -> None:
     decide(curator, RejectInversion, make_error_pattern(), make_assessment(2, 5), now=CURATION_NOW)
     with pytest.raises(Refused, match="already rejected on 3 May 2026"):
         decide(curator, RejectInversion, make_error_pattern(), make_assessment(2, 7), now=CURATION_NOW)
@@ -370,7 +369,7 @@ def test_a_rejected_inversion_comes_back_after_further_failures(curator: Curator
     assert curator.ledger.state().inversions[A].failures == 8
 
 
-def test_a_snooze_ends_in_the_future(curator: Curator) -> None:
+def test_snooze_requires_an_end_in_the_future(curator: Curator) -> None:
     with pytest.raises(BadInput, match="not in the future"):
         decide(curator, Snooze, make_error_pattern(), make_failing_assessment(), until=CURATION_NOW, now=CURATION_NOW)
     decide(
@@ -415,7 +414,7 @@ def test_undo_restores_the_pin_that_was_replaced_and_the_file(curator: Curator, 
 @pytest.mark.parametrize(
     "form", ['[{"pattern_id": "%s",\n "override": %s}]', '{"id":"z"}\n{"id":"%s","override":%s}\n']
 )
-def test_undo_brings_back_what_another_tool_wrote(
+def test_undo_restores_an_override_of_another_tool(
     curator: Curator, paths: ProjectPaths, written: str, form: str
 ) -> None:
     path = paths.pattern_file("error")
@@ -432,7 +431,7 @@ def test_undo_brings_back_what_another_tool_wrote(
 
 
 @pytest.mark.parametrize("text", ["1}]", "", "[" * 65 + "]" * 65])
-def test_a_ledger_that_gives_no_json_to_write_changes_nothing(curator: Curator, paths: ProjectPaths, text: str) -> None:
+def test_invalid_json_in_the_ledger_changes_no_file(curator: Curator, paths: ProjectPaths, text: str) -> None:
     before = paths.pattern_file("error").read_bytes()
     effect = Effect(file=PATTERN_FILE, type="error", pattern_id=A, text={"override": text})
     curator.ledger.append(Decision(id="d", at=CURATION_NOW, by="x", verb=Verb.PROMOTE, subject=A, effects=(effect,)))
@@ -441,7 +440,7 @@ def test_a_ledger_that_gives_no_json_to_write_changes_nothing(curator: Curator, 
     assert curator.ledger.pending() == ()
 
 
-def test_undo_leaves_what_somebody_changed_since(curator: Curator, paths: ProjectPaths) -> None:
+def test_undo_leaves_values_changed_since(curator: Curator, paths: ProjectPaths) -> None:
     promote(curator)
     path = paths.pattern_file("error")
     path.write_text(path.read_text().replace('"proven"', '"frozen"'))
@@ -453,7 +452,7 @@ def test_undo_leaves_what_somebody_changed_since(curator: Curator, paths: Projec
     assert curator.ledger.pending() == ()
 
 
-def test_undo_and_redo_with_nothing_left_are_refused(curator: Curator) -> None:
+def test_undo_and_redo_refuse_an_empty_history(curator: Curator) -> None:
     with pytest.raises(Refused, match="nothing to undo"):
         curator.undo(now=CURATION_NOW)
     promote(curator)
@@ -468,7 +467,7 @@ def test_undo_and_redo_with_nothing_left_are_refused(curator: Curator) -> None:
 # When a file cannot be written.
 
 
-def test_a_mirror_is_decided_on_in_the_ledger_only(curator: Curator, paths: ProjectPaths) -> None:
+def test_decision_on_a_copy_is_written_only_to_the_ledger(curator: Curator, paths: ProjectPaths) -> None:
     decided = promote(curator, id="m", copy_folder=".aiwg/ralph/memory", file=".aiwg/ralph/memory/p.json")
     assert not decided.written
     assert decided.warnings == ("the file of m is not written to; only the decision log was updated",)
@@ -485,7 +484,7 @@ def test_only_json_in_the_patterns_folder_is_written(curator: Curator, file: str
     assert decided.decision.effects == ()
 
 
-def test_a_ledger_cannot_make_us_write_elsewhere(paths: ProjectPaths) -> None:
+def test_ledger_cannot_redirect_writes_outside_the_patterns_folder(paths: ProjectPaths) -> None:
     state = paths.ralph / "loops" / "l" / "state.json"
     state.parent.mkdir(parents=True)
     state.write_text('{"pattern_id": "a"}')
@@ -502,7 +501,7 @@ def test_a_ledger_cannot_make_us_write_elsewhere(paths: ProjectPaths) -> None:
     assert ledger.pending() == ()
 
 
-def test_a_step_that_makes_no_sense_is_passed_over_alone(curator: Curator, paths: ProjectPaths) -> None:
+def test_invalid_step_is_skipped_alone(curator: Curator, paths: ProjectPaths) -> None:
     good = Effect(file=PATTERN_FILE, type="error", pattern_id=A, set={"override": {"state": "proven"}})
     bad = Effect(file=PATTERN_FILE, type="nonsense", pattern_id=A, set={"override": {"state": "owned"}})
     for number, effect in enumerate((good, bad)):
@@ -516,7 +515,7 @@ def test_a_step_that_makes_no_sense_is_passed_over_alone(curator: Curator, paths
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "\x1b[2J.json", "sub/error-patterns.json", "effects.json"])
-def test_a_ledger_makes_no_files_of_names_that_are_not_ours(curator: Curator, paths: ProjectPaths, name: str) -> None:
+def test_ledger_creates_only_known_pattern_files(curator: Curator, paths: ProjectPaths, name: str) -> None:
     file = f"{paths.relative(paths.patterns)}/{name}"
     (paths.patterns / "sub").mkdir()
     before = sorted(paths.patterns.rglob("*"))
@@ -541,7 +540,7 @@ def test_a_link_to_another_file_of_the_project_is_not_followed(curator: Curator,
 
 
 @pytest.mark.parametrize("linked", ["shared", "shared/patterns", "shared/curation"])
-def test_nothing_is_made_or_removed_behind_a_folder_that_leads_out(
+def test_nothing_is_written_through_a_linked_folder(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, linked: str
 ) -> None:
     paths = make_project(tmp_path, A)
@@ -576,7 +575,7 @@ def test_a_link_out_of_the_project_is_not_followed(
     assert outside.read_bytes() == before
 
 
-def test_a_broken_file_is_left_alone_and_written_once_it_is_whole(curator: Curator, paths: ProjectPaths) -> None:
+def test_broken_file_is_written_after_it_was_repaired(curator: Curator, paths: ProjectPaths) -> None:
     path = paths.pattern_file("error")
     whole = path.read_bytes()
     path.write_bytes(whole[:50])
@@ -592,7 +591,7 @@ def test_a_broken_file_is_left_alone_and_written_once_it_is_whole(curator: Curat
     assert curator.ledger.pending() == ()
 
 
-def test_a_full_disk_under_the_pattern_file_is_a_warning(
+def test_full_disk_for_the_pattern_file_is_a_warning(
     curator: Curator, paths: ProjectPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_args: object) -> Path:
@@ -608,7 +607,7 @@ def test_a_full_disk_under_the_pattern_file_is_a_warning(
     assert A in read_overrides(paths)
 
 
-def test_a_full_disk_under_the_ledger_decides_nothing(
+def test_full_disk_for_the_ledger_prevents_the_decision(
     curator: Curator, paths: ProjectPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = paths.pattern_file("error").read_bytes()
@@ -625,7 +624,7 @@ def test_a_full_disk_under_the_ledger_decides_nothing(
     assert promote(curator).written
 
 
-def test_another_curator_who_holds_the_lock_delays_only_the_file(
+def test_lock_of_another_curator_delays_only_the_file(
     curator: Curator, paths: ProjectPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lock, guard = paths.patterns / ".curation.lock", paths.curation / "lease.lock"
@@ -638,7 +637,7 @@ def test_another_curator_who_holds_the_lock_delays_only_the_file(
     assert A in read_overrides(paths)
 
 
-def test_a_ledger_that_cannot_be_read_is_a_warning_at_the_start(curator: Curator, paths: ProjectPaths) -> None:
+def test_unreadable_ledger_is_a_warning_at_start(curator: Curator, paths: ProjectPaths) -> None:
     paths.ledger.mkdir(parents=True)
     (warning,) = curator.apply_pending()
     assert "cannot read" in warning
@@ -646,7 +645,7 @@ def test_a_ledger_that_cannot_be_read_is_a_warning_at_the_start(curator: Curator
         promote(curator)
 
 
-def test_a_record_that_is_gone_is_a_warning(curator: Curator, paths: ProjectPaths) -> None:
+def test_missing_record_is_a_warning(curator: Curator, paths: ProjectPaths) -> None:
     decided = promote(curator, id="pat-error-gone-001")
     assert not decided.written
     assert decided.warnings == (f"pat-error-gone-001 is no longer in {PATTERN_FILE}",)
@@ -670,7 +669,7 @@ def test_a_record_that_is_gone_is_a_warning(curator: Curator, paths: ProjectPath
         b'\xef\xbb\xbf{"pattern_id": "pat-error-a-001", "fix": NaN}',
     ],
 )
-def test_a_decision_and_its_undo_leave_every_byte(curator: Curator, paths: ProjectPaths, content: bytes) -> None:
+def test_undo_restores_every_byte(curator: Curator, paths: ProjectPaths, content: bytes) -> None:
     path = paths.pattern_file("error")
     path.write_bytes(content)
     decided = promote(curator)
@@ -680,7 +679,7 @@ def test_a_decision_and_its_undo_leave_every_byte(curator: Curator, paths: Proje
     assert path.read_bytes() == content
 
 
-def test_a_file_is_taken_apart_once_to_decide_and_once_to_write(
+def test_file_is_parsed_once_to_decide_and_once_to_write(
     curator: Curator, paths: ProjectPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file of 25,000 records takes half a second each time."""

@@ -57,7 +57,9 @@ def stored(paths: ProjectPaths) -> list[dict[str, Any]]:
     return records
 
 
-def test_each_pattern_has_its_line_and_one_undo_takes_all_back(curator: Curator, paths: ProjectPaths) -> None:
+def test_bulk_decision_writes_one_line_per_pattern_and_is_undone_together(
+    curator: Curator, paths: ProjectPaths
+) -> None:
     before = paths.pattern_file("error").read_bytes()
     decided = decide_all(curator, reason="looked at all of them")
     assert decided.summary == "promoted 3 patterns"
@@ -75,9 +77,9 @@ def test_each_pattern_has_its_line_and_one_undo_takes_all_back(curator: Curator,
         curator.redo(now=CURATION_NOW)
 
 
-def test_what_is_refused_is_told_and_the_rest_holds(curator: Curator, paths: ProjectPaths) -> None:
+def test_bulk_decision_reports_refusals_and_decides_the_rest(curator: Curator, paths: ProjectPaths) -> None:
     decide(curator, Promote, make_error_pattern(IDS[1]), make_assessment(), now=CURATION_NOW)
-    told: list[tuple[int, int]] = []
+    progress_calls: list[tuple[int, int]] = []
     targets = {target.pattern.id: target for target in ASKED}
 
     def find(pattern_id: str) -> Target:
@@ -87,16 +89,18 @@ def test_what_is_refused_is_told_and_the_rest_holds(curator: Curator, paths: Pro
 
     command = bulk(Verb.PROMOTE, [*targets, "pat-error-z-001"])
     known = curator.settled_count()
-    decided = curator.decide(command, find, now=CURATION_NOW, known=known, progress=lambda *far: told.append(far))
+    decided = curator.decide(
+        command, find, now=CURATION_NOW, known=known, progress=lambda *far: progress_calls.append(far)
+    )
     assert decided.summary == "promoted 2 of 4 patterns"
     assert [refusal.pattern_id for refusal in decided.refused] == ["pat-error-z-001", IDS[1]]
     assert decided.warnings == ("no pattern of this id", f"{IDS[1]} is already promoted (by alice on 3 May 2026)")
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    assert progress_calls == [(1, 3), (2, 3), (3, 3)]
     curator.undo(now=CURATION_NOW)
     assert curator.ledger.state().pins.keys() == {IDS[1]}
 
 
-def test_where_all_are_refused_nothing_is_written(curator: Curator, paths: ProjectPaths) -> None:
+def test_bulk_decision_writes_nothing_if_all_are_refused(curator: Curator, paths: ProjectPaths) -> None:
     with pytest.raises(Refused, match=r"needs a reason \(and 2 more like this\)"):
         decide_all(curator, Verb.DEPRECATE)
     with pytest.raises(BadInput, match="not a decision about one pattern"):
@@ -106,7 +110,7 @@ def test_where_all_are_refused_nothing_is_written(curator: Curator, paths: Proje
     assert not paths.ledger.exists()
 
 
-def test_warnings_of_many_are_told_up_to_a_number(paths: ProjectPaths) -> None:
+def test_bulk_decision_limits_the_listed_warnings(paths: ProjectPaths) -> None:
     ids = [f"pat-error-a-{number:03d}" for number in range(1, 20)]
     asked = tuple(Target(make_error_pattern(key), make_assessment(1, 0, Maturity.CANDIDATE)) for key in ids)
     decided = decide_all(make_curator(paths), asked=asked)
@@ -114,7 +118,7 @@ def test_warnings_of_many_are_told_up_to_a_number(paths: ProjectPaths) -> None:
     assert decided.warnings[-1] == "and 31 more like this"  # each is a candidate, and all but one have no record
 
 
-def test_inversions_of_one_act_get_ids_of_their_own(curator: Curator, paths: ProjectPaths) -> None:
+def test_inversions_of_one_act_get_different_ids(curator: Curator, paths: ProjectPaths) -> None:
     asked = tuple(
         Target(make_error_pattern(key), make_failing_assessment(), partial(make_inversion, key)) for key in IDS
     )
@@ -127,7 +131,7 @@ def test_inversions_of_one_act_get_ids_of_their_own(curator: Curator, paths: Pro
     assert read_overrides(paths, "anti") == {}
 
 
-def test_whole_records_of_one_act_rest_on_what_was_read(curator: Curator, paths: ProjectPaths) -> None:
+def test_bulk_archive_is_refused_if_the_ledger_changed(curator: Curator, paths: ProjectPaths) -> None:
     before = stored(paths)
     with pytest.raises(StaleDecision):
         decide_many(curator, Verb.ARCHIVE, ASKED, now=CURATION_NOW, known=7, reason="old")
@@ -138,7 +142,7 @@ def test_whole_records_of_one_act_rest_on_what_was_read(curator: Curator, paths:
     assert sorted(stored(paths), key=str) == before
 
 
-def test_notes_and_snoozes_are_given_to_many(curator: Curator) -> None:
+def test_notes_and_snoozes_apply_to_many_patterns(curator: Curator) -> None:
     decide_all(curator, Verb.NOTE, reason="see the incident")
     decide_many(
         curator,

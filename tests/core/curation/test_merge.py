@@ -31,12 +31,12 @@ def record(number: int, kind: PatternType = PatternType.ERROR, **more: Any) -> d
     return {"pattern_id": f"pat-{kind.value}-made-{number:03}", **_TEXT[kind], **more}
 
 
-def tally(changed: dict[str, Any], kept: dict[str, Any], kind: PatternType) -> Tally:
-    return Tally.of(as_read({**kept, **changed}, kind).recorded_counts)
+def tally(changed: dict[str, Any], target: dict[str, Any], kind: PatternType) -> Tally:
+    return Tally.of(as_read({**target, **changed}, kind).recorded_counts)
 
 
-def test_counts_and_lineage_are_united_and_the_text_stays() -> None:
-    kept = record(
+def test_merge_adds_counts_and_lineage_and_preserves_the_text() -> None:
+    target = record(
         1,
         source_loops=[loop(1)],
         success_rate=1.0,
@@ -55,7 +55,7 @@ def test_counts_and_lineage_are_united_and_the_text_stays() -> None:
         tags=["null", "auth"],
         related_patterns=["pat-success-x-001", "pat-error-made-001"],
     )
-    assert merged(kept, other, PatternType.ERROR, NOW) == {
+    assert merged(target, other, PatternType.ERROR, NOW) == {
         "usage_count": 6,
         "success_rate": 5 / 6,
         "successful_applications": 5,
@@ -71,19 +71,19 @@ def test_counts_and_lineage_are_united_and_the_text_stays() -> None:
     }
 
 
-def test_what_a_loop_taught_already_is_one_use() -> None:
-    kept = record(1, source_loops=[loop(1), loop(2)], success_rate=0.75, usage_count=4)
+def test_common_loop_counts_as_one_use() -> None:
+    target = record(1, source_loops=[loop(1), loop(2)], success_rate=0.75, usage_count=4)
     again = {**_TEXT[PatternType.ERROR], "source_loops": [loop(2)], "success_rate": 1.0, "usage_count": 1}
-    assert merged(kept, again, PatternType.ERROR, NOW) == {}
+    assert merged(target, again, PatternType.ERROR, NOW) == {}
     new = {**again, "source_loops": [loop(3)]}
-    changed = merged(kept, new, PatternType.ERROR, NOW)
+    changed = merged(target, new, PatternType.ERROR, NOW)
     assert (changed["usage_count"], changed["success_rate"]) == (5, 0.8)
 
 
-def test_the_failures_of_an_anti_pattern_are_what_confirms_it() -> None:
-    kept = record(1, PatternType.ANTI, failure_rate=0.75, occurrence_count=4, source_loops=[loop(1)])
+def test_anti_pattern_counts_failures_as_successes() -> None:
+    target = record(1, PatternType.ANTI, failure_rate=0.75, occurrence_count=4, source_loops=[loop(1)])
     other = record(2, PatternType.ANTI, failure_rate=1.0, occurrence_count=1, source_loops=[loop(2)])
-    changed = merged(kept, other, PatternType.ANTI, NOW)
+    changed = merged(target, other, PatternType.ANTI, NOW)
     assert (changed["failure_rate"], changed["occurrence_count"]) == (0.8, 5)
     assert "usage_count" not in changed
 
@@ -91,22 +91,22 @@ def test_the_failures_of_an_anti_pattern_are_what_confirms_it() -> None:
 @pytest.mark.parametrize(
     ("loops", "expected"), [(["ralph-1"], ["ralph-1", "ralph-2"]), ([loop(1)], [loop(1), loop(2)]), ([], ["ralph-2"])]
 )
-def test_loops_keep_the_shape_of_the_list(loops: list[Any], expected: list[Any]) -> None:
-    kept = record(1, PatternType.TEMPLATE, source_loops=loops, usage_count=1)
+def test_merged_loops_use_the_form_of_the_list(loops: list[Any], expected: list[Any]) -> None:
+    target = record(1, PatternType.TEMPLATE, source_loops=loops, usage_count=1)
     other = record(2, PatternType.TEMPLATE, source_loops=[loop(2)], usage_count=1)
-    assert merged(kept, other, PatternType.TEMPLATE, NOW)["source_loops"] == expected
+    assert merged(target, other, PatternType.TEMPLATE, NOW)["source_loops"] == expected
 
 
-def test_counts_of_other_projects_are_kept_apart() -> None:
-    kept = record(1, usage_count=5, success_rate=1.0, origins={"aa": {"successes": 3, "failures": 0}})
+def test_counts_of_other_projects_are_stored_separately() -> None:
+    target = record(1, usage_count=5, success_rate=1.0, origins={"aa": {"successes": 3, "failures": 0}})
     other = record(2, usage_count=2, success_rate=0.0, origins={"aa": {"successes": 0, "failures": 1}})
-    assert merged(kept, other, PatternType.ERROR, NOW)["origins"] == {"aa": {"successes": 3, "failures": 1}}
+    assert merged(target, other, PatternType.ERROR, NOW)["origins"] == {"aa": {"successes": 3, "failures": 1}}
 
 
-def test_wrong_values_count_nothing() -> None:
-    kept = record(1, usage_count=-3, success_rate=float("nan"), source_loops={"a": 1}, origins=[1])
+def test_invalid_counts_are_ignored() -> None:
+    target = record(1, usage_count=-3, success_rate=float("nan"), source_loops={"a": 1}, origins=[1])
     other = record(2, usage_count="many", source_loops=[None, 3, {"loop_id": []}], origins={"aa": {"successes": "x"}})
-    changed = merged(kept, other, PatternType.ERROR, NOW)
+    changed = merged(target, other, PatternType.ERROR, NOW)
     assert set(changed) == {"aliases", "origins"}
     assert changed["origins"] == {"aa": {"successes": 0, "failures": 0}}
 
@@ -132,7 +132,7 @@ def counted(draw: st.DrawFn, kind: PatternType, number: int) -> dict[str, Any]:
 
 @settings(deadline=None, max_examples=50)
 @given(st.data(), _KINDS)
-def test_counts_are_the_same_whichever_record_is_kept(data: st.DataObject, kind: PatternType) -> None:
+def test_merged_counts_do_not_depend_on_the_direction(data: st.DataObject, kind: PatternType) -> None:
     one, two = data.draw(counted(kind, 1)), data.draw(counted(kind, 2))
     total = tally(merged(one, two, kind, NOW), one, kind)
     assert total == tally(merged(two, one, kind, NOW), two, kind)
@@ -147,14 +147,14 @@ def test_counts_are_the_same_whichever_record_is_kept(data: st.DataObject, kind:
 
 @settings(deadline=None, max_examples=50)
 @given(st.data(), _KINDS)
-def test_a_record_merged_with_itself_is_the_same(data: st.DataObject, kind: PatternType) -> None:
+def test_merging_a_record_with_itself_changes_nothing(data: st.DataObject, kind: PatternType) -> None:
     one = data.draw(counted(kind, 1))
     assert merged(one, one, kind, NOW) == {}
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.data(), _KINDS)
-def test_merging_again_without_counts_changes_nothing_more(data: st.DataObject, kind: PatternType) -> None:
+def test_repeated_merge_without_counts_changes_nothing(data: st.DataObject, kind: PatternType) -> None:
     one, two = data.draw(counted(kind, 1)), data.draw(counted(kind, 2))
     after = {**one, **merged(one, two, kind, NOW)}
     again = merged(after, {**two, "occurrence_count": 0, "usage_count": 0}, kind, NOW)

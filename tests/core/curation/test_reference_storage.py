@@ -276,7 +276,7 @@ def test_feedback_in_the_log_needs_a_subject(paths: ProjectPaths) -> None:
         LedgerMaturity(paths).store_feedback(judged(""))
 
 
-def test_an_id_is_that_of_one_event(paths: ProjectPaths) -> None:
+def test_event_ids_are_unique(paths: ProjectPaths) -> None:
     LoggedFeedback(paths).store(make_feedback("x"))
     with pytest.raises(BadInput, match="id x"):
         logged_errors(paths).store(make_error("x"))
@@ -296,7 +296,7 @@ def test_two_storages_of_one_project_share_their_data(paths: ProjectPaths) -> No
         assert here.get_all() == there.get_all() == [observed(success_count=n)]
 
 
-def test_feedback_on_criteria_and_on_patterns_is_kept_apart_in_one_log(paths: ProjectPaths) -> None:
+def test_feedback_on_criteria_and_on_patterns_is_separate(paths: ProjectPaths) -> None:
     LoggedFeedback(paths, by="ada").store(make_feedback())
     maturities = LedgerMaturity(paths, by="bob")
     maturities.store_feedback(judged())
@@ -323,7 +323,7 @@ def test_invalid_log_lines_are_skipped(paths: ProjectPaths) -> None:
     assert errors.get_all() == logged_errors(paths).get_all() == [make_error()]
 
 
-def test_an_unreadable_log_is_not_an_empty_log(paths: ProjectPaths) -> None:
+def test_unreadable_log_raises_instead_of_being_empty(paths: ProjectPaths) -> None:
     paths.events.mkdir(parents=True)
     with pytest.raises(Unwritable, match="cannot read"):
         LoggedFeedback(paths).get_all()

@@ -68,7 +68,7 @@ def many(curator: Curator, verb: Verb, ids: Sequence[str] = IDS) -> Decided:
     return decide_many(curator, verb, asked, now=CURATION_NOW, known=curator.settled_count(), reason="because")
 
 
-def test_an_older_decision_is_taken_back_alone(curator: Curator, paths: ProjectPaths) -> None:
+def test_undo_reverses_a_named_older_decision_alone(curator: Curator, paths: ProjectPaths) -> None:
     first = decide(curator, Promote, A, make_assessment(), now=CURATION_NOW)
     decide(curator, Deprecate, B, make_assessment(), now=CURATION_NOW, reason="hides the cause")
     decide(
@@ -83,7 +83,7 @@ def test_an_older_decision_is_taken_back_alone(curator: Curator, paths: ProjectP
     assert curator.undo(now=CURATION_NOW).summary == f"Undone: note {A.id}"
 
 
-def test_what_something_rests_on_stays(curator: Curator) -> None:
+def test_undo_refuses_a_decision_that_a_later_one_rests_on(curator: Curator) -> None:
     first = decide(curator, Promote, A, make_assessment(), now=CURATION_NOW)
     later = decide(curator, Deprecate, A, make_assessment(), now=CURATION_NOW, reason="hides the cause")
     refusal = f"rests on it: deprecate {A.id} by alice on 3 May 2026; undo that first: {later.decision.id}"
@@ -95,7 +95,7 @@ def test_what_something_rests_on_stays(curator: Curator) -> None:
         curator.undo(now=CURATION_NOW, decision_id=first.decision.id)
 
 
-def test_one_of_a_group_or_the_group_is_named(curator: Curator, paths: ProjectPaths) -> None:
+def test_undo_accepts_a_decision_or_its_group(curator: Curator, paths: ProjectPaths) -> None:
     group = many(curator, Verb.PROMOTE)
     curator.undo(now=CURATION_NOW, decision_id=group.decisions[1].id)
     assert read_overrides(paths).keys() == {A.id, C.id}
@@ -106,7 +106,7 @@ def test_one_of_a_group_or_the_group_is_named(curator: Curator, paths: ProjectPa
     assert read_overrides(paths).keys() == {*IDS}
 
 
-def test_only_decisions_are_named(curator: Curator) -> None:
+def test_undo_refuses_ids_that_are_not_decisions(curator: Curator) -> None:
     decide(curator, Promote, A, make_assessment(), now=CURATION_NOW)
     undone = curator.undo(now=CURATION_NOW)
     with pytest.raises(Refused, match="itself an undo"):
@@ -175,7 +175,7 @@ _NAMES = st.sampled_from(
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(done=st.lists(st.tuples(_NAMES, st.integers(0, 5)), max_size=12))
-def test_whatever_was_done_when_all_is_undone_it_ends_where_it_began(
+def test_undoing_everything_restores_the_initial_files(
     done: list[tuple[str, int]], tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(core.storage.atomic_write, "_CHECK_SECONDS", ())
@@ -204,7 +204,7 @@ def test_whatever_was_done_when_all_is_undone_it_ends_where_it_began(
     assert verify_ledger(paths).problems == ()
 
 
-def test_an_unmerge_leaves_each_pattern_the_uses_that_it_had_since(tmp_path: Path) -> None:
+def test_undoing_a_merge_preserves_later_uses_of_each_pattern(tmp_path: Path) -> None:
     now = CURATION_NOW
 
     def clock() -> datetime:
@@ -213,26 +213,28 @@ def test_an_unmerge_leaves_each_pattern_the_uses_that_it_had_since(tmp_path: Pat
         return now
 
     paths = make_project(tmp_path, *IDS[:2])
-    deck = Project(paths, NO_RETRY_SETTINGS, by="alice", clock=clock, cache=False)
-    deck.load()
+    open_project = Project(paths, NO_RETRY_SETTINGS, by="alice", clock=clock, cache=False)
+    open_project.load()
 
     def use(pattern_id: str, loop_id: str) -> None:
         at = clock()
-        deck.record(Event(id=event_id(at), at=at, kind="applied", pattern_id=pattern_id, loop_id=loop_id, success=True))
+        open_project.record(
+            Event(id=event_id(at), at=at, kind="applied", pattern_id=pattern_id, loop_id=loop_id, success=True)
+        )
 
     def counts() -> list[int]:
         uses = [record["usage_count"] for record in stored(paths).values() if "archived" not in record]
-        assert uses == [deck.view.assessment(key).uses for key in IDS[: len(uses)]]
+        assert uses == [open_project.view.assessment(key).uses for key in IDS[: len(uses)]]
         return uses
 
     use(A.id, "one")
     use(B.id, "two")
     assert counts() == [4, 4]
-    merged = deck.decide(Merge(A.id, B.id))
+    merged = open_project.decide(Merge(A.id, B.id))
     use(A.id, "three")
     assert counts() == [9]
     use(B.id, "four")  # by the name that it had
-    taken = deck.decide(Undo(decision_id=merged.decision.id))
+    taken = open_project.decide(Undo(decision_id=merged.decision.id))
     assert (taken.written, taken.warnings) == (True, ())
     use(A.id, "five")
     use(B.id, "six")

@@ -65,8 +65,8 @@ class UsedPattern:
         self.file.write_text(json.dumps([record], indent=2))
 
     def reopen(self) -> None:
-        self.deck = Project(self.paths, Settings(), by="ada", clock=self.clock, cache=False)
-        self.deck.load()
+        self.open_project = Project(self.paths, Settings(), by="ada", clock=self.clock, cache=False)
+        self.open_project.load()
 
     def event(self, kind: str, at: datetime, success: bool | None = None, **fields: Any) -> Event:
         self.number += 1
@@ -76,14 +76,14 @@ class UsedPattern:
         self.clock.now = START + timedelta(minutes=minutes)
         found: list[CountResult] = []
         event = self.event("applied", self.clock.now, success, loop_id=loop_id, pattern_id=ID, **fields)
-        self.deck.record(event, counted=found)
+        self.open_project.record(event, counted=found)
         (counted,) = found
         return counted
 
     def outcome(self, loop_id: str, minutes: float, success: bool) -> list[CountResult]:
         self.clock.now = START + timedelta(minutes=minutes)
         found: list[CountResult] = []
-        self.deck.record(self.event("outcome", self.clock.now, success, loop_id=loop_id), counted=found)
+        self.open_project.record(self.event("outcome", self.clock.now, success, loop_id=loop_id), counted=found)
         return found
 
     @property
@@ -92,7 +92,7 @@ class UsedPattern:
 
     def counts(self) -> tuple[int, int, int]:
         """As the evidence has them."""
-        found = self.deck.view.assessment(ID)
+        found = self.open_project.view.assessment(ID)
         return found.successes, found.failures, found.uses
 
     def written(self) -> tuple[int, int, int]:
@@ -112,7 +112,7 @@ def project(tmp_path: Path) -> UsedPattern:
     return UsedPattern(tmp_path, DISCOVERED)
 
 
-def test_the_documents_four_uses_give_its_numbers(project: UsedPattern) -> None:
+def test_four_uses_give_the_documented_counts(project: UsedPattern) -> None:
     project.use(VALIDATION, 90, True, agent="debugger")
     project.use(USER, 180, True)
     project.use(API, 255, False)
@@ -150,20 +150,20 @@ def test_a_use_reported_again_changes_nothing(project: UsedPattern) -> None:
     assert project.file.read_bytes() == before
 
 
-def test_a_use_that_goes_another_way_is_counted_anew(project: UsedPattern) -> None:
+def test_changed_result_of_a_use_replaces_the_old_one(project: UsedPattern) -> None:
     project.use(VALIDATION, 90, True)
     project.use(VALIDATION, 95, False)
     assert project.written() == project.counts() == (1, 1, 2)
     assert project.record["success_rate"] == 0.5
 
 
-def test_unrecorded_uses_are_neither_lost_nor_made_newer(tmp_path: Path) -> None:
+def test_unrecorded_uses_are_preserved_with_their_time(tmp_path: Path) -> None:
     project = UsedPattern(tmp_path, claims(11, 1))
     for seconds in range(4):  # closer together than the reader tells uses and records apart
         project.use(f"bd-{seconds}", 90 + seconds / 60, True)
     assert project.written() == project.counts() == (15, 1, 16)
-    oldest = project.deck.view.observations(ID)[:2]
-    assert [(seen.source, seen.at, seen.count) for seen in oldest] == [
+    oldest = project.open_project.view.observations(ID)[:2]
+    assert [(use.source, use.at, use.count) for use in oldest] == [
         ("aggregate", START, 1),
         ("aggregate", START, 11),
     ]
@@ -171,7 +171,7 @@ def test_unrecorded_uses_are_neither_lost_nor_made_newer(tmp_path: Path) -> None
     assert project.counts() == (15, 1, 16)
 
 
-def test_an_open_use_counts_at_once_and_its_result_when_it_is_known(tmp_path: Path) -> None:
+def test_use_without_a_result_counts_at_once_and_its_result_later(tmp_path: Path) -> None:
     project = UsedPattern(tmp_path, claims(11, 1))
     project.use("bd-1", 90)
     assert project.written() == project.counts() == (11, 1, 13)
@@ -185,7 +185,7 @@ def test_an_open_use_counts_at_once_and_its_result_when_it_is_known(tmp_path: Pa
     assert project.written() == project.counts() == (11, 3, 14)
 
 
-def test_what_a_crash_left_undone_the_next_report_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_next_report_completes_an_interrupted_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = UsedPattern(tmp_path, claims(11, 1))
     with monkeypatch.context() as patch:
         patch.setattr(use_counts, "rewrite", lambda *args, **kwargs: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -199,7 +199,7 @@ def test_what_a_crash_left_undone_the_next_report_does(tmp_path: Path, monkeypat
     assert [entry["loop_id"] for entry in project.record["source_loops"]] == ["bd-1", "bd-2"]
 
 
-def test_marks_that_are_held_are_not_written_and_cost_nobody_a_use(tmp_path: Path) -> None:
+def test_suspicious_reports_are_not_written_to_records(tmp_path: Path) -> None:
     limit = LearningSettings().max_marks
     project = UsedPattern(tmp_path, claims(11, 3))
     others = [{**claims(3, 0), "pattern_id": f"pat-error-other-{n:03d}"} for n in range(limit)]
@@ -209,18 +209,18 @@ def test_marks_that_are_held_are_not_written_and_cost_nobody_a_use(tmp_path: Pat
     assert project.written() == project.counts() == (11, 4, 15)
     at = START + timedelta(minutes=90)
     blames = [project.event("applied", at, False, loop_id="bd-1", pattern_id=other["pattern_id"]) for other in others]
-    project.deck.record(*blames)
-    assert [burst.source for burst in project.deck.view.board.bursts] == ["bd-1"]
+    project.open_project.record(*blames)
+    assert [burst.source for burst in project.open_project.view.board.bursts] == ["bd-1"]
     assert project.counts() == (11, 3, 14), "the mark on it is held, too"
     project.use("bd-2", 95, True)
     assert project.written() == project.counts() == (12, 3, 15)
-    project.deck.decide(CountReports(source="bd-1"))
+    project.open_project.decide(CountReports(source="bd-1"))
     assert project.counts() == (12, 4, 16)
     project.use("bd-3", 96, True)
     assert project.written() == project.counts() == (13, 4, 17)
 
 
-def test_a_use_that_its_reporter_has_just_counted_is_counted_once(tmp_path: Path) -> None:
+def test_use_already_counted_by_its_reporter_counts_once(tmp_path: Path) -> None:
     project = UsedPattern(tmp_path, claims(11, 1))
     project.use("bd-0", 0.5, True)
     assert project.counts() == (11, 1, 12)
@@ -233,7 +233,7 @@ def test_a_use_that_its_reporter_has_just_counted_is_counted_once(tmp_path: Path
     assert project.written() == project.counts() == (13, 1, 14)
 
 
-def test_what_another_writer_counts_meanwhile_is_kept(tmp_path: Path) -> None:
+def test_counts_of_another_writer_are_preserved(tmp_path: Path) -> None:
     project = UsedPattern(tmp_path, claims(11, 1))
     project.use("bd-1", 90, True)
     later = "2026-02-02T18:00:00Z"
@@ -244,7 +244,7 @@ def test_what_another_writer_counts_meanwhile_is_kept(tmp_path: Path) -> None:
     assert project.written() == project.counts() == (15, 1, 16)
 
 
-def test_a_record_that_somebody_set_back_speaks_for_itself(tmp_path: Path) -> None:
+def test_reset_record_is_counted_anew(tmp_path: Path) -> None:
     project = UsedPattern(tmp_path, claims(100, 20))
     project.use("bd-1", 90, True)
     project.put(claims(2, 0))
@@ -255,7 +255,7 @@ def test_a_record_that_somebody_set_back_speaks_for_itself(tmp_path: Path) -> No
     assert project.written() == project.counts()
 
 
-def test_only_what_the_use_changes_is_written(tmp_path: Path) -> None:
+def test_only_changed_keys_are_written(tmp_path: Path) -> None:
     project = UsedPattern(tmp_path, DISCOVERED)
     text = (
         '{"version": "1.0.0", "mine": 1e400,\n "error_patterns": [\n'
@@ -296,9 +296,9 @@ def test_each_type_has_the_keys_of_its_schema(
     tmp_path: Path, file: str, record: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     project = UsedPattern(tmp_path, record, file)
-    pattern_id = next(iter(project.deck.view.snapshot.patterns))
+    pattern_id = next(iter(project.open_project.view.snapshot.patterns))
     event = project.event("applied", START, True, loop_id="bd-1", pattern_id=pattern_id, iteration=4)
-    project.deck.record(event)
+    project.open_project.record(event)
     written = project.record
     for entry in written["source_loops"]:
         if isinstance(entry, dict):
@@ -307,7 +307,7 @@ def test_each_type_has_the_keys_of_its_schema(
     assert ("successful_applications" in written) is (file != "anti-patterns.json")
 
 
-def test_what_curation_may_not_write_is_said_and_the_use_counts(tmp_path: Path) -> None:
+def test_unwritable_file_is_reported_and_the_use_counts(tmp_path: Path) -> None:
     project = UsedPattern(tmp_path, DISCOVERED)
     project.file.unlink()
     (project.paths.patterns / "error-patterns.yaml").write_text(f"- {json.dumps(DISCOVERED)}\n")
@@ -317,11 +317,11 @@ def test_what_curation_may_not_write_is_said_and_the_use_counts(tmp_path: Path) 
     assert project.counts() == (2, 0, 2)
 
 
-def test_a_file_that_cannot_be_understood_is_left_alone(project: UsedPattern, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unparsable_file_is_not_changed(project: UsedPattern, monkeypatch: pytest.MonkeyPatch) -> None:
     project.use(VALIDATION, 90, True)
     torn = project.file.read_bytes()[:-40]
     project.file.write_bytes(torn)
-    project.deck.settings = Settings(watch=type(project.deck.settings.watch)(retry_seconds=()))
+    project.open_project.settings = Settings(watch=type(project.open_project.settings.watch)(retry_seconds=()))
     assert "cannot be parsed" in project.use(USER, 180, True).problem
     assert project.file.read_bytes() == torn
     assert project.counts() == (3, 0, 3)
@@ -329,8 +329,8 @@ def test_a_file_that_cannot_be_understood_is_left_alone(project: UsedPattern, mo
 
 def test_an_injection_or_feedback_on_a_criterion_touches_no_record(project: UsedPattern) -> None:
     before = project.file.read_bytes()
-    project.deck.record(project.event("injected", START, loop_id="bd-1", pattern_id=ID))
-    project.deck.record(project.event("feedback", START, True, loop_id="bd-1", criterion="type_safe"))
+    project.open_project.record(project.event("injected", START, loop_id="bd-1", pattern_id=ID))
+    project.open_project.record(project.event("feedback", START, True, loop_id="bd-1", criterion="type_safe"))
     assert project.file.read_bytes() == before
 
 
@@ -348,11 +348,11 @@ reports = st.lists(
 
 @given(reports=reports, good=st.integers(0, 4), bad=st.integers(0, 3))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_is_reported_the_record_says_what_the_evidence_says(
+def test_record_counts_equal_the_evidence(
     tmp_path_factory: pytest.TempPathFactory, reports: list[tuple[str, bool | None, str, float]], good: int, bad: int
 ) -> None:
     project = UsedPattern(tmp_path_factory.mktemp("counted"), claims(good, bad))
-    minutes = 2.0  # not at once: whoever reports a use may have counted it in the record a moment ago
+    minutes = 2.0  # later: the reporter of a use may just have counted it in the record
     expected: dict[str, bool | None] = {}
     outcomes: dict[str, bool | None] = {}
     for loop_id, success, kind, pause in reports:
@@ -365,10 +365,10 @@ def test_whatever_is_reported_the_record_says_what_the_evidence_says(
             project.use(loop_id, minutes, success)
         if kind == "crash":
             project.reopen()
-        told = [outcomes.get(id) if result is None else result for id, result in expected.items()]
+        results = [outcomes.get(id) if result is None else result for id, result in expected.items()]
         successes, failures, uses = project.counts()
-        assert successes == good + told.count(True)
-        assert failures == bad + told.count(False)
+        assert successes == good + results.count(True)
+        assert failures == bad + results.count(False)
         assert uses == good + bad + len(expected)
         if expected:
             assert project.written() == (successes, failures, uses)

@@ -22,35 +22,35 @@ def contexts(view: ProjectState) -> list[str]:
     return [prepare_task_injection(view, task).context for task in tasks]
 
 
-def test_what_was_foretold_is_what_comes(tmp_path: Path) -> None:
+def test_bulk_forecast_matches_the_decision(tmp_path: Path) -> None:
     copy_sample(tmp_path, NOW)
-    deck = Project(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
-    before = deck.load()
+    open_project = Project(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    before = open_project.load()
     states = {id: before.assessment(id).state for id in before.board.ids}
     ids = [id for id, state in states.items() if state is not Maturity.CANDIDATE]
     ledger = len(before.snapshot.decisions)
-    found = forecast_bulk(deck, Verb.DEPRECATE, ids)
+    found = forecast_bulk(open_project, Verb.DEPRECATE, ids)
     assert found is not None
-    assert deck.view is before and len(deck.view.snapshot.decisions) == ledger
-    decided = deck.decide(bulk(Verb.DEPRECATE, ids, "obsolete"))
+    assert open_project.view is before and len(open_project.view.snapshot.decisions) == ledger
+    decided = open_project.decide(bulk(Verb.DEPRECATE, ids, "obsolete"))
     assert (found.asked, found.decided) == (len(ids), len(decided.decisions))
     assert sum(count for _, count in found.refused) == len(decided.refused) > 0
-    turned = [id for id in ids if deck.view.assessment(id).state is not states[id]]
+    turned = [id for id in ids if open_project.view.assessment(id).state is not states[id]]
     assert sum(count for _, _, count in found.turned) == len(turned)
     assert {after for _, after, _ in found.turned} == {Maturity.DEPRECATED}
-    now, then = contexts(deck.view), contexts(before)
+    now, then = contexts(open_project.view), contexts(before)
     assert found.loops == len(now)
     assert found.changed_loops == sum(one != other for one, other in zip(then, now, strict=True)) > 0
     assert found.tokens[1] < found.tokens[0]
 
 
-def test_what_is_refused_for_all_is_told_and_nobody_need_wait(tmp_path: Path) -> None:
+def test_bulk_forecast_reports_a_refusal_of_all(tmp_path: Path) -> None:
     copy_sample(tmp_path, NOW)
-    deck = Project(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
-    view = deck.load()
+    open_project = Project(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    view = open_project.load()
     proven = [one for one in map(view.assessment, view.board.ids) if one.state is Maturity.PROVEN and one.pin is None]
     ids = [one.pattern_id for one in proven[:2]]
-    found = forecast_bulk(deck, Verb.RESET, ids)
+    found = forecast_bulk(open_project, Verb.RESET, ids)
     assert found is not None and (found.decided, found.turned) == (0, ())
     assert "is not pinned" in found.refused[0][0]
-    assert forecast_bulk(deck, Verb.DEPRECATE, ids, stop=lambda: True) is None
+    assert forecast_bulk(open_project, Verb.DEPRECATE, ids, stop=lambda: True) is None

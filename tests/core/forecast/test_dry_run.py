@@ -29,9 +29,9 @@ def opened(folder: Path, content: str, name: str = "error-patterns.json") -> Pro
     paths = ProjectPaths(folder)
     paths.patterns.mkdir(parents=True)
     (paths.patterns / name).write_text(content)
-    deck = Project(paths, Settings(), by="ana", clock=lambda: NOW, cache=False)
-    deck.load()
-    return deck
+    open_project = Project(paths, Settings(), by="ana", clock=lambda: NOW, cache=False)
+    open_project.load()
+    return open_project
 
 
 def known(view: ProjectState) -> dict[str, tuple[Pattern, Maturity]]:
@@ -54,49 +54,49 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_rehearsal_comes_out_as_the_decision_does_whatever_the_shape_of_the_file(tmp_path: Path, shape: str) -> None:
+def test_dry_run_matches_the_decision_for_every_file_shape(tmp_path: Path, shape: str) -> None:
     name, content = SHAPES[shape]
-    deck = opened(tmp_path, content, name)
+    open_project = opened(tmp_path, content, name)
     decisions: tuple[Command, ...] = (Promote(ONE), Merge(ONE, THREE), Archive(ONE, reason="old"), Undo())
     for command in decisions:
-        expected = known(dry_run(deck, command).state)
-        assert expected != known(deck.view)
-        deck.decide(command)
-        assert known(deck.view) == expected
+        expected = known(dry_run(open_project, command).state)
+        assert expected != known(open_project.view)
+        open_project.decide(command)
+        assert known(open_project.view) == expected
 
 
-def test_a_file_that_somebody_has_written_since_is_read_as_it_stands(tmp_path: Path) -> None:
-    deck = opened(tmp_path, json.dumps(RECORDS))
-    path = deck.project.patterns / "error-patterns.json"
+def test_dry_run_reads_a_file_changed_meanwhile_whole(tmp_path: Path) -> None:
+    open_project = opened(tmp_path, json.dumps(RECORDS))
+    path = open_project.project.patterns / "error-patterns.json"
     path.write_text(json.dumps([record("pat-error-new-001"), *RECORDS]))
-    foretold = dry_run(deck, Merge(ONE, THREE)).state
-    assert foretold.pattern(THREE).id == ONE
-    deck.decide(Merge(ONE, THREE))
-    assert deck.view.pattern(ONE).recorded_counts == foretold.pattern(ONE).recorded_counts
+    predicted = dry_run(open_project, Merge(ONE, THREE)).state
+    assert predicted.pattern(THREE).id == ONE
+    open_project.decide(Merge(ONE, THREE))
+    assert open_project.view.pattern(ONE).recorded_counts == predicted.pattern(ONE).recorded_counts
 
 
-def test_a_copy_elsewhere_takes_the_place_of_a_pattern_that_is_archived(tmp_path: Path) -> None:
-    deck = opened(tmp_path, json.dumps(RECORDS))
-    (deck.project.patterns / "further.json").write_text(json.dumps([record(ONE, "another text")]))
-    deck.apply(None)
-    foretold = dry_run(deck, Archive(ONE, reason="old")).state
-    assert foretold.pattern(ONE).description == "another text"
-    deck.decide(Archive(ONE, reason="old"))
-    assert known(deck.view) == known(foretold)
+def test_copy_replaces_an_archived_pattern(tmp_path: Path) -> None:
+    open_project = opened(tmp_path, json.dumps(RECORDS))
+    (open_project.project.patterns / "further.json").write_text(json.dumps([record(ONE, "another text")]))
+    open_project.apply(None)
+    predicted = dry_run(open_project, Archive(ONE, reason="old")).state
+    assert predicted.pattern(ONE).description == "another text"
+    open_project.decide(Archive(ONE, reason="old"))
+    assert known(open_project.view) == known(predicted)
 
 
 def test_dry_run_of_several_decisions_of_one_act(tmp_path: Path) -> None:
-    deck = opened(tmp_path, json.dumps(RECORDS))
-    deck.decide(Deprecate(ONE, reason="so"))
-    before = deck.project.ledger.read_bytes()
-    foretold = dry_run(deck, Promote(ONE, re_enable=True)).state
-    assert foretold.assessment(ONE).state is Maturity.PROVEN
-    assert deck.project.ledger.read_bytes() == before
-    deck.decide(Promote(ONE, re_enable=True))
-    assert known(deck.view) == known(foretold)
+    open_project = opened(tmp_path, json.dumps(RECORDS))
+    open_project.decide(Deprecate(ONE, reason="so"))
+    before = open_project.project.ledger.read_bytes()
+    predicted = dry_run(open_project, Promote(ONE, re_enable=True)).state
+    assert predicted.assessment(ONE).state is Maturity.PROVEN
+    assert open_project.project.ledger.read_bytes() == before
+    open_project.decide(Promote(ONE, re_enable=True))
+    assert known(open_project.view) == known(predicted)
 
 
-def test_an_excerpt_keeps_the_bytes_of_its_records() -> None:
+def test_file_slice_preserves_the_bytes_of_its_records() -> None:
     data = b'{"version": 1, "pattern_registry": {"error_patterns": [{"a": 1.50}, {"b":2}], "anti_patterns": [{}]}}'
     found = slice_file(data, ["/pattern_registry/error_patterns/0"])
     assert found == b'{"pattern_registry":{"error_patterns":[{"a": 1.50}],"anti_patterns":[]}}'

@@ -46,20 +46,20 @@ EXAMPLES = settings(max_examples=20, deadline=None)
 
 
 @pytest.fixture
-def deck(tmp_path: Path) -> Project:
+def open_project(tmp_path: Path) -> Project:
     copy_sample(tmp_path, NOW)
     return opened(tmp_path)
 
 
 def opened(folder: Path) -> Project:
-    deck = Project(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False)
-    deck.load()
-    look(deck)
-    return deck
+    open_project = Project(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    open_project.load()
+    look(open_project)
+    return open_project
 
 
-def look(deck: Project) -> None:
-    while deck.search_next() is not None:
+def look(open_project: Project) -> None:
+    while open_project.search_next() is not None:
         pass
 
 
@@ -67,8 +67,8 @@ def question(view: ProjectState, kind: str) -> ReviewItem:
     return next(item for item in view.queue if item.kind == kind)
 
 
-def answer_of(deck: Project, item: ReviewItem, action: str) -> Answer:
-    found = answer(item, deck.view, action)
+def answer_of(open_project: Project, item: ReviewItem, action: str) -> Answer:
+    found = answer(item, open_project.view, action)
     assert found is not None
     return found
 
@@ -89,53 +89,58 @@ def states(view: ProjectState) -> dict[str, str]:
     return {id: view.assessment(id).shown for id in view.snapshot.patterns}
 
 
-def files(deck: Project) -> dict[Path, bytes]:
-    vectors = deck.project.ralph / "memory" / "embeddings"
-    folders = (deck.project.patterns, deck.project.archive, deck.project.ledger.parent, vectors)
+def files(open_project: Project) -> dict[Path, bytes]:
+    vectors = open_project.project.ralph / "memory" / "embeddings"
+    folders = (open_project.project.patterns, open_project.project.archive, open_project.project.ledger.parent, vectors)
     return {path: path.read_bytes() for folder in folders for path in folder.glob("*") if path.is_file()}
 
 
-def make_vectors(deck: Project) -> None:
+def make_vectors(open_project: Project) -> None:
     """As `inject` does before it looks for patterns."""
-    deck.embeddings.make_few(deck.view.snapshot.patterns)
+    open_project.embeddings.make_few(open_project.view.snapshot.patterns)
 
 
 def check_outcome(
-    deck: Project, item: ReviewItem, given: Answer, injected: Callable[[ProjectState], dict[str, str]] = contexts
+    open_project: Project,
+    item: ReviewItem,
+    given: Answer,
+    injected: Callable[[ProjectState], dict[str, str]] = contexts,
 ) -> Forecast:
-    """Foretell an answer, give it, and compare; nothing is written by foretelling."""
-    before, stood, untouched = injected(deck.view), states(deck.view), files(deck)
+    """Forecast an answer, give it, and compare; the forecast writes nothing."""
+    before, stood, untouched = injected(open_project.view), states(open_project.view), files(open_project)
     typed = "the types come first" if given.action == "rewrite" and item.inversion else ""
-    told = forecast(deck, item, given, typed)
-    assert files(deck) == untouched
-    deck.decide(given.with_text(typed or ("because" if given.needs_reason else "")))
-    make_vectors(deck)
-    after, stand = injected(deck.view), states(deck.view)
-    assert {change.id: (change.before, change.after) for change in told.changed} == {
+    predicted = forecast(open_project, item, given, typed)
+    assert files(open_project) == untouched
+    open_project.decide(given.with_text(typed or ("because" if given.needs_reason else "")))
+    make_vectors(open_project)
+    after, stand = injected(open_project.view), states(open_project.view)
+    assert {change.id: (change.before, change.after) for change in predicted.changed} == {
         id: (before[id], after[id]) for id in before if before[id] != after[id]
     }
-    assert (told.loops + told.paused + told.tasks) == len(before)
+    assert (predicted.loops + predicted.paused + predicted.tasks) == len(before)
     assert {(id, stood[id], stand[id]) for id in stood.keys() & stand.keys() if stood[id] != stand[id]} == set(
-        told.turned
+        predicted.turned
     )
-    assert (set(told.added), set(told.gone)) == (stand.keys() - stood.keys(), stood.keys() - stand.keys())
-    for id, _, place in told.places:
-        score = deck.view.board.score
-        rank = 1 + int((score > score[deck.view.board.row(id)]).sum()) if id in deck.view.board else None
+    assert (set(predicted.added), set(predicted.gone)) == (stand.keys() - stood.keys(), stood.keys() - stand.keys())
+    for id, _, place in predicted.places:
+        score = open_project.view.board.score
+        rank = (
+            1 + int((score > score[open_project.view.board.row(id)]).sum()) if id in open_project.view.board else None
+        )
         assert place.rank == rank
-    return told
+    return predicted
 
 
-def test_every_answer_to_every_question_of_the_sample_does_what_was_foretold(deck: Project) -> None:
+def test_every_answer_of_the_sample_matches_its_forecast(open_project: Project) -> None:
     asked: set[tuple[str, str]] = set()
-    for item in deck.view.queue:
-        for one in answers(item, deck.view):
+    for item in open_project.view.queue:
+        for one in answers(item, open_project.view):
             own = one.action in ("accept", "reject", "rewrite")  # others are the same for all kinds
             asking = item.kind if own else "", one.action
             if one.matters and not one.why_not and asking not in asked:
                 asked.add(asking)
-                check_outcome(deck, item, one, in_short)
-                deck.decide(Undo())
+                check_outcome(open_project, item, one, in_short)
+                open_project.decide(Undo())
     assert len(asked) > 8
 
 
@@ -190,59 +195,59 @@ def made(folder: Path, patterns: list[dict[str, object]], tasks: list[str]) -> P
     st.integers(0, 100),
     st.booleans(),
 )
-def test_what_is_foretold_is_what_comes(
+def test_forecast_matches_the_decision(
     patterns: list[dict[str, object]],
     tasks: list[str],
     decisions: list[tuple[str, int]],
     which: int,
     way: int,
-    by_meaning: bool,
+    with_semantic_search: bool,
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder, meaning(on=by_meaning):
-        deck = made(Path(folder), patterns, tasks)
-        make_vectors(deck)
-        ids = tuple(deck.view.snapshot.patterns)
+    with tempfile.TemporaryDirectory() as folder, meaning(on=with_semantic_search):
+        open_project = made(Path(folder), patterns, tasks)
+        make_vectors(open_project)
+        ids = tuple(open_project.view.snapshot.patterns)
         for verb, number in decisions:
             try:
-                deck.decide(command_for(Verb(verb), ids[number % len(ids)], "so"))
+                open_project.decide(command_for(Verb(verb), ids[number % len(ids)], "so"))
             except Refused:
                 continue
         subject = ids[which % len(ids)]
         anything = ReviewItem(kind="borderline", subject=subject, question="?", reason="?", priority=0.5)
-        asked = (*deck.view.queue, anything)
+        asked = (*open_project.view.queue, anything)
         item = asked[which % len(asked)]
-        possible = [given for given in answers(item, deck.view) if not given.why_not]
+        possible = [given for given in answers(item, open_project.view) if not given.why_not]
         given = possible[way % len(possible)]
         try:
-            told = check_outcome(deck, item, given)
-            assert given.matters or not (told.changed or told.turned)
+            predicted = check_outcome(open_project, item, given)
+            assert given.matters or not (predicted.changed or predicted.turned)
         except RalphdeckError:
             with pytest.raises(RalphdeckError):  # what is refused now is refused then
-                deck.decide(given.with_text("because"))
+                open_project.decide(given.with_text("because"))
 
 
-def test_by_meaning_new_texts_come_out_as_foretold(tmp_path: Path) -> None:
+def test_forecast_with_semantic_search_includes_new_texts(tmp_path: Path) -> None:
     with meaning():
         copy_sample(tmp_path, NOW)
-        deck = opened(tmp_path)
-        make_vectors(deck)
+        open_project = opened(tmp_path)
+        make_vectors(open_project)
         for kind, action in ((INVERSION, "accept"), (RECURRING, "accept"), (STALE_PIN, "restore_text")):
-            item = question(deck.view, kind)
-            told = check_outcome(deck, item, answer_of(deck, item, action), in_short)
-            assert told.by_words is None
-            deck.decide(Undo())
+            item = question(open_project.view, kind)
+            predicted = check_outcome(open_project, item, answer_of(open_project, item, action), in_short)
+            assert predicted.by_words is None
+            open_project.decide(Undo())
 
 
-def test_while_vectors_are_missing_it_says_so_and_is_worked_out_anew_when_they_are_there(tmp_path: Path) -> None:
+def test_forecast_reports_missing_vectors_and_updates_later(tmp_path: Path) -> None:
     with meaning():
         copy_sample(tmp_path, NOW)
-        deck = opened(tmp_path)
-        forecaster, view, item = Forecaster(deck), deck.view, question(deck.view, INVERSION)
-        accept = answer_of(deck, item, "accept")
+        open_project = opened(tmp_path)
+        forecaster, view, item = Forecaster(open_project), open_project.view, question(open_project.view, INVERSION)
+        accept = answer_of(open_project, item, "accept")
         early = forecaster.forecast(view, item, accept)
         assert early is not None and early.by_words is not None
         assert early.by_words.text == "compared by words: 0 of 40 texts have a vector"
-        make_vectors(deck)
+        make_vectors(open_project)
         late = forecaster.forecast(view, item, accept)
         assert late is not None and late.by_words is None
         assert late.tokens[0] == sum(
@@ -251,79 +256,81 @@ def test_while_vectors_are_missing_it_says_so_and_is_worked_out_anew_when_they_a
         assert late.changed != early.changed
 
 
-def test_an_answer_that_is_refused_is_refused_when_foretold(deck: Project) -> None:
-    item = question(deck.view, INVERSION)
-    given = answer_of(deck, item, "accept")
-    deck.decide(given.with_text(""))
+def test_forecast_refuses_what_the_decision_refuses(open_project: Project) -> None:
+    item = question(open_project.view, INVERSION)
+    given = answer_of(open_project, item, "accept")
+    open_project.decide(given.with_text(""))
     with pytest.raises(Refused, match="already inverted"):
-        forecast(deck, item, given)
+        forecast(open_project, item, given)
 
 
-def test_an_accepted_anti_pattern_is_injected_although_its_counts_alone_would_deprecate_it(deck: Project) -> None:
+def test_accepted_anti_pattern_is_injected_despite_its_counts(open_project: Project) -> None:
     item = next(
         item
-        for item in deck.view.queue
+        for item in open_project.view.queue
         if item.inversion and item.inversion.total * 0.3 < item.inversion.total - item.inversion.failures
     )
-    anti = str(deck.decide(AcceptInversion(item.subject)).decision.after["anti_id"])
-    assessment = deck.view.assessment(anti)
+    anti = str(open_project.decide(AcceptInversion(item.subject)).decision.after["anti_id"])
+    assessment = open_project.view.assessment(anti)
     assert assessment.computed is Maturity.DEPRECATED
     assert assessment.state is Maturity.ESTABLISHED
     assert assessment.injectable
     assert not assessment.contradicted
     assert not assessment.pin_stale
-    deck.decide(Undo())
-    assert anti not in deck.view.snapshot.patterns
-    assert anti not in deck.view.snapshot.curation.pins
+    open_project.decide(Undo())
+    assert anti not in open_project.view.snapshot.patterns
+    assert anti not in open_project.view.snapshot.curation.pins
 
 
-def test_where_nobody_runs_or_ran_the_patterns_own_topic_is_looked_at(tmp_path: Path) -> None:
+def test_forecast_without_loops_uses_the_topic_of_the_pattern(tmp_path: Path) -> None:
     record: dict[str, object] = {"pattern_id": "pat-error-null-001", "fix_approach": "guard", "usage_count": 4}
-    deck = made(tmp_path, [record | {"success_rate": 1.0, "error_signature": {"error_pattern": "null"}}], [])
+    open_project = made(tmp_path, [record | {"success_rate": 1.0, "error_signature": {"error_pattern": "null"}}], [])
     item = ReviewItem(kind="borderline", subject="pat-error-null-001", question="?", reason="?", priority=0.5)
-    told = forecast(deck, item, answer_of(deck, item, "deprecate"))
-    assert (told.loops, told.tasks) == (0, 0)
-    assert [(change.kind, change.id, change.after) for change in told.changed] == [("topic", item.subject, "")]
-    assert [(before.given, after.given) for _, before, after in told.places] == [(1, 0)]
+    predicted = forecast(open_project, item, answer_of(open_project, item, "deprecate"))
+    assert (predicted.loops, predicted.tasks) == (0, 0)
+    assert [(change.kind, change.id, change.after) for change in predicted.changed] == [("topic", item.subject, "")]
+    assert [(before.given, after.given) for _, before, after in predicted.places] == [(1, 0)]
 
 
 def test_a_decision_changes_what_a_paused_loop_gets_when_it_resumes(tmp_path: Path) -> None:
     record: dict[str, object] = {"pattern_id": "pat-error-null-001", "fix_approach": "guard", "usage_count": 4}
     patterns = [record | {"success_rate": 1.0, "error_signature": {"error_pattern": "null"}}]
-    deck = made(tmp_path, patterns, ["null"])
-    state = deck.project.ralph / "loops/ralph-task-0/state.json"
+    open_project = made(tmp_path, patterns, ["null"])
+    state = open_project.project.ralph / "loops/ralph-task-0/state.json"
     state.write_text(state.read_text().replace("running", "paused"))
-    deck.apply(None)
+    open_project.apply(None)
     item = ReviewItem(kind="borderline", subject="pat-error-null-001", question="?", reason="?", priority=0.5)
-    found = forecast(deck, item, answer_of(deck, item, "deprecate"))
+    found = forecast(open_project, item, answer_of(open_project, item, "deprecate"))
     assert (found.loops, found.paused, found.tasks) == (0, 1, 0)
     (change,) = found.changed
     assert (change.kind, change.id, change.after) == (PAUSED, "ralph-task-0", "")
     assert "guard" in change.before
-    bulk = forecast_bulk(deck, Verb.DEPRECATE, ["pat-error-null-001"])
+    bulk = forecast_bulk(open_project, Verb.DEPRECATE, ["pat-error-null-001"])
     assert bulk is not None
     assert (bulk.loops, bulk.paused, bulk.changed_paused) == (0, 1, 1)
 
 
-def test_a_release_and_an_archiving_do_what_was_foretold(deck: Project) -> None:
-    subject = next(id for reader in list_recipients(deck.view.snapshot) for id in _given(deck, reader.task))
-    deck.decide(Quarantine(subject, reason="who wrote this?"))
-    item = question(deck.view, QUARANTINE)
-    told = check_outcome(deck, item, answer_of(deck, item, "accept"))
-    assert told.changed
-    deck.decide(Extract(question(deck.view, OFFER).subject, unattended=True))
-    item = question(deck.view, EXTRACTED)
-    check_outcome(deck, item, answer_of(deck, item, "reject"))
+def test_release_and_archive_match_their_forecast(open_project: Project) -> None:
+    subject = next(
+        id for reader in list_recipients(open_project.view.snapshot) for id in _given(open_project, reader.task)
+    )
+    open_project.decide(Quarantine(subject, reason="who wrote this?"))
+    item = question(open_project.view, QUARANTINE)
+    predicted = check_outcome(open_project, item, answer_of(open_project, item, "accept"))
+    assert predicted.changed
+    open_project.decide(Extract(question(open_project.view, OFFER).subject, unattended=True))
+    item = question(open_project.view, EXTRACTED)
+    check_outcome(open_project, item, answer_of(open_project, item, "reject"))
 
 
-def _given(deck: Project, task: str) -> list[str]:
-    return [one.pattern_id for one in prepare_task_injection(deck.view, task).chosen]
+def _given(open_project: Project, task: str) -> list[str]:
+    return [one.pattern_id for one in prepare_task_injection(open_project.view, task).chosen]
 
 
-def duplicated(deck: Project, subject: str) -> str:
-    """Add a pattern that says the same as another one, with loops and counts of its own; returns its id."""
-    pattern = deck.view.pattern(subject)
-    path = deck.project.pattern_file(pattern.type.value)
+def duplicated(open_project: Project, subject: str) -> str:
+    """Add a duplicate of a pattern with its own loops and counts; returns its ID."""
+    pattern = open_project.view.pattern(subject)
+    path = open_project.project.pattern_file(pattern.type.value)
     content = json.loads(path.read_text())
     records = next(iter(content["pattern_registry"].values()))
     (record,) = [one for one in records if one["pattern_id"] == subject]
@@ -336,30 +343,28 @@ def duplicated(deck: Project, subject: str) -> str:
     }
     records.append({key: value for key, value in copy.items() if not key.endswith(("applications", "trend"))})
     path.write_text(json.dumps(content))
-    deck.apply(None)
-    look(deck)
+    open_project.apply(None)
+    look(open_project)
     return str(copy["pattern_id"])
 
 
 @pytest.mark.parametrize("action", ["accept", "rewrite"])
-def test_a_merge_gives_what_it_was_said_to_give(deck: Project, action: str) -> None:
-    duplicated(deck, "pat-error-type-mismatch-003")
-    item = question(deck.view, DUPLICATE)
-    merger = check_outcome(deck, item, answer_of(deck, item, action)).merger
+def test_merge_matches_its_forecast(open_project: Project, action: str) -> None:
+    duplicated(open_project, "pat-error-type-mismatch-003")
+    item = question(open_project.view, DUPLICATE)
+    merger = check_outcome(open_project, item, answer_of(open_project, item, action)).merger
     assert merger is not None
     assert merger.target.id == (item.subject if action == "accept" else item.other)
-    assert merger.after == deck.view.assessment(merger.target.id)
+    assert merger.after == open_project.view.assessment(merger.target.id)
     assert merger.after.uses == sum(assessment.uses for assessment in merger.before)
     assert merger.other.id in merger.result.aliases
     assert merger.saved > 0
-    assert [event for event in pattern_lineage(deck.view, merger.target.id) if event in merger.lineage] == list(
+    assert [event for event in pattern_lineage(open_project.view, merger.target.id) if event in merger.lineage] == list(
         merger.lineage
     )
 
 
-def test_what_is_relevant_is_worked_out_once_for_all_answers_and_views_with_the_same_texts(
-    deck: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_relevance_is_computed_once_for_equal_texts(open_project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     counted: list[str] = []
     real = contexts_of_state.task_relevance
 
@@ -368,17 +373,22 @@ def test_what_is_relevant_is_worked_out_once_for_all_answers_and_views_with_the_
         return real(view, task)
 
     monkeypatch.setattr(context_recipients, "task_relevance", relevance)
-    forecaster = Forecaster(deck)
-    item = question(deck.view, CONTRADICTED)
-    tasks = len({reader.task for reader in list_recipients(deck.view.snapshot)})
+    forecaster = Forecaster(open_project)
+    item = question(open_project.view, CONTRADICTED)
+    tasks = len({reader.task for reader in list_recipients(open_project.view.snapshot)})
     for action in ("accept", "deprecate"):
-        assert forecaster.forecast(deck.view, item, answer_of(deck, item, action))
-    deck.decide(Reset(item.subject))
-    other = question(deck.view, INVERSION)
-    assert forecaster.forecast(deck.view, other, answer_of(deck, other, "deprecate"))
+        assert forecaster.forecast(open_project.view, item, answer_of(open_project, item, action))
+    open_project.decide(Reset(item.subject))
+    other = question(open_project.view, INVERSION)
+    assert forecaster.forecast(open_project.view, other, answer_of(open_project, other, "deprecate"))
     assert len(counted) == tasks
 
 
-def test_a_forecast_ends_when_it_is_told_to(deck: Project) -> None:
-    item = question(deck.view, CONTRADICTED)
-    assert Forecaster(deck).forecast(deck.view, item, answer_of(deck, item, "accept"), stop=lambda: True) is None
+def test_forecast_can_be_stopped(open_project: Project) -> None:
+    item = question(open_project.view, CONTRADICTED)
+    assert (
+        Forecaster(open_project).forecast(
+            open_project.view, item, answer_of(open_project, item, "accept"), stop=lambda: True
+        )
+        is None
+    )

@@ -29,21 +29,21 @@ def running(tmp_path: Path) -> Iterator[tuple[Project, AutoExtraction, Watch]]:
     """A project with one loop at work, and what extracts from it."""
     paths = project(tmp_path)
     write_loop(paths, "ralph-a", "running")
-    deck, watch = opened(paths), Watch()
-    yield deck, AutoExtraction(deck, clock=watch), watch
+    open_project, watch = opened(paths), Watch()
+    yield open_project, AutoExtraction(open_project, clock=watch), watch
 
 
-def see(deck: Project, extraction: AutoExtraction) -> None:
+def see(open_project: Project, extraction: AutoExtraction) -> None:
     """Read what changed on disk."""
-    before = deck.view
-    after, delta = deck.apply(None)
+    before = open_project.view
+    after, delta = open_project.apply(None)
     extraction.add_ended(before, after, delta)
 
 
 def test_a_loop_is_extracted_when_it_has_settled(running: tuple[Project, AutoExtraction, Watch]) -> None:
-    deck, extraction, watch = running
-    write_loop(deck.project, "ralph-a", "completed")
-    see(deck, extraction)
+    open_project, extraction, watch = running
+    write_loop(open_project.project, "ralph-a", "completed")
+    see(open_project, extraction)
     assert extraction.extract_next() is None, "its last files may still be written"
     assert extraction.seconds_left(10) == SETTLING_SECONDS
     watch.seconds = SETTLING_SECONDS
@@ -52,61 +52,63 @@ def test_a_loop_is_extracted_when_it_has_settled(running: tuple[Project, AutoExt
     decision = extracted[1].decision
     assert (decision.verb, decision.subject, decision.by) == (Verb.EXTRACT, "ralph-a", "ada (unattended)")
     with pytest.raises(Refused, match="ada \\(unattended\\)"):
-        deck.decide(Undo())
-    assert {item.subject for item in deck.view.queue} >= set(decision.after["patterns"]), "Review asks about them"
+        open_project.decide(Undo())
+    assert {item.subject for item in open_project.view.queue} >= set(decision.after["patterns"]), (
+        "Review asks about them"
+    )
     assert extraction.extract_next() is None
     assert extraction.seconds_left(10) == 10
 
 
 def test_two_processes_extract_once(running: tuple[Project, AutoExtraction, Watch]) -> None:
-    deck, extraction, watch = running
-    other = opened(deck.project)
+    open_project, extraction, watch = running
+    other = opened(open_project.project)
     others = AutoExtraction(other, clock=watch)
-    write_loop(deck.project, "ralph-a", "completed")
-    see(deck, extraction)
+    write_loop(open_project.project, "ralph-a", "completed")
+    see(open_project, extraction)
     see(other, others)
     watch.seconds = SETTLING_SECONDS
     assert extraction.extract_next() is not None
     assert others.extract_next() == ("ralph-a", None)
-    assert [decision.verb for decision in opened(deck.project).view.snapshot.decisions] == [Verb.EXTRACT]
+    assert [decision.verb for decision in opened(open_project.project).view.snapshot.decisions] == [Verb.EXTRACT]
 
 
 def test_an_extraction_that_was_undone_is_not_repeated(running: tuple[Project, AutoExtraction, Watch]) -> None:
-    deck, extraction, watch = running
-    write_loop(deck.project, "ralph-a", "completed")
-    see(deck, extraction)
-    deck.decide(Extract("ralph-a"))
-    deck.decide(Undo())
+    open_project, extraction, watch = running
+    write_loop(open_project.project, "ralph-a", "completed")
+    see(open_project, extraction)
+    open_project.decide(Extract("ralph-a"))
+    open_project.decide(Undo())
     watch.seconds = SETTLING_SECONDS
     assert extraction.extract_next() == ("ralph-a", None)
-    assert [decision.verb for decision in deck.view.snapshot.decisions] == [Verb.EXTRACT, Verb.UNDO]
+    assert [decision.verb for decision in open_project.view.snapshot.decisions] == [Verb.EXTRACT, Verb.UNDO]
 
 
-def test_a_loop_that_is_first_seen_when_it_has_ended_is_extracted(
+def test_loop_first_read_after_its_end_is_extracted(
     running: tuple[Project, AutoExtraction, Watch],
 ) -> None:
-    deck, extraction, watch = running
-    write_loop(deck.project, "ralph-long-ago", "completed")
-    write_loop(deck.project, "ralph-quick", "completed", ended="2026-05-03T12:00:00Z")
-    see(deck, extraction)
+    open_project, extraction, watch = running
+    write_loop(open_project.project, "ralph-long-ago", "completed")
+    write_loop(open_project.project, "ralph-quick", "completed", ended="2026-05-03T12:00:00Z")
+    see(open_project, extraction)
     watch.seconds = SETTLING_SECONDS
     found = extraction.extract_next()
     assert found is not None and found[0] == "ralph-quick"
     assert extraction.extract_next() is None
 
 
-def test_a_loop_that_goes_on_is_left_alone(running: tuple[Project, AutoExtraction, Watch]) -> None:
-    deck, extraction, watch = running
-    write_loop(deck.project, "ralph-a", "completed")
-    see(deck, extraction)
-    write_loop(deck.project, "ralph-a", "running")
-    see(deck, extraction)
+def test_running_loop_is_not_extracted(running: tuple[Project, AutoExtraction, Watch]) -> None:
+    open_project, extraction, watch = running
+    write_loop(open_project.project, "ralph-a", "completed")
+    see(open_project, extraction)
+    write_loop(open_project.project, "ralph-a", "running")
+    see(open_project, extraction)
     watch.seconds = SETTLING_SECONDS
     assert extraction.extract_next() == ("ralph-a", None)
 
 
 @pytest.mark.parametrize("off", ["enabled", "auto_extract_on_completion"])
-def test_the_settings_can_switch_it_off(off: str) -> None:
+def test_auto_extraction_can_be_disabled(off: str) -> None:
     assert is_wanted(ExtractionSettings())
     assert not is_wanted(ExtractionSettings(**{off: False}))
 
@@ -114,16 +116,16 @@ def test_the_settings_can_switch_it_off(off: str) -> None:
 def test_the_strategies_of_a_decomposition_are_learned_when_the_loop_ends(
     running: tuple[Project, AutoExtraction, Watch],
 ) -> None:
-    deck, extraction, watch = running
-    write_loop(deck.project, "ralph-a", "completed")
-    state = deck.project.ralph / "loops/ralph-a/state.json"
+    open_project, extraction, watch = running
+    write_loop(open_project.project, "ralph-a", "completed")
+    state = open_project.project.ralph / "loops/ralph-a/state.json"
     task = "Break the checkout down by feature, one file per subtask"
     state.write_text(state.read_text().replace("Fix the null user crash in auth validation", task))
-    see(deck, extraction)
+    see(open_project, extraction)
     watch.seconds = SETTLING_SECONDS
     assert extraction.extract_next() is not None
-    found = {pattern.description: pattern.id for pattern in deck.view.snapshot.patterns.values()}
-    uses = deck.view.observations(found["One file per subtask"])
-    assert [(seen.kind, seen.loop_id, seen.count) for seen in uses] == [("applied", "ralph-a", 1)]
-    assert deck.learn_strategies("ralph-a") == ("Split by feature", "One file per subtask")
-    assert deck.view.observations(found["One file per subtask"]) == uses, "learned twice, counted once"
+    found = {pattern.description: pattern.id for pattern in open_project.view.snapshot.patterns.values()}
+    uses = open_project.view.observations(found["One file per subtask"])
+    assert [(use.kind, use.loop_id, use.count) for use in uses] == [("applied", "ralph-a", 1)]
+    assert open_project.learn_strategies("ralph-a") == ("Split by feature", "One file per subtask")
+    assert open_project.view.observations(found["One file per subtask"]) == uses, "learned twice, counted once"

@@ -55,12 +55,12 @@ def write_loop(paths: ProjectPaths, name: str, status: str, *, ended: str = "202
 
 
 def opened(paths: ProjectPaths, settings: Settings = QUICK, now: datetime = NOW) -> Project:
-    deck = Project(paths, settings, by="ada", clock=lambda: now, cache=False)
-    deck.load()
-    return deck
+    open_project = Project(paths, settings, by="ada", clock=lambda: now, cache=False)
+    open_project.load()
+    return open_project
 
 
-class Told:
+class EventCollector:
     """The lines of a follower, as they come."""
 
     def __init__(self) -> None:
@@ -75,14 +75,14 @@ class Told:
 
 
 @contextmanager
-def following(deck: Project, **options: bool) -> Iterator[Told]:
-    told = Told()
-    follower = Daemon(deck, told.take, **options)
+def following(open_project: Project, **options: bool) -> Iterator[EventCollector]:
+    events = EventCollector()
+    follower = Daemon(open_project, events.take, **options)
     thread = threading.Thread(target=follower.run)
     thread.start()
     try:
-        told.until("watching")
-        yield told
+        events.until("watching")
+        yield events
     finally:
         follower.stop()
         thread.join(20)
@@ -95,102 +95,102 @@ def project(tmp_path: Path) -> ProjectPaths:
     return paths
 
 
-def test_what_a_loop_has_learned_is_extracted_when_it_completes(tmp_path: Path) -> None:
+def test_daemon_extracts_when_a_loop_completes(tmp_path: Path) -> None:
     paths = project(tmp_path)
     write_loop(paths, "ralph-a", "running")
-    deck = opened(paths)
-    with following(deck, extract=True) as told:
+    open_project = opened(paths)
+    with following(open_project, extract=True) as events:
         write_loop(paths, "ralph-a", "completed")
-        assert told.until("loop-ended").text == "completed: Fix the null user crash in auth validation"
-        assert told.until("extracted", "ralph-a").text.startswith("extracted ")
-        assert told.until("pattern-new").subject in deck.view.snapshot.patterns
-    assert [decision.verb for decision in deck.view.snapshot.decisions] == [Verb.EXTRACT]
-    assert deck.view.queue, "somebody is asked to read what was extracted unattended"
+        assert events.until("loop-ended").text == "completed: Fix the null user crash in auth validation"
+        assert events.until("extracted", "ralph-a").text.startswith("extracted ")
+        assert events.until("pattern-new").subject in open_project.view.snapshot.patterns
+    assert [decision.verb for decision in open_project.view.snapshot.decisions] == [Verb.EXTRACT]
+    assert open_project.view.queue, "the extracted pattern is asked about"
 
 
 def test_a_partly_completed_loop_has_ended_and_is_extracted(tmp_path: Path) -> None:
     paths = project(tmp_path)
     write_loop(paths, "ralph-a", "running")
-    deck = opened(paths)
-    with following(deck, extract=True) as told:
+    open_project = opened(paths)
+    with following(open_project, extract=True) as events:
         write_loop(paths, "ralph-a", "partial")
-        assert told.until("loop-ended").text == "partly completed: Fix the null user crash in auth validation"
-        assert told.until("extracted", "ralph-a").text.startswith("extracted ")
+        assert events.until("loop-ended").text == "partly completed: Fix the null user crash in auth validation"
+        assert events.until("extracted", "ralph-a").text.startswith("extracted ")
 
 
-def test_without_being_asked_nothing_is_written(tmp_path: Path) -> None:
+def test_daemon_writes_nothing_by_default(tmp_path: Path) -> None:
     paths = project(tmp_path)
     write_loop(paths, "ralph-a", "running")
-    deck = opened(paths)
-    with following(deck) as told:
+    open_project = opened(paths)
+    with following(open_project) as events:
         write_loop(paths, "ralph-a", "failed")
-        assert told.until("loop-ended").severity == "error"
+        assert events.until("loop-ended").severity == "error"
     assert not paths.curation.exists()
 
 
-def test_what_completed_since_the_last_extraction_is_made_up_for(tmp_path: Path) -> None:
+def test_daemon_catches_up_on_loops_that_ended_before(tmp_path: Path) -> None:
     paths = project(tmp_path)
     write_loop(paths, "ralph-old", "completed", ended="2026-05-01T10:00:00Z")
     write_loop(paths, "ralph-b", "completed")
-    deck = opened(paths)
-    with following(deck, extract=True):
+    open_project = opened(paths)
+    with following(open_project, extract=True):
         pass
-    assert not deck.view.snapshot.decisions, "history is not extracted unasked"
-    deck.decide(Extract("ralph-b", unattended=True))
+    assert not open_project.view.snapshot.decisions, "history is not extracted unasked"
+    open_project.decide(Extract("ralph-b", unattended=True))
     write_loop(paths, "ralph-missed", "completed", ended="2026-05-03T13:00:00Z")
-    with following(opened(paths, now=NOW + timedelta(days=1)), extract=True) as told:
-        told.until("extracted", "ralph-missed")
+    with following(opened(paths, now=NOW + timedelta(days=1)), extract=True) as events:
+        events.until("extracted", "ralph-missed")
 
 
-def test_a_project_that_goes_and_comes_is_followed_on(tmp_path: Path) -> None:
+def test_daemon_survives_removal_of_the_project_folder(tmp_path: Path) -> None:
     paths = project(tmp_path)
     write_loop(paths, "ralph-a", "running")
-    deck = opened(paths)
-    with following(deck, extract=True) as told:
+    open_project = opened(paths)
+    with following(open_project, extract=True) as events:
         shutil.rmtree(paths.aiwg)
-        told.until("watching")
+        events.until("watching")
         paths.patterns.mkdir(parents=True)
         (paths.pattern_file("error")).write_text('{"broken')
         write_loop(paths, "ralph-b", "running")
-        told.until("loop-started", "ralph-b")
+        events.until("loop-started", "ralph-b")
         write_loop(paths, "ralph-b", "completed")
-        assert told.until("extracted", "ralph-b")
+        assert events.until("extracted", "ralph-b")
 
 
-def test_pruning_waits_for_its_interval(tmp_path: Path) -> None:
+def test_pruning_runs_once_per_interval(tmp_path: Path) -> None:
     paths = project(tmp_path)
     old = {
         "pattern_id": "pat-error-old-001",
         "error_signature": {"error_type": "TypeError", "error_pattern": "x"},
-        "fix_approach": {"description": "Something that nobody needs any more", "fix_category": "other"},
+        "fix_approach": {"description": "Something that is no longer needed", "fix_category": "other"},
         "success_rate": 0.45,
         "usage_count": 20,
         "last_used": "2025-01-01T00:00:00Z",
     }
     paths.pattern_file("error").write_text(json.dumps({"error_patterns": [old]}))
-    deck = opened(paths)
-    with following(deck, prune=True) as told:
-        assert told.until("pruned").text == "archived pat-error-old-001"
-        assert told.until("pattern-gone").subject == "pat-error-old-001"
-    deck.decide(Restore("pat-error-old-001"))
+    open_project = opened(paths)
+    with following(open_project, prune=True) as events:
+        assert events.until("pruned").text == "archived pat-error-old-001"
+        assert events.until("pattern-gone").subject == "pat-error-old-001"
+    open_project.decide(Restore("pat-error-old-001"))
     weekly = Settings(watch=QUICK.watch, pruning=PruningSettings(prune_interval_days=7))
     again = opened(paths, weekly)
-    with following(again, prune=True) as told:
+    with following(again, prune=True) as events:
         write_loop(paths, "ralph-a", "running")
-        told.until("loop-started")
+        events.until("loop-started")
     assert "pat-error-old-001" in again.view.snapshot.patterns
 
 
-def test_only_what_was_seen_is_extracted(tmp_path: Path) -> None:
+def test_extraction_is_refused_if_the_offer_changed(tmp_path: Path) -> None:
     paths = project(tmp_path)
     write_loop(paths, "ralph-a", "completed")
     write_loop(paths, "ralph-b", "completed")
-    deck = opened(paths)
-    seen = deck.extraction("ralph-b")
-    deck.decide(Extract("ralph-a"))
+    open_project = opened(paths)
+    offer = open_project.extraction("ralph-b")
+    open_project.decide(Extract("ralph-a"))
     with pytest.raises(Conflict, match="review it again"):
-        deck.decide(Extract("ralph-b", expected=seen))
-    deck.decide(Extract("ralph-b", expected=deck.extraction("ralph-b")))
+        open_project.decide(Extract("ralph-b", expected=offer))
+    open_project.decide(Extract("ralph-b", expected=open_project.extraction("ralph-b")))
 
 
 def test_a_loop_that_has_not_ended_offers_nothing_yet(tmp_path: Path) -> None:
@@ -200,21 +200,21 @@ def test_a_loop_that_has_not_ended_offers_nothing_yet(tmp_path: Path) -> None:
         opened(paths).extraction("ralph-a")
 
 
-def test_two_that_extract_at_once_extract_once(tmp_path: Path) -> None:
+def test_concurrent_extractions_extract_once(tmp_path: Path) -> None:
     paths = project(tmp_path)
     write_loop(paths, "ralph-a", "completed")
     decks = [opened(paths) for _ in range(3)]
     barrier = threading.Barrier(len(decks))
     refused: list[Refused] = []
 
-    def extract(deck: Project) -> None:
+    def extract(open_project: Project) -> None:
         barrier.wait(20)
         try:
-            deck.decide(Extract("ralph-a", unattended=True))
+            open_project.decide(Extract("ralph-a", unattended=True))
         except Refused as error:
             refused.append(error)
 
-    threads = [threading.Thread(target=extract, args=(deck,)) for deck in decks]
+    threads = [threading.Thread(target=extract, args=(open_project,)) for open_project in decks]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -226,7 +226,7 @@ def test_two_that_extract_at_once_extract_once(tmp_path: Path) -> None:
     assert all(view.assessment(id).successes == 1 for id in view.snapshot.patterns)
 
 
-def test_what_the_settings_forbid_is_not_extracted(tmp_path: Path) -> None:
+def test_extraction_respects_the_settings(tmp_path: Path) -> None:
     paths = project(tmp_path)
     write_loop(paths, "ralph-a", "completed")
     off = Settings(watch=QUICK.watch, extraction=ExtractionSettings(enabled=False))

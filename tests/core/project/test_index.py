@@ -85,9 +85,9 @@ class TestTrees:
             "pat-anti-premature-optimization-001": "Premature optimization",
             "tmpl-async-error-handler-001": "Async error handler",
         }
-        (mirror,) = snapshot.patterns["pat-error-null-check-001"].copies
-        assert mirror.file == ".aiwg/ralph/memory/patterns/error-patterns.json"
-        assert mirror.differs
+        (copy,) = snapshot.patterns["pat-error-null-check-001"].copies
+        assert copy.file == ".aiwg/ralph/memory/patterns/error-patterns.json"
+        assert copy.differs
         assert snapshot.patterns["pat-error-null-check-001"].recorded_counts.uses == 12
         assert set(snapshot.loops) == {"ralph-fix-api-d4e5f6a7", "ralph-fix-validation-b2c3d4e5"}
         assert snapshot.complete
@@ -118,11 +118,11 @@ class TestLoading:
         for number in range(250):
             project.state(f"ralph-a-{number:08x}", startTime=f"2026-11-{1 + number % 20:02}T00:00:00Z")
         project.patterns(PATTERN)
-        told: list[tuple[int, int]] = []
+        progress: list[tuple[int, int]] = []
         partial: list[Snapshot] = []
-        snapshot = project.library.load(lambda done, total: told.append((done, total)), partial.append)
-        assert told == sorted(told)
-        assert told[-1][0] == told[-1][1] == 501
+        snapshot = project.library.load(lambda done, total: progress.append((done, total)), partial.append)
+        assert progress == sorted(progress)
+        assert progress[-1][0] == progress[-1][1] == 501
         assert partial
         assert not partial[0].complete
         assert len(partial[0].loops) >= 200
@@ -135,11 +135,11 @@ class TestLoading:
     def test_the_records_of_one_big_file_are_counted_while_it_is_read(self, project: Project) -> None:
         patterns = [{**PATTERN, "pattern_id": f"pat-error-null-check-{n:03d}"} for n in range(900)]
         project.write("ralph/shared/patterns/error-patterns.json", {"patterns": patterns})
-        told: list[tuple[str, int, int]] = []
-        project.library.on_records = lambda file, done, total: told.append((file, done, total))
+        progress: list[tuple[str, int, int]] = []
+        project.library.on_records = lambda file, done, total: progress.append((file, done, total))
         project.library.load()
         name = ".aiwg/ralph/shared/patterns/error-patterns.json"
-        assert told == [(name, done, 900) for done in (200, 400, 600, 800)]
+        assert progress == [(name, done, 900) for done in (200, 400, 600, 800)]
 
     def test_the_lists_come_before_the_reflections_are_read(self, project: Project) -> None:
         project.state()
@@ -267,7 +267,7 @@ class TestChanges:
         after, delta = project.library.apply([project.paths.aiwg] if named else None)
         assert set(after.loops) == {LOOP}
 
-    def test_a_sweep_finds_what_nobody_told(self, project: Project) -> None:
+    def test_sweep_finds_unreported_changes(self, project: Project) -> None:
         project.state()
         project.library.load()
         project.state(status="failed")
@@ -411,7 +411,7 @@ class TestReopening:
             patch.setattr(core.project.index, "read_file", lambda *_args: pytest.fail("read again"))
             assert project.open(cache=True).load().findings == first.findings != ()
 
-    def test_a_time_that_utc_does_not_have_is_a_finding_and_the_rest_is_kept(self, project: Project) -> None:
+    def test_invalid_time_is_a_finding_and_the_rest_is_read(self, project: Project) -> None:
         project.patterns(PATTERN)
         line = {"kind": "decision", "id": "x", "at": "9999-12-31T23:59:59-23:59", "by": "", "verb": "note"}
         project.write("ralph/shared/curation/ledger.jsonl", json.dumps({**line, "subject": "p"}).encode() + b"\n")
@@ -428,7 +428,7 @@ class TestReopening:
         assert dict(project.open(cache=True).load().loops) == dict(first.loops)
 
 
-def test_records_that_no_change_is_about_are_the_very_same_mapping(project: Project) -> None:
+def test_unchanged_collections_keep_their_mapping(project: Project) -> None:
     project.patterns(PATTERN)
     state = project.state()
     before = project.library.load()
@@ -441,7 +441,7 @@ def test_records_that_no_change_is_about_are_the_very_same_mapping(project: Proj
     assert later.patterns is not after.patterns and len(later.patterns) == 2 and later.loops is after.loops
 
 
-def test_a_copy_of_a_record_is_found_also_in_a_file_that_was_written_anew_before(project: Project) -> None:
+def test_copy_is_found_in_a_rewritten_file(project: Project) -> None:
     file = project.patterns(PATTERN)
     project.library.load()
     file.write_text(json.dumps([PATTERN], indent=4))
@@ -453,7 +453,7 @@ def test_a_copy_of_a_record_is_found_also_in_a_file_that_was_written_anew_before
     assert dict(after.patterns) == dict(project.open().load().patterns)
 
 
-def test_the_story_of_an_unknown_loop_is_refused(project: Project) -> None:
+def test_details_of_an_unknown_loop_are_refused(project: Project) -> None:
     project.library.load()
     with pytest.raises(UnknownRecord, match="no loop"):
         project.library.story("\x1b[2J")

@@ -19,67 +19,67 @@ OTHER = "pat-success-types-first-006"
 
 
 @pytest.fixture
-def deck(tmp_path: Path) -> Project:
+def open_project(tmp_path: Path) -> Project:
     copy_sample(tmp_path, NOW)
-    deck = Project(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
-    deck.load()
-    return deck
+    open_project = Project(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    open_project.load()
+    return open_project
 
 
-def told(kind: str, number: int, work_id: str, pattern_id: str = "", success: bool | None = None) -> Event:
+def event(kind: str, number: int, work_id: str, pattern_id: str = "", success: bool | None = None) -> Event:
     at = NOW - timedelta(minutes=number)
     return Event(id=f"e{number}", at=at, kind=kind, loop_id=work_id, pattern_id=pattern_id, success=success)
 
 
 def uses(view: ProjectState, work_id: str) -> list[tuple[str, bool | None, bool]]:
-    return [(seen.pattern_id, seen.success, seen.inferred) for seen in applied(view, [work_id])[work_id]]
+    return [(use.pattern_id, use.success, use.inferred) for use in applied(view, [work_id])[work_id]]
 
 
-def test_all_that_has_come_out_is_there_once_newest_first(deck: Project) -> None:
-    found = scored(deck.view)
-    assert sorted(one.work_id for one in found) == sorted(deck.view.board.finished())
+def test_finished_work_is_listed_once_newest_first(open_project: Project) -> None:
+    found = scored(open_project.view)
+    assert sorted(one.work_id for one in found) == sorted(open_project.view.board.finished())
     assert [one.at for one in found] == sorted((one.at for one in found), reverse=True)
     assert {one.kind for one in found} == {"loop", "attempt", "reported"}
 
 
-def test_asking_for_one_gives_what_asking_for_all_gives(deck: Project) -> None:
-    for one in scored(deck.view):
-        assert scored(deck.view, [one.work_id, one.work_id]) == (one,)
+def test_scores_of_one_equal_those_of_all(open_project: Project) -> None:
+    for one in scored(open_project.view):
+        assert scored(open_project.view, [one.work_id, one.work_id]) == (one,)
 
 
-def test_what_has_not_come_out_is_left_out(deck: Project) -> None:
-    running = next(loop.id for loop in deck.view.snapshot.loops.values() if loop.status.active)
-    assert scored(deck.view, [running, "bd-0"]) == ()
+def test_unfinished_work_is_left_out(open_project: Project) -> None:
+    running = next(loop.id for loop in open_project.view.snapshot.loops.values() if loop.status.active)
+    assert scored(open_project.view, [running, "bd-0"]) == ()
 
 
-def test_a_use_counts_as_applied_and_feedback_alone_does_not(deck: Project) -> None:
-    view = deck.record(
-        told("applied", 3, "bd-1", PATTERN),
-        told("feedback", 2, "bd-1", OTHER, success=True),
-        told("injected", 1, "bd-1", "pat-error-type-mismatch-003"),
+def test_a_use_counts_as_applied_and_feedback_alone_does_not(open_project: Project) -> None:
+    view = open_project.record(
+        event("applied", 3, "bd-1", PATTERN),
+        event("feedback", 2, "bd-1", OTHER, success=True),
+        event("injected", 1, "bd-1", "pat-error-type-mismatch-003"),
     )
     assert uses(view, "bd-1") == [(PATTERN, None, False)]
 
 
-def test_a_use_without_a_result_has_that_of_the_whole(deck: Project) -> None:
-    view = deck.record(told("applied", 3, "bd-1", PATTERN), told("applied", 2, "bd-1", OTHER, success=False))
+def test_use_without_a_result_inherits_that_of_the_loop(open_project: Project) -> None:
+    view = open_project.record(event("applied", 3, "bd-1", PATTERN), event("applied", 2, "bd-1", OTHER, success=False))
     assert uses(view, "bd-1") == [(PATTERN, None, False), (OTHER, False, False)]
     clean = Signals(duration_ms=1000, error_count=0, retry_count=0)
     outcome = Event(id="o", at=NOW, kind="outcome", loop_id="bd-1", success=True, signals=clean)
-    view = deck.record(outcome)
+    view = open_project.record(outcome)
     assert uses(view, "bd-1") == [(PATTERN, True, True), (OTHER, False, False)]
     (one,) = scored(view, ["bd-1"])
     assert one.outcome.raw == pytest.approx(1.0)
     assert (one.at, one.kind) == (NOW, "reported")
 
 
-def test_what_was_told_of_an_alias_is_found_under_the_id(deck: Project) -> None:
-    aliased = [loop for loop in deck.view.snapshot.loops.values() if loop.aliases]
+def test_reports_under_an_alias_are_found_under_the_id(open_project: Project) -> None:
+    aliased = [loop for loop in open_project.view.snapshot.loops.values() if loop.aliases]
     for number, loop in enumerate(aliased):
-        view = deck.record(told("applied", number, loop.aliases[0], PATTERN, success=True))
+        view = open_project.record(event("applied", number, loop.aliases[0], PATTERN, success=True))
         assert (PATTERN, True, False) in uses(view, loop.id)
     assert aliased
 
 
-def test_a_pattern_that_is_gone_is_left_out(deck: Project) -> None:
-    assert uses(deck.record(told("applied", 1, "bd-1", "pat-gone-001", success=True)), "bd-1") == []
+def test_missing_pattern_is_left_out(open_project: Project) -> None:
+    assert uses(open_project.record(event("applied", 1, "bd-1", "pat-gone-001", success=True)), "bd-1") == []

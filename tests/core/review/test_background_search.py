@@ -34,7 +34,7 @@ class Desk:
     """A registry that can be looked at until nothing is left."""
 
     def __init__(self, *patterns: Pattern, loops: Mapping[str, Loop] | None = None) -> None:
-        self.prospects = BackgroundSearch(ExtractionSettings())
+        self.search = BackgroundSearch(ExtractionSettings())
         self.snapshot = Snapshot(patterns={one.id: one for one in patterns}, loops=loops or {})
         self.similarity = LazySimilarity(self.snapshot.patterns)
         self.asked: list[str] = []
@@ -47,7 +47,7 @@ class Desk:
         return offer(loop_id) if loop_id in self.offering else Extraction(source_id=loop_id)
 
     def look(self) -> bool | None:
-        return self.prospects.look(self.snapshot, self.similarity, self.extraction)
+        return self.search.look(self.snapshot, self.similarity, self.extraction)
 
     def search_all(self) -> int:
         """Look until nothing is left; returns how often something changed."""
@@ -62,10 +62,10 @@ class Desk:
         touched = {id for id in {*after, *before} if after.get(id) is not before.get(id)}
         self.snapshot = Snapshot(patterns=after, loops=self.snapshot.loops)
         self.similarity = self.similarity.updated(after, frozenset(touched))
-        self.prospects.doubt()
+        self.search.doubt()
 
     def pairs(self) -> list[tuple[str, str]]:
-        return [(one, other) for one, other, _ in self.prospects.alike]
+        return [(one, other) for one, other, _ in self.search.alike]
 
 
 ONE = pattern("one", "cannot read property name of undefined in the session store")
@@ -73,20 +73,20 @@ LIKE_ONE = pattern("two", "cannot read property name of undefined in the session
 ELSE = pattern("three", "connection refused by the database after five attempts")
 
 
-def test_what_is_alike_is_found_and_nothing_is_left_then() -> None:
+def test_duplicates_are_found_and_the_search_ends() -> None:
     desk = Desk(ONE, LIKE_ONE, ELSE)
     assert desk.search_all() == 1
     assert desk.pairs() == [("one", "two")]
     assert desk.look() is None
 
 
-def test_a_large_registry_is_compared_in_pieces_and_told_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_registry_is_compared_in_steps_and_reported_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_search, "_AT_ONCE", 1)
     desk = Desk(ONE, LIKE_ONE, ELSE)
     assert [desk.look(), desk.look(), desk.look(), desk.look()] == [False, False, True, None]
 
 
-def test_only_texts_that_are_new_are_compared_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_new_texts_are_compared_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_search, "_AT_ONCE", 1)
     desk = Desk(ONE, LIKE_ONE, ELSE)
     desk.search_all()
@@ -99,7 +99,7 @@ def test_only_texts_that_are_new_are_compared_again(monkeypatch: pytest.MonkeyPa
     assert desk.pairs() == [("four", "three"), ("one", "two")]
 
 
-def test_a_pair_goes_with_either_of_its_patterns() -> None:
+def test_pair_disappears_with_either_pattern() -> None:
     desk = Desk(ONE, LIKE_ONE, ELSE)
     desk.search_all()
     desk.change([ONE, ELSE])
@@ -107,16 +107,16 @@ def test_a_pair_goes_with_either_of_its_patterns() -> None:
     assert desk.pairs() == []
 
 
-def test_loops_that_ended_are_asked_once_and_a_refusal_offers_nothing() -> None:
+def test_finished_loops_are_searched_once_and_a_refusal_offers_nothing() -> None:
     desk = Desk(loops=ended("a", "refused"))
     desk.offering = {"a"}
     assert desk.search_all() == 1
     assert desk.asked == ["a", "refused"]
-    assert dict(desk.prospects.offers) == {"a": offer("a")}
+    assert dict(desk.search.offers) == {"a": offer("a")}
     assert desk.look() is None
 
 
-def test_only_the_newest_loops_are_asked_and_none_that_still_runs() -> None:
+def test_only_the_newest_finished_loops_are_searched() -> None:
     loops = {"running": Loop(id="running", task="", status=LoopStatus.RUNNING)}
     loops |= ended(*(f"loop-{number:02}" for number in range(OFFERED_LOOPS + 5)))
     desk = Desk(loops=loops)
@@ -124,19 +124,19 @@ def test_only_the_newest_loops_are_asked_and_none_that_still_runs() -> None:
     assert desk.asked == [f"loop-{number:02}" for number in range(OFFERED_LOOPS)]
 
 
-def test_what_older_loops_offered_is_withdrawn_so_that_offers_never_pile_up() -> None:
+def test_offers_of_older_loops_are_withdrawn() -> None:
     desk = Desk(loops=ended("old"))
     desk.offering = {"old", "new-0"}
     desk.search_all()
     desk.snapshot = Snapshot(loops=ended(*(f"new-{number}" for number in range(OFFERED_LOOPS)), "old"))
     desk.search_all()
-    assert set(desk.prospects.offers) == {"new-0"}
+    assert set(desk.search.offers) == {"new-0"}
     desk.snapshot = Snapshot(loops=ended("old"))
     desk.search_all()
-    assert set(desk.prospects.offers) == {"old"}, "it is the newest again"
+    assert set(desk.search.offers) == {"old"}, "it is the newest again"
 
 
-def test_after_a_change_of_the_registry_what_was_offered_is_asked_again() -> None:
+def test_offers_are_searched_again_after_a_registry_change() -> None:
     desk = Desk(ONE, loops=ended("a", "b"))
     desk.offering = {"a"}
     desk.search_all()
@@ -146,23 +146,23 @@ def test_after_a_change_of_the_registry_what_was_offered_is_asked_again() -> Non
     assert desk.asked == ["a"]
 
 
-def test_what_was_taken_is_offered_again_once_it_is_gone_from_the_registry() -> None:
+def test_extracted_offer_returns_if_its_pattern_is_removed() -> None:
     desk = Desk(ONE, loops=ended("a"))
     desk.offering = {"a"}
     desk.search_all()
-    desk.prospects.take("a")
-    assert not desk.prospects.offers
+    desk.search.take("a")
+    assert not desk.search.offers
     desk.change([ONE, ELSE])
     desk.offering = set()
     desk.search_all()
-    assert not desk.prospects.offers
+    assert not desk.search.offers
     desk.change([ONE])
     desk.offering = {"a"}
     desk.search_all()
-    assert list(desk.prospects.offers) == ["a"]
+    assert list(desk.search.offers) == ["a"]
 
 
-def test_of_hundreds_that_say_the_same_each_is_found_with_a_few_others() -> None:
+def test_number_of_pairs_per_pattern_is_limited() -> None:
     many = [pattern(f"same-{number:03}", ONE.title) for number in range(300)]
     desk = Desk(*many)
     desk.search_all()
@@ -170,7 +170,7 @@ def test_of_hundreds_that_say_the_same_each_is_found_with_a_few_others() -> None
     assert len(desk.pairs()) < 20 * len(many), "and not with all others, which would be 45,000 pairs"
 
 
-def test_what_was_alike_to_one_that_is_gone_is_compared_again() -> None:
+def test_duplicates_of_a_removed_pattern_are_compared_again() -> None:
     many = [pattern(f"same-{number:03}", ONE.title) for number in range(40)]
     desk = Desk(*many)
     desk.search_all()

@@ -44,47 +44,53 @@ def project(tmp_path: Path) -> Path:
 
 def opened(project: Path, scan: ScanSettings | None = None) -> Project:
     settings = replace(Settings(), scan=scan or ScanSettings())
-    deck = Project(ProjectPaths(project), settings, by="ada", clock=lambda: NOW, cache=False)
-    deck.load()
-    deck.search_all()
-    return deck
+    open_project = Project(ProjectPaths(project), settings, by="ada", clock=lambda: NOW, cache=False)
+    open_project.load()
+    open_project.search_all()
+    return open_project
 
 
-def asked(deck: Project) -> list[ReviewItem]:
-    return [item for item in deck.view.queue if item.kind == HELD]
+def asked(open_project: Project) -> list[ReviewItem]:
+    return [item for item in open_project.view.queue if item.kind == HELD]
 
 
-def task_of(deck: Project, item: ReviewItem) -> str:
+def task_of(open_project: Project, item: ReviewItem) -> str:
     assert item.held_text is not None
-    return deck.view.snapshot.loops[item.held_text.readers[0]].task
+    return open_project.view.snapshot.loops[item.held_text.readers[0]].task
 
 
 def test_review_asks_about_a_held_reflection_that_a_running_loop_would_get(project: Path) -> None:
-    deck = opened(project)
-    (item,) = asked(deck)
+    open_project = opened(project)
+    (item,) = asked(open_project)
     held = item.held_text
     assert held is not None and held.text == ORDER and not item.is_about_pattern
     assert item.question == f"Approve the reflection {item.subject}, which gives orders?"
     assert item.reason.startswith("this text orders to skip tests, review or approval; ")
-    assert ORDER not in prepare_task_injection(deck.view, task_of(deck, item)).context
+    assert ORDER not in prepare_task_injection(open_project.view, task_of(open_project, item)).context
 
 
 def test_an_approval_is_bound_to_the_text_logged_and_undone(project: Path) -> None:
-    deck = opened(project)
-    (item,) = asked(deck)
-    approve = answer(item, deck.view, "accept")
+    open_project = opened(project)
+    (item,) = asked(open_project)
+    approve = answer(item, open_project.view, "accept")
     assert approve is not None and approve.matters
-    decided = deck.decide(approve.command)
+    decided = open_project.decide(approve.command)
     assert decided.summary == f"approved the reflection {item.subject}"
     assert decided.decision.verb is Verb.RELEASE and subject_text(decided.decision) == f"the reflection {item.subject}"
-    assert not asked(deck) and ORDER in prepare_task_injection(deck.view, task_of(deck, item)).context
+    assert (
+        not asked(open_project)
+        and ORDER in prepare_task_injection(open_project.view, task_of(open_project, item)).context
+    )
     with pytest.raises(Refused, match="already approved"):
-        deck.decide(approve.command)
+        open_project.decide(approve.command)
     again = opened(project)
-    assert not asked(again) and ORDER in prepare_task_injection(again.view, task_of(deck, item)).context
-    deck.decide(Undo())
-    assert asked(deck) and ORDER not in prepare_task_injection(deck.view, task_of(deck, item)).context
-    deck.decide(Redo())
+    assert not asked(again) and ORDER in prepare_task_injection(again.view, task_of(open_project, item)).context
+    open_project.decide(Undo())
+    assert (
+        asked(open_project)
+        and ORDER not in prepare_task_injection(open_project.view, task_of(open_project, item)).context
+    )
+    open_project.decide(Redo())
     for file in (project / ".aiwg").rglob("*.json*"):
         if ORDER in (text := file.read_text()) and file.name != "ledger.jsonl":
             file.write_text(text.replace(ORDER, f"{ORDER} today"))
@@ -94,12 +100,15 @@ def test_an_approval_is_bound_to_the_text_logged_and_undone(project: Path) -> No
 
 
 def test_a_reflection_can_be_left_out_for_good(project: Path) -> None:
-    deck = opened(project)
-    (item,) = asked(deck)
-    leave = answer(item, deck.view, "reject")
+    open_project = opened(project)
+    (item,) = asked(open_project)
+    leave = answer(item, open_project.view, "reject")
     assert leave is not None and leave.label == "leave out"
-    deck.decide(leave.with_text(""))
-    assert not asked(deck) and ORDER not in prepare_task_injection(deck.view, task_of(deck, item)).context
+    open_project.decide(leave.with_text(""))
+    assert (
+        not asked(open_project)
+        and ORDER not in prepare_task_injection(open_project.view, task_of(open_project, item)).context
+    )
 
 
 def test_the_policy_for_other_texts_only_flags_them(project: Path) -> None:
@@ -110,9 +119,11 @@ def test_the_policy_for_other_texts_only_flags_them(project: Path) -> None:
 
 
 def test_the_log_keeps_the_approved_text_beside_its_hash(project: Path) -> None:
-    deck = opened(project)
-    (item,) = asked(deck)
+    open_project = opened(project)
+    (item,) = asked(open_project)
     assert item.held_text is not None
-    deck.decide(ApproveText(key=item.question_key, text=item.held_text.text, about=item.about, reason="our own rule"))
-    entry = json.loads(deck.project.ledger.read_text().splitlines()[-1])
+    open_project.decide(
+        ApproveText(key=item.question_key, text=item.held_text.text, about=item.about, reason="our own rule")
+    )
+    entry = json.loads(open_project.project.ledger.read_text().splitlines()[-1])
     assert entry["after"]["text"] == ORDER and len(entry["after"]["text_hash"]) == 64

@@ -22,20 +22,20 @@ LATER = CURATION_NOW + timedelta(days=10)
 
 def stakes(**results: str) -> tuple[Scoreboard, PatternImpacts]:
     patterns: dict[str, Pattern] = {name: make_error_pattern(name) for name in results}
-    events = [event for name, told in results.items() for event in used(name, told)]
+    events = [event for name, outcomes in results.items() for event in used(name, outcomes)]
     board = Scoreboard.build(Snapshot(patterns=patterns, events=tuple(events)), LATER, SETTINGS)
     return board, PatternImpacts.of(board, SETTINGS)
 
 
 @pytest.mark.parametrize("truth", ["most good, few bad", "good or bad", "anything"])
-def test_the_order_spares_more_than_simple_ones_where_the_prior_is_wrong(truth: str) -> None:
+def test_impact_order_prevents_more_failures_than_simple_orders(truth: str) -> None:
     found = {name: values[0] for name, values in spared(TRUTHS[truth], 600, range(3), (20,)).items()}
     ours, hindsight = found.pop("ours"), found.pop("hindsight")
     assert ours >= 1.5 * max(found.values())
     assert ours <= hindsight
 
 
-def test_more_is_at_stake_where_loops_get_more_and_where_less_is_known() -> None:
+def test_impact_grows_with_uses_and_uncertainty() -> None:
     board, found = stakes(sure="+" * 30, unsure="++-+" * 3, often="+++-" * 20, rare="+++-", never="")
     held = {id: found.held[board.row(id)] for id in board.ids}
     assert held["unsure"] > held["sure"]
@@ -43,7 +43,7 @@ def test_more_is_at_stake_where_loops_get_more_and_where_less_is_known() -> None
     assert held["never"] < held["rare"]
 
 
-def test_what_is_kept_out_costs_if_it_is_good_and_what_loops_get_if_it_is_not() -> None:
+def test_impact_depends_on_whether_the_pattern_is_withheld() -> None:
     board, found = stakes(failing="-" * 9 + "+", working="+" * 9 + "-")
     failing, working = board.row("failing"), board.row("working")
     assert found.is_withheld[failing]
@@ -53,20 +53,20 @@ def test_what_is_kept_out_costs_if_it_is_good_and_what_loops_get_if_it_is_not() 
     np.testing.assert_allclose(found.held, found.uses * np.where(found.is_withheld, found.above, found.below))
 
 
-def test_a_registry_that_is_empty_has_a_prior_all_the_same() -> None:
+def test_empty_registry_has_a_prior() -> None:
     _, found = stakes(new="")
     assert 0 < found.unjudged[0] < 0.7
     assert 0 < found.unjudged[1] < 0.3
 
 
-def test_a_worth_is_nothing_where_reading_costs_more() -> None:
+def test_priority_is_zero_if_reading_costs_more() -> None:
     assert net(1.0, 3600.0, SETTINGS) == 0.0
     assert priority(1.0, 7200.0, SETTINGS) == 0.0
     assert 0.0 < priority(0.1, 20.0, SETTINGS) < priority(1.0, 20.0, SETTINGS) < 1.0
 
 
 @pytest.mark.parametrize("threshold", [0.3, 0.6, 0.9])
-def test_losses_are_the_integrals_under_the_distribution(threshold: float) -> None:
+def test_beta_losses_equal_numerical_integrals(threshold: float) -> None:
     good, bad = np.array([1.5, 4.0, 30.0, 4.0]), np.array([2.0, 0.7, 12.0, 0.7])
     below, above, chance = beta_losses(good, bad, threshold)
     for row, (a, b) in enumerate(zip(good, bad, strict=True)):

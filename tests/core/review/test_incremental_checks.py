@@ -25,11 +25,11 @@ SETTINGS = Settings()
 
 
 def cluster(number: int) -> Cluster:
-    said = Reflection(id=f"r{number}", learning="lock the rows first", shape="episodic", file="r.json")
-    members = (Member("a", said), Member("b", said))
+    reflection = Reflection(id=f"r{number}", learning="lock the rows first", shape="episodic", file="r.json")
+    members = (Member("a", reflection), Member("b", reflection))
     return Cluster(
         id=f"recurring-{number}",
-        central=said,
+        central=reflection,
         members=members,
         sources=("a", "b"),
         kinds=(),
@@ -44,7 +44,7 @@ def looked(
     clusters: Sequence[Cluster] = (),
     offers: dict[str, Extraction] | None = None,
 ) -> list[bool]:
-    """Look until nothing is left; what each look said."""
+    """Do all steps; returns the result of each."""
     board = Scoreboard.build(snapshot, CURATION_NOW + timedelta(days=9), SETTINGS)
 
     def draft(cluster: Cluster) -> Extraction:
@@ -52,18 +52,18 @@ def looked(
             raise Refused("gone")
         return offers[cluster.id]
 
-    said = []
+    results = []
     while (changed := probes.look(snapshot, board, lambda: clusters, draft)) is not None:
-        said.append(changed)
-        assert len(said) < 100
-    return said
+        results.append(changed)
+        assert len(results) < 100
+    return results
 
 
 @pytest.mark.parametrize(
     ("trigger", "share"),
     [(".*", 1.0), (r"[Ee]rror|the|a", 1.0), (r"TypeError: Cannot read", 1 / 20), (r"(a+)+$", 0.0), ("(", 3 / 20)],
 )
-def test_a_trigger_is_tried_on_everyday_messages(trigger: str, share: float) -> None:
+def test_trigger_is_matched_against_common_messages(trigger: str, share: float) -> None:
     assert trigger_match_share(make_error_pattern("p", error_pattern=trigger)) == pytest.approx(share, abs=0.06)
 
 
@@ -71,7 +71,7 @@ def snapshot_of(*patterns: Pattern, **more: Any) -> Snapshot:
     return Snapshot(patterns={pattern.id: pattern for pattern in patterns}, **more)
 
 
-def test_a_trigger_is_tried_again_only_when_its_text_is_another() -> None:
+def test_trigger_is_checked_again_only_if_it_changes() -> None:
     probes = IncrementalChecks(SETTINGS)
     broad = make_error_pattern("p", error_pattern="e|o", content_hash="v1")
     assert any(looked(probes, snapshot_of(broad)))
@@ -84,7 +84,7 @@ def test_a_trigger_is_tried_again_only_when_its_text_is_another() -> None:
     assert probes.broad == {}
 
 
-def test_a_record_that_counts_less_than_the_evidence_is_doubted_until_it_does_not() -> None:
+def test_record_with_fewer_counts_than_evidence_is_unreconciled() -> None:
     probes = IncrementalChecks(SETTINGS)
     events = tuple(used("p", "+++--", start=CURATION_NOW - timedelta(days=3)))
     wrong = make_error_pattern("p", recorded_counts=RecordedCounts(uses=2, rate=1.0), last_used=CURATION_NOW)
@@ -99,7 +99,7 @@ def test_a_record_that_counts_less_than_the_evidence_is_doubted_until_it_does_no
     assert probes.unreconciled == {}
 
 
-def test_learnings_that_recur_are_offered_if_no_pattern_covers_them() -> None:
+def test_recurring_learnings_without_a_pattern_are_offered() -> None:
     probes = IncrementalChecks(SETTINGS)
     found = {"recurring-1": offer("recurring-1", new=1), "recurring-2": offer("recurring-2", merges=1)}
     snapshot = snapshot_of(make_error_pattern("p"))
@@ -110,7 +110,7 @@ def test_learnings_that_recur_are_offered_if_no_pattern_covers_them() -> None:
     assert probes.recurring == ()
 
 
-def test_while_learnings_are_still_being_found_nothing_waits_and_what_was_found_is_offered_first() -> None:
+def test_recurring_learnings_are_searched_in_steps() -> None:
     probes, board = IncrementalChecks(SETTINGS), Scoreboard.build(Snapshot(), CURATION_NOW, SETTINGS)
     answers: list[list[Cluster] | None] = [None, None, [cluster(1), cluster(2)], [cluster(2)]]
     asked: list[str] = []
@@ -132,7 +132,7 @@ def test_while_learnings_are_still_being_found_nothing_waits_and_what_was_found_
     assert asked == ["recurring-1", "recurring-2", "recurring-2"] and not answers
 
 
-def test_a_learning_is_looked_at_again_when_a_loop_that_told_it_is_to_do_something_else() -> None:
+def test_learning_is_checked_again_if_the_task_of_its_loop_changes() -> None:
     probes, asked = IncrementalChecks(SETTINGS), []
     board = Scoreboard.build(Snapshot(), CURATION_NOW, SETTINGS)
 

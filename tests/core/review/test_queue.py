@@ -84,11 +84,11 @@ def offer(source_id: str, new: int = 0, merges: int = 0, refused: int = 0) -> Ex
     return Extraction(source_id=source_id, proposals=tuple(proposals))
 
 
-def test_nothing_to_decide_is_an_empty_queue() -> None:
+def test_queue_is_empty_without_questions() -> None:
     assert queue([make_error_pattern("p")], used("p", "+++")) == ()
 
 
-def test_a_failing_pattern_is_asked_about_with_its_proposal() -> None:
+def test_failing_pattern_gives_an_inversion_question() -> None:
     (item,) = queue([make_error_pattern("p")], used("p", "++-----"))
     assert (item.kind, item.subject) == ("inversion", "p")
     assert item.question == "Turn p into a warning?"
@@ -97,7 +97,7 @@ def test_a_failing_pattern_is_asked_about_with_its_proposal() -> None:
     assert (item.inversion.failures, item.inversion.total) == (5, 7)
 
 
-def test_a_promise_that_did_not_hold_says_since_when() -> None:
+def test_contradicted_promotion_names_its_date() -> None:
     curation = CurationState(pins={"p": pin(Maturity.PROVEN)})
     (item,) = queue([make_error_pattern("p")], used("p", "--++--"), curation)
     assert item.kind == "contradicted"
@@ -115,14 +115,14 @@ def test_a_deprecated_pattern_that_works_is_asked_about() -> None:
     assert "since then 7 of 7 uses succeeded" in item.reason
 
 
-def test_a_text_that_changed_after_the_decision_is_asked_about() -> None:
+def test_changed_text_gives_a_stale_pin_question() -> None:
     curation = CurationState(pins={"p": pin(Maturity.PROVEN)})
     (item,) = queue([make_error_pattern("p", content_hash="v2")], used("p", "+"), curation)
     assert item.kind == "stale-pin"
     assert item.reason == "promoted by alice on 3 May 2026; its text has changed since; injected 1 time"
 
 
-def test_most_worth_deciding_first_is_used_most_and_fails_most() -> None:
+def test_patterns_with_most_uses_and_failures_come_first() -> None:
     patterns = [make_error_pattern(name) for name in ("rare", "often", "worse")]
     events = used("rare", "---") + used("often", "+-" * 3 + "-" * 9) + used("worse", "-" * 15)
     items = queue(patterns, events)
@@ -144,9 +144,7 @@ def test_most_worth_deciding_first_is_used_most_and_fails_most() -> None:
         (InversionVerdict(verdict="snoozed", at=CURATION_NOW, until=LATER + timedelta(hours=1), beyond=7), True),
     ],
 )
-def test_a_verdict_keeps_an_inversion_out_of_the_queue_as_long_as_it_holds(
-    verdict: InversionVerdict, asked: bool
-) -> None:
+def test_decided_inversion_leaves_the_queue_until_further_failures(verdict: InversionVerdict, asked: bool) -> None:
     curation = CurationState(inversions={"p": verdict})
     items = queue([make_error_pattern("p")], used("p", "++-----"), curation)
     assert bool(items) is asked
@@ -165,34 +163,34 @@ def test_a_snooze_covers_a_contradicted_pin_as_well() -> None:
     assert queue([make_error_pattern("p")], used("p", "--++--"), curation) == ()
 
 
-def test_pins_on_patterns_that_are_gone_are_not_asked_about() -> None:
+def test_pins_on_missing_patterns_give_no_question() -> None:
     assert queue([], [], CurationState(pins={"gone": pin(Maturity.PROVEN)})) == ()
 
 
-def test_what_a_file_says_is_shown_and_not_obeyed() -> None:
+def test_text_from_files_is_shown_without_control_characters() -> None:
     curation = CurationState(pins={"[b]\x1b]0;x": pin(Maturity.PROVEN, by="\x1b[31m")})
     (item,) = queue([make_error_pattern("[b]\x1b]0;x", content_hash="v2")], [], curation)
     assert "\x1b" not in item.question + item.reason
 
 
 @pytest.mark.parametrize(("kind", "came"), [("import", "imported"), ("quarantine", "quarantined")])
-def test_a_text_that_nobody_has_seen_is_asked_about_until_it_is_released(kind: str, came: str) -> None:
+def test_unreviewed_text_is_asked_about_until_released(kind: str, came: str) -> None:
     (item,) = queue([make_error_pattern("p")], [], CurationState(arrivals={"p": arrival(kind, reason="odd")}))
     assert (item.kind, item.subject, item.question_key) == ("quarantine", "p", "p")
     assert item.reason == f"{came} by alice on 3 May 2026: odd; not injected until you release its text"
-    seen = CurationState(arrivals={"p": arrival(kind, reviewed=frozenset({"v1"}))})
-    assert queue([make_error_pattern("p")], [], seen) == ()
-    assert queue([make_error_pattern("p", content_hash="v2")], [], seen)[0].kind == "quarantine"
+    curation = CurationState(arrivals={"p": arrival(kind, reviewed=frozenset({"v1"}))})
+    assert queue([make_error_pattern("p")], [], curation) == ()
+    assert queue([make_error_pattern("p", content_hash="v2")], [], curation)[0].kind == "quarantine"
 
 
-def test_what_was_extracted_unattended_is_asked_about_more_urgently_the_more_loops_got_it() -> None:
+def test_impact_of_unattended_extractions_grows_with_injections() -> None:
     curation = CurationState(arrivals={"p": arrival("extraction"), "q": arrival("extraction")})
     items = queue([make_error_pattern("p"), make_error_pattern("q")], used("q", "++"), curation)
     assert [(item.kind, item.subject) for item in items] == [("extracted", "q"), ("extracted", "p")]
     assert "extracted unattended by alice" in items[0].reason
 
 
-def test_of_two_alike_the_one_that_more_loops_got_is_kept() -> None:
+def test_duplicate_question_keeps_the_more_used_pattern() -> None:
     patterns = [make_error_pattern("a"), make_error_pattern("b"), make_error_pattern("c")]
     (item,) = queue(patterns, used("b", "+++"), alike=[("a", "b", 0.95), ("b", "c", 0.9)])
     assert (item.kind, item.subject, item.other, item.similarity) == ("duplicate", "b", "a", 0.95)
@@ -200,7 +198,7 @@ def test_of_two_alike_the_one_that_more_loops_got_is_kept() -> None:
     assert item.reason == "95% similar; injected 3 times, the other one 0 times"
 
 
-def test_a_pattern_in_quarantine_is_merged_into_the_other_one_though_more_loops_got_it() -> None:
+def test_quarantined_duplicate_is_merged_into_the_other_pattern() -> None:
     curation = CurationState(arrivals={"b": arrival("quarantine")})
     items = queue(
         [make_error_pattern("a"), make_error_pattern("b")], used("b", "+++"), curation, alike=[("a", "b", 0.95)]
@@ -208,29 +206,29 @@ def test_a_pattern_in_quarantine_is_merged_into_the_other_one_though_more_loops_
     assert [(item.subject, item.other) for item in items if item.kind == "duplicate"] == [("a", "b")]
 
 
-def test_a_pair_of_which_one_is_gone_or_only_mirrored_is_not_asked_about() -> None:
+def test_duplicate_question_needs_two_registered_patterns() -> None:
     patterns = [make_error_pattern("a"), make_error_pattern("m", copy_folder="memory")]
     assert queue(patterns, [], alike=[("a", "gone", 0.95), ("a", "m", 0.95)]) == ()
 
 
 @pytest.mark.parametrize(
-    ("found", "told"),
+    ("found", "reason"),
     [
         (offer("l", new=3, refused=1), "3 patterns to extract"),
         (offer("l", new=1, merges=2), "1 pattern to extract, 2 further uses of known ones"),
         (offer("l", merges=1), "1 further use of known ones"),
     ],
 )
-def test_an_offer_says_what_is_to_be_had(found: Extraction, told: str) -> None:
+def test_offer_lists_what_can_be_extracted(found: Extraction, reason: str) -> None:
     (item,) = queue([], [], offers={"l": found})
-    assert (item.kind, item.subject, item.reason, item.offer) == ("offer", "l", told, found)
+    assert (item.kind, item.subject, item.reason, item.offer) == ("offer", "l", reason, found)
 
 
-def test_what_offers_nothing_new_is_not_asked_about() -> None:
+def test_empty_offer_gives_no_question() -> None:
     assert queue([], [], offers={"l": offer("l", refused=2)}) == ()
 
 
-def test_of_loops_that_offer_the_same_one_is_asked_about() -> None:
+def test_loops_with_the_same_offer_give_one_question() -> None:
     asked = queue([], [], offers={id: offer(id, new=1) for id in ("l", "m", "n")} | {"o": offer("o", merges=1)})
     assert {item.subject for item in asked} == {"l", "o"}
     assert {item.reason for item in asked} == {
@@ -238,7 +236,7 @@ def test_of_loops_that_offer_the_same_one_is_asked_about() -> None:
     }  # fmt: skip
 
 
-def test_a_question_that_is_dismissed_is_never_asked_again_whichever_way_round_it_comes() -> None:
+def test_dismissed_duplicate_is_not_asked_in_either_order() -> None:
     patterns = [make_error_pattern("a"), make_error_pattern("b")]
     pair, offers = [("a", "b", 0.9)], {"l": offer("l", new=1)}
     asked = queue(patterns, [], alike=pair, offers=offers)
@@ -248,7 +246,7 @@ def test_a_question_that_is_dismissed_is_never_asked_again_whichever_way_round_i
     assert queue(patterns, used("b", "+++"), curation, pair, offers) == ()
 
 
-def test_a_question_about_no_single_pattern_can_be_snoozed() -> None:
+def test_question_without_a_single_pattern_can_be_snoozed() -> None:
     offers = {"l": offer("l", new=1)}
     (item,) = queue([], [], offers=offers)
     for hours, asked in ((1, False), (0, True)):
@@ -270,7 +268,7 @@ def stuck(*sessions: DebugSession, curation: CurationState | None = None) -> tup
     return review_queue({}, board, curation or CurationState(), LATER, SETTINGS, escalated=waiting)
 
 
-def test_an_escalation_stands_first_while_an_agent_waits_and_has_no_share_in_what_is_at_stake() -> None:
+def test_recent_escalation_comes_first_without_impact() -> None:
     new, old = stuck(find_escalation(id="old", updated_at=LATER - timedelta(days=90)), find_escalation())
     assert (new.kind, new.subject, old.subject) == ("escalation", "s-1", "old")
     assert new.question == "Escalated at src/a.ts: an agent needs help. Acknowledge?"
@@ -282,22 +280,22 @@ def test_an_escalation_stands_first_while_an_agent_waits_and_has_no_share_in_wha
     assert (new.is_urgent, old.is_urgent, new.impact, old.impact) == (True, False, 0.0, 0.0)
 
 
-def test_what_is_known_to_fail_stands_before_a_guess_at_what_nobody_has_tried() -> None:
+def test_known_failures_come_before_untried_texts() -> None:
     patterns = [make_error_pattern("good"), make_error_pattern("bad")]
     asked = queue(patterns, used("good", "+" * 20) + used("bad", "--+-+--"), offers={"l": offer("l", new=1)})
     assert [item.kind for item in asked] == ["inversion", "offer"]
 
 
-def test_a_seen_escalation_is_asked_about_again_only_if_it_is_escalated_anew() -> None:
+def test_acknowledged_escalation_returns_only_after_a_new_call() -> None:
     (item,) = stuck(find_escalation())
-    seen = CurationState(dismissed=frozenset({item.question_key}))
-    assert stuck(find_escalation(), curation=seen) == ()
-    assert stuck(find_escalation(updated_at=LATER - timedelta(minutes=1)), curation=seen) != ()
+    curation = CurationState(dismissed=frozenset({item.question_key}))
+    assert stuck(find_escalation(), curation=curation) == ()
+    assert stuck(find_escalation(updated_at=LATER - timedelta(minutes=1)), curation=curation) != ()
     until = InversionVerdict(verdict="snoozed", at=CURATION_NOW, until=LATER + timedelta(hours=1))
     assert stuck(find_escalation(), curation=CurationState(inversions={item.question_key: until})) == ()
 
 
-def test_an_escalation_that_tells_nothing_is_asked_about_all_the_same() -> None:
+def test_escalation_without_details_is_asked_about() -> None:
     (item,) = stuck(find_escalation(file_path="", executions=(), updated_at=None))
     assert item.question == "Escalated at s-1: an agent needs help. Acknowledge?"
     assert item.reason == "escalated after 0 runs; no failed run is recorded; an agent is blocked until a person helps"
@@ -319,19 +317,19 @@ def test_a_state_that_one_more_result_changes_is_asked_about() -> None:
     assert item.reason.endswith(item.position_reason)
 
 
-def test_what_the_rules_keep_out_by_a_hair_is_asked_about() -> None:
+def test_pattern_deprecated_by_a_small_margin_is_asked_about() -> None:
     (item,) = queue([make_error_pattern("p")], used("p", "++-" * 5, OFTEN))
     assert (item.question, item.asks) == ("Re-enable the deprecated p?", "Re-enable this deprecated pattern?")
     assert "likely that its true success rate is above 70%" in item.reason
 
 
-def test_of_a_warning_is_said_how_often_it_was_right() -> None:
+def test_anti_pattern_question_counts_right_warnings() -> None:
     (item,) = queue([make_error_pattern("p", type=PatternType.ANTI)], used("p", "++-" * 5, OFTEN))
     assert "the warning was right in 10 of 15" in item.reason
     assert "likely that its true rate of right warnings is above 70%" in item.reason
 
 
-def test_a_state_that_fades_soon_is_asked_about() -> None:
+def test_state_that_decays_soon_is_asked_about() -> None:
     old = used("p", "+++++-", LATER - timedelta(days=20))
     (item,) = queue([make_error_pattern("p")], old)
     assert "by age alone it is" in item.reason or "one more" in item.reason
@@ -342,7 +340,7 @@ def test_a_state_that_fades_soon_is_asked_about() -> None:
     [
         ("+" * 30, CurationState()),  # sure
         ("++-" * 5, CurationState(pins={"p": pin(Maturity.PROVEN, at=LATER)})),  # decided
-        ("", CurationState()),  # nobody used it
+        ("", CurationState()),  # no uses
         ("++-", CurationState(dismissed=frozenset({"state of p"}))),
         (
             "++-",
@@ -350,12 +348,12 @@ def test_a_state_that_fades_soon_is_asked_about() -> None:
         ),
     ],
 )
-def test_a_state_is_not_asked_about_where_a_verdict_brings_nothing(results: str, curation: CurationState) -> None:
+def test_borderline_state_of_low_impact_is_not_asked_about(results: str, curation: CurationState) -> None:
     assert [item for item in queue([make_error_pattern("p")], used("p", results, OFTEN), curation) if
             item.kind == "borderline"] == []  # fmt: skip
 
 
-def test_questions_about_one_pattern_are_filed_apart_and_of_those_filed_alike_one_is_asked() -> None:
+def test_questions_with_one_key_are_asked_once() -> None:
     patterns = {"p": make_error_pattern("p", error_pattern=".*")}
     curation = CurationState(arrivals={"p": arrival("extraction")})
     snapshot = Snapshot(patterns=patterns, events=tuple(used("p", "++-----")), curation=curation)
@@ -370,7 +368,7 @@ def test_questions_about_one_pattern_are_filed_apart_and_of_those_filed_alike_on
     assert items == review_queue(patterns, board, curation, LATER, SETTINGS, found)
 
 
-def test_a_trigger_that_fits_everything_is_asked_about_with_its_share() -> None:
+def test_broad_trigger_question_shows_the_matched_share() -> None:
     patterns = {"p": make_error_pattern("p", error_pattern=".*\x1b")}
     board = Scoreboard.build(Snapshot(patterns=patterns, events=tuple(used("p", "+++"))), LATER, SETTINGS)
     items = review_queue(patterns, board, CurationState(), LATER, SETTINGS, Found(broad={"p": 0.9, "gone": 1.0}))
@@ -379,7 +377,7 @@ def test_a_trigger_that_fits_everything_is_asked_about_with_its_share() -> None:
     assert item.reason == ".*\N{SYMBOL FOR ESCAPE} matches 90% of common messages; injected 3 times"
 
 
-def test_time_alone_makes_no_other_questions() -> None:
+def test_queue_does_not_depend_on_time_alone() -> None:
     patterns, curation = {"p": make_error_pattern("p")}, CurationState()
     board = Scoreboard.build(Snapshot(patterns=patterns, events=tuple(used("p", "++-----"))), LATER, SETTINGS)
     later = LATER + timedelta(minutes=1)

@@ -49,9 +49,9 @@ def test_a_blocked_agent_comes_first_and_has_no_impact() -> None:
     assert found.text.startswith("0.7 min: 2 of 3 questions, 75% of impact; 1 blocked agent first")
 
 
-def test_questions_not_worth_the_time_are_left_out() -> None:
-    worth_it = 20 / HOUR
-    queue = [item("a", worth_it * 1.01), item("b", worth_it * 0.99)]
+def test_questions_of_low_impact_are_left_out() -> None:
+    threshold = 20 / HOUR
+    queue = [item("a", threshold * 1.01), item("b", threshold * 0.99)]
     found = plan(queue, 60.0, SETTINGS)
     assert (names(found.items), found.left) == ("a", 1)
     assert found.text.endswith("of impact; 1 question not worth the time")
@@ -72,12 +72,12 @@ def test_a_slow_reader_gets_fewer_questions() -> None:
     assert names(plan(queue, 1.0, SETTINGS, Pace()).items) == "abc"
 
 
-def test_a_pace_is_the_median_pause_within_sittings() -> None:
+def test_pace_is_the_median_pause_within_sessions() -> None:
     assert measure_pace(decisions([0, 10, 12, 14, 16, 18, 3600, 20]), "ada") == Pace(seconds=15.0, pauses=6)
     assert measure_pace(decisions([0, 10, 12, 14, 16]), "ada").seconds is None
     assert measure_pace(decisions([0, 10, 12, 14, 16, 18]), "bob") == Pace()
 
 
-def test_what_one_act_decides_and_what_is_taken_back_is_no_pace() -> None:
+def test_pace_ignores_bulk_decisions_and_undo() -> None:
     assert measure_pace(decisions([0, 1, 1, 1, 1, 1, 1], group="g"), "ada").pauses == 0
     assert measure_pace(decisions([0, 1, 1, 1, 1, 1, 1], verb=Verb.UNDO), "ada").pauses == 0

@@ -16,7 +16,7 @@ def codes(arriving: Arriving) -> set[str]:
     return {finding.code for finding in arriving.findings}
 
 
-def test_the_good_records_beside_a_bad_one_come_in() -> None:
+def test_valid_records_beside_an_invalid_one_are_imported() -> None:
     escaping = {**make_error_record(2), "pattern_id": "../../etc/pattern-001"}
     huge = make_error_record(3, note="x" * MAX_RECORD_BYTES)
     arriving = read_import(
@@ -48,13 +48,13 @@ def test_the_good_records_beside_a_bad_one_come_in() -> None:
         b'{"pattern_registry": {"error_patterns": 3}}',
     ],
 )
-def test_a_file_that_is_none_says_so(data: bytes) -> None:
+def test_invalid_file_is_reported(data: bytes) -> None:
     arriving = read_import("team.json", data)
     assert arriving.records == ()
     assert any(finding.severity is Severity.ERROR for finding in arriving.findings)
 
 
-def test_numbers_that_are_none_and_half_characters_come_in_as_nothing() -> None:
+def test_invalid_numbers_and_lone_surrogates_are_removed() -> None:
     data = make_pattern_file(make_error_record(1, note="MARK")).replace(
         b'"MARK"', b'[NaN, 1e999, "\\ud800", -Infinity]'
     )
@@ -63,7 +63,7 @@ def test_numbers_that_are_none_and_half_characters_come_in_as_nothing() -> None:
     assert json.loads(json.dumps(target.records["pat-error-made-001"], allow_nan=False).encode())
 
 
-def test_texts_that_hide_or_tell_something_are_named() -> None:
+def test_hidden_characters_and_secrets_are_reported() -> None:
     arriving = read_import(
         "team.json",
         make_pattern_file(make_error_record(1, note="pass\u200bword"), make_error_record(2, note="password=hunter2")),
@@ -72,13 +72,13 @@ def test_texts_that_hide_or_tell_something_are_named() -> None:
     assert len(arriving.records) == 2
 
 
-def test_orders_to_this_project_are_not_taken() -> None:
+def test_import_ignores_local_keys() -> None:
     target = ExchangeProject("a")
     target.take(make_pattern_file(make_error_record(1, override={"state": "proven"}, archived={"at": "2026-01-01"})))
     assert not {"override", "archived"} & target.records["pat-error-made-001"].keys()
 
 
-def test_a_record_that_its_schema_does_not_allow_is_refused_with_its_place() -> None:
+def test_invalid_record_is_refused_with_its_position() -> None:
     wrong = make_error_record(1, rate=1.4)
     target = ExchangeProject("a")
     plan = target.plan(make_pattern_file(wrong, make_error_record(2)))
@@ -89,7 +89,7 @@ def test_a_record_that_its_schema_does_not_allow_is_refused_with_its_place() -> 
     assert "pat-error-made-001" not in target.records
 
 
-def test_rates_and_times_in_another_spelling_are_written_as_the_schema_wants_them() -> None:
+def test_rates_and_times_are_converted_to_the_schema() -> None:
     target = ExchangeProject("a")
     target.take(make_pattern_file(make_error_record(1, rate="75%", last_used=1_795_290_773_500)))  # type: ignore[arg-type]
     record = target.records["pat-error-made-001"]
@@ -97,7 +97,7 @@ def test_rates_and_times_in_another_spelling_are_written_as_the_schema_wants_the
     assert record["last_used"] == "2026-11-21T19:52:53.500Z"
 
 
-def test_other_shapes_of_files_are_read_as_well() -> None:
+def test_other_file_shapes_are_supported() -> None:
     lines = b"\n".join(json.dumps(make_error_record(number)).encode() for number in (1, 2)) + b"\n"
     by_id = json.dumps(
         {"pat-error-made-001": {k: v for k, v in make_error_record(1).items() if k != "pattern_id"}}

@@ -57,7 +57,7 @@ PRIVATE = {
 }
 
 
-TOLD = [
+SECRETS_IN_CONTEXT = [
     ("DB_PASS={}", "hunter2"),
     ("SMTP_PASS: {}", "12345678"),
     ("user=a&pass={}&x=1", "hunter2"),
@@ -108,8 +108,8 @@ TOLD = [
 """(text, secret in it)."""
 
 
-@pytest.mark.parametrize(("text", "secret"), TOLD)
-def test_a_secret_is_known_by_what_stands_around_it(text: str, secret: str) -> None:
+@pytest.mark.parametrize(("text", "secret"), SECRETS_IN_CONTEXT)
+def test_secret_is_recognised_by_its_context(text: str, secret: str) -> None:
     before, after = text.split("{}")[0].split("\n-----")[0], text.split("{}")[1]
     masked = without_secrets(f"see {text.format(secret)}\nmore")
     assert secret not in masked
@@ -118,7 +118,7 @@ def test_a_secret_is_known_by_what_stands_around_it(text: str, secret: str) -> N
         assert masked == f"see {before}{SECRET}{after}\nmore".replace("{{", "{").replace("}}", "}")
 
 
-def test_every_value_of_a_cookie_is_masked_and_no_attribute() -> None:
+def test_cookie_values_are_masked_but_not_attributes() -> None:
     masked = without_secrets("Cookie: a=1x; b=2y\nSet-Cookie: c=3z; Path=/; SameSite=Lax")
     assert masked == f"Cookie: a={SECRET}; b={SECRET}\nSet-Cookie: c={SECRET}; Path=/; SameSite=Lax"
 
@@ -129,7 +129,7 @@ def test_a_secret_that_is_cut_off_is_masked() -> None:
 
 
 @pytest.mark.parametrize("name", SECRETS)
-def test_secrets_are_masked_where_they_stand(name: str) -> None:
+def test_secrets_are_masked_in_place(name: str) -> None:
     text = f"before {TEXTS[name].format(SECRETS[name])} after"
     masked = without_secrets(text)
     assert SECRETS[name] not in masked
@@ -187,11 +187,11 @@ def test_persons_and_paths_are_masked(text: str, mask: str) -> None:
         "-----BEGIN PUBLIC KEY-----",
     ],
 )
-def test_what_is_not_private_stays(text: str) -> None:
+def test_public_text_is_not_masked(text: str) -> None:
     assert Masker(["software-implementer", "debugger"]).mask(text) == text
 
 
-def test_names_of_roles_are_nobodys() -> None:
+def test_role_names_are_not_persons() -> None:
     assert is_role("software-implementer")
     assert is_role("debugger")
     assert not is_role("alice")
@@ -248,23 +248,23 @@ _PLACES = st.sampled_from(["fix", "hint", "tag", "template", "loop", "step", "re
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.tuples(_PLACES, _PLANTED), min_size=1, max_size=4))
-def test_nothing_private_leaves_with_a_shared_export(planted: list[tuple[str, str]]) -> None:
+def test_shared_export_contains_nothing_private(planted: list[tuple[str, str]]) -> None:
     record = make_error_record(1, owner="Alice Smith", tags=[], related_patterns=[], source_loops=[], note="local")
     record["error_signature"]["error_location_hints"] = []
     for place, text in planted:
-        said = f"see {text} there"
+        sentence = f"see {text} there"
         if place == "fix":
-            record["fix_approach"]["description"] += f" {said}"
+            record["fix_approach"]["description"] += f" {sentence}"
         elif place == "template":
-            record["fix_approach"]["code_template"] = said
+            record["fix_approach"]["code_template"] = sentence
         elif place == "loop":
-            record["source_loops"].append({"loop_id": said, "contributed_by": text, "note": said})
+            record["source_loops"].append({"loop_id": sentence, "contributed_by": text, "note": sentence})
         elif place == "hint":
-            record["error_signature"]["error_location_hints"].append(said)
+            record["error_signature"]["error_location_hints"].append(sentence)
         elif place == "step":
-            record["steps"] = [said]
+            record["steps"] = [sentence]
         else:
-            record["tags" if place == "tag" else "related_patterns"].append(said)
+            record["tags" if place == "tag" else "related_patterns"].append(sentence)
     shared = ExchangeProject("a", record).export(team_shared=True)
     text = shared.data.decode()
     for needle in _NEEDLES:
@@ -274,7 +274,7 @@ def test_nothing_private_leaves_with_a_shared_export(planted: list[tuple[str, st
     assert "local" not in text
 
 
-def test_a_shared_export_says_what_was_masked_and_keeps_what_others_read() -> None:
+def test_shared_export_lists_masked_fields_and_supported_keys_remain() -> None:
     record = make_error_record(
         1, 3, source_loops=[{"loop_id": "ralph-fix-login-a1b2c3d4", "contributed_by": "debugger"}]
     )
@@ -310,7 +310,7 @@ def test_no_text_of_a_shared_export_names_a_loop() -> None:
     assert (sent["tags"], sent["usage_count"]) == ([b], 3)
 
 
-def test_our_loops_come_back_under_their_own_names() -> None:
+def test_import_replaces_pseudonyms_by_local_loop_ids() -> None:
     loops = [{"loop_id": "ralph-fix-login-a1b2c3d4", "timestamp": "2026-01-01T00:00:00Z"}]
     source, target = ExchangeProject("a", make_error_record(1, 3, source_loops=loops)), ExchangeProject("b")
     target.take(source.export(team_shared=True).data)
@@ -327,7 +327,7 @@ def test_every_type_has_the_keys_that_are_always_shared() -> None:
         assert {"tags", "source_loops", "origins", "aliases"} <= PATTERNS[kind].keys.keys()
 
 
-def test_no_secret_leaves_with_any_export() -> None:
+def test_no_export_contains_secrets() -> None:
     token = "ghp_" + "a1B2" * 9
     exported = ExchangeProject(
         "a", make_error_record(1, fix=f"git push https://{token}@github.com/a/b by alice@example.org")

@@ -42,7 +42,7 @@ def test_importing_twice_changes_nothing() -> None:
     assert target.records == before
 
 
-def test_what_comes_back_is_counted_once() -> None:
+def test_reimported_counts_are_counted_once() -> None:
     source, target = ExchangeProject("a", make_error_record(1, 10)), ExchangeProject("b")
     target.take(source.export().data)
     target.use(ONE, 3)
@@ -57,7 +57,7 @@ def test_what_comes_back_is_counted_once() -> None:
 LOOPS = [{"loop_id": "ralph-x-00000001", "timestamp": "2026-01-01T00:00:00Z"}]
 
 
-def test_copies_of_one_project_tell_of_the_same_uses() -> None:
+def test_copies_of_one_project_share_their_uses() -> None:
     for first in ("ab", "ba", "both"):
         one, two = (ExchangeProject(name, make_error_record(1, 18, 15 / 18, source_loops=LOOPS)) for name in "ab")
         sent = {"a": one.export().data, "b": two.export(team_shared=True).data}
@@ -83,7 +83,7 @@ def test_copies_of_one_project_tell_of_the_same_uses() -> None:
         assert (last.uses(ONE), two.uses(ONE)) == (25, 25)
 
 
-def test_loops_that_came_with_a_share_are_no_sign_of_a_copy() -> None:
+def test_imported_loops_do_not_identify_a_copy() -> None:
     source, one, two = (
         ExchangeProject("a", make_error_record(1, 0, 0.0, source_loops=LOOPS)),
         ExchangeProject("b"),
@@ -100,7 +100,7 @@ def test_loops_that_came_with_a_share_are_no_sign_of_a_copy() -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 4)), max_size=8), st.booleans())
-def test_no_exchange_between_copies_invents_a_use(steps: list[tuple[int, int, int]], met: bool) -> None:
+def test_exchange_between_copies_adds_no_uses(steps: list[tuple[int, int, int]], met: bool) -> None:
     projects = [ExchangeProject(name, make_error_record(1, 5, source_loops=LOOPS)) for name in ("abc" if met else "ab")]
     if met:
         for one, other in permutations(projects, 2):
@@ -121,7 +121,7 @@ def test_no_exchange_between_copies_invents_a_use(steps: list[tuple[int, int, in
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 4)), max_size=8))
-def test_however_often_projects_exchange_each_use_counts_once(steps: list[tuple[int, int, int]]) -> None:
+def test_repeated_exchange_counts_each_use_once(steps: list[tuple[int, int, int]]) -> None:
     projects = [ExchangeProject(name) for name in "abc"]
     projects[0].records[ONE] = make_error_record(1, 5)
     used = 5
@@ -138,7 +138,7 @@ def test_however_often_projects_exchange_each_use_counts_once(steps: list[tuple[
     assert [project.uses(ONE) for project in projects] == [used] * 3
 
 
-def test_a_backup_gives_a_project_its_own_counts_back() -> None:
+def test_import_of_a_backup_restores_own_counts() -> None:
     source = ExchangeProject("a", make_error_record(1, 10))
     data = source.export().data
     source.records.clear()
@@ -146,7 +146,7 @@ def test_a_backup_gives_a_project_its_own_counts_back() -> None:
     assert source.export().data == data
 
 
-def test_a_file_without_origins_counts_what_it_has_gained() -> None:
+def test_file_without_origins_adds_only_its_increase() -> None:
     target = ExchangeProject("a", make_error_record(1, 4, source_loops=["ralph-ours"]))
     theirs = make_error_record(1, 6, source_loops=["ralph-theirs"])
     assert target.take(make_pattern_file(theirs)) == [Action.COUNTS]
@@ -156,14 +156,14 @@ def test_a_file_without_origins_counts_what_it_has_gained() -> None:
     assert target.uses(ONE) == 12
 
 
-def test_a_file_that_tells_of_our_own_loops_is_another_telling_of_the_same_uses() -> None:
+def test_file_that_names_local_loops_adds_no_uses() -> None:
     for loops in ([], ["ralph-ours"]):
         target = ExchangeProject("a", make_error_record(1, 4, source_loops=["ralph-ours"]))
         target.take(make_pattern_file(make_error_record(1, 6, source_loops=loops)))
         assert target.uses(ONE) == 6
 
 
-def test_counts_without_an_origin_stay_so_on_the_way() -> None:
+def test_counts_without_an_origin_stay_without_one() -> None:
     data = make_pattern_file(make_error_record(1, 6))
     one, two = ExchangeProject("a"), ExchangeProject("b")
     one.take(data)
@@ -172,7 +172,7 @@ def test_counts_without_an_origin_stay_so_on_the_way() -> None:
     assert one.uses(ONE) == 6
 
 
-def test_a_newer_text_replaces_what_nobody_changed() -> None:
+def test_newer_text_replaces_an_unchanged_one() -> None:
     source, target = ExchangeProject("a", make_error_record(1, note="old")), ExchangeProject("b")
     target.take(source.export().data)
     source.records[ONE] = {**make_error_record(1, 5, fix="A better way to do it"), "note": "new"}
@@ -184,7 +184,7 @@ def test_a_newer_text_replaces_what_nobody_changed() -> None:
     assert (ours["fix_approach"], ours["note"], ours["usage_count"]) == (theirs["fix_approach"], "new", 5)
 
 
-def test_a_text_that_we_changed_stays_and_theirs_comes_under_another_id() -> None:
+def test_locally_changed_text_stays_and_theirs_gets_a_new_id() -> None:
     source, target = ExchangeProject("a", make_error_record(1)), ExchangeProject("b")
     target.take(source.export().data)
     target.records[ONE]["fix_approach"] = {"description": "Our own better way of doing it", "fix_category": "other"}
@@ -196,7 +196,7 @@ def test_a_text_that_we_changed_stays_and_theirs_comes_under_another_id() -> Non
     assert plan.rows[0].record["related_patterns"] == [ONE]
 
 
-def test_the_same_text_under_another_id_gives_its_name_and_its_counts() -> None:
+def test_same_text_under_another_id_adds_an_alias_and_counts() -> None:
     target = ExchangeProject("a", make_error_record(1, 4, source_loops=["ralph-x"]))
     other = {**make_error_record(1, 2, source_loops=["ralph-y"]), "pattern_id": TWO}
     assert target.take(make_pattern_file(other)) == [Action.DUPLICATE]
@@ -205,7 +205,7 @@ def test_the_same_text_under_another_id_gives_its_name_and_its_counts() -> None:
     assert target.take(make_pattern_file(other)) == [Action.SAME]
 
 
-def test_two_records_that_are_one_of_ours_both_count() -> None:
+def test_two_imported_records_of_one_local_record_both_count() -> None:
     target = ExchangeProject("a", make_error_record(1, 4, source_loops=["ralph-x"]))
     others = [
         {**make_error_record(1, 2, source_loops=[f"ralph-{n}"]), "pattern_id": f"pat-error-made-00{n}"} for n in (2, 3)
@@ -216,7 +216,7 @@ def test_two_records_that_are_one_of_ours_both_count() -> None:
     assert target.records[ONE]["aliases"] == [TWO, "pat-error-made-003"]
 
 
-def test_what_is_only_similar_comes_in_and_is_named() -> None:
+def test_similar_pattern_is_imported_and_listed() -> None:
     target = ExchangeProject("a", make_error_record(1))
     plan = target.plan(
         make_pattern_file({**make_error_record(2), "error_signature": make_error_record(1)["error_signature"]})
@@ -225,14 +225,14 @@ def test_what_is_only_similar_comes_in_and_is_named() -> None:
     assert [id for id, _ in plan.rows[0].similar] == [ONE]
 
 
-def test_what_was_archived_does_not_come_back_by_itself() -> None:
+def test_import_does_not_restore_archived_patterns() -> None:
     target = ExchangeProject("a")
     target.archived = frozenset({ONE})
     assert target.take(make_pattern_file(make_error_record(1))) == [Action.REFUSED]
     assert not target.records
 
 
-def test_an_export_is_sorted_and_says_nothing_of_this_project() -> None:
+def test_export_is_sorted_and_omits_local_keys() -> None:
     records = [
         make_error_record(2, override={"state": "proven"}, archived={"at": "now"}),
         make_error_record(1, zeta=1, alpha=float("nan")),
@@ -251,7 +251,7 @@ def test_an_export_is_sorted_and_says_nothing_of_this_project() -> None:
     assert content["pattern_registry"]["code_templates"][0]["origins"] == {"a" * 16: {"successes": 0, "failures": 0}}
 
 
-def test_placeholders_say_the_same_in_any_order_and_leave_in_their_own() -> None:
+def test_placeholder_order_is_ignored_but_preserved() -> None:
     kind = PatternType.TEMPLATE
     placeholders = {"zeta": "the value", "alpha": "the name"}
     template = {"template_id": "tmpl-a-001", "template_code": "x", "language": "go", "placeholders": placeholders}
