@@ -105,7 +105,7 @@ def read_history(paths: ProjectPaths, task_id: str) -> TaskHistory:
     Raises:
         UnknownRecord: The task does not exist, or the prefix is ambiguous.
     """
-    files = TaskFiles(paths, find_task(paths, task_id))
+    files = _open_task(paths, find_task(paths, task_id))
     counting = len(files.numbers) <= MAX_COUNTED
     recorded = [attempt for attempts in files.trajectory_attempts.values() for attempt in attempts]
     attempts = []
@@ -135,9 +135,14 @@ def filter_history(history: TaskHistory, passes: Callable[[Attempt], bool]) -> T
 
 def read_whole_history(paths: ProjectPaths, task_id: str) -> WholeHistory:
     """Read all files of the task with this ID or prefix, else `UnknownRecord`."""
-    files = TaskFiles(paths, find_task(paths, task_id))
+    files = _open_task(paths, find_task(paths, task_id))
     details = tuple(_detail(files, number) for number in sorted({*files.numbers, *files.trajectory_attempts}))
     return WholeHistory(_history(files, (detail.attempt for detail in details)), details)
+
+
+def _open_task(paths: ProjectPaths, task_id: str) -> TaskFiles:
+    paths.inside(f"{paths.relative(paths.tasks)}/{task_id}")  # the folder may be a link
+    return TaskFiles(paths, task_id)
 
 
 def _history(files: TaskFiles, attempts: Iterable[Attempt]) -> TaskHistory:
@@ -156,7 +161,7 @@ def _history(files: TaskFiles, attempts: Iterable[Attempt]) -> TaskHistory:
 
 def read_attempt(paths: ProjectPaths, task_id: str, number: int) -> AttemptDetail:
     """Read one attempt at the task with this ID or prefix, else `UnknownRecord`."""
-    files = TaskFiles(paths, find_task(paths, task_id))
+    files = _open_task(paths, find_task(paths, task_id))
     known = {*files.numbers, *files.trajectory_attempts}
     if number not in known:
         there = ", ".join(map(str, sorted(known)[-MAX_NAMED:])) or "none"
@@ -188,7 +193,7 @@ def _detail(files: TaskFiles, number: int) -> AttemptDetail:
 
 def read_attempts(paths: ProjectPaths, task_id: str) -> tuple[Task, dict[int, Attempt]]:
     """The task with exactly this ID and its attempts by number, without logs."""
-    files = TaskFiles(paths, task_id)
+    files = _open_task(paths, task_id)
     parts = files.attempts(TRAJECTORY) + [part for number in files.numbers for part in files.attempt_parts(number)]
     return files.task(), {attempt.number: attempt for attempt in join_attempts(parts).values()}
 

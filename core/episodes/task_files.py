@@ -33,7 +33,6 @@ class TaskFiles:
         self.findings: list[Finding] = []
         self._paths: Final = paths
         self._name: Final = f"{paths.relative(paths.tasks)}/{task_id}"
-        paths.inside(self._name)
         self._documents: dict[str, Fields] = {}
         self._reflections: tuple[Reflection, ...] | None = None
 
