@@ -1,4 +1,4 @@
-"""The registry of actions: bindings, key line, help, palette and keymap file are made from it."""
+"""The registry of actions, from which bindings, help and palette are made."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def actions_of(place: str) -> tuple[Action, ...]:
 
 
 def action_id(command: str) -> str:
-    """The id of the action that Textual runs as `command`, "" if the registry does not have it."""
+    """The id of the action that Textual runs as `command`; "" if it is unknown."""
     _, name, parameters = parse(command)
     found = f"{_GO}{parameters[0]}" if name == "go" and parameters else name
     return found if found in BY_ID else ""

@@ -50,7 +50,6 @@ from tui.screens.view_list import ViewList
 from tui.services import Services
 from tui.state.jump_guard import JumpGuard
 from tui.state.key_queue import KeyQueue
-from tui.state.saved_views import SavedView
 from tui.state.user_state import UserState
 from tui.terminal.driver import ResilientDriver
 from tui.themes import DEFAULT_THEME, STYLES, load_themes
@@ -120,7 +119,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
     # Start and end
 
     async def on_event(self, event: events.Event) -> None:
-        """Queue keys and pasted texts, except ctrl+c; make control characters of pasted texts visible."""
+        """Queue keys and pasted texts, except ctrl+c; escape control characters."""
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             if isinstance(event, events.Key) and event.key == LEAVE:
                 self.key_queue.forget()
@@ -151,7 +150,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         return self._own_variables
 
     def _save_session_time(self) -> None:
-        """Save the time of this session for other dashboards, and in case this one is killed.
+        """Save the time of this session, also in case the dashboard is killed.
 
         The time of the previous visit stays: the command line reports changes since then.
         """
@@ -265,12 +264,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         left, right = list[Item](), list[Item]()
         for fit in frame.FITS:
             places = frame.places(
-                name,
-                place,
-                len(self.view.queue),
-                fit,
-                is_counting=self.engine.is_searching,
-                under=self.current_mode,
+                name, place, len(self.view.queue), fit, is_counting=self.engine.is_searching, under=self.current_mode
             )
             pulse = frame.watch_status(
                 self.view.snapshot,
@@ -319,22 +313,15 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
 
     def action_views(self) -> None:
         screen = self.screen
-        if not isinstance(screen, BaseScreen):
-            return
-
-        def chosen(view: SavedView | None) -> None:
-            if view is not None:
-                self.open_view(view)
-
-        self.push_screen(ViewList(self.user_state, screen.current_view()), chosen)
-
-    def action_palette(self) -> None:
-        self.action_command_palette()
+        if isinstance(screen, BaseScreen):
+            screen.ask_user(ViewList(self.user_state, screen.current_view()), self.open_view)
 
     def action_command_palette(self) -> None:
         """Open the command palette, unless it is open."""
         if not any(isinstance(screen, Palette) for screen in self.screen_stack):
             self.push_screen(Palette(id="--command-palette"))
+
+    action_palette = action_command_palette
 
     def action_help(self) -> None:
         screen = self.screen

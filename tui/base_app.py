@@ -1,4 +1,4 @@
-"""Base of the app: themes, glyphs, row height, notifications, toasts and clipboard."""
+"""Base of the app: themes, glyphs, notifications, toasts and clipboard."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class BaseApp(App[None], inherit_bindings=False):
             place.catch_up(anew=True)
 
     def say(self, text: str, *, severity: SeverityLevel = "information") -> None:
-        """Show a toast; the text may be untrusted, and is cut to two lines. Older toasts are replaced."""
+        """Show a toast of at most two lines; the text may be untrusted."""
         seconds = TOAST_SECONDS if severity == "information" else 2 * TOAST_SECONDS
         most = TOAST_LINES * max(self.size.width - TOAST_FRAME - WORD_CELLS, 1)
         self.notify(visible_line(text, most), severity=severity, timeout=seconds, markup=False)

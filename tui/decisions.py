@@ -29,7 +29,7 @@ WRITING_RECORDS: Final = frozenset({Verb.EXTRACT, Verb.MERGE, Verb.ARCHIVE, Verb
 
 
 class DecisionApp(NavigationApp, inherit_bindings=False):
-    """An app that writes decisions through the engine. See `BaseApp` for the arguments.
+    """An app that writes decisions through the engine.
 
     Attributes:
         project: The open project.
@@ -78,7 +78,7 @@ class DecisionApp(NavigationApp, inherit_bindings=False):
         self.say(f"{message.decided.summary}{back}")  # last: a new toast replaces older ones
 
     def _undo_waiting(self) -> None:
-        """Undo the next decision that was requested, once the engine has answered all decisions."""
+        """Undo the next requested decision, once the engine has answered all others."""
         if not self._pending_decisions:
             self._undoing = False
             if self._pending_undos:
@@ -103,7 +103,7 @@ class DecisionApp(NavigationApp, inherit_bindings=False):
         return self._pending_decisions > 0
 
     def undo_hint(self) -> str:
-        """The label of the undo key; "" if the newest decision is another person's, which needs a question first."""
+        """The label of the undo key; "" if the newest decision is another person's."""
         last = self._last_decision()
         return f"undo {verb_text(last)}" if last is not None and last.by == self.project.by else ""
 
@@ -113,7 +113,7 @@ class DecisionApp(NavigationApp, inherit_bindings=False):
         self._undo(screen.undone if isinstance(screen, BaseScreen) else lambda decision: None)
 
     def _undo(self, undone: Callable[[Decision], None]) -> None:
-        """Undo the newest decision, or wait until the engine has written those on their way.
+        """Undo the newest decision, after the engine has written those on their way.
 
         Args:
             undone: Called with the decision when its undo is on its way.

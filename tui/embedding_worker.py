@@ -6,11 +6,11 @@ import threading
 from dataclasses import dataclass
 from typing import Final
 
-from textual.message import Message
 from textual.message_pump import MessagePump
 
 from core.base.errors import RalphdeckError
 from core.project.project import Project
+from tui.messages import NewestMessage
 
 AFTER_SECONDS: Final = 3.0
 """Seconds after the first load, so that the start is not slowed down."""
@@ -27,14 +27,11 @@ class EmbeddingWorker:
     """
 
     @dataclass(eq=False)
-    class Progress(Message):
+    class Progress(NewestMessage):
         """Embeddings done, and in all; equal at the end."""
 
         done: int
         total: int
-
-        def can_replace(self, message: Message) -> bool:
-            return isinstance(message, EmbeddingWorker.Progress)
 
     def __init__(self, project: Project, target: MessagePump) -> None:
         self._project = project

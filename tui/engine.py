@@ -23,6 +23,7 @@ from core.project.watch_loop import WatchLoop
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from core.storage.watcher import WatchState
+from tui.messages import NewestMessage
 from tui.present.frame import Records
 
 PAUSE_SECONDS: Final = 0.01
@@ -37,7 +38,7 @@ SEARCH_SHOWN_SECONDS: Final = 0.5
 
 
 class Engine(WatchLoop):
-    """Runs in one thread worker; all reads and writes of the project go through it, in order.
+    """The thread worker through which all reads and writes of the project go.
 
     Args:
         project: The open project.
@@ -47,21 +48,15 @@ class Engine(WatchLoop):
     """
 
     @dataclass(eq=False)
-    class Progress(Message):
+    class Progress(NewestMessage):
         """Progress of the first load in files, and within one large file."""
 
         done: int
         total: int
         records: Records | None = None
 
-        def can_replace(self, message: Message) -> bool:
-            return isinstance(message, Engine.Progress)
-
-    class Changed(Message):
-        """There is a newer state; call `Engine.take`. May replace an older message, since nothing is lost."""
-
-        def can_replace(self, message: Message) -> bool:
-            return isinstance(message, Engine.Changed)
+    class Changed(NewestMessage):
+        """There is a newer state; call `Engine.take`."""
 
     class Decision(Message):
         """A decision was written, or refused."""
@@ -86,11 +81,8 @@ class Engine(WatchLoop):
 
         state: WatchState
 
-    class Searching(Message):
+    class Searching(NewestMessage):
         """`Engine.is_searching` has changed."""
-
-        def can_replace(self, message: Message) -> bool:
-            return isinstance(message, Engine.Searching)
 
     @dataclass(eq=False)
     class Failed(Message):
@@ -130,7 +122,7 @@ class Engine(WatchLoop):
         progress: Callable[[int, int], None] | None = None,
         done: Callable[[], None] | None = None,
     ) -> None:
-        """Queue a decision; its result is posted as `Engine.Decision`. See `Services.decide`."""
+        """Queue a decision; its result is posted as `Engine.Decision`."""
 
         def job() -> None:
             before, start = self.project.view.snapshot.patterns, self.project.now()
@@ -155,7 +147,7 @@ class Engine(WatchLoop):
         self.submit(job)
 
     def write(self, write: Callable[[Project], str]) -> None:
-        """Queue the recording of events; the text that `write` returns is posted as `Engine.Written`."""
+        """Queue the recording of events; its text is posted as `Engine.Written`."""
 
         def job() -> None:
             try:

@@ -35,7 +35,7 @@ _MODIFIERS: Final = frozenset({"ctrl", "shift", "alt", "meta", "super", "hyper"}
 
 
 def load_keymap(path: Path) -> tuple[dict[str, str], list[str]]:
-    """Load the keymap of a TOML file with lines like `promote = "f6"` (several keys: `"f6,J"`).
+    """Load a TOML keymap with lines like `promote = "f6,J"`.
 
     Returns:
         The valid lines, and a message with line number for each invalid one. A missing file is an empty keymap.
@@ -63,7 +63,7 @@ def load_keymap(path: Path) -> tuple[dict[str, str], list[str]]:
 
 
 def _table(text: str) -> tuple[dict[str, Any], dict[str, str], list[tuple[str, str]]]:
-    """Parse names and values, the position of each name as ` line 3`, and syntax errors line by line."""
+    """Parse names, values, positions such as ` line 3`, and syntax errors."""
     rows = text.splitlines()[:MOST_LINES]
     lines: dict[str, str] = {}
     for number, row in enumerate(rows, 1):
@@ -123,7 +123,7 @@ def _key(written: str) -> tuple[str, str]:
 
 
 def _is_character(base: str) -> bool:
-    """Whether a name is that of a character on a keyboard; Textual knows names of all Unicode characters."""
+    """Whether a name is that of a character on a keyboard."""
     character = key_to_character(base)
     return character is not None and character.isascii()
 
@@ -143,7 +143,7 @@ def _clash_message(name: str, other: str, key: str) -> str:
 
 
 def _clash(name: str, keymap: Mapping[str, str]) -> tuple[str, str, str] | None:
-    """The name, another action on the same screen with the same key, and that key; or None."""
+    """A name, another action of a screen with the same key, and the key; or None."""
     mine = keymap[name].split(",")
     for other in ACTIONS:
         theirs = set(keymap.get(other.id, other.keys).split(","))

@@ -1,4 +1,4 @@
-"""Navigation between screens: going to one, following links, and returning along them."""
+"""Navigation between screens: going to one, following links, returning."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tui.state.user_state import UserState
 
 
 class NavigationApp(BaseApp, inherit_bindings=False):
-    """An app whose screens link to each other's records. See `BaseApp` for the arguments.
+    """An app whose screens link to each other's records.
 
     Attributes:
         view: The newest state of the project.
@@ -105,7 +105,7 @@ class NavigationApp(BaseApp, inherit_bindings=False):
         self._preview(self.view.loop(loop_id).task)
 
     def preview_pattern(self, pattern_id: str) -> None:
-        """Show in Context a task that this pattern is about, with the cursor on the pattern."""
+        """Show in Context a task that this pattern is about."""
         pattern = self.view.pattern(pattern_id)
         self._preview(visible_line(f"{pattern.title} {' '.join(pattern.tags)}", 200), pattern_id)
 
@@ -122,7 +122,7 @@ class NavigationApp(BaseApp, inherit_bindings=False):
         self.go(place)
 
     def go(self, place: str) -> None:
-        """Switch to a screen and remember it; close overlays and forget the links that were followed."""
+        """Switch to a screen; close overlays and forget the links that were followed."""
         while self._links:
             self._leave(self._links.pop(), back=False)
         self._show(place)
@@ -138,7 +138,7 @@ class NavigationApp(BaseApp, inherit_bindings=False):
             self.call_after_refresh(self.jump_guard.arm)  # the user can react only to what is drawn
 
     def _front(self) -> BaseScreen | None:
-        """The screen in front, once it is composed; None while a dialog is open or the app starts or ends."""
+        """The composed screen in front; None behind a dialog, or at start and end."""
         try:
             screen = self.screen
         except ScreenStackError:

@@ -36,7 +36,7 @@ HAS_WORDS: Final = 0.6
 
 
 class Palette(CommandPalette):
-    """A palette whose Enter waits for the results of everything typed; Textual's takes an older result."""
+    """A palette whose Enter waits for the results of everything typed."""
 
     @on(Input.Submitted)
     async def _finish_searching(self) -> None:
@@ -129,7 +129,7 @@ def _view_text(view: SavedView) -> str:
 
 
 def _lit(text: str, query: str) -> Content:
-    """The text with the first occurrence of the query underlined; never parsed as markup."""
+    """The text, never parsed as markup, with the query underlined."""
     content = Content(text)
     at = text.lower().find(query.lower())
     return content.stylize(Style(underline=True, bold=True), at, at + len(query)) if at >= 0 else content

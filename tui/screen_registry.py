@@ -1,4 +1,4 @@
-"""The screens, each imported when the user goes there: the first frame waits for one of them only."""
+"""The screens, imported on demand: the first frame waits for one of them."""
 
 from __future__ import annotations
 

@@ -58,48 +58,38 @@ class Services(Protocol):
     @property
     def glyphs(self) -> Glyphs:
         """The glyphs in use: drawn or ASCII."""
-        ...
 
     @property
     def row_lines(self) -> int:
         """Lines of a row in every list: 1 or 2."""
-        ...
 
     @property
     def is_web(self) -> bool:
         """Whether the dashboard runs in a browser."""
-        ...
 
     @property
     def link(self) -> FollowedLink | None:
         """The link that led to the screen in front, if any."""
-        ...
 
     @property
     def may_undo(self) -> bool:
         """Whether there is a decision to undo, or one is being written."""
-        ...
 
     @property
     def is_deciding(self) -> bool:
         """Whether the engine has decisions left to write."""
-        ...
 
     def now(self) -> datetime:
         """The present moment, aware UTC."""
-        ...
 
     def say(self, text: str, *, severity: SeverityLevel = "information") -> None:
         """Show a toast; the text may be untrusted."""
-        ...
 
     def copy(self, text: str) -> None:
         """Copy an untrusted text to the clipboard."""
-        ...
 
     def use_theme(self, name: str) -> None:
         """Switch to a theme and remember it."""
-        ...
 
     def decide(
         self,
@@ -117,7 +107,6 @@ class Services(Protocol):
             progress: Called in the engine's thread with (patterns done, patterns in all).
             done: Called in the engine's thread when it is decided or refused.
         """
-        ...
 
     def undo_hint(self) -> str:
         """The label of the undo key, "" if the newest decision is not this user's."""
@@ -125,51 +114,39 @@ class Services(Protocol):
 
     def go(self, place: str) -> None:
         """Switch to a screen and forget the links that were followed."""
-        ...
 
     def go_back(self) -> None:
         """Return along the last link."""
-        ...
 
     def open_record(self, place: str, key: str, *, tab: str = "") -> None:
         """Go to a screen, with the cursor on a record and one tab of its details."""
-        ...
 
     def open_filtered(self, place: str, text: str, key: str) -> None:
         """Go to a list with a temporary filter, and the cursor on a record."""
-        ...
 
     def open_view(self, view: SavedView) -> None:
         """Go to a saved view."""
-        ...
 
     def preview_loop(self, loop_id: str) -> None:
         """Show in Context what a loop would get."""
-        ...
 
     def preview_pattern(self, pattern_id: str) -> None:
         """Show in Context a task that a pattern is about."""
-        ...
 
     def edit_file(self, relative: str) -> None:
         """Open a project file in $EDITOR."""
-        ...
 
     def edit_text(self, text: str) -> str | None:
         """Let the user edit a text in $EDITOR; None if that failed."""
-        ...
 
     def keys_of(self, action: str) -> str:
         """The keys of an action; comma-separated Textual names."""
-        ...
 
     def shown_key(self, action: str) -> str:
         """The first key of an action, as people write it."""
-        ...
 
     def top_items(self, place: str) -> tuple[list[Item], list[Item]]:
         """The items of the top bar, left and right."""
-        ...
 
 
 def services_of(app: App[Any]) -> Services:

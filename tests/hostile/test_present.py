@@ -10,6 +10,7 @@ from textual.content import Content
 
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
+from core.documents import debug_sessions
 from core.documents.decisions import decision_document
 from core.documents.document import Document
 from core.documents.loops import reflection_rows
@@ -36,7 +37,6 @@ from tests.e2e.stream import harmless
 from tests.hostile.payloads import PAYLOADS
 from tui.present import (
     context,
-    debug_sessions,
     decisions,
     extraction,
     incoming,
@@ -165,8 +165,8 @@ def test_debug_sessions_are_harmless(view: ProjectState, glyphs: Glyphs) -> None
         where = f"session {session.id[:80]!r}"
         check(memory.session_cells(session, view.now, glyphs, escalated=None).values(), where=where)
         check([memory.session_second_line(session)], where=where)
-        check(debug_sessions.session_lines(session, view, glyphs, WIDTH), where=where)
-        check(debug_sessions.lesson_lines(session, view, glyphs, WIDTH), where=where)
+        blocks = (*debug_sessions.runs(view, session), *debug_sessions.lessons(view, session))
+        check(document_lines(blocks, view.now, glyphs, WIDTH), where=where)
     check(memory_groups.escalation_lines(view, glyphs, WIDTH), where="escalations")
     check(memory_groups.cause_lines(view, glyphs, WIDTH), where="root causes")
     check(memory_groups.template_lines(view, WIDTH), where="fix templates")

@@ -133,7 +133,7 @@ async def test_leaving_while_it_loads_does_not_wait(sample: Path, home: Path) ->
     assert app.return_code == 0
 
 
-async def test_an_empty_project_says_what_to_do_and_fills_when_files_come(tmp_path: Path, home: Path) -> None:
+async def test_an_empty_project_explains_what_to_do_and_fills_when_files_appear(tmp_path: Path, home: Path) -> None:
     project = tmp_path / "empty"
     project.mkdir()
     async with open_dashboard(project, home) as user:
@@ -141,8 +141,8 @@ async def test_an_empty_project_says_what_to_do_and_fills_when_files_come(tmp_pa
         for place, text in (
             ("patterns", "No patterns yet"),
             ("review", "No open questions"),
-            ("reflections", "no reflections yet"),
-            ("log", "no decisions yet"),
+            ("reflections", "No reflections yet"),
+            ("log", "No decisions yet"),
         ):
             await user.go(place)
             await user.sees(text)

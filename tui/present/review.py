@@ -10,6 +10,7 @@ from textual.content import Content
 
 from core.base.text import visible_line
 from core.curation.decision_text import verb_text
+from core.documents import debug_sessions
 from core.documents.decisions import reason_text
 from core.learning.inversion_rules import Inversion
 from core.records.decisions import Decision
@@ -19,7 +20,7 @@ from core.state import review_items as kinds
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
 from tui.present import review_doubts as doubts
-from tui.present.debug_sessions import attempted_fix_lines, last_failure_lines
+from tui.present.document import document_lines
 from tui.present.extraction import loop_lines, proposal_lines, source_lines
 from tui.present.glyphs import Glyphs
 from tui.present.incoming import exact_text, held_text_lines, held_text_origin, origin_lines
@@ -145,8 +146,8 @@ def sides(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
     if item.is_about_pattern:
         return _pattern_sides(view, item, desk)
     if item.session is not None:
-        tried = attempted_fix_lines(item.session, view, glyphs, left)
-        failure = last_failure_lines(item.session, view, glyphs, right)
+        tried = document_lines(debug_sessions.attempted_fixes(view, item.session), view.now, glyphs, left)
+        failure = document_lines(debug_sessions.last_failure(view, item.session), view.now, glyphs, right)
         return "attempted fixes", "failure, cause and lessons", tried, failure
     if item.held_text is not None:
         return INJECTED, "origin", held_text_lines(item.held_text), held_text_origin(item.held_text)

@@ -1,1 +1,1 @@
-"""The screens and dialogs, one a file: they compose widgets and handle messages, without arithmetic."""
+"""The screens and dialogs: they compose widgets and handle messages."""

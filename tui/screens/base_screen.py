@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, Final
+from functools import partialmethod
+from inspect import getattr_static
+from typing import ClassVar, Final, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -28,10 +30,13 @@ from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
 
 _MOVES: Final = frozenset({"down", "up", "first", "last", "page_down", "page_up"})
+_ALL_ROWS: Final = 10**9
+"""More rows than any list has."""
+_Answer = TypeVar("_Answer")
 
 
 class BaseScreen(Screen[None], inherit_bindings=False):
-    """A screen of the dashboard. Subclasses set `place`, compose content, and implement `refresh_view`.
+    """A screen; subclasses set `place`, compose content, and refresh it.
 
     An action `<id>` is the method `action_<id>`; `why_not` gives the reason why it cannot run now.
     """
@@ -59,7 +64,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         raise NotImplementedError
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Show a newer state. `delta` has the changes since the last call; None = redraw everything."""
+        """Show a newer state; `delta` has the changes, None = redraw everything."""
         raise NotImplementedError
 
     def embedding(self, done: int, total: int) -> None:
@@ -105,12 +110,12 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         """
 
     def can_return(self) -> bool:
-        """Whether `back` returns along a link: nothing on this screen has to be left first."""
+        """Whether `back` returns along a link: there is nothing to leave first."""
         link = self.services.link
         return link is not None and link.place == self.place and not self.selections
 
     def restorer(self) -> Callable[[], BaseScreen] | None:
-        """A factory for this overlay in its current state, to restore it by `back`; None for a normal screen."""
+        """A factory that restores this overlay for `back`; None for a normal screen."""
         return None
 
     def current_view(self) -> SavedView:
@@ -235,6 +240,10 @@ class BaseScreen(Screen[None], inherit_bindings=False):
             message.stop()
             await self.run_id(message.value)
 
+    def ask_user(self, dialog: Screen[_Answer | None], then: Callable[[_Answer], None]) -> None:
+        """Open a dialog; call `then` with the answer, unless the user cancels."""
+        self.app.push_screen(dialog, lambda answer: None if answer is None else then(answer))
+
     # Actions
 
     async def run_id(self, action: str) -> None:
@@ -268,7 +277,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     def _is_common(self, action: str) -> bool:
         """Whether the screen does not override an action."""
         name = f"action_{action}"
-        return getattr(type(self), name) is getattr(BaseScreen, name)
+        return getattr_static(type(self), name) is getattr_static(BaseScreen, name)
 
     def _why_not_move(self, action: str) -> str | None:
         mover = None if isinstance(self.focused, Input) else self._mover()
@@ -284,7 +293,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         return bool(self.selections) or self.can_return() or (table is not None and self.focused is not table)
 
     def _mover(self) -> RecordTable | TextPane | None:
-        """The widget that the movement keys move: the focused table or text, else the first table."""
+        """The widget that the movement keys move."""
         focused = self.focused
         if isinstance(focused, RecordTable | TextPane):
             return focused
@@ -294,29 +303,16 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         movers = [w for w in self.query("RecordTable, TextPane") if isinstance(w, RecordTable | TextPane)]
         return movers[0] if movers else None
 
-    def action_down(self) -> None:
+    def _move_by(self, rows: int = 0, *, pages: int = 0) -> None:
         if mover := self._mover():
-            mover.move(1)
+            mover.move(rows + pages * mover.page)
 
-    def action_up(self) -> None:
-        if mover := self._mover():
-            mover.move(-1)
-
-    def action_page_down(self) -> None:
-        if mover := self._mover():
-            mover.move(mover.page)
-
-    def action_page_up(self) -> None:
-        if mover := self._mover():
-            mover.move(-mover.page)
-
-    def action_first(self) -> None:
-        if mover := self._mover():
-            mover.move(-(10**9))
-
-    def action_last(self) -> None:
-        if mover := self._mover():
-            mover.move(10**9)
+    action_down = partialmethod(_move_by, 1)
+    action_up = partialmethod(_move_by, -1)
+    action_page_down = partialmethod(_move_by, pages=1)
+    action_page_up = partialmethod(_move_by, pages=-1)
+    action_first = partialmethod(_move_by, -_ALL_ROWS)
+    action_last = partialmethod(_move_by, _ALL_ROWS)
 
     def action_next_pane(self) -> None:
         self.focus_next("RecordTable, TextPane, Input")
@@ -359,7 +355,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
 
 
 def _why_not_leap(table: RecordTable, action: str) -> str | None:
-    """The reason for a jump that leads nowhere; single steps at the end of a list need none."""
+    """Why a jump leads nowhere; single steps at the end of a list need no reason."""
     if action in {"first", "page_up"} and table.cursor == 0:
         return "This is the first row"
     if action in {"last", "page_down"} and table.cursor == len(table.keys) - 1:

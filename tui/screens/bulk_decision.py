@@ -1,4 +1,4 @@
-"""One decision about many patterns: one preview, one reason, one undo. It may be left while it runs."""
+"""One decision about many patterns: one preview, one reason, one undo."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from core.curation.commands import bulk
 from core.forecast.bulk import BulkForecast, forecast_bulk
 from core.records.decisions import VERBS, Verb, VerbInfo
 from core.state.project_state import ProjectState
+from tui.messages import NewestMessage
 from tui.present import bulk as present
 from tui.screens.dialogs import CONFIRM, Dialog
 from tui.services import Services, services_of
@@ -31,7 +32,7 @@ LONGEST: Final = 500
 
 
 class BulkDialog(Dialog[bool]):
-    """Previews a decision about many patterns and makes it. Dismissed with whether it was started.
+    """Previews and makes a decision; dismissed with whether it was started.
 
     Args:
         verb: The decision.
@@ -52,14 +53,11 @@ class BulkDialog(Dialog[bool]):
         forecast: BulkForecast
 
     @dataclass(eq=False)
-    class Stepped(Message):
+    class Stepped(NewestMessage):
         """Some patterns are done."""
 
         done: int
         total: int
-
-        def can_replace(self, message: Message) -> bool:
-            return isinstance(message, BulkDialog.Stepped)
 
     class Ended(Message):
         """The decision is written, or refused; the app reports the result."""

@@ -1,4 +1,4 @@
-"""The Compare screen: the project at a past moment, and what changed since. Read-only."""
+"""The Compare screen: the project at a past moment, and what changed since."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from core.history.changes import LoopChange, PatternChange, QuestionChange, Stat
 from core.records.snapshot import Delta
 from core.records.times import day_of
 from core.state.project_state import ProjectState
+from tui.messages import NewestMessage
 from tui.present import compare as present
 from tui.present.state_counts import count_lines
 from tui.screens.history_query import HistoryQueryScreen
@@ -60,14 +61,11 @@ class CompareScreen(HistoryQueryScreen):
     )
 
     @dataclass(eq=False)
-    class Answered(Message):
+    class Answered(NewestMessage):
         """Two moments were compared."""
 
         number: int
         found: StateComparison
-
-        def can_replace(self, message: Message) -> bool:
-            return isinstance(message, CompareScreen.Answered)
 
     def __init__(self) -> None:
         super().__init__()

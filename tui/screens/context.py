@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partialmethod
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -54,10 +55,7 @@ class ContextScreen(KnobActions, InjectionRecording):
         Column("why", "why", 11, flex=3, keep=0),
     )
 
-    CHOICES: ClassVar[tuple[Column, ...]] = (
-        Column("kind", "of", 6),
-        Column("task", "task", 24, flex=1),
-    )
+    CHOICES: ClassVar[tuple[Column, ...]] = (Column("kind", "of", 6), Column("task", "task", 24, flex=1))
     """The columns without a task: loops and tasks to choose from."""
 
     def __init__(self) -> None:
@@ -377,24 +375,14 @@ class ContextScreen(KnobActions, InjectionRecording):
     def _mover(self) -> RecordTable | TextPane:
         return self.table if self.table.has_focus else self.text
 
-    def action_down(self) -> None:
-        self._move(1)
-
-    def action_up(self) -> None:
-        self._move(-1)
-
     def _move(self, rows: int) -> None:
         if self.knobs.field is not None:
             self.knobs.move(rows)
         else:
             self._mover().move(rows)
 
-    def action_next_pane(self) -> None:
-        """Cycle through task, text, patterns and values."""
-        self._go_on(1)
-
-    def action_previous_pane(self) -> None:
-        self._go_on(-1)
+    action_down = partialmethod(_move, 1)
+    action_up = partialmethod(_move, -1)
 
     def _go_on(self, panes: int) -> None:
         task = self.query_one(FilterLine)
@@ -407,6 +395,9 @@ class ContextScreen(KnobActions, InjectionRecording):
             stop.focus_input()
         else:
             stop.focus()
+
+    action_next_pane = partialmethod(_go_on, 1)
+    action_previous_pane = partialmethod(_go_on, -1)
 
     def copy_text(self) -> str:
         return self._preview.injection.context if self._preview is not None else ""

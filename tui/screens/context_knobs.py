@@ -1,4 +1,4 @@
-"""The values below a context: a field each, with its key and, once changed, the project's setting."""
+"""The values below a context: a field each, with its key and default."""
 
 from __future__ import annotations
 

@@ -58,19 +58,12 @@ class InjectionRecording(BaseScreen):
         if len(loops) == 1:
             self._record(loops[0].id, injection)
             return
-
-        def chosen(loop_id: str | None) -> None:
-            if loop_id is not None:
-                self._record(loop_id, injection)
-
-        counts = (
-            plural(len(injection.chosen), "pattern"),
-            plural(len(injection.reflections.chosen), "reflection"),
-        )
+        counts = (plural(len(injection.chosen), "pattern"), plural(len(injection.reflections.chosen), "reflection"))
         title = f"Which loop got {' and '.join(text for text in counts if not text.startswith('0 '))}?"
         detail = "Recorded to measure the effect; cannot be undone."
         choices = present.loop_choices(loops or self._running_loops())
-        self.app.push_screen(Choose(Content(title), Content(detail), choices, verb="record"), chosen)
+        dialog = Choose(Content(title), Content(detail), choices, verb="record")
+        self.ask_user(dialog, lambda loop_id: self._record(loop_id, injection))
 
     def _record(self, loop_id: str, injection: Injection) -> None:
         self.services.engine.write(partial(_recorded, loop_id=loop_id, injection=injection))

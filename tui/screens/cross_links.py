@@ -1,4 +1,4 @@
-"""Links of Memory and Replay: one key from a task, an attempt or a session to related records."""
+"""Links of Memory and Replay from a record to related records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUOTE: Final = '"'
 
 
 class CrossLinks(BaseScreen):
-    """Mixin with links from a memory record to its loop, its patterns and its reflections."""
+    """Mixin with links from a memory record to loop, patterns and reflections."""
 
     def linked_record(self) -> Remembered | None:
         """The record that the link keys act on, if there is one."""
@@ -56,7 +56,7 @@ class CrossLinks(BaseScreen):
                     self.services.say(f"The filter has no room for {more}", severity="warning")
 
     def action_to_reflections(self) -> None:
-        """Go to the newest reflection, with all reflections of the same task or loop listed."""
+        """Go to the newest of all reflections on the same task or loop."""
         if record := self.linked_record():
             newest = self.links.reflections_of(record)[0]
             field, value = ("task", newest.task_id) if newest.task_id else ("loop", newest.loop_id)

@@ -33,7 +33,7 @@ OPTION_MOVES: Final[list[BindingType]] = [
 
 
 class Dialog(ModalScreen[ScreenResultType]):
-    """Base of all dialogs: title, detail, body and keys. The tooltip of a binding explains its key in the help.
+    """Base of all dialogs: title, detail, body and keys with tooltips for the help.
 
     Args:
         title: The question.
@@ -132,7 +132,7 @@ def overtaken(seen: ProjectState, *about: str) -> Overtaken:
 
 
 class AskLine(Dialog[str | None]):
-    """Asks for one line of text, such as the reason of a decision. Dismissed with the text, or None.
+    """Asks for one line of text, such as a reason; dismissed with it, or None.
 
     Args:
         title: The question.

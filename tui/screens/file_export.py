@@ -1,4 +1,4 @@
-"""Exports: ask for a file, never overwrite one without a question, write in a worker."""
+"""Exports: ask for a file, confirm overwriting, write in a worker."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def export(screen: BaseScreen, what: str, name: str, suffixes: Collection[str], 
         make: From suffix to content; called in a worker.
     """
 
-    def named(answer: str | None) -> None:
+    def named(answer: str) -> None:
         if not answer:
             return
         try:
@@ -39,21 +39,15 @@ def export(screen: BaseScreen, what: str, name: str, suffixes: Collection[str], 
             screen.services.say(str(error), severity="warning")
             return
         if is_there(file):
-            screen.app.push_screen(
-                Confirm(
-                    Content(f"Overwrite {visible_line(file.name, 80)}?"),
-                    Content(visible_line(str(file), 300)),
-                    verb="overwrite",
-                ),
-                lambda yes: _write(screen, file, make) if yes else None,
-            )
+            title, detail = f"Overwrite {visible_line(file.name, 80)}?", visible_line(str(file), 300)
+            dialog = Confirm(Content(title), Content(detail), verb="overwrite")
+            screen.app.push_screen(dialog, lambda yes: _write(screen, file, make) if yes else None)
         else:
             _write(screen, file, make)
 
     formats = ", ".join(suffixes)
     detail = Content(f"File name, or a path; relative to the current folder. Formats: {formats}.")
-    dialog = AskLine(Content(f"Export {what}"), detail, verb="export", required=False, value=name)
-    screen.app.push_screen(dialog, named)
+    screen.ask_user(AskLine(Content(f"Export {what}"), detail, verb="export", required=False, value=name), named)
 
 
 def export_picture(screen: BaseScreen) -> None:
@@ -74,6 +68,6 @@ def _write(screen: BaseScreen, file: Path, make: Callable[[str], bytes]) -> None
         except RalphdeckError as error:
             app.call_from_thread(say, str(error), severity="error")
         else:
-            app.call_from_thread(say, f"wrote {file}")
+            app.call_from_thread(say, f"Wrote {file}")
 
     app.run_worker(work, thread=True, group="export")

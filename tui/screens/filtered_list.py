@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partialmethod
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -40,7 +41,7 @@ _ON_ROWS: Final = frozenset({"open", "copy", "copy_whole", "edit_file", "mark", 
 
 
 class FilteredList(BaseScreen):
-    """Filter line, table, tabs and details. Subclasses define columns, row selection and details.
+    """Filter line, table, tabs and details.
 
     Details are rendered when the cursor rests, not for each row it passes.
     """
@@ -94,7 +95,7 @@ class FilteredList(BaseScreen):
         return document_lines(self.blocks(key, tab), self.view.now, self.glyphs)
 
     def blocks(self, key: str, tab: str) -> Sequence[Block]:
-        """The content of a tab, for `details` and the clipboard; empty where `details` draws its own lines."""
+        """The content of a tab, for `details` and the clipboard; may be empty."""
         return ()
 
     def without_rows(self) -> Sequence[Content]:
@@ -272,15 +273,12 @@ class FilteredList(BaseScreen):
         self._tab = tabs[number % len(tabs)]
         self._show_details()
 
-    def action_next_tab(self) -> None:
-        self._step_tab(1)
-
-    def action_previous_tab(self) -> None:
-        self._step_tab(-1)
-
     def _step_tab(self, by: int) -> None:
         key = self.table.cursor_key
         self.show_tab(self.tabs(key).index(self.tab(key)) + by)
+
+    action_next_tab = partialmethod(_step_tab, 1)
+    action_previous_tab = partialmethod(_step_tab, -1)
 
     def action_filter(self) -> None:
         self.query_one(FilterLine).focus_input()

@@ -1,4 +1,4 @@
-"""The help of a screen in its current state: keys of the focused pane, and what they would do."""
+"""The help of a screen: keys of the focused pane, and what they would do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Base of the screens that show a filtered list: links to it, saved views, and restoring it."""
+"""Filtered lists that links and saved views can open."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ListScreen(FilteredList):
         self.refresh_frame()
 
     def leave_link(self, link: FollowedLink, *, back: bool) -> None:
-        """Restore the list from before the link. A filter typed since then stays, unless the user returns by `back`."""
+        """Restore the list from before the link; unless by `back`, a new filter stays."""
         if link.before is None or link.led is None:
             return
         text = self.query_one(FilterLine).text if self._put_back is None else self._put_back.filter
@@ -77,7 +77,7 @@ class ListScreen(FilteredList):
         self.refresh_frame()
 
     def can_return(self) -> bool:
-        """Whether `back` returns along a link: nothing was done since that has to be left first."""
+        """Whether `back` returns along a link: there is nothing to leave first."""
         link = self.services.link
         if link is None or link.led is None or not super().can_return():
             return super().can_return()

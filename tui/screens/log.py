@@ -108,7 +108,7 @@ class LogScreen(ListScreen):
         return f"show {subject[0].removesuffix('s')}" if action == "open" and subject else None
 
     def _subject(self) -> tuple[str, str] | None:
-        """Screen and id of the decision's record; of many patterns the first that still exists."""
+        """Screen and id of the decision's record, or of its first one that exists."""
         decision = self._decision(self.table.cursor_key)
         while decision is not None and decision.verb.value in {"undo", "redo"}:
             decision = self._decision(decision.subject)

@@ -65,7 +65,7 @@ class LoopsScreen(ExtractionPreview, ListScreen):
         self._story: LoopDetails | None = None
 
     def touched(self, delta: Delta) -> bool:
-        """Events and debug sessions change the outcome of loops, decisions what there is to extract."""
+        """Events and sessions change outcomes, decisions what there is to extract."""
         return bool(delta.loops or delta.events or delta.decisions or delta.debug_sessions)
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
@@ -211,7 +211,7 @@ class LoopsScreen(ExtractionPreview, ListScreen):
 
 
 def _rank(loop: Loop) -> tuple[int, float]:
-    """Running loops first, then those that need attention, then the others; newest first in each group."""
+    """Order: running loops, those that need attention, others; newest first."""
     if loop.status.active:
         group = 0
     elif not loop.status.ended:

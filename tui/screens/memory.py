@@ -1,4 +1,4 @@
-"""The Memory screen: tasks with their attempts, debug sessions, and open escalations."""
+"""The Memory screen: tasks with attempts, debug sessions, escalations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _OF_THE_LIST: Final = frozenset({"open", "fold", "unfold"})
 
 
 class MemoryScreen(MemoryDetails):
-    """One list of escalations, tasks with their attempts, and debug sessions; enter on an attempt plays it."""
+    """Escalations, tasks with their attempts, and debug sessions in one list."""
 
     place = "memory"
     ABOUT = (
@@ -119,7 +119,7 @@ class MemoryScreen(MemoryDetails):
         return bool(rows or delta.escalations or delta.decisions)
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Rebuild the catalog if it may differ, and read a changed attempt under the cursor again."""
+        """Rebuild the catalog if needed; read a changed attempt under the cursor."""
         steady = delta is not None and self._is_steady(view, delta)
         if delta is not None and steady:
             self._catalog = self._catalog.with_changed(view.snapshot, delta.attempts)

@@ -11,6 +11,8 @@ from textual.content import Content
 from textual.message import Message
 
 from core.base.errors import RalphdeckError
+from core.documents import debug_sessions, tasks
+from core.documents.document import Block, fields
 from core.episodes.attempt_state import AttemptCondition, assess_attempt
 from core.episodes.history import AttemptDetail, read_attempt
 from core.episodes.loop_links import Coverage, measure_coverage
@@ -21,7 +23,8 @@ from core.queries.memory_links import MemoryLinks, Remembered
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
 from core.records.snapshot import Snapshot
-from tui.present import debug_sessions, memory_groups, memory_tasks
+from tui.present import memory_groups, memory_tasks
+from tui.present.document import document_lines
 from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, parts
 from tui.screens.cross_links import CrossLinks
 from tui.screens.list_screen import ListScreen
@@ -45,7 +48,7 @@ TABS: Final = {
 
 
 class MemoryDetails(CrossLinks, ListScreen):
-    """A list of memory records with their details, and notes beside them if there is room."""
+    """A list of memory records, their details, and notes if there is room."""
 
     @dataclass(eq=False)
     class AttemptRead(Message):
@@ -120,11 +123,22 @@ class MemoryDetails(CrossLinks, ListScreen):
             return self._attempt_details(key, attempt, tab, width, height)
         if task := self._task_of(key):
             return self._task_details(key, task, tab, width, height)
-        if session := self._session_of(key):
-            if tab == "Learned":
-                return debug_sessions.lesson_lines(session, self.view, self.glyphs, width)
-            return debug_sessions.session_lines(session, self.view, self.glyphs, width)
+        if self._session_of(key):
+            return document_lines(self.blocks(key, tab), self.view.now, self.glyphs, width)
         return self._group_details(key, width)
+
+    def blocks(self, key: str, tab: str) -> Sequence[Block]:
+        """Runs or lessons of a session, attempts of a task, content of an attempt."""
+        if session := self._session_of(key):
+            return tuple((debug_sessions.lessons if tab == "Learned" else debug_sessions.runs)(self.view, session))
+        if tab != "Overview":
+            return ()
+        if task := self._task_of(key):
+            about = fields(("Task", task.description), *tasks.about_rows(task))
+            return (*about, *tasks.attempt_table(self._catalog.attempts.get(task.id, ()), self._condition))
+        if (attempt := self._attempt_of(key)) and self._detail is not None and self._detail[0] == key:
+            return tasks.attempt_document(self._detail[1], self._condition(attempt)).blocks
+        return ()
 
     def _group_details(self, key: str, width: int) -> Sequence[Content]:
         if key == ESCALATIONS:
@@ -144,7 +158,7 @@ class MemoryDetails(CrossLinks, ListScreen):
         if task := self._task_of(key):
             return memory_tasks.task_notes(task, self._links.reflections_of(task), self.view, width, beside=True)
         if session := self._session_of(key):
-            return debug_sessions.lesson_lines(session, self.view, self.glyphs, width)
+            return document_lines(debug_sessions.lessons(self.view, session), self.view.now, self.glyphs, width)
         if key == SESSIONS:
             return memory_groups.template_lines(self.view, width)[1:]
         return memory_groups.coverage_lines(self._progress()[1])[1:]

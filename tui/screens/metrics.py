@@ -1,4 +1,4 @@
-"""The Metrics screen: how well learning works, section by section, with charts and findings."""
+"""The Metrics screen: how well learning works, section by section."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.message import Message
 from textual.widgets import Static
 
 from core.metrics.dashboard import DEFAULT_WEEKS, RANGES, Dashboard, build_dashboard, select_registered
@@ -22,6 +21,7 @@ from core.metrics.weekly import list_used, list_week_starts
 from core.queries.pattern_filter import build_id_query
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
+from tui.messages import NewestMessage
 from tui.present import metrics as present
 from tui.present.metrics_chart import week_chart
 from tui.screens.base_screen import BaseScreen
@@ -45,7 +45,7 @@ REACH_CELLS: Final = 13
 
 
 class MetricsScreen(BaseScreen):
-    """Sections on the left; the current one on the right, the others below it if there is room."""
+    """Sections on the left; the current one on the right, others below it."""
 
     place = "metrics"
     ABOUT = (
@@ -56,14 +56,11 @@ class MetricsScreen(BaseScreen):
     AUTO_FOCUS = "#metrics-sections"
 
     @dataclass(eq=False)
-    class Measured(Message):
+    class Measured(NewestMessage):
         """The metrics were computed."""
 
         number: int
         found: Dashboard
-
-        def can_replace(self, message: Message) -> bool:
-            return isinstance(message, MetricsScreen.Measured)
 
     def __init__(self) -> None:
         super().__init__()
@@ -167,7 +164,7 @@ class MetricsScreen(BaseScreen):
         table.show(keys[::-1] if back else keys)
 
     def _columns(self, figure: Figure, width: int) -> tuple[Sequence[Column], int]:
-        """The columns of the rows, and the cells that labels and numbers leave for the bar."""
+        """The columns of the rows, and the cells left for the bar."""
         label = Column("label", figure.about, present.label_cells(figure) + 2)
         rest = [Column("reach", figure.reach, REACH_CELLS, align="right")] if figure.reach else []
         if figure.percent or len(figure.parts) > 1 or figure.reach:
@@ -271,15 +268,12 @@ class MetricsScreen(BaseScreen):
     def _in_rows(self) -> bool:
         return self.focused is self.rows
 
-    def action_next_tab(self) -> None:
-        self._step_section(1)
-
-    def action_previous_tab(self) -> None:
-        self._step_section(-1)
-
     def _step_section(self, by: int) -> None:
         if self._figures:
             self.sections.cursor = (self.sections.cursor + by) % len(self._figures)
+
+    action_next_tab = partialmethod(_step_section, 1)
+    action_previous_tab = partialmethod(_step_section, -1)
 
     def _step_range(self, by: int) -> None:
         self._weeks = RANGES[RANGES.index(self._weeks) + by]

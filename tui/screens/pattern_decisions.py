@@ -1,8 +1,9 @@
-"""Decisions about patterns: a key, a reason where one is needed, then the engine writes it."""
+"""Decisions about patterns, with a reason where one is needed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partialmethod
 
 from textual.content import Content
 
@@ -34,7 +35,7 @@ def _score(assessment: Assessment, multiplier: float) -> float:
 
 
 class PatternDecisions(BaseScreen):
-    """Mixin of screens where patterns are promoted, deprecated, reset, archived and annotated."""
+    """Mixin of screens that decide about patterns."""
 
     def subjects(self) -> Sequence[str]:
         """The patterns to decide about: the selected rows, else the one under the cursor."""
@@ -46,22 +47,6 @@ class PatternDecisions(BaseScreen):
     def decided(self) -> None:
         """A decision about several patterns is on its way."""
 
-    def action_promote(self) -> None:
-        """Pin as proven."""
-        self._decide(Verb.PROMOTE)
-
-    def action_reset(self) -> None:
-        """Remove the pin."""
-        self._decide(Verb.RESET)
-
-    def action_deprecate(self) -> None:
-        """Pin as deprecated, with a reason."""
-        self._decide(Verb.DEPRECATE)
-
-    def action_quarantine(self) -> None:
-        """Put into quarantine, with a reason."""
-        self._decide(Verb.QUARANTINE)
-
     def action_release(self) -> None:
         """Release quarantined texts or approve held ones; a blocked text needs a reason."""
         known, assessment = self.view.snapshot.patterns, self.view.assessment
@@ -69,16 +54,8 @@ class PatternDecisions(BaseScreen):
         info = APPROVE if any(one.held for one in shown) else VERBS[Verb.RELEASE]
         self._decide(Verb.RELEASE, info._replace(asks="reason") if any(one.blocked for one in shown) else info)
 
-    def action_archive(self) -> None:
-        """Move into the archive, with a reason."""
-        self._decide(Verb.ARCHIVE)
-
-    def action_note(self) -> None:
-        """Attach a note."""
-        self._decide(Verb.NOTE)
-
     def _decide(self, verb: Verb, info: VerbInfo | None = None) -> None:
-        """Decide about one pattern at once, or when the reason is typed; about many after a preview."""
+        """Decide about one pattern, after a reason if needed; many after a preview."""
         info = info or VERBS[verb]
         subjects = self.subjects()
         if len(subjects) > 1:
@@ -90,15 +67,21 @@ class PatternDecisions(BaseScreen):
             self.begin_decision(subjects)
             self.services.decide(command_for(verb, subjects[0]))
 
+    action_promote = partialmethod(_decide, Verb.PROMOTE)
+    action_reset = partialmethod(_decide, Verb.RESET)
+    action_deprecate = partialmethod(_decide, Verb.DEPRECATE)
+    action_quarantine = partialmethod(_decide, Verb.QUARANTINE)
+    action_archive = partialmethod(_decide, Verb.ARCHIVE)
+    action_note = partialmethod(_decide, Verb.NOTE)
+
     def _ask(self, verb: Verb, info: VerbInfo, key: str) -> None:
         seen = self.view
 
-        def answered(text: str | None) -> None:
-            if text:
-                self.begin_decision([key])
-                self.services.decide(command_for(verb, key, text), seen)
+        def answered(text: str) -> None:
+            self.begin_decision([key])
+            self.services.decide(command_for(verb, key, text), seen)
 
         title = Content(f"{info.word.capitalize()} {visible_line(key, 60)}: {info.asks}?")
         detail = Content(f"{info.effect} Can be undone.")
         other = None if verb is Verb.NOTE else overtaken(seen, key)
-        self.app.push_screen(AskLine(title, detail, verb=info.word, required=True, overtaken=other), answered)
+        self.ask_user(AskLine(title, detail, verb=info.word, required=True, overtaken=other), answered)

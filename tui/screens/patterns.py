@@ -1,4 +1,4 @@
-"""The Patterns screen: filtered as you type, with evidence, lineage and the reason of each state."""
+"""The Patterns screen: filtered as you type, with evidence and lineage."""
 
 from __future__ import annotations
 

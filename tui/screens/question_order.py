@@ -22,7 +22,7 @@ def same_question(one: ReviewItem, other: ReviewItem) -> bool:
 
 
 class QuestionOrder:
-    """The questions of a session in a fixed order: new ones are appended, closed ones keep their number.
+    """Questions in a fixed order: new ones are appended, closed ones keep a slot.
 
     Until `fix` is called the order follows the queue, after the question in front.
     """
@@ -159,7 +159,7 @@ class QuestionOrder:
         self._given.append(None)
 
     def land(self, *, decided: bool) -> bool:
-        """Note that the oldest decision was written, or refused: then its question returns.
+        """Note that the oldest decision was written; if refused, its question returns.
 
         Returns:
             Whether it was the answer to a question.

@@ -1,4 +1,4 @@
-"""The Reflections screen: what agents learned, from all record shapes, without repetition."""
+"""The Reflections screen: what agents learned, without repetition."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
         return None
 
     def _home(self) -> tuple[str, str] | None:
-        """Screen and record of the reflection under the cursor: its loop, else its attempt or task; None if unknown."""
+        """Screen and record of the reflection under the cursor; None if unknown."""
         snapshot = self.view.snapshot
         reflection = snapshot.reflections.get(self.table.cursor_key or "")
         if reflection is None:

@@ -25,14 +25,14 @@ from core.queries.memory_links import MemoryLinks
 from core.records.episodes import Action, Attempt
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
+from tui.messages import NewestMessage
 from tui.present import replay as present
 from tui.present.glyphs import draw
 from tui.screens.base_screen import BaseScreen
 from tui.screens.cross_links import CrossLinks
-from tui.widgets.action_list import ActionList
 from tui.widgets.bars import Item, ItemLine
+from tui.widgets.replay_position import ActionList, PositionView, Timeline
 from tui.widgets.text_pane import TextPane
-from tui.widgets.timeline import Timeline
 
 BESIDE: Final = 110
 """Cells of the screen from which quality and reflections are beside the action."""
@@ -76,16 +76,13 @@ class ReplayScreen(CrossLinks):
         problem: str = ""
 
     @dataclass(eq=False)
-    class Stepped(Message):
+    class Stepped(NewestMessage):
         """One action was read."""
 
         position: int
         step: ReplayStep
         first: int
         around: Sequence[Action]
-
-        def can_replace(self, message: Message) -> bool:
-            return isinstance(message, ReplayScreen.Stepped)
 
     def __init__(self, task_id: str, number: int, links: MemoryLinks, position: int | None = None) -> None:
         super().__init__()
@@ -280,9 +277,8 @@ class ReplayScreen(CrossLinks):
         how = present.playback_state(speed, waited, self.glyphs, playing=self._playing, follows=follows)
         self.query_one("#replay-place", ItemLine).show([Item(where)], [Item(how)])
 
-    @on(Timeline.Picked)
-    @on(ActionList.Picked)
-    def _picked(self, message: Timeline.Picked | ActionList.Picked) -> None:
+    @on(PositionView.Picked)
+    def _picked(self, message: PositionView.Picked) -> None:
         message.stop()
         self._stop()
         self._go(message.position)
@@ -290,7 +286,7 @@ class ReplayScreen(CrossLinks):
     # Playing
 
     def _wait(self) -> None:
-        """During playback: schedule the next action after its real duration, within limits."""
+        """During playback, schedule the next action after its limited duration."""
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
@@ -348,11 +344,11 @@ class ReplayScreen(CrossLinks):
         self._stop()
         self._go(position)
 
-    def action_step_on(self) -> None:
-        self._jump(self.position + 1)
+    def _step_by(self, actions: int) -> None:
+        self._jump(self.position + actions)
 
-    def action_step_back(self) -> None:
-        self._jump(self.position - 1)
+    action_step_on = partialmethod(_step_by, 1)
+    action_step_back = partialmethod(_step_by, -1)
 
     def action_first(self) -> None:
         self._jump(0)

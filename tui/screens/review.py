@@ -252,12 +252,6 @@ class ReviewScreen(ReviewLinks):
     def forget(self, item: ReviewItem, action: str) -> None:
         self._forecasts.forget(item, action)
 
-    def action_next_answer(self) -> None:
-        self._choose(self._cursor + 1)
-
-    def action_previous_answer(self) -> None:
-        self._choose(self._cursor - 1)
-
     @on(AnswerList.Chosen)
     async def _clicked_answer(self, message: AnswerList.Chosen) -> None:
         if self._is_armed and message.row == self._cursor:
@@ -270,6 +264,12 @@ class ReviewScreen(ReviewLinks):
         if self._listed:
             self._cursor, self._is_armed = row % len(self._listed), False
             self._show_outcome(top=True)
+
+    def _step_answer(self, by: int) -> None:
+        self._choose(self._cursor + by)
+
+    action_next_answer = partialmethod(_step_answer, 1)
+    action_previous_answer = partialmethod(_step_answer, -1)
 
     @property
     def _highlighted(self) -> str:
@@ -335,7 +335,7 @@ class ReviewScreen(ReviewLinks):
         """Not possible; `why_not` gives the reason."""
 
     def undone(self, decision: Decision) -> None:
-        """Ask the question of an undone decision again; another person's is not part of this session."""
+        """Ask the question of an undone decision again."""
         self.questions.return_to(question_of(decision))
         if decision.by == self.me:
             self.session.uncount()

@@ -26,10 +26,8 @@ from tui.screens.dialogs import AskLine, AskText, Choose, overtaken
 from tui.screens.question_order import Key, QuestionOrder, key_of, same_question
 
 ANSWERS: Final = frozenset(
-    {
-        *("accept", "reject", "rewrite", "promote", "deprecate", "reset", "restore_text", "quarantine", "archive"),
-        *("snooze", "snooze_evidence"),
-    }
+    {"accept", "reject", "rewrite", "promote", "deprecate", "reset", "restore_text", "quarantine", "archive"}
+    | {"snooze", "snooze_evidence"}
 )
 """The actions that answer a question."""
 
@@ -123,9 +121,7 @@ class ReviewAnswers(BaseScreen):
     def action_minutes(self) -> None:
         """Set the time of this session: highest impact first, with a stop at the end."""
 
-        def answered(text: str | None) -> None:
-            if text is None:
-                return
+        def answered(text: str) -> None:
             try:
                 minutes = float(text or "0")
                 check_amount(minutes, "minutes", MAX_MINUTES)
@@ -140,16 +136,9 @@ class ReviewAnswers(BaseScreen):
             self.show_anew()
 
         usual = self.session.plan.minutes if self.session.plan is not None else self.view.settings.review.minutes
-        self.app.push_screen(
-            AskLine(
-                Content("How many minutes do you have?"),
-                Content("Questions with the highest impact come first; 0 removes the limit."),
-                verb="plan",
-                required=False,
-                value=f"{usual:g}",
-            ),
-            answered,
-        )
+        title = Content("How many minutes do you have?")
+        detail = Content("Questions with the highest impact come first; 0 removes the limit.")
+        self.ask_user(AskLine(title, detail, verb="plan", required=False, value=f"{usual:g}"), answered)
 
     def show_anew(self) -> None:
         """Draw the question in front again."""
@@ -163,21 +152,11 @@ class ReviewAnswers(BaseScreen):
             self._decide(item, answer, "")
             return
         seen = self.services.view
-
-        def typed(reason: str | None) -> None:
-            if reason:
-                self._decide(item, answer, reason, seen)
-
-        self.app.push_screen(
-            AskLine(
-                Content(f"{answer.label.capitalize()} {visible_line(item.subject, 60)}: why?"),
-                Content(f"Effect: {answer.effect}. Can be undone."),
-                verb=answer.label,
-                required=True,
-                overtaken=overtaken(seen, item.question_key, item.subject, item.other or item.subject),
-            ),
-            typed,
-        )
+        title = Content(f"{answer.label.capitalize()} {visible_line(item.subject, 60)}: why?")
+        detail = Content(f"Effect: {answer.effect}. Can be undone.")
+        other = overtaken(seen, item.question_key, item.subject, item.other or item.subject)
+        dialog = AskLine(title, detail, verb=answer.label, required=True, overtaken=other)
+        self.ask_user(dialog, lambda reason: self._decide(item, answer, reason, seen))
 
     action_restore_text = partialmethod(_give, "restore_text")
     action_accept = partialmethod(_give, "accept")
@@ -222,9 +201,8 @@ class ReviewAnswers(BaseScreen):
             self.questions.swap()
             self.show_anew()
         elif (proposal := self.proposal(item)) is not None:
-            self.app.push_screen(
-                AskText(Content("Edit the anti-pattern"), proposal.text), lambda text: self._worded(item, text)
-            )
+            dialog = AskText(Content("Edit the anti-pattern"), proposal.text)
+            self.ask_user(dialog, lambda text: self._worded(item, text))
 
     def action_rewrite_in_editor(self) -> None:
         item = self.item
@@ -250,27 +228,15 @@ class ReviewAnswers(BaseScreen):
         if item is None:
             return
 
-        def chosen(key: str | None) -> None:
-            if key is not None:
-                until = self.view.now + timedelta(days=SNOOZES[key])
-                snooze = Answer(
-                    action="snooze_until",
-                    label="snooze",
-                    effect="asked again later",
-                    command=snooze_command(item, until=until),
-                    matters=False,
-                )
-                self._decide(item, snooze, "", seen)
+        def chosen(key: str) -> None:
+            command = snooze_command(item, until=self.view.now + timedelta(days=SNOOZES[key]))
+            effect = "asked again later"
+            snooze = Answer(action="snooze_until", label="snooze", effect=effect, command=command, matters=False)
+            self._decide(item, snooze, "", seen)
 
-        self.app.push_screen(
-            Choose(
-                Content("Snooze for how long?"),
-                Content("Only the question is hidden; nothing changes for the loops. Can be undone."),
-                [(key, Content(key)) for key in SNOOZES],
-                verb="snooze",
-            ),
-            chosen,
-        )
+        detail = Content("Only the question is hidden; nothing changes for the loops. Can be undone.")
+        choices = [(key, Content(key)) for key in SNOOZES]
+        self.ask_user(Choose(Content("Snooze for how long?"), detail, choices, verb="snooze"), chosen)
 
 
 def _drafted(answer: Answer, item: ReviewItem, draft: Draft) -> Answer:

@@ -23,7 +23,7 @@ _OUTDATED: Final = -1
 
 
 class Forecasts:
-    """Forecasts by question and answer; an older one is shown until there is a newer one."""
+    """Forecasts by question and answer; shown until there is a newer one."""
 
     def __init__(self) -> None:
         self._known: dict[Asked, Outlook] = {}

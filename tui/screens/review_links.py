@@ -1,4 +1,4 @@
-"""Links of Review: to the pattern, its file, its loops, the context, the debug session."""
+"""Links of Review to pattern, file, loops, context and debug session."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tui.widgets.text_pane import TextPane
 
 
 def evidence_loops(item: ReviewItem, view: ProjectState) -> list[str]:
-    """The known loops of a question's evidence; those that contradict a pattern come first."""
+    """The known loops of a question's evidence; contradicting ones come first."""
     if not item.is_about_pattern:
         told = [item.subject, item.session.loop_id if item.session is not None else ""]
     else:
@@ -53,20 +53,10 @@ class ReviewLinks(ReviewPanes):
         if len(loops) == 1:
             self.services.open_record("loops", loops[0])
             return
-
-        def chosen(key: str | None) -> None:
-            if key is not None:
-                self.services.open_record("loops", key)
-
-        self.app.push_screen(
-            Choose(
-                Content("Which loop of the evidence?"),
-                Content("Loops in which it failed come first."),
-                [(id, Content(visible_line(id, 80))) for id in loops],
-                verb="open",
-            ),
-            chosen,
-        )
+        choices = [(id, Content(visible_line(id, 80))) for id in loops]
+        detail = Content("Loops in which it failed come first.")
+        dialog = Choose(Content("Which loop of the evidence?"), detail, choices, verb="open")
+        self.ask_user(dialog, lambda key: self.services.open_record("loops", key))
 
     def action_edit_item_file(self) -> None:
         item = self.item
@@ -76,22 +66,16 @@ class ReviewLinks(ReviewPanes):
 
     def action_note(self) -> None:
         item, seen = self.item, self.view
+        if item is None:
+            return
 
-        def answered(text: str | None) -> None:
-            if text and item is not None:
-                self.questions.wait()
-                self.services.decide(Note(item.subject, text=text), seen)
+        def answered(text: str) -> None:
+            self.questions.wait()
+            self.services.decide(Note(item.subject, text=text), seen)
 
-        if item is not None:
-            self.app.push_screen(
-                AskLine(
-                    Content(f"Note on {visible_line(item.subject, 60)}"),
-                    Content("Stored in the log and shown under History; answers no question and changes no state."),
-                    verb="add note",
-                    required=True,
-                ),
-                answered,
-            )
+        title = Content(f"Note on {visible_line(item.subject, 60)}")
+        detail = Content("Stored in the log and shown under History; answers no question and changes no state.")
+        self.ask_user(AskLine(title, detail, verb="add note", required=True), answered)
 
     def copy_text(self) -> str:
         """The id of the record, or the focused text."""

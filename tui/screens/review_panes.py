@@ -1,7 +1,8 @@
-"""The panes of Review: two sides and the effect; one at a time if there is no room."""
+"""The panes of Review: two sides and the effect, or one at a time."""
 
 from __future__ import annotations
 
+from functools import partialmethod
 from typing import Final
 
 from textual import events, on
@@ -89,15 +90,12 @@ class ReviewPanes(ReviewAnswers):
             self.set_class(pane == name, f"-shows-{pane}")
         self._show_tabs()
 
-    def action_next_pane(self) -> None:
-        self._to_pane(1)
-
-    def action_previous_pane(self) -> None:
-        self._to_pane(-1)
-
     def _to_pane(self, by: int) -> None:
         self._turn_pane(_PANES[(_PANES.index(self._pane) + by) % len(_PANES)])
         self.call_after_refresh(self.text_of(self._pane).focus)
+
+    action_next_pane = partialmethod(_to_pane, 1)
+    action_previous_pane = partialmethod(_to_pane, -1)
 
     def _show_tabs(self) -> None:
         tabs = zip(_PANES, (*self._headings, "effect"), strict=True)

@@ -32,7 +32,7 @@ NAME_CELLS: Final = 30
 
 
 class ViewList(Dialog[SavedView | None]):
-    """The user's views, then the built-in ones. Dismissed with the view to open, or None.
+    """Own and built-in views; dismissed with the view to open, or None.
 
     Args:
         user_state: Where they are stored, for all projects.

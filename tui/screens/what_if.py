@@ -1,4 +1,4 @@
-"""The What if screen: what other thresholds would have made of all history. Read-only."""
+"""The What if screen: what other thresholds would have made of history."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from core.learning import threshold_replay
 from core.learning.threshold_replay import PatternDifference, Replay
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
+from tui.messages import NewestMessage
 from tui.present import what_if as present
 from tui.present.knobs import Knob
 from tui.present.state_counts import count_lines
@@ -57,16 +58,13 @@ class WhatIfScreen(HistoryQueryScreen):
     )
 
     @dataclass(eq=False)
-    class Replayed(Message):
-        """All history was replayed with some settings, and the changed patterns were sorted."""
+    class Replayed(NewestMessage):
+        """History was replayed with some settings, and changed patterns were sorted."""
 
         number: int
         settings: Settings
         replay: Replay
         turns: Sequence[PatternDifference]
-
-        def can_replace(self, message: Message) -> bool:
-            return isinstance(message, WhatIfScreen.Replayed)
 
     def __init__(self) -> None:
         super().__init__()
@@ -248,12 +246,6 @@ class WhatIfScreen(HistoryQueryScreen):
     def _put_back(self, field: ValueField) -> None:
         field.put(_knob(field).text(self.view.settings))
 
-    def action_down(self) -> None:
-        self._move(1)
-
-    def action_up(self) -> None:
-        self._move(-1)
-
     def action_first(self) -> None:
         self._move(-len(self._turns) - len(KNOBS))
 
@@ -266,6 +258,9 @@ class WhatIfScreen(HistoryQueryScreen):
             self.table.move(rows)
         else:
             fields[max(0, min(fields.index(field) + rows, len(fields) - 1))].enter()
+
+    action_down = partialmethod(_move, 1)
+    action_up = partialmethod(_move, -1)
 
     def action_next_pane(self) -> None:
         if self.field is not None:

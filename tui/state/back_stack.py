@@ -31,7 +31,7 @@ class ListState:
 
 @dataclass(eq=False, slots=True)
 class FollowedLink:
-    """A link that was followed. Its effect on the target list lasts until the user leaves the list.
+    """A followed link; the target list shows its effect until the user leaves.
 
     Attributes:
         start: The source screen.

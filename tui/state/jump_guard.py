@@ -1,4 +1,4 @@
-"""Ignores deciding keys typed before the user can have seen the screen they would act on."""
+"""Ignores deciding keys typed before the user can have seen the screen."""
 
 from __future__ import annotations
 

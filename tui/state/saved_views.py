@@ -1,4 +1,4 @@
-"""Saved views: a screen with filter, order and tab under a name. Some are built in."""
+"""Saved views: a screen with filter, order and tab under a name."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ BUILT_IN: Final = (
 
 
 def own_views(user_state: UserState) -> tuple[SavedView, ...]:
-    """The user's views, in the order in which they were saved; invalid ones are skipped."""
+    """The user's views in the order of saving; invalid ones are skipped."""
     try:
         found = json.loads(user_state.get(_KEY, "[]"))
     except (ValueError, RecursionError):
@@ -72,7 +72,7 @@ def _read(one: object) -> SavedView | None:
 
 
 def save_view(user_state: UserState, view: SavedView) -> bool:
-    """Save a view, replacing one of the same name. False if there is no room for another."""
+    """Save a view, replacing one of the same name; False if there is no room."""
     views = {other.name: other for other in own_views(user_state)}
     if len(views) >= MOST_VIEWS and view.name not in views:
         return False

@@ -1,4 +1,4 @@
-"""User state between runs: theme, glyphs, and per project the screen and the filters."""
+"""User state between runs: theme, glyphs, and per project screen and filters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_PROJECTS = 50
 
 @dataclass
 class UserState:
-    """A small JSON file in the user's state folder. Losing it is harmless, so errors are ignored.
+    """A JSON file in the user's state folder; losing it is harmless.
 
     Args:
         path: The file.

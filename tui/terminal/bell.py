@@ -1,4 +1,4 @@
-"""Terminal notifications when something needs a decision: by bell or by desktop message."""
+"""Terminal notifications by bell or desktop message."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Bell:
 
 
 def _kind(one: Notification) -> str:
-    """The kind of event that needs the user: a failed loop, an escalation, or a question on something harmful."""
+    """The kind of event that needs the user: crash, escalation, urgent question."""
     if one.status is LoopStatus.CRASHED:
         return "crashed loop"
     if one.what is NotificationKind.ESCALATED:

@@ -1,4 +1,4 @@
-"""Copying: through tmux if the dashboard runs in it, else through the terminal (OSC 52), also over ssh."""
+"""Copying through tmux or the terminal (OSC 52), also over ssh."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def copyable(text: str) -> tuple[str, bool]:
 
 
 async def load_into_tmux(text: str) -> str | None:
-    """Load a text into tmux, which passes it on to its terminal; returns the toast, or None if tmux cannot.
+    """Load a text into tmux and its terminal; returns the toast, None on failure.
 
     `load-buffer -w` works if `set-clipboard` is `external`, tmux's default, which blocks OSC 52 of programs in tmux.
     """

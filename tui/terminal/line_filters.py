@@ -36,12 +36,12 @@ _TABLE: Final = str.maketrans({char: plain for plain, chars in _REPLACEMENTS.ite
 
 
 def ascii_text(text: str) -> str:
-    """Replace the characters that draw the screen by ASCII ones of the same width; letters stay."""
+    """Replace drawing characters by ASCII ones of the same width."""
     return text if text.isascii() else text.translate(_TABLE)
 
 
 class AsciiFilter(LineFilter):
-    """Replaces borders, blocks, arrows and glyphs by ASCII; letters of any script stay."""
+    """Replaces borders, blocks, arrows and glyphs by ASCII; letters stay."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         return [Segment(ascii_text(text), style, control) for text, style, control in segments]

@@ -1,4 +1,4 @@
-"""The answers to a question, one line each, with a cursor that highlights without deciding."""
+"""The answers to a question, one line each, one of them highlighted."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from core.base.text import visible_line
+from tui.messages import NewestMessage
 
 LONGEST: Final = 300
 """Characters that can be typed, and shown of a text set by the program."""
@@ -22,12 +23,9 @@ class FilterLine(Horizontal):
     """Prompt, input and count; every keystroke changes the filter."""
 
     @dataclass(eq=False)
-    class Changed(Message):
+    class Changed(NewestMessage):
         line: FilterLine
         text: str
-
-        def can_replace(self, message: Message) -> bool:
-            return isinstance(message, FilterLine.Changed)
 
     @dataclass(eq=False)
     class Left(Message):

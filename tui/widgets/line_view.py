@@ -39,7 +39,7 @@ def fit(content: Content, width: int, align: Align = "left", keep_end: int = 0) 
 
 
 def to_strip(widget: Widget, content: Content, width: int, style: Style) -> Strip:
-    """One line of content as a strip of `width` cells on `style`, with theme variables resolved."""
+    """One line of content as a strip of `width` cells on `style`."""
     content = content.truncate(width, ellipsis=True)
     segments = [
         Segment(text, (style + text_style).rich_style)
@@ -61,7 +61,7 @@ def cursor_line(widget: Widget, content: Content, component: str) -> tuple[Conte
 
 
 def with_selection(widget: Widget, content: Content, row: int) -> Content:
-    """`content` with the mouse selection highlighted; `row` is its line number in the widget."""
+    """`content`, line `row` of the widget, with the mouse selection highlighted."""
     selection = widget.text_selection
     span = selection.get_span(row) if selection is not None else None
     if span is None:

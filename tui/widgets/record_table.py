@@ -160,7 +160,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         return frozenset(self._marked)
 
     def show(self, keys: Sequence[str], *, sorted_by: tuple[str, bool] | None = None, keep_row: bool = False) -> None:
-        """Show these rows; the cursor stays on its record, or near its row if the record is gone.
+        """Show these rows; the cursor stays on its record, else near its row.
 
         Args:
             keys: Keys in order; not copied, so do not change it afterwards.
@@ -292,7 +292,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def on_click(self, event: events.Click) -> None:
-        """A click selects, a second one opens; a click on a heading sorts. The end of a drag is not a click."""
+        """A click selects, a second one opens; on a heading it sorts."""
         event.prevent_default()  # of Widget, whose double click selects the text of the whole table
         if self.text_selection is not None:
             return

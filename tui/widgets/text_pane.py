@@ -149,7 +149,7 @@ _WIDEST: Final = 2
 
 
 def wrap(paragraphs: Sequence[Content], width: int, marks: Sequence[Content] = ()) -> list[Content]:
-    """Break paragraphs into lines of at most `width` cells; continuation lines keep the indentation.
+    """Break paragraphs into lines of at most `width` cells, keeping indentation.
 
     Args:
         marks: Prefix of every line of each paragraph.

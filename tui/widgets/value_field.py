@@ -32,7 +32,7 @@ class _Value(Input, inherit_bindings=False):
         self._typed = typed
 
     def select_all(self) -> None:
-        """Select all, with the cursor at the start, so that the beginning of a long text shows."""
+        """Select all, with the cursor at the start of a long text."""
         self.selection = Selection(len(self.value), 0)
 
     def check_consume_key(self, key: str, character: str | None) -> bool:

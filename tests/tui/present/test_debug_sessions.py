@@ -7,12 +7,17 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from textual.content import Content
+
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.debug_memory.index import LazyDebugIndex
+from core.documents.debug_sessions import lessons, runs
 from core.project.project import Project
+from core.records.debug_sessions import DebugSession
 from core.records.snapshot import Snapshot
 from core.sources.debug_sessions import read_sessions
+from core.state.project_state import ProjectState
 from tests.factories import (
     DEBUG_NOW,
     SESSION_FILE,
@@ -22,9 +27,17 @@ from tests.factories import (
     make_session,
     sessions_by_id,
 )
-from tui.present.debug_sessions import lesson_lines, session_lines
+from tui.present.document import document_lines
 from tui.present.glyphs import ASCII
 from tui.present.memory_groups import cause_lines, template_lines
+
+
+def session_lines(session: DebugSession, view: ProjectState) -> list[Content]:
+    return document_lines(runs(view, session), view.now, ASCII)
+
+
+def lesson_lines(session: DebugSession, view: ProjectState) -> list[Content]:
+    return document_lines(lessons(view, session), view.now, ASCII)
 
 
 def test_every_field_of_a_session_is_shown(tmp_path: Path) -> None:
@@ -32,7 +45,7 @@ def test_every_field_of_a_session_is_shown(tmp_path: Path) -> None:
     full = make_full_session()
     ((found,), _) = read_sessions(SESSION_FILE.format("told-id"), full)
     view = replace(view, snapshot=Snapshot(debug_sessions={found.id: found}))
-    text = "\n".join(line.plain for line in (*session_lines(found, view, ASCII), *lesson_lines(found, view, ASCII)))
+    text = "\n".join(line.plain for line in (*session_lines(found, view), *lesson_lines(found, view)))
     fields = set(re.findall(r"told-[\w-]+", json.dumps(full))) - {"told-id"}  # the list names it by its file
     assert {field for field in fields if field not in text} == set()
     for value in ("11 of 19", "3 failed", "4 errors", "1 skipped", "62 %", "89 %", "iteration 9", "81 %", "wont fix"):
@@ -41,15 +54,15 @@ def test_every_field_of_a_session_is_shown(tmp_path: Path) -> None:
 
 def test_run_of_unchanged_code_is_marked(tmp_path: Path) -> None:
     view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False).view
-    runs = [make_run(code_hash=code) for code in ("a", "a", "b")]
-    lines = [line.plain for line in session_lines(make_session("s", *runs), view, ASCII)]
+    executed = [make_run(code_hash=code) for code in ("a", "a", "b")]
+    lines = [line.plain for line in session_lines(make_session("s", *executed), view)]
     environments = [line for line in lines if line.strip().startswith("with:")]
     assert ["unchanged since the run before" in line for line in environments] == [False, True, False]
 
 
 def test_session_without_runs_says_so(tmp_path: Path) -> None:
     view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False).view
-    assert "Nothing has been run" in session_lines(make_session("s", executions=()), view, ASCII)[-1].plain
+    assert "Nothing has been run" in session_lines(make_session("s", executions=()), view)[-1].plain
 
 
 def test_fixes_show_how_often_they_worked_over_all_sessions(tmp_path: Path) -> None:
@@ -60,7 +73,7 @@ def test_fixes_show_how_often_they_worked_over_all_sessions(tmp_path: Path) -> N
         held, *(make_session(f"s{number}", make_run(category=cause, fixed=False)) for number in (1, 2, 3))
     )
     view = replace(view, snapshot=Snapshot(debug_sessions=sessions), lazy_debug=LazyDebugIndex(sessions))
-    for lines in (lesson_lines(held, view, ASCII), cause_lines(view, ASCII, 80), template_lines(view, 80)):
+    for lines in (lesson_lines(held, view), cause_lines(view, ASCII, 80), template_lines(view, 80)):
         assert "worked in 1 of 4 (25 %)" in "\n".join(line.plain for line in lines)
     assert template_lines(view, 80)[-1].plain.lstrip().startswith("25 %")
-    assert "did not help" in "\n".join(line.plain for line in session_lines(sessions["s1"], view, ASCII))
+    assert "did not help" in "\n".join(line.plain for line in session_lines(sessions["s1"], view))

@@ -91,23 +91,21 @@ async def test_a_walk_through_the_sections(tmp_path: Path, monkeypatch: pytest.M
         assert user.place.place == "review"
 
 
-async def test_other_sections_stand_beside_where_there_is_room(tmp_path: Path) -> None:
+async def test_other_sections_are_tiles_if_there_is_room(tmp_path: Path) -> None:
     project = tmp_path / "empty"
     project.mkdir()
     async with open_dashboard(project, tmp_path, size=(200, 50), glyphs="ascii") as user:
         await user.go("metrics")
-        await user.sees(
-            "No patterns yet.", "No results in the last 12 weeks.", "No open question: everything is decided."
-        )
+        await user.sees("No patterns yet.", "No results in the last 12 weeks.", "No open questions.")
         await user.press("enter")
-        assert user.toasts()[-1] == "this section has no rows"
+        assert user.toasts()[-1] == "This section has no rows"
 
 
-async def test_a_movement_that_leads_nowhere_says_why(tmp_path: Path, home: Path) -> None:
+async def test_a_movement_without_effect_is_explained(tmp_path: Path, home: Path) -> None:
     (tmp_path / "empty").mkdir()
     async with open_dashboard(tmp_path / "empty", home, size=(80, 24)) as user:
         await user.go("metrics")
-        said = {"g": "the first row", "G": "", "pagedown": "the last row"}
-        for key, why in said.items():
+        reasons = {"g": "the first row", "G": "", "pagedown": "the last row"}
+        for key, why in reasons.items():
             await user.press(key)
             assert why in user.toasts()[-1]

@@ -12,8 +12,8 @@ from tui.present.memory_tree import attempt_key
 from tui.screens import replay as screen
 from tui.screens.help import Help
 from tui.screens.replay import ReplayScreen
+from tui.widgets.replay_position import Timeline
 from tui.widgets.text_pane import TextPane
-from tui.widgets.timeline import Timeline
 
 ENDED, RUNNING = "task-001", "task-002"
 

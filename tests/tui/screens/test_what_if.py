@@ -21,7 +21,7 @@ from tui.widgets.value_field import ValueField
 HALF_LIFE = "maturity.half_life_days"
 
 
-async def at_trial(user: User, place: str = "patterns") -> WhatIfScreen:
+async def open_what_if(user: User, place: str = "patterns") -> WhatIfScreen:
     await user.go(place)
     await user.press("t")
     await user.settled()
@@ -50,9 +50,9 @@ def turned(replay: Replay) -> set[str]:
 
 
 @pytest.mark.parametrize("place", ["patterns", "review"])
-async def test_it_opens_with_todays_thresholds_and_esc_leaves(sample: Path, home: Path, place: str) -> None:
+async def test_opens_with_todays_thresholds_and_esc_leaves(sample: Path, home: Path, place: str) -> None:
     async with open_dashboard(sample, home) as user:
-        await at_trial(user, place)
+        await open_what_if(user, place)
         await user.sees(
             "Rules only, without pins. Nothing is written.",
             "These are the current thresholds",
@@ -64,9 +64,9 @@ async def test_it_opens_with_todays_thresholds_and_esc_leaves(sample: Path, home
         assert user.place.place == place
 
 
-async def test_another_half_life_shows_at_once_what_turns(sample: Path, home: Path) -> None:
+async def test_another_half_life_lists_the_patterns_that_change(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
-        await at_trial(user)
+        await open_what_if(user)
         await user.type("7")
         await user.settled()
         answer = expected(user, maturity__half_life_days="7")
@@ -83,7 +83,7 @@ async def test_another_half_life_shows_at_once_what_turns(sample: Path, home: Pa
 
 async def test_keys_step_the_value_and_move_from_field_to_field(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
-        place = await at_trial(user)
+        place = await open_what_if(user)
         await user.press("left", "left", "minus", "equals_sign")
         assert field(user, HALF_LIFE).text == "80"
         await user.press("j", "down", "k", "k", "up", "j")
@@ -104,9 +104,9 @@ async def test_keys_step_the_value_and_move_from_field_to_field(sample: Path, ho
         assert place.settings.learning.neutral_counts_as == "failure"
 
 
-async def test_what_is_no_value_says_why_and_the_last_answer_stays(sample: Path, home: Path) -> None:
+async def test_an_invalid_value_is_explained_and_the_last_result_stays(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
-        place = await at_trial(user)
+        place = await open_what_if(user)
         await user.type("7")
         await user.settled()
         before = shown(user)
@@ -126,18 +126,18 @@ async def test_what_is_no_value_says_why_and_the_last_answer_stays(sample: Path,
         await user.sees("These are the current thresholds. Change one.")
 
 
-async def test_below_80_columns_the_thresholds_stand_in_one(sample: Path, home: Path) -> None:
+async def test_below_80_cells_the_thresholds_are_in_one_column(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(79, 30)) as user:
-        place = await at_trial(user)
+        place = await open_what_if(user)
         assert len({found.region.x for found in place.query(ValueField)}) == 1
         await user.pilot.resize_terminal(80, 30)
         await user.pilot.pause()
         assert len({found.region.x for found in place.query(ValueField)}) == 2
 
 
-async def test_one_key_puts_back_one_threshold_or_all(sample: Path, home: Path) -> None:
+async def test_one_key_restores_one_threshold_or_all(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
-        place = await at_trial(user)
+        place = await open_what_if(user)
         await user.press("7", "down", "9", "down", "9")
         await user.press("r")
         assert field(user, "maturity.min_helpful").text == "5"
@@ -156,7 +156,7 @@ async def test_one_key_puts_back_one_threshold_or_all(sample: Path, home: Path) 
 
 async def test_enter_goes_to_the_patterns_and_on_to_one_of_them(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
-        await at_trial(user, "review")
+        await open_what_if(user, "review")
         await user.press("7")
         await user.settled()
         await user.press("enter", "j", "j")
@@ -176,7 +176,7 @@ async def test_enter_goes_to_the_patterns_and_on_to_one_of_them(sample: Path, ho
 
 async def test_tab_goes_to_the_patterns_and_back_to_the_same_field(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
-        await at_trial(user)
+        await open_what_if(user)
         await user.press("tab", "enter")
         assert "No pattern changes" in user.toasts()[-1]
         await user.press("tab")
@@ -192,7 +192,7 @@ async def test_tab_goes_to_the_patterns_and_back_to_the_same_field(sample: Path,
 
 async def test_a_new_view_is_replayed_while_it_is_open(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
-        await at_trial(user)
+        await open_what_if(user)
         await user.press("7")
         await user.settled()
         gone = user.table.keys[0]
@@ -206,20 +206,20 @@ async def test_a_new_view_is_replayed_while_it_is_open(sample: Path, home: Path)
         assert field(user, HALF_LIFE).text == "7"
 
 
-async def test_a_decision_made_meanwhile_is_noted(sample: Path, home: Path) -> None:
+async def test_a_pin_set_meanwhile_is_shown_in_the_list(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(140, 40)) as user:
-        await at_trial(user)
+        await open_what_if(user)
         await user.press("7")
         await user.settled()
         user.app.decide(Promote("pat-error-jwt-expired-006"))
-        await user.until(lambda: user.row("pat-error-jwt-expired-006").rstrip().count("holds") == 1, "the pin")
+        await user.until(lambda: user.row("pat-error-jwt-expired-006").rstrip().count("pinned") == 1, "the pin")
 
 
 async def test_only_one_replay_runs_and_only_the_last_answer_counts(
     sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_dashboard(sample, home) as user:
-        place = await at_trial(user)
+        place = await open_what_if(user)
         running, asked = threading.Semaphore(1), []
         let_go = threading.Event()
         real = threshold_replay.what_if
@@ -244,7 +244,7 @@ async def test_only_one_replay_runs_and_only_the_last_answer_counts(
         assert shown(user) == turned(expected(user, maturity__half_life_days="705"))
 
 
-async def test_it_writes_nothing_and_takes_nothing_back(sample: Path, home: Path) -> None:
+async def test_what_if_writes_nothing_and_undoes_nothing(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         user.app.decide(Note("pat-error-jwt-expired-006", text="as it is"))
@@ -256,9 +256,9 @@ async def test_it_writes_nothing_and_takes_nothing_back(sample: Path, home: Path
         assert {path: path.read_bytes() for path in sample.rglob("*") if path.is_file()} == files
 
 
-async def test_help_tells_its_keys_and_numbers_on_the_list_go_to_places(sample: Path, home: Path) -> None:
+async def test_help_lists_its_keys_and_number_keys_on_the_list_go_to_screens(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
-        await at_trial(user)
+        await open_what_if(user)
         await user.press("question_mark")
         assert isinstance(user.app.screen, Help)
         await user.sees("Increase the value", "What if", "→ + =")
@@ -271,7 +271,7 @@ async def test_help_tells_its_keys_and_numbers_on_the_list_go_to_places(sample: 
 @pytest.mark.parametrize("size", [(40, 12), (117, 30)], ids=str)
 async def test_every_field_can_be_reached_on_a_small_terminal(sample: Path, home: Path, size: tuple[int, int]) -> None:
     async with open_dashboard(sample, home, size=size) as user:
-        await at_trial(user)
+        await open_what_if(user)
         for found in user.place.query(ValueField):
             assert found.has_focus_within
             assert user.app.screen.find_widget(found.query_one("Input")).visible_region

@@ -1,0 +1,12 @@
+"""Base of messages of which only the newest counts."""
+
+from __future__ import annotations
+
+from textual.message import Message
+
+
+class NewestMessage(Message):
+    """A message that replaces unprocessed older ones of the same class."""
+
+    def can_replace(self, message: Message) -> bool:
+        return type(message) is type(self)
