@@ -52,7 +52,6 @@ from tui.state.jump_guard import JumpGuard
 from tui.state.key_queue import KeyQueue
 from tui.state.user_state import UserState
 from tui.terminal.driver import ResilientDriver
-from tui.themes import DEFAULT_THEME, STYLES, load_themes
 from tui.widgets.bars import Item, TopBar
 from tui.widgets.record_table import RecordTable
 
@@ -72,7 +71,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         project: The project; not loaded yet.
         user_state: Settings of this user, already loaded.
         keymap_file: The user's key bindings.
-        looks_further: Whether idle time is used to find more questions for Review.
+        searches: Whether idle time is used to find more questions for Review.
         extracts: Whether to extract from loops when they end, if the settings allow it.
         clock: Monotonic seconds, for the jump guard and the key queue.
         theme: Name of the first theme; by default the last one used.
@@ -95,9 +94,7 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         theme: str | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        themes = load_themes()
-        self._own_variables = themes[DEFAULT_THEME][1].variables
-        super().__init__(sorted(STYLES.glob("*.tcss")), user_state, themes, theme)
+        super().__init__(user_state, theme)
         self.project = project
         visits = (parse_time(user_state.get_here(name)) for name in (LAST_VISIT, LAST_SEEN))
         self.last_visit = max((visit for visit in visits if visit is not None), default=None)
@@ -144,10 +141,6 @@ class RalphdeckApp(DecisionApp, inherit_bindings=False):
         self.set_interval(1.0, self._tick)
         self.set_interval(SESSION_SECONDS, self._save_session_time)
         self.call_after_refresh(self._start_engine)
-
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Default values of ralphdeck's own variables until a theme sets them."""
-        return self._own_variables
 
     def _save_session_time(self) -> None:
         """Save the time of this session, also in case the dashboard is killed.

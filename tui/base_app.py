@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,7 +39,7 @@ from tui.terminal.bell import Bell
 from tui.terminal.clipboard import Copier
 from tui.terminal.driver import ResilientDriver
 from tui.terminal.line_filters import AsciiFilter, NoColourFilter
-from tui.themes import DEFAULT_THEME, PLAIN_THEME
+from tui.themes import DEFAULT_THEME, PLAIN_THEME, STYLES, load_themes
 from tui.widgets.record_table import COMFORTABLE
 
 log = logging.getLogger("ralphdeck")
@@ -64,33 +64,30 @@ class BaseApp(App[None], inherit_bindings=False):
     """An app with themes, glyphs, row height, notifications, toasts and a clipboard.
 
     Args:
-        styles: The style sheets.
         user_state: Settings of this user, already loaded.
-        themes: Label and theme, by name.
         theme: Name of the first theme; by default the last one used.
     """
 
-    def __init__(
-        self,
-        styles: list[Path],
-        user_state: UserState,
-        themes: Mapping[str, tuple[str, Theme]],
-        theme: str | None = None,
-    ) -> None:
-        super().__init__(css_path=[str(path) for path in styles])
+    def __init__(self, user_state: UserState, theme: str | None = None) -> None:
+        self.themes: Mapping[str, tuple[str, Theme]] = load_themes()
+        """Label and theme, by name."""
+        super().__init__(css_path=[str(path) for path in sorted(STYLES.glob("*.tcss"))])
         self.no_color = bool(os.environ.get("NO_COLOR"))
         self._chosen_theme = theme
         self._ascii_filter, self._no_colour_filter = AsciiFilter(), NoColourFilter()
         self.stylesheet = StyleSheets(variables=self.get_css_variables())
         self.user_state = user_state
-        self.themes = themes
         self._copier = Copier(self, self.say)
         self._has_copied = False
         """Whether the last key was ctrl+c, and copied."""
         self._bell = Bell(lambda: self.user_state.get("calls", "off"), self._write, monotonic)
         self._keys = {action.id: action.keys for action in ACTIONS}
-        for _label, known in themes.values():
+        for _label, known in self.themes.values():
             self.register_theme(known)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Default values of ralphdeck's own variables until a theme sets them."""
+        return self.themes[DEFAULT_THEME][1].variables
 
     async def run_async(self, **how: Any) -> None:
         """Run; a signal ends the app in order, even before the first frame."""
@@ -165,8 +162,7 @@ class BaseApp(App[None], inherit_bindings=False):
         """Switch to a theme and remember it."""
         self.theme = name
         self.user_state.set("theme", name)
-        for place in self._places():
-            place.catch_up(anew=True)
+        self._redraw_screens()
 
     def say(self, text: str, *, severity: SeverityLevel = "information") -> None:
         """Show a toast of at most two lines; the text may be untrusted."""
@@ -230,32 +226,26 @@ class BaseApp(App[None], inherit_bindings=False):
         if self.no_color:
             self.say("NO_COLOR is set: themes are disabled", severity="warning")
             return
-        names = list(self.themes)
-        name = names[(names.index(self.theme) + 1) % len(names)] if self.theme in names else names[0]
+        name = _following(self.theme, self.themes)
         self.use_theme(name)
         self.say(f"Theme: {self.themes[name][0]}")
 
     def action_density(self) -> None:
         name = "compact" if self.row_lines > 1 else "comfortable"
         self.user_state.set("density", name)
-        for place in self._places():
-            place.catch_up(anew=True)
+        self._redraw_screens()
         self.say(f"Rows: {name}")
 
     def action_glyphs(self) -> None:
-        names = list(GLYPH_SETS)
-        self.user_state.set("glyphs", names[(names.index(self.glyphs.name) + 1) % len(names)])
+        self.user_state.set("glyphs", _following(self.glyphs.name, GLYPH_SETS))
         self.say(f"Glyphs: {self.glyphs.name}")
-        for place in self._places():
-            place.catch_up(anew=True)
+        self._redraw_screens()
         for widget in self.screen.walk_children(with_self=True):
             widget.refresh()
 
     def action_calls(self) -> None:
         """Switch to the next kind of notification, and send one as a sample."""
-        names = list(CALLS)
-        now = self.user_state.get("calls", "off")
-        name = names[(names.index(now) + 1) % len(names)] if now in names else names[0]
+        name = _following(self.user_state.get("calls", "off"), CALLS)
         self.user_state.set("calls", name)
         self._bell.call("sample notification")
         self.say(CALLS[name])
@@ -266,3 +256,13 @@ class BaseApp(App[None], inherit_bindings=False):
 
     def _places(self) -> list[BaseScreen]:
         return [screen for stack in self._screen_stacks.values() for screen in stack if isinstance(screen, BaseScreen)]
+
+    def _redraw_screens(self) -> None:
+        for place in self._places():
+            place.catch_up(anew=True)
+
+
+def _following(name: str, names: Iterable[str]) -> str:
+    """The name after another one, in a cycle; the first one after an unknown name."""
+    found = list(names)
+    return found[(found.index(name) + 1) % len(found)] if name in found else found[0]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import Final
 
 from textual import on
 from textual.content import Content
-from textual.theme import Theme
 
 from core.base.text import visible_line
 from core.curation.commands import Command, Redo, Undo
@@ -39,10 +37,8 @@ class DecisionApp(NavigationApp, inherit_bindings=False):
     project: Project
     engine: Engine
 
-    def __init__(
-        self, styles: list[Path], user_state: UserState, themes: Mapping[str, tuple[str, Theme]], theme: str | None
-    ) -> None:
-        super().__init__(styles, user_state, themes, theme)
+    def __init__(self, user_state: UserState, theme: str | None) -> None:
+        super().__init__(user_state, theme)
         self._mine: set[str] = set()
         self._pending_decisions = 0
         """Number of decisions that the engine has not answered yet."""

@@ -43,7 +43,7 @@ class Engine(WatchLoop):
     Args:
         project: The open project.
         target: Receives the messages; posting is thread-safe and never blocks.
-        looks_further: Whether idle time is used to find more questions for Review.
+        searches: Whether idle time is used to find more questions for Review.
         extracts: Whether to extract from loops when they end, if the settings allow it.
     """
 

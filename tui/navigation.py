@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 
 from textual.app import ScreenStackError
-from textual.theme import Theme
 
 from core.base.text import visible_line
 from core.state.project_state import ProjectState
@@ -30,10 +28,8 @@ class NavigationApp(BaseApp, inherit_bindings=False):
     view: ProjectState
     jump_guard: JumpGuard
 
-    def __init__(
-        self, styles: list[Path], user_state: UserState, themes: Mapping[str, tuple[str, Theme]], theme: str | None
-    ) -> None:
-        super().__init__(styles, user_state, themes, theme)
+    def __init__(self, user_state: UserState, theme: str | None) -> None:
+        super().__init__(user_state, theme)
         self._links: list[FollowedLink] = []
         """The links that led to the screen in front, the newest last."""
 

@@ -195,7 +195,7 @@ class CompareScreen(HistoryQueryScreen):
         found, right = self._found, []
         if found is not None:
             waits = self._answered != self._asked
-            right = [Item(Content.styled("computing…", "$warning") if waits else present.beside(found))]
+            right = [Item(Content.styled("Computing…", "$warning") if waits else present.beside(found))]
         self.query_one("#past-head", ItemLine).show([Item(present.headline(found))], right)
 
     def _cells(self, key: str) -> dict[str, Content]:

@@ -239,7 +239,7 @@ class ContextScreen(KnobActions, InjectionRecording):
         if preview is None:
             line.count(Content(""))
             head.show([Item(Content.styled("Injected text", "$quiet"))])
-            why.show([Item(Content.styled("running loops and recent tasks", "$quiet"))], making)
+            why.show([Item(Content.styled("Running loops and recent tasks", "$quiet"))], making)
             return
         line.count(present.profile_line(preview.injection))
         if fault := self.knobs.fault:

@@ -299,9 +299,7 @@ class FilteredList(BaseScreen):
         self.pane.focus()
 
     def action_back(self) -> None:
-        """Leave the mouse selection, else return along a link if nothing was done since, else leave the details, the
-        filter line, the selected rows or the filter, in this order.
-        """
+        """Leave the mouse selection, a link, the details, the filter line, the selected rows or the filter."""
         if self.selections:
             self.clear_selection()
         elif self.can_return():

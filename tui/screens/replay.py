@@ -254,7 +254,7 @@ class ReplayScreen(CrossLinks):
         if self._problem:
             return Content.styled(visible_line(self._problem, 400), "$warning")
         if self._detail is None:
-            return Content.styled("reading…", "$quiet")
+            return Content.styled("Reading…", "$quiet")
         return Content.styled("No action was logged in this attempt. See: ralphdeck task log", "$quiet")
 
     def _show_title(self) -> None:

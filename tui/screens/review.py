@@ -107,9 +107,7 @@ class ReviewScreen(ReviewLinks):
         return self.session.is_over(self.questions.items, self.services.now())
 
     def _report_skipped(self, item: ReviewItem, made: Sequence[Decision], view: ProjectState) -> None:
-        """Report questions that others or new evidence resolved, and guard the next question against keys typed for
-        them.
-        """
+        """Report a question resolved elsewhere; ignore keys that were typed for it."""
         by = next((one for one in reversed(made) if present.is_about(one, item) and one.by != self.me), None)
         if not view.snapshot.complete or (by is None and any(one.by == self.me for one in made)):
             return

@@ -187,7 +187,7 @@ class WhatIfScreen(HistoryQueryScreen):
             return
         replay, line = self._replay, self.query_one("#what-if-head", ItemLine)
         if replay is not None and self._answered != self._asked:
-            right = [Item(Content.styled("replaying…", "$warning"))]
+            right = [Item(Content.styled("Replaying…", "$warning"))]
         else:
             right = [Item(present.replayed(replay))] if replay is not None else []
         faulty = any(field.faulty for field in self.fields)

@@ -46,9 +46,7 @@ class FilterLine(Horizontal):
 
     @property
     def text(self) -> str:
-        """The typed text. A text set by the program is shown with control characters visible, and returned unchanged
-        until edited.
-        """
+        """The typed text; until edited, a text set by the program, whose control characters are shown escaped."""
         shown = self.query_one(Input).value
         return self._given if shown == visible_line(self._given, LONGEST) else shown
 

@@ -358,13 +358,13 @@ async def test_reflections_have_rows_with_their_parts_and_open_where_they_are_ke
 async def test_without_a_task_the_running_loops_and_last_tasks_are_there_to_be_taken(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("context")
-        await user.sees("running loops and recent tasks", "Add rate limiting to the login endpoint", "take this task")
+        await user.sees("Running loops and recent tasks", "Add rate limiting to the login endpoint", "take this task")
         assert user.in_focus(user.table), "the cursor is where enter takes a task, not in a prompt that eats keys"
         await user.press("j", "enter")
         await user.settled()
         assert user.app.user_state.get_here("context-task").startswith("Fix null customer crash")
         await user.sees("by bound", "score")
-        assert "running loops and recent tasks" not in user.text()
+        assert "Running loops and recent tasks" not in user.text()
         await user.press("slash", "ctrl+u", "enter")
         await user.settled()
-        await user.sees("running loops and recent tasks")
+        await user.sees("Running loops and recent tasks")

@@ -234,7 +234,7 @@ async def test_only_one_replay_runs_and_only_the_last_answer_counts(
         monkeypatch.setattr(threshold_replay, "what_if", slow)
         await user.press("7")
         await user.until(lambda: asked == [7], "the first question")
-        await user.sees("replaying…")
+        await user.sees("Replaying…")
         await user.press("0", "5")
         let_go.set()
         await user.settled()
