@@ -69,7 +69,7 @@ async def test_the_first_frame_is_drawn_before_a_file_is_read(sample: Path, home
         assert "Reading…" not in user.text()
 
 
-async def test_what_is_read_first_is_shown_before_the_rest(sample: Path, home: Path) -> None:
+async def test_records_read_first_are_shown_before_the_rest(sample: Path, home: Path) -> None:
     app = make_app(sample, home)
     go_on = threading.Event()
     load = app.project.load
@@ -155,7 +155,7 @@ async def test_an_empty_project_explains_what_to_do_and_fills_when_files_appear(
         await user.sees("● running", "live")
 
 
-async def test_a_project_that_goes_away_and_comes_back(sample: Path, home: Path) -> None:
+async def test_a_removed_project_folder_can_return(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         shutil.move(sample / ".aiwg", sample / "away")
         await user.until(lambda: not user.app.view.snapshot.loops, "everything gone")
@@ -167,7 +167,7 @@ async def test_a_project_that_goes_away_and_comes_back(sample: Path, home: Path)
 # Frame, help, palette, keys
 
 
-async def test_the_mouse_can_do_what_keys_do(sample: Path, home: Path) -> None:
+async def test_the_mouse_replaces_the_keys(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.pilot.click(TopBar, offset=spot(user, TopBar, "Patterns"))
         await user.until(lambda: user.place.place == "patterns", "Patterns in front")
@@ -325,7 +325,7 @@ async def test_every_action_can_be_asked_for_without_harm(
 # What is kept, and what happens elsewhere
 
 
-async def test_place_filter_theme_and_glyphs_are_kept(sample: Path, home: Path) -> None:
+async def test_screen_filter_theme_and_glyphs_are_saved(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         await user.filter("type:error")
@@ -355,7 +355,7 @@ async def test_every_place_is_drawn_in_every_theme(sample: Path, home: Path, the
             assert PLACES[place][1] in user.text().splitlines()[0]
 
 
-async def test_decisions_made_elsewhere_are_told_and_shown(sample: Path, home: Path) -> None:
+async def test_decisions_of_others_are_reported_and_shown(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         pattern, assessment = user.app.view.pattern(ESTABLISHED), user.app.view.assessment(ESTABLISHED)
@@ -402,7 +402,7 @@ async def test_in_a_project_that_is_only_read_no_key_decides(
         release(sample / ".aiwg")
 
 
-async def test_ones_own_decisions_are_told_once(sample: Path, home: Path) -> None:
+async def test_own_decisions_are_reported_once(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         user.app.decide(Promote(ESTABLISHED))
         await user.settled()

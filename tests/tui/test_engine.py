@@ -86,7 +86,7 @@ def test_idle_moments_are_used_until_nothing_is_left() -> None:
     assert not engine.has_searched
 
 
-def test_that_more_may_come_is_told_when_it_is_known_and_when_it_ends() -> None:
+def test_a_long_search_is_reported_when_it_starts_and_ends() -> None:
     calls = Calls(Delta(), Delta(), ValueError("a bug"))
     engine, turns = turning(calls)
     known = []
@@ -97,7 +97,7 @@ def test_that_more_may_come_is_told_when_it_is_known_and_when_it_ends() -> None:
     assert sum(isinstance(message, Engine.Searching) for message in calls.user) == 2
 
 
-def test_a_search_that_is_soon_done_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_search_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.engine.SEARCH_SHOWN_SECONDS", 3600.0)
     calls = Calls(Delta(), Delta(), Delta())
     _engine, turns = turning(calls)
@@ -123,7 +123,7 @@ def test_after_a_change_it_looks_again() -> None:
     assert turns(2) == ["job", "look"]
 
 
-def test_what_fails_is_told_once_and_not_tried_for_ever() -> None:
+def test_a_failing_search_is_reported_once_and_not_repeated() -> None:
     calls = Calls(ValueError("a bug"))
     _engine, turns = turning(calls)
     assert turns(2) == ["look", "refresh", "prepare"]
@@ -132,7 +132,7 @@ def test_what_fails_is_told_once_and_not_tried_for_ever() -> None:
     ]
 
 
-def test_it_can_be_told_to_look_no_further() -> None:
+def test_the_background_search_can_be_disabled() -> None:
     _engine, turns = turning(Calls(CHANGED), searches=False)
     assert turns(2) == ["refresh", "prepare"] * 2
 

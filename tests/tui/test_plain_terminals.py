@@ -60,7 +60,7 @@ def test_letters_of_data_stay_and_marks_keep_their_width() -> None:
     assert len(ascii_text("│─┤❯▌█⚑●◐⊘‖")) == 11
 
 
-async def test_without_colours_a_theme_says_why_it_is_not_used(
+async def test_without_colours_choosing_a_theme_is_refused_with_a_reason(
     sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")

@@ -30,7 +30,7 @@ def test_the_same_values_again_change_nothing() -> None:
     assert found.rules is rules
 
 
-def test_a_theme_that_lacks_a_value_leaves_what_was_parsed() -> None:
+def test_an_incomplete_theme_keeps_the_parsed_sheets() -> None:
     found = sheets(quiet="red")
     before = found.css
     found.set_variables({})

@@ -32,7 +32,7 @@ def newest(user: User) -> Decision:
     return user.app.view.snapshot.decisions[-1]
 
 
-async def test_a_reason_is_not_written_over_what_somebody_decided_while_it_was_typed(sample: Path, home: Path) -> None:
+async def test_a_decision_made_while_a_reason_is_typed_is_not_overwritten(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         await user.filter(ONE)

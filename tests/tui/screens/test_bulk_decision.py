@@ -41,7 +41,7 @@ async def test_five_are_deprecated_at_once_and_one_undo_takes_it_back(sample: Pa
         assert states(user, keys) == before
 
 
-async def test_what_would_be_refused_is_told_before(sample: Path, home: Path) -> None:
+async def test_refusals_are_shown_before_the_decision(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         await user.filter("state:deprecated")
@@ -53,9 +53,7 @@ async def test_what_would_be_refused_is_told_before(sample: Path, home: Path) ->
         assert set(states(user, deprecated)) == {Maturity.DEPRECATED}
 
 
-async def test_promoting_many_skips_what_is_in_quarantine_and_says_so_before_and_after(
-    sample: Path, home: Path
-) -> None:
+async def test_promoting_many_skips_and_reports_quarantined_patterns(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         await user.filter("state:candidate")

@@ -57,7 +57,7 @@ async def at_task(user: User, task: str = TASK) -> ContextScreen:
     return place
 
 
-async def test_an_empty_place_says_what_to_do_and_its_keys_work(sample: Path, home: Path) -> None:
+async def test_an_empty_screen_explains_what_to_do_and_its_keys_work(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("context")
         await user.sees("l for the task of a running loop")
@@ -68,7 +68,7 @@ async def test_an_empty_place_says_what_to_do_and_its_keys_work(sample: Path, ho
         assert shown(user) == prepare_task_injection(user.app.view, task).context
 
 
-async def test_the_text_is_byte_for_byte_what_is_injected(sample: Path, home: Path) -> None:
+async def test_the_text_equals_the_injected_text(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("context")
         await user.press("slash")
@@ -89,7 +89,7 @@ async def test_the_text_is_byte_for_byte_what_is_injected(sample: Path, home: Pa
         await user.sees(first.pattern_id, f"{first.score:.2f} = ", "category ")
 
 
-async def test_a_knob_shows_at_once_what_it_changes_and_c_leaves_that_out(sample: Path, home: Path) -> None:
+async def test_a_changed_value_shows_its_effect_and_c_hides_it(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         place = await at_task(user)
         await user.press("c")
@@ -151,7 +151,7 @@ async def test_every_knob_turns_and_goes_back(sample: Path, home: Path) -> None:
         assert "All values are the project's settings" in user.toasts()[-1]
 
 
-async def test_while_a_knob_has_focus_the_key_line_says_so_and_enter_leaves_it(sample: Path, home: Path) -> None:
+async def test_the_key_line_changes_while_a_value_has_focus_and_enter_leaves_it(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24)) as user:
         place = await at_task(user)
         assert "type a value" not in user.key_line()
@@ -168,7 +168,7 @@ async def test_while_a_knob_has_focus_the_key_line_says_so_and_enter_leaves_it(s
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_what_is_told_in_a_corner_covers_no_knob(sample: Path, home: Path, size: tuple[int, int]) -> None:
+async def test_toasts_cover_no_value(sample: Path, home: Path, size: tuple[int, int]) -> None:
     async with open_dashboard(sample, home, size=size) as user:
         place = await at_task(user)
         await user.press("c")
@@ -177,7 +177,7 @@ async def test_what_is_told_in_a_corner_covers_no_knob(sample: Path, home: Path,
         assert place.query_one("Toast").region.bottom <= place.knobs.region.y
 
 
-async def test_what_is_no_value_does_not_count_and_does_not_stay(sample: Path, home: Path) -> None:
+async def test_an_invalid_value_is_ignored_and_replaced(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         place = await at_task(user)
         await user.press("n", "1", "2")
@@ -210,7 +210,7 @@ async def test_the_patterns_are_a_pane_and_enter_opens_one(sample: Path, home: P
         assert user.table.cursor_key == left_out.pattern_id
 
 
-async def test_tab_goes_round_all_panes_and_how_far_meaning_is_known_is_told(sample: Path, home: Path) -> None:
+async def test_tab_cycles_through_all_panes_and_embedding_progress_is_shown(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24)) as user:
         place = await at_task(user)
         stops = []
@@ -309,7 +309,7 @@ async def test_a_loops_context_is_one_key_away(sample: Path, home: Path) -> None
         assert shown(user) == prepare_task_injection(user.app.view, user.app.view.loop(key).task).context
 
 
-async def test_a_decision_changes_what_is_shown(sample: Path, home: Path) -> None:
+async def test_a_decision_updates_the_context(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_task(user)
         chosen = prepare_task_injection(user.app.view, TASK).chosen[0].pattern_id
@@ -334,7 +334,7 @@ async def test_the_task_is_remembered(sample: Path, home: Path) -> None:
     assert kept.get_here("context-task") == TASK
 
 
-async def test_reflections_have_rows_with_their_parts_and_open_where_they_are_kept(sample: Path, home: Path) -> None:
+async def test_reflections_have_rows_and_open_in_their_screen(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         place = await at_task(user)
         found = prepare_task_injection(user.app.view, TASK).reflections

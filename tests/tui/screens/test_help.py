@@ -9,7 +9,7 @@ from tui.screens.dialogs import AskLine
 from tui.screens.help import Help
 
 
-async def test_the_help_begins_with_what_has_focus_and_is_searched_by_typing(sample: Path, home: Path) -> None:
+async def test_the_help_begins_with_the_focused_pane_and_is_searched_by_typing(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24)) as user:
         await user.go("patterns")
         key = user.table.cursor_key
@@ -34,7 +34,7 @@ async def test_the_help_begins_with_what_has_focus_and_is_searched_by_typing(sam
         await user.sees(f"On the text of {key}")
 
 
-async def test_a_dialog_tells_its_keys_too(sample: Path, home: Path) -> None:
+async def test_a_dialog_has_help_for_its_keys(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24)) as user:
         await user.go("patterns")
         await user.press("d")
@@ -47,7 +47,7 @@ async def test_a_dialog_tells_its_keys_too(sample: Path, home: Path) -> None:
         assert user.app.screen.query_one(Input).value == "?", "where text is typed, ? is text"
 
 
-async def test_a_key_that_cannot_act_says_why_also_where_nothing_is(tmp_path: Path, home: Path) -> None:
+async def test_a_key_that_cannot_act_gives_a_reason_in_empty_lists_too(tmp_path: Path, home: Path) -> None:
     project = tmp_path / "empty"
     project.mkdir()
     async with open_dashboard(project, home) as user:

@@ -10,7 +10,7 @@ from tui.widgets.text_pane import TextPane
 ESTABLISHED = "pat-error-unique-violation-007"
 
 
-async def test_decisions_stand_newest_first_and_undone_ones_are_struck_out(sample: Path, home: Path) -> None:
+async def test_decisions_are_newest_first_and_undone_ones_struck_out(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("log")
         decisions = user.app.view.snapshot.decisions
@@ -30,7 +30,7 @@ async def test_decisions_stand_newest_first_and_undone_ones_are_struck_out(sampl
         assert "redo" in user.row(user.table.keys[0])
 
 
-async def test_enter_leads_to_the_pattern_even_from_an_undo(sample: Path, home: Path) -> None:
+async def test_enter_opens_the_pattern_even_from_an_undo(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         user.app.decide(Promote(ESTABLISHED))
         await user.settled()
@@ -52,7 +52,7 @@ async def test_the_log_is_filtered(sample: Path, home: Path) -> None:
         assert {(d.verb, d.by) for d in found} == {(Verb.PROMOTE, "dana")}
 
 
-async def test_a_decision_tells_before_after_and_what_was_written(sample: Path, home: Path) -> None:
+async def test_a_decision_shows_before_after_and_written_files(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("log")
         await user.filter("verb:deprecate")
@@ -68,7 +68,7 @@ async def test_the_words_of_a_note_can_be_read(sample: Path, home: Path) -> None
         await user.sees("A good default for every move")
 
 
-async def test_there_is_always_something_to_undo_or_it_says_no(sample: Path, home: Path) -> None:
+async def test_undo_without_a_decision_is_refused_with_a_reason(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("log")
         for _ in range(len(user.app.view.snapshot.curation.undoable)):
@@ -99,9 +99,7 @@ async def test_somebody_elses_decision_is_taken_back_only_when_asked(sample: Pat
 LOOP = "ralph-move-the-settlement-jobs-from--18be2e49"
 
 
-async def test_an_extraction_names_its_patterns_and_leads_to_its_loop_a_merge_to_what_it_kept(
-    sample: Path, home: Path
-) -> None:
+async def test_an_extraction_opens_its_loop_and_a_merge_its_remaining_pattern(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         user.app.decide(Merge(ESTABLISHED, "pat-error-null-check-015"))
         await user.settled()
@@ -140,7 +138,7 @@ async def test_the_decision_under_the_cursor_is_taken_back_unless_one_rests_on_i
         assert "undo note pat-error-null" in " ".join(user.row(user.table.keys[0]).split())
 
 
-async def test_a_log_that_is_not_as_it_was_written_says_so_at_its_top(sample: Path, home: Path) -> None:
+async def test_a_broken_hash_chain_is_reported_at_the_top(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24)) as user:
         await user.go("log")
         assert "chain breaks" not in user.text() and "error" not in user.text().splitlines()[0]

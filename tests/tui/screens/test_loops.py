@@ -31,7 +31,7 @@ def details(user: User) -> str:
     return user.place.query_one(TextPane).plain
 
 
-async def test_loops_at_work_stand_first(sample: Path, home: Path) -> None:
+async def test_running_loops_are_first(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         loops = user.app.view.snapshot.loops
         active = [loops[key].status.active for key in user.table.keys]
@@ -77,7 +77,7 @@ async def test_a_change_on_disk_changes_the_row(sample: Path, home: Path) -> Non
         assert user.table.cursor_key == key
 
 
-async def test_a_loop_that_breaks_elsewhere_is_told(sample: Path, home: Path) -> None:
+async def test_a_loop_that_crashes_is_reported(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         key = running(user)
         task = user.app.view.loop(key).task
@@ -147,7 +147,7 @@ async def test_the_upstream_tree_shows_every_loop(tmp_path: Path, home: Path) ->
 OFFERING = "ralph-move-the-settlement-jobs-from--18be2e49"
 
 
-async def test_a_finished_loop_offers_what_it_has_learned(sample: Path, home: Path) -> None:
+async def test_a_finished_loop_offers_its_patterns(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, searches=True) as user:
         user.place.go_to(OFFERING)
         await user.settled()
@@ -164,7 +164,7 @@ async def test_a_finished_loop_offers_what_it_has_learned(sample: Path, home: Pa
         await user.until(lambda: place.item is not None and place.item.subject == OFFERING, "the loop's question")
 
 
-async def test_what_nobody_has_looked_at_is_worked_out_when_asked_for(sample: Path, home: Path) -> None:
+async def test_an_extraction_without_an_offer_is_computed_on_demand(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         user.place.go_to(running(user))
         await user.press("e")
@@ -234,7 +234,7 @@ def learned(user: User, key: str) -> str:
     return place.cells(key)["patterns"].plain
 
 
-async def test_the_preview_says_why_there_is_nothing_to_extract(sample: Path, home: Path) -> None:
+async def test_the_preview_explains_why_there_is_nothing_to_extract(sample: Path, home: Path) -> None:
     folder = sample / ".aiwg/ralph/loops/ralph-looked-around"
     folder.mkdir()
     state = {"task": "Look around", "status": "failed", "iterations": [{"number": 1, "error": "row locked by another"}]}

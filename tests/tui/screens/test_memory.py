@@ -40,7 +40,7 @@ async def at(user: User, key: str) -> None:
     assert user.table.cursor_key == key
 
 
-async def test_escalations_stand_first_then_tasks_then_sessions(sample: Path, home: Path) -> None:
+async def test_escalations_are_first_then_tasks_then_sessions(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await in_memory(user)
         snapshot = user.app.view.snapshot
@@ -120,7 +120,7 @@ async def test_every_tab_of_every_row_can_be_read(sample: Path, home: Path) -> N
         assert set(kinds(user)) == {"group", "task", "attempt", "session"}
 
 
-async def test_a_task_tells_its_attempts_its_quality_and_what_was_learned(sample: Path, home: Path) -> None:
+async def test_a_task_shows_attempts_quality_and_lessons(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(120, 60)) as user:
         await in_memory(user)
         await at(user, task_key(ENDED))
@@ -138,7 +138,7 @@ async def test_a_task_tells_its_attempts_its_quality_and_what_was_learned(sample
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
-async def test_reflections_stand_beside_their_attempt_where_there_is_room(sample: Path, home: Path, width: int) -> None:
+async def test_reflections_are_beside_their_attempt_if_there_is_room(sample: Path, home: Path, width: int) -> None:
     async with open_dashboard(sample, home, size=(width, 40)) as user:
         place = await in_memory(user)
         key = attempt_key(f"{ENDED}.2")
@@ -160,7 +160,7 @@ async def test_reflections_stand_beside_their_attempt_where_there_is_room(sample
         assert reflection.learning[:40] in told_there
 
 
-async def test_one_key_leads_to_loop_patterns_and_reflections(sample: Path, home: Path) -> None:
+async def test_one_key_opens_loop_patterns_or_reflections(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         await user.filter("type:anti")
@@ -224,7 +224,7 @@ async def test_one_key_leads_to_loop_patterns_and_reflections(sample: Path, home
             assert "This is a heading" in user.toasts()[-1]
 
 
-async def test_a_session_tells_what_failed_why_and_what_was_done(sample: Path, home: Path) -> None:
+async def test_a_session_shows_failures_causes_and_fixes(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await in_memory(user)
         sessions = user.app.view.snapshot.debug_sessions
@@ -269,7 +269,7 @@ async def test_what_an_agent_writes_shows_at_once(sample: Path, home: Path) -> N
         await user.sees("No attempts yet: ralphdeck task start task-900")
 
 
-async def test_earlier_attempts_unfold_and_are_gone_to(sample: Path, home: Path) -> None:
+async def test_earlier_attempts_unfold_and_can_be_opened(sample: Path, home: Path) -> None:
     for number in range(4, 14):
         folder = sample / f".aiwg/ralph/tasks/{RUNNING}/attempts/{number:03d}"
         folder.mkdir(parents=True)
@@ -288,7 +288,7 @@ async def test_earlier_attempts_unfold_and_are_gone_to(sample: Path, home: Path)
         assert user.table.position(attempt_key(f"{RUNNING}.1")) is None
 
 
-async def test_v_goes_to_the_whole_details_and_back_and_what_is_gone_is_named(sample: Path, home: Path) -> None:
+async def test_v_toggles_full_details_and_missing_records_are_reported(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         place = await in_memory(user)
         await user.press("v")
@@ -300,14 +300,14 @@ async def test_v_goes_to_the_whole_details_and_back_and_what_is_gone_is_named(sa
         assert user.toasts()[-1] == "task task-gone is no longer in Memory"
 
 
-async def test_where_no_loop_has_a_task_it_says_which_could(tmp_path: Path, home: Path) -> None:
+async def test_without_tasks_the_loops_that_could_have_one_are_listed(tmp_path: Path, home: Path) -> None:
     async with open_dashboard(copy_tree("upstream", tmp_path / "upstream"), home, size=(80, 24)) as user:
         await user.go("memory")
         loops = len(user.app.view.snapshot.loops)
         await user.sees(f"0 of {loops} loops", "only in the cross-task memory, 4", "ralphdeck task init --loop LOOP")
 
 
-async def test_an_empty_project_says_what_to_do(tmp_path: Path, home: Path) -> None:
+async def test_an_empty_project_explains_what_to_do(tmp_path: Path, home: Path) -> None:
     project = tmp_path / "empty"
     (project / LEDGER).parent.mkdir(parents=True)
     async with open_dashboard(project, home) as user:

@@ -59,7 +59,7 @@ async def test_the_list_narrows_with_every_key(sample: Path, home: Path) -> None
         assert len(user.table.keys) == 40
 
 
-async def test_what_a_filter_cannot_read_is_said_and_nothing_found_says_how_to_go_on(sample: Path, home: Path) -> None:
+async def test_filter_errors_are_shown_and_no_matches_explain_how_to_go_on(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         await user.filter("colour:red")
@@ -165,7 +165,7 @@ async def test_reset_note_undo_and_redo(sample: Path, home: Path) -> None:
         await user.sees("undo", "redo", "seen twice")
 
 
-async def test_a_key_that_cannot_act_says_why(sample: Path, home: Path) -> None:
+async def test_a_key_that_cannot_act_gives_a_reason(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_pattern(user, DEPRECATED)
         for key, why in (
@@ -228,7 +228,7 @@ async def test_many_are_marked_and_decided_together(sample: Path, home: Path) ->
         assert {state_of(user, key) for key in keys[:2]} == {Maturity.ESTABLISHED}
 
 
-async def test_what_is_refused_among_many_is_told_and_the_rest_holds(sample: Path, home: Path) -> None:
+async def test_refusals_among_many_are_reported_and_the_rest_is_decided(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_pattern(user, DEPRECATED)
         user.table.toggle_mark([DEPRECATED, ESTABLISHED])
@@ -240,7 +240,7 @@ async def test_what_is_refused_among_many_is_told_and_the_rest_holds(sample: Pat
         assert any(DEPRECATED in toast for toast in user.toasts())
 
 
-async def test_mark_all_marks_what_the_filter_shows(sample: Path, home: Path) -> None:
+async def test_select_all_selects_the_filtered_rows(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         await user.filter("type:template")
@@ -261,7 +261,7 @@ async def test_mark_all_marks_what_the_filter_shows(sample: Path, home: Path) ->
         ("History", ("No decision about this pattern",)),
     ],
 )
-async def test_each_tab_tells_its_part(sample: Path, home: Path, tab: str, texts: tuple[str, ...]) -> None:
+async def test_each_tab_shows_its_part(sample: Path, home: Path, tab: str, texts: tuple[str, ...]) -> None:
     async with open_dashboard(sample, home) as user:
         await at_pattern(user, "pat-error-type-mismatch-003")
         for _ in range(TABS.index(tab)):
@@ -351,7 +351,7 @@ async def test_the_id_or_the_text_is_copied(sample: Path, home: Path) -> None:
         assert "success rate" in user.app.clipboard
 
 
-async def test_the_order_is_kept_between_runs(sample: Path, home: Path) -> None:
+async def test_the_order_is_saved_between_runs(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         await user.press("S", "S")
@@ -383,7 +383,7 @@ async def test_escape_in_the_filter_takes_it_off(sample: Path, home: Path) -> No
         assert user.in_focus(user.table)
 
 
-async def test_a_pattern_in_quarantine_says_so_in_its_row_and_is_found_by_it(sample: Path, home: Path) -> None:
+async def test_a_quarantined_pattern_is_marked_and_found_by_filter(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_pattern(user, ESTABLISHED)
         await user.press("Q")
@@ -400,7 +400,7 @@ async def test_a_pattern_in_quarantine_says_so_in_its_row_and_is_found_by_it(sam
         assert set(user.table.keys) == {ESTABLISHED, SUSPECTED}
 
 
-async def test_marked_patterns_are_archived_for_a_reason_and_come_back(sample: Path, home: Path) -> None:
+async def test_selected_patterns_are_archived_with_a_reason_and_restored_by_undo(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(160, 50)) as user:
         await user.go("patterns")
         await user.filter("is:injectable type:template")

@@ -24,7 +24,7 @@ async def test_reflections_are_filtered_and_sorted(sample: Path, home: Path) -> 
         assert kinds == sorted(kinds)
 
 
-async def test_the_whole_reflection_stands_below(sample: Path, home: Path) -> None:
+async def test_the_whole_reflection_is_shown_below(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("reflections")
         for _ in range(8):
@@ -37,7 +37,7 @@ async def test_the_whole_reflection_stands_below(sample: Path, home: Path) -> No
             await user.press("j")
 
 
-async def test_enter_leads_to_the_loop(sample: Path, home: Path) -> None:
+async def test_enter_opens_the_loop(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("loops")
         await user.filter("status:nothing-like-this")
@@ -50,7 +50,7 @@ async def test_enter_leads_to_the_loop(sample: Path, home: Path) -> None:
         await user.until(lambda: user.table.cursor_key == user.app.view.loop(loop).id, "the loop under the cursor")
 
 
-async def test_a_reflection_without_a_loop_leads_to_its_attempt_and_else_says_why_not(sample: Path, home: Path) -> None:
+async def test_a_reflection_without_a_loop_opens_its_attempt_or_gives_a_reason(sample: Path, home: Path) -> None:
     memory = sample / ".aiwg/ralph/memory/tasks/lost.json"
     reflection = {"iteration": 1, "content": "Nobody knows where this was"}
     memory.write_text(json.dumps({"task_id": "lost", "reflections": [reflection]}))
@@ -70,7 +70,7 @@ async def test_a_reflection_without_a_loop_leads_to_its_attempt_and_else_says_wh
         await user.until(lambda: user.table.cursor_key == "attempt/task-001.1", "the attempt under the cursor")
 
 
-async def test_learnings_that_recur_unfold_and_give_a_pattern_that_undo_takes_back(sample: Path, home: Path) -> None:
+async def test_recurring_learnings_unfold_and_give_a_pattern_that_can_be_undone(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("reflections")
         await user.press("e")
@@ -113,7 +113,7 @@ async def test_learnings_that_recur_unfold_and_give_a_pattern_that_undo_takes_ba
         assert made.id not in user.app.view.snapshot.patterns
 
 
-async def test_what_gives_no_pattern_stands_last_and_learnings_have_room(tmp_path: Path, home: Path) -> None:
+async def test_learnings_without_a_pattern_are_last(tmp_path: Path, home: Path) -> None:
     async with open_dashboard(copy_tree("upstream", tmp_path / "upstream"), home, size=(80, 24)) as user:
         await user.go("reflections")
         await user.press("v")
@@ -127,7 +127,7 @@ async def test_what_gives_no_pattern_stands_last_and_learnings_have_room(tmp_pat
         assert "not now: e draft" in user.key_line()
 
 
-async def test_grouping_is_filtered_kept_and_left_for_a_single_reflection(sample: Path, home: Path) -> None:
+async def test_grouping_is_filtered_saved_and_left_for_a_single_reflection(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("reflections")
         one = user.table.keys[0]

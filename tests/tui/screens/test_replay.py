@@ -40,7 +40,7 @@ def log(sample: Path, task_id: str, number: int) -> Path:
     return sample / f".aiwg/ralph/tasks/{task_id}/attempts/{number:03d}/actions.jsonl"
 
 
-async def test_one_steps_through_what_was_done_and_why(sample: Path, home: Path) -> None:
+async def test_stepping_shows_actions_and_reasons(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         player = await opened(user, ENDED, 2)
         known = detail(user, ENDED, 2)
@@ -148,7 +148,7 @@ async def test_a_click_on_the_timeline_goes_there(sample: Path, home: Path) -> N
         assert player.position == len(detail(user, ENDED, 2).actions) - 1
 
 
-async def test_quality_and_reflections_stand_beside_it_where_there_is_room(sample: Path, home: Path) -> None:
+async def test_quality_and_reflections_are_beside_it_if_there_is_room(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await opened(user, ENDED, 2)
         side = user.place.query_one("#replay-side", TextPane)
@@ -168,7 +168,7 @@ async def test_quality_and_reflections_stand_beside_it_where_there_is_room(sampl
         assert known.reflections[0].learning[:40] in below
 
 
-async def test_what_cannot_be_played_says_why(sample: Path, home: Path) -> None:
+async def test_unplayable_attempts_give_a_reason(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         log(sample, ENDED, 2).write_text("")
         await user.until(lambda: not user.app.view.snapshot.attempts[f"{ENDED}.2"].errors, "the empty log")

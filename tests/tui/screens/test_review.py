@@ -25,7 +25,7 @@ def newest(user: User) -> str:
     return user.app.view.snapshot.decisions[-1].verb.value
 
 
-async def test_one_goes_around_without_deciding_and_what_was_opened_leads_back(sample: Path, home: Path) -> None:
+async def test_browsing_decides_nothing_and_back_returns(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("review")
         queue = waiting(user)
@@ -56,9 +56,7 @@ async def test_one_goes_around_without_deciding_and_what_was_opened_leads_back(s
         assert front(user) == subject
 
 
-async def test_an_answered_question_leaves_at_once_and_comes_back_when_it_is_refused_or_undone(
-    sample: Path, home: Path
-) -> None:
+async def test_an_answered_question_returns_if_refused_or_undone(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         first = await at_question(user, INVERSION)
         questions = waiting(user)
@@ -82,7 +80,7 @@ async def test_an_answered_question_leaves_at_once_and_comes_back_when_it_is_ref
         assert first in [item.subject for item in desk(user).questions.items]
 
 
-async def test_to_leave_what_another_has_decided_alone_takes_nothing_off_this_sitting(sample: Path, home: Path) -> None:
+async def test_undo_of_another_persons_decision_keeps_the_session_count(sample: Path, home: Path) -> None:
     other = Project(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
     other.load()
     async with open_dashboard(sample, home) as user:
@@ -199,7 +197,7 @@ async def test_all_of_review_works_by_mouse(sample: Path, home: Path, size: tupl
         await user.until(lambda: user.place.place != "review", "what the question is about")
 
 
-async def test_the_cursor_shows_what_each_key_would_change_and_decides_nothing(sample: Path, home: Path) -> None:
+async def test_the_cursor_shows_the_effect_of_each_answer_and_decides_nothing(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_question(user, INVERSION)
         before = waiting(user)
@@ -220,7 +218,7 @@ async def test_the_cursor_shows_what_each_key_would_change_and_decides_nothing(s
         assert not row(user, "d").endswith("…")  # it was worked out while the question before was read
 
 
-async def test_a_key_that_can_t_answer_says_why(sample: Path, home: Path) -> None:
+async def test_a_key_that_cannot_answer_gives_a_reason(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_question(user, BURST)
         await user.press("p")
@@ -256,7 +254,7 @@ def _is_seen(place: object, name: str) -> bool:
     return bool(place.query_one(f"#review-{name}", TextPane).size.height)
 
 
-async def test_when_all_is_answered_it_says_so(sample: Path, home: Path) -> None:
+async def test_an_empty_queue_is_reported(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("review")
         for _ in range(len(waiting(user))):
@@ -270,7 +268,7 @@ async def test_when_all_is_answered_it_says_so(sample: Path, home: Path) -> None
         await user.sees("1 of 1")
 
 
-async def test_a_call_from_another_process_raises_a_notice_and_stands_first_in_memory(sample: Path, home: Path) -> None:
+async def test_an_escalation_of_another_process_is_reported_and_first_in_memory(sample: Path, home: Path) -> None:
     deck = Project(ProjectPaths(sample), Settings(), by="ada", clock=lambda: NOW, cache=False)
     deck.load()
     session = next(one for one in deck.view.snapshot.debug_sessions.values() if one.status == "in_progress")
@@ -290,7 +288,7 @@ async def test_a_call_from_another_process_raises_a_notice_and_stands_first_in_m
         assert "needs credentials" in flat(user, "subject") and "context kept in" in flat(user, "subject")
 
 
-async def test_what_is_foretold_by_words_says_so_until_vectors_are_there(
+async def test_forecasts_without_embeddings_are_marked_until_these_exist(
     sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tui.app.AFTER_SECONDS", 3600.0)

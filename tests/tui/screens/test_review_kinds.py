@@ -187,9 +187,7 @@ async def test_marks_in_a_burst_are_revoked_or_confirmed_as_one_decision(sample:
         assert source not in waiting(user) and len(user.app.view.board.bursts) == 1
 
 
-async def test_a_text_in_quarantine_is_shown_to_the_letter_and_released_as_it_was_seen(
-    sample: Path, home: Path
-) -> None:
+async def test_a_quarantined_text_is_shown_verbatim_and_released(sample: Path, home: Path) -> None:
     deck_of(sample).decide(Quarantine(POOL, reason="who wrote [b]this[/]?"))
     async with open_dashboard(sample, home) as user:
         assert await at_question(user, QUARANTINE) == POOL
@@ -217,7 +215,7 @@ async def test_a_text_in_quarantine_is_shown_to_the_letter_and_released_as_it_wa
         assert user.app.view.assessment(POOL).quarantined
 
 
-async def test_what_is_offered_or_came_unread_and_what_says_the_same_twice(sample: Path, home: Path) -> None:
+async def test_offers_imports_and_duplicates_are_questions(sample: Path, home: Path) -> None:
     add_twin(sample)
     source = "ralph-move-the-settlement-jobs-from--18be2e49"
     deck_of(sample).decide(Extract(source, unattended=True))
@@ -303,7 +301,7 @@ async def test_what_idle_moments_find_is_asked_too(sample: Path, home: Path) -> 
         assert newest(user) is Verb.EXTRACT
 
 
-async def test_an_escalation_is_seen_and_no_more(sample: Path, home: Path) -> None:
+async def test_an_escalation_is_acknowledged_without_other_effects(sample: Path, home: Path) -> None:
     folder = sample / ".aiwg/ralph/debug-memory/sessions"
     stuck = {
         "session_id": "dm-stuck",
@@ -345,7 +343,7 @@ async def test_an_escalation_is_seen_and_no_more(sample: Path, home: Path) -> No
             assert beside and all(len(line) <= room for line in beside)
 
 
-async def test_the_minutes_that_one_has_are_planned_and_come_to_an_end(sample: Path, home: Path) -> None:
+async def test_a_session_of_some_minutes_is_planned_and_ends(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(160, 40)) as user:
         await user.go("review")
         await user.sees("b 12 min: ")
@@ -368,7 +366,7 @@ async def test_the_minutes_that_one_has_are_planned_and_come_to_an_end(sample: P
         assert "of the impact." not in user.text()
 
 
-async def test_where_nothing_may_be_written_every_answer_says_so(sample: Path, home: Path) -> None:
+async def test_read_only_refuses_every_answer_with_a_reason(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         user.app.project.is_readonly = True
         await at_question(user, INVERSION)

@@ -26,7 +26,7 @@ def task(user: User) -> str:
     return user.place.query_one(FilterLine).text
 
 
-async def test_esc_leads_back_from_context_which_keeps_the_typed_task(sample: Path, home: Path) -> None:
+async def test_esc_returns_from_context_which_keeps_the_typed_task(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("context")
         await user.press("slash")
@@ -69,7 +69,7 @@ async def test_a_task_that_is_typed_after_a_link_stays(sample: Path, home: Path)
         assert task(user) == TYPED
 
 
-async def test_esc_leads_back_from_review_and_along_several_links(sample: Path, home: Path) -> None:
+async def test_esc_returns_from_review_and_along_several_links(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, searches=True) as user:
         offered = next(item.subject for item in user.app.view.queue if item.kind == OFFER)
         await user.go("loops")
@@ -128,7 +128,7 @@ async def test_no_question_is_answered_right_after_the_way_to_review(sample: Pat
         assert user.place.place == "review"
 
 
-async def test_what_is_plain_to_see_needs_no_message(sample: Path, home: Path) -> None:
+async def test_obvious_refusals_need_no_message(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, now=NOW) as user:
         for place in ("loops", "patterns", "review"):
             await user.go(place)

@@ -118,7 +118,7 @@ async def test_keys_behind_one_that_opens_a_line_are_typed_into_it() -> None:
         assert app.user == []
 
 
-async def test_a_text_that_is_pasted_behind_a_key_goes_where_the_key_leads() -> None:
+async def test_a_text_pasted_after_a_key_goes_to_the_new_focus() -> None:
     async with Keys().run_test() as pilot:
         app = burst(pilot, "/")
         app.post_message(events.Paste("pasted"))
@@ -128,7 +128,7 @@ async def test_a_text_that_is_pasted_behind_a_key_goes_where_the_key_leads() -> 
 
 
 @pytest.mark.parametrize("leaving", ["enter", "escape"])
-async def test_keys_behind_one_that_leaves_a_line_go_where_it_leads(leaving: str) -> None:
+async def test_keys_typed_after_enter_go_to_the_new_focus(leaving: str) -> None:
     async with Keys().run_test() as pilot:
         app = burst(pilot, "/", "a", leaving, "p", "/", "b", leaving, "q")
         await all_acted(app)
@@ -168,7 +168,7 @@ async def test_what_a_key_has_begun_ends_before_the_next_one_acts() -> None:
         assert app.held < 0 and app.line == "a"
 
 
-async def test_what_is_forgotten_does_not_act() -> None:
+async def test_discarded_keys_do_not_act() -> None:
     async with Keys().run_test() as pilot:
         app = burst(pilot, "/", "a", "b", "c")
         app.call_later(app.key_queue.forget)

@@ -41,7 +41,7 @@ def test_a_view_is_saved_replaced_renamed_and_deleted(tmp_path: Path) -> None:
     ["{", "[" * 9_000, "5", [5, None], [{"name": "x"}], [{"name": "", "place": "log"}], [{"name": "x", "place": 7}],
      [{"name": "x" * 99, "place": "log"}], [{"name": "x", "place": "nowhere"}]],
 )  # fmt: skip
-def test_what_is_no_view_is_forgotten(tmp_path: Path, views: Any) -> None:
+def test_invalid_views_are_skipped(tmp_path: Path, views: Any) -> None:
     assert own_views(kept(tmp_path, views)) == ()
 
 
@@ -66,13 +66,13 @@ def test_what_two_dashboards_keep_stays(tmp_path: Path) -> None:
     assert (again.get("theme"), again.get_here("place")) == ("light", "log")
 
 
-def test_the_query_language_says_all_that_is_built_in() -> None:
+def test_the_query_language_supports_all_built_in_views() -> None:
     for view in BUILT_IN:
         if view.place == "patterns":
             assert parse_query(view.filter, PATTERN_FIELDS).problems == ()
 
 
-async def test_what_is_shown_is_saved_and_opened_again(sample: Path, home: Path) -> None:
+async def test_the_current_list_is_saved_and_opened_again(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24)) as user:
         await user.go("patterns")
         await user.filter("state:proven type:error")

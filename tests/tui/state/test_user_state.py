@@ -8,7 +8,7 @@ import pytest
 from tui.state.user_state import MAX_PROJECTS, UserState
 
 
-def test_what_is_kept_is_there_in_the_next_run(tmp_path: Path) -> None:
+def test_saved_values_are_loaded_by_the_next_run(tmp_path: Path) -> None:
     file = tmp_path / "state" / "ralphdeck.json"
     kept = UserState(file, "/one")
     kept.set("theme", "light")
@@ -47,7 +47,7 @@ def test_a_file_that_is_not_as_expected_is_forgotten(tmp_path: Path, text: bytes
     assert json.loads(file.read_text())["projects"]["/one"]["place"] == "log"
 
 
-def test_what_is_forgotten_stays_so_and_what_is_kept_for_all_is_left(tmp_path: Path) -> None:
+def test_forgetting_a_project_keeps_values_for_all_projects(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
     before = UserState(file, "demo")
     before.set("theme", "light")

@@ -55,7 +55,7 @@ def test_it_does_not_call_again_and_again() -> None:
     assert len(terminal.written) == 2 and "49 questions" in terminal.written[1]
 
 
-def test_what_came_while_calls_were_off_is_not_told_later() -> None:
+def test_events_during_disabled_notifications_are_not_reported_later() -> None:
     terminal = Terminal("off")
     terminal.caller.note([CRASH])
     terminal.mode = "bell"

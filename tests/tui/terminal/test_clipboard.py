@@ -25,7 +25,7 @@ def test_what_terminals_take_is_copied_and_nothing_of_it_acts() -> None:
     ("environment", "word"),
     [({}, "OSC 52"), ({"SSH_TTY": "/dev/pts/1"}, "over ssh"), ({"TMUX": "x"}, "set-clipboard on")],
 )
-def test_it_tells_which_way_a_copy_goes(environment: dict[str, str], word: str) -> None:
+def test_the_toast_names_the_route_of_a_copy(environment: dict[str, str], word: str) -> None:
     assert word in terminal_way(environment)
 
 
@@ -104,7 +104,7 @@ WIDE = (
 )
 
 
-async def test_every_line_is_as_wide_as_the_screen_whatever_stands_in_it(tmp_path: Path, home: Path) -> None:
+async def test_every_line_is_as_wide_as_the_screen(tmp_path: Path, home: Path) -> None:
     project = tmp_path / "wide"
     folder = project / ".aiwg/ralph/shared/patterns"
     folder.mkdir(parents=True)

@@ -10,7 +10,7 @@ def items(*texts: str) -> list[Item]:
     return [Item(Content(text), text) for text in texts]
 
 
-async def test_items_stand_left_and_right() -> None:
+async def test_items_are_shown_left_and_right() -> None:
     line = ItemLine()
     line.show(items("one", "two"), items("right"))
     async with hosted(line, size=(40, 3)):
@@ -33,7 +33,7 @@ async def test_a_line_is_never_wider_than_the_screen() -> None:
         assert line.render_line(0).cell_length == 30
 
 
-async def test_a_click_on_an_item_says_its_value() -> None:
+async def test_a_click_on_an_item_posts_its_value() -> None:
     line = ItemLine()
     line.show([*items("one", "two"), Item(Content("plain"))], items("right"))
     async with hosted(line, ItemLine.Clicked, size=(40, 3)) as (host, pilot):

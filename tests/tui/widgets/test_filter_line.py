@@ -19,7 +19,7 @@ async def test_every_keystroke_is_a_new_filter() -> None:
         assert line.text == "n"
 
 
-async def test_a_filter_set_from_outside_is_told_as_well() -> None:
+async def test_a_filter_set_by_the_program_is_posted_too() -> None:
     line = FilterLine("hint")
     async with hosted(line, FilterLine.Changed) as (host, pilot):
         line.text = "state:proven"
@@ -27,7 +27,7 @@ async def test_a_filter_set_from_outside_is_told_as_well() -> None:
         assert host.heard[-1].text == "state:proven"
 
 
-async def test_the_count_stands_beside_it_and_markup_is_plain_text() -> None:
+async def test_the_count_is_beside_it_and_markup_is_plain_text() -> None:
     line = FilterLine("[red]hint[/]")
     async with hosted(line) as (host, pilot):
         line.count(Content("[b]12[/b] of 41"))

@@ -98,7 +98,7 @@ async def test_the_cursor_stays_near_a_record_that_goes() -> None:
         assert table.cursor_key == "x"
 
 
-async def test_an_empty_list_says_what_to_do() -> None:
+async def test_an_empty_list_explains_what_to_do() -> None:
     table, _ = make([])
     async with hosted(table):
         assert "nothing here" in "\n".join(lines_of(table))
@@ -151,7 +151,7 @@ async def test_a_row_is_never_wider_than_the_table_and_never_cut_by_it(width: in
         assert cell_len(row) <= width
 
 
-async def test_two_long_ids_that_differ_at_the_end_never_look_alike() -> None:
+async def test_long_ids_that_differ_at_the_end_stay_different() -> None:
     ids = [f"ralph-the-same-long-beginning-of-a-task-{n:08x}" for n in (1, 2)]
     table, _ = make(ids)
     async with hosted(table, size=(52, 5)):
@@ -198,7 +198,7 @@ async def test_the_wheel_scrolls_and_the_cursor_stays() -> None:
         assert table.scroll_offset.y <= 1, "a key goes back to the cursor"
 
 
-async def test_a_record_can_be_gone_to() -> None:
+async def test_the_cursor_can_go_to_a_record() -> None:
     table, _ = make(MANY)
     async with hosted(table) as (_, pilot):
         assert table.go_to(MANY[70_000])

@@ -151,7 +151,7 @@ async def test_long_text_is_wrapped_outside_of_the_ui_thread(monkeypatch: pytest
         assert "somewhere" in lines_of(pane)[-1]
 
 
-async def test_an_answer_for_text_that_is_gone_is_dropped() -> None:
+async def test_a_result_for_an_outdated_text_is_dropped() -> None:
     pane = TextPane()
     async with hosted(pane, size=(60, 10)) as (host, pilot):
         pane.show([Content("x " * LONG)])

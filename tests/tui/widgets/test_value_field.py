@@ -16,7 +16,7 @@ def drawn(host: App[None]) -> list[str]:
     return [strip.text.rstrip() for strip in host.screen._compositor.render_strips()]
 
 
-async def test_what_is_typed_replaces_what_stood_there_and_is_told() -> None:
+async def test_typing_replaces_the_value_and_is_posted() -> None:
     field = a_field()
     async with hosted(field, ValueField.Changed) as (host, pilot):
         field.enter()
@@ -70,7 +70,7 @@ async def test_letters_and_arrows_stay_commands() -> None:
         assert field.text == "90"
 
 
-async def test_where_one_is_and_what_is_wrong_is_shown_and_markup_is_plain_text() -> None:
+async def test_focus_and_errors_are_shown_and_markup_is_plain_text() -> None:
     field = a_field()
     async with hosted(field, ValueField.Entered, ValueField.Left) as (host, pilot):
         assert "[b]half-life[/b]" in drawn(host)[0]
