@@ -44,8 +44,7 @@ from tui.screen_registry import MODES
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import AskLine, FindingsDialog
 from tui.screens.file_export import export_picture
-from tui.screens.help import Help
-from tui.screens.help_topic import topic_of
+from tui.screens.help import Help, topic_of
 from tui.screens.view_list import ViewList
 from tui.services import Services
 from tui.state.jump_guard import JumpGuard
