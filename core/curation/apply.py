@@ -1,4 +1,4 @@
-"""Applies the effects of decisions to the pattern files, in ledger order; see docs/curation.md#pending-effects."""
+"""Applies effects of decisions; see docs/curation.md#pending-effects."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ID_PREFIXES: Final = {
 
 
 def pattern_path(paths: ProjectPaths, file: str) -> Path:
-    """The path of a pattern file (by project-relative name) that curation may write; see docs/safety.md.
+    """Path of a pattern file that curation may write, by project-relative name.
 
     Raises:
         BadInput: It is neither a JSON file in `shared/patterns` nor an archive, a link leads out of that folder, or
@@ -108,7 +108,7 @@ def _contents(paths: ProjectPaths) -> list[str]:
 
 
 def apply_pending(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple[Outcome, ...]:
-    """Apply the effects of all pending decisions to the pattern files, and record that in the ledger.
+    """Apply the effects of all pending decisions to the pattern files.
 
     Effects are applied to a file in ledger order. What cannot be written stays pending.
 
@@ -157,7 +157,7 @@ def _apply_all(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple
 
 
 class _Work:
-    """Order of effects: a record is removed from one file only after another file contains it.
+    """Orders effects: a record moves by inserting it before removing it.
 
     Attributes:
         applied: Files by decision.

@@ -59,13 +59,13 @@ class Case(Struct, frozen=True, kw_only=True):
 
     @property
     def was_reset(self) -> bool:
-        """Whether a person reset this pattern, which the rules deprecate, so that it may be promoted."""
+        """Whether a person reset this pattern, which the rules deprecate."""
         is_reset = self.pin is None and self.pattern.id in self.state.reset
         return is_reset and self.assessment.computed is Maturity.DEPRECATED
 
     @property
     def effective(self) -> Maturity:
-        """The present state: that of a pin on this very text, candidate under a stale pin, else the computed one."""
+        """Pinned state for this text, candidate under a stale pin, else computed."""
         if self.pin is not None:
             fresh = self.pin.content_hash == self.pattern.content_hash
             return self.pin.state if fresh else Maturity.CANDIDATE

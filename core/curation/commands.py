@@ -17,7 +17,7 @@ from core.records.patterns import PatternType
 
 
 class More(Struct, frozen=True):
-    """Evidence that ends a snooze: `count` beyond what was `known`, as `ReviewItem.evidence` counts it."""
+    """Evidence that ends a snooze: `count` beyond `known`."""
 
     known: int
     count: int
@@ -85,7 +85,7 @@ class RejectInversion(PatternCommand, frozen=True):
 
 
 class Snooze(PatternCommand, frozen=True, kw_only=True):
-    """Ask again about a pattern at a time or after a number of further uses, whichever comes first."""
+    """Ask again about a pattern at a time or after further uses."""
 
     verb = Verb.SNOOZE
     until: datetime | None = None
@@ -124,7 +124,7 @@ class Archive(PatternCommand, frozen=True):
 
 
 class Bulk(Command, frozen=True):
-    """The same decision about many patterns: one act, one undo. What is refused is reported, the rest is decided."""
+    """The same decision about many patterns: one act, one undo."""
 
     commands: tuple[PatternCommand, ...]
 
@@ -184,7 +184,7 @@ class Dismiss(Command, frozen=True, kw_only=True):
 
 
 class ApproveText(Command, frozen=True, kw_only=True):
-    """Allow a held text that is not a pattern to be injected; `key` and `about` as in `ReviewItem`."""
+    """Allow a held text that is not a pattern to be injected."""
 
     verb = Verb.RELEASE
     key: str
@@ -253,7 +253,7 @@ class Restore(Command, frozen=True):
 
 
 class Undo(Command, frozen=True, kw_only=True):
-    """Undo the newest decision in effect with all of its act, or the decision or act with an ID.
+    """Undo the newest act, or the decision or act with an ID.
 
     Attributes:
         decision_id: Refused if a later decision rests on it.

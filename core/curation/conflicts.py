@@ -1,4 +1,4 @@
-"""Optimistic concurrency: reject a decision if what it is about changed since the user saw it."""
+"""Optimistic concurrency: reject decisions about something that changed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def check_texts(draft: Draft, expected: ExpectedState) -> None:
 def check_decisions(
     draft: Draft, by: str, news: Sequence[Decision], known: Mapping[str, Decision], now: datetime
 ) -> None:
-    """Refuse a decision if anyone, also the same user, decided about the same since the user saw it.
+    """Refuse a decision if its subject was decided on since the user saw it.
 
     Notes and snoozes do not conflict with other decisions, only with an identical one.
 
@@ -69,7 +69,7 @@ def check_decisions(
 
 
 def check_newest(by: str, news: Sequence[Decision], known: Mapping[str, Decision], now: datetime) -> None:
-    """Refuse to undo or redo the newest decision if another author decided since; see `check_decisions`.
+    """Refuse to undo or redo the newest decision if another author decided since.
 
     The user's own decisions may be undone faster than they are shown.
     """
@@ -85,7 +85,7 @@ def _all_affected(decided: Decision | Draft, known: Mapping[str, Decision]) -> s
 
 
 def newer_decision_text(about: Collection[str], first: int, decisions: Sequence[Decision], now: datetime) -> str:
-    """The newest decision on some patterns or questions after the `first` ones, in words; "" if none."""
+    """Newest decision on these IDs after the `first` decisions, in words, or ""."""
     news = decisions[first:]
     known = {decision.id: decision for decision in decisions} if news else {}
     for decision in reversed(news):

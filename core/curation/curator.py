@@ -1,4 +1,4 @@
-"""Carries out decision commands on one project: finds the rule, applies it, and writes the decision."""
+"""Carries out decision commands on one project."""
 
 from __future__ import annotations
 
@@ -101,11 +101,11 @@ class Curator(DecisionWriter):
         return self._append(lambda state, _id: rule(cleaned, state, now), now)
 
     def write_records(self, rule: Callable[[Batch], Draft], *, now: datetime, known: int, reason: str = "") -> Decided:
-        """Decide about whole records: `rule` is given the records as they are when the decision is written."""
+        """Decide about whole records; `rule` gets the newest ones."""
         return self._append(self._with_batch(rule, reason, self._unit(), now, known), now)
 
     def _decide_many(self, commands: Sequence[PatternCommand], act: _Act, progress: Progress | None) -> Decided:
-        """Decide the same about many patterns in one act: each decision has its line in the ledger."""
+        """Decide the same about many patterns in one act."""
         verbs = {command.verb for command in commands}
         if len(verbs) > 1 or not all(VERBS[verb].is_bulk for verb in verbs):
             raise BadInput(f"cannot decide {', '.join(sorted(verbs))} about many patterns at once")
@@ -137,7 +137,7 @@ class Curator(DecisionWriter):
         return replace(decided, summary=f"{VERBS[verb].past} {count:,}{of} patterns{skipped}")
 
     def _makes(self, command: PatternCommand, target: Target, act: _Act, *, is_bulk: bool) -> Sequence[Make]:
-        """The decisions of one command of many: re-enabling takes a reset (unless there is one) and a promotion."""
+        """Decisions of one command of many; re-enabling resets, then promotes."""
         if isinstance(command, Promote):
             if command.re_enable and target.assessment.state is Maturity.DEPRECATED:
                 promote = self._with_case(command, target, act, rules.promote_after_reset)

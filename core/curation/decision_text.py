@@ -29,7 +29,7 @@ def subject_text(decision: Decision) -> str:
 
 
 def about_text(decision: Decision, known: Mapping[str, Decision]) -> str:
-    """The subject of a decision; of undo and redo the other decision, if it is among `known`, by ID."""
+    """Subject of a decision; for undo and redo, of the decision in `known`."""
     other = known.get(decision.subject) if decision.verb in TURNS else None
     return f"{verb_text(other)} {subject_text(other)}" if other else subject_text(decision)
 

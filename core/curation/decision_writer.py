@@ -1,4 +1,4 @@
-"""Writes decisions: checks them against the ledger, appends one act in one write, then updates the pattern files."""
+"""Writes decisions to the ledger, then updates the pattern files."""
 
 from __future__ import annotations
 
@@ -98,8 +98,9 @@ class DecisionWriter:
 
     @contextmanager
     def deciding_on(self, expected: ExpectedState) -> Iterator[None]:
-        """Within the block, decide for a user who saw this: `Conflict` if a later decision is about the same, or a
-        pattern's text changed since.
+        """Within the block, decide for a user who saw this state.
+
+        `Conflict` is raised if a later decision is about the same, or if the text of a pattern changed since.
         """
         before, self._expected_state = self._expected_state, expected
         try:
@@ -173,7 +174,7 @@ class DecisionWriter:
         return self._decide(draft, now)
 
     def _check_conflicts(self, draft: Draft, now: datetime) -> Draft:
-        """Return the draft; `Conflict` if it is about something that the user has not seen, see `deciding_on`."""
+        """Return the draft; `Conflict` if its subject changed, see `deciding_on`."""
         if news := self._news():
             check_decisions(draft, self._by, news, self._ledger.by_id(), now)
         if self._expected_state is not None:
@@ -270,7 +271,7 @@ class DecisionWriter:
 
 
 def clean(text: str, what: str) -> str:
-    """Strip typed text and replace lone surrogates, which no file can store; `BadInput` if it is too long."""
+    """Strip typed text and replace lone surrogates; `BadInput` if it is too long."""
     text = text.encode("utf-8", "replace").decode().strip()
     if len(text) > MAX_TEXT:
         raise BadInput(f"{what} is {len(text):,} characters long; at most {MAX_TEXT:,} are allowed")

@@ -1,4 +1,4 @@
-"""Merges the counts and the lineage of one record into another; see docs/curation.md#merge. Nothing is written.
+"""Merges counts and lineage of two records; see docs/curation.md#merge.
 
 A loop that both records name counts as one use.
 """
@@ -86,7 +86,7 @@ def check_pair(target: Pattern, other: Pattern) -> None:
 def merged(
     target: Mapping[str, Any], other: Mapping[str, Any], pattern_type: PatternType, now: datetime
 ) -> dict[str, Any]:
-    """The keys of `target` that change when the uses and the lineage of `other` are merged into it; its text stays.
+    """Keys of `target` that change when `other` is merged into it.
 
     Args:
         target, other: Records in any supported form; `other` may lack an ID.
@@ -125,7 +125,7 @@ def as_read(record: Mapping[str, Any], pattern_type: PatternType) -> Pattern:
 def count_changes(
     record: Mapping[str, Any], total: Tally, pattern_type: PatternType, last_used: datetime
 ) -> dict[str, Any]:
-    """The keys that set the counts of `record` to `total`, with a trend point; none if it has these counts.
+    """Keys that set the counts of `record` to `total`; {} if it has them.
 
     The point is dated by the last use, so that old uses do not look like new ones.
     """
@@ -162,7 +162,7 @@ def count_changes(
 
 
 def lineage_changes(target: Mapping[str, Any], other: Mapping[str, Any], pattern_type: PatternType) -> dict[str, Any]:
-    """The keys of `target` that change with the lineage of `other`: loops, times, tags, related patterns."""
+    """Keys of `target` that change with the lineage of `other`."""
     one, two = as_read(target, pattern_type), as_read(other, pattern_type)
     changes: dict[str, Any] = {}
     loops = _joined_loops(target.get("source_loops"), other.get("source_loops"), pattern_type)
@@ -202,7 +202,7 @@ def shares_a_loop(one: Pattern, other: Pattern) -> bool:
 
 
 def _united(ours: Tally, theirs: Tally, one: Pattern, two: Pattern) -> Tally:
-    """The sum of both counts; uses of common loops count once, as failed if the results disagree."""
+    """Sum of both counts; uses of common loops count once, as failed in doubt."""
     shared = _shared(one, two), _shared(two, one)
     number = min(*map(len, shared), ours.uses, theirs.uses)
     failed = min(max(sum(loop.outcome == "failure" for loop in loops) for loops in shared), number)
@@ -228,7 +228,7 @@ def _shared(one: Pattern, two: Pattern) -> list[SourceLoop]:
 
 
 def _joined_loops(mine: Any, new: Any, pattern_type: PatternType) -> list[Any] | None:
-    """The list `mine` with the entries that `new` adds, in its own form; None if there are none."""
+    """The list `mine` with entries of `new` in its form; None if none are new."""
     target = mine if isinstance(mine, list) else [mine] if isinstance(mine, str) else []
     plain = all(isinstance(entry, str) for entry in target) if target else pattern_type is PatternType.TEMPLATE
     known: dict[str, set[datetime | None]] = {}

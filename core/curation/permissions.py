@@ -1,4 +1,4 @@
-"""Whether a command about a pattern is allowed at present: the rules of `rules`, asked before a decision."""
+"""Checks before a decision whether it is allowed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.state.project_state import ProjectState
 
 
 def why_refused(command: PatternCommand, state: ProjectState) -> str:
-    """Why a command about one pattern is refused at present, "" if it is allowed; a missing reason does not count.
+    """Why a command is refused, "" if allowed; a missing reason does not count.
 
     Raises:
         UnknownRecord: The pattern does not exist.

@@ -1,4 +1,4 @@
-"""Decision rules for questions that are not about a single pattern; see docs/curation.md. Pure functions."""
+"""Decision rules for questions that are not about a single pattern."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def dismiss(command: Dismiss, state: CurationState, _at: datetime) -> Draft:
 
 
 def snooze_question(command: SnoozeQuestion, _state: CurationState, at: datetime) -> Draft:
-    """Remove a question that is not about a single pattern from the queue until a time, or more evidence."""
+    """Remove a question from the queue until a time, or more evidence."""
     more = command.more
     ends = snooze_end(command.until, None if more is None else more.count, at)
     beyond = None if more is None else more.known + more.count

@@ -1,4 +1,4 @@
-"""Decision rules that write whole records: extract, import, merge, archive, restore; see docs/curation.md.
+"""Decision rules that write whole records; see docs/curation.md.
 
 Pure functions: nothing is written here.
 """
@@ -246,7 +246,7 @@ def import_patterns(batch: Batch, plan: ImportPlan, patterns: Mapping[str, Patte
 
 
 def merge(batch: Batch, target: Pattern, other: Pattern) -> Draft:
-    """Merge a pattern into another: the kept one gets the counts and the lineage, the other one is archived."""
+    """Add counts and lineage of `other` to `target`, and archive `other`."""
     check_pair(target, other)
     stored, merged_record = batch.registry.record(target), batch.registry.record(other)
     changes = Changes()

@@ -1,4 +1,4 @@
-"""The storages of the learning API in the files of a project: events in the event log, records in the decision log.
+"""Storages of the learning API in the event log and the decision log.
 
 Each call sees what other processes have written. Stored data is durable on return. Storing raises `BadInput` for
 invalid Unicode and `Unwritable` if the disk, a lock or a permission forbids it; reading raises `Unwritable` if a file
@@ -43,7 +43,7 @@ class _EventStore:
         self._mutex = threading.Lock()
 
     def events(self, kind: str) -> list[Event]:
-        """Return all events of one kind, oldest first; invalid lines are skipped and reported by `doctor`."""
+        """All events of one kind, oldest first; invalid lines are skipped."""
         return [event for event in self._read() if event.kind == kind]
 
     def add(self, event: Event, *more: Event) -> None:
@@ -121,7 +121,7 @@ class LoggedFeedback(FeedbackStorage):
 
 
 class LoggedErrors(ErrorStorage):
-    """`ErrorStorage` in the event log: an event of kind `error`, and one of kind `resolved` when it is fixed."""
+    """`ErrorStorage` in the event log, as events of kind `error` and `resolved`."""
 
     def __init__(self, paths: ProjectPaths, *, clock: Callable[[], datetime], by: str = "", agent: str = "") -> None:
         """

@@ -1,4 +1,4 @@
-"""The decision rules: what may be decided when, and what a decision changes; see docs/curation.md.
+"""Decision rules: what is allowed and what it changes; see docs/curation.md.
 
 Pure functions: no file is read or written. Decisions that write whole records are in `record_changes`.
 """
@@ -64,7 +64,7 @@ def promote(case: Case, _command: PatternCommand) -> Draft:
 
 
 def promote_among_many(case: Case, command: PatternCommand) -> Draft:
-    """Promote one of several patterns; a held or quarantined text must be released by itself first."""
+    """Promote one of several patterns; held or quarantined ones are refused."""
     if case.assessment.held:
         raise Refused(f"{case.name} is held: read it and approve it first")
     if case.assessment.quarantined:
@@ -73,7 +73,7 @@ def promote_among_many(case: Case, command: PatternCommand) -> Draft:
 
 
 def promote_after_reset(case: Case, command: PatternCommand) -> Draft:
-    """Promote as if `reset` had just been decided: the second half of re-enabling a deprecated pattern."""
+    """Promote as if `reset` had just been decided, to re-enable a pattern."""
     id = case.pattern.id
     pins = {key: pin for key, pin in case.state.pins.items() if key != id}
     return promote(replace(case, state=replace(case.state, pins=pins, reset=case.state.reset | {id})), command)
@@ -173,7 +173,7 @@ def _anti_pattern_record(
 
 
 def reject_inversion(case: Case, _command: PatternCommand) -> Draft:
-    """Keep the pattern; the inversion is proposed again after `failures_until_asked_again` further failures."""
+    """Keep the pattern, and propose the inversion again after further failures."""
     _check_invertible(case)
     verdict = case.state.inversions.get(case.pattern.id)
     more = case.settings.anti_pattern.failures_until_asked_again
@@ -209,7 +209,7 @@ def snoozed_fields(until: datetime | None, beyond: int | None) -> dict[str, Any]
 
 
 def quarantine(case: Case, _command: PatternCommand) -> Draft:
-    """Keep the pattern out of every context until its text is released. A pin on an older text does not prevent it."""
+    """Quarantine a pattern; a pin on its present text prevents it."""
     if not case.reason:
         raise BadInput(f"quarantining {case.name} needs a reason")
     if _is_quarantined(case) or _is_blocked(case):
@@ -273,7 +273,7 @@ def _is_quarantined(case: Case) -> bool:
 
 
 def _stopped(case: Case) -> Severity | None:
-    """The scan result that keeps this text out of every context, unless a person decided otherwise."""
+    """Scan result that withholds this text, unless a person decided otherwise."""
     if case.pin is not None and case.pin.content_hash == case.pattern.content_hash:
         return None
     return find_stopping_severity(case.pattern, case.state, case.settings.scan)

@@ -1,4 +1,4 @@
-"""Approved texts, and the rule that restores one; see docs/curation.md#text. No file is read or written."""
+"""Approved texts, and the rule that restores one; see docs/curation.md#text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from core.state.project_state import ProjectState
 
 
 def approved_text(decision: Decision, pattern: Pattern) -> dict[str, Any]:
-    """The keys of the record that held the text at the time of a decision; {} if they were not stored."""
+    """Text keys of the record at the time of a decision; {} if not stored."""
     stored = decision.after.get(DECIDED_TEXT)
     if decision.subject == pattern.id and isinstance(stored, dict):
         return stored

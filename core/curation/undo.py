@@ -1,4 +1,4 @@
-"""Undo and redo: which decisions they affect, and the draft that reverses each; see docs/curation.md#undo."""
+"""Undo and redo of decisions; see docs/curation.md#undo."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def check_own(newest: Decision, by: str) -> None:
 
 
 def named_act(name: str, state: CurationState, decisions: Sequence[Decision]) -> tuple[str, ...]:
-    """The decisions that undo reverses if one of them, or their act, is named; the last one first.
+    """Decisions that undo reverses for the ID of one or of their act, last first.
 
     Args:
         name: ID of a decision or of an act.

@@ -47,7 +47,7 @@ class UnitOfWork:
         return Registry(self._paths)
 
     def is_writable(self, pattern: Pattern) -> bool:
-        """Whether curation can write the record of a pattern: not that of a copy, nor one without an ID."""
+        """Whether curation can write the record of a pattern."""
         if not pattern.is_registered:
             return False
         if pattern.file not in self._writable:
@@ -60,8 +60,9 @@ class UnitOfWork:
         return self._writable[pattern.file]
 
     def text(self, pattern: Pattern) -> dict[str, Any]:
-        """The keys of the record that hold the text of a pattern; {} if the record has another text now, or one that
-        the ledger cannot store.
+        """The keys of the record that hold the text of a pattern.
+
+        {} if the record has another text now, or one that the ledger cannot store.
         """
         try:
             record = self.registry.records((pattern,))[pattern.id]
@@ -74,7 +75,7 @@ class UnitOfWork:
         return found if is_same and len(json.dumps(found)) <= MAX_STORED_TEXT else {}
 
     def written_override(self, pattern: Pattern) -> str | None:
-        """JSON text of the override in the pattern's record, for undo; None if the ledger wrote it."""
+        """JSON text of a foreign override in the record, for undo; None if there is none."""
         try:
             if not self._is_overridden(pattern.file):
                 return None

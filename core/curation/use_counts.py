@@ -1,4 +1,4 @@
-"""Updates the counts in pattern records after loops report uses; see docs/curation.md#use-counts.
+"""Updates counts in pattern records; see docs/curation.md#use-counts.
 
 The event log is written first and is authoritative. Counts are set to the evidence, not incremented, so that writing
 is idempotent and the next report completes what a crash left undone. Therefore a `counted` event stores once for each

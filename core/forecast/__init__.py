@@ -1,1 +1,1 @@
-"""The consequences of a decision before it is made: dry runs, bulk previews and policies."""
+"""Dry runs, forecasts of decisions, and policies."""

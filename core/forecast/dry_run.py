@@ -1,4 +1,4 @@
-"""Dry run: makes a decision on copies in memory and scores the result; nothing is written.
+"""Dry run: makes a decision in memory and scores the result.
 
 The ledger is the snapshot's, extended in memory. The code that writes pattern files is applied to the text of the
 affected records alone, and the usual reader parses the result. So a forecast and the decision itself cannot differ.
@@ -54,7 +54,7 @@ from core.storage.json_editor import BadJson
 
 
 class DryRun(NamedTuple):
-    """The result of a dry run: the decision, and the state after it with the queue and offers of before."""
+    """A decision, and the state after it with the previous queue and offers."""
 
     decided: Decided
     state: ProjectState
@@ -80,7 +80,7 @@ def dry_run(project: Project, command: Command, state: ProjectState | None = Non
 
 
 def _embeddings(view: ProjectState, after: Snapshot) -> Embeddings[Pattern] | None:
-    """Embeddings that include the texts that would be new, as the next injection would make them.
+    """Embeddings that include new texts, as the next injection would make them.
 
     While older texts lack vectors none are made: the new texts would be ranked by a different method than the others.
     """
@@ -283,7 +283,7 @@ class _RecordRegistry(Registry):
 
 
 def _text(paths: ProjectPaths, file: str, copies: Collection[Pattern]) -> bytes | None:
-    """The text of a pattern file with only these records, or all of it if it cannot be sliced."""
+    """Text of a pattern file with only these records; all of it if not sliceable."""
     raw = read_file(paths.inside(file), paths.aiwg, MAX_PATTERN_BYTES)
     if isinstance(raw, Problem):
         raise Unwritable(f"cannot read {visible_line(file, 160)}: it {raw.message}")

@@ -145,7 +145,7 @@ def forecast(project: Project, item: ReviewItem, answer: Answer, typed: str = ""
 
 
 class Forecaster:
-    """Forecasts answers and caches the contexts that they share. Thread-safe; one forecast runs at a time."""
+    """Forecasts answers and caches the contexts that they share. Thread-safe."""
 
     def __init__(self, project: Project) -> None:
         self._project = project

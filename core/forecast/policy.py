@@ -1,4 +1,4 @@
-"""Policy rules of a project and their check, for `ralphdeck check` in CI; see docs/ci.md."""
+"""Policy rules and their check for `ralphdeck check`; see docs/ci.md."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _value(file: str, key: str, value: Any) -> Any:
 
 
 def check(policy: Policy, state: ProjectState, paths: ProjectPaths) -> tuple[RuleResult, ...]:
-    """Check every rule, in the order of `Policy`. A rule fails if the files it needs cannot be read.
+    """Check every rule; one fails if files that it needs are unreadable.
 
     Args:
         policy: The rules.
@@ -179,7 +179,7 @@ class _Checker:
 
     @cached_property
     def _unread(self) -> list[Finding]:
-        """A finding for each file or folder that is unreadable, or for the decision log unreadable in part."""
+        """One finding for each unreadable file, folder or part of the decision log."""
         snapshot = self._state.snapshot
         found = {
             finding.file: finding

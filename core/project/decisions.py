@@ -107,7 +107,7 @@ class DecidingProject(ProjectReader):
             return warnings
 
     def may(self, command: PatternCommand) -> str:
-        """Why a command about one pattern is refused at present, "" if it is allowed; see `why_refused`."""
+        """Why a command is refused at present, "" if it is allowed."""
         return why_refused(command, self._view)
 
     def decide(
@@ -320,7 +320,7 @@ class DecidingProject(ProjectReader):
             self.apply(touched)
 
     def _with_derived(self, decided: Decided) -> Decided:
-        """Update the registry index and the metrics, unless only overrides were written into records."""
+        """Update index and metrics, unless only overrides were written."""
         effects = (effect for decision in decided.decisions for effect in decision.effects)
         if not any(
             effect.insert is not None or effect.remove or {*effect.set, *effect.text, *effect.unset} - {OVERRIDE}

@@ -1,4 +1,4 @@
-"""Reads the files of a project incrementally, and produces immutable snapshots and deltas."""
+"""Reads project files incrementally into immutable snapshots and deltas."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _NOTHING: Final = ParsedFile()
 
 
 class Library:
-    """Reads a project: `load` first, then `apply` for changes. Thread-safe; snapshots are immutable.
+    """Reads a project: `load` first, then `apply` for changes. Thread-safe.
 
     Args:
         paths: The project; its folders need not exist.
@@ -204,7 +204,7 @@ class Library:
         return scan(self._paths, self._closed)
 
     def _scope(self, name: str) -> set[str]:
-        """Known files that a changed path affects: itself, its loop folder, or everything inside it."""
+        """Known files that a changed path affects."""
         known = self._known.keys() | self._torn.keys() if can_contain_records(name) else set()
         scope = {file for file in known if file.startswith(f"{name}/")}
         scope.update(file for file in (name, f"{loop_directory(name)}/") if file in self._known or file in self._torn)
@@ -315,7 +315,7 @@ class Library:
         return delta
 
     def _ledger_findings(self) -> Iterator[Finding]:
-        """Findings on the decision log as a file: missing lines at its end, or not a regular file in the project."""
+        """Findings on the file of the decision log: lost lines, or not a regular file."""
         name = self._paths.relative(self._paths.ledger)
         known = self._known.get(name)
         if known is not None:

@@ -1,4 +1,4 @@
-"""One open project: its records, scores, decisions and event log, for the command line and the TUI."""
+"""One open project: its records, scores, decisions and event log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from core.state.project_state import ProjectState
 
 
 class Project(DecidingProject):
-    """An open project. Its methods read and write files: call them from a worker thread, in any order.
+    """An open project. Its methods do file I/O: call them from a worker thread.
 
     `ProjectReader` reads, `DecidingProject` decides; this class records events.
     """
@@ -29,7 +29,7 @@ class Project(DecidingProject):
     def record(
         self, *events: Event, counted: list[CountResult] | None = None, warnings: list[str] | None = None
     ) -> ProjectState:
-        """Append events to the event log, then update records and metrics; durable, and in `state`, on return.
+        """Append events durably to the event log, then update records and metrics.
 
         Args:
             counted: Receives the result for the record of each pattern.
@@ -101,7 +101,7 @@ class Project(DecidingProject):
             self._decide_any(decide)
 
     def inject(self, loop_id: str, injection: Injection) -> Injected:
-        """Record which patterns and reflections were injected into a loop, so that their effect can be measured.
+        """Record which patterns and reflections were injected into a loop.
 
         Returns:
             The IDs that were not recorded for this loop before.

@@ -1,4 +1,4 @@
-"""An open project that is read: records, scores, search indexes and review queue, updated incrementally."""
+"""An open project for reading; updates its state incrementally."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class ProjectReader:
     def embed_missing(
         self, progress: Callable[[int, int], None] | None = None, stop: Callable[[], bool] | None = None
     ) -> int:
-        """Compute missing vectors of patterns, then of tasks; see `Embeddings.make`. Returns their number."""
+        """Compute missing vectors of patterns and tasks; returns their number."""
         if self.is_readonly:
             return 0
         made = self.embeddings.make(self._view.snapshot.patterns, progress, stop)
@@ -162,7 +162,7 @@ class ProjectReader:
         return self.library.story(loop_id)
 
     def extraction(self, source_id: str, types: frozenset[PatternType] = ALL_TYPES) -> Extraction:
-        """What can be extracted from a finished loop or task, a debug session or a recurring learning.
+        """What can be extracted from finished work or a recurring learning.
 
         Raises:
             UnknownRecord: No loop, task, session or learning has this ID.
@@ -172,7 +172,7 @@ class ProjectReader:
             return self._offers.of(source_id, self._view, types, self.agent)
 
     def recurring(self) -> tuple[Cluster, ...]:
-        """The learnings that several loops reported; see `Offers.recurring`. Does not hold the lock."""
+        """Learnings that several loops reported; does not hold the lock."""
         return self._offers.recurring(self._view.snapshot)
 
     def unfit_learnings(self) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Outcomes of loops and attempts, and the patterns that they applied; see docs/scoring.md#outcomes."""
+"""Outcomes of work items and applied patterns; see docs/scoring.md#outcomes."""
 
 from __future__ import annotations
 

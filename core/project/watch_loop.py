@@ -1,4 +1,4 @@
-"""The loop of a process that watches a project: run jobs, read changed files, extract from finished loops."""
+"""Event loop of a process that watches a project."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class BatchPacer:
 
 
 class WatchLoop:
-    """Runs in one thread. Subclasses report what happens; everything that touches a file goes through it, in order.
+    """Runs jobs, reads and extractions in one thread; subclasses report what happens.
 
     Args:
         project: The open project.

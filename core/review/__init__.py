@@ -1,1 +1,1 @@
-"""The review queue: questions, their order, their answers, and review sessions; see docs/curation.md#review."""
+"""Review queue, answers and review sessions; see docs/curation.md#review."""

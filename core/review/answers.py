@@ -1,4 +1,4 @@
-"""The possible answers to a review question: the command that each gives, and its effect in words."""
+"""Possible answers to a review question, with command and effect in words."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ _reject: Final = partial(Answer, "reject")
 
 
 def answers(item: ReviewItem, state: ProjectState) -> tuple[Answer, ...]:
-    """All answers in the order in which they are offered; `accept`, if there is one, comes first.
+    """All answers in the order in which they are offered; `accept` comes first.
 
     Raises:
         UnknownRecord: The pattern that the question is about no longer exists.
@@ -230,7 +230,7 @@ def _same_pin(id: str, action: str, state: ProjectState) -> Answer:
 
 
 def _borderline(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
-    """Re-enable what the rules deprecate or leave it deprecated; keep what they do not deprecate."""
+    """Re-enable a pattern that the rules deprecate, or keep it as it is."""
     id, name = item.subject, visible_line(item.subject, 80)
     if state.assessment(id).state is Maturity.DEPRECATED:
         effect = f"proven: x{state.settings.maturity.multiplier_proven:g} until reset"
@@ -242,7 +242,7 @@ def _borderline(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
 
 
 def _pattern_decisions(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
-    """Decisions that answer any question about one pattern, unless `accept` or `reject` already makes them."""
+    """Decisions on the pattern that `accept` and `reject` do not already make."""
     if not item.is_about_pattern or item.kind == DUPLICATE:
         return
     id, assessment = item.subject, state.assessment(item.subject)

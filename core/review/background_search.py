@@ -1,4 +1,4 @@
-"""Searches in idle moments for extraction offers of finished loops and for duplicate patterns."""
+"""Searches for extraction offers and duplicate patterns in idle moments."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class BackgroundSearch:
         return changed
 
     def _forget_changed(self, patterns: Mapping[str, Pattern]) -> None:
-        """Compare again only changed texts, and patterns that were similar to a changed or removed one."""
+        """Queue changed texts, and patterns similar to changed or removed ones."""
         stale = {id for id, text in self._compared.items() if id not in patterns or patterns[id].content_hash != text}
         lost = {pair for pair in self._pairs if not stale.isdisjoint(pair)}
         for id in stale.union(*lost):

@@ -1,4 +1,4 @@
-"""The loops and tasks whose contexts a decision can change, and their contexts in a project state."""
+"""Loops and tasks whose contexts a decision can change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which held reflections running loops and the last tasks would get; one task at a time, in idle moments."""
+"""Searches in steps for held reflections that loops and tasks would get."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class HeldTexts:
         return changed
 
     def _begin(self, view: ProjectState) -> None:
-        """Look at all tasks anew if the records changed; at most once in `_PAUSE`, since loops write all the time."""
+        """Start over if the records changed; at most once in `_PAUSE`."""
         snapshot = view.snapshot
         known = (snapshot.reflections, snapshot.memory_tasks, snapshot.tasks, snapshot.loops)
         is_same = len(known) == len(self._known) and all(map(is_, known, self._known))

@@ -1,4 +1,4 @@
-"""Impact of a question: failures a week that a good decision prevents; see docs/curation.md#review-order.
+"""Impact of review questions; see docs/curation.md#review-order.
 
 A review decides whether a pattern is injected or not. Its success rate p is known as a Beta distribution of its raw
 counts; from t (`good_enough`) on it should be injected. Without a review the present state stays, which costs
@@ -94,7 +94,7 @@ class PatternImpacts:
 
     @cached_property
     def unwarned(self) -> Floats:
-        """E[max(0, m - p)] where p < t: the cost of a use that a warning would have turned into an average one (m)."""
+        """E[max(0, m - p)] where p < t: cost of a use without a warning; m is the mean."""
         good, bad = self.prior
         return self.below + max(good / (good + bad) - self.threshold, 0.0) * self.chance
 
@@ -135,7 +135,7 @@ def good_enough(settings: Settings) -> float:
 
 
 def weekly(decayed: Floats, half_life_days: float) -> Floats:
-    """Uses a week from decayed sums: a steady stream of one a day has a decayed sum of `half_life_days / ln 2`."""
+    """Uses a week from decayed sums; one use a day sums to `half_life_days / ln 2`."""
     return decayed * (math.log(2.0) / half_life_days * WEEK_DAYS)
 
 

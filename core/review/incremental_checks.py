@@ -1,4 +1,4 @@
-"""Checks that are too slow for every change: broad triggers, wrong counts, recurring learnings; run step by step."""
+"""Slow checks in steps: broad triggers, wrong counts, recurring learnings."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _has_new_task(before: Mapping[str, Loop], after: Mapping[str, Loop]) -> Call
 
 
 def trigger_match_share(pattern: Pattern) -> float:
-    """Share of common errors or tasks that a pattern's trigger matches, 0..1; of two triggers the larger share."""
+    """Largest share of common messages that a trigger matches, 0..1."""
     triggers = ((pattern.error_pattern, ERRORS), (pattern.task_pattern, TASKS))
     return max(
         sum(map(safe_matcher(source).matches, texts)) / len(texts) if source else 0.0 for source, texts in triggers

@@ -27,7 +27,7 @@ def stuck_text(session: DebugSession) -> str:
 
 
 def offer_text(offer: Extraction) -> str:
-    """What could be extracted, in one line: `3 patterns to extract, 1 further use of a known one`."""
+    """One line: `3 patterns to extract, 1 further use of known ones`."""
     new, further = len(offer.new), len(offer.merges)
     parts = [f"{plural(new, 'pattern')} to extract"] if new else []
     parts += [f"{plural(further, 'further use')} of known ones"] if further else []

@@ -1,4 +1,4 @@
-"""Computes impact, priority and position of review questions; see docs/curation.md#review-order."""
+"""Impact and priority of questions; see docs/curation.md#review-order."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class ImpactEstimator:
         return f"{self.given(pattern_id)}; {self._chance(pattern_id, worse, is_withheld)}"
 
     def _chance(self, pattern_id: str, worse: float, is_withheld: bool) -> str:
-        """How likely the state is wrong; `worse` is the probability that the success rate is too low."""
+        """How likely the state is wrong; `worse`: P(success rate is too low)."""
         rate = "rate of right warnings" if self.is_warning(pattern_id) else "success rate"
         chance, side = (1 - worse, "above") if is_withheld else (worse, "below")
         return f"{_share(chance)} likely that its true {rate} is {side} {good_enough(self.settings):.0%}"
@@ -135,7 +135,7 @@ class ImpactEstimator:
         return pattern is not None and pattern.type is PatternType.ANTI
 
     def since(self, pattern_id: str, good: int, bad: int, *, is_withheld: bool) -> tuple[float, str]:
-        """Impact and position by the results since a decision alone, which contradict earlier ones."""
+        """Impact and position by the results since a decision alone."""
         row, stakes = self.board.row(pattern_id), self.stakes
         likely, unlikely = stakes.prior
         below, above, worse = beta_losses(np.array([good + likely]), np.array([bad + unlikely]), stakes.threshold)

@@ -27,7 +27,7 @@ from core.state.review_items import HeldText, ReviewItem
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """Results of the background searches; see `BackgroundSearch`, `IncrementalChecks` and `HeldTexts`."""
+    """Results of the background searches."""
 
     alike: Sequence[tuple[str, str, float]] = ()
     offers: Mapping[str, Extraction] = field(default_factory=lambda: MappingProxyType({}))

@@ -1,4 +1,4 @@
-"""Plans a review session of a given length: which questions, and the share of the impact that they cover."""
+"""Plans a review session of a given length."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Plan:
 
 
 def plan(queue: Sequence[ReviewItem], minutes: float, settings: Settings, pace: Pace | None = None) -> Plan:
-    """Select what to decide in a number of minutes: blocked agents first, then the most impact per second.
+    """Select questions for a time: blocked agents, then most impact per second.
 
     A question whose impact is below `review.worthwhile_per_hour`, the cost of reading, is not worth the time. A
     question that does not fit is skipped for the next one.
@@ -125,7 +125,7 @@ def measure_pace(decisions: Iterable[Decision], by: str) -> Pace:
 
 
 def _scale(queue: Sequence[ReviewItem], pace: Pace | None) -> float:
-    """Seconds of this reviewer per estimated second, so that a question takes the pace on average."""
+    """Seconds of this reviewer per estimated second."""
     estimated = sum(item.seconds for item in queue)
     if pace is None or pace.seconds is None or not estimated:
         return 1.0

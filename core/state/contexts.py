@@ -1,4 +1,4 @@
-"""The context that is injected for a task, computed from a `ProjectState`; see docs/scoring.md."""
+"""Context that is injected for a task; see docs/scoring.md."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def prepare_task_injection(
 
 
 def task_relevance(state: ProjectState, task: str) -> Relevance:
-    """Relevance of patterns and learnings to a task: the part of a context that no state or count changes."""
+    """Relevance of patterns and learnings to a task; independent of states."""
     profile = analyse_task(task)
     found = measure_relevance(profile, state.index, state.snapshot.patterns, _closeness(state, task))
     return replace(found, learnings=_match_learnings(state, profile), decomposition=profile.decomposition)
 
 
 def task_context(state: ProjectState, found: Relevance) -> InjectedContext:
-    """The context of `prepare_task_injection` alone, much faster; `found` is the relevance for the task."""
+    """Context of `prepare_task_injection` alone, much faster."""
     settings, strategies = _with_strategies(state, _effective(state, None), found.decomposition)
     reflections = _choose_reflections(state, found.learnings, settings)
     patterns = state.snapshot.patterns
@@ -75,7 +75,7 @@ def held_reflections(state: ProjectState, task: str) -> tuple[ChosenReflection, 
 def _with_strategies(
     state: ProjectState, settings: InjectionSettings, decomposition: bool
 ) -> tuple[InjectionSettings, Strategies | None]:
-    """The strategies for a decomposition task, and the settings with the remaining token budget."""
+    """Strategies for a decomposition task, and settings with the remaining budget."""
     if not decomposition:
         return settings, None
     strategies = choose_strategies(state.index, state.snapshot.patterns, state.board, settings)

@@ -1,4 +1,4 @@
-"""The state of a project at one moment: records, scores, search indexes and the review queue."""
+"""State of a project at one moment: records, scores, indexes, review queue."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ProjectState:
         return self.lazy_index.get()
 
     def prepare(self) -> None:
-        """Build in an idle moment what the first context needs: the indexes, and the intervals of all rates."""
+        """Build what the first context needs, in an idle moment."""
         self.lazy_index.get()
         self.lazy_learnings.get()
         _ = self.board.interval
@@ -139,7 +139,7 @@ class ProjectState:
         return work_id if work_id in self.snapshot.attempts else self.loop(work_id).id
 
     def outcome(self, work_id: str) -> tuple[OutcomeSignals, Outcome] | None:
-        """Signals and score of a finished loop or attempt; None if it is not finished. See docs/scoring.md."""
+        """Signals and score of a finished work item, else None; see docs/scoring.md."""
         return self.board.outcome(work_id)
 
     def loop_patterns(self, loop_id: str) -> LoopPatterns:

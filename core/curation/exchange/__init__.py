@@ -1,1 +1,1 @@
-"""Export and import of patterns between projects; see docs/curation.md#import-and-export."""
+"""Export and import of patterns; see docs/curation.md#import-and-export."""

@@ -1,4 +1,4 @@
-"""Plans an import record by record; nothing is written. See docs/curation.md#import-and-export."""
+"""Plans an import; see docs/curation.md#import-and-export."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shares of the counts of a record by project, so that exchanged records are never counted twice.
+"""Shares of a record's counts by project, so that no use counts twice.
 
 A record stores for each other project its share of the counts; the rest is this project's own. A share only grows and
 only its own project increases it, so two versions of a share are combined by their maximum.
@@ -76,7 +76,7 @@ def shares_for_export(record: Mapping[str, Any], kind: PatternType, origin: str)
 def united(
     ours: Mapping[str, Any], theirs: Mapping[str, Any], kind: PatternType, origin: str, base: Mapping[str, Any] | None
 ) -> tuple[Tally, dict[str, dict[str, int]]]:
-    """Combine the counts of our and their record; returns the total and the shares of other projects.
+    """Combine the counts of two records; returns total and other shares.
 
     Their counts without an origin are: the increase since the last import, if there was one; the same uses, if both
     name a common loop or theirs names none; otherwise new uses.
@@ -119,7 +119,7 @@ def _is_within(name: str, names: Iterable[str]) -> bool:
 
 
 def _part_copies(ours: dict[str, Tally], theirs: dict[str, Tally]) -> None:
-    """Split off the common share of two copies of one project, from the largest share of each side."""
+    """Split off the common share of two copies from the largest shares."""
     named = [name for name in theirs if name != NOBODY]
     if named:
         _move(
@@ -148,7 +148,7 @@ def _move(ours: dict[str, Tally], one: str, theirs: dict[str, Tally], two: str) 
 
 
 def _part(knowing: Mapping[str, Tally], other: dict[str, Tally]) -> None:
-    """Subtract each common share that only one side knows from the other side's share that contains it."""
+    """Subtract common shares that only one side knows from the other side."""
     for common, share in knowing.items():
         wider = [name for name in other if _projects((common,)) <= _projects((name,))]
         if not any(name == common or name not in knowing for name in wider):

@@ -1,4 +1,4 @@
-"""Masks private content of exports in place: secrets, names of persons, local paths, loop IDs.
+"""Masks secrets, names of persons, local paths and loop IDs in exports.
 
 Names of persons in plain prose cannot be recognised; only names that the records list as such are masked.
 """

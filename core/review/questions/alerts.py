@@ -21,7 +21,7 @@ WAITS: Final = "an agent is blocked until a person helps"
 
 
 def bursts(scales: ImpactEstimator) -> Iterator[ReviewItem]:
-    """Suspicious reports, held until a person decides: either they or the earlier evidence may be wrong."""
+    """Suspicious reports, which do not count until a person decides."""
     for burst in scales.board.bursts:
         count = len(burst.patterns)
         yield scales.item(
@@ -40,7 +40,7 @@ def bursts(scales: ImpactEstimator) -> Iterator[ReviewItem]:
 
 
 def escalations(scales: ImpactEstimator, escalated: Iterable[EscalatedSession], now: datetime) -> Iterator[ReviewItem]:
-    """Escalated debug sessions, newest first. Recent ones are urgent, old ones have no impact and come last."""
+    """Escalated debug sessions, newest first; only recent ones are urgent."""
     for one in sorted(escalated, key=lambda one: one.at or now, reverse=True):
         session, at = one.session, one.at
         since = f", on {format_day(at)}" if at is not None else ""

@@ -1,4 +1,4 @@
-"""New texts that no person has read: imports, extractions, offers of loops, recurring learnings."""
+"""Questions about new texts: imports, extractions, offers, learnings."""
 
 from __future__ import annotations
 

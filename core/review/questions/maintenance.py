@@ -46,12 +46,12 @@ def duplicates(scales: ImpactEstimator, alike: Sequence[tuple[str, str, float]])
 
 
 def _is_quarantined(scales: ImpactEstimator, pattern_id: str) -> bool:
-    """Whether a pattern is held or in quarantine; it is merged into the other one, not the reverse."""
+    """Whether a pattern is held or in quarantine."""
     return bool(scales.board.quarantined[scales.board.row(pattern_id)])
 
 
 def broad(scales: ImpactEstimator, shares: Mapping[str, float]) -> Iterator[ReviewItem]:
-    """Triggers that match most common messages, so that the pattern is injected for nearly every task."""
+    """Patterns with a trigger that matches most common messages."""
     for pattern_id, share in shares.items():
         pattern = scales.patterns.get(pattern_id)
         if pattern is None or pattern_id not in scales.board:

@@ -24,7 +24,7 @@ MOST_BORDERLINE: Final = 50
 
 
 def inversions(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewItem]:
-    """Patterns that fail so often that they should become anti-patterns; not injected until decided."""
+    """Patterns that fail often enough to become anti-patterns."""
     board, settings = scales.board, scales.settings
     for row in np.flatnonzero(board.inversion_due):
         pattern_id = board.ids[row]
@@ -103,7 +103,7 @@ def _contradicted(scales: ImpactEstimator, pattern_id: str, pin: Pin) -> ReviewI
 
 
 def borderline(scales: ImpactEstimator, asked: Set[str]) -> Iterator[ReviewItem]:
-    """Unpinned borderline states: one more result or soon decay would change them, or they are likely wrong.
+    """Unpinned states that little would change, or that are likely wrong.
 
     Args:
         asked: IDs of patterns with another question about their state.
