@@ -178,11 +178,6 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
     suspicions: tuple[Suspicion, ...] = ()
 
     @property
-    def is_critical(self) -> bool:
-        """Whether the safety scan blocks it, so that releasing it needs a reason."""
-        return any(one.critical for one in self.suspicions)
-
-    @property
     def is_registered(self) -> bool:
         """Whether its record is in the registry and has an ID, so that it can be changed."""
         return not self.copy_folder and not self.is_unnamed

@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -247,21 +248,17 @@ def _facts(documents: Mapping[str, Fields]) -> tuple[tuple[str, str], ...]:
     """Short facts from the loop's documents: the state first, then measurements; each label once."""
     facts: dict[str, str] = {}
     for source, fields in documents.items():
+        found: Iterable[tuple[str, str]]
         if source == BEST_OUTPUT:
             found = _pairs(fields, (("best iteration", "best_iteration_number", "{:,.0f}"),))
         elif source == ANALYTICS:
             found = _pairs(fields, _MEASURED)
         else:
-            found = _state_facts(fields)
+            metrics = fields.inside("metrics")
+            found = chain(_pairs(fields, _STATE), _pairs(metrics, _MEASURED) if metrics else ())
         for label, value in found:
             facts.setdefault(label, value)
     return tuple(facts.items())
-
-
-def _state_facts(fields: Fields) -> Iterator[tuple[str, str]]:
-    yield from _pairs(fields, _STATE)
-    if metrics := fields.inside("metrics"):
-        yield from _pairs(metrics, _MEASURED)
 
 
 _MEASURED: Final = (

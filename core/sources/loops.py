@@ -103,10 +103,8 @@ def _read_state(source: str, fields: Fields, modified_at: datetime) -> LoopFact:
     iterations = tuple(read_iteration(item) for _, item in fields.objects("iterations"))
     if not iterations and (progress := fields.inside("progress")) is not None:
         iterations = tuple(read_iteration(item) for _, item in progress.objects("completion_checks"))
-    raw_status, status = _status(fields)
-    started_at = fields.time(*normalize.STARTED)
-    ended_at = fields.time(*normalize.ENDED)
-    updated_at = fields.time(*_UPDATED)
+    common = _common(fields)
+    times = (common["started_at"], common["ended_at"], common["updated_at"], *[item.at for item in iterations])
     learning = fields.inside("cross_loop_learning") or fields.inside("crossLoopLearning")
     return LoopFact(
         source=source,
@@ -115,19 +113,10 @@ def _read_state(source: str, fields: Fields, modified_at: datetime) -> LoopFact:
         inner_id=inner_id if inner_id != loop_id else "",
         directory=loop_directory(fields.file),
         modified_at=modified_at,
-        raw_status=raw_status,
-        status=status,
         task=fields.text(*normalize.TASK),
-        criteria=fields.texts(*normalize.CRITERIA),
         owner=fields.text("owner", "agent"),
-        priority=fields.text("priority"),
-        tags=fields.texts("tags"),
-        iteration=fields.count(*normalize.ITERATION),
         max_iterations=_max_iterations(fields),
-        started_at=started_at,
-        ended_at=ended_at,
-        updated_at=updated_at,
-        last_activity_at=newest(started_at, ended_at, updated_at, *[item.at for item in iterations]),
+        last_activity_at=newest(*times),
         pid=fields.count("currentPid", "current_pid"),
         iterations=iterations,
         last_result=fields.text("lastResult", "last_result"),
@@ -137,7 +126,24 @@ def _read_state(source: str, fields: Fields, modified_at: datetime) -> LoopFact:
         improvement=_improvement(learning) if learning else None,
         quality=tuple(item.quality for item in iterations if item.quality is not None),
         duration_ms=fields.number("totalDuration_ms", "total_duration_ms"),
+        **common,
     )
+
+
+def _common(fields: Fields) -> dict[str, Any]:
+    """The fields that states and registry entries spell alike."""
+    raw_status, status = _status(fields)
+    return {
+        "raw_status": raw_status,
+        "status": status,
+        "criteria": fields.texts(*normalize.CRITERIA),
+        "priority": fields.text("priority"),
+        "tags": fields.texts("tags"),
+        "iteration": fields.count(*normalize.ITERATION),
+        "started_at": fields.time(*normalize.STARTED),
+        "ended_at": fields.time(*normalize.ENDED),
+        "updated_at": fields.time(*_UPDATED),
+    }
 
 
 def _status(fields: Fields) -> tuple[str, LoopStatus]:
@@ -227,28 +233,19 @@ def _read_registry(source: str, fields: Fields) -> Iterator[LoopFact]:
         if not loop_id:
             entry.add("missing-id", "an entry of the registry without loop_id", entry.pointer)
             continue
-        raw_status, status = _status(entry)
-        started_at, updated_at = entry.time(*normalize.STARTED), entry.time(*_UPDATED)
+        common = _common(entry)
         pid = entry.count("pid")
         yield LoopFact(
             source=source,
             file=fields.file,
             loop_id=loop_id,
-            raw_status=raw_status,
-            status=status,
             task=entry.text("task_summary", *normalize.TASK),
-            criteria=entry.texts(*normalize.CRITERIA),
             owner=entry.text("owner"),
-            priority=entry.text("priority"),
-            tags=entry.texts("tags"),
-            iteration=entry.count(*normalize.ITERATION),
             max_iterations=entry.count(*normalize.MAX_ITERATIONS),
-            started_at=started_at,
-            ended_at=entry.time(*normalize.ENDED),
-            updated_at=updated_at,
-            last_activity_at=newest(started_at, updated_at),
+            last_activity_at=newest(common["started_at"], common["updated_at"]),
             pid=pid if source == EXTERNAL_REGISTRY else None,
             launcher_pid=pid if source != REGISTRY else None,
+            **common,
         )
 
 
