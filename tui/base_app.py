@@ -33,13 +33,12 @@ from tui.actions import ACTIONS, key_name
 from tui.present.glyphs import ASCII, DRAWN, GLYPH_SETS, Glyphs
 from tui.screens.base_screen import BaseScreen
 from tui.state.user_state import UserState
-from tui.style_sheets import StyleSheets
 from tui.terminal.bell import MODES as CALLS
 from tui.terminal.bell import Bell
 from tui.terminal.clipboard import Copier
 from tui.terminal.driver import ResilientDriver
 from tui.terminal.line_filters import AsciiFilter, NoColourFilter
-from tui.themes import DEFAULT_THEME, PLAIN_THEME, STYLES, load_themes
+from tui.themes import DEFAULT_THEME, PLAIN_THEME, STYLES, StyleSheets, load_themes
 from tui.widgets.record_table import COMFORTABLE
 
 log = logging.getLogger("ralphdeck")

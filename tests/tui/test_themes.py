@@ -4,8 +4,9 @@ import re
 
 import pytest
 from textual.color import Color
+from textual.css.errors import UnresolvedVariableError
 
-from tui.themes import DEFAULT_THEME, STYLES, load_themes
+from tui.themes import DEFAULT_THEME, STYLES, StyleSheets, load_themes
 
 THEMES = load_themes()
 DRAWN = {name: theme for name, (_, theme) in THEMES.items() if not theme.ansi}
@@ -50,3 +51,34 @@ def test_style_sheets_name_no_colour_themselves() -> None:
     for file in STYLES.glob("*.tcss"):
         text = re.sub(r"/\*.*?\*/", "", file.read_text(), flags=re.S)
         assert not re.search(r"#[0-9a-fA-F]{3,8}\s*;|rgb\(", text), file.name
+
+
+def sheets(**variables: str) -> StyleSheets:
+    made = StyleSheets(variables=variables)
+    made.add_source("Label { color: $quiet; }", ("here", ""))
+    return made
+
+
+def test_a_theme_with_other_values_is_taken_on() -> None:
+    found = sheets(quiet="red")
+    before = found.css
+    found.set_variables({"quiet": "blue"})
+    found.reparse()
+    assert found.css != before
+
+
+def test_the_same_values_again_change_nothing() -> None:
+    found = sheets(quiet="red")
+    rules = found.rules
+    found.set_variables({"quiet": "red"})
+    found.reparse()
+    assert found.rules is rules
+
+
+def test_an_incomplete_theme_keeps_the_parsed_sheets() -> None:
+    found = sheets(quiet="red")
+    before = found.css
+    found.set_variables({})
+    with pytest.raises(UnresolvedVariableError):
+        found.reparse()
+    assert found.css == before

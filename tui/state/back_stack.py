@@ -36,7 +36,7 @@ class FollowedLink:
     Attributes:
         start: The source screen.
         place: The target screen.
-        again: Restores the overlay on the source screen; None if there was none.
+        restorer: Restores the overlay on the source screen; None if there was none.
         before: The target list before the link; None until it is shown.
         led: The target list right after the link.
     """
