@@ -95,7 +95,7 @@ def list_week_starts(now: datetime, weeks: int) -> tuple[datetime, ...]:
 
 
 def count_weekly(board: Scoreboard, registry: Flags, starts: Sequence[datetime]) -> tuple[Week, ...]:
-    """Count the evidence of each week; evidence use_times in the future counts as now.
+    """Count the evidence of each week; evidence dated in the future counts as now.
 
     Args:
         registry: Rows of the board that count.
