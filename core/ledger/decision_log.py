@@ -147,7 +147,7 @@ class DecisionLog:
 
 
 def read_decisions(data: bytes) -> tuple[tuple[Decision, ...], tuple[Finding, ...]]:
-    """Decisions in the bytes of a decision log, oldest first, and the findings of its lines.
+    """Decisions in a decision log, oldest first, and the findings of its lines.
 
     An incomplete last line is skipped, and so are lines of unknown kinds.
     """

@@ -85,7 +85,7 @@ class LedgerStorage(Storage):
             return list(range(last - count + 1, last + 1))
 
     def refresh(self) -> None:
-        """Parse what any process appended; everything if the file was replaced or truncated."""
+        """Parse what was appended; everything if the file was replaced or truncated."""
         with self._mutex:
             try:
                 status = self.file.path.stat()

@@ -1,4 +1,4 @@
-"""Decisions of people (and of `invert --auto`), and the state that results from all of them."""
+"""Decisions of people and of `invert --auto`, and the resulting state."""
 
 from __future__ import annotations
 
@@ -350,7 +350,7 @@ TEXT_HASH: Final = "text_hash"
 
 
 def verb_info(decision: Decision) -> VerbInfo:
-    """The words for a decision in the log; an escalation is acknowledged, a held text approved."""
+    """The words for a decision in the log."""
     if decision.verb is Verb.DISMISS and decision.subject.startswith(ESCALATION_PREFIX):
         return ACKNOWLEDGE
     if decision.verb is Verb.RELEASE and (decision.before.get(WAS_HELD) is True or TEXT_HASH in decision.after):
@@ -359,7 +359,7 @@ def verb_info(decision: Decision) -> VerbInfo:
 
 
 def extraction_question_id(source_id: str) -> str:
-    """ID of the question whether to extract patterns from a loop, task or debug session."""
+    """ID of the question whether to extract patterns from a loop, task or session."""
     return f"extraction of {source_id}"
 
 

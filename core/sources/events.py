@@ -1,4 +1,4 @@
-"""Read and append to the event log `shared/curation/events.jsonl` (docs/file-formats.md#event-log)."""
+"""Read and append to the event log (docs/file-formats.md#event-log)."""
 
 from __future__ import annotations
 

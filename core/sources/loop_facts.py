@@ -64,7 +64,7 @@ class LoopFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def directory_fact(directory: str, modified_at: datetime | None = None) -> LoopFact | None:
-    """The fact that the directory of a loop exists, so that it is listed even if none of its files can be read.
+    """The fact that a loop's directory exists, so that it is listed without files.
 
     None if the path is not the directory of a loop.
     """

@@ -1,4 +1,4 @@
-"""The collection of all loops, internal and external, joined incrementally from the facts of each file."""
+"""The collection of all loops, joined incrementally from the facts of files."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ class _LoopGroups:
                 self._pids.setdefault(pid, []).append(fact)
 
     def _by_pid(self, fact: LoopFact) -> str:
-        """The loop whose registry entry has the launcher's pid and, since pids are reused, the same task."""
+        """The loop whose registry entry has the launcher's pid and the same task."""
         for other in self._pids.get(fact.launcher_pid or 0, ()):
             if not fact.task or not other.task or _task_key(fact.task) == _task_key(other.task):
                 return self._same_loop.get(other.loop_id, other.loop_id)

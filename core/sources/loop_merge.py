@@ -209,7 +209,7 @@ def _status_source(main: Sequence[LoopFact]) -> LoopFact | None:
 
 
 def _iteration(facts: Sequence[LoopFact], main: Sequence[LoopFact]) -> int | None:
-    """The current iteration; for an external loop the highest, because its registry entry never advances."""
+    """The current iteration; the highest of an external loop, whose entry never advances."""
     if any(fact.source.startswith("external") or fact.source == LAUNCHER for fact in main):
         return max((fact.iteration for fact in facts if fact.iteration is not None), default=None)
     return next((fact.iteration for fact in main if fact.iteration is not None), None)

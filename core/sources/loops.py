@@ -87,7 +87,7 @@ def read_crash_log(file: str, data: bytes, modified_at: datetime) -> Facts:
 
 
 def loop_of(fields: Fields) -> str:
-    """The ID of the loop that a file is about: its directory, else the ID in the file, else the file's name."""
+    """A loop's ID: its directory, else the ID in the file, else the file's name."""
     directory = loop_directory(fields.file)
     if directory:
         return directory.rpartition("/")[2]

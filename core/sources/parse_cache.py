@@ -67,7 +67,7 @@ def _encoded(parsed: ParsedFile) -> bytes | None:
 
 
 class ParseCache:
-    """Parsed files of one project between runs. No method raises because of a defect of the cache file."""
+    """Parsed files of one project between runs; a defect of the file never raises."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

@@ -246,7 +246,7 @@ def _described(record: Fields, name: str, text: dict[str, Any]) -> Fields | None
 
 
 def _title(pattern_id: str, kind: PatternType, record: Fields, text: Mapping[str, Any]) -> str:
-    """A name for people: that of the record, else the words of its ID, else the first line of its text."""
+    """A name for people: of the record, else from its ID, else from its text."""
     name = record.text(*_NAME_KEYS).strip()
     if not name and (slug := _SLUG.fullmatch(pattern_id)):
         name = slug[1].replace("-", " ")

@@ -81,7 +81,7 @@ def _topic(reflection: Reflection) -> tuple[int | None, int | None, str]:
 
 
 def _can_supersede(reflection: Reflection) -> bool:
-    """Whether it replaces earlier ones on its topic; without a kind, two may be about different things."""
+    """Whether it replaces earlier ones on its topic, which needs a kind."""
     return not reflection.draft and bool(reflection.learning and reflection.kind) and reflection.attempt is not None
 
 
@@ -128,7 +128,7 @@ def _episodic(fields: Fields, modified_at: datetime, task_id: str, loop_id: str 
 
 
 def _read_memory(file: str, value: Any, modified_at: datetime, findings: list[Finding]) -> Iterator[Reflection]:
-    """Read a file of the cross-task memory: one reflection, a list, JSON lines, or an object with `reflections`."""
+    """Read a file of the cross-task memory: one reflection, or many in any layout."""
     if isinstance(value, list):
         entries = [
             (f"line {entry.number}", entry.value) if isinstance(entry, Line) else (f"/{index}", entry)

@@ -305,7 +305,7 @@ class Watcher:
                 self._refusal = error
 
     def _poll(self, error: OSError, now: float) -> None:
-        """Continue without events; all watches are released, because other programs need them too."""
+        """Continue without events; releases all watches, which other programs need."""
         self._disarm()
         self._polling_until = now + _RETRY_EVENTS_SECONDS
         reason = f"{error.strerror or error}; checking every {self._settings.poll_seconds:g} s instead"

@@ -1,4 +1,4 @@
-"""Edit YAML as text, so that everything an edit does not name keeps its exact bytes, comments included.
+"""Edit YAML as text; everything that an edit does not name keeps its bytes.
 
 Implements the part of the interface of `JsonText` that debug sessions need.
 """

@@ -11,13 +11,25 @@ import pytest
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.project.index import Library
-from core.records.debug_sessions import DebugSession, Failure, Fix, Results
+from core.records.debug_sessions import DebugSession, Escalation, Failure, Fix, Results
 from core.records.findings import Finding
 from core.records.patterns import UNNAMED
-from core.sources.debug_sessions import find_record, join_sessions, read_sessions, split_location
-from core.sources.record_kinds import DEBUG_SESSIONS, kind_of
+from core.sources.debug_sessions import (
+    find_record,
+    join_escalations,
+    join_sessions,
+    read_escalation,
+    read_sessions,
+    split_location,
+)
+from core.sources.record_kinds import DEBUG_SESSIONS, ESCALATION, kind_of
+from core.sources.sweep import scan_path
 from core.storage.decoded import Line
 from core.storage.yaml_reader import decode_yaml
+
+SAVED = ".aiwg/ralph/shared/curation/escalations/s.json"
+AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
+SAVED = {"session_id": "s", "preserved_at": "2026-11-22T12:00:00Z", "by": "ada", "reason": "why", "session": {}}
 
 FILE = ".aiwg/ralph/debug-memory/sessions/session-1.yaml"
 
@@ -211,3 +223,40 @@ def test_the_index_follows_changed_sessions(tmp_path: Path) -> None:
     assert snapshot.debug_sessions["dm-001-example"].status == "failed"
     file.unlink()
     assert library.apply([file])[0].debug_sessions == {}
+
+
+def test_a_saved_context_is_an_escalation() -> None:
+    assert read_escalation(SAVED, SAVED) == (
+        (Escalation(session_id="s", at=AT, by="ada", reason="why", file=SAVED),),
+        (),
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, [], "x", {}, SAVED | {"session_id": " "}, SAVED | {"preserved_at": "soon"}, SAVED | {"session_id": []}],
+)
+def test_anything_else_is_a_finding(value: Any) -> None:
+    calls, findings = read_escalation(SAVED, value)
+    assert calls == () and findings and {finding.file for finding in findings} == {SAVED}
+
+
+def test_long_texts_are_truncated_and_other_types_ignored() -> None:
+    ((call,), _) = read_escalation(SAVED, SAVED | {"reason": "x" * 10**6, "by": {"a": 1}})
+    assert (len(call.reason), call.by) == (16_384, "")
+
+
+def test_the_newest_escalation_lists_earlier_ones() -> None:
+    calls = [Escalation(session_id="s", at=AT.replace(hour=hour), file=f"{hour}") for hour in (3, 1, 2)]
+    (joined,) = join_escalations(calls).values()
+    assert (joined.file, [one.file for one in joined.earlier]) == ("3", ["1", "2"])
+
+
+def test_only_regular_files_in_the_folder_are_escalations(tmp_path: Path) -> None:
+    assert kind_of(SAVED) is ESCALATION
+    assert kind_of(SAVED.replace("s.json", "s.txt")) is kind_of(SAVED.replace("s.json", "a/s.json")) is None
+    folder = (tmp_path / SAVED).parent
+    folder.mkdir(parents=True)
+    (tmp_path / "outside.json").write_text("{}")
+    (folder / "s.json").symlink_to(tmp_path / "outside.json")
+    assert scan_path(ProjectPaths(tmp_path), SAVED) == {}

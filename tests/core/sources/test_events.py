@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,9 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.base.errors import BadInput, Unwritable
+from core.config.paths import ProjectPaths
 from core.records.events import ErrorNote, ErrorType, Event, Signals
 from core.records.findings import Finding
-from core.sources.events import KINDS, EventLog
+from core.sources.events import KINDS, EventLog, append_events
+
+APPENDED = Event(
+    id="e1",
+    at=datetime(2026, 5, 3, 12, 0, 0, 500, tzinfo=UTC),
+    kind="applied",
+    pattern_id="pat-error-a-001",
+    loop_id="ralph-a-00000001",
+    success=True,
+    by="alice",
+)
 
 FILE = ".aiwg/ralph/shared/curation/events.jsonl"
 EVENT = {"id": "e1", "at": "2026-05-03T10:00:00Z", "kind": "applied", "pattern_id": "p", "success": True}
@@ -158,3 +171,30 @@ def test_a_changed_counted_event_is_rejected(observation: Any) -> None:
     assert ([read_back.count for read_back in found.unrecorded], findings) == ([3], ())
     found_too, (finding,) = read_events(line(kind="counted", success=None, unrecorded=[good, observation]))
     assert (found_too, finding.code) == ((), "bad-event")
+
+
+def test_appended_events_are_read_back(tmp_path: Path) -> None:
+    paths = ProjectPaths(tmp_path)
+    append_events(paths, APPENDED)
+    log = EventLog("events.jsonl")
+    log.read(paths.events.read_bytes())
+    assert log.events == (APPENDED,)
+    assert log.findings == ()
+
+
+def test_a_lone_surrogate_is_refused_before_writing(tmp_path: Path) -> None:
+    paths = ProjectPaths(tmp_path)
+    with pytest.raises(BadInput):
+        append_events(paths, Event(id="\ud800", at=APPENDED.at, kind="applied"))
+    assert not paths.events.exists()
+
+
+def test_a_log_outside_the_project_is_not_written(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    paths = ProjectPaths(tmp_path / "project")
+    paths.curation.parent.mkdir(parents=True)
+    paths.curation.symlink_to(outside)
+    with pytest.raises(Unwritable, match="is outside"):
+        append_events(paths, APPENDED)
+    assert list(outside.iterdir()) == []
