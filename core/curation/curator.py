@@ -27,9 +27,9 @@ from core.curation.commands import (
     Undo,
 )
 from core.curation.decision_writer import Decided, DecisionWriter, Make, Progress, Refusal, clean
+from core.curation.pattern_registry import UnitOfWork
 from core.curation.question_rules import QUESTION_RULES
 from core.curation.record_changes import Batch
-from core.curation.unit_of_work import UnitOfWork
 from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.inversion_rules import Inversion
 from core.records.decisions import VERBS, CurationState, Verb

@@ -22,7 +22,7 @@ from core.curation.apply import apply_pending
 from core.curation.case import Draft
 from core.curation.conflicts import ExpectedState, check_decisions, check_newest, check_texts
 from core.curation.effects import Outcome
-from core.curation.unit_of_work import UnitOfWork
+from core.curation.pattern_registry import UnitOfWork
 from core.ledger.ledger import Ledger
 from core.records.decisions import CurationState, Decision, Verb
 

@@ -33,7 +33,7 @@ class BulkForecast:
         decided: Number of decisions that would be made.
         refused: Reason and number of the refusals, the most frequent reason first.
         turned: State before, state after and number of patterns, the most frequent change first.
-        gone: Number of patterns that would leave the registry.
+        removed: Number of patterns that would leave the registry.
         loops, paused, tasks: Number of running loops, paused loops and past tasks whose contexts were compared.
         changed_loops, changed_paused, changed_tasks: Number of contexts that would change.
         tokens: Of all these contexts, before and after, estimated.
@@ -44,7 +44,7 @@ class BulkForecast:
     decided: int
     refused: tuple[tuple[str, int], ...]
     turned: tuple[tuple[str, str, int], ...] = ()
-    gone: int = 0
+    removed: int = 0
     loops: int = 0
     paused: int = 0
     tasks: int = 0
@@ -92,7 +92,7 @@ def forecast_bulk(
         decided=len(run.decided.decisions),
         refused=_grouped(run.decided.refused),
         turned=_turned(state.board, after.board),
-        gone=len(state.snapshot.patterns.keys() - after.snapshot.patterns.keys()),
+        removed=len(state.snapshot.patterns.keys() - after.snapshot.patterns.keys()),
         loops=kinds[LOOP],
         paused=kinds[PAUSED],
         tasks=kinds[TASK],

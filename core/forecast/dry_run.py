@@ -28,8 +28,7 @@ from core.curation.commands import Command
 from core.curation.curator import Curator
 from core.curation.decision_writer import Decided
 from core.curation.effects import Outcome, Step, apply_steps
-from core.curation.pattern_registry import Registry, Stored, check_keepable
-from core.curation.unit_of_work import UnitOfWork
+from core.curation.pattern_registry import Registry, Stored, UnitOfWork, check_keepable
 from core.learning.scoreboard import Scoreboard
 from core.ledger.decision_log import DecisionLog
 from core.ledger.ledger import Ledger

@@ -113,7 +113,7 @@ class Forecast:
         changed: The contexts that would change: those of running loops, of paused loops, of tasks.
         tokens: Of all compared contexts, before and after.
         turned: Patterns whose state would change, with the shown state (`SHOWN`) before and after.
-        added, gone: IDs of patterns that would be added to the registry or leave it.
+        added, removed: IDs of patterns that would be added to the registry or leave it.
         places: By pattern ID the ranks before and after.
         merger: For a merge, its result.
         by_words: Embedding coverage, if vectors are missing: contexts can still change when they are made.
@@ -127,7 +127,7 @@ class Forecast:
     tokens: tuple[int, int] = (0, 0)
     turned: tuple[tuple[str, str, str], ...] = ()
     added: tuple[str, ...] = ()
-    gone: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
     places: tuple[tuple[str, PatternRank, PatternRank], ...] = ()
     merger: Merger | None = None
     by_words: Coverage | None = None
@@ -229,7 +229,7 @@ class Forecaster:
             tokens=(sum(one.tokens for _, one, _ in pairs), sum(two.tokens for _, _, two in pairs)),
             turned=tuple(_turned(state, after)),
             added=tuple(sorted(come - known)),
-            gone=tuple(sorted(known - come)),
+            removed=tuple(sorted(known - come)),
             places=tuple(
                 (
                     id,

@@ -28,8 +28,10 @@ def preview(forecast: BulkForecast | None, glyphs: Glyphs) -> Content:
 def _turned(forecast: BulkForecast, glyphs: Glyphs) -> Content:
     turning = sum(count for _, _, count in forecast.turned)
     parts = [f"{turning:,} of {plural(forecast.asked, 'pattern')} {'changes' if turning == 1 else 'change'} state"]
-    parts += [f"{forecast.gone:,} {'leaves' if forecast.gone == 1 else 'leave'} the registry"] * bool(forecast.gone)
-    stay = forecast.decided - turning - forecast.gone
+    parts += [f"{forecast.removed:,} {'leaves' if forecast.removed == 1 else 'leave'} the registry"] * bool(
+        forecast.removed
+    )
+    stay = forecast.decided - turning - forecast.removed
     parts += [f"{stay:,} {'keeps' if stay == 1 else 'keep'} the state"] * (stay > 0)
     turns = [
         Content.assemble(

@@ -54,7 +54,7 @@ def _print(decided: Decided, found: Forecast) -> None:
     line(f"Would {_infinitive(decided)}")
     for id, before, after in found.turned:
         line(f"  {id}: {before} → {after}")
-    for word, ids in (("added to the registry", found.added), ("removed from the registry", found.gone)):
+    for word, ids in (("added to the registry", found.added), ("removed from the registry", found.removed)):
         for id in ids:
             line(f"  {id}: {word}")
     parts = [f"{found.changed_of('loop')} of {plural(found.loops, 'running loop')}"]

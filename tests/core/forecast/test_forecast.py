@@ -121,7 +121,7 @@ def check_outcome(
     assert {(id, stood[id], stand[id]) for id in stood.keys() & stand.keys() if stood[id] != stand[id]} == set(
         predicted.turned
     )
-    assert (set(predicted.added), set(predicted.gone)) == (stand.keys() - stood.keys(), stood.keys() - stand.keys())
+    assert (set(predicted.added), set(predicted.removed)) == (stand.keys() - stood.keys(), stood.keys() - stand.keys())
     for id, _, place in predicted.places:
         score = open_project.view.board.score
         rank = (
