@@ -27,7 +27,7 @@ from core.sources.sweep import scan_path
 from core.storage.decoded import Line
 from core.storage.yaml_reader import decode_yaml
 
-SAVED = ".aiwg/ralph/shared/curation/escalations/s.json"
+PATH = ".aiwg/ralph/shared/curation/escalations/s.json"
 AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 SAVED = {"session_id": "s", "preserved_at": "2026-11-22T12:00:00Z", "by": "ada", "reason": "why", "session": {}}
 
@@ -226,8 +226,8 @@ def test_the_index_follows_changed_sessions(tmp_path: Path) -> None:
 
 
 def test_a_saved_context_is_an_escalation() -> None:
-    assert read_escalation(SAVED, SAVED) == (
-        (Escalation(session_id="s", at=AT, by="ada", reason="why", file=SAVED),),
+    assert read_escalation(PATH, SAVED) == (
+        (Escalation(session_id="s", at=AT, by="ada", reason="why", file=PATH),),
         (),
     )
 
@@ -237,12 +237,12 @@ def test_a_saved_context_is_an_escalation() -> None:
     [None, [], "x", {}, SAVED | {"session_id": " "}, SAVED | {"preserved_at": "soon"}, SAVED | {"session_id": []}],
 )
 def test_anything_else_is_a_finding(value: Any) -> None:
-    calls, findings = read_escalation(SAVED, value)
-    assert calls == () and findings and {finding.file for finding in findings} == {SAVED}
+    calls, findings = read_escalation(PATH, value)
+    assert calls == () and findings and {finding.file for finding in findings} == {PATH}
 
 
 def test_long_texts_are_truncated_and_other_types_ignored() -> None:
-    ((call,), _) = read_escalation(SAVED, SAVED | {"reason": "x" * 10**6, "by": {"a": 1}})
+    ((call,), _) = read_escalation(PATH, SAVED | {"reason": "x" * 10**6, "by": {"a": 1}})
     assert (len(call.reason), call.by) == (16_384, "")
 
 
@@ -253,10 +253,10 @@ def test_the_newest_escalation_lists_earlier_ones() -> None:
 
 
 def test_only_regular_files_in_the_folder_are_escalations(tmp_path: Path) -> None:
-    assert kind_of(SAVED) is ESCALATION
-    assert kind_of(SAVED.replace("s.json", "s.txt")) is kind_of(SAVED.replace("s.json", "a/s.json")) is None
-    folder = (tmp_path / SAVED).parent
+    assert kind_of(PATH) is ESCALATION
+    assert kind_of(PATH.replace("s.json", "s.txt")) is kind_of(PATH.replace("s.json", "a/s.json")) is None
+    folder = (tmp_path / PATH).parent
     folder.mkdir(parents=True)
     (tmp_path / "outside.json").write_text("{}")
     (folder / "s.json").symlink_to(tmp_path / "outside.json")
-    assert scan_path(ProjectPaths(tmp_path), SAVED) == {}
+    assert scan_path(ProjectPaths(tmp_path), PATH) == {}
