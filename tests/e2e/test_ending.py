@@ -137,7 +137,7 @@ def test_an_internal_error_ends_the_dashboard_with_a_message(sample: Path, home:
 
 def test_a_failed_job_is_reported_and_the_dashboard_continues(sample: Path, home: Path) -> None:
     with Terminal(python("-m", "tests.e2e.runner", "engine", str(sample)), environment(home)) as terminal:
-        terminal.sees("internal error", "broken")
+        terminal.sees("Internal error", "broken")
         terminal.press("q")
         assert terminal.end() == 0
         assert_given_back(terminal)

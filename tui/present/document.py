@@ -79,12 +79,18 @@ def _part(part: Part, now: datetime, glyphs: Glyphs) -> Content:
         case Sign():
             return draw(part, glyphs)
         case Moment():
-            text = ago(part.at, now) if part.is_age else moment_text(part.at, now)
+            text = _age(part.at, now) if part.is_age else moment_text(part.at, now)
             return Content.styled(text, style_of(part.style))
         case Interval():
             return Content.styled(interval_bar(part.low, part.high, part.rate, _BAR_CELLS, glyphs), "$quiet")
     text, style = part
     return Content.styled(visible_line(text, MAX_CHARS), style_of(style))
+
+
+def _age(moment: datetime | None, now: datetime) -> str:
+    """Return an age; days in the future are written out."""
+    days = (moment - now).days if moment is not None else 0
+    return f"in {plural(days, 'day')}" if days > 0 else ago(moment, now)
 
 
 def _fields(block: Fields, now: datetime, glyphs: Glyphs, width: int) -> list[Content]:

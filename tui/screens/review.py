@@ -36,6 +36,8 @@ from tui.widgets.text_pane import TextPane
 
 ANSWER_FRAME: Final = 2
 """Lines around the answers: the key line and a rule."""
+NAMES_IMPACT: Final = 100
+"""Columns from which the head line always shows the impact, if necessary by shortening the question."""
 ROOMY: Final = 48
 """Lines of the screen from which disabled answers are listed, too."""
 _ALWAYS: Final = frozenset(
@@ -141,6 +143,9 @@ class ReviewScreen(ReviewLinks):
             right = [Item(present.impact_bar(item, self.glyphs, short=short))]
             if ItemLine.cells(told + right) <= self.size.width:
                 break
+        room = self.size.width - ItemLine.cells(right) - len(ItemLine.SEPARATOR)
+        if self.size.width >= NAMES_IMPACT and head.cell_length > room:
+            told[0] = Item(head.truncate(room, ellipsis=True))
         self.query_one(".question", ItemLine).show(told, right)
         self.query_one("#review-reason", Static).update(present.reason(item))
 
