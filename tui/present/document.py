@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from textual.content import Content
@@ -89,8 +89,9 @@ def _part(part: Part, now: datetime, glyphs: Glyphs) -> Content:
 
 def _age(moment: datetime | None, now: datetime) -> str:
     """Return an age; days in the future are written out."""
-    days = (moment - now).days if moment is not None else 0
-    return f"in {plural(days, 'day')}" if days > 0 else ago(moment, now)
+    if moment is None or moment - now < timedelta(days=1):
+        return ago(moment, now)
+    return f"in {plural(round((moment - now) / timedelta(days=1)), 'day')}"
 
 
 def _fields(block: Fields, now: datetime, glyphs: Glyphs, width: int) -> list[Content]:
