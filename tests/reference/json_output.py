@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from core.cli.json.schemas import json_schemas
-from core.cli.json.wire import FIELDS, STRUCTS, Field, Wire
+from core.cli.json.wire import FIELDS, Field, Wire
 
 PAGE: Final = Path(__file__).parents[2] / "docs/reference/json.md"
 _INTRODUCTION: Final = """\
@@ -53,7 +53,7 @@ def _reachable() -> set[type[Wire]]:
 
 
 def _value(field: Field) -> str:
-    names = " or ".join(_link(STRUCTS[name]) if name in STRUCTS else name for name in field.kind.split("|"))
+    names = " or ".join(map(_link, field.structs)) or field.kind
     prefix = {"[": "list of ", "{": "object with values of "}.get(field.container, "")
     return f"{prefix}{names}{', or null' if field.is_optional and field.kind != 'any' else ''}"
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from core.cli.json.analysis import DemoReport
+from core.cli.json import objects
 from core.cli.render.output import line, respond
 from core.cli.support.options import OfflineCommand, invocation
 from core.cli.support.project import now
@@ -46,7 +46,7 @@ def _check(seconds: float) -> None:
 
     report = demo_check(seconds)
     respond(
-        lambda: DemoReport.of(report, ok=True),
+        lambda: objects.DemoReport.of(report, ok=True),
         lambda: line(
             f"ok: read {report.loops} loops, {report.patterns} patterns and {report.reflections} reflections; "
             f"in {seconds:g} s {report.changed_loops} loops and {report.changed_patterns} patterns changed "

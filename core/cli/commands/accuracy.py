@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from core.base.text import plural
-from core.cli.json.analysis import AccuracyDocument, DecisionShare
+from core.cli.json import objects
 from core.cli.json.wire import Wire
 from core.cli.render.output import line, percent, respond
 from core.cli.support.options import ReadingCommand
@@ -36,7 +36,7 @@ def accuracy(by: str | None) -> None:
             line(f"{plural(share.made, word)}: {_share_text(share, found)}")
 
     respond(
-        lambda: AccuracyDocument.of(
+        lambda: objects.AccuracyDocument.of(
             found,
             needed=MIN_FOLLOWED,
             promotions=_share_json(found.promotions),
@@ -49,7 +49,7 @@ def accuracy(by: str | None) -> None:
 
 
 def _share_json(share: Share) -> Wire:
-    return DecisionShare.of(share, held=share.held if share.rate is not None else None)
+    return objects.DecisionShare.of(share, held=share.held if share.rate is not None else None)
 
 
 def _share_text(share: Share, found: ReviewerAccuracy) -> str:

@@ -6,8 +6,8 @@ import click
 from msgspec.structs import replace
 
 from core.cli.commands.decisions import print_decided, print_warnings, required_reason_option
-from core.cli.json.decisions import DecidedEach, decided_document
-from core.cli.json.patterns import ArchivedPattern, ArchivedPatternList, PrunedPattern, PruneList
+from core.cli.json import objects
+from core.cli.json.decisions import decided_document
 from core.cli.render.output import Column, day, id_column, line, percent, print_table, respond
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import Count, DecidingCommand, Fraction, ReadingCommand, reason_option
@@ -55,9 +55,9 @@ def prune(
         Column("REASON", lambda row: row[0].reason, free=True),
     )
     respond(
-        lambda: PruneList.of(
+        lambda: objects.PruneList.of(
             prune=[
-                PrunedPattern.of(
+                objects.PrunedPattern.of(
                     item, id=pattern.id, type=pattern.type, title=pattern.title, success_rate=item.rate,
                     last_used=item.last_activity,
                 )
@@ -89,7 +89,7 @@ def archive(pattern_ids: tuple[str, ...], reason: str) -> None:
         for decided in made:
             line(decided.summary)
 
-    respond(lambda: DecidedEach.of(decisions=list(map(decided_document, made))), show)
+    respond(lambda: objects.DecidedEach.of(decisions=list(map(decided_document, made))), show)
 
 
 @click.command(cls=DecidingCommand)
@@ -122,9 +122,9 @@ def archived() -> None:
         Column("REASON", lambda item: item.reason, free=True),
     )
     respond(
-        lambda: ArchivedPatternList.of(
+        lambda: objects.ArchivedPatternList.of(
             archived=[
-                ArchivedPattern.of(item, id=item.pattern.id, type=item.pattern.type, title=item.pattern.title)
+                objects.ArchivedPattern.of(item, id=item.pattern.id, type=item.pattern.type, title=item.pattern.title)
                 for item in found
             ],
             findings=findings,

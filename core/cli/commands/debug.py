@@ -9,7 +9,8 @@ import click
 
 from core.base.errors import UnknownRecord
 from core.base.text import visible_line
-from core.cli.json.debug import SessionDocument, causes_of, failing_tests, session_details, sessions_document
+from core.cli.json import objects
+from core.cli.json.debug import causes_of, failing_tests, session_details, sessions_document
 from core.cli.render.document import print_document
 from core.cli.render.output import Column, id_column, minute, print_table, respond
 from core.cli.support.id_completion import complete_session
@@ -119,7 +120,7 @@ def show(session_id: str) -> None:
     findings = tuple(finding for finding in all_findings(state) if finding.file == session.file)
     level = state.settings.interval_level
     respond(
-        lambda: SessionDocument.of(
+        lambda: objects.SessionDocument.of(
             session=session_details(session, state.snapshot, state.debug.fix_results, level), findings=findings
         ),
         lambda: print_document(session_document(state, session)),

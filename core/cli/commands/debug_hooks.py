@@ -12,7 +12,8 @@ from core.base.errors import BadInput, Refused
 from core.base.text import plural, visible_line
 from core.cli.commands.debug import find_session
 from core.cli.json import debug as wire
-from core.cli.json.decisions import Extraction, decided_document, extraction_values
+from core.cli.json import objects
+from core.cli.json.decisions import decided_document, extraction_values
 from core.cli.json.loops import record_update
 from core.cli.render.output import line, percent, print_bytes, remark, respond, warn
 from core.cli.render.recorded_counts import print_recorded_counts
@@ -90,7 +91,7 @@ def failure(
             remark("no known fix")
 
     respond(
-        lambda: wire.FailureDocument.of(
+        lambda: objects.FailureDocument.of(
             offer,
             error=wire.failure(offer.errors[0]) if offer.errors else None,
             errors=list(map(wire.failure, offer.errors)),
@@ -151,7 +152,7 @@ def success(session_id: str, applied: tuple[str, ...], dry_run: bool) -> None:
     if learned.problem:
         warn(f"its lessons were not written to its file: {learned.problem}")
     respond(
-        lambda: wire.SuccessDocument.of(
+        lambda: objects.SuccessDocument.of(
             result,
             bead=result.work_id,
             lessons=learned.lessons,
@@ -159,7 +160,7 @@ def success(session_id: str, applied: tuple[str, ...], dry_run: bool) -> None:
             file_changed=learned.changed and learned.written,
             problem=learned.problem,
             records=list(map(record_update, result.counted)),
-            extraction=None if extraction is None else Extraction.of(**extraction_values(extraction)),
+            extraction=None if extraction is None else objects.Extraction.of(**extraction_values(extraction)),
             decided=None if result.decided is None else decided_document(result.decided),
         ),
         lambda: _print(result, dry_run=dry_run),
@@ -213,4 +214,4 @@ def escalate(session_id: str, reason: str) -> None:
         line(str(call.file))
         remark("Review asks about it: ralphdeck, then 3")
 
-    respond(lambda: wire.EscalationDocument.of(session_id=call.session_id, file=str(call.file)), show)
+    respond(lambda: objects.EscalationDocument.of(session_id=call.session_id, file=str(call.file)), show)

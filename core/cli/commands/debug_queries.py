@@ -8,7 +8,8 @@ from typing import Final
 import click
 
 from core.cli.commands.debug import normalize_cause, print_sessions
-from core.cli.json.debug import CauseList, FixTemplateList, fix_template, recurring_test, root_cause, sessions_document
+from core.cli.json import objects
+from core.cli.json.debug import fix_template, recurring_test, root_cause, sessions_document
 from core.cli.render.output import Column, id_column, minute, percent, print_table, remark, respond
 from core.cli.support.as_of import PastMoment
 from core.cli.support.options import Count, Fraction, ReadingCommand
@@ -96,7 +97,9 @@ def templates(category: str, min_effectiveness: float) -> None:
         print_table(columns, found, "no fix templates")
 
     respond(
-        lambda: FixTemplateList.of(templates=[fix_template(one, level) for one in found], findings=all_findings(state)),
+        lambda: objects.FixTemplateList.of(
+            templates=[fix_template(one, level) for one in found], findings=all_findings(state)
+        ),
         show,
         all_findings(state),
     )
@@ -196,7 +199,7 @@ def causes(min_count: int) -> None:
             remark("no root causes")
 
     respond(
-        lambda: CauseList.of(
+        lambda: objects.CauseList.of(
             causes=[root_cause(one, level) for one in found],
             recurring=list(map(recurring_test, again)),
             findings=all_findings(state),

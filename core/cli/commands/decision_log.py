@@ -11,7 +11,7 @@ import click
 
 from core.base.errors import BadInput, RalphdeckError
 from core.base.text import plural, visible_line
-from core.cli.json.decisions import DecisionLog, LoggedDecision, LogProblem, LogVerification
+from core.cli.json import objects
 from core.cli.render.output import (
     STRICT_EXIT,
     Column,
@@ -113,8 +113,9 @@ def log(
         Column("REASON", _reason, free=True, expendable=1),
     )
     respond(
-        lambda: DecisionLog.of(
-            decisions=[LoggedDecision.of(one, undone=one.id in undone) for one in chosen], findings=snapshot.findings
+        lambda: objects.DecisionLog.of(
+            decisions=[objects.LoggedDecision.of(one, undone=one.id in undone) for one in chosen],
+            findings=snapshot.findings,
         ),
         lambda: print_table(columns, chosen, "no decisions"),
         snapshot.findings,
@@ -183,6 +184,8 @@ def _verify(against: str | None) -> None:
         if against is None:
             remark("an editor who computed all hashes anew is only found with --against; see docs/safety.md#log")
 
-    respond(lambda: LogVerification.of(found, problems=[LogProblem.of(one) for one in found.problems]), show)
+    respond(
+        lambda: objects.LogVerification.of(found, problems=[objects.LogProblem.of(one) for one in found.problems]), show
+    )
     if found.problems:
         click.get_current_context().exit(STRICT_EXIT)

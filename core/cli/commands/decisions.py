@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from core.base.errors import AlreadyDone, Refused, UnknownRecord
-from core.cli.json.decisions import Decided as DecidedJson
+from core.cli.json import objects
 from core.cli.json.decisions import decided_document
 from core.cli.render.output import line, respond, warn
 from core.cli.support.dry_run import dry_run_option, forecast_decision
@@ -205,7 +205,7 @@ def print_decided(decided: Decided) -> None:
 def print_unchanged(why: str) -> None:
     """Print that nothing was decided, because nothing would change."""
     respond(
-        lambda: DecidedJson.of(decision=None, summary=why, warnings=[], written=True),
+        lambda: objects.Decided.of(decision=None, summary=why, warnings=[], written=True),
         lambda: line(f"{why}; nothing changed"),
     )
 

@@ -20,8 +20,7 @@ from core import __version__
 from core.base.errors import ProjectNotFound, RalphdeckError
 from core.base.text import plural, visible_line
 from core.cli.groups import Program
-from core.cli.json.analysis import CheckResult, DoctorDocument
-from core.cli.json.analysis import SettingValue as SettingJson
+from core.cli.json import objects
 from core.cli.render.output import Column, end, line, print_table, remark, respond
 from core.cli.support.options import ReadingCommand, invocation
 from core.cli.support.project import chosen_project, configured_decider, open_project, read_configuration
@@ -122,10 +121,10 @@ def doctor() -> None:
             line(("verdict: ", "bold"), _verdict(checks, everything))
 
     respond(
-        lambda: DoctorDocument.of(
+        lambda: objects.DoctorDocument.of(
             verdict=_verdict(checks, everything),
-            checks=[CheckResult.of(check) for check in checks],
-            settings=[SettingJson.of(setting) for setting in settings],
+            checks=[objects.CheckResult.of(check) for check in checks],
+            settings=[objects.SettingValue.of(setting) for setting in settings],
             findings=everything,
         ),
         show,

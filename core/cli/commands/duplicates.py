@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from core.cli.commands.decisions import print_decided
-from core.cli.json.patterns import DuplicateList, DuplicatePair, MergePreview, RecordedCounts
+from core.cli.json import objects
 from core.cli.json.wire import Wire
 from core.cli.render.output import Column, id_column, line, percent, print_table, respond
 from core.cli.support.id_completion import complete_pattern
@@ -49,8 +49,10 @@ def duplicates(threshold: float | None) -> None:
         Column("TITLE", lambda row: patterns[row[0]].title, free=True, expendable=1),
     )
     respond(
-        lambda: DuplicateList.of(
-            duplicates=[DuplicatePair.of(kept=one, other=other, similarity=ratio) for one, other, ratio in pairs],
+        lambda: objects.DuplicateList.of(
+            duplicates=[
+                objects.DuplicatePair.of(kept=one, other=other, similarity=ratio) for one, other, ratio in pairs
+            ],
             findings=all_findings(state),
         ),
         lambda: print_table(columns, pairs, "no duplicates"),
@@ -95,7 +97,7 @@ def _print_preview(target: Pattern, other: Pattern) -> None:
         line(f"Aliases: {', '.join(after.aliases)}")
 
     respond(
-        lambda: MergePreview.of(
+        lambda: objects.MergePreview.of(
             kept=target.id, other=other.id, before=_counts(before), after=_counts(after), aliases=after.aliases
         ),
         show,
@@ -104,7 +106,7 @@ def _print_preview(target: Pattern, other: Pattern) -> None:
 
 def _counts(pattern: Pattern) -> Wire:
     tally = Tally.of(pattern.recorded_counts)
-    return RecordedCounts.of(tally, usage_count=tally.uses, success_rate=pattern.recorded_counts.rate)
+    return objects.RecordedCounts.of(tally, usage_count=tally.uses, success_rate=pattern.recorded_counts.rate)
 
 
 def _uses(pattern: Pattern) -> str:

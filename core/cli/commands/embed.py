@@ -9,7 +9,7 @@ import click
 
 from core.base.errors import BadInput
 from core.base.text import plural
-from core.cli.json.analysis import VectorCounts
+from core.cli.json import objects
 from core.cli.render.output import line, respond
 from core.cli.support.options import Command
 from core.cli.support.project import chosen_project, read_snapshot
@@ -46,7 +46,7 @@ def embed() -> None:
                 line(f"vectors are up to date: {plural(total, noun)}")
 
     respond(
-        lambda: VectorCounts.of(
+        lambda: objects.VectorCounts.of(
             made=patterns_made, patterns=len(snapshot.patterns), tasks_made=tasks_made, tasks=len(tasks), model=MODEL
         ),
         show,

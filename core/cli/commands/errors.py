@@ -6,7 +6,7 @@ import click
 
 from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
-from core.cli.json.loops import ErrorCounts, ErrorList, LoggedError
+from core.cli.json import objects
 from core.cli.json.wire import Wire
 from core.cli.render.output import line, print_bytes, remark, respond, warn
 from core.cli.support.options import DecidingCommand
@@ -88,13 +88,13 @@ def errors(
             remark(f"no {'' if include_resolved else 'unresolved '}errors of {shorten_id(work_id)}")
 
     respond(
-        lambda: ErrorList.of(
+        lambda: objects.ErrorList.of(
             errors=[
                 _error_json(entry)
                 for entry in accumulator.get_errors(work_id)
                 if include_resolved or not entry.resolved
             ],
-            stats=ErrorCounts.of(accumulator.get_error_stats(work_id)),
+            stats=objects.ErrorCounts.of(accumulator.get_error_stats(work_id)),
         ),
         show,
     )
@@ -102,4 +102,4 @@ def errors(
 
 def _error_json(entry: ErrorEntry) -> Wire:
     at = parse_moment(entry.timestamp, "timestamp")
-    return LoggedError.of(entry, at=at, type=entry.error_type, tool=entry.tool_name)
+    return objects.LoggedError.of(entry, at=at, type=entry.error_type, tool=entry.tool_name)

@@ -11,8 +11,8 @@ from msgspec import Struct
 from core.base.errors import BadInput
 from core.base.text import plural, visible_line
 from core.cli.commands.decisions import print_warnings
+from core.cli.json import objects
 from core.cli.json.decisions import decided_document
-from core.cli.json.patterns import Export, ImportPlan, ImportResult, ImportRow, MaskedText, SimilarPattern
 from core.cli.render.output import Column, id_column, line, percent, print_bytes, print_table, remark, respond, warn
 from core.cli.support.input_file import read_input
 from core.cli.support.options import DecidingCommand, ReadingCommand, invocation, reason_option
@@ -84,11 +84,11 @@ def export_patterns(output: Path | None, team_shared: bool, wanted: PatternFilte
             line(f"exported {plural(exported.patterns, 'pattern')} to {visible_line(str(output), 300)}")
 
     respond(
-        lambda: Export.of(
+        lambda: objects.Export.of(
             file=str(output),
             exported=exported.patterns,
             left_out=left_out,
-            masked=[MaskedText.of(one, id=one.pattern_id) for one in exported.masked],
+            masked=[objects.MaskedText.of(one, id=one.pattern_id) for one in exported.masked],
             findings=snapshot.findings,
         ),
         show,
@@ -125,8 +125,8 @@ def import_patterns(file: Path, dry_run: bool, reason: str) -> None:
     def document() -> Struct:
         rows = [_row_json(row) for row in plan.rows]
         if decided is None:
-            return ImportPlan.of(rows=rows, findings=plan.findings)
-        return ImportResult.of(decided_document(decided), rows=rows, findings=plan.findings)
+            return objects.ImportPlan.of(rows=rows, findings=plan.findings)
+        return objects.ImportResult.of(decided_document(decided), rows=rows, findings=plan.findings)
 
     def show() -> None:
         _print_plan(plan)
@@ -137,12 +137,12 @@ def import_patterns(file: Path, dry_run: bool, reason: str) -> None:
 
 
 def _row_json(row: Row) -> Struct:
-    return ImportRow.of(
+    return objects.ImportRow.of(
         row,
         id=row.pattern_id,
         quarantined=bool(row.content_hash),
         changes=sorted([*row.set, *row.unset]),
-        similar=[SimilarPattern.of(id=id, similarity=ratio) for id, ratio in row.similar],
+        similar=[objects.SimilarPattern.of(id=id, similarity=ratio) for id, ratio in row.similar],
     )
 
 

@@ -9,7 +9,8 @@ import click
 from core.base.errors import Unwritable
 from core.base.id_lookup import find_matching_ids
 from core.cli.commands.decisions import print_warnings
-from core.cli.json.decisions import ExtractionList, ExtractionResult, decided_document, extraction_values
+from core.cli.json import objects
+from core.cli.json.decisions import decided_document, extraction_values
 from core.cli.render.output import end, line, percent, print_json, remark
 from core.cli.support.id_completion import complete_source
 from core.cli.support.options import ReviewingCommand, Words, invocation, joined, reason_option
@@ -75,7 +76,7 @@ def extract(source: str | None, is_all: bool, types: tuple[tuple[str, ...], ...]
             is_written = is_written and decided.written
         if as_json:
             results.append(
-                ExtractionResult.of(
+                objects.ExtractionResult.of(
                     **extraction_values(extraction), decided=decided and decided_document(decided), strategies=learned
                 )
             )
@@ -85,7 +86,7 @@ def extract(source: str | None, is_all: bool, types: tuple[tuple[str, ...], ...]
         for work_id, names in learned.items():
             line(f"strategies of {work_id}: {', '.join(names)}")
     if as_json:
-        print_json(ExtractionList.of(extractions=results, findings=all_findings(project.view)))
+        print_json(objects.ExtractionList.of(extractions=results, findings=all_findings(project.view)))
     elif is_all and not is_any:
         remark("nothing to extract; for the reason: ralphdeck loop extract LOOP")
     if not is_written:

@@ -10,7 +10,7 @@ import click
 from msgspec import Struct
 
 from core.base.text import visible_line
-from core.cli.json.loops import Reflection, ReflectionList
+from core.cli.json import objects
 from core.cli.json.tasks import attempt_document, history_document
 from core.cli.render.history_text import AttemptStates, print_history
 from core.cli.render.output import end, json_bytes, line, respond
@@ -147,7 +147,9 @@ def _findings(found: TaskHistory | WholeHistory | AttemptDetail) -> Sequence[Fin
 def _json(found: WholeHistory | AttemptDetail, only_reflections: bool) -> Struct:
     findings = _findings(found)
     if only_reflections:
-        return ReflectionList.of(reflections=[Reflection.of(one) for one in found.reflections], findings=findings)
+        return objects.ReflectionList.of(
+            reflections=[objects.Reflection.of(one) for one in found.reflections], findings=findings
+        )
     if isinstance(found, WholeHistory):
         return history_document(found, findings)
     return attempt_document(found, findings)

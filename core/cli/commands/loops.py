@@ -52,7 +52,8 @@ def list_loops(status: tuple[tuple[str, ...], ...], archived: bool | None) -> No
 
     def document() -> Struct:
         # Only this needs the scores: the table shows neither outcomes nor the event log.
-        from core.cli.json.loops import LoopList, LoopOutcome, loop_row
+        from core.cli.json import objects
+        from core.cli.json.loops import loop_row
         from core.learning.evidence_inputs import EvidenceInputs
         from core.learning.outcomes import score_outcome
 
@@ -64,9 +65,9 @@ def list_loops(status: tuple[tuple[str, ...], ...], archived: bool | None) -> No
             outcome = None
             if signals is not None:
                 counts = {"error_count": signals.error_count, "retry_count": signals.retry_count}
-                outcome = LoopOutcome.of(score_outcome(signals, present, settings), **counts)
+                outcome = objects.LoopOutcome.of(score_outcome(signals, present, settings), **counts)
             rows.append(loop_row(loop, inputs.loop_patterns(loop.id), outcome))
-        return LoopList.of(loops=rows, findings=snapshot.findings)
+        return objects.LoopList.of(loops=rows, findings=snapshot.findings)
 
     respond(document, lambda: print_table(COLUMNS, chosen, "no loops"), snapshot.findings)
 

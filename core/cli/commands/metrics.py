@@ -9,8 +9,9 @@ import click
 
 from core.base.errors import BadInput
 from core.base.text import plural, visible_line
-from core.cli.json.analysis import MetricDifference, MetricsDocument, section
+from core.cli.json import objects
 from core.cli.json.analysis import comparison as comparison_json
+from core.cli.json.analysis import section
 from core.cli.render.output import Column, line, percent, print_table, respond
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import open_project
@@ -88,13 +89,13 @@ def metrics(weeks: int, export: str | None, force: bool) -> None:
             _print_section(figure)
 
     respond(
-        lambda: MetricsDocument.of(
+        lambda: objects.MetricsDocument.of(
             effectiveness_metrics=found,
             states=by_state,
             comparison=comparison_json(comparison, settings.interval_level),
             reflections=comparison_json(of_reflections, settings.interval_level),
             differences=[
-                MetricDifference.of(key=one.key, file=one.claimed, evidence=one.evident, source=one.file)
+                objects.MetricDifference.of(key=one.key, file=one.claimed, evidence=one.evident, source=one.file)
                 for one in differences
             ],
             weeks=weeks,

@@ -11,7 +11,8 @@ import click
 from core.base.errors import BadInput
 from core.base.formatting import shorten_id
 from core.base.text import plural
-from core.cli.json.loops import Outcome, OutcomeDocument, effect, outcome_values, record_update
+from core.cli.json import objects
+from core.cli.json.loops import effect, outcome_values, record_update
 from core.cli.render.output import line, remark, respond, warn
 from core.cli.render.recorded_counts import print_recorded_counts
 from core.cli.support.options import Count, DecidingCommand, Duration
@@ -134,8 +135,8 @@ def _print(
             remark("nothing was written")
 
     respond(
-        lambda: OutcomeDocument.of(
-            outcome=Outcome.of(scored, **outcome_values(kind_of(after, work_id), signals)),
+        lambda: objects.OutcomeDocument.of(
+            outcome=objects.Outcome.of(scored, **outcome_values(kind_of(after, work_id), signals)),
             patterns=[effect(*one) for one in effects],
             strategies=strategies,
             recorded=is_recorded,

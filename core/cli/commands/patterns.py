@@ -8,16 +8,8 @@ from typing import Any, Final
 
 import click
 
-from core.cli.json.patterns import (
-    LineageEvent,
-    Observation,
-    PatternDocument,
-    PatternList,
-    PatternRow,
-    explanation_document,
-    pattern_details,
-    pattern_values,
-)
+from core.cli.json import objects
+from core.cli.json.patterns import explanation_document, pattern_details, pattern_values
 from core.cli.render.document import print_blocks
 from core.cli.render.output import Column, day, id_column, line, percent, print_table, respond
 from core.cli.support.as_of import as_of_option, remark_undated, state_as_of
@@ -96,8 +88,8 @@ def list_patterns(wanted: PatternFilter, sort: str, as_of: datetime | None) -> N
             remark_undated(snapshot.findings)
 
     respond(
-        lambda: PatternList.of(
-            patterns=[PatternRow.of(row[0], **pattern_values(*row)) for row in rows], findings=snapshot.findings
+        lambda: objects.PatternList.of(
+            patterns=[objects.PatternRow.of(row[0], **pattern_values(*row)) for row in rows], findings=snapshot.findings
         ),
         show,
         snapshot.findings,
@@ -130,10 +122,10 @@ def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
     pattern = state.find_pattern(pattern_id)
     findings = tuple(finding for finding in all_findings(state) if finding.file == pattern.file)
     respond(
-        lambda: PatternDocument.of(
+        lambda: objects.PatternDocument.of(
             pattern=pattern_details(pattern, state.assessment(pattern.id)),
-            evidence=[Observation.of(one) for one in state.observations(pattern.id)],
-            lineage=[LineageEvent.of(one) for one in pattern_lineage(state, pattern.id)],
+            evidence=[objects.Observation.of(one) for one in state.observations(pattern.id)],
+            lineage=[objects.LineageEvent.of(one) for one in pattern_lineage(state, pattern.id)],
             findings=findings,
         ),
         lambda: print_blocks(pattern_document(state, pattern).blocks),

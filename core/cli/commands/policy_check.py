@@ -9,7 +9,7 @@ import click
 
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
-from core.cli.json.decisions import PolicyResult, PolicyRule
+from core.cli.json import objects
 from core.cli.render.output import line, respond
 from core.cli.support.input_file import read_input
 from core.cli.support.options import Command
@@ -68,10 +68,10 @@ def check_command(policy: Path | None) -> None:
             _print(result)
 
     respond(
-        lambda: PolicyResult.of(
+        lambda: objects.PolicyResult.of(
             kept=is_kept,
             rules=[
-                PolicyRule.of(result, setting=settings[result.rule], result=_WORDS[result.passed][0])
+                objects.PolicyRule.of(result, setting=settings[result.rule], result=_WORDS[result.passed][0])
                 for result in results
             ],
         ),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from core.cli.json.loops import RecurringList, Reflection, ReflectionList, recurring_learning
+from core.cli.json import objects
+from core.cli.json.loops import recurring_learning
 from core.cli.render.output import OUTCOME_COLOURS, Column, id_column, minute, print_table, respond
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import ReadingCommand, Words, joined, limit_option
@@ -82,14 +83,18 @@ def list_reflections(
             if len(cluster.sources) >= (min_loops or MIN_LOOPS) and any(matches(*one) for one in cluster.members)
         ][:limit]
         respond(
-            lambda: RecurringList.of(recurring=list(map(recurring_learning, clusters)), findings=snapshot.findings),
+            lambda: objects.RecurringList.of(
+                recurring=list(map(recurring_learning, clusters)), findings=snapshot.findings
+            ),
             lambda: print_table(RECURRING_COLUMNS, clusters, "no recurring learnings"),
             snapshot.findings,
         )
         return
     chosen = [one for one in snapshot.reflections.values() if one.teaches and matches(one.loop_id, one)][:limit]
     respond(
-        lambda: ReflectionList.of(reflections=[Reflection.of(one) for one in chosen], findings=snapshot.findings),
+        lambda: objects.ReflectionList.of(
+            reflections=[objects.Reflection.of(one) for one in chosen], findings=snapshot.findings
+        ),
         lambda: print_table(COLUMNS, chosen, "no reflections"),
         snapshot.findings,
     )

@@ -10,7 +10,8 @@ import click
 
 from core.base.errors import UnknownRecord
 from core.base.text import plural, visible_line
-from core.cli.json.tasks import ReplayDocument, attempt, replay_step
+from core.cli.json import objects
+from core.cli.json.tasks import attempt, replay_step
 from core.cli.render.output import line, percent, remark, respond
 from core.cli.support.id_completion import complete_task
 from core.cli.support.options import ReadingCommand
@@ -77,7 +78,7 @@ def replay(task: str, number: int | None, speed: float, first: int, errors: bool
             remark(f"no {'failed action' if errors else 'action'}{f' from {first:,}' if first > 1 else ''}")
 
     respond(
-        lambda: ReplayDocument.of(
+        lambda: objects.ReplayDocument.of(
             attempt=attempt(detail.attempt),
             steps=[replay_step(all_steps[place]) for place in places],
             findings=findings,

@@ -12,7 +12,8 @@ from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.cli.commands.decisions import print_decided
-from core.cli.json.decisions import ReviewQueue, question, review_session
+from core.cli.json import objects
+from core.cli.json.decisions import question, review_session
 from core.cli.render.output import Column, line, print_table, remark, respond
 from core.cli.support.options import (
     Count,
@@ -81,7 +82,7 @@ def list_questions(minutes: int | None, kind: tuple[tuple[str, ...], ...], limit
         line(session.text)
 
     respond(
-        lambda: ReviewQueue.of(
+        lambda: objects.ReviewQueue.of(
             questions=list(map(question, listed)), sitting=review_session(session), findings=all_findings(state)
         ),
         show,

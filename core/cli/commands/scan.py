@@ -13,7 +13,8 @@ import msgspec
 
 from core.base.errors import BadInput, RalphdeckError
 from core.base.text import plural, visible_line
-from core.cli.json.analysis import FileScan, ScanDocument, ScanResult, scan_values
+from core.cli.json import objects
+from core.cli.json.analysis import scan_values
 from core.cli.render.output import json_bytes, line, print_bytes, respond
 from core.cli.support.input_file import read_input
 from core.cli.support.options import OfflineCommand
@@ -79,8 +80,8 @@ def _scan_files(files: Sequence[Path]) -> bool:
             _print(name, found)
 
     respond(
-        lambda: ScanDocument.of(
-            files=[FileScan.of(file=name, **scan_values(found, masked)) for name, found, masked in results]
+        lambda: objects.ScanDocument.of(
+            files=[objects.FileScan.of(file=name, **scan_values(found, masked)) for name, found, masked in results]
         ),
         show,
     )
@@ -104,7 +105,7 @@ def _scan_lines(file: Path) -> bool:
             raise BadInput(f"Line {number} of {_name(file)} is not a JSON string.")
         found, masked = scan_whole_text(text)
         is_blocked = is_blocked or _is_blocked(found)
-        print_bytes(json_bytes(ScanResult.of(**scan_values(found, masked))))
+        print_bytes(json_bytes(objects.ScanResult.of(**scan_values(found, masked))))
     return is_blocked
 
 

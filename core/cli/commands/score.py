@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
-from core.cli.json.loops import AppliedPattern, ScoreDocument, ScoredOutcome, WeightedScore, criterion, outcome_values
-from core.cli.json.loops import WeightedScores as WeightedJson
+from core.cli.json import objects
+from core.cli.json.loops import criterion, outcome_values
 from core.cli.json.wire import Wire
 from core.cli.render.output import Column, day, id_column, line, print_table, respond
 from core.cli.support.id_completion import complete_work
@@ -68,7 +68,7 @@ def score(works: tuple[str, ...], criteria: bool) -> None:
 
     def document() -> Struct:
         due = np.flatnonzero(state.board.inversion_due).tolist()
-        return ScoreDocument.of(
+        return objects.ScoreDocument.of(
             outcomes=list(map(_scored_json, outcomes)),
             criteria=[criterion(one, settings) for one in weighted[0].values()] if weighted else [],
             weighted=_weighted_json(weighted[1]) if criteria and works and weighted else None,
@@ -131,15 +131,15 @@ def _weighted(project: Project, words: Iterable[str]) -> tuple[dict[str, Criteri
 
 
 def _scored_json(one: Scored) -> Wire:
-    patterns = [AppliedPattern.of(use, id=use.pattern_id) for use in one.applied]
-    return ScoredOutcome.of(one.outcome, patterns=patterns, **outcome_values(one.kind, one.signals))
+    patterns = [objects.AppliedPattern.of(use, id=use.pattern_id) for use in one.applied]
+    return objects.ScoredOutcome.of(one.outcome, patterns=patterns, **outcome_values(one.kind, one.signals))
 
 
 def _weighted_json(weighted: WeightedScores) -> Wire:
-    return WeightedJson.of(
+    return objects.WeightedScores.of(
         weighted,
         scores=[
-            WeightedScore.of(criterion=name, weight=weighted.weights[name], weighted=value)
+            objects.WeightedScore.of(criterion=name, weight=weighted.weights[name], weighted=value)
             for name, value in weighted.scores.items()
         ],
     )

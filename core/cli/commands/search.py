@@ -10,7 +10,8 @@ import click
 from core.base.errors import BadInput
 from core.base.text import plural
 from core.base.time_parsing import parse_past_time
-from core.cli.json.tasks import SearchResult, search_hit
+from core.cli.json import objects
+from core.cli.json.tasks import search_hit
 from core.cli.render.output import Column, minute, print_table, remark, respond
 from core.cli.support.id_completion import complete_task
 from core.cli.support.options import Moment, ReadingCommand, Words, joined
@@ -122,7 +123,7 @@ def search(
             remark(f"{plural(found.total - len(found.hits), 'more hit')}; see --limit")
 
     respond(
-        lambda: SearchResult.of(
+        lambda: objects.SearchResult.of(
             hits=[search_hit(hit, words.snippet(hit.text, _SNIPPET)) for hit in found.hits],
             total=found.total,
             findings=found.findings,

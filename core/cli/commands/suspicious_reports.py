@@ -7,7 +7,7 @@ import click
 from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
 from core.cli.commands.decisions import print_decided
-from core.cli.json.decisions import Burst, BurstList
+from core.cli.json import objects
 from core.cli.render.output import Column, id_column, line, minute, print_table, respond
 from core.cli.support.id_completion import complete_work
 from core.cli.support.options import ReviewingCommand, reason_option
@@ -61,8 +61,8 @@ def suspicious(source: str | None, revoke: bool, confirm: bool, reason: str) -> 
                 line(f"  {pattern_id}")
 
     respond(
-        lambda: BurstList.of(
-            bursts=[Burst.of(one, first=known_time(one.first), last=known_time(one.last)) for one in found],
+        lambda: objects.BurstList.of(
+            bursts=[objects.Burst.of(one, first=known_time(one.first), last=known_time(one.last)) for one in found],
             findings=all_findings(state),
         ),
         show,

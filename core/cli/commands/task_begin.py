@@ -10,7 +10,8 @@ import click
 
 from core.base.errors import ProjectNotFound, UnknownRecord
 from core.base.text import visible_line
-from core.cli.json.tasks import AttemptStarted, TaskCreated, TaskPaused, attempt_lesson
+from core.cli.json import objects
+from core.cli.json.tasks import attempt_lesson
 from core.cli.render.output import line, remark, respond, warn
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import Command, Count
@@ -104,7 +105,7 @@ def init(
         loop_id=source.id if source else "",
         task_id=task_id,
     )
-    respond(lambda: TaskCreated.of(id=made), lambda: line(made))
+    respond(lambda: objects.TaskCreated.of(id=made), lambda: line(made))
 
 
 def _find_loop(name: str) -> Loop:
@@ -156,7 +157,7 @@ def start(task_id: str, with_similar: bool, **options: Any) -> None:
             remark(f"attempt {started.number} continues")
 
     respond(
-        lambda: AttemptStarted.of(
+        lambda: objects.AttemptStarted.of(
             started, id=task_id, attempt=started.number, learnings=list(map(attempt_lesson, started.learnings))
         ),
         show,
@@ -191,6 +192,6 @@ def pause(task_id: str) -> None:
     """
     open_task_memory().pause_task(task_id)
     respond(
-        lambda: TaskPaused.of(id=task_id, status="paused"),
+        lambda: objects.TaskPaused.of(id=task_id, status="paused"),
         lambda: line(f"{task_id} is paused; resume it with: ralphdeck task start {task_id}"),
     )

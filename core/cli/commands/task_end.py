@@ -8,7 +8,7 @@ import click
 
 from core.base.text import plural, visible_line
 from core.cli.commands.task_begin import open_task_memory, task_argument
-from core.cli.json.tasks import AttemptCompleted, ReflectionWritten
+from core.cli.json import objects
 from core.cli.render.output import line, remark, respond
 from core.cli.support.options import Command, Count, ExclusiveFlags, Fraction
 from core.episodes.reflections import TRIGGERS, TYPES, render_reflection
@@ -105,7 +105,7 @@ def complete(
             remark(f"drafted from the log; to improve it: ralphdeck task reflect {task_id} --learning TEXT")
 
     respond(
-        lambda: AttemptCompleted.of(
+        lambda: objects.AttemptCompleted.of(
             completed,
             id=task_id,
             attempt=completed.number,
@@ -138,7 +138,7 @@ def reflect(task_id: str, attempt: int | None, **parts: Any) -> None:
         --learning "types first" --action-item "update AuthConfig" --action-item "run tsc before the tests"
     """
     made = open_task_memory().reflect(task_id, attempt, **parts)
-    respond(lambda: ReflectionWritten.of(reflection=made), lambda: _print(made))
+    respond(lambda: objects.ReflectionWritten.of(reflection=made), lambda: _print(made))
 
 
 def _print(reflection: Reflection) -> None:

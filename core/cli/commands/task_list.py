@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import click
 
-from core.cli.json.tasks import TaskList, TaskRow
+from core.cli.json import objects
 from core.cli.json.wire import Wire
 from core.cli.render.output import OUTCOME_COLOURS, Column, id_column, minute, print_table, respond
 from core.cli.support.options import ReadingCommand, Words, joined
@@ -71,7 +71,7 @@ def list_tasks(status: tuple[tuple[str, ...], ...], agent: str | None, only_open
         and (row.open is not None or not only_open)
     ]
     respond(
-        lambda: TaskList.of(tasks=list(map(_row_json, rows)), findings=snapshot.findings),
+        lambda: objects.TaskList.of(tasks=list(map(_row_json, rows)), findings=snapshot.findings),
         lambda: print_table(COLUMNS, rows, "no tasks"),
         snapshot.findings,
     )
@@ -92,7 +92,7 @@ def _agents(row: _Row) -> set[str]:
 
 
 def _row_json(row: _Row) -> Wire:
-    return TaskRow.of(
+    return objects.TaskRow.of(
         row.task,
         state=describe_state(row.task, row.attempts),
         attempts=len(row.attempts),

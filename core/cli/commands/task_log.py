@@ -14,7 +14,7 @@ import click
 from core.base.errors import BadInput
 from core.base.text import plural
 from core.cli.commands.task_begin import open_task_memory, task_argument
-from core.cli.json.tasks import ActionsLogged
+from core.cli.json import objects
 from core.cli.render.output import line, respond
 from core.cli.support.hooks import CLAUDE_CODE, HookCommand, read_tool_event, use_folder
 from core.cli.support.options import Command, Count, ExclusiveFlags, Fraction, invocation
@@ -127,7 +127,7 @@ def log(
     )
     total = plural(logged.actions, "action")
     respond(
-        lambda: ActionsLogged.of(logged, id=task_id, attempt=logged.number),
+        lambda: objects.ActionsLogged.of(logged, id=task_id, attempt=logged.number),
         lambda: line(f"attempt {logged.number} at {task_id}: {logged.added:,} logged, {total} in total"),
     )
 

@@ -8,8 +8,7 @@ import click
 
 from core.base.id_lookup import find_matching_ids
 from core.base.text import visible_line
-from core.cli.json.tasks import SimilarTask as SimilarJson
-from core.cli.json.tasks import SimilarTaskList
+from core.cli.json import objects
 from core.cli.render.output import line, percent, remark, respond
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import chosen_project, read_snapshot
@@ -57,8 +56,8 @@ def similar(task: str, limit: int) -> None:
             remark("some tasks were compared by words only; to compute vectors: ralphdeck embed")
 
     respond(
-        lambda: SimilarTaskList.of(
-            similar=[SimilarJson.of(one, id=one.task_id) for one in found], findings=snapshot.findings
+        lambda: objects.SimilarTaskList.of(
+            similar=[objects.SimilarTask.of(one, id=one.task_id) for one in found], findings=snapshot.findings
         ),
         show,
         snapshot.findings,

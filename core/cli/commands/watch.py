@@ -7,7 +7,7 @@ from types import FrameType
 
 import click
 
-from core.cli.json.loops import WatchLine
+from core.cli.json import objects
 from core.cli.render.output import line, print_json, warn
 from core.cli.support.options import DecidingCommand, invocation
 from core.cli.support.project import open_project, read_configuration
@@ -64,7 +64,7 @@ def watch(extracts: bool | None, prunes: bool | None) -> None:
 
     def report(event: WatchEvent) -> None:
         if as_json:
-            print_json(WatchLine.of(event), one_line=True)
+            print_json(objects.WatchLine.of(event), one_line=True)
         else:
             line((f"{event.at:%H:%M:%S}  ", ""), (event.text, _COLOURS[event.severity]))
 

@@ -7,8 +7,9 @@ from click.shell_completion import CompletionItem
 
 from core.base.errors import BadInput, ProjectNotFound
 from core.base.text import plural
-from core.cli.json.analysis import CriterionChange, ThresholdList, what_if_document
+from core.cli.json import objects
 from core.cli.json.analysis import threshold as threshold_json
+from core.cli.json.analysis import what_if_document
 from core.cli.json.wire import Wire
 from core.cli.render.output import Column, id_column, line, print_table, respond, warn
 from core.cli.support.options import ReadingCommand
@@ -121,7 +122,7 @@ def _criteria(project: Project, settings: Settings) -> list[Wire]:
             values[f"weight{suffix}"] = weight.weight
             values[f"effective_weight{suffix}"] = effective_weight(weight, tried)
             values[f"deprecated{suffix}"] = should_deprecate_criterion(weight, tried)
-        found.append(CriterionChange.of(criterion=criterion, **values))
+        found.append(objects.CriterionChange.of(criterion=criterion, **values))
     return found
 
 
@@ -154,7 +155,7 @@ def _list(settings: Settings) -> None:
         Column("MEANING", lambda known: known.help, free=True),
     )
     respond(
-        lambda: ThresholdList.of(thresholds=[threshold_json(known, settings) for known in THRESHOLDS]),
+        lambda: objects.ThresholdList.of(thresholds=[threshold_json(known, settings) for known in THRESHOLDS]),
         lambda: print_table(columns, THRESHOLDS),
     )
 

@@ -1,4 +1,4 @@
-"""The base of all JSON output: Structs defined by their keys, and how values become JSON.
+"""The base of all JSON output: Structs by their keys, and how values become JSON.
 
 Times are ISO-8601 in UTC, rates lie in 0..1, and null means unknown or none. Keys are only added, and never change
 their meaning.
@@ -7,12 +7,15 @@ their meaning.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from datetime import datetime
 from enum import Enum
+from functools import cache
+from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, Union
 
 import msgspec
+import yaml
 
 from core.records.times import iso
 
@@ -44,7 +47,7 @@ class Field(NamedTuple):
     @property
     def structs(self) -> list[type[Wire]]:
         """The Structs of its objects."""
-        return [STRUCTS[name] for name in self.kind.split("|") if name in STRUCTS]
+        return [] if self.kind in _KINDS else [find_struct(name) for name in self.kind.split("|")]
 
 
 class Wire(msgspec.Struct, frozen=True):
@@ -69,27 +72,30 @@ class Wire(msgspec.Struct, frozen=True):
 
 
 FIELDS: Final[dict[type[Wire], tuple[Field, ...]]] = {}
-"""The keys of every Struct."""
-STRUCTS: Final[dict[str, type[Wire]]] = {}
-"""Every Struct by its name."""
+"""The keys of every Struct that is defined so far."""
 
 
-def wire(name: str, about: str, keys: str, base: type[Wire] = Wire, uses: Sequence[type[Wire]] = ()) -> type[Wire]:
-    """Define a Struct.
+@cache
+def _declarations() -> dict[str, dict[str, str]]:
+    declared: dict[str, dict[str, str]] = yaml.load(
+        Path(__file__).with_name("objects.yaml").read_bytes(), yaml.CSafeLoader
+    )
+    return declared
 
-    Args:
-        about: What it is; for a document, the command that prints it.
-        keys: Its keys, each `key`, `key:kind`, `key:[kind]` or `key:{kind}`, followed by `?` if it may be null. The
-            kind is text (the default), int, number, bool, time, object, any, or one or more names of Structs.
-        base: The Struct whose keys come first.
-        uses: Structs of other modules that the keys name.
+
+@cache
+def find_struct(name: str) -> type[Wire]:
+    """Define the Struct that `objects.yaml` declares.
+
+    Raises:
+        KeyError: There is none.
     """
-    assert all(struct.__name__ in keys for struct in uses)
-    own = tuple(map(_parse_field, keys.split()))
+    declared = _declarations()[name]
+    base = find_struct(declared["base"]) if "base" in declared else Wire
+    own = tuple(map(_parse_field, declared["keys"].split()))
     types = [(one.name, _type_of(one)) for one in own]
-    struct: Any = msgspec.defstruct(name, types, bases=(base,), frozen=True, namespace={"__doc__": about})
+    struct: Any = msgspec.defstruct(name, types, bases=(base,), frozen=True, namespace={"__doc__": declared["about"]})
     made: type[Wire] = struct
-    STRUCTS[name] = made
     FIELDS[made] = (*FIELDS.get(base, ()), *own)
     return made
 
@@ -131,8 +137,3 @@ def _nested(value: Any, struct: type[Wire]) -> Any:
     if isinstance(value, list | tuple | Set) or hasattr(value, "__next__"):
         return [one if isinstance(one, Wire) else struct.of(one) for one in value]
     return struct.of(value)
-
-
-Finding: Final = wire(
-    "Finding", "A problem in a file; `file` is relative to the project.", "file pointer severity code message count:int"
-)
