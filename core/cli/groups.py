@@ -33,7 +33,6 @@ class CommandGroup(click.Group):
         project_option(self)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the options; without the name of a command the default command gets them."""
         names = (*self.place.commands, *self.place.aliases)
         help_options = self.get_help_option_names(ctx)
         if self.place.default and not any(word in names or word in help_options for word in args):
@@ -41,7 +40,6 @@ class CommandGroup(click.Group):
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names in the order of the help."""
         return list(self.place.commands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -101,17 +99,14 @@ class Program(click.Group):
         return []
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the options; prints the help or the version if they ask for it."""
         with quiet_broken_pipe():
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command."""
         with quiet_broken_pipe():
             return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names in the order of the help."""
         return list(self.places)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -31,11 +31,9 @@ class _Since(PastMoment):
     """A past moment, or the last visit, which depends on the project."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse the moment, or `LAST_VISIT`; a usage error for others."""
         return value if value == LAST_VISIT else super().convert(value, param, ctx)
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """The formats, for the help."""
         return f"DATE|7d|{LAST_VISIT}"
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from core.base.errors import BadInput, Refused
+from core.base.errors import Refused
 from core.base.text import plural, visible_line
 from core.cli.commands.debug import find_session
 from core.cli.json import debug as wire
@@ -16,11 +15,11 @@ from core.cli.json import objects
 from core.cli.json.decisions import decided_document, extraction_values
 from core.cli.json.loops import record_update
 from core.cli.render.output import line, percent, print_bytes, remark, respond, warn
-from core.cli.render.recorded_counts import print_recorded_counts
 from core.cli.support.id_completion import complete_pattern, complete_session
 from core.cli.support.input_file import read_input
 from core.cli.support.options import DecidingCommand, ReadingCommand
 from core.cli.support.project import chosen_project, open_project
+from core.cli.support.work_options import print_recorded_counts
 from core.config.paths import relative_to_project
 from core.debug_memory.index import ANY_FILE
 from core.debug_memory.runner_reports import parse_failures
@@ -74,7 +73,7 @@ def failure(
     root = str(chosen_project().project)
     errors: Sequence[Failure] = [Failure(error_type=error_type, message=message, file=relative_to_project(file, root))]
     if given is not None:
-        errors = _read_failures(given, root)
+        errors = parse_failures(read_input(Path(given), MAX_BYTES), root)
         if not errors:
             remark("no error in the input")
     state = open_project().view
@@ -103,15 +102,6 @@ def failure(
         show,
         all_findings(state),
     )
-
-
-def _read_failures(name: str, root: str) -> tuple[Failure, ...]:
-    if name != "-":
-        return parse_failures(read_input(Path(name), MAX_BYTES), root)
-    data = sys.stdin.buffer.read(MAX_BYTES + 1) if sys.stdin is not None else b""
-    if len(data) > MAX_BYTES:
-        raise BadInput(f"standard input has more than {MAX_BYTES:,} bytes; give only the failing tests")
-    return parse_failures(data, root)
 
 
 def _newest_failures(session: DebugSession) -> tuple[Failure, ...]:

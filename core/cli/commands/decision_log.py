@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from core.base.errors import BadInput, RalphdeckError
+from core.base.errors import RalphdeckError
 from core.base.text import plural, visible_line
 from core.cli.json import objects
 from core.cli.render.output import (
@@ -25,7 +24,7 @@ from core.cli.render.output import (
     warn,
 )
 from core.cli.support.input_file import read_input
-from core.cli.support.options import ReadingCommand, Words, invocation, joined, limit_option
+from core.cli.support.options import ReadingCommand, invocation, limit_option, output_option, words_option
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.config.paths import ProjectPaths
 from core.curation.decision_text import about_text, changed, verb_text
@@ -36,24 +35,17 @@ from core.storage.atomic_write import export_file, write_file
 
 @click.command(cls=ReadingCommand)
 @limit_option
-@click.option(
-    "--verb",
-    type=Words([verb.value.replace("_", "-") for verb in Verb]),
-    multiple=True,
-    help="Only decisions of these kinds.",
-)
+@words_option("--verb", words=(verb.value.replace("_", "-") for verb in Verb), help="Only decisions of these kinds.")
 @click.option("--by", metavar="NAME", help="Only decisions of this person.")
 @click.option("--verify", "is_verified", is_flag=True, help="Instead, check the hash chain of the log.")
 @click.option(
     "--against", metavar="FILE", help="With --verify: also compare with the heads in FILE, - for standard input."
 )
 @click.option("--head", "is_head", is_flag=True, help="Instead, print the head of the log, to save it elsewhere.")
-@click.option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="With --head: write it to FILE."
-)
+@output_option("With --head: write it to FILE.")
 def log(
     limit: int | None,
-    verb: tuple[tuple[str, ...], ...],
+    verb: frozenset[str],
     by: str | None,
     is_verified: bool,
     against: str | None,
@@ -92,7 +84,7 @@ def log(
         _print_head(output)
         return
     snapshot = read_snapshot()
-    verbs = {word.replace("-", "_") for word in joined(verb)}
+    verbs = {word.replace("-", "_") for word in verb}
     undone = snapshot.curation.undone
     by_id = {decision.id: decision for decision in snapshot.decisions}
     chosen = [
@@ -161,13 +153,7 @@ def _read_heads(against: str, paths: ProjectPaths) -> tuple[Head, ...]:
     from core.curation.exchange.origins import known_origin
 
     name = "standard input" if against == "-" else visible_line(against, 300)
-    if against == "-":
-        data = sys.stdin.buffer.read(MAX_HEADS_BYTES + 1)
-        if len(data) > MAX_HEADS_BYTES:
-            raise BadInput(f"{name} is longer than {MAX_HEADS_BYTES:,} bytes")
-    else:
-        data = read_input(Path(against), MAX_HEADS_BYTES)
-    heads = read_heads(data, name)
+    heads = read_heads(read_input(Path(against), MAX_HEADS_BYTES), name)
     check_project(heads, known_origin(paths), name)
     return heads
 

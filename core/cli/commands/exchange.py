@@ -15,7 +15,7 @@ from core.cli.json import objects
 from core.cli.json.decisions import decided_document
 from core.cli.render.output import Column, id_column, line, percent, print_bytes, print_table, remark, respond, warn
 from core.cli.support.input_file import read_input
-from core.cli.support.options import DecidingCommand, ReadingCommand, invocation, reason_option
+from core.cli.support.options import DecidingCommand, ReadingCommand, invocation, output_option, reason_option
 from core.cli.support.pattern_filter import PatternFilter, filter_options
 from core.cli.support.project import chosen_project, now, open_project, read_configuration, read_snapshot
 from core.curation.commands import ImportPatterns
@@ -41,12 +41,7 @@ COLUMNS = (
 
 
 @click.command("export", cls=ReadingCommand)
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="F",
-    help="Write to F, not to stdout; required with --json.",
-)
+@output_option("Write to FILE, not to stdout; required with --json.")
 @click.option("--team-shared", is_flag=True, help="Without local paths, names of persons, secrets, and ids of loops.")
 @filter_options
 def export_patterns(output: Path | None, team_shared: bool, wanted: PatternFilter) -> None:

@@ -13,7 +13,7 @@ from core.cli.json import objects
 from core.cli.json.decisions import decided_document, extraction_values
 from core.cli.render.output import end, line, percent, print_json, remark
 from core.cli.support.id_completion import complete_source
-from core.cli.support.options import ReviewingCommand, Words, invocation, joined, reason_option
+from core.cli.support.options import ReviewingCommand, invocation, reason_option, words_option
 from core.cli.support.project import open_project
 from core.curation.commands import Extract
 from core.episodes.loop_links import link_tasks
@@ -37,10 +37,10 @@ _TYPES: Final = [kind.value for kind in PatternType]
     is_flag=True,
     help="All ended loops, oldest first, then ended tasks without a loop, then other debug sessions.",
 )
-@click.option("--types", "types", type=Words(_TYPES), multiple=True, help="Only patterns of these types.")
+@words_option("--types", "types", words=_TYPES, help="Only patterns of these types.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be extracted; write nothing.")
 @reason_option
-def extract(source: str | None, is_all: bool, types: tuple[tuple[str, ...], ...], dry_run: bool, reason: str) -> None:
+def extract(source: str | None, is_all: bool, types: frozenset[str], dry_run: bool, reason: str) -> None:
     """Extract patterns from a LOOP, TASK or debug SESSION into the registry: errors and their fixes, the approach of a
     loop or attempt that succeeded, what failed, and code templates.
 
@@ -59,7 +59,7 @@ def extract(source: str | None, is_all: bool, types: tuple[tuple[str, ...], ...]
     """
     if (source is None) != is_all:
         raise click.UsageError("give either a LOOP, TASK, debug SESSION or recurring LEARNING, or --all")
-    kinds = frozenset(map(PatternType, joined(types))) or frozenset(PatternType)
+    kinds = frozenset(map(PatternType, types)) or frozenset(PatternType)
     project, as_json = open_project(), invocation().as_json
     if is_all:  # the caller did not work in all of the loops
         project.agent = ""

@@ -15,7 +15,7 @@ from core.cli.json.tasks import attempt_document, history_document
 from core.cli.render.history_text import AttemptStates, print_history
 from core.cli.render.output import end, json_bytes, line, respond
 from core.cli.support.id_completion import complete_task
-from core.cli.support.options import ReadingCommand, Words, invocation, joined
+from core.cli.support.options import ReadingCommand, invocation, words_option
 from core.cli.support.project import chosen_project
 from core.config.paths import ProjectPaths
 from core.documents.markdown import blocks_markdown, to_markdown
@@ -44,10 +44,9 @@ _MARKDOWN: Final = frozenset({".md", ".markdown"})
 @click.argument("task", shell_complete=complete_task)
 @click.option("--attempt", "number", type=click.IntRange(min=0), metavar="N", help="Only this attempt and its actions.")
 @click.option("--reflections", "only_reflections", is_flag=True, help="Only the reflections.")
-@click.option(
+@words_option(
     "--outcome",
-    type=Words([outcome.value for outcome in Outcome]),
-    multiple=True,
+    words=(outcome.value for outcome in Outcome),
     help="Only attempts with these outcomes, and their reflections; unknown: open attempts.",
 )
 @click.option(
@@ -65,12 +64,7 @@ _MARKDOWN: Final = frozenset({".md", ".markdown"})
     help="Print the last N attempts, milestones and reflections. Exports and --json have all.",
 )
 def history(
-    task: str,
-    number: int | None,
-    only_reflections: bool,
-    outcome: tuple[tuple[str, ...], ...],
-    export: Path | None,
-    limit: int,
+    task: str, number: int | None, only_reflections: bool, outcome: frozenset[str], export: Path | None, limit: int
 ) -> None:
     """Print the attempts at TASK, with their outcomes and what was learned.
 
@@ -93,7 +87,7 @@ def history(
     paths = chosen_project()
     file = export_file(str(export), paths) if export is not None else None
     task_id, attempt = find_attempt(paths, task, number)
-    outcomes = frozenset(map(Outcome, joined(outcome)))
+    outcomes = frozenset(map(Outcome, outcome))
     if outcomes and attempt is not None:
         raise click.UsageError("--outcome filters all attempts; leave out the number of the attempt")
     if file is None and not invocation().as_json:

@@ -15,7 +15,7 @@ from core.cli.render.output import end, print_bytes, print_json, remark, warn
 from core.cli.support.dry_run import remark_missing_vectors
 from core.cli.support.hooks import FORMS, PROMPT, SESSION, HookCommand, print_answer, read_event, use_folder
 from core.cli.support.id_completion import complete_loop
-from core.cli.support.options import Fraction, ReadingCommand, Words, invocation, setting_option
+from core.cli.support.options import Fraction, ReadingCommand, Words, invocation, output_option, setting_option
 from core.cli.support.project import open_project
 from core.episodes.similar_tasks import embeddable_work
 from core.project.project import Project
@@ -56,9 +56,7 @@ class InjectCommand(ReadingCommand, HookCommand):
     default=None,
     help="Whether the task divides work into parts, which adds strategies. Default: by its text.",
 )
-@click.option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="F", help="Write to F, not to stdout."
-)
+@output_option("Write to FILE, not to stdout.")
 @click.option("--no-record", is_flag=True, help="Do not record the injection.")
 @click.option("--hook", type=click.Choice(FORMS), help=_HOOK_HELP)
 def inject(

@@ -6,7 +6,7 @@ import click
 from msgspec import Struct
 
 from core.cli.render.output import Column, id_column, minute, print_table, respond
-from core.cli.support.options import ReadingCommand, Words, joined
+from core.cli.support.options import ReadingCommand, words_option
 from core.cli.support.project import now, read_configuration, read_snapshot
 from core.records.loops import Loop, LoopStatus
 
@@ -31,9 +31,9 @@ COLUMNS = (
 
 
 @click.command("list", cls=ReadingCommand)
-@click.option("--status", type=Words([one.value for one in LoopStatus]), multiple=True, help="Only with these states.")
+@words_option("--status", words=(one.value for one in LoopStatus), help="Only with these states.")
 @click.option("--archived/--no-archived", default=None, help="Only archived loops, or only the others.")
-def list_loops(status: tuple[tuple[str, ...], ...], archived: bool | None) -> None:
+def list_loops(status: frozenset[str], archived: bool | None) -> None:
     """List the loops of every source, newest first: internal, external, archived.
 
     \b
@@ -43,7 +43,7 @@ def list_loops(status: tuple[tuple[str, ...], ...], archived: bool | None) -> No
     """
     configuration = read_configuration()
     snapshot = read_snapshot(configuration)
-    statuses = joined(status)
+    statuses = status
     chosen = [
         loop
         for loop in snapshot.loops.values()

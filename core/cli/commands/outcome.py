@@ -14,7 +14,6 @@ from core.base.text import plural
 from core.cli.json import objects
 from core.cli.json.loops import effect, outcome_values, record_update
 from core.cli.render.output import line, remark, respond, warn
-from core.cli.render.recorded_counts import print_recorded_counts
 from core.cli.support.options import Count, DecidingCommand, Duration
 from core.cli.support.project import open_project
 from core.cli.support.work_options import (
@@ -22,6 +21,7 @@ from core.cli.support.work_options import (
     find_work,
     parse_result,
     print_effects,
+    print_recorded_counts,
     require_past,
     result_options,
     work_argument,

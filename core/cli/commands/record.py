@@ -10,7 +10,6 @@ from core.base.formatting import shorten_id
 from core.cli.json.loops import criterion as criterion_json
 from core.cli.json.loops import effect, record_document, record_update
 from core.cli.render.output import line, respond, warn
-from core.cli.render.recorded_counts import print_recorded_counts
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import Count, DecidingCommand, Fraction
 from core.cli.support.project import open_project
@@ -19,6 +18,7 @@ from core.cli.support.work_options import (
     find_work,
     parse_result,
     print_effects,
+    print_recorded_counts,
     require_past,
     result_options,
     work_argument,

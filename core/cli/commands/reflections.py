@@ -8,7 +8,7 @@ from core.cli.json import objects
 from core.cli.json.loops import recurring_learning
 from core.cli.render.output import OUTCOME_COLOURS, Column, id_column, minute, print_table, respond
 from core.cli.support.id_completion import complete_loop
-from core.cli.support.options import ReadingCommand, Words, joined, limit_option
+from core.cli.support.options import ReadingCommand, limit_option, words_option
 from core.cli.support.project import read_snapshot
 from core.extraction.clustering import MIN_LOOPS, cluster_snapshot
 from core.records.reflections import Reflection as ReflectionRecord
@@ -34,7 +34,7 @@ RECURRING_COLUMNS = (
 @click.command("list", cls=ReadingCommand)
 @click.option("--loop", metavar="ID", help="Only of this loop.", shell_complete=complete_loop)
 @click.option("--task", metavar="ID", help="Only of this task.")
-@click.option("--kind", type=Words(KINDS), multiple=True, help="Only of these kinds.")
+@words_option("--kind", words=KINDS, help="Only of these kinds.")
 @limit_option
 @click.option("--recurring", is_flag=True, help="Learnings that several loops reported, most frequent first.")
 @click.option(
@@ -44,12 +44,7 @@ RECURRING_COLUMNS = (
     help=f"With --recurring: minimum number of loops, or tasks without a known loop. Default: {MIN_LOOPS}.",
 )
 def list_reflections(
-    loop: str | None,
-    task: str | None,
-    kind: tuple[tuple[str, ...], ...],
-    limit: int | None,
-    recurring: bool,
-    min_loops: int | None,
+    loop: str | None, task: str | None, kind: frozenset[str], limit: int | None, recurring: bool, min_loops: int | None
 ) -> None:
     """List what agents wrote about their attempts, newest first, each once.
 
@@ -70,7 +65,7 @@ def list_reflections(
     snapshot = read_snapshot()
     home = snapshot.loop_called(loop) if loop is not None else None
     loop_ids = {loop} if home is None else {home.id, *home.aliases}
-    kinds = {word.replace("-", "_") for word in joined(kind)}
+    kinds = {word.replace("-", "_") for word in kind}
 
     def matches(source: str, reflection: ReflectionRecord) -> bool:
         is_of_loop = loop is None or source in loop_ids

@@ -20,10 +20,9 @@ from core.cli.support.options import (
     DecidingCommand,
     Moment,
     ReviewingCommand,
-    Words,
-    joined,
     reason_option,
     setting_option,
+    words_option,
 )
 from core.cli.support.project import open_project
 from core.review.answers import snooze_command
@@ -46,11 +45,9 @@ COLUMNS = (
 
 @click.command("list", cls=ReviewingCommand)
 @setting_option("--minutes", "review.minutes", type=click.IntRange(1, MAX_MINUTES), metavar="N")
-@click.option(
-    "--kind", type=Words(KINDS), multiple=True, metavar="KINDS", help=f"Only these kinds: {', '.join(KINDS)}."
-)
+@words_option("--kind", words=KINDS, metavar="KINDS", help=f"Only these kinds: {', '.join(KINDS)}.")
 @click.option("--limit", type=Count(), metavar="N", help="At most N questions.")
-def list_questions(minutes: int | None, kind: tuple[tuple[str, ...], ...], limit: int | None) -> None:
+def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None) -> None:
     """List the questions that need a decision, highest impact first, and how many a review session covers.
 
     Agents that wait for a person come first. The impact is the number of failures a week that a good decision is
@@ -66,7 +63,7 @@ def list_questions(minutes: int | None, kind: tuple[tuple[str, ...], ...], limit
     from core.review.session import measure_pace, plan
 
     project = _open_with_queue()
-    state, kinds = project.view, joined(kind)
+    state, kinds = project.view, kind
     queue = [item for item in state.queue if not kinds or item.kind in kinds]
     length = state.settings.review.minutes if minutes is None else minutes
     session = plan(queue, length, state.settings, measure_pace(state.snapshot.decisions, project.by))

@@ -73,7 +73,9 @@ def scan(files: tuple[Path, ...], lines: Path | None) -> None:
 def _scan_files(files: Sequence[Path]) -> bool:
     from core.scanning.scan import scan_whole_text
 
-    results = [(str(file), *scan_whole_text(_read(file))) for file in files]
+    results = [
+        (str(file), *scan_whole_text(read_input(file, _MAX_BYTES).decode("utf-8-sig", "replace"))) for file in files
+    ]
 
     def show() -> None:
         for name, found, _ in results:
@@ -136,16 +138,6 @@ def _bounded(stream: IO[bytes], file: Path) -> Iterator[bytes]:
         if len(raw) > _MAX_LINE:
             raise BadInput(f"Line {number} of {_name(file)} is longer than {_MAX_LINE:,} bytes.")
         yield raw
-
-
-def _read(file: Path) -> str:
-    if str(file) == _STDIN:
-        data = sys.stdin.buffer.read(_MAX_BYTES + 1)
-        if len(data) > _MAX_BYTES:
-            raise BadInput(f"Standard input is larger than {_MAX_BYTES:,} bytes.")
-    else:
-        data = read_input(file, _MAX_BYTES)
-    return data.decode("utf-8-sig", "replace")
 
 
 def _is_blocked(found: Sequence[Suspicion]) -> bool:

@@ -14,7 +14,7 @@ from core.cli.json import objects
 from core.cli.json.tasks import search_hit
 from core.cli.render.output import Column, minute, print_table, remark, respond
 from core.cli.support.id_completion import complete_task
-from core.cli.support.options import Moment, ReadingCommand, Words, joined
+from core.cli.support.options import Moment, ReadingCommand, words_option
 from core.cli.support.project import chosen_project, now
 from core.config.paths import ProjectPaths
 from core.episodes.search import SearchFilters
@@ -36,7 +36,6 @@ class _When(Moment):
         self._end_of_day = end_of_day
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Parse the time (aware, UTC); a usage error for others."""
         try:
             return parse_past_time(str(value), now(), end_of_day=self._end_of_day)
         except BadInput:
@@ -45,25 +44,21 @@ class _When(Moment):
 
 @click.command(cls=ReadingCommand)
 @click.argument("query", nargs=-1, required=True, metavar="QUERY...")
-@click.option(
+@words_option(
     "--in",
     "places",
-    type=Words([place.value for place in SearchPlace]),
-    multiple=True,
+    words=(place.value for place in SearchPlace),
     help="Only in these. tasks are tasks, attempts, plans, milestones and results; errors are failed actions, the "
     "error log, and the failures of debug sessions.",
 )
 @click.option(
     "--task", metavar="TASK", shell_complete=complete_task, help="Only this task, or an attempt such as task-001.2."
 )
-@click.option(
-    "--status", type=Words([status.value for status in TaskStatus]), multiple=True, help="Only tasks with these states."
-)
+@words_option("--status", words=(status.value for status in TaskStatus), help="Only tasks with these states.")
 @click.option("--agent", metavar="NAME", help="Only records of this agent.")
-@click.option(
+@words_option(
     "--outcome",
-    type=Words([outcome.value for outcome in Outcome]),
-    multiple=True,
+    words=(outcome.value for outcome in Outcome),
     help="Only attempts with these outcomes; of a task, its last attempt.",
 )
 @click.option("--since", type=_When(), metavar="TIME", help="Not before this time, such as 2026-02-01 or 7d.")
@@ -73,11 +68,11 @@ class _When(Moment):
 )
 def search(
     query: tuple[str, ...],
-    places: tuple[tuple[str, ...], ...],
+    places: frozenset[str],
     task: str | None,
-    status: tuple[tuple[str, ...], ...],
+    status: frozenset[str],
     agent: str | None,
-    outcome: tuple[tuple[str, ...], ...],
+    outcome: frozenset[str],
     since: datetime | None,
     until: datetime | None,
     limit: int,
@@ -100,10 +95,10 @@ def search(
     filters = SearchFilters(
         task_id=task_id,
         attempt=attempt,
-        places=frozenset(map(SearchPlace, joined(places))) or frozenset(SearchPlace),
-        statuses=frozenset(map(TaskStatus, joined(status))),
+        places=frozenset(map(SearchPlace, places)) or frozenset(SearchPlace),
+        statuses=frozenset(map(TaskStatus, status)),
         agent=agent or "",
-        outcomes=frozenset(map(Outcome, joined(outcome))),
+        outcomes=frozenset(map(Outcome, outcome)),
         since=since,
         until=until,
     )

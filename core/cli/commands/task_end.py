@@ -21,7 +21,6 @@ class _Choice(click.Choice[str]):
     """Words with hyphens; underscores, as in --json, are accepted too."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Parse the word."""
         return super().convert(str(value).replace("_", "-"), param, ctx)
 
 

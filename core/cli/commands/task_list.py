@@ -11,7 +11,7 @@ import click
 from core.cli.json import objects
 from core.cli.json.wire import Wire
 from core.cli.render.output import OUTCOME_COLOURS, Column, id_column, minute, print_table, respond
-from core.cli.support.options import ReadingCommand, Words, joined
+from core.cli.support.options import ReadingCommand, words_option
 from core.cli.support.project import now, read_configuration, read_snapshot
 from core.config.settings import WatchSettings
 from core.episodes.attempt_state import AttemptCondition, AttemptState, assess_attempt, describe_state
@@ -46,10 +46,10 @@ class _Row(NamedTuple):
 
 
 @click.command("list", cls=ReadingCommand)
-@click.option("--status", type=Words(STATUSES), multiple=True, help="Only with these states.")
+@words_option("--status", words=STATUSES, help="Only with these states.")
 @click.option("--agent", metavar="NAME", help="Only tasks of this agent.")
 @click.option("--open", "only_open", is_flag=True, help="Only tasks with an open attempt.")
-def list_tasks(status: tuple[tuple[str, ...], ...], agent: str | None, only_open: bool) -> None:
+def list_tasks(status: frozenset[str], agent: str | None, only_open: bool) -> None:
     """List the tasks: status, attempts, last outcome, and the state of an open attempt.
 
     An open attempt without activity for 30 minutes (watch.stale_after_minutes), or at a task that has ended, was left
@@ -62,7 +62,7 @@ def list_tasks(status: tuple[tuple[str, ...], ...], agent: str | None, only_open
     """
     configuration = read_configuration()
     snapshot = read_snapshot(configuration)
-    wanted = joined(status)
+    wanted = status
     rows = [
         row
         for row in _rows(snapshot, now(), configuration.settings.watch)

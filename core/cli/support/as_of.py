@@ -32,7 +32,6 @@ class PastMoment(click.ParamType[datetime]):
         self._end_of_day = end_of_day
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Parse the moment (aware, UTC); a usage error for others."""
         if isinstance(value, datetime):
             return value
         try:
@@ -41,7 +40,6 @@ class PastMoment(click.ParamType[datetime]):
             self.fail(str(error), param, ctx)
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """The formats, for the help."""
         return "DATE|7d"
 
 

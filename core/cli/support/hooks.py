@@ -129,7 +129,6 @@ class HookCommand(click.Command):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Parse the options."""
         if not any(arg == "--hook" or arg.startswith("--hook=") for arg in args):
             return super().make_context(info_name, args, parent, **extra)
         try:
@@ -139,7 +138,6 @@ class HookCommand(click.Command):
             raise self._report(error.format_message()) from None
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
         if not ctx.params.get("hook"):
             return super().invoke(ctx)
         try:

@@ -2,62 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 import click
 
 from core.config.paths import SAFE_ID
 
-
-def complete_loop(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """IDs of loops."""
-    return _offered(ctx, "loops", incomplete)
+Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
-def complete_pattern(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """IDs of patterns."""
-    return _offered(ctx, "patterns", incomplete)
+def _completer(read_ids: Callable[[], Iterable[str]]) -> Completer:
+    """Complete the IDs that a function reads; without those that a shell would interpret."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        try:
+            with ctx.scope(cleanup=False):
+                return [one for one in read_ids() if one.startswith(incomplete) and SAFE_ID.fullmatch(one)]
+        except Exception:  # completion must not print errors
+            return []
+
+    return complete
 
 
-def complete_work(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """IDs of loops and attempts."""
-    return _offered(ctx, "loops", incomplete) + _offered(ctx, "attempts", incomplete)
+def _ids_of(*kinds: str) -> Callable[[], Iterator[str]]:
+    def read_ids() -> Iterator[str]:
+        from core.cli.support.project import read_snapshot
+
+        snapshot = read_snapshot()
+        return (one for kind in kinds for one in getattr(snapshot, kind))
+
+    return read_ids
 
 
-def complete_task(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """IDs of tasks, from one folder."""
+def _task_ids() -> Iterable[str]:
+    """The IDs of tasks, from one folder."""
     from core.cli.support.project import chosen_project
     from core.episodes.task_lookup import task_ids
 
-    try:
-        with ctx.scope(cleanup=False):
-            ids = task_ids(chosen_project())
-    except Exception:  # completion must not print errors
-        return []
-    return _safe(ids, incomplete)
+    return task_ids(chosen_project())
 
 
-def complete_source(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """IDs of loops, tasks and debug sessions."""
-    return [id for kind in ("loops", "tasks", "debug_sessions") for id in _offered(ctx, kind, incomplete)]
-
-
-def complete_session(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """IDs of debug sessions."""
-    return _offered(ctx, "debug_sessions", incomplete)
-
-
-def _offered(ctx: click.Context, records: str, incomplete: str) -> list[str]:
-    from core.cli.support.project import read_snapshot
-
-    try:
-        with ctx.scope(cleanup=False):
-            ids: Iterable[str] = getattr(read_snapshot(), records)
-    except Exception:  # completion must not print errors
-        return []
-    return _safe(ids, incomplete)
-
-
-def _safe(ids: Iterable[str], incomplete: str) -> list[str]:
-    """The IDs with a prefix; without those that a shell would interpret."""
-    return [identifier for identifier in ids if identifier.startswith(incomplete) and SAFE_ID.fullmatch(identifier)]
+complete_loop: Final = _completer(_ids_of("loops"))
+complete_pattern: Final = _completer(_ids_of("patterns"))
+complete_session: Final = _completer(_ids_of("debug_sessions"))
+complete_source: Final = _completer(_ids_of("loops", "tasks", "debug_sessions"))
+complete_task: Final = _completer(_task_ids)
+complete_work: Final = _completer(_ids_of("loops", "attempts"))

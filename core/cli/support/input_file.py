@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from core.base.errors import BadInput
@@ -11,11 +12,16 @@ from core.storage.file_reader import read_file
 
 
 def read_input(file: Path, most: int) -> bytes:
-    """Read a file of at most `most` bytes.
+    """Read a file, or standard input for `-`, of at most `most` bytes.
 
     Raises:
         BadInput: The path is invalid, or the file is missing, too long or unreadable.
     """
+    if str(file) == "-":
+        data = sys.stdin.buffer.read(most + 1) if sys.stdin is not None else b""
+        if len(data) > most:
+            raise BadInput(f"standard input is longer than {most:,} bytes")
+        return data
     name = visible_line(str(file), 300)
     try:
         path = file.resolve()

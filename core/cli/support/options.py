@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -47,56 +47,45 @@ def _store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         setattr(ctx.ensure_object(Invocation), param.name, value)
 
 
-def _shared_option(*names: str, help: str, **attributes: Any) -> click.Option:
-    return click.Option(names, help=help, expose_value=False, callback=_store, **attributes)
-
-
-def _project() -> click.Option:
-    return _shared_option(
-        "--project",
-        type=click.Path(path_type=Path),
-        metavar="PATH",
-        help="Project folder, its .aiwg or its .aiwg/ralph. Default: $RALPHDECK_PROJECT, else the nearest one at or "
+_SHARED: Final[dict[str, dict[str, Any]]] = {
+    "--project": {
+        "type": click.Path(path_type=Path),
+        "metavar": "PATH",
+        "help": "Project folder, its .aiwg or its .aiwg/ralph. Default: $RALPHDECK_PROJECT, else the nearest one at or "
         "above the current folder.",
-    )
+    },
+    "--readonly": {
+        "is_flag": True,
+        "envvar": "RALPHDECK_READONLY",
+        "help": "Write nothing into .aiwg; commands that decide or record fail.",
+    },
+    "--by": {
+        "metavar": "NAME",
+        "help": "Who decides. Default: $RALPHDECK_USER, else the setting curation.actor, else the user.",
+    },
+    "--json": {"is_flag": True, "help": "Print JSON."},
+    "--strict": {"is_flag": True, "help": "Exit with 3 if the files have findings of severity error."},
+}
+"""The options that are stored in `Invocation`."""
 
 
-def _readonly() -> click.Option:
-    return _shared_option(
-        "--readonly",
-        is_flag=True,
-        envvar="RALPHDECK_READONLY",
-        help="Write nothing into .aiwg; commands that decide or record fail.",
-    )
-
-
-def _by() -> click.Option:
-    return _shared_option(
-        "--by",
-        metavar="NAME",
-        help="Who decides. Default: $RALPHDECK_USER, else the setting curation.actor, else the user.",
-    )
-
-
-def _json() -> click.Option:
-    return _shared_option("--json", "as_json", is_flag=True, help="Print JSON.")
-
-
-def _strict() -> click.Option:
-    return _shared_option("--strict", is_flag=True, help="Exit with 3 if the files have findings of severity error.")
+def _shared_option(flag: str) -> click.Option:
+    names = [flag, "as_json"] if flag == "--json" else [flag]
+    return click.Option(names, expose_value=False, callback=_store, **_SHARED[flag])
 
 
 def project_option(command: Decorated) -> Decorated:
     """`--project PATH`, before or after the name of the command."""
-    return _append(command, _project())
+    return _append(command, "--project")
 
 
 def readonly_option(command: Decorated) -> Decorated:
     """`--readonly`, before the name of the command, or after the folder of the dashboard."""
-    return _append(command, _readonly())
+    return _append(command, "--readonly")
 
 
-def _append(command: Decorated, option: click.Option) -> Decorated:
+def _append(command: Decorated, flag: str) -> Decorated:
+    option = _shared_option(flag)
     if isinstance(command, click.Command):
         command.params.append(option)
     else:
@@ -107,10 +96,10 @@ def _append(command: Decorated, option: click.Option) -> Decorated:
 class Command(click.Command):
     """A command with the options of its kind; its help ends with a description of its JSON output."""
 
-    standard: ClassVar[tuple[Callable[[], click.Option], ...]] = (_project, _json)
+    standard: ClassVar[tuple[str, ...]] = ("--project", "--json")
 
     def __init__(self, *args: Any, params: list[click.Parameter] | None = None, **attributes: Any) -> None:
-        attributes["params"] = [*(params or ()), *(make() for make in self.standard)]
+        attributes["params"] = [*(params or ()), *map(_shared_option, self.standard)]
         super().__init__(*args, **attributes)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -124,25 +113,25 @@ class Command(click.Command):
 class OfflineCommand(Command):
     """A command that needs no project."""
 
-    standard = (_json,)
+    standard = ("--json",)
 
 
 class ReadingCommand(Command):
     """A command that only reads."""
 
-    standard = (_project, _json, _strict)
+    standard = ("--project", "--json", "--strict")
 
 
 class DecidingCommand(Command):
     """A command that decides or records."""
 
-    standard = (_by, _project, _json)
+    standard = ("--by", "--project", "--json")
 
 
 class ReviewingCommand(Command):
     """A command that lists, or decides on what it lists."""
 
-    standard = (_by, _project, _json, _strict)
+    standard = ("--by", "--project", "--json", "--strict")
 
 
 def setting_option(flag: str, name: str, **options: Any) -> Callable[[Decorated], Decorated]:
@@ -183,11 +172,10 @@ class Words(click.ParamType[tuple[str, ...]]):
 
     name = "words"
 
-    def __init__(self, words: Sequence[str]) -> None:
+    def __init__(self, words: Iterable[str]) -> None:
         self.words: Final = tuple(words)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        """Parse the words; a usage error for others."""
         if isinstance(value, tuple):
             return value
         chosen = tuple(word.strip().lower().replace("_", "-") for word in str(value).split(",") if word.strip())
@@ -197,11 +185,9 @@ class Words(click.ParamType[tuple[str, ...]]):
         return chosen
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """The words, for the help."""
         return ",".join(self.words)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The words that complete the text."""
         begun, comma, last = incomplete.rpartition(",")
         return [CompletionItem(f"{begun}{comma}{word}") for word in self.words if word.startswith(last)]
 
@@ -212,7 +198,6 @@ class Fraction(click.ParamType[float]):
     name = "0..1"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Parse the number; a usage error for others, NaN included."""
         text = str(value).strip()
         try:
             number = float(text[:-1]) / 100 if text.endswith("%") else float(text)
@@ -229,7 +214,6 @@ class Count(click.ParamType[int]):
     name = "count"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Parse the number; a usage error for others."""
         try:
             number = int(value)
         except ValueError:
@@ -245,7 +229,6 @@ class Moment(click.ParamType[datetime]):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Parse the time (aware, UTC); a usage error for others."""
         moment = parse_time(value)
         if moment is None:
             self.fail(f"Invalid time {value!r}. Use 2026-11-15, 2026-11-15T09:00 or 2026-11-15T09:00:00Z.", param, ctx)
@@ -270,10 +253,18 @@ class Duration(click.ParamType[float]):
         return sum(float(part) * ms for part, ms in zip(parts.groups(), _UNITS_MS, strict=True) if part)
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """The formats, for the help."""
         return "1h30m|12m|90s|450"
 
 
-def joined(groups: Sequence[Sequence[str]]) -> frozenset[str]:
-    """All words of an option that may be repeated."""
-    return frozenset(word for group in groups for word in group)
+def words_option(*names: str, words: Iterable[str], **attributes: Any) -> Callable[[Decorated], Decorated]:
+    """An option for some words of a fixed set, which may be repeated; its value is a frozenset."""
+
+    def join(ctx: click.Context, param: click.Parameter, value: tuple[tuple[str, ...], ...]) -> frozenset[str]:
+        return frozenset(word for group in value for word in group)
+
+    return click.option(*names, type=Words(words), multiple=True, callback=join, **attributes)
+
+
+def output_option(help: str) -> Callable[[Decorated], Decorated]:
+    """`--output FILE`."""
+    return click.option("--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help=help)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from core.cli.support.id_completion import complete_loop
-from core.cli.support.options import Fraction, Words, joined
+from core.cli.support.options import Fraction, words_option
 from core.records.patterns import Maturity, Pattern, PatternType
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--type`, `--state`, `--min-success-rate`, `--max-success-rate`, `--tag` and `--from-loop`; the command gets
     `wanted`, a `PatternFilter`."""
 
-    @click.option("--type", "types", type=Words(list(PatternType)), multiple=True, help="Only these types.")
-    @click.option("--state", "states", type=Words(_STATES), multiple=True, help="Only in these states.")
+    @words_option("--type", "types", words=PatternType, help="Only these types.")
+    @words_option("--state", "states", words=_STATES, help="Only in these states.")
     @click.option("--min-success-rate", type=Fraction(), help="Only with at least this rate.")
     @click.option("--max-success-rate", type=Fraction(), help="Only with at most this rate.")
     @click.option("--tag", "tags", metavar="TAG", multiple=True, help="Only with this tag; may be repeated.")
@@ -77,8 +77,8 @@ def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     @functools.wraps(command)
     def filtered(
-        types: tuple[tuple[str, ...], ...],
-        states: tuple[tuple[str, ...], ...],
+        types: frozenset[str],
+        states: frozenset[str],
         min_success_rate: float | None,
         max_success_rate: float | None,
         tags: tuple[str, ...],
@@ -86,8 +86,8 @@ def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
         **others: Any,
     ) -> Any:
         wanted = PatternFilter(
-            types=joined(types),
-            states=joined(states),
+            types=types,
+            states=states,
             min_success_rate=min_success_rate,
             max_success_rate=max_success_rate,
             tags=frozenset(tag.lower() for tag in tags),

@@ -9,11 +9,13 @@ import click
 
 from core.base.errors import BadInput
 from core.base.formatting import shorten_id
-from core.cli.render.output import line
+from core.base.text import plural
+from core.cli.render.output import line, percent, warn
 from core.cli.support.id_completion import complete_work
 from core.cli.support.options import Decorated, Moment
 from core.cli.support.project import now
 from core.curation.case import change
+from core.curation.use_counts import CountResult
 from core.learning.assessment import Assessment
 from core.records.times import iso
 from core.state.project_state import ProjectState
@@ -80,3 +82,14 @@ def print_effects(effects: Sequence[Effect]) -> None:
         line((after.pattern_id, "bold"), f": {change(before.state, after.state)}{pinned}, {sums}")
         if after.inversion_due and not before.inversion_due:
             line(f"  its inversion is proposed now; see: ralphdeck pattern invert {after.pattern_id}")
+
+
+def print_recorded_counts(records: Sequence[CountResult]) -> None:
+    """Print a line for each updated record, and a warning for each other one; the report counts in any case."""
+    for counted in records:
+        if counted.problem:
+            warn(f"the record of {counted.pattern_id} is not up to date: {counted.problem}")
+            continue
+        results = counted.successes + counted.failures
+        rate = f"{percent(counted.successes / results)} ({counted.successes:,}/{results:,}), " if results else ""
+        line(f"  updated its record: {rate}{plural(counted.uses, 'use')}, in {counted.file}")
