@@ -54,7 +54,7 @@ def _commands() -> Iterator[tuple[str, list[str]]]:
 @pytest.mark.parametrize(("page", "words"), [pytest.param(*one, id=" ".join(one[1])[:60]) for one in _commands()])
 def test_commands_and_options_that_pages_show_exist(page: str, words: list[str]) -> None:
     command: click.Command = cli
-    context = click.Context(cli, info_name="ralphdeck")
+    context = click.Context(cli, info_name="ralphdeck", **cli.context_settings)
     rest = translate_alias(words)
     while rest and isinstance(command, click.Group):
         found = command.get_command(context, rest[0])

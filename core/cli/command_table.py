@@ -1,4 +1,4 @@
-"""The commands of ralphdeck: where each is implemented, its line of help, and its former spellings."""
+"""The commands: where each is implemented, its help, and its former spellings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ COMMANDS: Final = "core.cli.commands"
 
 
 class Place(NamedTuple):
-    """Where a command is implemented, below `COMMANDS` unless a package is named, and its line of help."""
+    """Where a command is implemented (below `COMMANDS`, or in a named package), and its help."""
 
     target: str
     help: str
@@ -207,7 +207,7 @@ ALIASES: Final[dict[str, tuple[str, ...]]] = {
     "mirror": ("accuracy",),
     "reflections": ("reflection", "list"),
 }
-"""Former spellings, and the words that take their place. They work, but are not listed by `--help`."""
+"""Former spellings and their replacement. They work, but `--help` does not list them."""
 
 PROGRAM_ALIASES: Final[dict[str, tuple[str, ...]]] = {
     "ralph-extract-patterns": ("loop", "extract"),
@@ -217,14 +217,14 @@ PROGRAM_ALIASES: Final[dict[str, tuple[str, ...]]] = {
     "ralph-replay": ("replay",),
     "ralph-search": ("search",),
 }
-"""Programs of other tools that are installed as entry points, and accepted as commands."""
+"""Names of other programs, installed as entry points and accepted as commands."""
 TASK_ALIAS: Final = "ralph"
 """Followed by a task: prints the context for it, like `loop inject --task`."""
 _TASK_OPTIONS: Final = {"--min-pattern-success-rate": "--min-success-rate"}
 
 
 def translate_alias(args: list[str]) -> list[str]:
-    """Replace an alias at the start of a command line; other command lines stay unchanged."""
+    """Replace an alias at the start of a command line."""
     name, *rest = args
     if name == TASK_ALIAS and rest:
         task = [] if rest[0].startswith("-") else ["--task"]

@@ -24,7 +24,7 @@ _INTRODUCTION: Final = """\
 
 def render_page() -> str:
     """The whole page in Markdown."""
-    context = click.Context(cli, info_name="ralphdeck", terminal_width=88)
+    context = click.Context(cli, info_name="ralphdeck", **{**cli.context_settings, "terminal_width": 88})
     return "\n".join((_INTRODUCTION, *_sections(cli, context)))
 
 

@@ -1,4 +1,4 @@
-"""`ralphdeck debug archive-expired`, `archived` and `restore`: the retention of debug sessions."""
+"""`ralphdeck debug archive-expired`, `archived` and `restore`."""
 
 from __future__ import annotations
 

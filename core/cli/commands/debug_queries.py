@@ -1,4 +1,4 @@
-"""`ralphdeck debug similar`, `templates`, `escalations` and `causes`: queries of the debug memory."""
+"""`ralphdeck debug similar`, `templates`, `escalations` and `causes`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ralphdeck pattern promote`, `deprecate`, `reset`, `quarantine`, `release` and `note`; `undo` and `redo`."""
+"""Decisions on patterns, e.g. `ralphdeck pattern promote`; `undo` and `redo`."""
 
 from __future__ import annotations
 

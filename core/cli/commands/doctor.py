@@ -1,4 +1,4 @@
-"""`ralphdeck doctor`: check the files of a project, the terminal and the file watcher."""
+"""`ralphdeck doctor`: check a project, the terminal and the file watcher."""
 
 from __future__ import annotations
 
@@ -51,8 +51,7 @@ _COLOURS: Final = {OK: "green", WARNING: "yellow", ERROR: "red"}
 _INOTIFY: Final = Path("/proc/sys/fs/inotify")
 _PACKAGES: Final = ("textual", "rich", "click", "watchdog", "tinydb", "msgspec", "numpy", "scipy", "google-re2")
 _MAX_NAMED: Final = 5
-_MAX_DOUBTS: Final = 100
-"""Differences between records and evidence that the text shows; each pattern may have one."""
+_MAX_DOUBTS: Final = 100  # differences that the text shows; each pattern may have one
 
 
 class Check(NamedTuple):
@@ -219,9 +218,8 @@ def _records(snapshot: Snapshot, findings: Sequence[Finding]) -> Iterator[Check]
     for file, since in snapshot.unreadable.items():
         yield Check("records", "unreadable", ERROR, f"{file}, since {since:%Y-%m-%d %H:%M:%S} UTC")
     counts = _counts(findings)
-    text = _counted(counts)
     status = ERROR if counts[Severity.ERROR] else WARNING if counts[Severity.WARNING] else OK
-    yield Check("records", "findings", status, text or "none")
+    yield Check("records", "findings", status, _counted(counts) or "none")
 
 
 def _texts(view: ProjectState) -> Iterator[Check]:
@@ -236,8 +234,7 @@ def _evidence(view: ProjectState, doubts: Sequence[Finding]) -> Iterator[Check]:
     """Whether records and evidence agree, and the suspicious reports."""
     if doubts:
         status = WARNING if any(doubt.severity is not Severity.INFO for doubt in doubts) else NOTE
-        count = plural(len(doubts), "difference")
-        yield Check("evidence", "records", status, f"{count} between records and evidence")
+        yield Check("evidence", "records", status, f"{plural(len(doubts), 'difference')} between records and evidence")
     else:
         yield Check("evidence", "records", OK, "records and evidence agree")
     for burst in view.board.bursts:
@@ -313,10 +310,11 @@ def _watch(paths: ProjectPaths) -> Iterator[Check]:
     except (OSError, ValueError):
         yield Check("watch", "folders", NOTE, f"{folders}; the limit of this system is unknown")
         return
-    enough = folders < limit
     text = f"{folders} of at most {limit} (fs.inotify.max_user_watches), {instances} instances"
-    hint = "" if enough else "; changes are found by polling: raise the limit with sysctl"
-    yield Check("watch", "folders", OK if enough else WARNING, text + hint)
+    if folders < limit:
+        yield Check("watch", "folders", OK, text)
+    else:
+        yield Check("watch", "folders", WARNING, f"{text}; changes are found by polling: raise the limit with sysctl")
 
 
 def _settings(configuration: Configuration) -> Iterator[Check]:
@@ -349,13 +347,13 @@ def _terminal() -> Iterator[Check]:
     term = os.environ.get("TERM", "")
     yield Check("terminal", "TERM", WARNING if term in {"", "dumb"} else OK, term or "not set")
     depth = os.environ.get("COLORTERM") or ("256" if "256" in term else "few")
-    colours = "off (NO_COLOR)" if os.environ.get("NO_COLOR") else depth
-    yield Check("terminal", "colours", NOTE, colours)
+    yield Check("terminal", "colours", NOTE, "off (NO_COLOR)" if os.environ.get("NO_COLOR") else depth)
     encoding = (sys.stdout.encoding or "unknown").lower()
     yield Check("terminal", "encoding", OK if "utf" in encoding else WARNING, encoding)
     size = shutil.get_terminal_size()
-    small = size.columns < 80 or size.lines < 24
-    yield Check("terminal", "size", WARNING if small else OK, f"{size.columns} x {size.lines}")
+    yield Check(
+        "terminal", "size", WARNING if size.columns < 80 or size.lines < 24 else OK, f"{size.columns} x {size.lines}"
+    )
     if os.environ.get("TMUX"):
         yield _tmux()
 

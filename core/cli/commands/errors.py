@@ -1,4 +1,4 @@
-"""`ralphdeck loop errors`: the errors of a loop or an attempt, for the prompt of its retry."""
+"""`ralphdeck loop errors`: the errors of a loop or an attempt."""
 
 from __future__ import annotations
 

@@ -12,16 +12,19 @@ from msgspec import Struct
 from core.base.text import visible_line
 from core.cli.json import objects
 from core.cli.json.tasks import attempt_document, history_document
-from core.cli.render.history_text import AttemptStates, print_history
-from core.cli.render.output import end, json_bytes, line, respond
+from core.cli.render.document import print_blocks, print_document
+from core.cli.render.output import end, json_bytes, line, remark, respond
 from core.cli.support.id_completion import complete_task
 from core.cli.support.options import ReadingCommand, invocation, words_option
-from core.cli.support.project import chosen_project
+from core.cli.support.project import chosen_project, now, read_configuration
 from core.config.paths import ProjectPaths
+from core.config.settings import WatchSettings
 from core.documents.markdown import blocks_markdown, to_markdown
 from core.documents.tasks import attempt_document as attempt_text
-from core.documents.tasks import reflection_sections, whole_history_document
+from core.documents.tasks import reflection_sections, task_document, whole_history_document
+from core.episodes.attempt_state import AttemptCondition, assess_attempt
 from core.episodes.history import (
+    COUNT_DIFFERS,
     AttemptDetail,
     TaskHistory,
     WholeHistory,
@@ -31,7 +34,7 @@ from core.episodes.history import (
     read_whole_history,
 )
 from core.episodes.task_lookup import find_attempt
-from core.records.episodes import Task
+from core.records.episodes import Attempt, Task
 from core.records.findings import Finding
 from core.records.loops import Outcome
 from core.storage.atomic_write import export_file, write_file
@@ -116,12 +119,12 @@ def _show(
     if attempt is None:
         whole = read_history(paths, task_id)
         found = filter_history(whole, lambda one: one.outcome in outcomes) if outcomes else whole
-        print_history(found, whole, only_reflections, limit)
+        _print_history(found, whole, only_reflections, limit)
         return _findings(found)
     detail = read_attempt(paths, task_id, attempt)
     # The state of an open attempt depends on the others.
     whole = read_history(paths, task_id) if detail.attempt.is_open else TaskHistory(Task(id=task_id))
-    print_history(detail, whole, only_reflections, limit)
+    _print_history(detail, whole, only_reflections, limit)
     return _findings(detail)
 
 
@@ -153,8 +156,42 @@ def _markdown(found: WholeHistory | AttemptDetail, only_reflections: bool) -> by
     if only_reflections:
         text = blocks_markdown(reflection_sections(found.reflections), 2) + "\n"
     elif isinstance(found, WholeHistory):
-        text = to_markdown(whole_history_document(found, AttemptStates(found.task).condition))
+        text = to_markdown(whole_history_document(found, _AttemptStates(found.task).condition))
     else:
         alone = TaskHistory(Task(id=found.attempt.task_id), (found.attempt,))
-        text = to_markdown(attempt_text(found, AttemptStates(alone).condition(found.attempt), full=True))
+        text = to_markdown(attempt_text(found, _AttemptStates(alone).condition(found.attempt), full=True))
     return text.encode("utf-8", "replace")
+
+
+class _AttemptStates:
+    """The state of each attempt of a task; settings are read only for open attempts."""
+
+    def __init__(self, history: TaskHistory) -> None:
+        self._task: Final = history.task
+        self._latest: Final = max((one.number for one in history.attempts), default=0)
+        is_open = any(one.is_open for one in history.attempts)
+        self._settings: Final = read_configuration().settings.watch if is_open else WatchSettings()
+
+    def condition(self, attempt: Attempt) -> AttemptCondition:
+        """Return the state of an attempt and the reason."""
+        return assess_attempt(attempt, self._task, self._latest, now(), self._settings)
+
+
+def _print_history(
+    shown: TaskHistory | AttemptDetail, history: TaskHistory, only_reflections: bool, limit: int
+) -> None:
+    """Print a task or one attempt; `history` has all attempts of the task, for the state of open ones."""
+    states = _AttemptStates(history)
+    if only_reflections:
+        print_blocks(reflection_sections(shown.reflections[-limit:]))
+        if not shown.reflections:
+            remark("no reflections")
+    elif isinstance(shown, AttemptDetail):
+        print_document(attempt_text(shown, states.condition(shown.attempt)))
+    else:
+        print_document(task_document(shown, states.condition, limit))
+        if history.attempts and not shown.attempts:
+            remark("no attempt has this outcome")
+        for finding in shown.findings:
+            if finding.code == COUNT_DIFFERS:
+                remark(f"{finding.file} {finding.message}")

@@ -1,4 +1,4 @@
-"""`ralphdeck pattern invert`: patterns that fail so often that they should become warnings."""
+"""`ralphdeck pattern invert`: patterns that should become warnings."""
 
 from __future__ import annotations
 

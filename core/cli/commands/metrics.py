@@ -1,4 +1,4 @@
-"""`ralphdeck metrics`: the effect of sharing patterns, and the progress of learning."""
+"""`ralphdeck metrics`: the effect of patterns, and the progress of learning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ralphdeck loop record`: record that a loop or an attempt applied a pattern, or feedback on a criterion."""
+"""`ralphdeck loop record`: record the use of a pattern, or feedback on a criterion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ralphdeck loop score`: the scores of outcomes, and the weights of evaluation criteria."""
+"""`ralphdeck loop score`: scores of outcomes, and weights of criteria."""
 
 from __future__ import annotations
 

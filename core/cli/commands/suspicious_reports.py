@@ -1,4 +1,4 @@
-"""`ralphdeck review suspicious`: sources that report many patterns as harmful at once."""
+"""`ralphdeck review suspicious`: sources with many harmful reports at once."""
 
 from __future__ import annotations
 

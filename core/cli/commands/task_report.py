@@ -1,4 +1,4 @@
-"""`ralphdeck task report`: retries with and without reflections, and success metrics."""
+"""`ralphdeck task report`: the effect of reflections, and success metrics."""
 
 from __future__ import annotations
 

@@ -27,6 +27,7 @@ def dry_run_document(decided: DecidedRecord, found: Forecast) -> Wire:
     return objects.DryRun.of(
         found,
         dry_run=True,
+        gone=found.removed,
         summary=decided.summary,
         warnings=decided.warnings,
         refused=_refusals(decided),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ _UNITS_MS: Final = (3_600_000, 60_000, 1000, 1)
 _MOST_DIGITS: Final = 40
 """Longest text that is parsed as a duration."""
 
+Value = TypeVar("Value")
 Decorated = TypeVar("Decorated", bound=Callable[..., Any] | click.Command)
 
 
@@ -192,56 +192,66 @@ class Words(click.ParamType[tuple[str, ...]]):
         return [CompletionItem(f"{begun}{comma}{word}") for word in self.words if word.startswith(last)]
 
 
-class Fraction(click.ParamType[float]):
+class _Parsed(click.ParamType[Value]):
+    """A value that a method parses; its error says what the value is and how to write it."""
+
+    noun: ClassVar[str]
+    usage: ClassVar[str]
+
+    def parse(self, value: Any) -> Value | None:
+        """Parse the value; None if it is invalid."""
+        raise NotImplementedError
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Value:
+        parsed = self.parse(value)
+        if parsed is None:
+            self.fail(f"Invalid {self.noun} {value!r}. Use {self.usage}.", param, ctx)
+        return parsed
+
+
+class Fraction(_Parsed[float]):
     """A number from 0 to 1, or a percentage."""
 
-    name = "0..1"
+    name, noun = "0..1", "rate"
+    usage = "a number from 0 to 1, or a percentage: 0.8 or 80%"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def parse(self, value: Any) -> float | None:
         text = str(value).strip()
         try:
             number = float(text[:-1]) / 100 if text.endswith("%") else float(text)
         except ValueError:
-            number = math.nan
-        if not 0 <= number <= 1:
-            self.fail(f"Invalid rate {value!r}. Use a number from 0 to 1, or a percentage: 0.8 or 80%.", param, ctx)
-        return number
+            return None
+        return number if 0 <= number <= 1 else None
 
 
-class Count(click.ParamType[int]):
+class Count(_Parsed[int]):
     """A whole number, at least 0."""
 
-    name = "count"
+    name, noun, usage = "count", "number", "a whole number, at least 0"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+    def parse(self, value: Any) -> int | None:
         try:
             number = int(value)
         except ValueError:
-            number = -1
-        if not 0 <= number <= MAX_COUNT:
-            self.fail(f"Invalid number {value!r}. Use a whole number, at least 0.", param, ctx)
-        return number
+            return None
+        return number if 0 <= number <= MAX_COUNT else None
 
 
-class Moment(click.ParamType[datetime]):
-    """A time in ISO-8601; UTC without a zone."""
+class Moment(_Parsed[datetime]):
+    """A time in ISO-8601 (aware, UTC); UTC without a zone."""
 
-    name = "time"
+    name, noun, usage = "time", "time", "2026-11-15, 2026-11-15T09:00 or 2026-11-15T09:00:00Z"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        moment = parse_time(value)
-        if moment is None:
-            self.fail(f"Invalid time {value!r}. Use 2026-11-15, 2026-11-15T09:00 or 2026-11-15T09:00:00Z.", param, ctx)
-        return moment
+    def parse(self, value: Any) -> datetime | None:
+        return parse_time(value)
 
 
-class Duration(click.ParamType[float]):
-    """A duration in ms."""
+class Duration(_Parsed[float]):
+    """A duration in ms: 1h30m, 12m, 90s, 450ms, or a number of ms."""
 
-    name = "duration"
+    name, noun, usage = "duration", "duration", "1h30m, 12m, 90s or 450 (ms)"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Parse a duration such as 1h30m, 12m, 90s, 450ms, or a number of ms; a usage error for others."""
+    def parse(self, value: Any) -> float | None:
         if isinstance(value, int | float):
             return value
         text = value.strip()
@@ -249,7 +259,7 @@ class Duration(click.ParamType[float]):
             text += "ms"
         parts = _DURATION.fullmatch(text) if len(text) <= _MOST_DIGITS else None
         if parts is None or not any(parts.groups()):
-            self.fail(f"Invalid duration {value!r}. Use 1h30m, 12m, 90s or 450 (ms).", param, ctx)
+            return None
         return sum(float(part) * ms for part, ms in zip(parts.groups(), _UNITS_MS, strict=True) if part)
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
