@@ -254,7 +254,7 @@ def make_curator(paths: ProjectPaths, by: str = "alice") -> Curator:
 
 
 def read_overrides(paths: ProjectPaths, pattern_type: str = "error") -> dict[str, dict[str, Any]]:
-    """The overrides in a pattern file of the shape of (3), by pattern id."""
+    """The overrides in a pattern file with a registry level, by pattern ID."""
     (records,) = json.loads(paths.pattern_file(pattern_type).read_bytes())["pattern_registry"].values()
     return {record["pattern_id"]: record["override"] for record in records if "override" in record}
 
@@ -308,7 +308,7 @@ EXCHANGE_KIND = PatternType.ERROR
 def make_error_record(
     number: int, uses: int = 4, rate: float = 1.0, fix: str = "Check for null first", **more: Any
 ) -> dict[str, Any]:
-    """An error pattern of (3); its text depends on its number."""
+    """The record of an error pattern; its text depends on its number."""
     return {
         "pattern_id": f"pat-error-made-{number:03}",
         "error_signature": {"error_type": "TypeError", "error_pattern": f"value {number} of .* is null"},
@@ -372,7 +372,7 @@ class ExchangeProject:
         return [row.action for row in plan.rows]
 
     def use(self, pattern_id: str, times: int) -> None:
-        """Count so many successes more."""
+        """Count further successes."""
         record = self.records[pattern_id]
         successes = round(record["success_rate"] * record["usage_count"]) + times
         uses = record["usage_count"] + times
@@ -384,7 +384,7 @@ class ExchangeProject:
 
 
 def make_pattern_file(*records: Any) -> bytes:
-    """A file of (3) that no ralphdeck wrote."""
+    """A pattern file that another program wrote."""
     return json.dumps({"version": "1.0.0", "pattern_registry": {"error_patterns": records}}).encode()
 
 

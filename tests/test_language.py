@@ -7,6 +7,7 @@ import pytest
 from tests.language import check_markdown, check_python, find_violations
 
 
+@pytest.mark.slow
 def test_the_repository_uses_plain_english() -> None:
     assert find_violations() == []
 

@@ -198,7 +198,7 @@ def quiet_broken_pipe() -> Iterator[None]:
 
 
 def discard_stream(descriptor: int) -> None:
-    """Redirect stdout (1) or stderr (2) to /dev/null, so that Python does not retry the write at exit."""
+    """Redirect file descriptor 1 or 2 to /dev/null, so that Python does not retry the write at exit."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, descriptor)

@@ -78,7 +78,7 @@ def remove_duplicates(proposals: Iterable[Proposal], settings: ExtractionSetting
 def compare_with_registry(
     proposal: Proposal, loop_id: str, known: KnownPatterns, settings: ExtractionSettings
 ) -> Proposal:
-    """Tell a new pattern from a further use of one and from a known one."""
+    """Classify a proposal: new pattern, further use of a pattern, or already known."""
     if proposal.refused:
         return proposal
     pattern = parse_pattern(proposal.type, proposal.slug, proposal.record)

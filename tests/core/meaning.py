@@ -1,4 +1,4 @@
-"""A stand-in for the model of meaning: quick, and the same on every machine."""
+"""A fake embedding model: quick, and the same on every machine."""
 
 from __future__ import annotations
 

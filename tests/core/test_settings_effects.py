@@ -74,13 +74,13 @@ class World:
     ended: Path
     decks: dict[Settings, Project] = field(default_factory=dict)
 
-    def deck(self, settings: Settings) -> Project:
+    def opened(self, settings: Settings) -> Project:
         """The sample project under some settings, loaded once."""
         if settings not in self.decks:
-            deck = Project(ProjectPaths(self.sample), settings, by="ada", clock=lambda: NOW, cache=False)
-            deck.load()
-            deck.search_all()
-            self.decks[settings] = deck
+            opened = Project(ProjectPaths(self.sample), settings, by="ada", clock=lambda: NOW, cache=False)
+            opened.load()
+            opened.search_all()
+            self.decks[settings] = opened
         return self.decks[settings]
 
 
@@ -240,10 +240,10 @@ def extraction(settings: Settings, _: World) -> Any:
 
 def may_extract(settings: Settings, world: World) -> Any:
     """Whether a person may extract from a loop that has ended, and whether that happens by itself."""
-    deck = Project(ProjectPaths(world.ended), settings, by="ada", clock=lambda: NOW, cache=False)
-    deck.load()
+    opened = Project(ProjectPaths(world.ended), settings, by="ada", clock=lambda: NOW, cache=False)
+    opened.load()
     try:
-        Offers(deck.project, settings.extraction).of("ralph-a", deck.view, frozenset(PatternType))
+        Offers(opened.project, settings.extraction).of("ralph-a", opened.view, frozenset(PatternType))
     except Refused:
         return False, is_wanted(settings.extraction)
     return True, is_wanted(settings.extraction)
@@ -252,7 +252,7 @@ def may_extract(settings: Settings, world: World) -> Any:
 def context(settings: Settings, world: World) -> Any:
     """What loops get injected for three tasks."""
     tasks = ("Fix the null customer crash in the mailer", "Add tests for the payment client", ASKED)
-    return [prepare_task_injection(world.deck(settings).view, task).context for task in tasks]
+    return [prepare_task_injection(world.opened(settings).view, task).context for task in tasks]
 
 
 def tight_context(settings: Settings, world: World) -> Any:
@@ -278,7 +278,7 @@ def stopped(settings: Settings, _: World) -> Any:
 def borders(settings: Settings, world: World) -> Any:
     """The questions about states on the border, where no question is too cheap to ask."""
     free = with_fields(settings, review=with_fields(settings.review, worthwhile_per_hour=0.0))
-    return [(item.kind, item.subject, item.reason) for item in world.deck(free).view.queue]
+    return [(item.kind, item.subject, item.reason) for item in world.opened(free).view.queue]
 
 
 def pruned(settings: Settings, _: World) -> Any:
@@ -299,12 +299,12 @@ def pruned(settings: Settings, _: World) -> Any:
 
 def prunes_again(settings: Settings, world: World) -> Any:
     """Whether pruning is due three days after it was done last."""
-    deck = world.deck(Settings())
+    opened = world.opened(Settings())
     last = Decision(id="d", at=NOW - timedelta(days=3), by="ada", verb=Verb.ARCHIVE, subject="prune")
     asked: list[bool] = []
 
     class Fake:
-        view = replace(deck.view, snapshot=replace(deck.view.snapshot, decisions=(last,)))
+        view = replace(opened.view, snapshot=replace(opened.view.snapshot, decisions=(last,)))
 
         def __init__(self) -> None:
             self.settings = settings
@@ -329,7 +329,7 @@ def retention(settings: Settings, _: World) -> Any:
 
 def questions(settings: Settings, world: World) -> Any:
     """What Review asks, and what that is worth."""
-    return [(item.kind, item.subject, item.priority, item.reason) for item in world.deck(settings).view.queue]
+    return [(item.kind, item.subject, item.priority, item.reason) for item in world.opened(settings).view.queue]
 
 
 def watched(settings: Settings, world: World) -> Any:
@@ -346,8 +346,8 @@ def watched(settings: Settings, world: World) -> Any:
 
 
 def liveness(settings: Settings, world: World) -> Any:
-    """Which loops give no sign of life."""
-    return [(loop.id, loop.liveness) for loop in world.deck(settings).view.snapshot.loops.values()]
+    """Liveness of each loop."""
+    return [(loop.id, loop.liveness) for loop in world.opened(settings).view.snapshot.loops.values()]
 
 
 def intervals(settings: Settings, _: World) -> Any:
@@ -358,7 +358,7 @@ def intervals(settings: Settings, _: World) -> Any:
 
 
 def loops_needed(settings: Settings, _: World) -> Any:
-    """How many more loops it would take to tell a difference."""
+    """Number of further loops needed to measure a difference."""
     return compare_groups([Group("debugging", (3, 5, 4, 6), (4, 6, 5, 5))], settings).needed
 
 
@@ -488,6 +488,7 @@ def test_every_setting_has_an_effect_that_is_tested() -> None:
     assert all(test in globals() for test in ELSEWHERE.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EFFECTS)
 def test_a_setting_changes_what_it_is_about(
     name: str, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -506,7 +507,7 @@ def watch(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
     asked: dict[str, bool] = {}
 
     class Recorder:
-        def __init__(self, _deck: object, _tell: object, **options: bool) -> None:
+        def __init__(self, _opened: object, _tell: object, **options: bool) -> None:
             asked.update(options)
 
         def run(self) -> None:

@@ -90,26 +90,26 @@ class Browser:
 
     async def _read(self) -> None:
         async for message in self._socket:
-            said = message.json()
-            if "id" in said:
-                self._waiting.pop(said["id"]).set_result(said)
-            elif said["method"] == "Network.webSocketFrameReceived":
-                frame = said["params"]["response"]
+            answer = message.json()
+            if "id" in answer:
+                self._waiting.pop(answer["id"]).set_result(answer)
+            elif answer["method"] == "Network.webSocketFrameReceived":
+                frame = answer["params"]["response"]
                 if frame["opcode"] == 2:
                     self._raw += base64.b64decode(frame["payloadData"])
-            elif said["method"] == "Network.requestWillBeSent":
-                self.asked[said["params"]["requestId"]] = said["params"]["request"]["url"]
-            elif said["method"] == "Network.loadingFailed" and said["params"].get("blockedReason") == "csp":
-                self.blocked.add(self.asked[said["params"]["requestId"]])
+            elif answer["method"] == "Network.requestWillBeSent":
+                self.asked[answer["params"]["requestId"]] = answer["params"]["request"]["url"]
+            elif answer["method"] == "Network.loadingFailed" and answer["params"].get("blockedReason") == "csp":
+                self.blocked.add(self.asked[answer["params"]["requestId"]])
 
     async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Call a method of the protocol and wait for its result."""
         number = next(self._numbers)
         self._waiting[number] = answer = asyncio.get_running_loop().create_future()
         await self._socket.send_json({"id": number, "method": method, "params": parameters})
-        said = await answer
-        assert "error" not in said, said
-        return dict(said["result"])
+        answer = await answer
+        assert "error" not in answer, answer
+        return dict(answer["result"])
 
     async def open(self, address: str) -> None:
         """Open an address with an empty terminal."""

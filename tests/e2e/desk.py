@@ -47,13 +47,13 @@ def add_questions(project: Path, env: Mapping[str, str], count: int) -> None:
 def _pattern(number: int, *, failing: bool) -> dict[str, Any]:
     """A pattern that resembles no other."""
     words = hashlib.sha256(str(number).encode()).hexdigest()
-    said = " ".join(words[at : at + 7] for at in range(0, 56, 7))
+    message = " ".join(words[at : at + 7] for at in range(0, 56, 7))
     used = datetime.now(UTC) - timedelta(days=1 + number / 50)
     stamp = f"{used:%Y-%m-%dT%H:%M:%SZ}"
     return {
         "pattern_id": f"pat-error-desk-{words[:8]}-{number + 1:03}",
-        "error_signature": {"error_type": "TypeError", "error_pattern": said},
-        "fix_approach": {"description": f"Look at {said}", "fix_category": "add_type_validation"},
+        "error_signature": {"error_type": "TypeError", "error_pattern": message},
+        "fix_approach": {"description": f"Look at {message}", "fix_category": "add_type_validation"},
         "tags": [words[:5]],
         "source_loops": [{"loop_id": _LOOP, "timestamp": stamp}],
         "success_rate": 0.2 if failing else 1.0,

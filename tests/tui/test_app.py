@@ -35,7 +35,7 @@ ESTABLISHED = "pat-error-unique-violation-007"
 
 
 def spot(user: User, bar: type[TopBar | KeyLine], text: str) -> tuple[int, int]:
-    """Where a text stands in a bar."""
+    """Column of a text in a bar."""
     line = user.place.query_one(bar)
     drawn = "".join(segment.text for segment in line.render_line(0))
     return drawn.index(text), 0
@@ -133,6 +133,7 @@ async def test_leaving_while_it_loads_does_not_wait(sample: Path, home: Path) ->
     assert app.return_code == 0
 
 
+@pytest.mark.slow
 async def test_an_empty_project_explains_what_to_do_and_fills_when_files_appear(tmp_path: Path, home: Path) -> None:
     project = tmp_path / "empty"
     project.mkdir()
@@ -155,6 +156,7 @@ async def test_an_empty_project_explains_what_to_do_and_fills_when_files_appear(
         await user.sees("● running", "live")
 
 
+@pytest.mark.slow
 async def test_a_removed_project_folder_can_return(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         shutil.move(sample / ".aiwg", sample / "away")
@@ -167,6 +169,7 @@ async def test_a_removed_project_folder_can_return(sample: Path, home: Path) -> 
 # Frame, help, palette, keys
 
 
+@pytest.mark.slow
 async def test_the_mouse_replaces_the_keys(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.pilot.click(TopBar, offset=spot(user, TopBar, "Patterns"))
@@ -184,6 +187,7 @@ async def test_the_mouse_replaces_the_keys(sample: Path, home: Path) -> None:
         assert isinstance(user.app.screen, Help)
 
 
+@pytest.mark.slow
 async def test_the_help_lists_every_action_of_each_place_with_its_keys(sample: Path, home: Path) -> None:
     (home / "keymap.toml").write_text('copy = "f8"\n')
     async with open_dashboard(sample, home, size=(140, 120)) as user:
@@ -202,6 +206,7 @@ async def test_the_help_lists_every_action_of_each_place_with_its_keys(sample: P
             assert user.place.place == place
 
 
+@pytest.mark.slow
 async def test_the_palette_finds_actions_and_records(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
 
@@ -250,7 +255,7 @@ async def test_a_keymap_gives_other_keys_and_the_screen_shows_them(sample: Path,
         assert len(user.app.view.snapshot.decisions) == before + 1
 
 
-async def test_a_broken_keymap_is_said_and_the_keys_stay(sample: Path, home: Path) -> None:
+async def test_a_broken_keymap_is_reported_and_the_default_keys_stay(sample: Path, home: Path) -> None:
     (home / "keymap.toml").write_text("promote = \n")
     async with open_dashboard(sample, home) as user:
         assert any("keymap.toml" in toast for toast in user.toasts())
@@ -269,6 +274,7 @@ async def test_control_c_leaves_even_from_a_dialog(sample: Path, home: Path) -> 
         await user.until(lambda: user.app._exit, "the end")
 
 
+@pytest.mark.slow
 async def test_control_c_copies_a_selection_and_leaves_when_it_is_pressed_again(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
@@ -281,6 +287,7 @@ async def test_control_c_copies_a_selection_and_leaves_when_it_is_pressed_again(
         await user.until(lambda: user.app._exit, "the end")
 
 
+@pytest.mark.slow
 async def test_undo_behind_a_decision_takes_that_one_back(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
@@ -300,6 +307,7 @@ async def test_undo_behind_a_decision_takes_that_one_back(sample: Path, home: Pa
         assert isinstance(user.app.screen, Confirm), "the third u would take back what another decided, and asks"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES)
 async def test_every_action_can_be_asked_for_without_harm(
     sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch, place: str
@@ -325,6 +333,7 @@ async def test_every_action_can_be_asked_for_without_harm(
 # What is kept, and what happens elsewhere
 
 
+@pytest.mark.slow
 async def test_screen_filter_theme_and_glyphs_are_saved(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
@@ -344,6 +353,7 @@ async def test_screen_filter_theme_and_glyphs_are_saved(sample: Path, home: Path
         await again.until(lambda: 0 < len(again.table.keys) < 40, "the filter of the last run")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["dark", "light", "high-contrast", "colour-blind-safe", "ansi"])
 async def test_every_place_is_drawn_in_every_theme(sample: Path, home: Path, theme: str) -> None:
     async with open_dashboard(sample, home, size=(80, 24), theme=theme) as user:
@@ -377,6 +387,7 @@ async def test_what_somebody_else_decided_unseen_is_a_conflict(sample: Path, hom
         assert user.app.view.assessment(ESTABLISHED).state is Maturity.DEPRECATED  # as ben left it
 
 
+@pytest.mark.slow
 async def test_in_a_project_that_is_only_read_no_key_decides(
     sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -453,6 +464,7 @@ async def test_toasts_do_not_bury_the_screen(sample: Path, home: Path) -> None:
         assert sum("takes more" in line for line in user.text().splitlines()) <= 2
 
 
+@pytest.mark.slow
 async def test_undo_goes_on_after_a_decision_that_failed(
     sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ def extracted(user: User) -> list[str]:
     return [d.subject for d in user.app.view.snapshot.decisions if d.verb is Verb.EXTRACT]
 
 
+@pytest.mark.slow
 async def test_the_dashboard_extracts_from_a_loop_that_ends(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, extracts=True) as user:
         before = extracted(user)

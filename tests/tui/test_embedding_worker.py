@@ -13,7 +13,7 @@ from tui.embedding_worker import EmbeddingWorker
 
 
 class SlowDeck:
-    """Makes one vector at a time until it is told to stop, and tells when it has begun."""
+    """Computes one vector at a time until stopped, and signals its start."""
 
     def __init__(self, *, fails: bool = False) -> None:
         self.begun = threading.Event()
@@ -40,32 +40,32 @@ class Target:
         self.messages.append(message)
 
 
-def started(deck: Any) -> tuple[EmbeddingWorker, threading.Thread, Target]:
+def started(opened: Any) -> tuple[EmbeddingWorker, threading.Thread, Target]:
     target = Target()
-    maker = EmbeddingWorker(cast(Project, deck), cast(MessagePump, target))
+    maker = EmbeddingWorker(cast(Project, opened), cast(MessagePump, target))
     thread = threading.Thread(target=maker.run)
     thread.start()
     return maker, thread, target
 
 
 def test_vectors_are_made_only_when_they_are_wanted_and_a_stop_ends_the_work() -> None:
-    deck = SlowDeck()
-    maker, thread, target = started(deck)
-    assert not deck.begun.is_set()
+    opened = SlowDeck()
+    maker, thread, target = started(opened)
+    assert not opened.begun.is_set()
     maker.want()
-    assert deck.begun.wait(20)
+    assert opened.begun.wait(20)
     maker.stop()
     thread.join(20)
     assert not thread.is_alive()
     assert [type(message) for message in target.messages] == [EmbeddingWorker.Progress]
-    assert deck.calls == 1
+    assert opened.calls == 1
 
 
 def test_what_another_process_is_at_ends_nothing() -> None:
-    deck = SlowDeck(fails=True)
-    maker, thread, target = started(deck)
+    opened = SlowDeck(fails=True)
+    maker, thread, target = started(opened)
     maker.want()
-    assert deck.begun.wait(20)
+    assert opened.begun.wait(20)
     maker.stop()
     thread.join(20)
     assert not thread.is_alive()

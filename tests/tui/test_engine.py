@@ -65,7 +65,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def turning(calls: Calls, **how: Any) -> tuple[Engine, Callable[[int], list[str]]]:
-    """An engine, and what so many turns of it do."""
+    """Run some turns of an engine and return its calls."""
     engine = Engine(cast("Project", calls), cast("MessagePump", calls), **how)
 
     def turns(count: int) -> list[str]:

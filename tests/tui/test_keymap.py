@@ -26,13 +26,13 @@ def test_two_actions_can_swap_their_keys(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["5", '""', '" "', '"a\\u0007"', "[]", "true"])
-def test_a_value_that_is_no_key_is_left_out_and_said(tmp_path: Path, value: str) -> None:
+def test_an_invalid_key_is_ignored_and_reported(tmp_path: Path, value: str) -> None:
     keymap, problems = read(tmp_path, f'promote = {value}\nreset = "f7"')
     assert keymap == {"reset": "f7"}
     assert "promote needs keys" in problems[0]
 
 
-def test_an_unknown_action_is_said(tmp_path: Path) -> None:
+def test_an_unknown_action_is_reported(tmp_path: Path) -> None:
     keymap, problems = read(tmp_path, '"no\\u001bsuch" = "x"\nreset = "f7"')
     assert keymap == {"reset": "f7"}
     assert "unknown action" in problems[0]
@@ -75,10 +75,10 @@ def test_the_same_key_in_two_places_that_never_meet_is_no_clash(tmp_path: Path) 
         ('reset = "f8"', "line 2: reset is repeated; the first one is used"),
     ],
 )
-def test_each_fault_is_said_with_its_line_and_the_other_lines_hold(tmp_path: Path, line: str, said: str) -> None:
+def test_each_error_is_reported_with_its_line_and_other_lines_apply(tmp_path: Path, line: str, message: str) -> None:
     keymap, problems = read(tmp_path, f'reset = "f7"\n{line}\nnote = "f9"\n')
     assert keymap == {"reset": "f7", "note": "f9"}
-    assert len(problems) == 1 and said in problems[0]
+    assert len(problems) == 1 and message in problems[0]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_keys_may_be_written_as_people_call_them(tmp_path: Path, written: str, k
 
 
 @pytest.mark.parametrize("text", ["promote = ", "[promote\n", b"\xff\xfe", b"# P\n\x00"])
-def test_a_broken_file_is_said_and_left_alone(tmp_path: Path, text: str | bytes) -> None:
+def test_a_broken_file_is_reported_and_left_alone(tmp_path: Path, text: str | bytes) -> None:
     keymap, problems = read(tmp_path, text)
     assert keymap == {}
     assert len(problems) == 1

@@ -29,6 +29,7 @@ OVERLAYS = {
 """Keys from Loops to everything that lies over a place."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_every_place_in_plain_ascii_is_ascii(sample: Path, home: Path, size: tuple[int, int]) -> None:
     async with open_dashboard(sample, home, size=size, glyphs="ascii") as user:
@@ -43,6 +44,7 @@ async def test_every_place_in_plain_ascii_is_ascii(sample: Path, home: Path, siz
         assert not odd_lines(user.text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OVERLAYS)
 async def test_every_overlay_in_plain_ascii_is_ascii(sample: Path, home: Path, name: str) -> None:
     async with open_dashboard(sample, home, glyphs="ascii") as user:

@@ -33,7 +33,7 @@ Accept = Callable[[str], None]
 
 @pytest.fixture(autouse=True)
 def _still(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing blinks, nothing is told in a corner, no clock ticks while the picture is taken."""
+    """Switch off blinking, toasts and clocks."""
     monkeypatch.setattr(Input, "cursor_blink", False)
     monkeypatch.setattr(RalphdeckApp, "_tick", lambda self: None)
     monkeypatch.setattr(RalphdeckApp, "say", lambda self, text, *, severity="information": None)
@@ -93,12 +93,14 @@ async def picture(
         return app.export_screenshot(simplify=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("place", PLACES)
 async def test_place(accept: Accept, sample: Path, home: Path, place: str, size: tuple[int, int]) -> None:
     accept(await picture(sample, home, place, size))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "theme"),
     [
@@ -113,16 +115,19 @@ async def test_theme(accept: Accept, sample: Path, home: Path, place: str, theme
     accept(await picture(sample, home, place, (120, 40), theme))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_what_if(accept: Accept, sample: Path, home: Path, size: tuple[int, int]) -> None:
     accept(await picture(sample, home, "patterns", size, keys=WHAT_IF))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["light", "high-contrast"])
 async def test_what_if_theme(accept: Accept, sample: Path, home: Path, theme: str) -> None:
     accept(await picture(sample, home, "patterns", (120, 40), theme, WHAT_IF))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "theme"),
     [
@@ -135,6 +140,7 @@ async def test_replay(accept: Accept, sample: Path, home: Path, size: tuple[int,
     accept(await picture(sample, home, "memory", size, theme, ATTEMPT))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "theme", "keys"),
     [
@@ -150,6 +156,7 @@ async def test_memory_details(
     accept(await picture(sample, home, "memory", size, theme, keys))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "theme"), [((80, 24), "dark"), ((120, 40), "light")], ids=["80x24", "120x40-light"])
 async def test_turned_knobs(accept: Accept, sample: Path, home: Path, size: tuple[int, int], theme: str) -> None:
     accept(await picture(sample, home, "context", size, theme, keys="plus t o enter j"))
@@ -160,6 +167,7 @@ async def test_upstream_loops(accept: Accept, tmp_path: Path, home: Path) -> Non
     accept(await picture(tree, home, "loops", (120, 40)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("question", [INVERSION, DUPLICATE])
 async def test_question(accept: Accept, sample: Path, home: Path, question: str, size: tuple[int, int]) -> None:
@@ -168,23 +176,28 @@ async def test_question(accept: Accept, sample: Path, home: Path, question: str,
     accept(await picture(sample, home, "review", size, question=question))
 
 
+@pytest.mark.slow
 async def test_offer(accept: Accept, sample: Path, home: Path) -> None:
     accept(await picture(sample, home, "review", (120, 40), question=OFFER))
 
 
+@pytest.mark.slow
 async def test_changed_text(accept: Accept, sample: Path, home: Path) -> None:
     accept(await picture(sample, home, "review", (120, 40), "light", question=STALE_PIN))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_past(accept: Accept, sample: Path, home: Path, size: tuple[int, int]) -> None:
     accept(await picture(sample, home, "patterns", size, keys="H"))
 
 
+@pytest.mark.slow
 async def test_quarantine(accept: Accept, sample: Path, home: Path) -> None:
     make_app(sample, home).project.decide(Quarantine(POOL, reason="who wrote [b]this[/]?"))
     accept(await picture(sample, home, "review", (120, 40), question=QUARANTINE))
 
 
+@pytest.mark.slow
 async def test_loops_that_offer(accept: Accept, sample: Path, home: Path) -> None:
     accept(await picture(sample, home, "loops", (80, 24), keys=" ".join("j" * 10), question=OFFER))

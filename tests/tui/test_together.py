@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.commands import Dismiss, Note, Promote
@@ -32,6 +34,7 @@ def newest(user: User) -> Decision:
     return user.app.view.snapshot.decisions[-1]
 
 
+@pytest.mark.slow
 async def test_a_decision_made_while_a_reason_is_typed_is_not_overwritten(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
@@ -50,6 +53,7 @@ async def test_a_decision_made_while_a_reason_is_typed_is_not_overwritten(sample
         assert (newest(user).verb, newest(user).by) == (Verb.NOTE, "ana") and newest(user) != noted
 
 
+@pytest.mark.slow
 async def test_of_many_the_one_is_refused_that_somebody_decided_on_since_the_preview(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
@@ -66,6 +70,7 @@ async def test_of_many_the_one_is_refused_that_somebody_decided_on_since_the_pre
         assert any("bob decided just now" in toast for toast in user.toasts())
 
 
+@pytest.mark.slow
 async def test_an_answer_with_a_reason_is_refused_once_somebody_has_answered(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("review")
@@ -83,6 +88,7 @@ async def test_an_answer_with_a_reason_is_refused_once_somebody_has_answered(sam
         assert newest(user) == made
 
 
+@pytest.mark.slow
 async def test_what_somebody_decides_while_undo_asks_is_not_taken_back(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")

@@ -55,18 +55,18 @@ def make_app(
     clock: Callable[[], float] | None = None,
     **kept: str,
 ) -> RalphdeckApp:
-    """The dashboard on a project, with a clock that stands still and nothing remembered but `kept`.
+    """The dashboard on a project, with a fixed clock and only the user state `kept`.
 
     What Review could ask besides is looked for only on demand, and extraction on completion happens only on demand:
     else the picture depended on the moment.
     """
     settings = settings or Settings()
-    deck = Project(project_at(project), settings, by="ana", clock=lambda: now, cache=False, readonly=readonly)
+    opened = Project(project_at(project), settings, by="ana", clock=lambda: now, cache=False, readonly=readonly)
     memory = UserState(home / "state.json", "project")
     for name, value in kept.items():
         memory.set(name, value)
     return RalphdeckApp(
-        deck,
+        opened,
         memory,
         home / "keymap.toml",
         searches=searches,
@@ -144,7 +144,7 @@ class User:
         return "".join(segment.text for segment in table.render_line(at + 1 - table.scroll_offset.y))
 
     def toasts(self) -> list[str]:
-        """What was told in toasts, oldest first."""
+        """Texts of the toasts, oldest first."""
         return [str(toast.message) for toast in self.app._notifications]
 
     def key_line(self) -> str:
@@ -167,7 +167,7 @@ class User:
             await asyncio.sleep(0.01)
 
     async def sees(self, *texts: str) -> None:
-        """Wait until all texts stand on the screen."""
+        """Wait until all texts are on the screen."""
         await self.until(lambda: all(text in self.text() for text in texts), f"{texts} on the screen")
 
     async def settled(self) -> None:

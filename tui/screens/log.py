@@ -83,7 +83,7 @@ class LogScreen(ListScreen):
         return decision_document(self.view, decision).blocks if decision else ()
 
     def empty(self) -> Content:
-        return Content.styled("No decisions yet. Decide in Patterns (2) or Review (3).", "$quiet")
+        return Content.styled("No decisions yet. Decide on the Patterns screen, key 2, or in Review, key 3.", "$quiet")
 
     def why_not(self, action: str) -> str | None:
         if action == "open" and self._subject() is None:

@@ -86,8 +86,8 @@ class ReflectionsScreen(ExtractionPreview, ListScreen):
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Recurring learnings depend on reflections and on known patterns."""
         super().refresh_view(view, delta)
-        told = delta is None or delta.reflections or delta.tasks or delta.memory_tasks
-        if self._grouped and (told or (delta is not None and delta.patterns)):
+        has_changed = delta is None or delta.reflections or delta.tasks or delta.memory_tasks
+        if self._grouped and (has_changed or (delta is not None and delta.patterns)):
             self._compare()
 
     def _compare(self) -> None:

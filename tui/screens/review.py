@@ -136,17 +136,17 @@ class ReviewScreen(ReviewLinks):
         now, offer, key = self.services.now(), self.offer(self.view), self.services.shown_key("minutes")
         pace = [Item(pace_text(self.session))] * bool(self.session.decided)
         readonly = [Item(Content.styled("read-only", "$warning bold"))] * self.services.project.is_readonly
-        told, right = list[Item](), list[Item]()
+        left, right = list[Item](), list[Item]()
         for short in (False, True):
             budget = Item(budget_text(self.session, offer, self.questions.items, now, key, short=short), "minutes")
-            told = [Item(head), *readonly, *([budget, *pace] if short else [*pace, budget])]
+            left = [Item(head), *readonly, *([budget, *pace] if short else [*pace, budget])]
             right = [Item(present.impact_bar(item, self.glyphs, short=short))]
-            if ItemLine.cells(told + right) <= self.size.width:
+            if ItemLine.cells(left + right) <= self.size.width:
                 break
         room = self.size.width - ItemLine.cells(right) - len(ItemLine.SEPARATOR)
         if self.size.width >= NAMES_IMPACT and head.cell_length > room:
-            told[0] = Item(head.truncate(room, ellipsis=True))
-        self.query_one(".question", ItemLine).show(told, right)
+            left[0] = Item(head.truncate(room, ellipsis=True))
+        self.query_one(".question", ItemLine).show(left, right)
         self.query_one("#review-reason", Static).update(present.reason(item))
 
     @on(ItemLine.Clicked, ".question")
@@ -157,9 +157,9 @@ class ReviewScreen(ReviewLinks):
     def _show_stop(self, planned: Plan) -> None:
         """The plan is done or the time is up: pause until the user goes on."""
         self._shown, self._offered = None, ()
-        head, *told = stop_lines(self.questions.items, planned, self.services.shown_key("next_item"))
+        head, *lines = stop_lines(self.questions.items, planned, self.services.shown_key("next_item"))
         self.query_one(".question", ItemLine).show([Item(head), Item(pace_text(self.session))])
-        self._show_text(told)
+        self._show_text(lines)
 
     def _show_text(self, text: Sequence[Content]) -> None:
         self.query_one("#review-reason", Static).update(Content(""))

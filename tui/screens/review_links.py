@@ -17,11 +17,11 @@ from tui.widgets.text_pane import TextPane
 def evidence_loops(item: ReviewItem, view: ProjectState) -> list[str]:
     """The known loops of a question's evidence; contradicting ones come first."""
     if not item.is_about_pattern:
-        told = [item.subject, item.session.loop_id if item.session is not None else ""]
+        loop_ids = [item.subject, item.session.loop_id if item.session is not None else ""]
     else:
-        seen = sorted(view.observations(item.subject), key=lambda one: one.success is not False)
-        told = [one.loop_id for one in seen]
-    return [id for id in dict.fromkeys(told) if id in view.snapshot.loops]
+        observations = sorted(view.observations(item.subject), key=lambda one: one.success is not False)
+        loop_ids = [one.loop_id for one in observations]
+    return [id for id in dict.fromkeys(loop_ids) if id in view.snapshot.loops]
 
 
 class ReviewLinks(ReviewPanes):

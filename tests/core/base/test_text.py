@@ -48,6 +48,7 @@ def test_visible_text_has_no_active_or_hidden_characters(text: str) -> None:
     shown.encode("utf-8")
 
 
+@pytest.mark.slow
 def test_every_character_of_unicode_becomes_harmless() -> None:
     shown = visible("".join(map(chr, range(0x110000))))
     assert all(is_harmless(char) for char in set(shown))

@@ -1,4 +1,4 @@
-"""From a running loop to changed states, without anybody's hand but the command line's."""
+"""From a running loop to changed states, through the command line alone."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ def attempt_at(project: Path, actions: list[dict[str, Any]], **metadata: Any) ->
     """A task `task-900` with one successful attempt that did this."""
     folder = project / ".aiwg/ralph/tasks/task-900"
     (folder / "attempts/001").mkdir(parents=True)
-    told = {"id": "task-900", "description": "Mend the import of invoices", "status": "completed", **metadata}
-    (folder / "metadata.json").write_text(json.dumps(told))
+    reported = {"id": "task-900", "description": "Mend the import of invoices", "status": "completed", **metadata}
+    (folder / "metadata.json").write_text(json.dumps(reported))
     steps = ["Skip the rows without a number", "Count what was skipped"]
     attempt = {
         "id": 1,

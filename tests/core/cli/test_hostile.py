@@ -1,4 +1,4 @@
-"""Whatever the files hold: no command fails on it, and nothing that a terminal would obey comes out."""
+"""No command fails on hostile files, and no output contains terminal control sequences."""
 
 from __future__ import annotations
 
@@ -85,6 +85,7 @@ def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return project
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("only_texts", [True, False])
 def test_no_raw_payload_is_printed(only_texts: bool, tree: Path, call: Call) -> None:
     poisoned(tree, Poison(only_texts))
@@ -105,6 +106,7 @@ def test_no_raw_payload_is_printed(only_texts: bool, tree: Path, call: Call) -> 
     assert "␛" in shown and "\\u001b" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "payload", [payload for payload in PAYLOADS if "\x00" not in payload and "\ud800" not in payload]
 )
@@ -139,6 +141,7 @@ def test_what_a_person_types_is_shown_harmless(payload: str, sample: Path, call:
         assert "internal error" not in result.err
 
 
+@pytest.mark.slow
 def test_hopeless_files_are_findings(tree: Path, call: Call) -> None:
     patterns = tree / ".aiwg/ralph/shared/patterns"
     patterns.mkdir(parents=True, exist_ok=True)

@@ -305,6 +305,7 @@ _RECORDED: Final = BASELINE.read_text("utf-8") if BASELINE.exists() else ""
 EXPECTED: Final = {one["command"]: one for one in map(json.loads, _RECORDED.splitlines())}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", EXPECTED)
 def test_output_equals_the_baseline(command: str, printed: dict[str, dict[str, Any]]) -> None:
     assert list(differences(printed[command], EXPECTED[command])) == []

@@ -51,7 +51,7 @@ HEADLESS = (
     "errors bd-1",
     "outcome bd-1 --success --dry-run",
 )
-"""The first two, which print what they know, stand first: nothing that another command imports is forgotten again."""
+"""The first two run first, because imports of other commands stay loaded."""
 
 
 def test_headless_commands_import_no_screen(examples: Path) -> None:
@@ -69,8 +69,8 @@ def test_headless_commands_import_no_screen(examples: Path) -> None:
         check=True,
         timeout=60,
     )
-    told = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("LOADED ")]
-    for words, (code, *loaded) in zip(HEADLESS, told, strict=True):
+    reported = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("LOADED ")]
+    for words, (code, *loaded) in zip(HEADLESS, reported, strict=True):
         assert code == "0", words
         assert not {"textual", "tui"} & set(loaded), words
         if words.startswith("--"):
@@ -230,6 +230,7 @@ def test_an_interrupt_exits_with_130(
     assert "Traceback" not in result.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "both"),
     [
@@ -258,6 +259,7 @@ def test_a_closed_pipe_ends_it_quietly(words: str, both: bool, examples: Path) -
     assert (done.returncode, done.stderr or b"") == (groups.BROKEN_PIPE_EXIT, b"")
 
 
+@pytest.mark.slow
 def test_an_error_on_a_closed_stderr_keeps_its_exit_code(examples: Path) -> None:
     command = f'"{sys.executable}" -m core.cli why no-such-pattern --project "{examples}"'
     for stderr in ("2>&-", "2> >(exec true)", "2>/dev/full"):
@@ -292,10 +294,10 @@ def test_without_a_stdout_nothing_is_begun(words: list[str], examples: Path) -> 
 def test_a_current_folder_that_was_removed_is_named(
     words: list[str], tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    gone.rmdir()
+    removed = tmp_path / "gone"
+    removed.mkdir()
+    monkeypatch.chdir(removed)
+    removed.rmdir()
     result = call(*words)
     assert (result.code, result.out) == (1, "")
     assert result.err.startswith("Error: the current folder was deleted; ")

@@ -64,6 +64,7 @@ def tree(project: Path) -> dict[str, tuple[int, bytes]]:
     }
 
 
+@pytest.mark.slow
 def test_writing_commands_are_refused_and_others_work(project: Path, call: Call) -> None:
     before = tree(project)
     for words in REFUSED:
@@ -83,6 +84,7 @@ def test_the_environment_asks_for_it_as_well(project: Path, call: Call, monkeypa
     assert call("promote", PATTERN, "--project", project).code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [(), ("--readonly",)])
 def test_no_export_is_written_into_aiwg(project: Path, call: Call, mode: tuple[str, ...]) -> None:
     (project / "way-in").symlink_to(project / ".aiwg")

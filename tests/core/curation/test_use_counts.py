@@ -159,7 +159,7 @@ def test_changed_result_of_a_use_replaces_the_old_one(project: UsedPattern) -> N
 
 def test_unrecorded_uses_are_preserved_with_their_time(tmp_path: Path) -> None:
     project = UsedPattern(tmp_path, claims(11, 1))
-    for seconds in range(4):  # closer together than the reader tells uses and records apart
+    for seconds in range(4):  # closer together than the resolution of the reader
         project.use(f"bd-{seconds}", 90 + seconds / 60, True)
     assert project.written() == project.counts() == (15, 1, 16)
     oldest = project.open_project.view.observations(ID)[:2]
@@ -346,6 +346,7 @@ reports = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(reports=reports, good=st.integers(0, 4), bad=st.integers(0, 3))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_record_counts_equal_the_evidence(

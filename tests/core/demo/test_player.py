@@ -117,6 +117,7 @@ def test_agent_plays_each_task_script_once() -> None:
         )
 
 
+@pytest.mark.slow
 def test_same_seed_gives_the_same_loops() -> None:
     def tasks() -> list[str]:
         snapshot = play_until(lambda snapshot: len(snapshot.loops) >= 20)
@@ -207,6 +208,7 @@ def test_use_of_an_unknown_pattern_changes_nothing() -> None:
         assert {path: path.read_bytes() for path in project.patterns.glob("*.json")} == before
 
 
+@pytest.mark.slow
 def test_check_reports_counts(temporary_folder: Path) -> None:
     report = demo.demo_check(1.5)
     assert report.loops >= 17

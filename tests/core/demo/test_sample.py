@@ -44,6 +44,7 @@ def test_committed_sample_equals_the_generated_sample(tmp_path: Path) -> None:
     assert _contents(SAMPLE) == _contents(tmp_path), "generate it with: python -m tests.sample"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "now",
     [

@@ -35,7 +35,7 @@ def opened(folder: Path, content: str, name: str = "error-patterns.json") -> Pro
 
 
 def known(view: ProjectState) -> dict[str, tuple[Pattern, Maturity]]:
-    """Everything about the patterns but where they stand."""
+    """Everything about the patterns except their place in the file."""
     return {
         id: (msgspec.structs.replace(pattern, pointer=""), view.assessment(id).state)
         for id, pattern in view.snapshot.patterns.items()
@@ -53,6 +53,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_dry_run_matches_the_decision_for_every_file_shape(tmp_path: Path, shape: str) -> None:
     name, content = SHAPES[shape]

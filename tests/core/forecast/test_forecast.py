@@ -131,6 +131,7 @@ def check_outcome(
     return predicted
 
 
+@pytest.mark.slow
 def test_every_answer_of_the_sample_matches_its_forecast(open_project: Project) -> None:
     asked: set[tuple[str, str]] = set()
     for item in open_project.view.queue:
@@ -186,6 +187,7 @@ def made(folder: Path, patterns: list[dict[str, object]], tasks: list[str]) -> P
     return opened(folder)
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(
     st.lists(records(), min_size=2, max_size=7),
@@ -226,6 +228,7 @@ def test_forecast_matches_the_decision(
                 open_project.decide(given.with_text("because"))
 
 
+@pytest.mark.slow
 def test_forecast_with_semantic_search_includes_new_texts(tmp_path: Path) -> None:
     with meaning():
         copy_sample(tmp_path, NOW)
@@ -348,6 +351,7 @@ def duplicated(open_project: Project, subject: str) -> str:
     return str(copy["pattern_id"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ["accept", "rewrite"])
 def test_merge_matches_its_forecast(open_project: Project, action: str) -> None:
     duplicated(open_project, "pat-error-type-mismatch-003")

@@ -383,6 +383,7 @@ def test_vectors_and_direct_sums_agree(snapshot: Snapshot, days: int) -> None:
         assert board.harmful[row] == pytest.approx(harmful, rel=1e-12, abs=1e-300)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=120)
 @given(_snapshots(), _snapshots(), st.integers(0, 6), st.integers(-10, 40))
 def test_updated_equals_a_new_board(before: Snapshot, new: Snapshot, known: int, days: int) -> None:

@@ -142,6 +142,7 @@ def test_daemon_catches_up_on_loops_that_ended_before(tmp_path: Path) -> None:
         events.until("extracted", "ralph-missed")
 
 
+@pytest.mark.slow
 def test_daemon_survives_removal_of_the_project_folder(tmp_path: Path) -> None:
     paths = project(tmp_path)
     write_loop(paths, "ralph-a", "running")

@@ -209,11 +209,11 @@ def test_approved_text_is_compared_and_restored(open_project: Project) -> None:
         ("title", original.title, open_project.view.pattern(SUBJECT).title),
         ("description", original.description, "Do something else"),
     )
-    foretold = dry_run(open_project, answer_of(open_project, item, "restore_text").with_text("")).state
+    forecasts = dry_run(open_project, answer_of(open_project, item, "restore_text").with_text("")).state
     decided = open_project.decide(answer_of(open_project, item, "restore_text").with_text(""))
     assert decided.decision.verb is Verb.EDIT
     assert json.loads(path.read_bytes()) == json.loads(pinned)
-    assert open_project.view.assessment(SUBJECT).state is Maturity.PROVEN is foretold.assessment(SUBJECT).state
+    assert open_project.view.assessment(SUBJECT).state is Maturity.PROVEN is forecasts.assessment(SUBJECT).state
     assert not open_project.view.assessment(SUBJECT).pin_stale
     open_project.decide(Undo())
     assert json.loads(path.read_bytes()) == json.loads(found)

@@ -283,6 +283,7 @@ def test_a_deleted_and_recreated_folder_is_watched_again(project: ProjectPaths) 
             heard.batches.clear()
 
 
+@pytest.mark.slow
 def test_a_folder_moved_away_and_back(project: ProjectPaths, tmp_path: Path) -> None:
     away = tmp_path / "away"
     with watched(project) as (watcher, heard):
@@ -297,6 +298,7 @@ def test_a_folder_moved_away_and_back(project: ProjectPaths, tmp_path: Path) -> 
         heard.wait_for_path(path)
 
 
+@pytest.mark.slow
 def test_a_folder_replaced_by_another(project: ProjectPaths, tmp_path: Path) -> None:
     (tmp_path / "new" / "loops").mkdir(parents=True)
     with watched(project) as (_, heard):
@@ -375,6 +377,7 @@ def test_a_flood_becomes_a_sweep(project: ProjectPaths, monkeypatch: pytest.Monk
         assert all(len(batch.paths) <= 10 for batch in heard.batches)
 
 
+@pytest.mark.slow
 def test_an_idle_watcher_uses_little_cpu(project: ProjectPaths) -> None:
     with watched(project):
         begin, cpu = time.monotonic(), time.process_time()

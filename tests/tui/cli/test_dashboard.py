@@ -30,11 +30,17 @@ def opened(monkeypatch: pytest.MonkeyPatch, themes: list[str | None]) -> Iterato
     calls: Opened = []
 
     def run(
-        deck: Project, *, state_file: Path, keymap_file: Path, remembered_as: str, is_fresh: bool, theme: str | None
+        opened: Project,
+        *,
+        state_file: Path,
+        keymap_file: Path,
+        remembered_as: str,
+        is_fresh: bool,
+        theme: str | None,
     ) -> int:
         assert is_fresh is (remembered_as == "demo")
         themes.append(theme)
-        calls.append((deck.project.project, state_file, keymap_file))
+        calls.append((opened.project.project, state_file, keymap_file))
         return 143
 
     screen: Any = ModuleType("tui.app")
@@ -161,14 +167,14 @@ def test_a_folder_of_the_name_of_an_alias_is_still_a_folder(
     assert "terminal" in found.err
 
 
-def test_what_is_wrong_in_the_keymap_is_told_with_its_line(
+def test_keymap_errors_are_reported_with_their_line(
     sample: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "keymap.toml"
     monkeypatch.setattr("core.cli.commands.doctor.keymap_file", lambda: file)
-    for text, said in (("reset = \nnote = 5\n", ["line 1: ", "line 2: note"]), ('reset = "f7"', [])):
+    for text, message in (("reset = \nnote = 5\n", ["line 1: ", "line 2: note"]), ('reset = "f7"', [])):
         file.write_text(text)
         checks = call("doctor", "--json", "--project", sample).document["checks"]
-        told = [check["text"] for check in checks if (check["name"], check["status"]) == ("keymap", "error")]
-        assert len(told) == len(said)
-        assert all(part in text for part, text in zip(said, told, strict=True))
+        reported = [check["text"] for check in checks if (check["name"], check["status"]) == ("keymap", "error")]
+        assert len(reported) == len(message)
+        assert all(part in text for part, text in zip(message, reported, strict=True))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from tests.core.cli.conftest import Call
 
 
@@ -10,6 +12,7 @@ def test_check_plays_and_reports(call: Call) -> None:
     assert result.document["loops"] >= 12 and result.document["changed_loops"] > 0
 
 
+@pytest.mark.slow
 def test_check_in_words(call: Call) -> None:
     result = call("demo", "--check", "--seconds", "1")
     assert result.code == 0

@@ -20,7 +20,7 @@ FORECAST = BulkForecast(
 )
 
 
-def test_the_preview_tells_what_turns_what_is_skipped_and_whose_context_changes() -> None:
+def test_the_preview_lists_changes_skipped_patterns_and_recipients() -> None:
     text = preview(FORECAST, DRAWN).plain
     assert "1,500 of 2,000 patterns change state, 490 keep the state" in text
     assert "1,500  ● proven → ⊘ deprecated" in text
@@ -33,7 +33,7 @@ def test_the_preview_tells_what_turns_what_is_skipped_and_whose_context_changes(
     assert "computing" in preview(None, DRAWN).plain
 
 
-def test_the_bar_fills_and_says_when_it_is_written() -> None:
+def test_the_bar_fills_and_reports_the_write() -> None:
     assert progress(500, 2000, ASCII).plain == f"{'#' * 10}{'-' * 30}  500 of 2,000"
     assert "writing" in progress(2000, 2000, ASCII).plain
     assert progress(0, 2000, ASCII).plain.endswith("  reading…"), "no pattern is done while files are read"

@@ -72,7 +72,7 @@ def plain(lines: list[Content]) -> str:
 
 
 @pytest.mark.parametrize("name", KNOBS)
-def test_a_knob_says_the_projects_value_and_takes_it_back(name: str) -> None:
+def test_a_changed_value_shows_the_projects_value_and_can_be_reset(name: str) -> None:
     knob = KNOBS[name]
     assert knob.try_value(PROJECT, knob.text(PROJECT), PROJECT) == PROJECT
     assert len(knob.label) <= 9, "has to fit into a third of 80 cells"
@@ -114,7 +114,7 @@ def test_an_odd_value_of_the_project_stays_one() -> None:
 # What differs
 
 
-def test_each_line_tells_whether_it_comes_or_goes() -> None:
+def test_each_line_is_marked_as_added_or_removed() -> None:
     found = preview(injection("one\ntwo\nfour\n", "a", "b"), injection("one\nthree\nfour\n", "a", "c"))
     assert found.lines == ((" ", "one"), ("-", "three"), ("+", "two"), (" ", "four"))
     lines, marks = present.difference(found)
@@ -161,8 +161,8 @@ def test_a_row_has_rank_score_and_the_largest_parts_first() -> None:
     first, second = (present.score_cells(found, id, DRAWN) for id in "ab")
     assert [first[name].plain for name in ("rank", "other", "score", "id")] == [" 1", "2", "0.90", "a"]
     assert [second[name].plain for name in ("rank", "other")] == ["+2", "1"]
-    gone = present.score_cells(found, "c", ASCII)
-    assert [gone[name].plain for name in ("rank", "score", "why")] == ["-", "0.30", "below the top 1 (0.30)"]
+    removed = present.score_cells(found, "c", ASCII)
+    assert [removed[name].plain for name in ("rank", "score", "why")] == ["-", "0.30", "below the top 1 (0.30)"]
     mixed = preview(replace(injection("x"), chosen=(chosen("a", words=0.1, error=0.4, tags=0.0),)), injection("x"))
     assert present.score_cells(mixed, "a", ASCII)["rank"].plain == "+1"
     assert present.score_cells(mixed, "a", ASCII)["other"].plain == "-", "the other order leaves it out"
@@ -199,7 +199,7 @@ def test_the_parts_of_a_score_are_drawn_against_what_each_may_add(view: ProjectS
     assert max(map(len, plain(short[:8]).splitlines())) <= 37, "has to fit beside the list in 80 cells"
 
 
-def test_a_pattern_that_is_left_out_says_why(view: ProjectState) -> None:
+def test_an_omitted_pattern_shows_the_reason(view: ProjectState) -> None:
     pattern = view.pattern("pat-error-type-mismatch-003")
     found = preview(injection("", left_out=(pattern.id,)), injection(""))
     text = plain(present.detail_lines(found, pattern, view, DRAWN, short=False))

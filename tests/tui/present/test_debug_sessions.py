@@ -60,7 +60,7 @@ def test_run_of_unchanged_code_is_marked(tmp_path: Path) -> None:
     assert ["unchanged since the run before" in line for line in environments] == [False, True, False]
 
 
-def test_session_without_runs_says_so(tmp_path: Path) -> None:
+def test_a_session_without_runs_is_labelled(tmp_path: Path) -> None:
     view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False).view
     assert "Nothing has been run" in session_lines(make_session("s", executions=()), view)[-1].plain
 

@@ -1,4 +1,4 @@
-"""The top bar: every place stands in it, whatever else there is to tell."""
+"""The top bar names every screen and shows the status."""
 
 from __future__ import annotations
 

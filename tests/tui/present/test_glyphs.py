@@ -66,7 +66,7 @@ def test_every_status_result_and_outcome_has_its_mark(glyphs: Glyphs) -> None:
     assert len(set(TYPE_LETTERS.values())) == len(PatternType)
 
 
-def test_in_plain_ascii_no_sign_stands_for_a_state_and_for_something_else() -> None:
+def test_ascii_signs_of_states_are_unique() -> None:
     states = {ASCII.candidate, ASCII.established, ASCII.proven, ASCII.deprecated, ASCII.quarantine}
     flags = {ASCII.pin, ASCII.suspect, ASCII.differs, ASCII.escalated}
     assert len(states) == 5 and len(flags) == 4 and not states & flags

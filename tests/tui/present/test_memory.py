@@ -172,7 +172,7 @@ def test_a_row_sums_its_attempts_up() -> None:
     assert cells["status"].plain == "✓ completed"
 
 
-def test_a_task_that_says_it_runs_though_nobody_works_at_it_was_left() -> None:
+def test_a_task_recorded_as_running_without_activity_was_left() -> None:
     task, attempts = SNAPSHOT.tasks["new"], CATALOG.attempts["new"]
     cells = task_cells(task, attempts, AttemptState.LEFT, NOW, DRAWN, folded=None)
     assert cells["status"].plain == "◌ unfinished"

@@ -136,7 +136,7 @@ def test_points_without_a_spread_are_no_picture() -> None:
     assert "╋" in "\n".join(plain(tile(make_spans((2, 4, 8)), 60, 9, DRAWN)))
 
 
-def test_a_year_stands_on_the_first_of_its_weeks_only() -> None:
+def test_a_year_labels_only_its_first_week() -> None:
     figure = make_columns(*[(1, 0)] * 4)
     days = ("28 Dec", "4 Jan 2027", "11 Jan 2027", "18 Jan 2027")
     rows = tuple(replace(row, label=label) for row, label in zip(figure.rows, days, strict=True))

@@ -44,7 +44,7 @@ def test_one_loop_is_named_and_more_are_counted() -> None:
     assert shown(both, view(loop("a", FAILED), loop("b", FAILED))) == [("2 loops failed", "error")]
 
 
-def test_what_broke_is_told_and_what_goes_well_stands_in_its_list() -> None:
+def test_failures_are_reported_and_successes_are_not() -> None:
     before = view(loop("a", RUNNING), loop("b", RUNNING), loop("c", RUNNING))
     after = view(loop("a", DONE), loop("b", CRASHED), loop("c", LoopStatus.LIMIT), loop("d", RUNNING))
     lines = shown(before, after)
@@ -57,18 +57,18 @@ def test_what_was_over_before_is_no_news() -> None:
     assert shown(view(loop("a", RUNNING)), view()) == []
 
 
-def test_decisions_of_others_are_told_and_ones_own_are_not() -> None:
+def test_only_decisions_of_others_are_reported() -> None:
     ours = Decision(id="mine", at=NOW, by="ana", verb=Verb.PROMOTE, subject="pat-a")
     theirs = Decision(id="2", at=NOW, by="ana", verb=Verb.ACCEPT_INVERSION, subject="pat-b")
     assert shown(view(), view(decisions=(ours, theirs))) == [("ana: accept inversion pat-b", "information")]
 
 
-def test_new_questions_are_told() -> None:
+def test_new_questions_are_reported() -> None:
     assert shown(view(questions=("a",)), view(questions=("a", "b"))) == [("1 new question in Review", "warning")]
     assert shown(view(questions=("a", "b")), view(questions=("a",))) == []
 
 
-def test_an_escalation_is_told_with_what_it_is_about() -> None:
+def test_an_escalation_is_reported_with_its_subject() -> None:
     item = ReviewItem(
         kind="escalation", subject="s", question="An agent is stuck: seen?", reason="\x1bwhy", priority=0.9
     )

@@ -44,7 +44,7 @@ def test_everything_is_found_by_its_words(query: str, found: tuple[str, str, str
     assert [(one.kind, one.place, one.key) for one in targets] == [found]
 
 
-def test_an_id_stands_before_a_beginning_and_that_before_words() -> None:
+def test_ids_rank_before_prefixes_and_prefixes_before_words() -> None:
     jumps = index(pat_null="a", pat_null_2="b", other="pat-null in words", x_pat_null="c")
     assert [one.id for one in jumps.find("Pat-Null")] == ["pat-null", "pat-null-2", "x-pat-null", "other"]
 

@@ -39,29 +39,29 @@ BOTH = pytest.mark.parametrize("glyphs", [DRAWN, ASCII], ids=["drawn", "ascii"])
 
 
 @pytest.fixture(scope="module", params=["sample", *sorted(tree.name for tree in TREES.iterdir() if tree.is_dir())])
-def deck(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Project:
+def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Project:
     folder = tmp_path_factory.mktemp("project") / request.param
     if request.param == "sample":
         copy_sample(folder, NOW)
     else:
         copy_tree(request.param, folder)
-    deck = Project(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False)
-    deck.load()
-    while deck.search_next() is not None:
+    opened = Project(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    opened.load()
+    while opened.search_next() is not None:
         pass
-    return deck
+    return opened
 
 
-Foretold = list[tuple[ReviewItem, list[Answer], list[Outlook]]]
+FakeForecasts = list[tuple[ReviewItem, list[Answer], list[Outlook]]]
 
 
 @pytest.fixture(scope="module")
-def foretold(deck: Project) -> Foretold:
+def forecasts(opened: Project) -> FakeForecasts:
     """Each question with two answers to it and what they would change."""
-    found: Foretold = []
-    for item in deck.view.queue:
-        offered = [given for given in answers(item, deck.view) if not given.why_not][:2]
-        found.append((item, offered, [Outlook(0, forecast(deck, item, given)) for given in offered]))
+    found: FakeForecasts = []
+    for item in opened.view.queue:
+        offered = [given for given in answers(item, opened.view) if not given.why_not][:2]
+        found.append((item, offered, [Outlook(0, forecast(opened, item, given)) for given in offered]))
     return found
 
 
@@ -81,7 +81,7 @@ def check(paragraphs: Iterable[Content], *, one_line: bool = False) -> None:
             assert "\n" not in paragraph.plain
 
 
-def test_who_blames_stands_there_once(sample_view: ProjectState) -> None:
+def test_the_reporting_source_is_named_once(sample_view: ProjectState) -> None:
     (burst,) = sample_view.board.bursts
     for source in (burst.source, "bd-9.1"):
         lines = [line.plain for line in review_doubts.reporter_lines(sample_view, replace(burst, source=source), DRAWN)]
@@ -102,8 +102,8 @@ def lines_of(view: ProjectState, glyphs: Glyphs) -> Iterator[list[Content]]:
 
 
 @BOTH
-def test_every_row_is_one_line(deck: Project, glyphs: Glyphs) -> None:
-    view = deck.view
+def test_every_row_is_one_line(opened: Project, glyphs: Glyphs) -> None:
+    view = opened.view
     assert view.snapshot.loops or view.snapshot.patterns
     for pattern in view.snapshot.patterns.values():
         cells = patterns.pattern_cells(pattern, view.assessment(pattern.id), view.now, glyphs)
@@ -119,13 +119,14 @@ def test_every_row_is_one_line(deck: Project, glyphs: Glyphs) -> None:
         check(decisions.decision_cells(decision, view, glyphs).values(), one_line=True)
 
 
+@pytest.mark.slow
 @BOTH
-def test_every_detail_can_be_drawn(deck: Project, foretold: Foretold, glyphs: Glyphs) -> None:
-    view = deck.view
+def test_every_detail_can_be_drawn(opened: Project, forecasts: FakeForecasts, glyphs: Glyphs) -> None:
+    view = opened.view
     for lines in lines_of(view, glyphs):
         assert lines
         check(lines)
-    for item, offered, outlooks in foretold:
+    for item, offered, outlooks in forecasts:
         for width in (78, 118):
             check(
                 answer_rows(offered, outlooks, ["a", "x"][: len(offered)], item.subject, glyphs, width), one_line=True
@@ -133,7 +134,7 @@ def test_every_detail_can_be_drawn(deck: Project, foretold: Foretold, glyphs: Gl
         for given, outlook in zip(offered, outlooks, strict=True):
             check(what_changes(given, outlook, view, glyphs))
     for key, loop in view.snapshot.loops.items():
-        for story in (None, deck.story(key)):
+        for story in (None, opened.story(key)):
             for tab in loops.TABS:
                 check(document_lines(loops.tab_blocks(loop, tab, story, view), view.now, glyphs))
 
@@ -158,7 +159,7 @@ def test_the_preview_is_the_context_itself(sample_view: ProjectState) -> None:
     assert "\n".join(line.plain for line in context.context_lines(injection)) == injection.context
 
 
-def test_a_pinned_pattern_says_by_whom_when_and_why(sample_view: ProjectState) -> None:
+def test_a_pinned_pattern_shows_author_time_and_reason(sample_view: ProjectState) -> None:
     pattern = sample_view.pattern("pat-success-profile-first-009")
     line = inline(state_line(sample_view.assessment(pattern.id)).parts, sample_view.now, DRAWN).plain
     assert "● proven" in line
@@ -201,7 +202,7 @@ def test_words_that_went_and_came_read_without_colour() -> None:
     assert marked("same", "same") == ["same"]
 
 
-def test_contexts_that_change_alike_are_told_once() -> None:
+def test_equal_context_changes_are_listed_once() -> None:
     changes = [
         ContextChange("loop", id, f"task {id}", f"head {id}\nold", f"head {id}\n{new}", (1, 1))
         for id, new in (("a", "new"), ("b", "other"), ("c", "new"))

@@ -16,7 +16,7 @@ WILD = "\x1b]0;title\x07 [/] [@click=app.quit]lock first[/]\u202e the\nrest \ud8
 
 
 def cluster(learning: str, count: int) -> Cluster:
-    """A learning that so many loops with hostile names told."""
+    """A learning that this number of loops with hostile names reported."""
     reflections = [
         Reflection(
             id=f"r{n}", shape="state", file="f", loop_id=f"loop-{n}{WILD}", iteration=n, learning=learning, kind=WILD,
@@ -40,7 +40,7 @@ def test_nothing_of_a_hostile_learning_acts_on_a_terminal() -> None:
     assert not any(char in text for char in "\x1b\x07\u202e\ud800")
 
 
-def test_a_learning_that_has_a_pattern_says_so_and_tasks_are_no_loops() -> None:
+def test_a_learning_names_its_pattern_and_counts_only_loops() -> None:
     reflections = [Reflection(id=n, shape="s", file="f", task_id=n, learning="Lock the carts in order") for n in "ab"]
     (found,) = cluster_reflections(reflections, {"a": "loop-a"})
     row = cluster_cells(found, NOW, ASCII, folded=True, unfit=f"{KNOWN}pat-x")["text"].plain
@@ -62,7 +62,7 @@ def test_a_learning_that_an_older_reflection_joins_is_found_again() -> None:
     assert renamed_clusters(after, after) == {} and renamed_clusters(before, {}) == {}
 
 
-def test_a_learning_tells_how_often_it_came_and_what_is_below_it() -> None:
+def test_a_learning_shows_its_count_and_its_reflections() -> None:
     found = cluster("Lock the carts in the order of their ids", 250)
     folded, open_ = (cluster_cells(found, NOW, ASCII, folded=folded, unfit="") for folded in (True, False))
     assert (folded["text"].plain[0], open_["text"].plain[0]) == (ASCII.folded, ASCII.unfolded)

@@ -32,7 +32,7 @@ def test_contexts_of_paused_loops_are_labelled_as_such(tmp_path: Path) -> None:
     assert [line.plain for line in unchanged] == ["No injected text changes (1 paused loop)."]
 
 
-def test_an_answer_says_only_what_does_change_and_the_main_ones_stand_out() -> None:
+def test_an_answer_lists_only_changes_and_main_answers_are_emphasized() -> None:
     names = ("Invert", "Reject", "Reset", "Archive")
     answers = [Answer(action="accept", label=name, effect="", command=COMMAND) for name in names]
     changed = (ContextChange(LOOP, "ralph-a", "Fix it", "one\n", "two\n", (1, 1)),)

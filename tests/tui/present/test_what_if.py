@@ -51,7 +51,7 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> ProjectState:
 
 
 @pytest.mark.parametrize("name", KNOBS)
-def test_what_stands_in_a_field_at_first_is_todays_value(name: str) -> None:
+def test_a_field_starts_with_the_current_value(name: str) -> None:
     knob = KNOBS[name]
     assert knob.put(TODAY, knob.text(TODAY)) == TODAY
     assert knob.text(TODAY) in present.default_note(knob).plain
@@ -106,7 +106,7 @@ def test_minutes_in_the_field_are_milliseconds_in_the_settings() -> None:
         ("learning.neutral_counts_as", "12", "must be nothing or failure"),
     ],
 )
-def test_what_is_no_value_says_why(name: str, text: str, reason: str) -> None:
+def test_an_invalid_value_shows_the_reason(name: str, text: str, reason: str) -> None:
     with pytest.raises(BadInput) as error:
         KNOBS[name].put(TODAY, text)
     assert present.reason(error.value, KNOBS[name]) == reason
@@ -146,11 +146,11 @@ def test_what_loops_would_notice_most_comes_first() -> None:
         ),
     ],
 )
-def test_the_headline_says_what_comes_of_it(turns: list[PatternDifference], said: str) -> None:
-    assert present.headline(replay(*turns), as_today=False).plain == said
+def test_the_headline_summarizes_the_changes(turns: list[PatternDifference], message: str) -> None:
+    assert present.headline(replay(*turns), as_today=False).plain == message
 
 
-def test_before_anything_is_tried_or_known_the_headline_says_so() -> None:
+def test_the_headline_is_empty_before_any_trial() -> None:
     assert "replaying" in present.headline(None, as_today=True).plain
     assert "current thresholds" in present.headline(replay(), as_today=True).plain
     assert "is invalid" in present.headline(replay(), as_today=True, faulty=True).plain
@@ -162,7 +162,7 @@ def cells(found: PatternDifference, view: ProjectState) -> dict[str, str]:
     return {name: content.plain for name, content in present.turn_cells(found, view, DRAWN).items()}
 
 
-def test_a_turned_pattern_says_from_where_to_where_and_since_when(view: ProjectState) -> None:
+def test_a_changed_pattern_shows_both_states_and_the_time(view: ProjectState) -> None:
     pattern = next(iter(view.snapshot.patterns.values()))
     assert cells(turn(pattern.id, course(PROVEN), course(CANDIDATE)), view) == {
         "id": pattern.id,

@@ -35,7 +35,7 @@ def waiting(user: User) -> list[str]:
 
 
 async def at_question(user: User, kind: str) -> str:
-    """Go to the first question of a kind, with all that is foretold; returns what it is about."""
+    """Go to the first question of a kind, with its forecasts shown; returns its subject."""
     if user.place.place != "review":
         await user.go("review")
     item = next(item for item in user.app.view.queue if item.kind == kind)

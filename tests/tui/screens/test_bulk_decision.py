@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
 from tests.tui.user import User, open_dashboard
@@ -13,6 +15,7 @@ def states(user: User, keys: list[str]) -> list[Maturity]:
     return [user.app.view.assessment(key).state for key in keys]
 
 
+@pytest.mark.slow
 async def test_five_are_deprecated_at_once_and_one_undo_takes_it_back(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24)) as user:
         await user.go("patterns")
@@ -41,6 +44,7 @@ async def test_five_are_deprecated_at_once_and_one_undo_takes_it_back(sample: Pa
         assert states(user, keys) == before
 
 
+@pytest.mark.slow
 async def test_refusals_are_shown_before_the_decision(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
@@ -53,6 +57,7 @@ async def test_refusals_are_shown_before_the_decision(sample: Path, home: Path) 
         assert set(states(user, deprecated)) == {Maturity.DEPRECATED}
 
 
+@pytest.mark.slow
 async def test_promoting_many_skips_and_reports_quarantined_patterns(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
@@ -69,6 +74,7 @@ async def test_promoting_many_skips_and_reports_quarantined_patterns(sample: Pat
         assert all(user.app.view.assessment(key).quarantined for key in withheld)
 
 
+@pytest.mark.slow
 async def test_the_dialog_can_be_left_while_it_runs(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")

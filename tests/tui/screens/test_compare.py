@@ -4,6 +4,8 @@ import json
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from core.base.time_parsing import LAST_VISIT
 from core.history.as_of import build_past_state
 from core.history.changes import compare_states
@@ -30,6 +32,7 @@ def field(user: User, name: str) -> ValueField:
     return next(found for found in user.place.query(ValueField) if found.name == name)
 
 
+@pytest.mark.slow
 async def test_lists_changes_since_the_last_visit_and_opens_their_records(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(100, 24)) as user:
         user.app.last_visit = VISITED
@@ -60,6 +63,7 @@ async def test_an_open_or_killed_dashboard_counts_as_a_visit(sample: Path, home:
         assert other.last_visit == NOW
 
 
+@pytest.mark.slow
 async def test_days_can_be_stepped_or_typed_and_invalid_days_are_reported(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         place = await open_compare(user)

@@ -89,6 +89,7 @@ async def test_the_text_equals_the_injected_text(sample: Path, home: Path) -> No
         await user.sees(first.pattern_id, f"{first.score:.2f} = ", "category ")
 
 
+@pytest.mark.slow
 async def test_a_changed_value_shows_its_effect_and_c_hides_it(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         place = await at_task(user)
@@ -99,8 +100,8 @@ async def test_a_changed_value_shows_its_effect_and_c_hides_it(sample: Path, hom
         await user.settled()
         after = prepare_task_injection(user.app.view, TASK, place.settings)
         assert len(after.chosen) == 2
-        gone = before.context.count("\n") - after.context.count("\n")
-        assert f"+0 -{gone} lines, {len(before.chosen) - 2} patterns removed" in heading(user)
+        removed = before.context.count("\n") - after.context.count("\n")
+        assert f"+0 -{removed} lines, {len(before.chosen) - 2} patterns removed" in heading(user)
         assert "- ### Error Patterns" in marked(user)
         assert "(5)" in user.text()
         await user.press("escape", "G")
@@ -120,6 +121,7 @@ async def test_a_changed_value_shows_its_effect_and_c_hides_it(sample: Path, hom
         assert shown(user) == before.context
 
 
+@pytest.mark.slow
 async def test_every_knob_turns_and_goes_back(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         place = await at_task(user)
@@ -151,6 +153,7 @@ async def test_every_knob_turns_and_goes_back(sample: Path, home: Path) -> None:
         assert "All values are the project's settings" in user.toasts()[-1]
 
 
+@pytest.mark.slow
 async def test_the_key_line_changes_while_a_value_has_focus_and_enter_leaves_it(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24)) as user:
         place = await at_task(user)
@@ -167,6 +170,7 @@ async def test_the_key_line_changes_while_a_value_has_focus_and_enter_leaves_it(
         await user.until(lambda: user.place.place == "patterns", "Patterns in front: nothing is typed into words")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
 async def test_toasts_cover_no_value(sample: Path, home: Path, size: tuple[int, int]) -> None:
     async with open_dashboard(sample, home, size=size) as user:
@@ -177,6 +181,7 @@ async def test_toasts_cover_no_value(sample: Path, home: Path, size: tuple[int, 
         assert place.query_one("Toast").region.bottom <= place.knobs.region.y
 
 
+@pytest.mark.slow
 async def test_an_invalid_value_is_ignored_and_replaced(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         place = await at_task(user)
@@ -194,6 +199,7 @@ async def test_an_invalid_value_is_ignored_and_replaced(sample: Path, home: Path
         assert place.settings.top_k_patterns == 2
 
 
+@pytest.mark.slow
 async def test_the_patterns_are_a_pane_and_enter_opens_one(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_task(user)
@@ -210,6 +216,7 @@ async def test_the_patterns_are_a_pane_and_enter_opens_one(sample: Path, home: P
         assert user.table.cursor_key == left_out.pattern_id
 
 
+@pytest.mark.slow
 async def test_tab_cycles_through_all_panes_and_embedding_progress_is_shown(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24)) as user:
         place = await at_task(user)
@@ -230,6 +237,7 @@ async def test_tab_cycles_through_all_panes_and_embedding_progress_is_shown(samp
         assert "left out" in heading(user, "why")
 
 
+@pytest.mark.slow
 async def test_the_patterns_of_a_loops_task_go_on_its_record_once(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("context")
@@ -254,6 +262,7 @@ async def test_the_patterns_of_a_loops_task_go_on_its_record_once(sample: Path, 
             context_recording._recorded(user.app.project, ended.id, prepare_task_injection(user.app.view, task))
 
 
+@pytest.mark.slow
 async def test_a_task_that_nothing_fits_and_a_project_without_loops_say_so(sample: Path, home: Path) -> None:
     for name in ("ralph/loops", "ralph/heartbeats", "ralph-external"):
         shutil.rmtree(sample / ".aiwg" / name)
@@ -272,6 +281,7 @@ async def test_a_task_that_nothing_fits_and_a_project_without_loops_say_so(sampl
         assert "No loop with a task is running" in user.toasts()[-1]
 
 
+@pytest.mark.slow
 async def test_the_patterns_of_another_task_go_to_the_loop_that_is_chosen(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_task(user)
@@ -285,6 +295,7 @@ async def test_the_patterns_of_another_task_go_to_the_loop_that_is_chosen(sample
         assert not set(ids) <= set(injected(user, loops[0].id))
 
 
+@pytest.mark.slow
 async def test_l_goes_through_the_running_loops(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("context")
@@ -320,6 +331,7 @@ async def test_a_decision_updates_the_context(sample: Path, home: Path) -> None:
         assert chosen not in [c.pattern_id for c in prepare_task_injection(user.app.view, TASK).chosen]
 
 
+@pytest.mark.slow
 async def test_the_copy_is_the_exact_context(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_task(user)
@@ -327,6 +339,7 @@ async def test_the_copy_is_the_exact_context(sample: Path, home: Path) -> None:
         assert user.app.clipboard == prepare_task_injection(user.app.view, TASK).context
 
 
+@pytest.mark.slow
 async def test_the_task_is_remembered(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_task(user)
@@ -334,6 +347,7 @@ async def test_the_task_is_remembered(sample: Path, home: Path) -> None:
     assert kept.get_here("context-task") == TASK
 
 
+@pytest.mark.slow
 async def test_reflections_have_rows_and_open_in_their_screen(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         place = await at_task(user)
@@ -355,6 +369,7 @@ async def test_reflections_have_rows_and_open_in_their_screen(sample: Path, home
         assert "3 reflections removed" in heading(user)
 
 
+@pytest.mark.slow
 async def test_without_a_task_the_running_loops_and_last_tasks_are_there_to_be_taken(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("context")

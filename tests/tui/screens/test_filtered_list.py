@@ -17,8 +17,11 @@ async def test_a_list_whose_files_cannot_be_read_does_not_say_that_there_is_noth
     set_times(tmp_path / "broken", NOW - timedelta(days=1))  # what was written just now may be torn, and is read again
     async with open_dashboard(tmp_path / "broken", home, size=(80, 24)) as user:
         await user.sees("No loops yet")
-        for place, said in (("patterns", "2 files cannot be read (F: details)"), ("log", "1 file cannot be read (F")):
+        for place, text in (
+            ("patterns", "2 files cannot be read (F: details)"),
+            ("log", "1 file cannot be read (F"),
+        ):
             await user.go(place)
-            await user.sees(said)
+            await user.sees(text)
         await user.press("F")
         await user.sees("error-patterns.json")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from core.records.decisions import Verb
 from core.state.review_items import HELD
 from tests.tui.screens.review_steps import at_question, desk, flat, front, pane, row
@@ -30,6 +32,7 @@ def underlined(user: User) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 async def test_the_order_is_underlined_and_one_key_approves_the_text(sample: Path, home: Path) -> None:
     give_order(sample)
     async with open_dashboard(sample, home) as user:
@@ -54,6 +57,7 @@ async def test_the_order_is_underlined_and_one_key_approves_the_text(sample: Pat
         assert user.app.view.assessment(NULL).shown == "deprecated"
 
 
+@pytest.mark.slow
 async def test_a_text_that_changed_since_it_was_shown_is_not_approved(sample: Path, home: Path) -> None:
     give_order(sample)
     async with open_dashboard(sample, home) as user:
@@ -68,6 +72,7 @@ async def test_a_text_that_changed_since_it_was_shown_is_not_approved(sample: Pa
         assert underlined(user) == ["Skip the tests."]
 
 
+@pytest.mark.slow
 async def test_a_hostile_order_is_shown_as_text_and_does_nothing(sample: Path, home: Path) -> None:
     give_order(sample, HOSTILE)
     async with open_dashboard(sample, home, size=(80, 24)) as user:
@@ -79,6 +84,7 @@ async def test_a_hostile_order_is_shown_as_text_and_does_nothing(sample: Path, h
         assert user.app.is_running and desk(user).item is not None
 
 
+@pytest.mark.slow
 async def test_many_held_texts_are_approved_at_once_in_patterns(sample: Path, home: Path) -> None:
     path = sample / FILE
     text = path.read_text()
@@ -97,6 +103,7 @@ async def test_many_held_texts_are_approved_at_once_in_patterns(sample: Path, ho
         assert int(user.app.view.board.held.sum()) == len(keys)
 
 
+@pytest.mark.slow
 async def test_context_shows_that_a_held_pattern_waits_for_approval(sample: Path, home: Path) -> None:
     give_order(sample)
     async with open_dashboard(sample, home) as user:
@@ -108,6 +115,7 @@ async def test_context_shows_that_a_held_pattern_waits_for_approval(sample: Path
         await user.sees("held: wait")
 
 
+@pytest.mark.slow
 async def test_a_held_reflection_is_shown_verbatim_and_can_be_approved(sample: Path, home: Path) -> None:
     learned = "MailResult still declares customer as required"
     for path in (sample / ".aiwg").rglob("*.json*"):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from textual.widgets import Input
 
 from tests.tui.user import open_dashboard
@@ -9,6 +10,7 @@ from tui.screens.dialogs import AskLine
 from tui.screens.help import Help
 
 
+@pytest.mark.slow
 async def test_the_help_begins_with_the_focused_pane_and_is_searched_by_typing(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24)) as user:
         await user.go("patterns")
@@ -47,6 +49,7 @@ async def test_a_dialog_has_help_for_its_keys(sample: Path, home: Path) -> None:
         assert user.app.screen.query_one(Input).value == "?", "where text is typed, ? is text"
 
 
+@pytest.mark.slow
 async def test_a_key_that_cannot_act_gives_a_reason_in_empty_lists_too(tmp_path: Path, home: Path) -> None:
     project = tmp_path / "empty"
     project.mkdir()

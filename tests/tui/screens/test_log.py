@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from core.curation.commands import Deprecate, Extract, Merge, Note, Promote, Reset
 from core.records.decisions import Verb
 from tests.tui.user import open_dashboard
@@ -30,6 +32,7 @@ async def test_decisions_are_newest_first_and_undone_ones_struck_out(sample: Pat
         assert "redo" in user.row(user.table.keys[0])
 
 
+@pytest.mark.slow
 async def test_enter_opens_the_pattern_even_from_an_undo(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         user.app.decide(Promote(ESTABLISHED))
@@ -68,6 +71,7 @@ async def test_the_words_of_a_note_can_be_read(sample: Path, home: Path) -> None
         await user.sees("A good default for every move")
 
 
+@pytest.mark.slow
 async def test_undo_without_a_decision_is_refused_with_a_reason(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("log")
@@ -81,6 +85,7 @@ async def test_undo_without_a_decision_is_refused_with_a_reason(sample: Path, ho
         assert "Nothing" in user.toasts()[-1]
 
 
+@pytest.mark.slow
 async def test_somebody_elses_decision_is_taken_back_only_when_asked(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("log")
@@ -99,6 +104,7 @@ async def test_somebody_elses_decision_is_taken_back_only_when_asked(sample: Pat
 LOOP = "ralph-move-the-settlement-jobs-from--18be2e49"
 
 
+@pytest.mark.slow
 async def test_an_extraction_opens_its_loop_and_a_merge_its_remaining_pattern(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         user.app.decide(Merge(ESTABLISHED, "pat-error-null-check-015"))
@@ -120,6 +126,7 @@ async def test_an_extraction_opens_its_loop_and_a_merge_its_remaining_pattern(sa
         await user.until(lambda: user.table.cursor_key == LOOP, "the loop under the cursor")
 
 
+@pytest.mark.slow
 async def test_the_decision_under_the_cursor_is_taken_back_unless_one_rests_on_it(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("log")

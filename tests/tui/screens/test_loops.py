@@ -40,6 +40,7 @@ async def test_running_loops_are_first(sample: Path, home: Path) -> None:
         await user.sees("● running", "‖ paused", "✗ crashed", "✓ completed", f"{sum(active)} loops running")
 
 
+@pytest.mark.slow
 async def test_each_tab_of_loops_of_each_status_and_source_can_be_read(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         kinds = {(loop.status, loop.sources): key for key, loop in user.app.view.snapshot.loops.items()}
@@ -147,6 +148,7 @@ async def test_the_upstream_tree_shows_every_loop(tmp_path: Path, home: Path) ->
 OFFERING = "ralph-move-the-settlement-jobs-from--18be2e49"
 
 
+@pytest.mark.slow
 async def test_a_finished_loop_offers_its_patterns(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, searches=True) as user:
         user.place.go_to(OFFERING)
@@ -164,6 +166,7 @@ async def test_a_finished_loop_offers_its_patterns(sample: Path, home: Path) -> 
         await user.until(lambda: place.item is not None and place.item.subject == OFFERING, "the loop's question")
 
 
+@pytest.mark.slow
 async def test_an_extraction_without_an_offer_is_computed_on_demand(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         user.place.go_to(running(user))
@@ -245,6 +248,7 @@ async def test_the_preview_explains_why_there_is_nothing_to_extract(sample: Path
         await user.sees("Nothing to extract: no error was fixed; the goal was not reached", "Not found")
 
 
+@pytest.mark.slow
 async def test_what_another_process_injects_and_records_shows_at_once(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(160, 50)) as user:
         key = next(key for key in user.table.keys if not user.app.view.loop_patterns(key).uses)

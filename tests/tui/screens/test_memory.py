@@ -56,6 +56,7 @@ async def test_escalations_are_first_then_tasks_then_sessions(sample: Path, home
         assert "enter fold" in user.key_line()
 
 
+@pytest.mark.slow
 async def test_enter_and_the_arrows_fold_and_unfold(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await in_memory(user)
@@ -85,6 +86,7 @@ async def test_enter_and_the_arrows_fold_and_unfold(sample: Path, home: Path) ->
         assert json.loads(user.app.user_state.get_here("memory-folded"))[TASKS] is False
 
 
+@pytest.mark.slow
 async def test_a_filter_shows_the_task_of_an_attempt_that_matches(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await in_memory(user)
@@ -105,6 +107,7 @@ async def test_a_filter_shows_the_task_of_an_attempt_that_matches(sample: Path, 
         assert "attempt" in kinds(user)
 
 
+@pytest.mark.slow
 async def test_every_tab_of_every_row_can_be_read(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(100, 40)) as user:
         place = await in_memory(user)
@@ -137,6 +140,7 @@ async def test_a_task_shows_attempts_quality_and_lessons(sample: Path, home: Pat
             assert reflection.text[:40] in " ".join(text.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [80, 120, 200])
 async def test_reflections_are_beside_their_attempt_if_there_is_room(sample: Path, home: Path, width: int) -> None:
     async with open_dashboard(sample, home, size=(width, 40)) as user:
@@ -147,19 +151,20 @@ async def test_reflections_are_beside_their_attempt_if_there_is_room(sample: Pat
             assert not beside(user).display
             for _ in range(place.tabs(key).index("Reflections")):
                 await user.press("right_square_bracket")
-            told_there = details(user)
+            shown_there = details(user)
         elif width == 120:
             assert "Reflections" not in place.tabs(key)
             assert beside(user).display
-            told_there = beside(user).plain
+            shown_there = beside(user).plain
         else:  # below, as the details are tall there
             assert not beside(user).display
-            told_there = details(user)
-            assert "enter: replay" in told_there
+            shown_there = details(user)
+            assert "enter: replay" in shown_there
         (reflection, *_) = place._links.reflections_of(user.app.view.snapshot.attempts[f"{ENDED}.2"])
-        assert reflection.learning[:40] in told_there
+        assert reflection.learning[:40] in shown_there
 
 
+@pytest.mark.slow
 async def test_one_key_opens_loop_patterns_or_reflections(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
@@ -224,6 +229,7 @@ async def test_one_key_opens_loop_patterns_or_reflections(sample: Path, home: Pa
             assert "This is a heading" in user.toasts()[-1]
 
 
+@pytest.mark.slow
 async def test_a_session_shows_failures_causes_and_fixes(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await in_memory(user)
@@ -307,6 +313,7 @@ async def test_without_tasks_the_loops_that_could_have_one_are_listed(tmp_path: 
         await user.sees(f"0 of {loops} loops", "only in the cross-task memory, 4", "ralphdeck task init --loop LOOP")
 
 
+@pytest.mark.slow
 async def test_an_empty_project_explains_what_to_do(tmp_path: Path, home: Path) -> None:
     project = tmp_path / "empty"
     (project / LEDGER).parent.mkdir(parents=True)

@@ -34,6 +34,7 @@ async def export(user: User, name: str) -> None:
     await user.settled()
 
 
+@pytest.mark.slow
 async def test_a_walk_through_the_sections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     project = tmp_path / "acme"

@@ -40,6 +40,7 @@ def state_of(user: User, key: str) -> Maturity:
     return user.app.view.assessment(key).state
 
 
+@pytest.mark.slow
 async def test_the_list_narrows_with_every_key(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
@@ -59,6 +60,7 @@ async def test_the_list_narrows_with_every_key(sample: Path, home: Path) -> None
         assert len(user.table.keys) == 40
 
 
+@pytest.mark.slow
 async def test_filter_errors_are_shown_and_no_matches_explain_how_to_go_on(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
@@ -69,6 +71,7 @@ async def test_filter_errors_are_shown_and_no_matches_explain_how_to_go_on(sampl
         assert len(user.table.keys) == 40
 
 
+@pytest.mark.slow
 async def test_sorting_shows_the_first_of_the_new_order(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_pattern(user, ESTABLISHED)
@@ -96,6 +99,7 @@ async def test_a_heading_sorts_and_turns_around(sample: Path, home: Path) -> Non
         assert [user.app.view.assessment(key).uses for key in user.table.keys] == sorted(uses)
 
 
+@pytest.mark.slow
 async def test_a_promoted_pattern_changes_its_row_its_file_and_its_key(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_pattern(user, ESTABLISHED)
@@ -114,6 +118,7 @@ async def test_a_promoted_pattern_changes_its_row_its_file_and_its_key(sample: P
         assert "already promoted" in user.toasts()[-1]
 
 
+@pytest.mark.slow
 async def test_deprecating_wants_a_reason(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_pattern(user, ESTABLISHED)
@@ -130,6 +135,7 @@ async def test_deprecating_wants_a_reason(sample: Path, home: Path) -> None:
         await user.sees("“too slow now”")
 
 
+@pytest.mark.slow
 async def test_escape_takes_a_question_back(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_pattern(user, ESTABLISHED)
@@ -141,6 +147,7 @@ async def test_escape_takes_a_question_back(sample: Path, home: Path) -> None:
         assert len(user.app.view.snapshot.decisions) == before
 
 
+@pytest.mark.slow
 async def test_reset_note_undo_and_redo(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_pattern(user, PROMOTED)
@@ -165,6 +172,7 @@ async def test_reset_note_undo_and_redo(sample: Path, home: Path) -> None:
         await user.sees("undo", "redo", "seen twice")
 
 
+@pytest.mark.slow
 async def test_a_key_that_cannot_act_gives_a_reason(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_pattern(user, DEPRECATED)
@@ -188,6 +196,7 @@ async def test_a_key_that_cannot_act_gives_a_reason(sample: Path, home: Path) ->
             assert why in user.toasts()[-1]
 
 
+@pytest.mark.slow
 async def test_what_the_rules_deprecate_can_be_reset_once_and_then_promoted(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         view = user.app.view
@@ -206,6 +215,7 @@ async def test_what_the_rules_deprecate_can_be_reset_once_and_then_promoted(samp
         assert state_of(user, ruled) is Maturity.PROVEN
 
 
+@pytest.mark.slow
 async def test_many_are_marked_and_decided_together(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
@@ -228,6 +238,7 @@ async def test_many_are_marked_and_decided_together(sample: Path, home: Path) ->
         assert {state_of(user, key) for key in keys[:2]} == {Maturity.ESTABLISHED}
 
 
+@pytest.mark.slow
 async def test_refusals_among_many_are_reported_and_the_rest_is_decided(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_pattern(user, DEPRECATED)
@@ -240,6 +251,7 @@ async def test_refusals_among_many_are_reported_and_the_rest_is_decided(sample: 
         assert any(DEPRECATED in toast for toast in user.toasts())
 
 
+@pytest.mark.slow
 async def test_select_all_selects_the_filtered_rows(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
@@ -251,6 +263,7 @@ async def test_select_all_selects_the_filtered_rows(sample: Path, home: Path) ->
         assert user.table.marked == frozenset()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tab", "texts"),
     [
@@ -270,6 +283,7 @@ async def test_each_tab_shows_its_part(sample: Path, home: Path, tab: str, texts
         await user.sees(*texts)
 
 
+@pytest.mark.slow
 async def test_tabs_turn_around_by_key_and_mouse(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_pattern(user, ESTABLISHED)
@@ -284,6 +298,7 @@ async def test_tabs_turn_around_by_key_and_mouse(sample: Path, home: Path) -> No
         await user.until(lambda: "needs" in user.text() or "proven" in user.place.query_one("TextPane").plain)  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 async def test_enter_opens_the_details_and_escape_goes_back_step_by_step(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
@@ -304,6 +319,7 @@ async def test_enter_opens_the_details_and_escape_goes_back_step_by_step(sample:
         assert user.place.query_one(FilterLine).text == ""
 
 
+@pytest.mark.slow
 async def test_n_goes_from_question_to_question(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
@@ -318,6 +334,7 @@ async def test_n_goes_from_question_to_question(sample: Path, home: Path) -> Non
         assert user.table.cursor_key == seen[-2]
 
 
+@pytest.mark.slow
 async def test_i_shows_the_pattern_in_a_context(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_pattern(user, "pat-error-type-mismatch-003")
@@ -326,6 +343,7 @@ async def test_i_shows_the_pattern_in_a_context(sample: Path, home: Path) -> Non
         await user.sees("## Cross-Loop Learning Context", "pat-error-type-mismatch-003")
 
 
+@pytest.mark.slow
 async def test_vim_keys_move(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
@@ -351,6 +369,7 @@ async def test_the_id_or_the_text_is_copied(sample: Path, home: Path) -> None:
         assert "success rate" in user.app.clipboard
 
 
+@pytest.mark.slow
 async def test_the_order_is_saved_between_runs(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
@@ -383,6 +402,7 @@ async def test_escape_in_the_filter_takes_it_off(sample: Path, home: Path) -> No
         assert user.in_focus(user.table)
 
 
+@pytest.mark.slow
 async def test_a_quarantined_pattern_is_marked_and_found_by_filter(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_pattern(user, ESTABLISHED)
@@ -400,6 +420,7 @@ async def test_a_quarantined_pattern_is_marked_and_found_by_filter(sample: Path,
         assert set(user.table.keys) == {ESTABLISHED, SUSPECTED}
 
 
+@pytest.mark.slow
 async def test_selected_patterns_are_archived_with_a_reason_and_restored_by_undo(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(160, 50)) as user:
         await user.go("patterns")
@@ -416,6 +437,7 @@ async def test_selected_patterns_are_archived_with_a_reason_and_restored_by_undo
         await user.sees("archive", "(undone)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("width", "seen", "unseen"),
     [
@@ -435,6 +457,7 @@ async def test_titles_come_before_ids_and_bars(
         assert not any(text in row for text in unseen), row
 
 
+@pytest.mark.slow
 async def test_after_a_decision_the_cursor_keeps_its_place_in_the_list(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
@@ -456,6 +479,7 @@ async def test_after_a_decision_the_cursor_keeps_its_place_in_the_list(sample: P
         assert user.table.cursor_key == key, "what others decide moves the row, not the cursor off its record"
 
 
+@pytest.mark.slow
 async def test_after_a_sort_the_cursor_keeps_its_record(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
@@ -470,17 +494,17 @@ async def test_after_a_sort_the_cursor_keeps_its_record(sample: Path, home: Path
         assert user.table.cursor_key == key and header == user.table.region
 
 
-async def test_a_pin_is_not_said_to_decay_and_a_decision_is_said_to_be_whose_it_is(sample: Path, home: Path) -> None:
+async def test_a_pin_shows_no_decay_and_a_decision_shows_its_author(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
         pinned = next(key for key in user.table.keys if user.app.view.assessment(key).is_settled)
         free = next(key for key in user.table.keys if user.app.view.assessment(key).next_change is not None
                     and not user.app.view.assessment(key).is_settled)  # fmt: skip
-        for key, says in ((pinned, True), (free, False)):
+        for key, is_shown in ((pinned, True), (free, False)):
             assert user.table.go_to(key)
             await user.settled()
-            assert ("does not change with age" in user.text()) is says
-            assert ("decays to" in user.text()) is not says
+            assert ("does not change with age" in user.text()) is is_shown
+            assert ("decays to" in user.text()) is not is_shown
         assert user.table.go_to(pinned)
         await user.press("w")
         await user.settled()

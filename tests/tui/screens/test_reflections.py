@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.tui.user import copy_tree, open_dashboard
 from tui.screens.dialogs import PreviewDialog
 from tui.widgets.text_pane import TextPane
@@ -24,6 +26,7 @@ async def test_reflections_are_filtered_and_sorted(sample: Path, home: Path) -> 
         assert kinds == sorted(kinds)
 
 
+@pytest.mark.slow
 async def test_the_whole_reflection_is_shown_below(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("reflections")
@@ -37,6 +40,7 @@ async def test_the_whole_reflection_is_shown_below(sample: Path, home: Path) -> 
             await user.press("j")
 
 
+@pytest.mark.slow
 async def test_enter_opens_the_loop(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("loops")
@@ -70,6 +74,7 @@ async def test_a_reflection_without_a_loop_opens_its_attempt_or_gives_a_reason(s
         await user.until(lambda: user.table.cursor_key == "attempt/task-001.1", "the attempt under the cursor")
 
 
+@pytest.mark.slow
 async def test_recurring_learnings_unfold_and_give_a_pattern_that_can_be_undone(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("reflections")
@@ -127,6 +132,7 @@ async def test_learnings_without_a_pattern_are_last(tmp_path: Path, home: Path) 
         assert "not now: e draft" in user.key_line()
 
 
+@pytest.mark.slow
 async def test_grouping_is_filtered_saved_and_left_for_a_single_reflection(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("reflections")

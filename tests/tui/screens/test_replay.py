@@ -40,6 +40,7 @@ def log(sample: Path, task_id: str, number: int) -> Path:
     return sample / f".aiwg/ralph/tasks/{task_id}/attempts/{number:03d}/actions.jsonl"
 
 
+@pytest.mark.slow
 async def test_stepping_shows_actions_and_reasons(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         player = await opened(user, ENDED, 2)
@@ -79,6 +80,7 @@ async def test_a_change_is_shown_with_its_signs(sample: Path, home: Path) -> Non
         assert "old_string" not in text(user)
 
 
+@pytest.mark.slow
 async def test_n_goes_from_error_to_error(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         player = await opened(user, ENDED, 2)
@@ -95,6 +97,7 @@ async def test_n_goes_from_error_to_error(sample: Path, home: Path) -> None:
         await user.sees("✗ failed")
 
 
+@pytest.mark.slow
 async def test_it_plays_to_the_end_and_stops(sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(screen, "LEAST_SECONDS", 0.0)
     monkeypatch.setattr(screen, "pause_after", lambda step, speed: 0.001)
@@ -120,6 +123,7 @@ async def test_it_plays_to_the_end_and_stops(sample: Path, home: Path, monkeypat
         assert "▯" not in user.text()
 
 
+@pytest.mark.slow
 async def test_an_attempt_at_work_is_followed_at_its_end_only(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         player = await opened(user, RUNNING, 2)
@@ -148,6 +152,7 @@ async def test_a_click_on_the_timeline_goes_there(sample: Path, home: Path) -> N
         assert player.position == len(detail(user, ENDED, 2).actions) - 1
 
 
+@pytest.mark.slow
 async def test_quality_and_reflections_are_beside_it_if_there_is_room(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await opened(user, ENDED, 2)
@@ -168,6 +173,7 @@ async def test_quality_and_reflections_are_beside_it_if_there_is_room(sample: Pa
         assert known.reflections[0].learning[:40] in below
 
 
+@pytest.mark.slow
 async def test_unplayable_attempts_give_a_reason(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         log(sample, ENDED, 2).write_text("")

@@ -25,6 +25,7 @@ def newest(user: User) -> str:
     return user.app.view.snapshot.decisions[-1].verb.value
 
 
+@pytest.mark.slow
 async def test_browsing_decides_nothing_and_back_returns(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("review")
@@ -56,6 +57,7 @@ async def test_browsing_decides_nothing_and_back_returns(sample: Path, home: Pat
         assert front(user) == subject
 
 
+@pytest.mark.slow
 async def test_an_answered_question_returns_if_refused_or_undone(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         first = await at_question(user, INVERSION)
@@ -80,6 +82,7 @@ async def test_an_answered_question_returns_if_refused_or_undone(sample: Path, h
         assert first in [item.subject for item in desk(user).questions.items]
 
 
+@pytest.mark.slow
 async def test_undo_of_another_persons_decision_keeps_the_session_count(sample: Path, home: Path) -> None:
     other = Project(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
     other.load()
@@ -97,6 +100,7 @@ async def test_undo_of_another_persons_decision_keeps_the_session_count(sample: 
         assert not [toast for toast in user.toasts() if "new question" in toast]
 
 
+@pytest.mark.slow
 async def test_what_another_reviewer_has_answered_is_skipped_and_no_key_meant_for_it_acts(
     sample: Path, home: Path
 ) -> None:
@@ -121,6 +125,7 @@ async def test_what_another_reviewer_has_answered_is_skipped_and_no_key_meant_fo
         assert front(user) != following
 
 
+@pytest.mark.slow
 async def test_the_order_is_fixed_new_questions_are_appended_and_resolved_ones_are_passed(
     sample: Path, home: Path
 ) -> None:
@@ -154,6 +159,7 @@ async def test_the_order_is_fixed_new_questions_are_appended_and_resolved_ones_a
         assert desk(user).questions.place == 1, "the end of the list leads to its beginning"
 
 
+@pytest.mark.slow
 async def test_enter_gives_the_highlighted_answer_and_o_opens(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         subject = await at_question(user, INVERSION)
@@ -168,6 +174,7 @@ async def test_enter_gives_the_highlighted_answer_and_o_opens(sample: Path, home
         await user.until(lambda: user.table.cursor_key == subject, "the pattern under the cursor")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_all_of_review_works_by_mouse(sample: Path, home: Path, size: tuple[int, int]) -> None:
     async with open_dashboard(sample, home, size=size) as user:
@@ -197,6 +204,7 @@ async def test_all_of_review_works_by_mouse(sample: Path, home: Path, size: tupl
         await user.until(lambda: user.place.place != "review", "what the question is about")
 
 
+@pytest.mark.slow
 async def test_the_cursor_shows_the_effect_of_each_answer_and_decides_nothing(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_question(user, INVERSION)
@@ -218,6 +226,7 @@ async def test_the_cursor_shows_the_effect_of_each_answer_and_decides_nothing(sa
         assert not row(user, "d").endswith("…")  # it was worked out while the question before was read
 
 
+@pytest.mark.slow
 async def test_a_key_that_cannot_answer_gives_a_reason(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await at_question(user, BURST)
@@ -235,6 +244,7 @@ async def test_a_key_that_cannot_answer_gives_a_reason(sample: Path, home: Path)
         assert front(user) == subject
 
 
+@pytest.mark.slow
 async def test_a_small_screen_shows_one_pane_at_a_time_and_every_answer(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24)) as user:
         await at_question(user, INVERSION)
@@ -254,6 +264,7 @@ def _is_seen(place: object, name: str) -> bool:
     return bool(place.query_one(f"#review-{name}", TextPane).size.height)
 
 
+@pytest.mark.slow
 async def test_an_empty_queue_is_reported(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("review")
@@ -268,13 +279,14 @@ async def test_an_empty_queue_is_reported(sample: Path, home: Path) -> None:
         await user.sees("1 of 1")
 
 
+@pytest.mark.slow
 async def test_an_escalation_of_another_process_is_reported_and_first_in_memory(sample: Path, home: Path) -> None:
-    deck = Project(ProjectPaths(sample), Settings(), by="ada", clock=lambda: NOW, cache=False)
-    deck.load()
-    session = next(one for one in deck.view.snapshot.debug_sessions.values() if one.status == "in_progress")
+    opened = Project(ProjectPaths(sample), Settings(), by="ada", clock=lambda: NOW, cache=False)
+    opened.load()
+    session = next(one for one in opened.view.snapshot.debug_sessions.values() if one.status == "in_progress")
     async with open_dashboard(sample, home, size=(200, 50)) as user:
         await user.go("memory")
-        on_escalation(deck, session.id, reason="needs credentials")
+        on_escalation(opened, session.id, reason="needs credentials")
         await user.until(lambda: session.id in waiting(user), "the question")
         notes = user.app._notifications
         await user.until(lambda: any("needs credentials" in note.message for note in notes), "the notice")
@@ -288,6 +300,7 @@ async def test_an_escalation_of_another_process_is_reported_and_first_in_memory(
         assert "needs credentials" in flat(user, "subject") and "context kept in" in flat(user, "subject")
 
 
+@pytest.mark.slow
 async def test_forecasts_without_embeddings_are_marked_until_these_exist(
     sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

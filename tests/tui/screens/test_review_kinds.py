@@ -54,16 +54,17 @@ from tui.widgets.text_pane import TextPane
 NULL = "pat-error-null-check-015"
 
 
-def deck_of(sample: Path) -> Project:
-    deck = Project(ProjectPaths(sample), Settings(), by="ana", clock=lambda: NOW, cache=False)
-    deck.load()
-    return deck
+def open_project_of(sample: Path) -> Project:
+    opened = Project(ProjectPaths(sample), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    opened.load()
+    return opened
 
 
 def newest(user: User) -> Verb:
     return user.app.view.snapshot.decisions[-1].verb
 
 
+@pytest.mark.slow
 async def test_an_inversion_is_reworded_and_given_an_alternative_before_it_is_accepted(
     sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,7 +94,7 @@ async def test_an_inversion_is_reworded_and_given_an_alternative_before_it_is_ac
         await user.settled()
         assert "wording check passed" in pane(user, "proposal")
         assert front(user) == subject and waiting(user) == before
-        foretold = row(user, "a")
+        forecasts = row(user, "a")
         await user.decides("a")
         decision = user.app.view.snapshot.decisions[-1]
         anti = user.app.view.pattern(decision.after["anti_id"])
@@ -101,7 +102,7 @@ async def test_an_inversion_is_reworded_and_given_an_alternative_before_it_is_ac
         assert "AVOID: splitting by file type" in f"{anti.title} {anti.description}"
         assert anti.better_pattern_id == "pat-success-characterise-011"
         assert user.app.view.assessment(subject).state is Maturity.DEPRECATED
-        assert "accept edited text" in foretold
+        assert "accept edited text" in forecasts
         assert sorted(waiting(user)) == sorted(key for key in before if key != subject)
         await user.decides("u")
         assert front(user) == subject
@@ -109,6 +110,7 @@ async def test_an_inversion_is_reworded_and_given_an_alternative_before_it_is_ac
         assert newest(user) is Verb.REJECT_INVERSION
 
 
+@pytest.mark.slow
 async def test_a_decision_in_doubt_is_given_up_confirmed_or_turned_around(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         subject = await at_question(user, CONTRADICTED)
@@ -140,10 +142,11 @@ async def test_a_decision_in_doubt_is_given_up_confirmed_or_turned_around(sample
         assert any("review it again" in toast for toast in user.toasts()), "the dialog covered the new text"
 
 
+@pytest.mark.slow
 async def test_a_text_that_has_changed_since_it_was_approved_is_approved_again_or_put_back(
     sample: Path, home: Path
 ) -> None:
-    deck_of(sample).decide(Promote(NULL))
+    open_project_of(sample).decide(Promote(NULL))
     path = sample / ".aiwg/ralph/shared/patterns/error-patterns.json"
     approved = path.read_text()
     path.write_text(approved.replace("Guard the object", "Guard no object"))
@@ -164,6 +167,7 @@ async def test_a_text_that_has_changed_since_it_was_approved_is_approved_again_o
         assert "Guard no object" in path.read_text()
 
 
+@pytest.mark.slow
 async def test_marks_in_a_burst_are_revoked_or_confirmed_as_one_decision(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         source = await at_question(user, BURST)
@@ -187,8 +191,9 @@ async def test_marks_in_a_burst_are_revoked_or_confirmed_as_one_decision(sample:
         assert source not in waiting(user) and len(user.app.view.board.bursts) == 1
 
 
+@pytest.mark.slow
 async def test_a_quarantined_text_is_shown_verbatim_and_released(sample: Path, home: Path) -> None:
-    deck_of(sample).decide(Quarantine(POOL, reason="who wrote [b]this[/]?"))
+    open_project_of(sample).decide(Quarantine(POOL, reason="who wrote [b]this[/]?"))
     async with open_dashboard(sample, home) as user:
         assert await at_question(user, QUARANTINE) == POOL
         assert "put into quarantine by ana, today 21:00" in flat(user, "proposal")
@@ -215,10 +220,11 @@ async def test_a_quarantined_text_is_shown_verbatim_and_released(sample: Path, h
         assert user.app.view.assessment(POOL).quarantined
 
 
+@pytest.mark.slow
 async def test_offers_imports_and_duplicates_are_questions(sample: Path, home: Path) -> None:
     add_twin(sample)
     source = "ralph-move-the-settlement-jobs-from--18be2e49"
-    deck_of(sample).decide(Extract(source, unattended=True))
+    open_project_of(sample).decide(Extract(source, unattended=True))
     async with open_dashboard(sample, home, searches=True) as user:
         first = await at_question(user, EXTRACTED)
         assert source in flat(user, "proposal")
@@ -271,6 +277,7 @@ async def test_offers_imports_and_duplicates_are_questions(sample: Path, home: P
         assert TWIN in user.app.view.pattern(OTHER_TWIN).aliases
 
 
+@pytest.mark.slow
 async def test_what_idle_moments_find_is_asked_too(sample: Path, home: Path) -> None:
     path = sample / ".aiwg/ralph/shared/patterns/error-patterns.json"
     content = json.loads(path.read_text().replace("Cannot read propert(y|ies) .* of (null|undefined)", ".*"))
@@ -301,6 +308,7 @@ async def test_what_idle_moments_find_is_asked_too(sample: Path, home: Path) -> 
         assert newest(user) is Verb.EXTRACT
 
 
+@pytest.mark.slow
 async def test_an_escalation_is_acknowledged_without_other_effects(sample: Path, home: Path) -> None:
     folder = sample / ".aiwg/ralph/debug-memory/sessions"
     stuck = {
@@ -343,6 +351,7 @@ async def test_an_escalation_is_acknowledged_without_other_effects(sample: Path,
             assert beside and all(len(line) <= room for line in beside)
 
 
+@pytest.mark.slow
 async def test_a_session_of_some_minutes_is_planned_and_ends(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(160, 40)) as user:
         await user.go("review")
@@ -366,6 +375,7 @@ async def test_a_session_of_some_minutes_is_planned_and_ends(sample: Path, home:
         assert "of the impact." not in user.text()
 
 
+@pytest.mark.slow
 async def test_read_only_refuses_every_answer_with_a_reason(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         user.app.project.is_readonly = True

@@ -49,6 +49,7 @@ def turned(replay: Replay) -> set[str]:
     return {turn.pattern_id for turn in replay.turns}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["patterns", "review"])
 async def test_opens_with_todays_thresholds_and_esc_leaves(sample: Path, home: Path, place: str) -> None:
     async with open_dashboard(sample, home) as user:
@@ -64,6 +65,7 @@ async def test_opens_with_todays_thresholds_and_esc_leaves(sample: Path, home: P
         assert user.place.place == place
 
 
+@pytest.mark.slow
 async def test_another_half_life_lists_the_patterns_that_change(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await open_what_if(user)
@@ -81,6 +83,7 @@ async def test_another_half_life_lists_the_patterns_that_change(sample: Path, ho
         assert not field(user, "maturity.min_feedback").has_class("-changed")
 
 
+@pytest.mark.slow
 async def test_keys_step_the_value_and_move_from_field_to_field(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         place = await open_what_if(user)
@@ -104,6 +107,7 @@ async def test_keys_step_the_value_and_move_from_field_to_field(sample: Path, ho
         assert place.settings.learning.neutral_counts_as == "failure"
 
 
+@pytest.mark.slow
 async def test_an_invalid_value_is_explained_and_the_last_result_stays(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         place = await open_what_if(user)
@@ -126,6 +130,7 @@ async def test_an_invalid_value_is_explained_and_the_last_result_stays(sample: P
         await user.sees("These are the current thresholds. Change one.")
 
 
+@pytest.mark.slow
 async def test_below_80_cells_the_thresholds_are_in_one_column(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(79, 30)) as user:
         place = await open_what_if(user)
@@ -135,6 +140,7 @@ async def test_below_80_cells_the_thresholds_are_in_one_column(sample: Path, hom
         assert len({found.region.x for found in place.query(ValueField)}) == 2
 
 
+@pytest.mark.slow
 async def test_one_key_restores_one_threshold_or_all(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         place = await open_what_if(user)
@@ -154,6 +160,7 @@ async def test_one_key_restores_one_threshold_or_all(sample: Path, home: Path) -
         assert shown(user) == set()
 
 
+@pytest.mark.slow
 async def test_enter_goes_to_the_patterns_and_on_to_one_of_them(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await open_what_if(user, "review")
@@ -174,6 +181,7 @@ async def test_enter_goes_to_the_patterns_and_on_to_one_of_them(sample: Path, ho
         await user.go("review")
 
 
+@pytest.mark.slow
 async def test_tab_goes_to_the_patterns_and_back_to_the_same_field(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await open_what_if(user)
@@ -190,22 +198,24 @@ async def test_tab_goes_to_the_patterns_and_back_to_the_same_field(sample: Path,
         assert field(user, "maturity.min_feedback").has_focus_within
 
 
+@pytest.mark.slow
 async def test_a_new_view_is_replayed_while_it_is_open(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await open_what_if(user)
         await user.press("7")
         await user.settled()
-        gone = user.table.keys[0]
-        file = sample / user.app.view.pattern(gone).file
+        removed = user.table.keys[0]
+        file = sample / user.app.view.pattern(removed).file
         before = user.app.view.snapshot.number
         file.write_text("{}", encoding="utf-8")
         await user.until(lambda: user.app.view.snapshot.number != before, "the change")
-        await user.until(lambda: gone not in shown(user), "another answer")
+        await user.until(lambda: removed not in shown(user), "another answer")
         await user.settled()
         assert shown(user) == turned(expected(user, maturity__half_life_days="7"))
         assert field(user, HALF_LIFE).text == "7"
 
 
+@pytest.mark.slow
 async def test_a_pin_set_meanwhile_is_shown_in_the_list(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(140, 40)) as user:
         await open_what_if(user)
@@ -215,6 +225,7 @@ async def test_a_pin_set_meanwhile_is_shown_in_the_list(sample: Path, home: Path
         await user.until(lambda: user.row("pat-error-jwt-expired-006").rstrip().count("pinned") == 1, "the pin")
 
 
+@pytest.mark.slow
 async def test_only_one_replay_runs_and_only_the_last_answer_counts(
     sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,6 +255,7 @@ async def test_only_one_replay_runs_and_only_the_last_answer_counts(
         assert shown(user) == turned(expected(user, maturity__half_life_days="705"))
 
 
+@pytest.mark.slow
 async def test_what_if_writes_nothing_and_undoes_nothing(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
@@ -256,6 +268,7 @@ async def test_what_if_writes_nothing_and_undoes_nothing(sample: Path, home: Pat
         assert {path: path.read_bytes() for path in sample.rglob("*") if path.is_file()} == files
 
 
+@pytest.mark.slow
 async def test_help_lists_its_keys_and_number_keys_on_the_list_go_to_screens(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await open_what_if(user)
@@ -268,6 +281,7 @@ async def test_help_lists_its_keys_and_number_keys_on_the_list_go_to_screens(sam
         assert isinstance(user.place, PatternsScreen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(40, 12), (117, 30)], ids=str)
 async def test_every_field_can_be_reached_on_a_small_terminal(sample: Path, home: Path, size: tuple[int, int]) -> None:
     async with open_dashboard(sample, home, size=size) as user:

@@ -26,6 +26,7 @@ def task(user: User) -> str:
     return user.place.query_one(FilterLine).text
 
 
+@pytest.mark.slow
 async def test_esc_returns_from_context_which_keeps_the_typed_task(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("context")
@@ -56,6 +57,7 @@ async def test_esc_returns_from_context_which_keeps_the_typed_task(sample: Path,
         assert user.app.user_state.get_here("context-task") == TYPED
 
 
+@pytest.mark.slow
 async def test_a_task_that_is_typed_after_a_link_stays(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("loops")
@@ -69,6 +71,7 @@ async def test_a_task_that_is_typed_after_a_link_stays(sample: Path, home: Path)
         assert task(user) == TYPED
 
 
+@pytest.mark.slow
 async def test_esc_returns_from_review_and_along_several_links(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, searches=True) as user:
         offered = next(item.subject for item in user.app.view.queue if item.kind == OFFER)
@@ -92,6 +95,7 @@ async def test_esc_returns_from_review_and_along_several_links(sample: Path, hom
         assert front(user) == subject
 
 
+@pytest.mark.slow
 async def test_a_deciding_key_that_was_typed_for_the_place_before_does_nothing(sample: Path, home: Path) -> None:
     seconds = [100.0]
     async with open_dashboard(sample, home, clock=lambda: seconds[0]) as user:
@@ -117,6 +121,7 @@ async def test_a_deciding_key_that_was_typed_for_the_place_before_does_nothing(s
         assert len(user.app.view.snapshot.decisions) == known + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["a", "s", "enter", "u"])
 async def test_no_question_is_answered_right_after_the_way_to_review(sample: Path, home: Path, key: str) -> None:
     seconds = [100.0]
@@ -128,6 +133,7 @@ async def test_no_question_is_answered_right_after_the_way_to_review(sample: Pat
         assert user.place.place == "review"
 
 
+@pytest.mark.slow
 async def test_obvious_refusals_need_no_message(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, now=NOW) as user:
         for place in ("loops", "patterns", "review"):

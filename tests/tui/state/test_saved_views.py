@@ -72,6 +72,7 @@ def test_the_query_language_supports_all_built_in_views() -> None:
             assert parse_query(view.filter, PATTERN_FIELDS).problems == ()
 
 
+@pytest.mark.slow
 async def test_the_current_list_is_saved_and_opened_again(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24)) as user:
         await user.go("patterns")

@@ -17,7 +17,7 @@ STARTED = Notification(what=NotificationKind.STARTED, subject="x", text="started
 
 
 class Terminal:
-    """Collects what is written, with a clock that stands still until it is turned."""
+    """Collects what is written; its clock moves only when set."""
 
     def __init__(self, mode: str, **environment: str) -> None:
         self.mode = mode

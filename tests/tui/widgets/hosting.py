@@ -40,7 +40,9 @@ async def hosted(
     heard: list[Message] = []
 
     def hook(message: Message) -> None:
-        if isinstance(message, kinds) and all(message is not other for other in heard):  # each pump it passes tells
+        if isinstance(message, kinds) and all(
+            message is not other for other in heard
+        ):  # each message pump on the way reports it
             heard.append(message)
 
     host = Host(widget)

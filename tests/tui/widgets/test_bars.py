@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from textual.content import Content
 
 from tests.tui.widgets.hosting import hosted, lines_of
@@ -46,6 +47,7 @@ async def test_a_click_on_an_item_posts_its_value() -> None:
         assert [message.value for message in host.heard] == ["one", "one", "two", "two", "right", "right"]
 
 
+@pytest.mark.slow
 async def test_an_item_that_is_left_out_cannot_be_clicked() -> None:
     line = ItemLine()
     line.show(items("first", "second", "third"))

@@ -123,6 +123,7 @@ async def test_a_paragraph_further_down_is_reached_and_one_that_shows_is_left_wh
         assert pane.scroll_offset.y == 44
 
 
+@pytest.mark.slow
 async def test_long_text_is_wrapped_outside_of_the_ui_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: set[str] = set()
     real = text_pane.wrap

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from textual.app import App
 from textual.binding import Binding
 from textual.content import Content
@@ -31,6 +32,7 @@ async def test_typing_replaces_the_value_and_is_posted() -> None:
         assert field.text == host.heard[-1].text == ""
 
 
+@pytest.mark.slow
 async def test_the_start_of_a_long_text_shows_unless_it_is_being_typed() -> None:
     field = a_field()
     async with hosted(field) as (host, pilot):

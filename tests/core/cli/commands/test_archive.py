@@ -24,10 +24,10 @@ def test_what_a_dry_run_names_is_archived_and_undo_brings_it_back(sample: Path, 
     table = call(*words, "--dry-run").out
     assert all(item["id"] in table and item["rules"] for item in named)
     assert ids(call, sample) == before
-    gone = {item["id"] for item in named}
+    removed = {item["id"] for item in named}
     decided = call(*words, "--json").document
-    assert (decided["decision"]["subject"], set(decided["decision"]["after"]["patterns"])) == ("prune", gone)
-    assert ids(call, sample) == before - gone
+    assert (decided["decision"]["subject"], set(decided["decision"]["after"]["patterns"])) == ("prune", removed)
+    assert ids(call, sample) == before - removed
     assert call(*words).err == "nothing to prune\n"
     assert call("undo", "--project", sample).code == 0
     assert ids(call, sample) == before

@@ -24,6 +24,7 @@ def completed(words: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return [line.partition(",")[2] for line in result.out.splitlines() if line.partition(",")[2]]
 
 
+@pytest.mark.slow
 def test_commands_words_and_ids_complete(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert completed("re", monkeypatch) == ["review", "redo", "reflection", "replay"]
     assert completed("loops --status paused,f", monkeypatch) == ["paused,failed"]

@@ -98,13 +98,13 @@ def test_the_example_of_the_document_through_every_query(debug: Any) -> None:
 
 def test_the_known_fix_is_offered_as_data_and_nothing_is_written(debug: Any, examples: Path) -> None:
     before = files(examples)
-    told = debug("failure", "--error-type", "TypeError", "--message", MESSAGE)
-    assert told.code == 0
-    assert "   - Fix: Added early return for null/undefined input (verified)\n" in told.out
-    assert "   - Template: Add null check: if (!input) return/throw\n" in told.out
-    assert "## Cross-Loop Learning Context" in told.out  # the registry knows this error, too
+    part = debug("failure", "--error-type", "TypeError", "--message", MESSAGE)
+    assert part.code == 0
+    assert "   - Fix: Added early return for null/undefined input (verified)\n" in part.out
+    assert "   - Template: Add null check: if (!input) return/throw\n" in part.out
+    assert "## Cross-Loop Learning Context" in part.out  # the registry knows this error, too
     document = debug("failure", "--error-type", "TypeError", "--message", MESSAGE, "--json").document
-    assert document["text"] == told.out
+    assert document["text"] == part.out
     assert document["patterns"][0]["error_pattern"] == "Cannot read property '.*' of null"
     # A session is not offered to itself.
     own = debug("failure", "--session", EXAMPLE, "--json").document
@@ -113,7 +113,7 @@ def test_the_known_fix_is_offered_as_data_and_nothing_is_written(debug: Any, exa
     assert (unknown.code, unknown.out, unknown.err) == (0, "", "no known fix\n")
     report = examples / "report.json"
     report.write_text(json.dumps({"failures": [{"test_name": "t", "error_message": f"TypeError: {MESSAGE}"}]}))
-    assert debug("failure", "--input", report).out == told.out
+    assert debug("failure", "--input", report).out == part.out
     report.write_text("all tests pass")
     assert debug("failure", "--input", report).err == "no error in the input\n"
     assert debug("failure").code == 2
@@ -127,9 +127,9 @@ def test_every_field_of_a_session_is_shown(tmp_path: Path, call: Call) -> None:
     path.write_text(json.dumps(make_full_session()))
     text = call("debug", "show", "told-id", "--project", tmp_path).out
     document = json.dumps(call("debug", "show", "told-id", "--json", "--project", tmp_path).document)
-    for told in sorted(set(re.findall(r"told-[\w-]+", path.read_text()))):
-        assert told in text and told in document
-    for told in (
+    for part in sorted(set(re.findall(r"told-[\w-]+", path.read_text()))):
+        assert part in text and part in document
+    for part in (
         "Run 7",
         "11 of 19",
         "3 failed",
@@ -141,9 +141,18 @@ def test_every_field_of_a_session_is_shown(tmp_path: Path, call: Call) -> None:
         ":42",
         "confidence 89 %",
     ):
-        assert told in text
-    for told in ("verified", "5 times", "claimed 81 %", "6 times", "wont fix", "major", "not addressed", "iteration 9"):
-        assert told in text
+        assert part in text
+    for part in (
+        "verified",
+        "5 times",
+        "claimed 81 %",
+        "6 times",
+        "wont fix",
+        "major",
+        "not addressed",
+        "iteration 9",
+    ):
+        assert part in text
 
 
 def test_what_is_in_quarantine_or_deprecated_is_never_offered(debug: Any, examples: Path, call: Call) -> None:
@@ -226,8 +235,8 @@ def test_yaml_gets_lessons_behind_all_else_and_a_failed_session_teaches_nothing(
         value = {"session_id": id, "file_path": "a.py", "status": status, "executions": [run]}
         (folder / f"{id}.yaml").write_text(yaml.safe_dump(value))
     before = (folder / "y.yaml").read_text()
-    told = "nothing is written; would write 1 lesson to"
-    assert told in call("debug", "success", "y", "--dry-run", "--project", tmp_path).out
+    reported = "nothing is written; would write 1 lesson to"
+    assert reported in call("debug", "success", "y", "--dry-run", "--project", tmp_path).out
     assert (folder / "y.yaml").read_text() == before
     done = call("debug", "success", "y", "--json", "--project", tmp_path).document
     assert (done["lessons"][0]["pattern"], done["lessons_written"], done["file_changed"]) == ("logic_error", True, True)
@@ -253,8 +262,8 @@ def test_each_escalation_saves_its_context_and_is_listed(sample: Path, call: Cal
     assert path.read_bytes() == before
     about = ("--project", sample)
     assert call("debug", "show", MAILER, *about).out.count("context kept in .aiwg/ralph/shared/curation/") == 2
-    told = call("debug", "escalations", *about).out
-    assert "credentials" in told and again.name in told and "\x1b" not in told
+    reported = call("debug", "escalations", *about).out
+    assert "credentials" in reported and again.name in reported and "\x1b" not in reported
     (listed,) = (one for one in call("debug", "escalations", "--json", *about).document["sessions"] if one["call"])
     assert (listed["id"], listed["escalated"], listed["call"]["by"]) == (MAILER, True, "ada")
     assert listed["call"]["context"] == again.relative_to(sample).as_posix()
@@ -266,18 +275,20 @@ def test_the_decision_on_an_escalation_is_printed(tmp_path: Path, call: Call) ->
     folder.mkdir(parents=True)
     value = {"session_id": "s-1", "file_path": "src/\x1bstuck.ts", "status": "escalated", "executions": []}
     (folder / "s.json").write_text(json.dumps(value))
-    deck = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False)
-    deck.load()
-    (item,) = deck.view.queue
-    snoozed = deck.decide(SnoozeQuestion(key=item.question_key, until=DEBUG_NOW + timedelta(days=1), about=item.about))
+    opened = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False)
+    opened.load()
+    (item,) = opened.view.queue
+    snoozed = opened.decide(
+        SnoozeQuestion(key=item.question_key, until=DEBUG_NOW + timedelta(days=1), about=item.about)
+    )
     place = "escalation at src/\N{SYMBOL FOR ESCAPE}stuck.ts"
     assert snoozed.summary.startswith(f"snoozed {place} until ")
-    assert deck.decide(Undo()).summary == f"Undone: snooze {place}"
-    told = call("log", "--project", tmp_path).out
-    assert told.count(place) == 2 and "s-1" not in told
+    assert opened.decide(Undo()).summary == f"Undone: snooze {place}"
+    reported = call("log", "--project", tmp_path).out
+    assert reported.count(place) == 2 and "s-1" not in reported
     with pytest.raises(Refused, match="escalation at"):
         for _ in range(2):
-            deck.decide(Dismiss(key=item.question_key, summary="seen", about=item.about))
+            opened.decide(Dismiss(key=item.question_key, summary="seen", about=item.about))
 
 
 def test_an_unsafe_id_is_not_used_as_a_path(tmp_path: Path, call: Call) -> None:
@@ -308,9 +319,9 @@ def test_retention_from_the_command_line(debug: Any, examples: Path) -> None:
     assert debug("restore", "dm-002").code == 1
     restored = debug("restore", EXAMPLE[:6])
     assert restored.code == 0
-    (said,) = restored.err.splitlines()
-    assert said.endswith("stays archived; restore again to get that file too")
-    assert sum(one["to"] in said for one in moved) == 1
+    (message,) = restored.err.splitlines()
+    assert message.endswith("stays archived; restore again to get that file too")
+    assert sum(one["to"] in message for one in moved) == 1
     assert ids(debug("sessions", "--json").document) == [EXAMPLE]
     assert debug("retain").err == "no debug session is due\n"
     young = {"session_id": "young", "status": "in_progress", "executions": []}

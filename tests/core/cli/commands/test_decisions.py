@@ -190,15 +190,15 @@ def test_a_dry_run_prints_the_changes_and_writes_nothing(sample: Path, call: Cal
     assert "of 1 paused loop (on resume)" in result.out
     assert "another context for" in result.out
     result = call("deprecate", ESTABLISHED, "nothing", "--reason", "r", "--dry-run", "--json", "--project", sample)
-    told = result.document
+    reported = result.document
     assert result.code == 1
-    assert told["turned"] == [{"id": ESTABLISHED, "before": "established", "after": "deprecated"}]
-    assert [refusal["id"] for refusal in told["refused"]] == ["nothing"]
-    told = call("promote", ESTABLISHED, "--dry-run", "--json", "--project", sample).document
-    assert told["paused"] == 1
-    assert {one["when"] for one in told["changed"] if one["kind"] == "paused"} <= {"when it resumes"}
-    assert {one["when"] for one in told["changed"] if one["kind"] != "paused"} == {None}
-    assert told["changed"] and told["tokens"]["before"] != told["tokens"]["after"]
+    assert reported["turned"] == [{"id": ESTABLISHED, "before": "established", "after": "deprecated"}]
+    assert [refusal["id"] for refusal in reported["refused"]] == ["nothing"]
+    reported = call("promote", ESTABLISHED, "--dry-run", "--json", "--project", sample).document
+    assert reported["paused"] == 1
+    assert {one["when"] for one in reported["changed"] if one["kind"] == "paused"} <= {"when it resumes"}
+    assert {one["when"] for one in reported["changed"] if one["kind"] != "paused"} == {None}
+    assert reported["changed"] and reported["tokens"]["before"] != reported["tokens"]["after"]
     assert call("reset", ESTABLISHED, "--dry-run", "--project", sample).code != 0
     assert ledger.read_bytes() == before
     assert state(call, sample, ESTABLISHED) == ("established", False)
@@ -210,10 +210,10 @@ def test_a_dry_run_uses_semantic_search_like_inject_and_saves_no_vector(
     words = ("promote", ESTABLISHED, "--dry-run", "--json", "--project", sample)
     by_words = call(*words).document
     with meaning():
-        told = call(*words)
-        assert told.err == "" and told.document["tokens"] != by_words["tokens"]
+        reported = call(*words)
+        assert reported.err == "" and reported.document["tokens"] != by_words["tokens"]
         assert not (sample / ".aiwg/ralph/memory/embeddings").exists()
         monkeypatch.setattr("core.retrieval.embeddings.MAX_ON_DEMAND", 10)
-        told = call(*words)
-        assert told.document["tokens"] == by_words["tokens"]
-        assert told.err.startswith("40 patterns found by words only")
+        reported = call(*words)
+        assert reported.document["tokens"] == by_words["tokens"]
+        assert reported.err.startswith("40 patterns found by words only")

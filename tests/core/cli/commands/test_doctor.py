@@ -66,9 +66,9 @@ def test_all_findings_are_counted_and_the_last_line_is_a_verdict(sample: Path, c
 
 def test_held_reports_are_listed(sample: Path, call: Call) -> None:
     document = call("doctor", "--json", "--project", sample).document
-    told = "reports 8 patterns as harmful, none of which it applied; its reports are held"
-    assert any(told in check["text"] for check in document["checks"])
-    assert [found["severity"] for found in document["findings"] if told in found["message"]] == ["warning"]
+    reported = "reports 8 patterns as harmful, none of which it applied; its reports are held"
+    assert any(reported in check["text"] for check in document["checks"])
+    assert [found["severity"] for found in document["findings"] if reported in found["message"]] == ["warning"]
 
 
 def test_the_text_does_not_drown_in_disagreements(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,9 +139,9 @@ def test_invalid_settings_are_findings_of_every_command(sample: Path, call: Call
     (sample / "aiwg.yml").write_text(SETTINGS)
     for command in (["doctor"], ["loops"], ["patterns", "list"], ["inject", "--task", "x"]):
         result = call(*command, "--json", "--strict", "--project", sample)
-        told = {f["code"]: f["message"] for f in result.document["findings"] if f["file"] == "aiwg.yml"}
+        reported = {f["code"]: f["message"] for f in result.document["findings"] if f["file"] == "aiwg.yml"}
         assert result.code == 3
-        assert told == {
+        assert reported == {
             "unknown-key": "no setting 'min_sucess_rate'; did you mean min_success_rate?",
             "bad-value": "half_life_days must be a number of days above 0, not 'soon'; the default is used",
         }
@@ -204,8 +204,8 @@ def test_pending_changes_are_reported(sample: Path, call: Call) -> None:
     ledger.write_text("".join(lines))
     patterns.write_text(good)
     out = call("doctor", "--project", sample).out
-    (told,) = [line for line in out.splitlines() if "pending changes: " in line]
-    assert "not yet in " in told and ".aiwg/ralph/shared/patterns/error-patterns.json" in told
+    (reported,) = [line for line in out.splitlines() if "pending changes: " in line]
+    assert "not yet in " in reported and ".aiwg/ralph/shared/patterns/error-patterns.json" in reported
     assert "log --verify" in out  # lines are gone
 
 

@@ -71,6 +71,7 @@ def test_only_some_types(sample: Path, call: Call) -> None:
     } == {"error", "anti"}
 
 
+@pytest.mark.slow
 def test_all_loops_that_have_ended(sample: Path, call: Call) -> None:
     document = call("extract", "--all", "--json", "--project", sample).document
     sources = {extraction["source"] for extraction in document["extractions"]}

@@ -218,8 +218,8 @@ def test_hostile_text_reaches_no_terminal(examples: Path, call: Call) -> None:
 
 def test_history_prints_the_last_of_many_attempts_and_marks_an_open_one(examples: Path, call: Call) -> None:
     task = examples / ".aiwg/ralph/tasks/task-002"
-    told = [{"attempt_id": number, "outcome": "failure", "started": "2026-02-01T10:00:00Z"} for number in range(1, 60)]
-    task.joinpath("trajectory.json").write_text(json.dumps({"attempts": [*told, {"attempt_id": 60, "plan": "last"}]}))
+    ended = [{"attempt_id": number, "outcome": "failure", "started": "2026-02-01T10:00:00Z"} for number in range(1, 60)]
+    task.joinpath("trajectory.json").write_text(json.dumps({"attempts": [*ended, {"attempt_id": 60, "plan": "last"}]}))
     log = task / "attempts/060/actions.jsonl"
     log.parent.mkdir(parents=True)
     log.write_text('{"type": "read", "timestamp": "2026-02-01T12:00:00Z"}\n' * 3)

@@ -47,9 +47,9 @@ def test_it_is_byte_for_byte_what_the_dashboard_previews(
     made: list[Project] = []
     load = Project.load
 
-    def remember(deck: Project, *args: object) -> object:
-        made.append(deck)
-        return load(deck)
+    def remember(opened: Project, *args: object) -> object:
+        made.append(opened)
+        return load(opened)
 
     monkeypatch.setattr(Project, "load", remember)
     out = call("inject", "--task", TASK, "--project", sample).out
@@ -210,8 +210,8 @@ def test_the_dashboard_previews_the_same_by_semantic_search(
 ) -> None:
     monkeypatch.delenv("RALPHDECK_SEMANTIC")
     assert call("embed", "--project", sample).code == 0
-    deck = Project(project_at(sample), Settings(), by="ada", clock=lambda: datetime.now(UTC), cache=False)
-    preview = prepare_task_injection(deck.load(), PARAPHRASE)
+    opened = Project(project_at(sample), Settings(), by="ada", clock=lambda: datetime.now(UTC), cache=False)
+    preview = prepare_task_injection(opened.load(), PARAPHRASE)
     assert preview.matched_by == "meaning"
     assert preview.context == call("inject", "--task", PARAPHRASE, "--project", sample).out
 

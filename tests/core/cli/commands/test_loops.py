@@ -80,6 +80,7 @@ def test_strict_asks_for_3_where_a_file_cannot_be_used(examples: Path, call: Cal
     assert "of severity error; see: ralphdeck doctor" in plain.err
 
 
+@pytest.mark.slow
 def test_a_file_that_stays_torn_is_a_finding(examples: Path, call: Call) -> None:
     torn = examples / ".aiwg" / "ralph" / "loops" / "ralph-fix-api-d4e5f6a7" / "state.json"
     torn.write_text(torn.read_text()[:40])

@@ -37,7 +37,7 @@ def test_json_has_the_stable_shape(sample: Path, call: Call) -> None:
         assert pattern["mirror_of"] is None
 
 
-def test_the_documents_example_counts_as_the_document_says(examples: Path, call: Call) -> None:
+def test_the_example_pattern_shows_its_documented_counts(examples: Path, call: Call) -> None:
     (pattern,) = [p for p in listed(call, examples) if p["id"] == "pat-error-null-check-015"]
     assert (pattern["successes"], pattern["failures"], pattern["usage_count"]) == (3, 1, 4)
     assert pattern["success_rate"] == 0.75

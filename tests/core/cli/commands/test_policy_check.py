@@ -91,16 +91,17 @@ def test_what_a_policy_leaves_out_stays_as_built_in(sample: Path, tmp_path: Path
     assert call("check", "--project", tmp_path / "nowhere").code == 2
 
 
+@pytest.mark.slow
 def test_a_rule_fails_if_its_file_cannot_be_read(sample: Path, call: Call) -> None:
     ledger = new_log(sample, call)
     shared = sample / ".aiwg/ralph/shared"
     (shared / "patterns/error-patterns.json").write_text('{"pattern_registry": ')
     done = call("check", "--json", "--project", sample)
-    told = {rule["rule"]: rule["text"] for rule in done.document["rules"]}
+    reported = {rule["rule"]: rule["text"] for rule in done.document["rules"]}
     assert done.code == 1 and rules(done.document)["log-verified"] == "ok"
     for rule in ("no-quarantined", "no-critical", "no-single-loop", "max-tokens"):
         assert rules(done.document)[rule] == "failed"
-        assert told[rule].startswith("cannot be checked: .aiwg/ralph/shared/patterns/error-patterns.json ")
+        assert reported[rule].startswith("cannot be checked: .aiwg/ralph/shared/patterns/error-patterns.json ")
     ledger.with_name("ledger.jsonl.anchor").unlink()
     ledger.write_bytes(bytes(range(200)) * 3)
     done = call("check", "--project", sample)
@@ -115,5 +116,5 @@ def test_questions_are_counted_as_review_counts_them(sample: Path, tmp_path: Pat
     policy = tmp_path / "policy.yml"
     policy.write_text("max-questions: 1")
     done = call("check", "--policy", policy, "--json", "--project", sample)
-    (told,) = [rule for rule in done.document["rules"] if rule["rule"] == "max-questions"]
-    assert told["text"] == f"{waiting} open questions, at most 1" and len(told["subjects"]) == waiting
+    (reported,) = [rule for rule in done.document["rules"] if rule["rule"] == "max-questions"]
+    assert reported["text"] == f"{waiting} open questions, at most 1" and len(reported["subjects"]) == waiting

@@ -62,16 +62,16 @@ def test_without_a_flag_the_result_is_that_of_the_loop(sample: Path, call: Call)
 def test_without_a_flag_a_recorded_result_stays(sample: Path, call: Call) -> None:
     assert "is already recorded: it succeeded" in call("record", RUNNING, PATTERN, "--project", sample).out
 
-    def told(*words: str) -> str:
+    def reported(*words: str) -> str:
         return call("record", "bd-7", PATTERN, *words, "--project", sample).out.splitlines()[0]
 
-    told("--failure", "--iteration", "1")
-    assert told().endswith("whose result is already recorded: it failed")
-    assert told("--iteration", "1").endswith("whose result is already recorded: it failed")
-    assert told("--iteration", "2").endswith(PENDING)
-    assert told().endswith(PENDING), "it is about the use without a result"
-    told("--success", "--iteration", "2")
-    assert told("--iteration", "2").endswith("whose result is already recorded: it succeeded")
+    reported("--failure", "--iteration", "1")
+    assert reported().endswith("whose result is already recorded: it failed")
+    assert reported("--iteration", "1").endswith("whose result is already recorded: it failed")
+    assert reported("--iteration", "2").endswith(PENDING)
+    assert reported().endswith(PENDING), "it is about the use without a result"
+    reported("--success", "--iteration", "2")
+    assert reported("--iteration", "2").endswith("whose result is already recorded: it succeeded")
 
 
 def test_sums_have_two_digits(sample: Path, call: Call) -> None:
@@ -106,15 +106,16 @@ def test_a_report_after_a_pin_prints_the_state_by_rule(sample: Path, call: Call)
     assert "stays proven (pinned; by rule established → deprecated)" in out
 
 
+@pytest.mark.slow
 def test_a_newly_proposed_inversion_is_announced(sample: Path, call: Call) -> None:
     pattern_id = "pat-success-type-fixing-003"
-    told = ""
+    reported = ""
     for number in range(60):
         at = f"2026-01-{number // 3 + 1:02}T00:00:00Z"
-        told += call("record", f"bd-{number}", pattern_id, "--failure", "--at", at, "--project", sample).out
-        if "inversion" in told:
+        reported += call("record", f"bd-{number}", pattern_id, "--failure", "--at", at, "--project", sample).out
+        if "inversion" in reported:
             break
-    assert f"its inversion is proposed now; see: ralphdeck pattern invert {pattern_id}" in told
+    assert f"its inversion is proposed now; see: ralphdeck pattern invert {pattern_id}" in reported
     due = call("invert", "--json", "--project", sample).document["proposals"]
     assert pattern_id in {proposal["id"] for proposal in due}
 

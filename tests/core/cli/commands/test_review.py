@@ -3,6 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from core.records.decisions import Verb
 from tests.core.cli.conftest import Call
 
@@ -25,13 +27,14 @@ def test_it_lists_open_questions_and_what_a_review_session_covers(sample: Path, 
     assert {one["kind"] for one in short["questions"]} <= {"borderline", "inversion"}
     assert short["sitting"]["seconds"] <= 60
     assert [one["key"] for one in short["questions"]] == short["sitting"]["keys"]
-    told = call("review", "--limit", "2", "--project", sample)
-    assert len(told.out.splitlines()) == 4
-    last = told.out.splitlines()[-1]
+    reported = call("review", "--limit", "2", "--project", sample)
+    assert len(reported.out.splitlines()) == 4
+    last = reported.out.splitlines()[-1]
     assert last.startswith("12 min: ") and "these" not in last
-    assert f"2 of {len(questions)} questions" in told.err
+    assert f"2 of {len(questions)} questions" in reported.err
 
 
+@pytest.mark.slow
 def test_a_snooze_ends_with_so_many_more_uses(sample: Path, call: Call) -> None:
     (first, *_) = asked(call, sample, "--kind", "inversion")["questions"]
     snoozed = call("snooze", first["subject"], "--uses", "1", "--json", "--project", sample).document

@@ -14,10 +14,10 @@ EXAMPLES = TREES / "spec-examples"
 def test_the_example_of_the_document(call: Call) -> None:
     """One task, a timeout, a failure and a success: two retries, each after a reflection on the one before."""
     document = call("task", "report", "--json", "--project", EXAMPLES).document
-    told = document["improvement"]
-    assert [told[kind]["successes"] for kind in ("first", "with_reflections", "without_reflections")] == [0, 1, 0]
-    assert [told[kind]["failures"] for kind in ("first", "with_reflections", "without_reflections")] == [1, 1, 0]
-    assert (told["against_first"]["difference"], told["against_first"]["tells"]) == (0.5, False)
+    reported = document["improvement"]
+    assert [reported[kind]["successes"] for kind in ("first", "with_reflections", "without_reflections")] == [0, 1, 0]
+    assert [reported[kind]["failures"] for kind in ("first", "with_reflections", "without_reflections")] == [1, 1, 0]
+    assert (reported["against_first"]["difference"], reported["against_first"]["tells"]) == (0.5, False)
     metrics = document["metrics"]
     assert metrics["audit_trail"]["met"] is True and metrics["audit_trail"]["ended"] == 3
     assert metrics["read_latency"]["tasks"] == 2 and metrics["read_latency"]["limit_ms"] == 50

@@ -64,10 +64,10 @@ def test_a_threshold_without_effect_is_reported(sample: Path, call: Call) -> Non
         ("=", "no threshold"),
     ],
 )
-def test_an_invalid_threshold_or_value_is_wrong_usage(word: str, told: str, sample: Path, call: Call) -> None:
+def test_an_invalid_threshold_or_value_is_wrong_usage(word: str, reported: str, sample: Path, call: Call) -> None:
     result = call("what-if", word, "--json", "--project", sample)
     assert (result.code, result.out) == (2, "")
-    assert told in result.err
+    assert reported in result.err
     assert len(result.err.splitlines()[-1]) < 200
 
 

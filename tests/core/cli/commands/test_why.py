@@ -38,6 +38,7 @@ def test_the_parts_of_the_json_agree(sample: Path, call: Call) -> None:
         assert all(step["result"] in {"success", "failure"} and step["count"] > 0 for step in document["steps"])
 
 
+@pytest.mark.slow
 def test_long_evidence_is_cut_in_the_text_alone(sample: Path, call: Call) -> None:
     pattern_id = "pat-error-null-check-015"
     for number in range(25):

@@ -105,7 +105,7 @@ def test_percentages_round_half_up(rate: float | None, text: str) -> None:
 
 
 def on_a_terminal(args: list[str], columns: int, **environment: str) -> list[str]:
-    """The lines that a terminal of so many columns gets."""
+    """The lines that a terminal with this number of columns gets."""
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "core.cli", *args],
@@ -117,7 +117,7 @@ def on_a_terminal(args: list[str], columns: int, **environment: str) -> list[str
     )
     os.close(slave)
     chunks = []
-    with contextlib.suppress(OSError):  # the way Linux tells that the other side has ended
+    with contextlib.suppress(OSError):  # how Linux reports that the other side has ended
         while chunk := os.read(master, 65536):
             chunks.append(chunk)
     os.close(master)

@@ -1,4 +1,4 @@
-"""`inject --hook` and `task log --hook`: what agents tell, what they get, and that they are never stopped."""
+"""`inject --hook` and `task log --hook`: input from agents, output to agents, and errors that never stop an agent."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def test_a_session_gets_the_context_of_the_loop_that_is_named(examples: Path, ho
         "--project",
         examples,
     )
-    said = answer.document["hookSpecificOutput"]
-    assert said["hookEventName"] == "SessionStart" and said["additionalContext"].startswith(HEADING)
+    message = answer.document["hookSpecificOutput"]
+    assert message["hookEventName"] == "SessionStart" and message["additionalContext"].startswith(HEADING)
     events = (examples / EVENTS).read_text().splitlines()
     assert {json.loads(line)["kind"] for line in events} == {"injected"}
 

@@ -6,6 +6,7 @@ import json
 from itertools import permutations
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -98,6 +99,7 @@ def test_imported_loops_do_not_identify_a_copy() -> None:
     assert (one.uses(ONE), source.uses(ONE)) == (5, 6)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 4)), max_size=8), st.booleans())
 def test_exchange_between_copies_adds_no_uses(steps: list[tuple[int, int, int]], met: bool) -> None:
