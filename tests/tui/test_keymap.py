@@ -57,7 +57,7 @@ def test_the_same_key_in_two_places_that_never_meet_is_no_clash(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ('promot = "P"', "line 2: unknown action 'promot'; is it 'promote'?"),
         ('"promote" = "ctlr+x"', "line 2: promote: unknown key 'ctlr+x'; is it 'ctrl+x'?"),

@@ -125,7 +125,7 @@ def test_what_loops_would_notice_most_comes_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("turns", "said"),
+    ("turns", "message"),
     [
         ([], "Nothing changes"),
         ([turn("a", course(PROVEN), course(CANDIDATE))], "1 of 40 patterns changes state"),

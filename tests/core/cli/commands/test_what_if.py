@@ -49,7 +49,7 @@ def test_a_threshold_without_effect_is_reported(sample: Path, call: Call) -> Non
 
 
 @pytest.mark.parametrize(
-    ("word", "told"),
+    ("word", "reported"),
     [
         ("half_life_days=3", "is ambiguous; use maturity.half_life_days"),
         ("maturity.half_life_days=0", "above 0"),
