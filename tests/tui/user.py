@@ -162,7 +162,7 @@ class User:
         start = monotonic()
         while not condition():
             if monotonic() - start > PATIENCE:
-                raise AssertionError(f"waited in vain for {what or condition}:\n{self.text()}")
+                raise AssertionError(f"timed out waiting for {what or condition}:\n{self.text()}")
             await self.pilot.pause()
             await asyncio.sleep(0.01)
 
