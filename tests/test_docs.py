@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import pkgutil
 import re
 import shlex
 from collections.abc import Iterator
@@ -100,8 +101,27 @@ def test_sections_of_the_docs_that_the_code_cites_exist() -> None:
     assert missing == []
 
 
+def test_modules_that_the_docs_name_exist() -> None:
+    """A name in backticks such as `core.x.y` is a module, or an attribute of one."""
+    missing = [
+        f"{page.name}: {name}"
+        for page in PAGES
+        for name in re.findall(r"`((?:core|tui)(?:\.\w+)+)`", page.read_text(encoding="utf-8"))
+        if not _can_resolve(name)
+    ]
+    assert missing == []
+
+
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= MAX_README_WORDS
+
+
+def _can_resolve(dotted_name: str) -> bool:
+    try:
+        pkgutil.resolve_name(dotted_name)
+    except (ImportError, AttributeError):
+        return False
+    return True
 
 
 def _anchors(page: Path) -> set[str]:
