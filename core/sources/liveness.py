@@ -105,7 +105,7 @@ def _by_process(pid: int, last_activity: datetime | None, processes: Processes) 
     if started is None:
         return Liveness.DEAD, f"process {pid} is gone"
     if last_activity is None:
-        return Liveness.UNKNOWN, f"process {pid} runs, but no time in the files shows that it is the loop's"
+        return Liveness.UNKNOWN, f"process {pid} is running, but no time in the files shows that it is the loop's"
     if started > last_activity + _START_TOLERANCE:
         return Liveness.DEAD, f"process {pid} is gone; its pid was reused at {started:%Y-%m-%d %H:%M:%S} UTC"
-    return Liveness.ALIVE, f"process {pid} runs"
+    return Liveness.ALIVE, f"process {pid} is running"
