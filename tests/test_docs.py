@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import pytest
 
-from core.cli.command_table import translate_alias
+from core.cli.command_table import ALIASES, TASK_ALIAS, translate_alias
 from tui.cli import cli
 
 ROOT = Path(__file__).parents[1]
@@ -69,6 +69,19 @@ def test_commands_and_options_that_pages_show_exist(page: str, words: list[str])
     }
     used = {word.partition("=")[0] for word in rest if word.startswith("--")}
     assert used <= options, f"{page}: ralphdeck {' '.join(words)}"
+
+
+def test_messages_name_the_current_spelling_of_commands() -> None:
+    """Old spellings still work, but no message, help text or table shows them."""
+    old = set(ALIASES) | {TASK_ALIAS}
+    shown = [
+        f"{file.relative_to(ROOT)}: ralphdeck {name}"
+        for folder in ("core", "tui")
+        for file in (*(ROOT / folder).rglob("*.py"), *(ROOT / folder).rglob("*.yaml"))
+        for name in re.findall(r"(?<!ralph )\bralphdeck ([a-z-]+)", file.read_text(encoding="utf-8"))
+        if name in old
+    ]
+    assert shown == []
 
 
 def test_links_between_pages_lead_to_files_and_headings() -> None:

@@ -115,7 +115,7 @@ class Offers:
         cluster = next((cluster for cluster in self.recurring(snapshot) if cluster.id == cluster_id), None)
         if cluster is None:
             shown = visible_line(cluster_id, 80)
-            raise UnknownRecord(f"no recurring learning {shown!r}; see: ralphdeck reflections --recurring")
+            raise UnknownRecord(f"no recurring learning {shown!r}; see: ralphdeck reflection list --recurring")
         offer = self.of_cluster(cluster, view)
         return replace(offer, proposals=tuple(one for one in offer.proposals if one.type in types))
 

@@ -167,7 +167,9 @@ class DecidingProject(ProjectReader):
                 if expected is not None and burst != expected:
                     raise Conflict(f"the reports of {visible_line(source, 80)} changed; review them again")
                 return burst
-        raise UnknownRecord(f"{visible_line(source, 80)!r} has no suspicious reports to decide; see: ralphdeck bursts")
+        raise UnknownRecord(
+            f"{visible_line(source, 80)!r} has no suspicious reports to decide; see: ralphdeck review suspicious"
+        )
 
     def _reflection_approval(self, command: ApproveReflection) -> ApproveText:
         """The approval of a held reflection's text.
@@ -182,7 +184,7 @@ class DecidingProject(ProjectReader):
         known = (one for one in self._view.learnings.learnings if one is not None and one.id == command.reflection_id)
         learning = next(known, None)
         if learning is None:
-            raise UnknownRecord(f"no pattern and no reflection {name!r}; see: ralphdeck reflections")
+            raise UnknownRecord(f"no pattern and no reflection {name!r}; see: ralphdeck reflection list")
         stopped = find_stop_reason(learning.text, self.settings.injection.max_field_chars, True)
         if not stopped.startswith(HELD_PREFIX):
             raise Refused(f"{name} cannot be approved: {stopped or 'it is not held'}")

@@ -39,7 +39,7 @@ class ContextScreen(KnobActions, InjectionRecording):
 
     place = "context"
     ABOUT = (
-        "The exact text that `ralphdeck inject` prints for a task. Beside it are the patterns with their scores, "
+        "The exact text that `ralphdeck loop inject` prints for a task. Beside it are the patterns with their scores, "
         "the reflections of similar tasks and loops, and what was left out and why; tab and enter go there. Below"
         " are the values: change them to see at once what they change in the text. n, f, b, m and tab focus a "
         "value, which takes digits until enter or esc leaves it. In the list + and - mark what the values let in "

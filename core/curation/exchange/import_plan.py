@@ -185,7 +185,7 @@ class _Planner:
 
     def _new(self, pattern: Pattern, theirs: dict[str, Any]) -> Row:
         if pattern.id in self._known.archived:
-            why = f"it is in the archive; see: ralphdeck patterns restore {pattern.id}"
+            why = f"it is in the archive; see: ralphdeck pattern restore {pattern.id}"
             return _refused(pattern, why)
         return self._inserted(Action.NEW, pattern, theirs, pattern.id)
 
