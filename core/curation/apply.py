@@ -36,9 +36,8 @@ ID_PREFIXES: Final = {
 def pattern_path(paths: ProjectPaths, file: str) -> Path:
     """Path of a pattern file that curation may write, by project-relative name.
 
-    Raises:
-        BadInput: It is neither a JSON file in `shared/patterns` nor an archive, a link leads out of that folder, or
-            it would be a new file that no pattern type is written to.
+    Raises `BadInput` if it is neither a JSON file in `shared/patterns` nor an archive, if a link leads out of that
+    folder, or if it would be a new file that no pattern type is written to.
     """
     path = paths.inside(file)
     name = paths.relative(paths.archive)
@@ -54,12 +53,7 @@ def pattern_path(paths: ProjectPaths, file: str) -> Path:
 
 
 class FreeIds:
-    """Allocates IDs that no pattern file and no archive contains.
-
-    Args:
-        paths: The project, whose files are read once.
-        taken: Further IDs that are in use.
-    """
+    """Allocates IDs that no pattern file and no archive contains; reads them once."""
 
     def __init__(self, paths: ProjectPaths, taken: Iterable[str] = ()) -> None:
         self._highest: dict[str, int] = {}
@@ -76,11 +70,9 @@ class FreeIds:
             self._highest[stem] = max(self._highest.get(stem, 0), int(number))
 
     def next(self, prefix: str, slug: str) -> str:
-        """Allocate the next `<prefix>-<slug>-NNN`. After 999 the slug gets a suffix, `<slug>-2`.
+        """Allocate the next `<prefix>-<slug>-NNN`; after 999 the slug gets a suffix.
 
-        Args:
-            prefix: One of `ID_PREFIXES`.
-            slug: Lower-case letters, digits and hyphens.
+        `slug` consists of lower-case letters, digits and hyphens. Raises `Conflict` if all IDs are taken.
         """
         for name in (slug, *(f"{slug}-{number}" for number in range(2, 1000))):
             stem = f"{prefix}-{name}"
@@ -110,10 +102,8 @@ def _contents(paths: ProjectPaths) -> list[str]:
 def apply_pending(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple[Outcome, ...]:
     """Apply the effects of all pending decisions to the pattern files.
 
-    Effects are applied to a file in ledger order. What cannot be written stays pending.
-
-    Returns:
-        What was not done as planned; nothing is raised if a file cannot be written or the ledger cannot be read.
+    Effects are applied to a file in ledger order. Returns what was not done as planned; what cannot be written stays
+    pending. Nothing is raised if a file cannot be written or the ledger cannot be read.
     """
     try:
         if not ledger.pending():
@@ -157,11 +147,7 @@ def _apply_all(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple
 
 
 class _Work:
-    """Orders effects: a record moves by inserting it before removing it.
-
-    Attributes:
-        applied: Files by decision.
-    """
+    """Orders effects: a record moves by inserting it before removing it."""
 
     def __init__(self, todo: set[tuple[str, str]]) -> None:
         self.applied: dict[str, list[str]] = {}

@@ -20,17 +20,12 @@ DECIDED_TEXT: Final = "seen_text"
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """One pattern at the moment of a decision.
+    """One pattern, as the user saw it, at the moment of a decision.
 
-    Attributes:
-        pattern, assessment: As the user saw them.
-        state: The fold of the ledger now; it may be newer than what the user saw.
-        written: The `override` in the pattern's record that no pin explains, as JSON text.
-        writable: Curation may write the pattern's file; it never writes a copy.
-        anti_file: Project-relative file for anti-patterns.
-        id, at, by, reason: Of the decision.
-        text: Returns the keys of the record that hold the text of `pattern`; {} if they are not available.
-        label: Replaces the pattern's ID in messages.
+    `state` is the fold of the ledger now, and may be newer than what the user saw. `written` is the `override` in the
+    pattern's record that no pin explains, as JSON text. Curation writes the pattern's file only if `writable`, and
+    never a copy. `anti_file` is the project-relative file for anti-patterns. `text` returns the keys of the record that
+    hold the text of `pattern`, {} if they are not available. `label` replaces the pattern's ID in messages.
     """
 
     pattern: Pattern
@@ -96,11 +91,8 @@ class Case(Struct, frozen=True, kw_only=True):
 class Draft(Struct, frozen=True, kw_only=True):
     """A decision that the rules allow, before it is written; see `Decision`.
 
-    Attributes:
-        summary: One line: `promoted X: established → proven`, `promoted X: stays proven`.
-        warnings: For the user.
-        ledger_only: It changes a pattern whose file curation does not write.
-        quoted: IDs of other patterns whose text it copies.
+    `summary` is one line: `promoted X: established → proven`. `warnings` are for the user. `ledger_only`: it changes a
+    pattern whose file curation does not write. `quoted` has IDs of other patterns whose text it copies.
     """
 
     verb: Verb

@@ -24,11 +24,9 @@ class More(Struct, frozen=True):
 
 
 class Command(Struct, frozen=True, kw_only=True):
-    """A decision to be made.
+    """A decision to be made; `reason` is stored in the ledger.
 
-    Attributes:
-        reason: Why; kept in the ledger.
-        question: ID of the review question that it answers; refused if that was dismissed meanwhile.
+    It is refused if the review question with the ID `question`, which it answers, was dismissed meanwhile.
     """
 
     verb: ClassVar[Verb]
@@ -43,11 +41,7 @@ class PatternCommand(Command, frozen=True):
 
 
 class Promote(PatternCommand, frozen=True, kw_only=True):
-    """Pin a pattern as proven.
-
-    Attributes:
-        re_enable: Reset a deprecated pattern first, in the same act.
-    """
+    """Pin a pattern as proven; `re_enable` resets a deprecated one first."""
 
     verb = Verb.PROMOTE
     re_enable: bool = False
@@ -68,9 +62,8 @@ class Reset(PatternCommand, frozen=True):
 class AcceptInversion(PatternCommand, frozen=True, kw_only=True):
     """Write an anti-pattern and deprecate the pattern.
 
-    Attributes:
-        text: Text of the anti-pattern; None for the proposed one.
-        better: ID of the pattern to use instead, "" for none; None for the proposed one.
+    `text` is that of the anti-pattern, `better` the ID of the pattern to use instead, "" for none; None for the
+    proposed.
     """
 
     verb = Verb.ACCEPT_INVERSION
@@ -130,12 +123,7 @@ class Bulk(Command, frozen=True):
 
 
 class JudgeReports(Command, frozen=True, kw_only=True):
-    """A verdict on the suspicious harmful reports of one source.
-
-    Attributes:
-        source: Who gave the reports.
-        burst: The reports as the user saw them; None for the present ones.
-    """
+    """A verdict on suspicious harmful reports of one source; None: the present ones."""
 
     source: str
     burst: Burst | None = None
@@ -154,12 +142,7 @@ class CountReports(JudgeReports, frozen=True):
 
 
 class SnoozeQuestion(Command, frozen=True, kw_only=True):
-    """Ask a question that is not about a single pattern again at a time or with more evidence.
-
-    Attributes:
-        key: `ReviewItem.question_key`.
-        about: `ReviewItem.about`.
-    """
+    """Ask a question again at a time or with more evidence; see `ReviewItem`."""
 
     verb = Verb.SNOOZE
     key: str
@@ -169,13 +152,7 @@ class SnoozeQuestion(Command, frozen=True, kw_only=True):
 
 
 class Dismiss(Command, frozen=True, kw_only=True):
-    """Never ask a question again.
-
-    Attributes:
-        key: `ReviewItem.question_key`.
-        summary: What the log shows.
-        about: `ReviewItem.about`.
-    """
+    """Never ask a question again; the log shows `summary`. See `ReviewItem`."""
 
     verb = Verb.DISMISS
     key: str
@@ -200,13 +177,10 @@ class ApproveReflection(Command, frozen=True):
 
 
 class Extract(Command, frozen=True):
-    """Add what a loop, a task, a debug session or a recurring learning teaches to the registry.
+    """Add patterns of a loop, a task, a debug session or a recurring learning.
 
-    Attributes:
-        types: Only candidates of these types.
-        expected: The extraction as the user saw it; `Conflict` if it changed.
-        unattended: No person has read it: Review asks about what is new.
-        by: Who signs, if not who opened the project.
+    Only candidates of these `types`. Raises `Conflict` if the extraction is not the `expected` one that the user saw.
+    After an `unattended` one, Review asks about what is new. `by` signs, if not who opened the project.
     """
 
     verb = Verb.EXTRACT
@@ -218,12 +192,7 @@ class Extract(Command, frozen=True):
 
 
 class ImportPatterns(Command, frozen=True):
-    """Import a file of patterns; new texts are quarantined.
-
-    Attributes:
-        name: Of the file, without folders.
-        data: Its content.
-    """
+    """Import a file of patterns, named without folders; new texts are quarantined."""
 
     verb = Verb.IMPORT
     name: str
@@ -255,9 +224,8 @@ class Restore(Command, frozen=True):
 class Undo(Command, frozen=True, kw_only=True):
     """Undo the newest act, or the decision or act with an ID.
 
-    Attributes:
-        decision_id: Refused if a later decision rests on it.
-        any_author: Also undo the newest decision if another person made it.
+    With an ID it is refused if a later decision rests on it. `any_author` also undoes the newest decision of another
+    person.
     """
 
     verb = Verb.UNDO
@@ -281,10 +249,9 @@ _OF_VERB: Final[dict[Verb, type[PatternCommand]]] = {
 
 
 def command_for(verb: Verb, pattern_id: str, typed: str = "", **fields: Any) -> PatternCommand:
-    """The command of a verb about one pattern; `typed` is the reason, or the text of a note.
+    """The command of a verb about one pattern, else `BadInput`.
 
-    Raises:
-        BadInput: The verb is not about one pattern.
+    `typed` is the reason, or the text of a note.
     """
     if verb not in _OF_VERB:
         raise BadInput(f"{verb.value} is not a decision about one pattern")

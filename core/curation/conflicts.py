@@ -19,9 +19,8 @@ from core.records.decisions import TURNS, Decision
 class ExpectedState(NamedTuple):
     """What the user saw when deciding.
 
-    Attributes:
-        decisions: The number of decisions in the ledger.
-        has_changed: Whether the text of a pattern (by ID) has changed since, or the pattern is new.
+    `decisions` is the number of decisions in the ledger. `has_changed` returns whether the text of a pattern (by ID)
+    has changed since, or the pattern is new.
     """
 
     decisions: int
@@ -29,11 +28,7 @@ class ExpectedState(NamedTuple):
 
 
 def check_texts(draft: Draft, expected: ExpectedState) -> None:
-    """Refuse a decision about a text that the user has not seen; undo and redo are exempt.
-
-    Raises:
-        Conflict: The text of a pattern that the decision is about, or quotes, has changed.
-    """
+    """`Conflict` if a text that a decision is about, or quotes, has changed."""
     if draft.verb in TURNS:
         return
     for pattern_id in sorted(affected_ids(draft).union(draft.quoted)):
@@ -44,19 +39,9 @@ def check_texts(draft: Draft, expected: ExpectedState) -> None:
 def check_decisions(
     draft: Draft, by: str, news: Sequence[Decision], known: Mapping[str, Decision], now: datetime
 ) -> None:
-    """Refuse a decision if its subject was decided on since the user saw it.
+    """`Conflict` if the subject of `draft` was decided on since its author saw it.
 
-    Notes and snoozes do not conflict with other decisions, only with an identical one.
-
-    Args:
-        draft: The decision to be made.
-        by: Its author.
-        news: The decisions since, oldest first.
-        known: All decisions by ID.
-        now: The present moment.
-
-    Raises:
-        Conflict: There is such a decision.
+    `news` are the decisions since, oldest first. Notes and snoozes conflict only with an identical decision.
     """
     mine = _all_affected(draft, known)
     for decision in reversed(news):
@@ -69,7 +54,7 @@ def check_decisions(
 
 
 def check_newest(by: str, news: Sequence[Decision], known: Mapping[str, Decision], now: datetime) -> None:
-    """Refuse to undo or redo the newest decision if another author decided since.
+    """`Conflict` if another author decided since, for undo and redo of the newest.
 
     The user's own decisions may be undone faster than they are shown.
     """

@@ -37,11 +37,7 @@ from core.records.patterns import Maturity, Pattern, PatternType
 
 
 class Target(NamedTuple):
-    """The pattern that a command is about, as the user saw it.
-
-    Attributes:
-        propose: Makes the inversion to accept.
-    """
+    """The pattern of a command, as the user saw it; `propose` makes its inversion."""
 
     pattern: Pattern
     assessment: Assessment
@@ -67,23 +63,15 @@ class Curator(DecisionWriter):
     Decisions about whole records depend on all records: `known` is the number of decisions (`settled_count`) from
     before the caller read the files, and `StaleDecision` is raised if there are more now.
 
-    Raises `Refused` if a rule forbids the decision, `BadInput` for an unusable value, `Unwritable` or `Conflict` if
-    the ledger cannot be written or no ID is free; then nothing is decided. A pattern file that cannot be written is
-    not an error, see `Decided.written`.
+    Raises `Refused` if a rule forbids the decision, `BadInput` for an unusable value, `Unwritable` or `Conflict` if the
+    ledger cannot be written or no ID is free; then nothing is decided. A pattern file that cannot be written is not an
+    error, see `Decided.written`.
     """
 
     def decide(
         self, command: Command, find: FindTarget, *, now: datetime, known: int, progress: Progress | None = None
     ) -> Decided:
-        """Carry out a command; see `write_records` for the commands that are about other records.
-
-        Args:
-            command: The command.
-            find: Finds the patterns that it names.
-            now: The present moment.
-            known: See the class.
-            progress: Called with (patterns done, patterns in all).
-        """
+        """Carry out a command; `write_records` decides about other records."""
         act = _Act(self._unit(), find, now, known)
         match command:
             case Undo():

@@ -41,8 +41,7 @@ Progress = Callable[[int, int], None]
 class Refusal(NamedTuple):
     """Why nothing was decided about one of many patterns.
 
-    Attributes:
-        is_done: What was asked for is already in effect.
+    `is_done`: what was asked for is already in effect.
     """
 
     pattern_id: str
@@ -53,14 +52,10 @@ class Refusal(NamedTuple):
 class Decided(Struct, frozen=True, kw_only=True):
     """A decision that is in the ledger, or the decisions of one act.
 
-    Attributes:
-        decision: The ledger entry; of several the last one.
-        warnings: For the user, one line each.
-        written: Whether the pattern files contain all effects. If not, the decision is still in effect, and the
-            file is written with the next decision.
-        summary: One line: `promoted X: established → proven`, `promoted 12 of 14 patterns`.
-        group: All decisions of an act on many patterns, in the order of the ledger.
-        refused: The patterns about which nothing was decided.
+    `decision` is the last one; `group` has all of an act on many patterns, in the order of the ledger, and `refused`
+    the patterns about which nothing was decided. `written`: whether the pattern files contain all effects. If not, the
+    decision is still in effect, and the file is written with the next decision. `summary` is one line: `promoted 12 of
+    14 patterns`.
     """
 
     decision: Decision
@@ -77,16 +72,10 @@ class Decided(Struct, frozen=True, kw_only=True):
 
 
 class DecisionWriter:
-    """Writes decisions into the ledger of one project, and undoes them.
+    """Writes decisions of `by` into the ledger of one project, and undoes them.
 
-    Every decision is checked against the present ledger, including what other processes wrote, and is durable in
-    it before the pattern files are updated.
-
-    Args:
-        paths: The project.
-        settings: All thresholds.
-        by: Who decides.
-        ledger: The decision log; opened if not given.
+    Every decision is checked against the present ledger, including what other processes wrote, and is durable in it
+    before the pattern files are updated.
     """
 
     def __init__(self, paths: ProjectPaths, settings: Settings, *, by: str, ledger: Ledger | None = None) -> None:
@@ -100,7 +89,7 @@ class DecisionWriter:
     def deciding_on(self, expected: ExpectedState) -> Iterator[None]:
         """Within the block, decide for a user who saw this state.
 
-        `Conflict` is raised if a later decision is about the same, or if the text of a pattern changed since.
+        Raises `Conflict` if a later decision is about the same, or if the text of a pattern changed since.
         """
         before, self._expected_state = self._expected_state, expected
         try:
@@ -123,15 +112,14 @@ class DecisionWriter:
         return self._ledger
 
     def apply_pending(self) -> tuple[str, ...]:
-        """Write the effects of earlier decisions that pattern files still lack, e.g. after a crash.
+        """Write effects that pattern files still lack, e.g. after a crash.
 
-        Returns:
-            What could not be done as planned, one line each.
+        Returns what could not be done as planned, one line each.
         """
         return tuple(dict.fromkeys(outcome.text for outcome in self._apply_pending()))
 
     def settled_count(self) -> int:
-        """The number of decisions at a moment when the pattern files contain all their effects.
+        """The number of decisions when the pattern files contain all their effects.
 
         A caller that reads the files afterwards sees what these decisions did. What cannot be written is skipped.
         """
@@ -192,11 +180,7 @@ class DecisionWriter:
         unknown: Sequence[Refusal],
         progress: Progress | None,
     ) -> Decided:
-        """Write all decisions that are not refused.
-
-        Args:
-            makes: By pattern ID the decisions about it, of which all or none are made.
-        """
+        """Write the decisions of each pattern ID, all or none, that are not refused."""
         refused = list(unknown)
 
         def drafts(state: CurationState, act: str) -> dict[str, Draft]:

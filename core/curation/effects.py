@@ -28,11 +28,8 @@ _GROWING: Final = frozenset(
 class Step(NamedTuple):
     """One effect of one decision.
 
-    Attributes:
-        decision_id: The decision.
-        effect: The change.
-        expected: For undo and redo the effect that is reversed: what another program changed since then is left as
-            it is. None for other decisions.
+    For undo and redo `expected` is the effect that is reversed: what another program changed since then stays. Else
+    None.
     """
 
     decision_id: str
@@ -57,13 +54,8 @@ def apply_steps(
 ) -> tuple[bytes | None, tuple[Outcome, ...]]:
     """Return the file after all `steps`, and what could not be done as planned.
 
-    Args:
-        data: The present file, None if it does not exist.
-        steps: In the order of the ledger, all for this file.
-        allocate: See `Allocate`.
-
-    Raises:
-        BadJson: The file cannot be parsed.
+    `data` is None if the file does not exist. The steps are in ledger order, all for this file. Raises `BadJson` if the
+    file cannot be parsed.
     """
     document: JsonText | None = None if data is None else RecordText(data)
     outcomes: list[Outcome] = []
@@ -209,10 +201,10 @@ def _edit(document: JsonText, record: Record, step: Step) -> Sequence[Outcome]:
 
 
 def _merge_into(document: JsonText, record: Record, effect: Effect) -> None:
-    """Apply an effect that was decided on the values `effect.seen` to the present values.
+    """Apply an effect decided on the values `effect.seen` to the present values.
 
-    Counts and list entries that were added since are kept. Whether the effect was already applied is recognised by
-    the entries that it adds to lists; an effect without such entries is applied again.
+    Counts and list entries that were added since remain. The effect was already applied if the entries that it adds to
+    lists are there; an effect without such entries is applied again.
     """
     added = {key: _more(value, effect.seen.get(key)) for key, value in effect.set.items() if isinstance(value, list)}
     present = {key: record.value.get(key) for key in added}
@@ -233,10 +225,7 @@ def _merge_into(document: JsonText, record: Record, effect: Effect) -> None:
 
 
 def _subtract(record: Record, expected: Effect) -> dict[str, Any]:
-    """Present counts and lists without what `expected` added to them.
-
-    Whether that was already removed is recognised by the entries that it added to lists.
-    """
+    """Present counts and lists without what `expected` added, if still there."""
     added = {
         key: _more(value, expected.seen.get(key)) for key, value in expected.set.items() if isinstance(value, list)
     }

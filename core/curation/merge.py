@@ -86,12 +86,9 @@ def check_pair(target: Pattern, other: Pattern) -> None:
 def merged(
     target: Mapping[str, Any], other: Mapping[str, Any], pattern_type: PatternType, now: datetime
 ) -> dict[str, Any]:
-    """Keys of `target` that change when `other` is merged into it.
+    """Keys of `target` that change when `other`, possibly without ID, is merged in.
 
-    Args:
-        target, other: Records in any supported form; `other` may lack an ID.
-        pattern_type: Of both.
-        now: Time of the effectiveness snapshot if no record has a last use.
+    `now` dates the effectiveness snapshot if no record has a last use.
     """
     one, two = as_read(target, pattern_type), as_read(other, pattern_type)
     ours, theirs = Tally.of(one.recorded_counts), Tally.of(two.recorded_counts)

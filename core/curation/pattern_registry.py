@@ -32,12 +32,7 @@ MAX_STORED_TEXT: Final = 64 << 10
 
 @dataclass(frozen=True)
 class Stored:
-    """One record and its file.
-
-    Attributes:
-        file: Project-relative.
-        value: The record, parsed.
-    """
+    """One record, its JSON text and its project-relative file."""
 
     file: str
     value: dict[str, Any]
@@ -61,8 +56,7 @@ class Registry:
     def record(self, pattern: Pattern) -> Stored:
         """The record of a pattern.
 
-        Raises:
-            Refused: Its file is not written to, or the ledger cannot store it exactly.
+        Raises `Refused` if its file is not written to, or the ledger cannot store it exactly.
         """
         if pattern.is_unnamed:
             place = f"{visible_line(pattern.file, 120)} at {visible_line(pattern.pointer, 80) or 'the top'}"
@@ -74,10 +68,9 @@ class Registry:
         return found
 
     def find(self, file: str, pattern_id: str) -> Stored | None:
-        """The record of an ID in one file (project-relative); None if it cannot be changed there.
+        """The record of an ID in one file; None if it cannot be changed there.
 
-        Raises:
-            Refused: The ledger cannot store it exactly.
+        Raises `Refused` if the ledger cannot store it exactly.
         """
         read = self._read(file)
         if read is None or pattern_id not in read[1]:
@@ -155,12 +148,7 @@ def _read(path: FilePath) -> JsonText:
 
 
 class UnitOfWork:
-    """The files of one act of deciding; each is read once, on first use.
-
-    Args:
-        paths: The project.
-        ledger: Its ledger, locked by the caller.
-    """
+    """The files of one act of deciding, each read once; the ledger is locked."""
 
     def __init__(self, paths: ProjectPaths, ledger: Ledger) -> None:
         self._paths = paths

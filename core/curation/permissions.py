@@ -14,8 +14,7 @@ from core.state.project_state import ProjectState
 def why_refused(command: PatternCommand, state: ProjectState) -> str:
     """Why a command is refused, "" if allowed; a missing reason does not count.
 
-    Raises:
-        UnknownRecord: The pattern does not exist.
+    Raises `UnknownRecord` if the pattern does not exist.
     """
     pattern = state.pattern(command.pattern_id)
     if isinstance(command, Archive):

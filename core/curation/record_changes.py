@@ -1,7 +1,4 @@
-"""Decision rules that write whole records; see docs/curation.md.
-
-Pure functions: nothing is written here.
-"""
+"""Pure decision rules that write whole records; see docs/curation.md."""
 
 from __future__ import annotations
 
@@ -39,14 +36,7 @@ PRUNE: Final = "prune"
 
 
 class Batch(Struct, frozen=True, kw_only=True):
-    """Context of such a decision.
-
-    Attributes:
-        registry: The present records.
-        ids: Allocates free IDs.
-        state: The fold of the ledger.
-        id, at, by, reason: Of the decision.
-    """
+    """Context of such a decision: its ID, time, author and reason, and the records."""
 
     paths: ProjectPaths
     registry: Registry
@@ -62,11 +52,7 @@ class Batch(Struct, frozen=True, kw_only=True):
         return self.paths.relative(self.paths.pattern_file(kind.value))
 
     def archive_file(self) -> str:
-        """The archive file of this month.
-
-        Raises:
-            Refused: A link leads out of the project.
-        """
+        """The archive file of this month; `Refused` if a link leads out of the project."""
         file = self.paths.relative(self.paths.archive / f"{self.at:%Y-%m}-patterns.json")
         try:
             pattern_path(self.paths, file)
@@ -147,13 +133,9 @@ class Changes:
 
 
 def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern], *, unattended: bool) -> Draft:
-    """Add what a loop has learned to the registry: new patterns, and uses of known ones.
+    """Add new patterns, and uses of known ones, without refused proposals.
 
-    Args:
-        batch: See `Batch`.
-        extraction: The proposals; refused ones are left out.
-        patterns: The registry, by id.
-        unattended: No person has read the proposals; Review asks about them.
+    `patterns` is the registry by ID. `unattended`: no person has read the proposals, so Review asks about them.
     """
     changes = Changes()
     new: list[str] = []
@@ -210,13 +192,7 @@ def _counted(new: Sequence[str], joined: Sequence[str]) -> str:
 
 
 def import_patterns(batch: Batch, plan: ImportPlan, patterns: Mapping[str, Pattern]) -> Draft:
-    """Import patterns as planned; every new text is quarantined.
-
-    Args:
-        batch: See `Batch`.
-        plan: Made from the registry as it is.
-        patterns: The registry, by id.
-    """
+    """Import patterns by a plan for the present registry; new text is quarantined."""
     changes = Changes()
     texts: list[str] = []
     joined: list[str] = []

@@ -47,11 +47,7 @@ class _EventStore:
         return [event for event in self._read() if event.kind == kind]
 
     def add(self, event: Event, *more: Event) -> None:
-        """Append events, unless the first one already exists.
-
-        Raises:
-            BadInput: Another kind of event has this ID.
-        """
+        """Append events, unless the first exists; `BadInput` if of another kind."""
         if not event.id:
             raise BadInput("id must name the event, it is empty")
         known = next((known for known in self._read() if known.id == event.id), None)
@@ -82,11 +78,7 @@ class LoggedFeedback(FeedbackStorage):
         self._by = by
 
     def store(self, event: FeedbackEvent) -> None:
-        """See `FeedbackStorage`.
-
-        Raises:
-            BadInput: The criterion is empty.
-        """
+        """See `FeedbackStorage`; `BadInput` if the criterion is empty."""
         if not event.criterion:
             raise BadInput("criterion must name what the feedback is about, it is empty")
         event = with_id(event)
@@ -124,12 +116,7 @@ class LoggedErrors(ErrorStorage):
     """`ErrorStorage` in the event log, as events of kind `error` and `resolved`."""
 
     def __init__(self, paths: ProjectPaths, *, clock: Callable[[], datetime], by: str = "", agent: str = "") -> None:
-        """
-        Args:
-            clock: Returns the time at which an error is marked as resolved.
-            by: Recorded as the author.
-            agent: The agent that had or resolved the errors; "" if unknown.
-        """
+        """`clock` dates resolutions; `agent` had or resolved the errors, "" if unknown."""
         self._log = _EventStore(paths)
         self._clock = clock
         self._by = by
@@ -206,11 +193,7 @@ class LedgerMaturity(MaturityStorage):
         return self._ledger.records(PatternMaturity)
 
     def store_feedback(self, feedback: MaturityFeedback) -> None:
-        """See `MaturityStorage`.
-
-        Raises:
-            BadInput: The pattern ID is empty.
-        """
+        """See `MaturityStorage`; `BadInput` if the pattern ID is empty."""
         if not feedback.pattern_id:
             raise BadInput("pattern_id must name a pattern, it is empty")
         line = Event(

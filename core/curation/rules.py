@@ -110,11 +110,7 @@ def reset(case: Case, _command: PatternCommand) -> Draft:
 def accept_inversion(case: Case, proposal: Inversion, text: str, next_id: Callable[[str], str]) -> Draft:
     """Write an anti-pattern and deprecate the pattern.
 
-    Args:
-        case: The pattern.
-        proposal: The proposed inversion.
-        text: Text of the anti-pattern, possibly rewritten.
-        next_id: Slug -> the next free ID of an anti-pattern.
+    `text` is that of the anti-pattern, possibly rewritten. `next_id` returns the next free ID for a slug.
     """
     if not text:
         raise BadInput(f"the anti-pattern for {case.name} needs a text")

@@ -37,13 +37,7 @@ def find_approved_pattern(state: ProjectState, pattern_id: str) -> Pattern | Non
 
 
 def restore_text(case: Case, approved: Mapping[str, Any], stored: Stored) -> Draft:
-    """Restore the text that the pin on the pattern is about.
-
-    Args:
-        case: The pattern.
-        approved: See `approved_text`.
-        stored: The present record in its file.
-    """
+    """Restore the text that the pin on the pattern is about; see `approved_text`."""
     if case.pin is None:
         raise Refused(f"{case.name} is not pinned, so it has no approved text")
     if not approved:

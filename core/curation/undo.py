@@ -23,8 +23,7 @@ _RE_ENABLED: Final = {Verb.RESET, Verb.PROMOTE}
 def last_act(verb: Verb, state: CurationState) -> tuple[str, ...]:
     """The decisions that undo reverses (or redo repeats) next, in that order.
 
-    Raises:
-        Refused: There are none.
+    Raises `Refused` if there are none.
     """
     candidates = state.undoable if verb is Verb.UNDO else state.redoable
     if not candidates:
@@ -34,11 +33,7 @@ def last_act(verb: Verb, state: CurationState) -> tuple[str, ...]:
 
 
 def check_own(newest: Decision, by: str) -> None:
-    """Refuse to undo the newest decision if another person made it.
-
-    Raises:
-        Refused: The message names the author and how to undo it.
-    """
+    """`Refused` if another person made the newest decision; the message helps."""
     if newest.by != by:
         raise Refused(
             f"the newest decision was made by {shorten_id(newest.by)}: {verb_text(newest)} "
@@ -50,14 +45,8 @@ def check_own(newest: Decision, by: str) -> None:
 def named_act(name: str, state: CurationState, decisions: Sequence[Decision]) -> tuple[str, ...]:
     """Decisions that undo reverses for the ID of one or of their act, last first.
 
-    Args:
-        name: ID of a decision or of an act.
-        state: The fold of the ledger.
-        decisions: The ledger.
-
-    Raises:
-        UnknownRecord: No decision or act has this ID.
-        Refused: It is already undone, or a later decision rests on it.
+    Raises `UnknownRecord` if no decision or act has this ID, and `Refused` if it is already undone or a later decision
+    rests on it.
     """
     named = [one for one in decisions if name in (one.id, one.group)]
     if not named:

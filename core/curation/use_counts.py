@@ -42,12 +42,9 @@ _COUNTERS: Final = frozenset({"successful_applications", "failed_applications"})
 
 
 class CountResult(Struct, frozen=True, kw_only=True):
-    """The updated counts of one record.
+    """The updated counts of one record; uses include those without a result.
 
-    Attributes:
-        file: Project-relative pattern file.
-        problem: Why the record was not updated; "" if it was.
-        successes, failures, uses: The new counts; uses include those without a result.
+    `problem` is why the record was not updated; "" if it was.
     """
 
     pattern_id: str
@@ -67,16 +64,8 @@ def record_events(
 ) -> tuple[CountResult, ...]:
     """Append events, then update the records of the patterns that they are about.
 
-    Args:
-        paths: The project.
-        settings: For the retries.
-        events: Written all or none; durable on return, even if a record cannot be updated.
-        now: The present moment.
-        read: See `Read`.
-
-    Raises:
-        BadInput: See `append_events`.
-        Unwritable: The event log cannot be written.
+    All or none are written; they are durable on return, even if a record cannot be updated. Raises `BadInput` as
+    `append_events`, and `Unwritable` if the event log cannot be written.
     """
     snapshot, _ = read()
     counted: list[CountResult] = []
@@ -114,7 +103,7 @@ def record_events(
 def brought_counts(
     snapshot: Snapshot, board: Scoreboard, pattern_ids: Iterable[str], decision: Decision
 ) -> tuple[Event, ...]:
-    """The `counted` events for records into which a decision brought counts from elsewhere.
+    """The `counted` events for records into which a decision brought counts.
 
     Without them a use reported later would be taken for one of these counts.
     """
@@ -201,14 +190,7 @@ def _write(
 
 
 class _Writer:
-    """Writes the evidence into records.
-
-    Args:
-        snapshot: The records, including the new events.
-        board: The evidence.
-        events: The new events.
-        now: The present moment.
-    """
+    """Writes the evidence into records; `board` includes the new events."""
 
     def __init__(self, snapshot: Snapshot, board: Scoreboard, events: Sequence[Event], now: datetime) -> None:
         self._snapshot = snapshot

@@ -28,16 +28,10 @@ _NAMED = 80
 class BulkForecast:
     """The effect of one decision about many patterns.
 
-    Attributes:
-        asked: Number of patterns.
-        decided: Number of decisions that would be made.
-        refused: Reason and number of the refusals, the most frequent reason first.
-        turned: State before, state after and number of patterns, the most frequent change first.
-        removed: Number of patterns that would leave the registry.
-        loops, paused, tasks: Number of running loops, paused loops and past tasks whose contexts were compared.
-        changed_loops, changed_paused, changed_tasks: Number of contexts that would change.
-        tokens: Of all these contexts, before and after, estimated.
-        by_words: See `Forecast`.
+    `refused` has reasons and `turned` state changes (before, after), each with the number of patterns, the most
+    frequent first; `removed` is the number of patterns that would leave the registry. `loops`, `paused` and `tasks` are
+    the numbers of compared contexts of running loops, paused loops and past tasks, `changed_...` of those that would
+    change, and `tokens` those of all contexts before and after, estimated. `by_words`: see `Forecast`.
     """
 
     asked: int
@@ -58,16 +52,9 @@ class BulkForecast:
 def forecast_bulk(
     project: Project, verb: Verb, pattern_ids: Sequence[str], stop: Stop = lambda: False
 ) -> BulkForecast | None:
-    """Dry-run one decision about many patterns and compare the contexts of loops and tasks.
+    """Dry-run one decision about many patterns and compare all contexts.
 
-    Args:
-        project: The project; nothing is written.
-        verb: One that can be decided about many patterns.
-        pattern_ids: The patterns.
-        stop: See `Stop`.
-
-    Returns:
-        None if it was stopped.
+    The verb can be decided about many patterns. Returns None if it was stopped.
     """
     state = project.view
     by_words = state.coverage

@@ -60,15 +60,9 @@ class DryRun(NamedTuple):
 
 
 def dry_run(project: Project, command: Command, state: ProjectState | None = None) -> DryRun:
-    """Make a decision in memory.
+    """Make a decision in memory, starting from `state`, by default the newest one.
 
-    Args:
-        project: The open project; it is not changed.
-        command: The decision.
-        state: The state to start from; the newest one by default.
-
-    Raises:
-        RalphdeckError: What the decision itself would raise.
+    Raises `RalphdeckError` as the decision itself would; the project is not changed.
     """
     before = state or project.view
     stage = _Stage(project, before)
@@ -192,11 +186,7 @@ class _MemoryLedger(Ledger):
         yield
 
     def append(self, *decisions: Decision) -> None:
-        """Append decisions as they would be read from disk.
-
-        Raises:
-            UnicodeEncodeError: A text is not valid Unicode.
-        """
+        """Append decisions as they would be read from disk."""
         for one in decisions:
             self._memory.by_id[one.id] = msgspec.convert(msgspec.json.decode(msgspec.json.encode(one)), Decision)
 

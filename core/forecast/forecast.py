@@ -48,15 +48,10 @@ Stop = Callable[[], bool]
 
 @dataclass(frozen=True, slots=True)
 class Merger:
-    """The result of merging two patterns.
+    """The result of merging two patterns; `target` stays.
 
-    Attributes:
-        target, other: The two, as they are.
-        result: The kept one with the uses and the lineage of the other one.
-        before: Assessments of both, the kept one first.
-        after: Assessment of the result.
-        lineage: History of the result.
-        saved: Estimated tokens that a context with the result is shorter than one with both.
+    `before` has the assessments of both, the kept one first; `after` and `lineage` are those of the result. `saved` is
+    how many estimated tokens a context with the result is shorter than one with both.
     """
 
     target: Pattern
@@ -72,13 +67,8 @@ class Merger:
 class ContextChange:
     """A context that would change.
 
-    Attributes:
-        kind: The recipient: a running `loop`, a `paused` loop (when it resumes), a past `task`, or the `topic` of
-            the pattern itself.
-        id: Of the loop, the task or the pattern.
-        title: Its task; untrusted.
-        before, after: The exact texts, "" if nothing is injected.
-        tokens: Of both, estimated.
+    `kind`, `id` and `title` are those of the recipient (see `Recipient`). `before` and `after` are the exact texts, ""
+    if nothing is injected; `tokens` those of both, estimated.
     """
 
     kind: str
@@ -93,10 +83,8 @@ class ContextChange:
 class PatternRank:
     """How often one pattern is injected, and its rank.
 
-    Attributes:
-        given: The number of compared contexts that contain it.
-        rank: Its rank by score among all patterns, from 1; equal scores share the best rank. None if the pattern
-            does not exist.
+    `given` is the number of compared contexts that contain it. `rank` is its rank by score among all patterns, from 1;
+    equal scores share the best rank. It is None if the pattern does not exist.
     """
 
     given: int
@@ -107,16 +95,12 @@ class PatternRank:
 class Forecast:
     """The effect of a decision.
 
-    Attributes:
-        action: Of the answer, "" for a decision that answers no question.
-        loops, paused, tasks: Number of running loops, paused loops and past tasks whose contexts were compared.
-        changed: The contexts that would change: those of running loops, of paused loops, of tasks.
-        tokens: Of all compared contexts, before and after.
-        turned: Patterns whose state would change, with the shown state (`SHOWN`) before and after.
-        added, removed: IDs of patterns that would be added to the registry or leave it.
-        places: By pattern ID the ranks before and after.
-        merger: For a merge, its result.
-        by_words: Embedding coverage, if vectors are missing: contexts can still change when they are made.
+    `action` is that of the answer, "" for a decision that answers no question. `loops`, `paused` and `tasks` are the
+    numbers of compared contexts of running loops, paused loops and past tasks; `changed` has those that would change,
+    in this order; `tokens` are of all contexts before and after. `turned` has the patterns whose shown state (`SHOWN`)
+    would change, `added` and `removed` the IDs of those that would enter or leave the registry, `places` the ranks
+    before and after by pattern ID. `by_words` is the embedding coverage if vectors are missing: contexts can still
+    change when they are made.
     """
 
     action: str = ""
@@ -155,20 +139,10 @@ class Forecaster:
     def forecast(
         self, state: ProjectState, item: ReviewItem, answer: Answer, typed: str = "", stop: Stop | None = None
     ) -> Forecast | None:
-        """Dry-run an answer and compare the contexts.
+        """Dry-run an answer and compare the contexts; None if it was stopped.
 
-        Args:
-            state: The present state; its contexts are cached while it stays the same.
-            item: The question.
-            answer: One of its `answers`.
-            typed: The reason, or the text of a rewrite, if already typed.
-            stop: See `Stop`.
-
-        Returns:
-            None if it was stopped.
-
-        Raises:
-            RalphdeckError: The answer is refused; the message is why.
+        Contexts are cached while `state` stays the same. `typed` is the reason, or the text of a rewrite, if already
+        typed. Raises `RalphdeckError` if the answer is refused; the message is why.
         """
         with self._lock:
             return self._forecast(state, item, answer, typed, stop or (lambda: False))
@@ -176,13 +150,7 @@ class Forecaster:
     def effect(self, state: ProjectState, command: Command, about: tuple[str, ...] = ()) -> tuple[Forecast, DryRun]:
         """Forecast a decision that answers no question.
 
-        Args:
-            state: See `forecast`.
-            command: The decision.
-            about: Patterns whose ranks are compared.
-
-        Raises:
-            RalphdeckError: What the decision would raise.
+        The ranks of the patterns in `about` are compared. Raises `RalphdeckError` as the decision would.
         """
         with self._lock:
             found = self._effect(state, command, about, _readers(state, about), lambda: False)

@@ -71,13 +71,10 @@ class Policy(Struct, frozen=True, kw_only=True):
 
 
 class RuleResult(Struct, frozen=True, kw_only=True):
-    """The result of one rule.
+    """The result of one rule; `passed` is None if it is off.
 
-    Attributes:
-        rule: Its name in a policy file.
-        passed: Whether it passed; None if it is off.
-        text: The result in words; displayable.
-        subjects: IDs of patterns, loops or tasks that violate it, or unreadable files; untrusted.
+    `text` is displayable. `subjects` are IDs of patterns, loops or tasks that violate it, or unreadable files;
+    untrusted.
     """
 
     rule: str
@@ -87,10 +84,9 @@ class RuleResult(Struct, frozen=True, kw_only=True):
 
 
 def read_policy(name: str, data: bytes) -> Policy:
-    """Parse a YAML policy: `no-critical: on`, `max-tokens: 1500`, `max-questions: off`.
+    """Parse a YAML policy: `no-critical: on`, `max-tokens: 1500`.
 
-    Raises:
-        BadInput: Not a policy, an unknown rule, or an invalid value.
+    Raises `BadInput` if it is not a policy, or has an unknown rule or an invalid value.
     """
     decoded = decode_yaml(data)
     file = visible_line(name, 200)
@@ -136,10 +132,7 @@ def _value(file: str, key: str, value: Any) -> Any:
 def check(policy: Policy, state: ProjectState, paths: ProjectPaths) -> tuple[RuleResult, ...]:
     """Check every rule; one fails if files that it needs are unreadable.
 
-    Args:
-        policy: The rules.
-        state: With all that could be asked in Review, if the policy counts it.
-        paths: The project.
+    If the policy counts questions, `state` has all that could be asked in Review.
     """
     checker = _Checker(policy, state, paths)
     return tuple(checker.result(field) for field in Policy.__struct_fields__)

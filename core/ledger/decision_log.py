@@ -38,12 +38,9 @@ class AppliedLine(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
 class DecisionLog:
     """The lines of a decision log that were parsed so far.
 
-    Attributes:
-        by_id: Decisions by ID, oldest first.
-        records: Other records by their key, in the order in which they were first saved.
-        pending: Decisions by (decision ID, file) whose effects may not be in that file yet.
-        chain: The hash chain of the lines.
-        end: Number of parsed bytes.
+    `by_id` has the decisions, oldest first, `records` the other records in the order in which they were first saved,
+    `pending` the decisions by (decision ID, file) whose effects may not be in that file yet. `end` is the number of
+    parsed bytes.
     """
 
     def __init__(self) -> None:
@@ -184,11 +181,7 @@ def line_of(record: Record) -> dict[str, Any]:
 
 
 def record_of(line: Mapping[str, Any]) -> Record | None:
-    """Decode a line of the decision log; None for a line of another kind.
-
-    Raises:
-        ValueError: The line is not a valid record.
-    """
+    """Decode a line; None for one of another kind, `ValueError` if it is invalid."""
     if line.get("kind") == _PATTERN:
         return ObservedPattern(**asdict(msgspec.convert(line.get("record"), _PatternLine)))
     if line.get("kind") == _MATURITY:

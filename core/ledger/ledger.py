@@ -48,18 +48,14 @@ class LedgerStorage(Storage):
         return {TABLE: {str(line.number): line.value for line in lines if isinstance(line.value, dict)}}
 
     def write(self, data: Mapping[str, Any]) -> NoReturn:
-        """Refuse to rewrite the log.
-
-        Raises:
-            BadInput: Always.
-        """
+        """Refuse to rewrite the log: always raises `BadInput`."""
         raise BadInput("the ledger is append-only: entries are never changed or removed")
 
     def append(self, documents: Iterable[Mapping[str, Any]]) -> list[int]:
         """Append documents durably; returns their line numbers.
 
-        Raises:
-            BadInput: A text is not valid Unicode (a lone surrogate).
+        Raises `BadInput` if a text is not valid Unicode (a lone surrogate), and `Unwritable` if the file cannot be
+        written.
         """
         try:
             lines = [msgspec.json.encode(document) for document in documents]
@@ -131,11 +127,10 @@ class _Database(TinyDB):
 
 
 class Ledger:
-    """All decisions of a project; one object per open project, shared between threads.
+    """All decisions of a project; one object per open project, shared by threads.
 
-    Attributes:
-        table: TinyDB table of all lines, for queries such as `table.search(where("verb") == "promote")`; sees what
-            other processes appended.
+    `table` is a TinyDB table of all lines, for queries such as `table.search(where("verb") == "promote")`; it sees what
+    other processes appended.
     """
 
     def __init__(self, paths: ProjectPaths) -> None:
@@ -157,8 +152,7 @@ class Ledger:
     def exclusive(self) -> Iterator[None]:
         """Lock out other writers while a decision is checked and appended.
 
-        Raises:
-            Unwritable: The lock is not available, or the file is outside the project.
+        Raises `Unwritable` if the lock is not available, or the file is outside the project.
         """
         try:
             self._paths.inside(FILE)
@@ -168,11 +162,7 @@ class Ledger:
             yield
 
     def append(self, *decisions: Decision) -> None:
-        """Append decisions, all or none; they are durable on return.
-
-        Raises:
-            Unwritable: They could not be written; the log is unchanged.
-        """
+        """Append decisions durably, all or none; `Unwritable` if that fails."""
         with self.exclusive():
             self.table.insert_multiple({"kind": "decision", **msgspec.to_builtins(one)} for one in decisions)
 
@@ -185,9 +175,7 @@ class Ledger:
     def save_record(self, record: Record) -> None:
         """Save a record durably; it replaces the one with its ID.
 
-        Raises:
-            BadInput: A text is not valid Unicode.
-            Unwritable: It could not be written; the log is unchanged.
+        Raises `BadInput` if a text is not valid Unicode, and `Unwritable`, leaving the log unchanged, if that fails.
         """
         with self.exclusive():
             self.table.insert(line_of(record))
@@ -208,11 +196,7 @@ class Ledger:
         return isinstance(decision_id, str) and decision_id in self._log().by_id
 
     def decision(self, decision_id: str) -> Decision:
-        """The decision with an ID.
-
-        Raises:
-            UnknownRecord: There is none.
-        """
+        """The decision with an ID, else `UnknownRecord`."""
         try:
             return self._log().by_id[decision_id]
         except KeyError:

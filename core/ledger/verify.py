@@ -1,7 +1,4 @@
-"""Verify the hash chain of the decision log, its anchor, and heads saved elsewhere.
-
-See docs/safety.md#log.
-"""
+"""Verify the hash chain of the decision log and its ends; see docs/safety.md#log."""
 
 from __future__ import annotations
 
@@ -27,14 +24,10 @@ MAX_HEADS_BYTES: Final = 1 << 20
 
 
 class Verification(Struct, frozen=True, kw_only=True):
-    """The result of checking every line.
+    """The result of checking every line and `heads`, saved ends of the log.
 
-    Attributes:
-        lines: Number of lines; `linked` of them have a hash.
-        decisions: Number of valid decisions.
-        problems: In the order of the lines; empty if the chain is intact and contains every head.
-        heads: Number of compared heads.
-        end: The end of the log.
+    `linked` is the number of lines with a hash, `decisions` that of valid decisions. `problems` are in the order of the
+    lines; empty if the chain is intact and contains every head.
     """
 
     lines: int
@@ -59,11 +52,7 @@ class Verification(Struct, frozen=True, kw_only=True):
 
 
 def verify_ledger(paths: ProjectPaths, heads: Sequence[Head] = ()) -> Verification:
-    """Verify the decision log of a project, see `verify`.
-
-    Raises:
-        Unwritable: It exists but cannot be read.
-    """
+    """Verify the decision log of a project; `Unwritable` if it cannot be read."""
     anchor = read_anchor(paths.ledger)
     raw = read_file(paths.ledger, paths.aiwg, MAX_PATTERN_BYTES)
     if isinstance(raw, Problem):
@@ -72,11 +61,9 @@ def verify_ledger(paths: ProjectPaths, heads: Sequence[Head] = ()) -> Verificati
 
 
 def verify(data: bytes, anchor: Place | None, heads: Sequence[Head] = ()) -> Verification:
-    """Verify every line of a decision log; an incomplete last line, left by a crash, is ignored.
+    """Verify every line of a decision log, and `heads`, ends saved elsewhere.
 
-    Args:
-        anchor: Read before `data` was; None if there is none.
-        heads: Earlier ends of the log, saved elsewhere.
+    An incomplete last line, left by a crash, is ignored. `anchor` was read before `data`; None if there is none.
     """
     *lines, rest = data.split(b"\n")
     seams = ChainCheck()
@@ -101,9 +88,7 @@ def end_findings(
 ) -> Iterator[Finding]:
     """Findings where the end of the decision log differs from its anchor.
 
-    Args:
-        stamp: Of the log as it was read; None if there was none.
-        places, is_chained: See `DecisionLog`.
+    `stamp` is that of the log as it was read, None if there was none. `places` and `is_chained`: see `DecisionLog`.
     """
     anchor = read_anchor(paths.ledger)
     if _is_unchanged(stamp, paths):  # else the anchor may be ahead of the lines that were read
@@ -124,12 +109,8 @@ def _is_unchanged(stamp: Stamp | None, paths: ProjectPaths) -> bool:
 class Head(Struct, frozen=True, kw_only=True):
     """The end of a decision log at one moment, stored as a line of JSON.
 
-    Attributes:
-        kind: Distinguishes a head from other files.
-        project: Random ID of the project, 16 hex digits; "" if it could not be created.
-        lines: Number of the last line; 0 for an empty log.
-        hash: The hash that the next line must contain; it depends on every line before.
-        at: When the head was taken, UTC.
+    `project` is its random ID, 16 hex digits, "" if it could not be created; `lines` the number of the last line, 0 for
+    an empty log; `hash` what the next line must contain, dependent on every line before.
     """
 
     kind: Literal["ralphdeck-log-head"]
@@ -151,11 +132,7 @@ class Head(Struct, frozen=True, kw_only=True):
 def read_heads(data: bytes, name: str) -> tuple[Head, ...]:
     """Read the heads in a file: one JSON object, or one per line.
 
-    Args:
-        name: Its displayable name for messages.
-
-    Raises:
-        BadInput: It is empty or contains anything else.
+    Raises `BadInput`, with the displayable `name` of the file, if it is empty or contains anything else.
     """
     try:
         return (msgspec.json.decode(data, type=Head),)
@@ -173,26 +150,14 @@ def read_heads(data: bytes, name: str) -> tuple[Head, ...]:
 
 
 def check_project(heads: Sequence[Head], project: str, name: str) -> None:
-    """Refuse heads of another project.
-
-    Args:
-        project: ID of this project; "" if it has none.
-        name: See `read_heads`.
-
-    Raises:
-        BadInput: A head has the ID of another project.
-    """
+    """`BadInput` if a head is of another project; `project` is "" if it has no ID."""
     for head in heads:
         if project and head.project and head.project != project:
             raise BadInput(f"{name} is the head of project {head.project}, and this is project {project}")
 
 
 def missing_heads(heads: Sequence[Head], places: Sequence[Place]) -> Iterator[ChainBreak]:
-    """Breaks where the decision log does not contain a head.
-
-    Args:
-        places: See `ChainCheck`.
-    """
+    """Breaks where the decision log does not contain a head; see `ChainCheck`."""
     known, end = set(places), places[-1].line
     for head in heads:
         if head.place in known:

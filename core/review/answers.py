@@ -79,15 +79,10 @@ REJECTED: Final = "rejected in review"
 class Answer:
     """One answer to one question.
 
-    Attributes:
-        action: ID of the TUI action that gives it: `accept`, `reject`, `rewrite`, `promote`, `deprecate`, `reset`,
-            `restore_text`, `quarantine`, `archive`, `snooze` or `snooze_evidence`.
-        label: One to three words.
-        effect: What it does, in words that can follow an arrow.
-        command: The decision, without typed text.
-        needs_reason: It is refused without a reason.
-        matters: Whether it can change what is injected. A snooze or a dismissal cannot.
-        why_not: Why it is refused at present, "" if it is allowed.
+    `action` is the ID of the TUI action that gives it: `accept`, `reject`, `rewrite`, `promote`, `deprecate`, `reset`,
+    `restore_text`, `quarantine`, `archive`, `snooze` or `snooze_evidence`. `label` has one to three words, `effect` can
+    follow an arrow. `command` lacks typed text, and is refused without if it `needs_reason`. `matters`: it can change
+    what is injected, unlike a snooze or a dismissal. `why_not` is why it is refused at present, "" if it is allowed.
     """
 
     action: str
@@ -113,8 +108,7 @@ _reject: Final = partial(Answer, "reject")
 def answers(item: ReviewItem, state: ProjectState) -> tuple[Answer, ...]:
     """All answers in the order in which they are offered; `accept` comes first.
 
-    Raises:
-        UnknownRecord: The pattern that the question is about no longer exists.
+    Raises `UnknownRecord` if the pattern that the question is about no longer exists.
     """
     return (*_proposals(item, state), *_pattern_decisions(item, state), *_snoozes(item, state))
 

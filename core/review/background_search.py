@@ -27,9 +27,7 @@ _MOST_SIMILAR: Final = 8
 class BackgroundSearch:
     """Searches step by step; not thread-safe.
 
-    Attributes:
-        offers: Possible extractions by loop.
-        alike: Pairs of patterns that are similar, with their similarity, best first.
+    `offers` has possible extractions by loop, `alike` pairs of similar patterns with their similarity, best first.
     """
 
     def __init__(self, settings: ExtractionSettings) -> None:
@@ -57,15 +55,9 @@ class BackgroundSearch:
     def look(
         self, snapshot: Snapshot, similarity: LazySimilarity, extraction: Callable[[str], Extraction]
     ) -> bool | None:
-        """Do one step.
+        """Do one step; whether the result changed, None if nothing is left to search.
 
-        Args:
-            snapshot: The records.
-            similarity: Of the patterns of `snapshot`.
-            extraction: Extracts from a loop; may raise `RalphdeckError`.
-
-        Returns:
-            Whether the result changed; None if nothing is left to search.
+        `similarity` is that of the patterns of `snapshot`; `extraction` may raise `RalphdeckError`.
         """
         candidates = tuple(self._candidates(snapshot))
         if self._withdraw({loop.id for loop in candidates}):

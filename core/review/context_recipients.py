@@ -34,11 +34,8 @@ _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 class Recipient:
     """A loop or task that would get a context.
 
-    Attributes:
-        kind: `loop` (running), `paused` (gets its context when it resumes), `task` (a finished loop, or a task of the
-            task memory) or `topic`: the text of the pattern itself, if there is no loop or task.
-        id: Of the loop, the task or the pattern.
-        task: Its task; untrusted.
+    `kind` is `loop` (running), `paused` (gets its context when it resumes), `task` (a finished loop, or a task of the
+    task memory) or `topic`: the text of the pattern itself, if there is no loop or task. `task` is untrusted.
     """
 
     kind: Literal["loop", "paused", "task", "topic"]

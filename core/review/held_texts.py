@@ -20,11 +20,7 @@ _PAUSE: Final = timedelta(minutes=1)
 
 
 class HeldTexts:
-    """Grows by one task at a time; one thread at a time.
-
-    Attributes:
-        found: The held reflections, those of the first readers first.
-    """
+    """Held reflections, those of the first readers first; one thread at a time."""
 
     def __init__(self) -> None:
         self.found: tuple[HeldText, ...] = ()
@@ -34,11 +30,7 @@ class HeldTexts:
         self._next: dict[str, HeldText] = {}
 
     def look(self, view: ProjectState) -> bool | None:
-        """Look at one more task.
-
-        Returns:
-            Whether anything else is to be asked now; None if no task was left.
-        """
+        """Search one more task; whether `found` changed, None if no task was left."""
         if not self._waiting:
             self._begin(view)
         if not self._waiting:

@@ -53,13 +53,9 @@ _MOST_STRENGTH: Final = 12.0
 class PatternImpacts:
     """The cost of leaving patterns unreviewed; one row per pattern of the board.
 
-    Attributes:
-        uses: Expected in a week, if it may be injected.
-        below, above: E[max(0, t - p)] and E[max(0, p - t)], 0..1.
-        chance: P(p < t), 0..1.
-        is_withheld: Whether it is not injected.
-        unjudged: `(below, above)` of a text without evidence.
-        threshold, prior: t, and the Beta parameters of a text without evidence.
+    `uses` are those expected in a week if it may be injected. `below`, `above` and `chance` are E[max(0, t - p)],
+    E[max(0, p - t)] and P(p < t), each 0..1. `is_withheld`: it is not injected. `unjudged` is `(below, above)`, and
+    `prior` the Beta parameters, of a text without evidence; `threshold` is t.
     """
 
     uses: Floats
@@ -107,14 +103,8 @@ class PatternImpacts:
 def beta_losses(good: Floats, bad: Floats, threshold: float) -> tuple[Floats, Floats, Floats]:
     """Compute `(below, above, chance)` of p ~ Beta(good, bad) and a threshold t.
 
-    The sum of both parameters is limited to `LEAST_RESULTS`..`MOST_RESULTS`; the mean stays.
-
-    Args:
-        good, bad: Parameters > 0, of equal length.
-        threshold: t, 0..1.
-
-    Returns:
-        E[max(0, t - p)], E[max(0, p - t)] and P(p < t), each 0..1.
+    These are E[max(0, t - p)], E[max(0, p - t)] and P(p < t), each 0..1. The parameters are > 0 and of equal length;
+    their sum is limited to `LEAST_RESULTS`..`MOST_RESULTS`, and the mean stays.
     """
     from scipy.special import betainc  # 0.1 s to import; most commands never need a loss
 

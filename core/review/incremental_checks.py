@@ -41,10 +41,9 @@ class _Counts(NamedTuple):
 class IncrementalChecks:
     """Runs step by step; not thread-safe.
 
-    Attributes:
-        broad: By pattern the share of common messages that its trigger matches, 0..1, if too large.
-        unreconciled: By pattern how recorded counts and evidence disagree.
-        recurring: Learnings that several loops reported and no pattern covers, with the candidate pattern.
+    By pattern, `broad` has the share of common messages that its trigger matches, 0..1, if too large, and
+    `unreconciled` how recorded counts and evidence disagree. `recurring` are the learnings that several loops reported
+    and no pattern covers, with the candidate pattern.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -79,15 +78,10 @@ class IncrementalChecks:
         clusters: Callable[[], Sequence[Cluster] | None],
         draft: Callable[[Cluster], Extraction],
     ) -> bool | None:
-        """Do one step.
+        """Do one step; whether the result changed, None if nothing is left to check.
 
-        Args:
-            snapshot, board: The records and their scores.
-            clusters: Finds recurring learnings; returns None while that takes further steps.
-            draft: Extracts the candidate of a recurring learning.
-
-        Returns:
-            Whether the result changed; None if nothing is left to check.
+        `clusters` finds recurring learnings and returns None while that takes further steps; `draft` extracts the
+        candidate.
         """
         for part in (self._try_triggers(snapshot.patterns), self._reconcile(snapshot.patterns, board)):
             if part is not None:

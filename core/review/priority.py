@@ -49,12 +49,9 @@ class ImpactEstimator:
     ) -> ReviewItem:
         """Make a question with its priority; see `ReviewItem`.
 
-        Args:
-            question: Text with `{}` for its subject.
-            place: Why it has its position; by default how often the pattern was injected.
-            chars, further: See `seconds`; by default the pattern is read.
-            name, this: Replace `{}` in a list and in the detail view; the name is the subject by default.
-            more: Further attributes; `evidence` is that of the pattern by default.
+        In `question`, `{}` is replaced by `name` (the subject by default) in a list, and by `this` in the detail view.
+        `place` is why it has its position, by default how often the pattern was injected. `chars` and `further`: see
+        `seconds`; by default the pattern is read. `evidence` is that of the pattern by default.
         """
         if subject in self.board:
             more.setdefault("evidence", int(self.board.uses[self.board.row(subject)]))
@@ -95,11 +92,7 @@ class ImpactEstimator:
         return self.uses(pattern_id) * (above if is_withheld else below)
 
     def new(self, uses: float) -> float:
-        """Impact of a text that is not in the registry yet.
-
-        Args:
-            uses: Decayed uses that it would have had; weighted as a candidate's.
-        """
+        """Impact of a new text that would have had `uses`, decayed, as a candidate."""
         maturity = self.settings.maturity
         expected = weekly(np.array([uses * maturity.multiplier_candidate]), maturity.half_life_days)
         return float(expected[0]) * self.stakes.unjudged[1]

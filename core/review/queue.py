@@ -53,12 +53,6 @@ def review_queue(
 
     Blocked agents always come first. The others are sorted by `core.review.impact.net`, then by kind and subject. Of
     several questions with one key, only the first is asked.
-
-    Args:
-        patterns, board, curation, settings: Of the project.
-        now: The present moment.
-        found: Results of the background searches.
-        escalated: The escalated debug sessions.
     """
     scales = ImpactEstimator(patterns, board, settings)
     items = [

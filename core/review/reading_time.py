@@ -49,13 +49,7 @@ _MOST_CHARS: Final = 4000
 
 
 def seconds(kind: str, chars: int, further: int = 0) -> float:
-    """How long a question takes.
-
-    Args:
-        kind: See `ReviewItem`.
-        chars: Length of the texts to read.
-        further: How many patterns it is about of which only the headline is read.
-    """
+    """Seconds to read `chars` of text, and headlines of `further` patterns."""
     return THINKING[kind] + min(chars, _MOST_CHARS) / CHARS_PER_SECOND + further * _SECONDS_EACH
 
 

@@ -26,11 +26,9 @@ _RECENT_PAUSES: Final = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """How fast a reviewer decides.
+    """How fast a reviewer decides: median seconds of a number of `pauses`.
 
-    Attributes:
-        seconds: Median seconds between two decisions of a session; None if too few are known.
-        pauses: Number of pauses in the median.
+    `seconds` is the median between two decisions of a session; None if too few are known.
     """
 
     seconds: float | None = None
@@ -39,15 +37,11 @@ class Pace:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What to decide in a review session.
+    """What to decide in a review session of a number of `minutes`.
 
-    Attributes:
-        items: In the order of deciding; blocked agents first, whose questions have no impact.
-        minutes: Length of the session.
-        seconds: Estimated time for the items.
-        share: Share of the impact of the whole queue that they cover, 0..1.
-        later: Number of questions worth the time, but not in this session.
-        left: Number of questions not worth the time.
+    `items` are in the order of deciding, blocked agents first, whose questions have no impact. They take `seconds`,
+    estimated, and cover the `share` of the impact of the whole queue, 0..1. `later` is the number of questions worth
+    the time, but not in this session, `left` of those not worth the time.
     """
 
     items: tuple[ReviewItem, ...]
@@ -76,13 +70,8 @@ def plan(queue: Sequence[ReviewItem], minutes: float, settings: Settings, pace: 
     """Select questions for a time: blocked agents, then most impact per second.
 
     A question whose impact is below `review.worthwhile_per_hour`, the cost of reading, is not worth the time. A
-    question that does not fit is skipped for the next one.
-
-    Args:
-        queue: The pending questions.
-        minutes: Length of the session.
-        settings: For the cost of reading.
-        pace: The reviewer's own, which scales the estimated times; None if unknown.
+    question that does not fit is skipped for the next one. The reviewer's own `pace` scales the estimated times; None
+    if unknown.
     """
     scale = _scale(queue, pace)
     urgent = [item for item in queue if item.is_urgent]
@@ -107,13 +96,9 @@ def plan(queue: Sequence[ReviewItem], minutes: float, settings: Settings, pace: 
 
 
 def measure_pace(decisions: Iterable[Decision], by: str) -> Pace:
-    """Measure how fast a reviewer decides, from the newest decisions of the ledger.
+    """Measure how fast a reviewer decides, from the newest of all decisions.
 
     Bulk decisions and undo do not count, since nothing is read for them.
-
-    Args:
-        decisions: All, oldest first.
-        by: The reviewer.
     """
     own = [one for one in decisions if one.by == by]
     pauses = [

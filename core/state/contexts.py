@@ -25,14 +25,10 @@ def prepare_task_injection(
     category: str = "",
     decomposition: bool | None = None,
 ) -> Injection:
-    """What a loop with this task would get; the preview and `inject` print the same bytes.
+    """What a loop with this task would get; the preview and `inject` print the same.
 
-    Args:
-        state: The project.
-        task: The task.
-        settings: Instead of those of the project.
-        category: Of the task, instead of the recognised one.
-        decomposition: Whether the task is a decomposition; None to recognise it by its text.
+    `settings` replace those of the project, `category` the recognised one. `decomposition` is whether the task is one;
+    None recognises it by its text.
     """
     profile = analyse_task(task)
     if category:

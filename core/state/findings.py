@@ -51,10 +51,7 @@ def _stopped_texts(state: ProjectState) -> Iterator[Finding]:
 
 
 def ledger_error(state: ProjectState) -> str:
-    """Why the decision log cannot be read, "" if it can.
-
-    Without it quarantine is unknown, so nothing is injected.
-    """
+    """Why the decision log cannot be read; then nothing is injected. "" if it can."""
     for finding in state.snapshot.findings:
         if finding.file == LEDGER and not finding.pointer and finding.severity is Severity.ERROR:
             return f"{finding.file}: {finding.message}"

@@ -31,17 +31,12 @@ from core.state.review_items import ReviewItem
 
 @dataclass(frozen=True, slots=True)
 class ProjectState:
-    """Immutable data with look-ups. `contexts`, `findings` and `history` compute from it.
+    """Immutable data with look-ups. `contexts`, `findings` and `history` use it.
 
-    Attributes:
-        snapshot: The records.
-        board: Evidence and state of every pattern, as of `now`.
-        lazy_index: Builds `index`; likewise `lazy_likeness`, `lazy_debug` and `lazy_learnings`.
-        queue: The review queue, highest impact first.
-        now: The moment of the scores.
-        offers: What can be extracted from finished loops, as far as it was searched.
-        embeddings: Vectors of patterns, shared by all states of a project; None compares only words.
-        task_embeddings: Vectors of past tasks and loops.
+    `board` has the evidence and state of every pattern as of `now`, `queue` the highest impact first. `lazy_...` build
+    the indexes. `offers` are what can be extracted from finished loops, as far as it was searched. `embeddings` are the
+    vectors of patterns, shared by all states of a project, and `task_embeddings` those of past tasks and loops; None
+    compares only words.
     """
 
     snapshot: Snapshot

@@ -47,13 +47,9 @@ _BESIDE: Final = {BORDERLINE: "state", BROAD: "trigger", UNRECONCILED: "counts"}
 class HeldText:
     """A held reflection, which would be injected if a person approved it.
 
-    Attributes:
-        id: Of the reflection.
-        text: To be approved; untrusted.
-        does: What it does, in words that follow "this text".
-        title: The task that it comes from; untrusted.
-        sources: IDs of its source loops and tasks.
-        readers: IDs of running loops and last tasks that would get it.
+    `text` and `title`, the task that it comes from, are untrusted. `does` is what the text does, in words that follow
+    "this text". `sources` are IDs of source loops and tasks, `readers` those of running loops and last tasks that would
+    get it.
     """
 
     id: str
@@ -68,25 +64,18 @@ class HeldText:
 class ReviewItem:
     """One review question. Its priority and impact do not affect equality.
 
-    Attributes:
-        kind: One of `KINDS`; see docs/curation.md#review.
-        subject: ID of the pattern; of a burst its source, of an offer the loop, of an escalation the debug session,
-            of a recurring learning its ID.
-        question: One line.
-        asks: The question without the name of its subject, for the detail view.
-        reason: Why it is asked, and why it has its position; one line.
-        priority: 0..1, from `impact` minus the cost of `seconds`; see `core.review.impact.priority`.
-        impact: Failures a week that a good decision is expected to prevent; 0 if it changes no injection.
-        is_urgent: An agent is blocked until it is answered; such questions come first.
-        seconds: Estimated time to read and decide.
-        position_reason: The end of `reason`: why it has its position.
-        evidence: Amount of evidence, which ends a snooze: uses, reports, proposals, runs or reflections.
-        propose: Makes the proposed inversion.
-        burst: The suspicious reports.
-        other: The pattern to merge into the subject of a duplicate question; with `similarity`, 0..1.
-        offer: What can be extracted, for an offer or a recurring learning.
-        escalated: The escalated debug session.
-        held_text: The held reflection.
+    `kind` is one of `KINDS`; see docs/curation.md#review. `subject` is the ID of the pattern; of a burst its source, of
+    an offer the loop, of an escalation the debug session, of a recurring learning its ID. `question` and `reason` have
+    one line, `asks` is the question without the name of its subject, and `position_reason` the end of `reason`: why it
+    has its position.
+
+    `priority` is 0..1, from `impact` minus the cost of `seconds`, the estimated time to read and decide (see
+    `core.review.impact.priority`). `impact` is the failures a week that a good decision is expected to prevent; 0 if it
+    changes no injection. `is_urgent`: an agent is blocked until it is answered. `evidence` is an amount that ends a
+    snooze: uses, reports, proposals, runs or reflections.
+
+    `propose` makes the proposed inversion. `other` is the pattern to merge into the subject of a duplicate question,
+    with `similarity`, 0..1. `offer` is that of an extraction offer or a recurring learning.
     """
 
     kind: str
@@ -115,7 +104,7 @@ class ReviewItem:
 
     @property
     def question_key(self) -> str:
-        """ID for a snooze or dismissal of the question, unique in a queue.
+        """ID for a snooze or dismissal, unique in a queue.
 
         For a question about one pattern as a whole it is the pattern's ID.
         """

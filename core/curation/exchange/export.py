@@ -48,12 +48,9 @@ class Entry(NamedTuple):
 
 
 class Exported(Struct, frozen=True):
-    """A file of patterns.
+    """A file of patterns, and what was masked.
 
-    Attributes:
-        data: Its bytes.
-        patterns: How many it holds.
-        masked: What was masked: secrets always, persons and paths for a team.
+    Secrets are always masked, persons and paths for a team.
     """
 
     data: bytes
@@ -62,11 +59,7 @@ class Exported(Struct, frozen=True):
 
 
 def read_entries(paths: ProjectPaths, patterns: Iterable[Pattern]) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-    """Read the records of patterns from their files, and the IDs of patterns without a record.
-
-    Raises:
-        Unwritable: A file cannot be read.
-    """
+    """Records of patterns, and IDs of patterns without one; may raise `Unwritable`."""
     found: list[Entry] = []
     missing: list[str] = []
     files: dict[str, dict[str, dict[str, Any]]] = {}
@@ -96,13 +89,9 @@ def _records(paths: ProjectPaths, file: str) -> dict[str, dict[str, Any]]:
 
 
 def export(entries: Iterable[Entry], origin: str, *, team_shared: bool = False) -> Exported:
-    """Encode records as one file, sorted by type and ID.
+    """Encode records as one file, sorted by type and ID; `origin`: of this project.
 
-    Args:
-        entries: See `read_entries`.
-        origin: The id of this project.
-        team_shared: Without local paths, names of persons and secrets; loops by pseudonyms; only keys that others
-            read.
+    `team_shared`: without local paths, names of persons and secrets; loops by pseudonyms; only keys that others read.
     """
     whole = [Entry(kind, _portable(record, kind, origin)) for kind, record in entries]
     masked: list[Masked] = []
@@ -196,7 +185,7 @@ def _shared(
 
 
 def _ordered(record: Mapping[str, Any], rules: Mapping[str, Rule]) -> dict[str, Any]:
-    """Order the keys of a record: those of its schema first, then the others by name.
+    """Order the keys of a record: those of its schema first, then others by name.
 
     Placeholders keep their order: it is part of the text that a person has read and decided on.
     """

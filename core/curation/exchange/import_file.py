@@ -29,13 +29,9 @@ MAX_RECORD_BYTES: Final = 256 << 10
 
 
 class Arriving(Struct, frozen=True, kw_only=True):
-    """The parsed records of a file to be imported.
+    """The parsed records of a file to be imported, named without folders.
 
-    Attributes:
-        file: Its name, without folders.
-        records: (pattern, record) in its order, each with an id that can be used, no id twice.
-        refused: What cannot be taken, and why.
-        findings: What is wrong with it; where nothing can be taken, why.
+    `records` have usable IDs, none twice, in the order of the file; `refused` ones have a reason.
     """
 
     file: str

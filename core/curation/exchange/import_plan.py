@@ -54,15 +54,10 @@ class Action(StrEnum):
 class Row(Struct, frozen=True, kw_only=True):
     """The plan for one record.
 
-    Attributes:
-        pattern_id: As the file names it; untrusted.
-        target: ID of the new or changed pattern; "" if there is none.
-        record: The record to insert as `target`; None if an existing one changes.
-        set, unset: Keys to change in the record of `target`.
-        theirs: The imported record, for comparison with the next import.
-        similar: Similar patterns, (ID, similarity 0..1), best first.
-        content_hash: Of the new text, which is quarantined; "" if it is not new.
-        why: The reason, if the action does not explain it.
+    `pattern_id` is the one in the file (untrusted), `target` the ID of the new or changed pattern, "" if there is none.
+    `record` is inserted; if it is None, the keys `set` and `unset` of the existing record change. `theirs` is stored
+    for comparison with the next import. `similar` has (ID, similarity 0..1), best first. `content_hash` is that of a
+    new text, which is quarantined, else "". `why` is the reason, if the action does not explain it.
     """
 
     action: Action
@@ -79,13 +74,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 class ImportPlan(Struct, frozen=True, kw_only=True):
-    """The plan for one file.
-
-    Attributes:
-        file: Its name, without folders.
-        rows: One per record, in the order of the file.
-        findings: Problems in the file.
-    """
+    """The plan for one file, with one row per record, and the problems in it."""
 
     file: str
     rows: tuple[Row, ...] = ()
@@ -111,14 +100,8 @@ class Ids(Protocol):
 class Registry(Struct, frozen=True, kw_only=True):
     """The registry that an import is compared with.
 
-    Attributes:
-        patterns: All patterns.
-        records: Their records, if they can be written.
-        imported: The last imported records by local ID.
-        archived: IDs in archives.
-        index: The patterns by their words.
-        threshold: Minimum similarity of a duplicate, 0..1.
-        origin: The ID of this project.
+    `records` are those that can be written, `imported` the last imported ones by local ID, `archived` the IDs in
+    archives. `threshold` is the minimum similarity of a duplicate, 0..1; `origin` the ID of this project.
     """
 
     patterns: Mapping[str, Pattern]
@@ -133,11 +116,7 @@ class Registry(Struct, frozen=True, kw_only=True):
 def plan_import(arriving: Arriving, known: Registry, ids: Ids, now: datetime) -> ImportPlan:
     """Plan the import of parsed records.
 
-    Args:
-        arriving: See `read_import`.
-        known: The registry.
-        ids: Allocates IDs that are not in the registry, an archive or `arriving`.
-        now: The present moment.
+    `ids` allocates IDs that are not in the registry, an archive or `arriving`.
     """
     planner = _Planner(known, ids, now)
     rows = [planner.row(pattern, record) for pattern, record in arriving.records]
@@ -295,10 +274,7 @@ def _refused(pattern: Pattern, why: str) -> Row:
 
 
 def text_of(pattern: Pattern) -> tuple[object, ...]:
-    """The content of a pattern without its ID; equal contents are the same pattern.
-
-    The order of placeholders is ignored.
-    """
+    """Content of a pattern without ID; equal contents are the same pattern."""
     return (
         *(pattern.type, pattern.description, pattern.use_case, pattern.category),
         *(pattern.error_type, pattern.error_pattern),

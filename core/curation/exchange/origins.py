@@ -36,8 +36,7 @@ _SHARE: Final = re.compile(rb"[0-9a-f]{16}(?:\+[0-9a-f]{16}){0,15}")
 def project_origin(paths: ProjectPaths, retry_seconds: Sequence[float]) -> str:
     """The random ID of this project, 16 hex digits; created on first use.
 
-    Raises:
-        Conflict, Unwritable: It cannot be created.
+    Raises `Conflict` or `Unwritable` if it cannot be created.
     """
     path = paths.curation / "origin"
     with curation_lock(paths):
@@ -76,16 +75,11 @@ def shares_for_export(record: Mapping[str, Any], kind: PatternType, origin: str)
 def united(
     ours: Mapping[str, Any], theirs: Mapping[str, Any], kind: PatternType, origin: str, base: Mapping[str, Any] | None
 ) -> tuple[Tally, dict[str, dict[str, int]]]:
-    """Combine the counts of two records; returns total and other shares.
+    """Combine the counts of two records of a pattern: total and other shares.
 
-    Their counts without an origin are: the increase since the last import, if there was one; the same uses, if both
-    name a common loop or theirs names none; otherwise new uses.
-
-    Args:
-        ours, theirs: Records of one pattern.
-        kind: Its type.
-        origin: This project; its share in theirs is an old version of ours.
-        base: Their record as last imported.
+    Their counts without an origin are: the increase since `base`, their record as last imported, if there was one; the
+    same uses, if both name a common loop or theirs names none; otherwise new uses. The share of this project (`origin`)
+    in theirs is an old version of ours.
     """
     shares, theirs_shares = _others(ours, origin), _others(theirs, origin)
     shares[origin] = _total(ours, kind) - _sum(shares)

@@ -79,11 +79,7 @@ class Masked(Struct, frozen=True):
 
 
 class Masker:
-    """Masks private content of texts.
-
-    Args:
-        names: Names of persons that are known from elsewhere.
-    """
+    """Masks private content of texts, and `names` of persons known from elsewhere."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         known = sorted({name for name in names if len(name) >= _MIN_NAME and not is_role(name)}, key=len, reverse=True)
@@ -125,11 +121,9 @@ def pseudonym(loop_id: str, origin: str) -> str:
 
 
 class LoopNames:
-    """Replaces loop IDs in texts by pseudonyms.
+    """Replaces loop IDs in texts by pseudonyms in the project `origin`.
 
-    Args:
-        origin: The ID of this project.
-        known: IDs of loops; plain words and numbers are ignored, since other texts contain them.
+    Known IDs that are plain words or numbers are ignored, since other texts contain them.
     """
 
     def __init__(self, origin: str, known: Iterable[str]) -> None:

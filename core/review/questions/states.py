@@ -105,8 +105,7 @@ def _contradicted(scales: ImpactEstimator, pattern_id: str, pin: Pin) -> ReviewI
 def borderline(scales: ImpactEstimator, asked: Set[str]) -> Iterator[ReviewItem]:
     """Unpinned states that little would change, or that are likely wrong.
 
-    Args:
-        asked: IDs of patterns with another question about their state.
+    Patterns in `asked` have another question about their state.
     """
     if not scales.patterns:
         return  # scipy takes a while to load, which would delay the first frame
@@ -150,8 +149,7 @@ def _results_text(scales: ImpactEstimator, row: int) -> str:
 def _border(scales: ImpactEstimator, row: int, codes: tuple[Codes, Codes, Codes, Codes]) -> str:
     """What would change the state, in words.
 
-    Args:
-        codes: The states now, with one more success, with one more failure, and soon, by age alone.
+    `codes` are the states now, with one more success, with one more failure, and soon, by age alone.
     """
     now, better, worse, later = codes
     failure, success = "failure", "success"
