@@ -32,7 +32,7 @@ from core.records.patterns import Pattern
 from core.records.snapshot import Delta, Snapshot
 from core.sources.liveness import Processes, system_processes
 from core.sources.loop_details import read_loop_details
-from core.sources.loop_paths import loop_directory
+from core.sources.loop_facts import loop_directory
 from core.sources.parse_cache import CachedFile, ParseCache, cache_file, decoded
 from core.sources.parsed_file import EarlierParse, ParsedFile, condense, kind_across_files, parse_file, parse_folder
 from core.sources.record_collections import ProjectRecords

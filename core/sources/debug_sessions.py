@@ -31,7 +31,7 @@ from core.records.findings import Finding, Severity
 from core.records.patterns import UNNAMED
 from core.sources import normalize
 from core.sources.fields import Fields, document
-from core.sources.loop_paths import loop_directory
+from core.sources.loop_facts import loop_directory
 from core.storage.decoded import Line
 
 MAX_TEXT: Final = 16_384

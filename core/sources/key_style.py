@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from core.sources import schema
 from core.sources.fields import escaped
-from core.sources.schema_rules import Rule
+from core.sources.schema import SCHEMAS, Rule
 from core.storage.json_editor import JsonText, Path
 
 _WORD: Final = re.compile(r"_([a-z])")
@@ -38,12 +37,7 @@ def _keys_of(rule: Rule) -> Iterator[str]:
         yield from _keys_of(rule.items)
 
 
-_RULES: Final = (
-    *schema.PATTERNS.values(),
-    *(schema.METRICS_FILE, schema.REGISTRY, schema.TASK, schema.TRAJECTORY, schema.ATTEMPT, schema.OUTCOME),
-    *(schema.REFLECTION, schema.DEBUG_SESSION),
-)
-_KNOWN: Final = {*_OTHER_KEYS, *(name for rule in _RULES for name in _keys_of(rule))}
+_KNOWN: Final = {*_OTHER_KEYS, *(name for rule in SCHEMAS.values() for name in _keys_of(rule))}
 SNAKE: Final[Mapping[str, str]] = {camel(name): name for name in sorted(_KNOWN) if camel(name) != name}
 """snake_case by camelCase of every known key with several words."""
 
@@ -80,12 +74,7 @@ def camel_keys(value: Any) -> Any:
 
 
 def respell(pointer: str, value: Any, base: str = "") -> str:
-    """Convert a JSON pointer into `snake_keys(value)` to a pointer into `value`.
-
-    Args:
-        pointer: Starts with `base`.
-        base: Pointer of `value`.
-    """
+    """Convert a JSON pointer into `snake_keys(value)` to a pointer into `value`, which is at `base`."""
     if not pointer.startswith(base):
         return pointer
     parts = []

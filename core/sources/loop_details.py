@@ -20,7 +20,7 @@ from core.config.paths import ProjectPaths, safe_component
 from core.records.findings import Finding
 from core.records.loops import Iteration, Loop, LoopDetails, Outcome
 from core.sources.fields import Fields
-from core.sources.loop_paths import ANALYTICS, BEST_OUTPUT, CRASH_LOG, CURRENT, LAUNCHER
+from core.sources.loop_facts import ANALYTICS, BEST_OUTPUT, CRASH_LOG, CURRENT, LAUNCHER
 from core.sources.loops import read_iteration
 from core.sources.record_kinds import loop_source
 from core.storage.file_reader import RawFile, read_file

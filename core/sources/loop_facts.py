@@ -1,33 +1,58 @@
-"""The facts that one file contains about one loop."""
+"""What one file contains about one loop; the sources and folders of loops (docs/file-formats.md#loops)."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
 from msgspec import Struct
 
 from core.records.loops import ExtractedPattern, Improvement, InjectedUse, Iteration, LoopStatus
-from core.sources.loop_paths import DIRECTORY, loop_directory
+
+LOOPS: Final = "loops"
+ARCHIVE: Final = "archive"
+REGISTRY: Final = "registry"
+CURRENT: Final = "current-loop"
+EXTERNAL: Final = "external"
+EXTERNAL_ARCHIVE: Final = "external-archive"
+EXTERNAL_REGISTRY: Final = "external-registry"
+EXTERNAL_STATE: Final = "external-state"
+LAUNCHER: Final = "launcher"
+HEARTBEAT: Final = "heartbeat"
+CRASH_LOG: Final = "crash-log"
+ANALYTICS: Final = "analytics"
+BEST_OUTPUT: Final = "best-output"
+DIRECTORY: Final = "directory"
+DETAILS: Final = frozenset({ANALYTICS, BEST_OUTPUT, HEARTBEAT, CRASH_LOG, DIRECTORY})
+"""Sources that only add details to a loop known from another source."""
+REGISTRIES: Final = frozenset({REGISTRY, EXTERNAL_REGISTRY})
+ARCHIVES: Final = frozenset({ARCHIVE, EXTERNAL_ARCHIVE})
+
+_HOMES: Final = {
+    ".aiwg/ralph/loops": LOOPS,
+    ".aiwg/ralph/archive": ARCHIVE,
+    ".aiwg/ralph-external/loops": EXTERNAL,
+    ".aiwg/ralph-external/archive": EXTERNAL_ARCHIVE,
+}
+HOME_FOLDERS: Final = frozenset(_HOMES)
+"""Folders with one subfolder per loop."""
 
 
 class LoopFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one file, one registry entry or one loop folder contains about a loop.
 
-    Attributes:
-        source: Kind of file, see `core.sources.loop_paths`. The first nine are the `sources` of a `Loop`; the others
-            add details to a loop but do not make a row, unless they are in the loop's directory.
-        file: Project-relative; that of a folder ends in `/`.
-        loop_id: Name of the loop's directory, else the ID in the file, else the stem of its name. "" means the
-            registry itself, which exists even without entries.
-        inner_id: The ID in the file if it differs.
-        directory: Project-relative directory of the loop, or "".
-        modified_at: The file's mtime; None for registry entries.
-        status: `unknown` also if the file contains none; `raw_status` is its word.
-        pid: Process of the loop itself; `launcher_pid` is used only for joining.
-        last_activity_at: Newest time of an update, iteration, heartbeat, start or end in the file.
-        quality: 0..1 per iteration, in order.
-        duration_ms: Total time from analytics, or from the loop itself.
-        crashes: Number of entries in its crash log; `crashed_at` is the newest.
+    `source` is the kind of file. The first nine above are the `sources` of a `Loop`; the others add details to a loop
+    but do not make a row, unless they are in the loop's directory. `file` and `directory` are project-relative; the
+    file of a folder is its name with `/`.
+
+    `loop_id` is the name of the loop's directory, else the ID in the file, else the stem of the file's name. "" means
+    the registry itself, which exists even without entries. `inner_id` is the ID in the file if it differs.
+
+    `status` is `unknown` also if the file contains none; `raw_status` is its word. `modified_at` is the file's mtime;
+    None for registry entries. `last_activity_at` is the newest time of an update, iteration, heartbeat, start or end in
+    the file. `pid` is the process of the loop itself; `launcher_pid` is used only for joining. `quality` is 0..1 per
+    iteration, in order. `duration_ms` comes from analytics, or from the loop itself. `crashes` is the number of entries
+    in its crash log, of which `crashed_at` is the newest.
     """
 
     source: str
@@ -63,11 +88,19 @@ class LoopFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
     crashed_at: datetime | None = None
 
 
-def directory_fact(directory: str, modified_at: datetime | None = None) -> LoopFact | None:
-    """The fact that a loop's directory exists, so that it is listed without files.
+def loop_directory(file: str) -> str:
+    """The directory of the loop that a project-relative path is in; "" if it is in none."""
+    parts = file.split("/", 4)
+    return "/".join(parts[:4]) if len(parts) > 3 and parts[3] and "/".join(parts[:3]) in _HOMES else ""
 
-    None if the path is not the directory of a loop.
-    """
+
+def loop_home(directory: str) -> str:
+    """`LOOPS`, `ARCHIVE`, `EXTERNAL` or `EXTERNAL_ARCHIVE` for a result of `loop_directory`; else ""."""
+    return _HOMES.get(directory.rpartition("/")[0], "")
+
+
+def directory_fact(directory: str, modified_at: datetime | None = None) -> LoopFact | None:
+    """The fact that a loop's directory exists; None if the path is not the directory of a loop."""
     directory = directory.rstrip("/")
     if loop_directory(directory) != directory or not directory:
         return None

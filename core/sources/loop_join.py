@@ -14,9 +14,8 @@ from core.config.settings import WatchSettings
 from core.records.findings import Finding
 from core.records.loops import Liveness, Loop
 from core.sources.liveness import Processes
-from core.sources.loop_facts import LoopFact
+from core.sources.loop_facts import ANALYTICS, BEST_OUTPUT, DETAILS, EXTERNAL_STATE, HEARTBEAT, LAUNCHER, LoopFact
 from core.sources.loop_merge import Context, merge_facts
-from core.sources.loop_paths import ANALYTICS, BEST_OUTPUT, DETAILS, EXTERNAL_STATE, HEARTBEAT, LAUNCHER
 
 SAME_START: Final = timedelta(seconds=5)
 """Maximum difference between the starts of one loop under two IDs."""

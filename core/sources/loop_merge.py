@@ -13,8 +13,7 @@ from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, Loop, LoopStatus
 from core.records.times import minute_of
 from core.sources.liveness import Processes, check_liveness
-from core.sources.loop_facts import LoopFact, newest
-from core.sources.loop_paths import (
+from core.sources.loop_facts import (
     ANALYTICS,
     ARCHIVE,
     ARCHIVES,
@@ -32,7 +31,9 @@ from core.sources.loop_paths import (
     LOOPS,
     REGISTRIES,
     REGISTRY,
+    LoopFact,
     loop_home,
+    newest,
 )
 
 _PRECEDENCE: Final = {

@@ -17,8 +17,7 @@ from core.records.times import parse_time
 from core.sources import normalize
 from core.sources.debug_sessions import MAX_TEXT, read_failure, read_fix, read_results
 from core.sources.fields import Fields, document
-from core.sources.loop_facts import LoopFact, newest
-from core.sources.loop_paths import (
+from core.sources.loop_facts import (
     ANALYTICS,
     BEST_OUTPUT,
     CRASH_LOG,
@@ -26,7 +25,9 @@ from core.sources.loop_paths import (
     HEARTBEAT,
     LAUNCHER,
     REGISTRY,
+    LoopFact,
     loop_directory,
+    newest,
 )
 from core.sources.record_kinds import loop_source
 

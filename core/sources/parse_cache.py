@@ -19,17 +19,8 @@ import platformdirs
 from core.sources.parsed_file import ParsedFile
 from core.storage.file_reader import Stamp
 
-_CODE: Final = (
-    *(
-        "core/records/*.py",
-        "core/base/*.py",
-        "core/redaction/*.py",
-        "core/scanning/*.py",
-        "core/scanning/rule_tables/*.yaml",
-    ),
-    *("core/storage/*.py", "core/sources/*.py", "core/ledger/*.py"),
-)
-"""Code that affects parsing; after any change of it, all files are parsed again."""
+_PACKAGES: Final = ("records", "base", "redaction", "scanning", "storage", "sources", "ledger")
+"""Packages whose code and tables affect parsing; after any change of them, all files are parsed again."""
 _TABLE: Final = "CREATE TABLE IF NOT EXISTS contribution (path TEXT PRIMARY KEY, stamp BLOB, value BLOB)"
 _BUSY_SECONDS: Final = 0.2
 
@@ -131,9 +122,11 @@ class ParseCache:
 
 def _version() -> int:
     """A number that changes with the installed parsing code."""
-    root = Path(__file__).parents[2]
+    core = Path(__file__).parents[1]
     digest = hashlib.sha256()
-    for file in sorted(file for glob in _CODE for file in root.glob(glob)):
+    for file in sorted(
+        file for name in _PACKAGES for ending in ("py", "yaml") for file in core.glob(f"{name}/**/*.{ending}")
+    ):
         status = file.stat()
         digest.update(f"{file.name} {status.st_size} {status.st_mtime_ns}\n".encode())
     return int.from_bytes(digest.digest()[:4]) >> 1

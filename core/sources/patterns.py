@@ -19,8 +19,7 @@ from core.sources.fields import Fields, shown
 from core.sources.key_style import SNAKE, is_camel, respell, snake_keys
 from core.sources.pattern_record import id_key_of, id_of, read_pattern
 from core.sources.pattern_shapes import PatternItem, decode_node, open_document, split_items
-from core.sources.schema import PATTERNS
-from core.sources.schema import REGISTRY as REGISTRY_SCHEMA
+from core.sources.schema import PATTERNS, SCHEMAS
 from core.sources.validation import check
 from core.storage.decoded import Problem, encoding_problem
 from core.storage.encodings import as_utf8
@@ -168,8 +167,8 @@ def _moved(finding: Finding, before: str, after: str) -> Finding:
 def _check_registry(file: str, top: Mapping[str, Any], is_yaml: bool) -> list[Finding]:
     """Schema violations of a pattern file outside its patterns."""
     names = {SNAKE.get(key, key): key for key in top}
-    head = {name: snake_keys(decode_node(top[key])) for name, key in names.items() if name in REGISTRY_SCHEMA.keys}
+    head = {name: snake_keys(decode_node(top[key])) for name, key in names.items() if name in SCHEMAS["registry"].keys}
     return [
         Finding(file, respell(one.pointer, dict.fromkeys(top)), one.severity, one.code, one.message)
-        for one in check(head, REGISTRY_SCHEMA, file, texts=is_yaml)
+        for one in check(head, SCHEMAS["registry"], file, texts=is_yaml)
     ]

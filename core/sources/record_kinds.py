@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
-from core.sources import loop_paths, schema
-from core.sources.schema_rules import Rule
+from core.sources import loop_facts
+from core.sources.schema import SCHEMAS, Rule
 from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES
 
 
@@ -35,18 +35,11 @@ class Format(StrEnum):
 
 
 class RecordKind(Struct, frozen=True, eq=False):
-    """One kind of file under `.aiwg`.
+    """One kind of file under `.aiwg`, with the regular expression of its path below `.aiwg/`; a folder ends in `/`.
 
-    Attributes:
-        name: Unique; of a loop file also its name in `Loop.sources`.
-        path: Regular expression of the path below `.aiwg/`; a folder ends in `/`.
-        collections: Fields of `Snapshot` that its records belong to.
-        format: See `Format`.
-        limit: Maximum size in bytes.
-        load_order: 0 is read first; files up to `LISTED` decide what the lists show.
-        shape: Name of the reflection format in it, "" if it contains none; see `Reflection.shape`.
-        schema: Schema of each record; pattern files have one per pattern type instead.
-        all_documents: Whether all documents of a YAML file are read, not only the first.
+    `name` is unique; of a loop file it is also its name in `Loop.sources`. `collections` are the fields of `Snapshot`
+    that its records belong to. `limit` is in bytes. Files of `load_order` 0 are read first; those up to `LISTED` decide
+    what the lists show.
     """
 
     name: str
@@ -56,8 +49,11 @@ class RecordKind(Struct, frozen=True, eq=False):
     limit: int = MAX_BYTES
     load_order: int = 3
     shape: str = ""
+    """The reflection format in it, "" if it contains none; see `Reflection.shape`."""
     schema: Rule | None = None
+    """Schema of each record; pattern files have one per pattern type instead."""
     all_documents: bool = False
+    """Whether all documents of a YAML file are read, not only the first."""
 
     def matches(self, file: str) -> bool:
         """Whether a project-relative path has this form."""
@@ -66,6 +62,7 @@ class RecordKind(Struct, frozen=True, eq=False):
 
 LISTED: Final = 3
 """Highest load order of files with loops and patterns."""
+_LAST: Final = 4
 EPISODIC: Final = "episodic"
 REFLEXION: Final = "reflexion"
 HOOK: Final = "hook"
@@ -77,169 +74,134 @@ _DATA: Final = r"[^/]+\.(?:json|ya?ml|jsonl)"
 _DOCUMENT: Final = r"(?!index\.)[^/]+\.(?:json|ya?ml)"
 _TREE: Final = "(?:ralph|ralph-external)"
 _HOME: Final = f"{_TREE}/(?:loops|archive)/[^/]+"
-_LOOPS: Final = ("loops",)
-_LOOPS_AND_REFLECTIONS: Final = ("loops", "reflections")
-_ATTEMPTS: Final = ("tasks", "attempts")
-_REFLECTIONS: Final = ("reflections",)
+_TASK: Final = "ralph/tasks/[^/]+"
+_ATTEMPT: Final = rf"{_TASK}/attempts/[0-9]{{1,9}}"
 
 
-def _state(name: str, path: str) -> RecordKind:
-    return RecordKind(name, path, _LOOPS_AND_REFLECTIONS, load_order=1, shape=STATE)
+def _kind(name: str, path: str, collections: str = "", load_order: int = 3, **options: Any) -> RecordKind:
+    return RecordKind(name, path, tuple(collections.split()), load_order=load_order, **options)
 
 
-def _measured(name: str, path: str) -> RecordKind:
-    return RecordKind(name, path, _LOOPS_AND_REFLECTIONS, shape=name)
-
-
-PATTERNS: Final = RecordKind(
+PATTERNS: Final = _kind(
     "patterns",
     rf"ralph/shared/patterns/(?!effectiveness-metrics\.){_DATA}",
-    ("patterns",),
-    Format.PATTERNS,
-    MAX_PATTERN_BYTES,
-    load_order=2,
+    "patterns",
+    2,
+    format=Format.PATTERNS,
+    limit=MAX_PATTERN_BYTES,
 )
-PATTERN_COPIES: Final = RecordKind(
+PATTERN_COPIES: Final = _kind(
     "pattern-copies",
     rf"ralph/(?:memory|reflections|debug-memory)/patterns/{_DATA}|ralph/memory/patterns-index\.(?:json|ya?ml)",
-    ("patterns",),
-    Format.PATTERNS,
-    MAX_PATTERN_BYTES,
-    load_order=2,
+    "patterns",
+    2,
+    format=Format.PATTERNS,
+    limit=MAX_PATTERN_BYTES,
 )
-METRICS: Final = RecordKind(
-    "metrics", r"ralph/(?:shared/(?:patterns/)?)?effectiveness-metrics\.json", schema=schema.METRICS_FILE
+METRICS: Final = _kind(
+    "metrics", r"ralph/(?:shared/(?:patterns/)?)?effectiveness-metrics\.json", schema=SCHEMAS["metrics_file"]
 )
-LEDGER: Final = RecordKind(
-    "ledger",
-    r"ralph/shared/curation/ledger\.jsonl",
-    ("decisions",),
-    Format.DECISION_LOG,
-    MAX_PATTERN_BYTES,
-    load_order=0,
+_CURATION: Final = "ralph/shared/curation"
+LEDGER: Final = _kind(
+    "ledger", rf"{_CURATION}/ledger\.jsonl", "decisions", 0, format=Format.DECISION_LOG, limit=MAX_PATTERN_BYTES
 )
-EVENTS: Final = RecordKind(
-    "events", r"ralph/shared/curation/events\.jsonl", ("events",), Format.EVENT_LOG, MAX_PATTERN_BYTES
+EVENTS: Final = _kind(
+    "events", rf"{_CURATION}/events\.jsonl", "events", format=Format.EVENT_LOG, limit=MAX_PATTERN_BYTES
 )
-ESCALATION: Final = RecordKind(
-    "escalation", r"ralph/shared/curation/escalations/[^/]+\.json", ("escalations",), limit=MAX_PATTERN_BYTES
+ESCALATION: Final = _kind("escalation", rf"{_CURATION}/escalations/[^/]+\.json", "escalations", limit=MAX_PATTERN_BYTES)
+ACTIONS: Final = _kind(
+    "actions", rf"{_ATTEMPT}/actions\.jsonl", "attempts", _LAST, format=Format.ACTION_LOG, limit=MAX_PATTERN_BYTES
 )
-ACTIONS: Final = RecordKind(
-    "actions",
-    r"ralph/tasks/[^/]+/attempts/[0-9]{1,9}/actions\.jsonl",
-    ("attempts",),
-    Format.ACTION_LOG,
-    MAX_PATTERN_BYTES,
-    load_order=4,
-)
-EPISODIC_REFLECTIONS: Final = RecordKind(
+EPISODIC_REFLECTIONS: Final = _kind(
     "episodic-reflections",
-    r"ralph/tasks/[^/]+/reflections\.jsonl",
-    _REFLECTIONS,
-    load_order=4,
+    rf"{_TASK}/reflections\.jsonl",
+    "reflections",
+    _LAST,
     shape=EPISODIC,
-    schema=schema.REFLECTION,
+    schema=SCHEMAS["reflection"],
 )
-_MEMORY_REFLECTIONS: Final = RecordKind(
-    "memory-reflections",
-    rf"ralph/memory/reflections/(?:[^/]+/)*(?:{_DOCUMENT}|[^/]+\.jsonl)",
-    _REFLECTIONS,
-    load_order=4,
-    shape=HOOK,
-    all_documents=True,
-)
-DEBUG_SESSIONS: Final = RecordKind(
+DEBUG_SESSIONS: Final = _kind(
     "debug-sessions",
     rf"{_TREE}/(?:(?!debug-memory/)[^/]+/)*debug-memory/(?!(?:patterns|archive)/)(?:[^/]+/)*{_DATA}",
-    ("debug_sessions",),
-    schema=schema.DEBUG_SESSION,
+    "debug_sessions",
+    schema=SCHEMAS["debug_session"],
     all_documents=True,
 )
-_DEBUG_REFLECTIONS: Final = RecordKind(
-    "debug-reflections",
-    rf"{_TREE}/(?:[^/]+/debug-memory|debug-memory(?:/(?!(?:patterns|archive)/)[^/]+)?)/reflections/[^/]+\.json"
-    rf"|ralph/reflections/(?:loops/)?debug-memory/{_DOCUMENT}"
-    r"|ralph/memory/reflections/(?:[^/]+/)*debug-memory/(?!(?:patterns|archive)/)(?:[^/]+/)*"
-    rf"(?:{_DOCUMENT}|[^/]+\.jsonl)",
-    ("reflections", "debug_sessions"),
-    load_order=4,
-    shape=HOOK,
-    schema=schema.DEBUG_SESSION,
-    all_documents=True,
-)
-_UNUSED: Final = RecordKind(
-    "unused",
-    rf"{_HOME}/(?:session-)?state\.json|ralph/tasks/[^/]+/attempts/[^/]+/(?:attempt|outcome)\.json"
-    rf"|ralph/(?:memory/reflections/(?:[^/]+/)*|reflections/(?:loops/)?[^/]+/){_DATA}",
-    load_order=4,
-)
-"""Files of no collection, which are only checked for being readable."""
-FOLDER: Final = RecordKind(loop_paths.DIRECTORY, rf"{_HOME}/", _LOOPS, Format.FOLDER)
+FOLDER: Final = _kind(loop_facts.DIRECTORY, rf"{_HOME}/", "loops", format=Format.FOLDER)
+
+_STATES: Final = {
+    loop_facts.LOOPS: r"ralph/loops/[^/]+/state\.json",
+    loop_facts.ARCHIVE: r"ralph/archive/[^/]+/state\.json",
+    loop_facts.CURRENT: r"ralph/(?:current-loop|loop-state)\.json",
+    loop_facts.EXTERNAL: r"ralph-external/loops/[^/]+/session-state\.json",
+    loop_facts.EXTERNAL_ARCHIVE: r"ralph-external/archive/[^/]+/session-state\.json",
+    loop_facts.EXTERNAL_STATE: r"ralph-external/session-state\.json",
+}
+_REGISTRIES: Final = {
+    loop_facts.REGISTRY: r"ralph/registry\.json",
+    loop_facts.EXTERNAL_REGISTRY: r"ralph-external/registry\.json",
+    loop_facts.LAUNCHER: r"ralph-external/launcher-registry\.json",
+}
+_MEASUREMENTS: Final = {
+    loop_facts.ANALYTICS: rf"(?:{_TREE}|{_HOME})/analytics/[^/]+\.json",
+    loop_facts.BEST_OUTPUT: rf"(?:ralph/[^/]+|{_HOME})/best-output-tracking\.json",
+}
 
 KINDS: Final = (
-    PATTERNS,
-    METRICS,
-    LEDGER,
-    EVENTS,
-    ESCALATION,
-    PATTERN_COPIES,
-    _state(loop_paths.LOOPS, r"ralph/loops/[^/]+/state\.json"),
-    _state(loop_paths.ARCHIVE, r"ralph/archive/[^/]+/state\.json"),
-    _state(loop_paths.CURRENT, r"ralph/(?:current-loop|loop-state)\.json"),
-    _state(loop_paths.EXTERNAL, r"ralph-external/loops/[^/]+/session-state\.json"),
-    _state(loop_paths.EXTERNAL_ARCHIVE, r"ralph-external/archive/[^/]+/session-state\.json"),
-    _state(loop_paths.EXTERNAL_STATE, r"ralph-external/session-state\.json"),
-    RecordKind(loop_paths.REGISTRY, r"ralph/registry\.json", _LOOPS, load_order=0),
-    RecordKind(loop_paths.EXTERNAL_REGISTRY, r"ralph-external/registry\.json", _LOOPS, load_order=0),
-    RecordKind(loop_paths.LAUNCHER, r"ralph-external/launcher-registry\.json", _LOOPS, load_order=0),
-    RecordKind(loop_paths.HEARTBEAT, r"ralph/heartbeats/[^/]+\.json", _LOOPS),
-    RecordKind(loop_paths.CRASH_LOG, rf"{_HOME}/crash\.log", _LOOPS, Format.CRASH_LOG),
-    _measured(loop_paths.ANALYTICS, rf"(?:{_TREE}|{_HOME})/analytics/[^/]+\.json"),
-    _measured(loop_paths.BEST_OUTPUT, rf"(?:ralph/[^/]+|{_HOME})/best-output-tracking\.json"),
-    RecordKind("task", r"ralph/tasks/[^/]+/metadata\.json", ("tasks",), load_order=4, schema=schema.TASK),
-    RecordKind("trajectory", r"ralph/tasks/[^/]+/trajectory\.json", _ATTEMPTS, load_order=4, schema=schema.TRAJECTORY),
-    RecordKind(
-        "attempt",
-        r"ralph/tasks/[^/]+/attempts/[0-9]{1,9}/attempt\.json",
-        _ATTEMPTS,
-        load_order=4,
-        schema=schema.ATTEMPT,
+    *(PATTERNS, METRICS, LEDGER, EVENTS, ESCALATION, PATTERN_COPIES),
+    *(_kind(name, path, "loops reflections", 1, shape=STATE) for name, path in _STATES.items()),
+    *(_kind(name, path, "loops", 0) for name, path in _REGISTRIES.items()),
+    _kind(loop_facts.HEARTBEAT, r"ralph/heartbeats/[^/]+\.json", "loops"),
+    _kind(loop_facts.CRASH_LOG, rf"{_HOME}/crash\.log", "loops", format=Format.CRASH_LOG),
+    *(_kind(name, path, "loops reflections", shape=name) for name, path in _MEASUREMENTS.items()),
+    _kind("task", rf"{_TASK}/metadata\.json", "tasks", _LAST, schema=SCHEMAS["task"]),
+    _kind("trajectory", rf"{_TASK}/trajectory\.json", "tasks attempts", _LAST, schema=SCHEMAS["trajectory"]),
+    _kind("attempt", rf"{_ATTEMPT}/attempt\.json", "tasks attempts", _LAST, schema=SCHEMAS["attempt"]),
+    _kind("outcome", rf"{_ATTEMPT}/outcome\.json", "tasks attempts", _LAST, schema=SCHEMAS["outcome"]),
+    *(ACTIONS, EPISODIC_REFLECTIONS),
+    _kind("memory-index", r"ralph/memory/task-index\.json", "memory_tasks", _LAST),
+    _kind("memory-task", r"ralph/memory/tasks/[^/]+\.json", "memory_tasks reflections", _LAST, shape=CROSS_TASK),
+    _kind(
+        "debug-reflections",
+        rf"{_TREE}/(?:[^/]+/debug-memory|debug-memory(?:/(?!(?:patterns|archive)/)[^/]+)?)/reflections/[^/]+\.json"
+        rf"|ralph/reflections/(?:loops/)?debug-memory/{_DOCUMENT}"
+        r"|ralph/memory/reflections/(?:[^/]+/)*debug-memory/(?!(?:patterns|archive)/)(?:[^/]+/)*"
+        rf"(?:{_DOCUMENT}|[^/]+\.jsonl)",
+        "reflections debug_sessions",
+        _LAST,
+        shape=HOOK,
+        schema=SCHEMAS["debug_session"],
+        all_documents=True,
     ),
-    RecordKind(
-        "outcome",
-        r"ralph/tasks/[^/]+/attempts/[0-9]{1,9}/outcome\.json",
-        _ATTEMPTS,
-        load_order=4,
-        schema=schema.OUTCOME,
+    _kind(
+        "memory-reflections",
+        rf"ralph/memory/reflections/(?:[^/]+/)*(?:{_DOCUMENT}|[^/]+\.jsonl)",
+        "reflections",
+        _LAST,
+        shape=HOOK,
+        all_documents=True,
     ),
-    ACTIONS,
-    EPISODIC_REFLECTIONS,
-    RecordKind("memory-index", r"ralph/memory/task-index\.json", ("memory_tasks",), load_order=4),
-    RecordKind(
-        "memory-task",
-        r"ralph/memory/tasks/[^/]+\.json",
-        ("memory_tasks", "reflections"),
-        load_order=4,
-        shape=CROSS_TASK,
-    ),
-    _DEBUG_REFLECTIONS,
-    _MEMORY_REFLECTIONS,
-    RecordKind(
+    _kind(
         "reflections",
         rf"ralph/reflections/(?:loops/)?[^/]+/{_DOCUMENT}|ralph-external/reflections/[^/]+\.json"
         rf"|{_TREE}(?:/(?:loops|archive))?/(?!debug-memory/)[^/]+/reflections/[^/]+\.json",
-        _REFLECTIONS,
-        load_order=4,
+        "reflections",
+        _LAST,
         shape=HOOK,
     ),
     DEBUG_SESSIONS,
-    _UNUSED,
+    _kind(  # files of no collection, which are only checked for being readable
+        "unused",
+        rf"{_HOME}/(?:session-)?state\.json|{_TASK}/attempts/[^/]+/(?:attempt|outcome)\.json"
+        rf"|ralph/(?:memory/reflections/(?:[^/]+/)*|reflections/(?:loops/)?[^/]+/){_DATA}",
+        load_order=_LAST,
+    ),
     FOLDER,
 )
 """All kinds; the first whose path matches counts."""
 
 _PATH: Final = re.compile(rf"\.aiwg/(?:{'|'.join(f'({kind.path})' for kind in KINDS)})")
-NAMED_BY_ID: Final = frozenset({*loop_paths.HOME_FOLDERS, ".aiwg/ralph/tasks"})
+NAMED_BY_ID: Final = frozenset({*loop_facts.HOME_FOLDERS, ".aiwg/ralph/tasks"})
 """Folders whose subfolders are named by IDs."""
 IGNORED_FOLDERS: Final = frozenset(
     {

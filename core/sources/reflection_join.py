@@ -11,7 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from core.records.reflections import Reflection
-from core.sources.loop_paths import ANALYTICS, BEST_OUTPUT
+from core.sources.loop_facts import ANALYTICS, BEST_OUTPUT
 from core.sources.record_kinds import CROSS_TASK, EPISODIC, HOOK, MEMORY_MANAGER, REFLEXION, STATE
 
 _RICHNESS: Final = {

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from core.config.paths import ProjectPaths
-from core.sources.loop_paths import HOME_FOLDERS
+from core.sources.loop_facts import HOME_FOLDERS
 from core.sources.record_kinds import FOLDER, IGNORED_FOLDERS, NAMED_BY_ID, is_ignored, kind_of
 from core.storage.decoded import Problem
 from core.storage.file_reader import Stamp

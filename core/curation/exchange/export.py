@@ -19,8 +19,7 @@ from core.records.patterns import Pattern, PatternType
 from core.sources.key_style import RecordText
 from core.sources.pattern_shapes import LIST_OF
 from core.sources.pattern_text import id_key, records
-from core.sources.schema import PATTERNS
-from core.sources.schema_rules import Rule
+from core.sources.schema import PATTERNS, Rule
 from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, read_file
 from core.storage.json_editor import BadJson
 

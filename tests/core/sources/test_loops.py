@@ -12,7 +12,7 @@ from core.records.findings import Finding
 from core.records.loops import LoopStatus, Outcome
 from core.sources.loop_facts import LoopFact, directory_fact
 from core.sources.loops import read_crash_log, read_loops
-from tests.core.sources.test_loop_paths import FILES, STATE
+from tests.core.sources.test_loop_facts import FILES, STATE
 
 MTIME = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

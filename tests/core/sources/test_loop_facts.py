@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.sources.loop_paths import (
+from core.sources.loop_facts import (
     ANALYTICS,
     ARCHIVE,
     BEST_OUTPUT,
