@@ -24,8 +24,7 @@ from core.base.validation import (
     format_value,
 )
 
-MAX_LIST: Final = 10
-"""Longest list of numbers."""
+MAX_LIST: Final = 10  # longest list of numbers
 _MS_PER_MINUTE: Final = 60_000.0
 
 
@@ -34,8 +33,7 @@ class Unit(StrEnum):
 
     NONE = ""
     DAYS = "days"
-    SHARE = "0..1"
-    """Also written as a percentage: `20%`."""
+    SHARE = "0..1"  # also written as a percentage: `20%`
     TOTAL = "results, decayed"
     COUNT = "count"
     MS = "ms"
@@ -50,31 +48,21 @@ class Unit(StrEnum):
 class Setting(Struct, frozen=True, kw_only=True):
     """One setting, declared as `field: Annotated[TYPE, Setting(...)] = DEFAULT`.
 
-    Attributes:
-        help: What the setting does.
-        label: Short name beside an input field, at most 16 characters; "" where no editor offers the setting.
-        unit: Unit of the value.
-        least, most: Bounds of a number; of a text, bounds of its length.
-        step: Distance of one key press in an editor, in the unit that the editor shows.
-        offered: Range that an editor offers, in the unit that it shows, where that is smaller than the bounds.
-        replayed: Whether states and inversions depend on it, so that `what-if` can replay them.
-        group: Field of `Settings` that contains it; "" for a setting of no group.
-        field: Field of the group.
-        kind: Type of the value, without the annotation.
-        default: Default value.
+    `least` and `most` are the bounds of a number, or of the length of a text. `offered` is the range that an editor
+    offers, in the unit that it shows, where that is smaller than the bounds.
     """
 
     help: str
-    label: str = ""
+    label: str = ""  # short name beside an input field, at most 16 characters; "" where no editor offers the setting
     unit: Unit = Unit.NONE
     least: float = 0
     most: float = MAX_AMOUNT
-    step: float = 1
+    step: float = 1  # distance of one key press in an editor, in the unit that the editor shows
     offered: tuple[float, float] = (0, inf)
-    replayed: bool = True
-    group: str = ""
-    field: str = ""
-    kind: Any = None
+    replayed: bool = True  # whether states and inversions depend on it, so that `what-if` can replay them
+    group: str = ""  # field of `Settings` that contains it; "" for a setting of no group
+    field: str = ""  # field of the group
+    kind: Any = None  # type of the value, without the annotation
     default: Any = None
 
     @property
@@ -97,11 +85,7 @@ class Setting(Struct, frozen=True, kw_only=True):
         return getattr(getattr(settings, self.group) if self.group else settings, self.field)
 
     def with_value(self, settings: Any, value: Any) -> Any:
-        """Copy of a `Settings` object with another value.
-
-        Raises:
-            BadInput: The value is not valid.
-        """
+        """Copy of a `Settings` object with another value; BadInput if it is invalid."""
         if not self.group:
             return replace(settings, **{self.field: value})
         group = replace(getattr(settings, self.group), **{self.field: value})
@@ -142,11 +126,7 @@ class Setting(Struct, frozen=True, kw_only=True):
         return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
     def parse(self, text: str) -> Any:
-        """Parse the text of a value.
-
-        Raises:
-            BadInput: The text is not a valid value.
-        """
+        """Parse the text of a value; BadInput if it is invalid."""
         word = text.strip()
         value: Any = word
         if self.kind is bool:

@@ -1,4 +1,4 @@
-"""Folders and files of a project. An ID becomes part of a path only after a check."""
+"""Folders and files of a project; an ID becomes part of a path only if valid."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ PATTERN_FILES: Final = {
 }
 """File that each pattern type is written to."""
 
-BEGIN_COMMAND = 'ralphdeck task init "what to do" --project'
-"""Creates `.aiwg/ralph` in the folder that follows."""
+BEGIN_COMMAND = 'ralphdeck task init "what to do" --project'  # creates `.aiwg/ralph` in the folder that follows
 
 
 def safe_component(identifier: str) -> str:
@@ -116,7 +115,7 @@ class ProjectPaths:
 
 
 def relative_to_project(file: str, root: str) -> str:
-    """A file name relative to the project `root` if inside, with `/` and without `./`."""
+    """A file name relative to `root` if inside, with `/` and without `./`."""
     path = file.replace("\\", "/") if "\\" in file else file
     if root:
         path = path.removeprefix(f"{root.rstrip('/')}/") or path

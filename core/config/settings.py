@@ -15,13 +15,11 @@ from core.config.declaration import Setting, SettingsGroup, Unit, declared
 _MINUTES_PER_DAY: Final = 1440
 _MAX_RATIO_MARGIN: Final = 0.001
 """Limit of the margin, since with a half-life of hours the order within one minute matters."""
-MAX_MINUTES: Final = 1e9
-"""1,900 years; longer times do not fit the calendar."""
+MAX_MINUTES: Final = 1e9  # 1,900 years; longer times do not fit the calendar
 _MIN_SWEEP_SECONDS: Final = 0.05
 
 OrderPolicy = Literal["hold", "flag", "block"]
-BY_TYPE: Final = "by-type"
-"""Value of a setting for a source of patterns: the setting for the pattern's type applies."""
+BY_TYPE: Final = "by-type"  # value of a setting for a source of patterns: the setting for the pattern's type applies
 
 
 def _share(help: str, label: str = "", step: float = 0.05, **options: Any) -> Setting:
@@ -111,7 +109,7 @@ class LearningSettings(SettingsGroup, frozen=True, kw_only=True):
 
 
 class MaturitySettings(SettingsGroup, frozen=True, kw_only=True):
-    """State of a pattern, from decayed totals of its results (docs/scoring.md#states)."""
+    """State of a pattern, from decayed totals of results (docs/scoring.md#states)."""
 
     min_feedback: Annotated[
         float, _amount("Results needed to be more than a candidate", Unit.TOTAL, "min feedback")
@@ -269,7 +267,7 @@ class ReviewSettings(SettingsGroup, frozen=True, kw_only=True):
 
 
 class ScanSettings(SettingsGroup, frozen=True, kw_only=True):
-    """Treatment of texts that give orders, by type and source (docs/safety.md#held-texts).
+    """Texts that give orders, by type and source (docs/safety.md#held-texts).
 
     `hold` keeps it out of every context until a person approves it, `block` until a person releases it for a reason,
     `flag` only marks it. No setting allows what the scan blocks.

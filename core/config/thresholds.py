@@ -10,8 +10,7 @@ from core.base.validation import format_value
 from core.config.declaration import Setting
 from core.config.settings import SETTINGS, Settings
 
-_NAME_CHARS: Final = 80
-"""Longest name that is compared with known names."""
+_NAME_CHARS: Final = 80  # longest name that is compared with known names
 _FIELDS: Final = (
     ("maturity", "half_life_days min_feedback min_helpful max_harmful deprecation_threshold"),
     ("maturity", "total_tolerance ratio_tolerance"),
@@ -32,8 +31,7 @@ THRESHOLDS: Final = tuple(SETTINGS[f"{group}.{field}"] for group, fields in _FIE
 def find_threshold(name: str) -> Setting:
     """Threshold with a name; the field alone suffices where only one group has it.
 
-    Raises:
-        BadInput: No threshold matches, or several do.
+    Raises BadInput if no threshold matches, or several do.
     """
     found = [known for known in THRESHOLDS if name in (known.name, known.field)]
     if len(found) == 1:
@@ -47,11 +45,7 @@ def find_threshold(name: str) -> Setting:
 
 
 def with_threshold(settings: Settings, name: str, text: str) -> Settings:
-    """`settings` with another value of one threshold.
-
-    Raises:
-        BadInput: The threshold is unknown or the text is not a valid value.
-    """
+    """`settings` with another value of a threshold; BadInput if it is invalid."""
     setting = find_threshold(name)
     changed: Settings = setting.with_value(settings, setting.parse(text))
     return changed

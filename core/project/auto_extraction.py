@@ -1,4 +1,4 @@
-"""Extract patterns unattended from loops that end, for the dashboard and for `watch`."""
+"""Unattended extraction from loops that end, for the dashboard and for `watch`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from core.records.loops import FINISHED, Loop
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 
-SETTLING_SECONDS: Final = 1.0
-"""Time that a finished loop gets to write its last files."""
+SETTLING_SECONDS: Final = 1.0  # time that a finished loop gets to write its last files
 REASON: Final = "unattended, when the loop ended"
 
 
@@ -29,14 +28,10 @@ def is_wanted(settings: ExtractionSettings) -> bool:
 
 
 class AutoExtraction:
-    """Extracts once from each loop after it has ended, also if several processes watch the project.
+    """Extracts once from each loop that ended, even with several processes.
 
     Review asks about every new pattern. The decisions are signed separately, so that undo never takes one for the
-    user's newest decision. Use it from one thread.
-
-    Args:
-        project: The open project.
-        clock: Monotonic seconds.
+    user's newest decision. Use it from one thread. `clock` returns monotonic seconds.
     """
 
     def __init__(self, project: Project, *, clock: Callable[[], float] = monotonic) -> None:
@@ -46,7 +41,7 @@ class AutoExtraction:
         self._due: dict[str, float] = {}
 
     def add_missed(self) -> None:
-        """Add the loops that ended since the last unattended extraction, while no process watched."""
+        """Add the loops that ended since the last unattended extraction."""
         snapshot = self._project.view.snapshot
         unattended = [d.at for d in snapshot.decisions if d.verb is Verb.EXTRACT and "hashes" in d.after]
         since = max(unattended, default=None)
@@ -71,8 +66,7 @@ class AutoExtraction:
     def extract_next(self) -> tuple[str, Decided | None] | None:
         """Extract from one loop that is due.
 
-        Returns:
-            The loop, and the decision or None if it had nothing new; None if no loop is due.
+        Returns the loop, and the decision or None if it had nothing new; None if no loop is due.
         """
         now = self._clock()
         loop_id = next((loop_id for loop_id, due in self._due.items() if due <= now), None)
@@ -94,7 +88,7 @@ class AutoExtraction:
             return loop_id, None
 
     def _is_done(self, loop: Loop) -> bool:
-        """Whether patterns were extracted after the loop ended; an undone extraction is not repeated."""
+        """Whether patterns were extracted since the loop ended, even if undone."""
         names = {loop.id, *loop.aliases}
         return any(
             decision.verb is Verb.EXTRACT

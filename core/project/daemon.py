@@ -1,4 +1,4 @@
-"""Watch a project without a screen: report events, extract and archive unattended."""
+"""Watch a project without a screen: report, extract and archive unattended."""
 
 from __future__ import annotations
 
@@ -26,18 +26,12 @@ from core.storage.watcher import WatchState
 
 
 class WatchEvent(Struct, frozen=True, kw_only=True):
-    """One event, as `watch` prints it.
-
-    Attributes:
-        what: A kind of `NotificationKind`, or `watching`, `extracted`, `pruned`, `failed`.
-        subject: Id of the record, "" for none.
-        text: Displayable text.
-    """
+    """One event, as `watch` prints it."""
 
     at: datetime
-    what: str
-    subject: str
-    text: str
+    what: str  # a kind of `NotificationKind`, or `watching`, `extracted`, `pruned`, `failed`
+    subject: str  # id of the record, "" for none
+    text: str  # displayable text
     severity: Severity = Severity.INFO
 
     def to_json(self) -> dict[str, Any]:
@@ -46,13 +40,10 @@ class WatchEvent(Struct, frozen=True, kw_only=True):
 
 
 class Daemon(WatchLoop):
-    """Watches a project without a screen: reports events, and extracts and archives unattended.
+    """Watches a project, reports events, and extracts and archives unattended.
 
-    Args:
-        project: The project, loaded.
-        report: Receives each event, in the thread of `run`. An exception that it raises ends `run`.
-        extract: Extract patterns from loops when they end.
-        prune: Archive weak patterns when the pruning policy is due.
+    `report` receives each event, in the thread of `run`; an exception that it raises ends `run`. `extract`: from loops
+    when they end. `prune`: archive weak patterns when the pruning policy is due.
     """
 
     def __init__(

@@ -37,13 +37,10 @@ from core.scanning.messages import render_if_safe
 from core.state.findings import ledger_error
 from core.state.project_state import ProjectState
 
-MAX_PATTERNS: Final = 5
-"""Patterns of the registry that are offered."""
+MAX_PATTERNS: Final = 5  # patterns of the registry that are offered
 MAX_TEMPLATES: Final = 5
-MAX_FAILED: Final = 3
-"""Fixes of one session that did not help, besides the one that is offered."""
-MAX_ERRORS: Final = 10
-"""Distinct errors that are looked up."""
+MAX_FAILED: Final = 3  # fixes of one session that did not help, besides the one that is offered
+MAX_ERRORS: Final = 10  # distinct errors that are looked up
 TITLE: Final = "## Known Fixes"
 SIMILAR: Final = "### Similar Past Issues"
 SAME_TYPE: Final = "### Other Messages, Same Error Type"
@@ -52,21 +49,13 @@ _VERDICTS: Final = {True: "verified", False: "did not help", None: "not verified
 
 
 class Advice(Struct, frozen=True, kw_only=True):
-    """Everything that is known about some errors.
+    """Everything that is known about some errors."""
 
-    Attributes:
-        errors: The distinct errors, with the type and file from their messages.
-        fixes: Fixes of earlier sessions.
-        templates: Fix templates for the root causes of these sessions.
-        patterns: Error patterns of the registry whose signature matches a message, best first.
-        text: All of it as text for an agent; "" if nothing is known.
-    """
-
-    errors: tuple[Failure, ...]
+    errors: tuple[Failure, ...]  # the distinct errors, with the type and file from their messages
     fixes: tuple[KnownFix, ...] = ()
-    templates: tuple[FixTemplate, ...] = ()
-    patterns: tuple[tuple[Pattern, Assessment], ...] = ()
-    text: str = ""
+    templates: tuple[FixTemplate, ...] = ()  # fix templates for the root causes of these sessions
+    patterns: tuple[tuple[Pattern, Assessment], ...] = ()  # those whose signature matches a message, best first
+    text: str = ""  # all of it as text for an agent; "" if nothing is known
 
 
 def on_failure(
@@ -74,15 +63,12 @@ def on_failure(
 ) -> Advice:
     """Find known fixes, fix templates and error patterns for new errors.
 
-    Args:
-        errors: Type, message, and the file if known. A missing type is taken from a message such as
-            `TypeError: x is null`; without any type only messages are compared.
-        file_pattern: Only failures in matching files, as for LIKE in SQLite.
-        session: The session with the errors, which is not offered itself.
+    Each error has a type, a message, and the file if known. A missing type is taken from a message such as `TypeError:
+    x is null`; without any type only messages are compared. Only failures in files that match `file_pattern` count, as
+    for LIKE in SQLite. `session` has the errors, and is not offered itself.
 
-    Raises:
-        BadInput: The file pattern is too long.
-        Refused: The decisions cannot be read, so it is unknown which patterns are in quarantine.
+    Raises BadInput if the file pattern is too long; Refused if the decisions cannot be read, so that it is unknown
+    which patterns are in quarantine.
     """
     if ledger_error(state):
         raise Refused(f"no fixes are offered because the decisions cannot be read: {ledger_error(state)}")

@@ -30,27 +30,17 @@ if TYPE_CHECKING:
 
 
 class SuccessResult(Struct, frozen=True, kw_only=True):
-    """The outcome of `on_success`.
-
-    Attributes:
-        file: The file of the session.
-        work_id: The loop or attempt for which the uses of patterns are recorded.
-        applied: IDs of the patterns that helped.
-        counted: Changes of the records of these patterns.
-        extraction: Patterns that the session offers; None if extraction is disabled.
-        decided: The decision that added them to the registry; None if there was nothing new.
-        warnings: Steps that failed, one line each.
-    """
+    """The outcome of `on_success`."""
 
     session_id: str
     file: str
-    work_id: str
-    applied: tuple[str, ...]
+    work_id: str  # the loop or attempt for which the uses of patterns are recorded
+    applied: tuple[str, ...]  # IDs of the patterns that helped
     learned: LessonUpdate
-    counted: tuple[CountResult, ...] = ()
-    extraction: Extraction | None = None
-    decided: Decided | None = None
-    warnings: tuple[str, ...] = ()
+    counted: tuple[CountResult, ...] = ()  # changes of the records of these patterns
+    extraction: Extraction | None = None  # patterns that the session offers; None if extraction is disabled
+    decided: Decided | None = None  # the decision that added them to the registry; None if there was nothing new
+    warnings: tuple[str, ...] = ()  # steps that failed, one line each
 
 
 def on_success(
@@ -58,18 +48,11 @@ def on_success(
 ) -> SuccessResult:
     """Record that patterns helped, write lessons, and extract patterns.
 
-    New patterns are added to the registry and get a review question. A second call changes nothing.
+    New patterns are added to the registry and get a review question. A second call changes nothing. `applied` are IDs
+    of registry patterns that helped. With `dry_run`, writes nothing and returns what would be done.
 
-    Args:
-        project: The project, loaded.
-        session_id: An ID or an unambiguous ID prefix.
-        applied: IDs of registry patterns that helped.
-        dry_run: Write nothing and return what would be done.
-
-    Raises:
-        UnknownRecord: The session or a pattern does not exist.
-        Refused: The session did not succeed.
-        Unwritable: The event log cannot be written; nothing is done then.
+    Raises UnknownRecord if the session or a pattern does not exist, Refused if the session did not succeed, Unwritable
+    if the event log cannot be written; nothing is done then.
     """
     state = project.view
     session = state.debug_session(session_id)
@@ -155,12 +138,9 @@ class EscalationCall(Struct, frozen=True, kw_only=True):
 def on_escalation(project: Project, session_id: str, *, reason: str = "") -> EscalationCall:
     """Preserve the context of a session and add a review question about it.
 
-    Each call has its own file; a new call for a session whose escalation was acknowledged asks again.
-
-    Raises:
-        UnknownRecord: The session does not exist.
-        Refused: The session has too many calls.
-        Unwritable: The context cannot be written.
+    Each call has its own file; a new call for a session whose escalation was acknowledged asks again. Raises
+    UnknownRecord if the session does not exist, Refused if it has too many calls, Unwritable if the context cannot be
+    written.
     """
     session = project.view.debug_session(session_id)
     snapshot = project.view.snapshot

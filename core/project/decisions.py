@@ -55,23 +55,14 @@ if TYPE_CHECKING:  # imported only for an import of patterns
     from core.curation.exchange.import_file import Arriving
     from core.curation.exchange.import_plan import ImportPlan
 
-_TRIES: Final = 5
-"""Attempts to make a decision while other processes keep deciding."""
+_TRIES: Final = 5  # attempts to make a decision while other processes keep deciding
 
 
 class DecidingProject(ProjectReader):
     """An open project that decisions are made on.
 
-    Each decision first reads the newest files, then writes, and is shown by `state` when `decide` returns.
-
-    Args:
-        project: Paths of the project.
-        settings: All settings.
-        by: The reviewer's name in the ledger.
-        clock: Returns the present moment, aware UTC.
-        cache: Whether to store parsed files between runs.
-        findings: Problems in the settings, reported with the rest.
-        readonly: This process writes nothing in the project: what would write raises `ReadOnly`.
+    Each decision first reads the newest files, then writes, and is shown by `state` when `decide` returns. `by` is the
+    reviewer's name in the ledger.
     """
 
     def __init__(
@@ -98,7 +89,7 @@ class DecidingProject(ProjectReader):
         }
 
     def apply_pending(self) -> tuple[str, ...]:
-        """Write what an interrupted decision left unwritten; returns warnings for the user."""
+        """Finish an interrupted decision; returns warnings for the user."""
         if self.is_readonly:
             return ()
         with self._lock:
@@ -115,15 +106,12 @@ class DecidingProject(ProjectReader):
     ) -> Decided:
         """Make a decision.
 
-        Args:
-            command: The decision.
-            expected_state: The state that the user looked at; None for the newest one.
-            progress: Called with (patterns done, patterns in all).
+        `expected_state` is the state that the user looked at, None for the newest one. `progress` is called with
+        (patterns done, patterns in all).
 
-        Raises:
-            Conflict: Another decision was made about the same since `expected_state`, or the text of a pattern
-                changed; nothing is written. Of many patterns only this one is refused.
-            RalphdeckError: The decision is refused, invalid or cannot be written; see `Curator`.
+        Raises Conflict if another decision was made about the same since `expected_state`, or the text of a pattern
+        changed; nothing is written then, but of many patterns only this one is refused. Raises RalphdeckError if the
+        decision is refused, invalid or cannot be written; see `Curator`.
         """
         with self._lock, self._expecting(expected_state):
             if command.question and command.question in self.ledger.state().dismissed:
@@ -172,12 +160,7 @@ class DecidingProject(ProjectReader):
         )
 
     def _reflection_approval(self, command: ApproveReflection) -> ApproveText:
-        """The approval of a held reflection's text.
-
-        Raises:
-            UnknownRecord: No reflection has this ID.
-            Refused: It is not held, or the scan blocks it.
-        """
+        """The approval of the text of a held reflection; raises if it is not held."""
         from core.retrieval.reflections import HELD_PREFIX, find_stop_reason
 
         name = visible_line(command.reflection_id, 80)

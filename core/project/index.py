@@ -43,28 +43,18 @@ from core.storage.file_reader import MAX_PATTERN_BYTES, Stamp, read_file
 
 UNREADABLE_AFTER: Final = timedelta(seconds=1)
 """Time after which a torn file is reported; most are complete again in a millisecond."""
-_FIRST_PUBLISH: Final = 200
-"""Files before the first partial snapshot: more loops than a screen has lines."""
-_PUBLISH_SECONDS: Final = 1.0
-"""Time until the next partial snapshot."""
-_PUBLISH_SHARE: Final = 4
-"""At most one in this number of parts of the time goes into partial snapshots."""
-_SWEEP_FROM: Final = 1000
-"""With more changed paths than this a sweep is faster."""
+_FIRST_PUBLISH: Final = 200  # files before the first partial snapshot: more loops than a screen has lines
+_PUBLISH_SECONDS: Final = 1.0  # time until the next partial snapshot
+_PUBLISH_SHARE: Final = 4  # at most one in this number of parts of the time goes into partial snapshots
+_SWEEP_FROM: Final = 1000  # with more changed paths than this a sweep is faster
 _NOTHING: Final = ParsedFile()
 
 
 class Library:
     """Reads a project: `load` first, then `apply` for changes. Thread-safe.
 
-    Args:
-        paths: The project; its folders need not exist.
-        settings: Thresholds of liveness.
-        clock: Returns the present time, UTC.
-        cache: Store parsed files for the next start.
-        ledger: The decision log of the project, parsed once for both; its own by default.
-        processes: The running processes; the system's by default.
-        findings: Problems in the settings, which every snapshot includes.
+    The folders need not exist. With `cache`, parsed files are stored for the next start. `ledger` is parsed once for
+    both; `processes` are the system's by default. Every snapshot includes `findings`, the problems in the settings.
     """
 
     def __init__(
@@ -119,9 +109,7 @@ class Library:
     ) -> Snapshot:
         """Read everything; first what lists show, newest first.
 
-        Args:
-            progress: Called with (files done, files in all).
-            publish: Called with partial snapshots (`complete` is False).
+        `progress` is called with (files done, files in all), `publish` with partial snapshots (`complete` is False).
         """
         with self._lock, _collector_off():
             stamps = self._scan()
@@ -152,11 +140,9 @@ class Library:
             return self._snapshot
 
     def apply(self, changed: Iterable[Path] | None) -> tuple[Snapshot, Delta]:
-        """Read what changed.
+        """Read `changed` files and folders; None finds changes by a sweep.
 
-        Args:
-            changed: Changed files or folders of the project; other paths are ignored. None: find changes by a
-                sweep.
+        Paths outside of the project are ignored.
         """
         with self._lock:
             if changed is None:
@@ -175,17 +161,17 @@ class Library:
             return self._snapshot, delta
 
     def refresh(self, now: datetime) -> tuple[Snapshot, Delta]:
-        """Update what changes with time alone: processes that end, stale loops, torn files."""
+        """Update what changes with time: ended processes, stale loops, torn files."""
         with self._lock:
             delta = self._join(now, anew=True)
             return self._snapshot, delta
 
     def copies(self, pattern_id: str) -> tuple[Pattern, ...]:
-        """All records of an ID in pattern files and their copies, the one in effect first."""
+        """All records of an ID in pattern files and copies, the one in effect first."""
         return self._records.patterns.copies(pattern_id)
 
     def story(self, loop_id: str) -> LoopDetails:
-        """Everything about one loop, read from disk now; `UnknownRecord` if it does not exist."""
+        """Read everything about one loop from disk; `UnknownRecord` without one."""
         loop = self._snapshot.loops.get(loop_id)
         if loop is None:
             raise UnknownRecord(f"no loop {visible_line(loop_id, 120)!r} in {self._paths.project}")
@@ -279,7 +265,7 @@ class Library:
             self._decisions = after.decisions
 
     def _join(self, now: datetime | None = None, *, complete: bool = True, anew: bool = False) -> Delta:
-        """Make the next snapshot if anything changed; unchanged collections keep their mapping."""
+        """Make the next snapshot if anything changed; else keep each mapping."""
         now = now or self._clock()
         before = self._snapshot
         changed = self._records.join(
@@ -367,7 +353,7 @@ def _load_order(file: str) -> int:
 
 @contextmanager
 def _collector_off() -> Iterator[None]:
-    """Disable the garbage collector while loading, which makes it 1.5 to 4 times faster.
+    """Disable the garbage collector while loading: 1.5 to 4 times as fast.
 
     What was loaded stays in memory, so it is excluded from later collections.
     """

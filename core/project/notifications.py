@@ -42,31 +42,21 @@ _MAINTENANCE: Final = frozenset({BORDERLINE, BROAD, DUPLICATE, OFFER, RECURRING,
 
 
 class Notification(Struct, frozen=True):
-    """One notification.
-
-    Attributes:
-        subject: ID of the loop, pattern, debug session or decision; of a finding its file.
-        text: Displayable.
-        severity: `error` for a failed loop or an unusable file, `warning` for an escalation or an urgent question.
-        status: Of a finished loop, else None.
-    """
+    """One notification."""
 
     what: NotificationKind
-    subject: str
-    text: str
-    severity: Severity = Severity.INFO
-    status: LoopStatus | None = None
+    subject: str  # ID of the loop, pattern, debug session or decision; of a finding its file
+    text: str  # displayable
+    severity: Severity = Severity.INFO  # `error`: failed loop or unusable file; `warning`: urgent question
+    status: LoopStatus | None = None  # of a finished loop, else None
 
 
 def find_notifications(
     before: ProjectState, after: ProjectState, delta: Delta, mine: Container[str] = ()
 ) -> list[Notification]:
-    """List all notifications, errors first.
+    """List all notifications of a change, errors first.
 
-    Args:
-        before, after: The states.
-        delta: What changed between them.
-        mine: IDs of the user's own decisions; questions that result from them are not urgent.
+    `mine` are IDs of the user's own decisions; questions that result from them are not urgent.
     """
     found = [*_loops(before, after, delta), *_patterns(before, after, delta)]
     known = {decision.id for decision in before.snapshot.decisions}

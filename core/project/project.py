@@ -31,9 +31,7 @@ class Project(DecidingProject):
     ) -> ProjectState:
         """Append events durably to the event log, then update records and metrics.
 
-        Args:
-            counted: Receives the result for the record of each pattern.
-            warnings: Receives why the metrics could not be written.
+        `counted` receives the result for the record of each pattern, `warnings` why the metrics could not be written.
         """
         touched = (self.project.patterns, self.project.events)
 
@@ -55,16 +53,10 @@ class Project(DecidingProject):
     def learn_strategies(
         self, work_id: str, *, counted: list[CountResult] | None = None, warnings: list[str] | None = None
     ) -> tuple[str, ...]:
-        """Count the decomposition strategies that a finished loop or attempt used; see docs/scoring.md.
+        """Count the decomposition strategies that finished work used; returns them.
 
-        A strategy without a pattern gets one; a text that is not one of the common strategies is held.
-
-        Args:
-            work_id: The loop or attempt.
-            counted, warnings: See `record`.
-
-        Returns:
-            The names of its strategies.
+        A strategy without a pattern gets one; a text that is not one of the common strategies is held. See
+        docs/scoring.md, and `record` for `counted` and `warnings`.
         """
         from core.extraction import strategies
 
@@ -103,12 +95,8 @@ class Project(DecidingProject):
     def inject(self, loop_id: str, injection: Injection) -> Injected:
         """Record which patterns and reflections were injected into a loop.
 
-        Returns:
-            The IDs that were not recorded for this loop before.
-
-        Raises:
-            BadInput: An ID is not valid Unicode.
-            Unwritable: The event log cannot be written.
+        Returns the IDs that were not recorded for this loop before. Raises BadInput if an ID is not valid Unicode,
+        Unwritable if the event log cannot be written.
         """
         with self._lock:
             self.apply((self.project.events,))

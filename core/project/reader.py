@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from core.extraction.clustering import Cluster
     from core.extraction.offers import Offers
 
-_QUEUE_AGE: Final = timedelta(seconds=10)
-"""Maximum age of the review queue if only time has passed."""
+_QUEUE_AGE: Final = timedelta(seconds=10)  # maximum age of the review queue if only time has passed
 
 
 class ProjectReader:
@@ -68,8 +67,7 @@ class ProjectReader:
         self.embeddings = Embeddings(project, PATTERNS)
         self.task_embeddings = Embeddings(project, TASKS)
         self._background_search = BackgroundSearch(settings.extraction)
-        self.agent = ""
-        """Name of the agent that reports and extracts; "" for the agents named in the files."""
+        self.agent = ""  # name of the agent that reports and extracts; "" for the agents named in the files
         self._incremental_checks = IncrementalChecks(settings)
         self._held_texts = HeldTexts()
         self._queue_at = clock()
@@ -89,9 +87,7 @@ class ProjectReader:
     ) -> ProjectState:
         """Read everything, newest first.
 
-        Args:
-            progress: Called with (files done, files in all).
-            publish: Called with partial states while loading.
+        `progress` is called with (files done, files in all), `publish` with partial states.
         """
 
         def published(snapshot: Snapshot) -> None:
@@ -107,10 +103,9 @@ class ProjectReader:
             return self._view
 
     def search_next(self) -> Delta | None:
-        """Do one step of the background searches for review questions, usually at most 10 ms.
+        """Do one step of the searches for review questions, usually at most 10 ms.
 
-        Returns:
-            What changed in the state, possibly nothing; None if nothing is left to search.
+        Returns what changed in the state, possibly nothing; None if nothing is left to search.
         """
         with self._lock:
             view = self._view
@@ -164,9 +159,8 @@ class ProjectReader:
     def extraction(self, source_id: str, types: frozenset[PatternType] = ALL_TYPES) -> Extraction:
         """What can be extracted from finished work or a recurring learning.
 
-        Raises:
-            UnknownRecord: No loop, task, session or learning has this ID.
-            Refused: The loop or task is not finished, or the settings forbid it.
+        Raises UnknownRecord if no loop, task, session or learning has this ID; Refused if the work is not finished, or
+        the settings forbid it.
         """
         with self._lock:
             return self._offers.of(source_id, self._view, types, self.agent)
@@ -243,7 +237,7 @@ class ProjectReader:
         )
 
     def _affects_queue(self, delta: Delta, board: Scoreboard, now: datetime) -> bool:
-        """Whether a change may affect the review queue; most writes of running loops do not.
+        """Whether a change may affect the review queue; most of running loops do not.
 
         Effects of time alone are included after `_QUEUE_AGE`.
         """

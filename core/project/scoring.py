@@ -15,23 +15,17 @@ from core.state.project_state import ProjectState
 
 LOOP: Final = "loop"
 ATTEMPT: Final = "attempt"
-REPORTED: Final = "reported"
-"""Only known from the event log."""
+REPORTED: Final = "reported"  # only known from the event log
 
 
 class Scored(Struct, frozen=True, kw_only=True):
-    """A finished loop or attempt.
-
-    Attributes:
-        kind: `loop`, `attempt` or `reported`.
-        applied: Its uses of patterns, with or without a result, except discarded reports.
-    """
+    """A finished loop or attempt."""
 
     work_id: str
-    kind: str
+    kind: str  # `loop`, `attempt` or `reported`
     signals: OutcomeSignals
     outcome: Outcome
-    applied: tuple[Observation, ...]
+    applied: tuple[Observation, ...]  # its uses of patterns, with or without a result, except discarded reports
 
     @property
     def at(self) -> datetime:
@@ -54,7 +48,7 @@ def scored(state: ProjectState, work_ids: Iterable[str] | None = None) -> tuple[
 
 
 def kind_of(state: ProjectState, work_id: str) -> str:
-    """Whether an ID is that of a loop or an attempt, or only known from the event log."""
+    """Whether an ID is of a loop, of an attempt, or only in the event log."""
     snapshot = state.snapshot
     return LOOP if work_id in snapshot.loops else ATTEMPT if work_id in snapshot.attempts else REPORTED
 

@@ -16,20 +16,16 @@ from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from core.storage.watcher import FileChanges, Watcher, WatchState
 
-REFRESH_SECONDS: Final = 10.0
-"""How often the activity of loops is checked when no file changes."""
-BATCH_BURST: Final = 60
-"""Batches of file changes that are applied without delay after a quiet time."""
-BATCHES_PER_SECOND: Final = 3.0
-"""Batches a second under a steady stream of changes: each costs a repaint."""
+REFRESH_SECONDS: Final = 10.0  # how often the activity of loops is checked when no file changes
+BATCH_BURST: Final = 60  # batches of file changes that are applied without delay after a quiet time
+BATCHES_PER_SECOND: Final = 3.0  # batches a second under a steady stream of changes: each costs a repaint
 _ROUNDING: Final = 1e-6
 
 
 class BatchPacer:
-    """Limits how often file changes are applied: a burst at once, a steady stream at a steady rate.
+    """Limits how often file changes are applied: a burst, then a steady rate.
 
-    Args:
-        clock: Monotonic seconds.
+    `clock` returns monotonic seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
@@ -51,11 +47,9 @@ class BatchPacer:
 
 
 class WatchLoop:
-    """Runs jobs, reads and extractions in one thread; subclasses report what happens.
+    """Runs jobs, reads and extractions in one thread; subclasses report events.
 
-    Args:
-        project: The open project.
-        extract: Whether to extract patterns from loops when they end.
+    With `extract`, patterns are extracted from loops when they end.
     """
 
     def __init__(self, project: Project, *, extract: bool = False) -> None:
@@ -153,7 +147,7 @@ class WatchLoop:
             self.extracted(before, *examined)
 
     def _next_work(self) -> tuple[Iterable[Callable[[], None]], set[Path], bool]:
-        """Wait for jobs or changes; changes may be held back by the pacer, jobs and the end never are."""
+        """Wait for jobs or changes; the pacer delays changes only."""
         with self._condition:
             if not (self._stopped or self._jobs or self._changed_paths or self._sweep):
                 self._condition.wait(self.seconds_left())

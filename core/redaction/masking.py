@@ -1,4 +1,4 @@
-"""Masking of secrets in views, exports and logs, never in files (docs/safety.md#masks)."""
+"""Masking of secrets in views, exports and logs (docs/safety.md#masks)."""
 
 from __future__ import annotations
 
@@ -8,19 +8,16 @@ from typing import Final
 
 from core.redaction.names import MaskFormat, fold_case
 
-_SHORTEST: Final = 8
-"""Shortest text that can contain a recognisable secret."""
+_SHORTEST: Final = 8  # shortest text that can contain a recognisable secret
 _HINTS: Final = (
     *("pass", "pwd", "secret", "token", "key", "auth", "credential", "cookie", "bearer", "basic", "identified"),
     *("curl", "mysql", "mariadb", "redis-cli", "ldap", "login", "setx", "://", ":\\/", "hooks.", "discord", "sig="),
     *("eyj", "-----begin", "convertto-", "sg."),
 )
 """Lower-case hints; a text without any contains no secret other than a token."""
-_LONG_RUN: Final = re.compile(r"[A-Za-z0-9_~.+/=|$%:-]{16}")
-"""Part of every token with a known prefix."""
+_LONG_RUN: Final = re.compile(r"[A-Za-z0-9_~.+/=|$%:-]{16}")  # part of every token with a known prefix
 _CACHE_SIZE: Final = 8192
-_MAX_CACHED: Final = 256
-"""Longest text whose masked form is cached, since cells of tables are drawn repeatedly."""
+_MAX_CACHED: Final = 256  # longest text whose masked form is cached, since cells of tables are drawn repeatedly
 
 
 def mask_secrets(text: str) -> str:

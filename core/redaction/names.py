@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-MaskFormat = Callable[[str, str], str]
-"""Writes the mask of a secret: (kind of the secret, the secret) -> mask."""
+MaskFormat = Callable[[str, str], str]  # writes the mask of a secret: (kind of the secret, the secret) -> mask
 ASSIGNED_HINTS: Final = ("pass", "pwd", "secret", "key", "token", "credential", "_auth")
 """Lower-case parts of names of assigned secrets."""
 NAME_HINTS: Final = ("pass", "secret", "key", "token", "credential", "auth", "bearer", "api")
@@ -18,8 +17,7 @@ _HINT: Final = re.compile(
     "|".join("".join(f"[{_CASES.get(char, char + char.upper())}]" for char in hint) for hint in ASSIGNED_HINTS)
 )
 """Any of `ASSIGNED_HINTS`. Both cases are written out, which is several times faster than the flag."""
-_REACH: Final = len("private_")
-"""Characters of a name before the hint."""
+_REACH: Final = len("private_")  # characters of a name before the hint
 
 
 def find_assigned(rule: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:

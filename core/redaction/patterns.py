@@ -26,8 +26,7 @@ from core.redaction.value_shapes import (
 )
 
 _MASK: Final = re.compile(r"\[secret: ([A-Za-z0-9 .]{1,30}), [\d,]{1,12} characters\]")
-_FOUND: Final = re.compile("«\ue000(\\d{1,6})»")
-"""Temporary mark of a found secret during the search."""
+_FOUND: Final = re.compile("«\ue000(\\d{1,6})»")  # temporary mark of a found secret during the search
 
 
 TOKEN_FORMATS: Final[dict[str, list[str]]] = yaml.load(
@@ -36,8 +35,7 @@ TOKEN_FORMATS: Final[dict[str, list[str]]] = yaml.load(
 """Patterns of tokens by kind of secret."""
 _TOKENS: Final = tuple((kind, pattern) for kind, patterns in TOKEN_FORMATS.items() for pattern in patterns)
 _TOKEN_RUN: Final = re.compile(r"[A-Za-z0-9_~.+/=|$%:-]{16,}")
-_FIRST: Final = re.compile(r"\[[^\]]+\]|\\d")
-"""First characters of a pattern that does not begin with a literal."""
+_FIRST: Final = re.compile(r"\[[^\]]+\]|\\d")  # first characters of a pattern that does not begin with a literal
 _TOKEN_START: Final = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]")
 
 _GROUPS: Final = ("escaped", "double", "single", "bare")
@@ -51,8 +49,7 @@ _COMMANDS: Final = (
 )
 """Hints, kind of secret, and prefix of the expressions for a command up to its end and for its option."""
 _MIN_VALUE: Final = 3
-_LONG: Final = 16
-"""Length that words of code and prose rarely have."""
+_LONG: Final = 16  # length that words of code and prose rarely have
 _RUN: Final = re.compile(r"[A-Za-z0-9_~.+/@%!-]{20,512}={0,2}")
 _FORM_REACH: Final = 16
 _FORM: Final = re.compile(r"(?i)csrf|xsrf|authenticity|public[_-]?$")

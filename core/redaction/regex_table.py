@@ -14,11 +14,7 @@ _PART: Final = re.compile(r"\{([a-z_]+)\}")
 class RegexTable(dict[str, re.Pattern[str]]):
     """Regular expressions of a YAML file by name, each compiled on first use.
 
-    An expression may contain earlier ones as `{name}`. Its line breaks are removed.
-
-    Args:
-        path: The file.
-        parts: Further expressions that the file uses.
+    An expression may contain earlier ones, and the given `parts`, as `{name}`. Its line breaks are removed.
     """
 
     def __init__(self, path: Path, **parts: str) -> None:

@@ -12,10 +12,8 @@ from typing import Final
 from core.redaction.names import NAME_HINTS, fold_case
 from core.redaction.regex_table import RegexTable
 
-REGEX: Final = RegexTable(Path(__file__).with_name("patterns.yaml"))
-"""Expressions of this package."""
-_MARKED: Final = ("[secret:", "«secret»", "\ue000")
-"""Mask or placeholder in the place of a secret."""
+REGEX: Final = RegexTable(Path(__file__).with_name("patterns.yaml"))  # expressions of this package
+_MARKED: Final = ("[secret:", "«secret»", "\ue000")  # mask or placeholder in the place of a secret
 _TEXT: Final = """
     string str number int integer float bool boolean any none null undefined true false required optional
     unknown object bytes text missing expired invalid value varchar char secretstr yes no
@@ -24,40 +22,32 @@ _TEXT: Final = """
     auth authentication authorization flag header option parameter argument scheme switch
     async await function get lambda new return set
 """
-_NO_SECRET: Final = frozenset(_TEXT.split())
-"""Words that are not secrets: types, prose, keywords."""
+_NO_SECRET: Final = frozenset(_TEXT.split())  # words that are not secrets: types, prose, keywords
 _MIN_REPEATED: Final = 8
-_LONG_REPEATED: Final = 16
-"""Length that words of code and prose rarely have."""
+_LONG_REPEATED: Final = 16  # length that words of code and prose rarely have
 _EMBEDDED: Final = re.compile(r"(?i)example|placeholder|changeme|dummy|fake|redacted")
 """Words that mark a placeholder anywhere in a value of letters."""
 _DOCUMENTED: Final = re.compile(r"EXAMPLE(?:KEY)?$|(?i:abcdefghijkl)")
 _FILLED: Final = re.compile(r"(?i)x{4,}|\*{3,}|\.{3}|#{4,}|_{4,}|-{6,}|0{8,}|(?:xx+[-_.]){2}")
 _MIN_DISTINCT: Final = 4
-_LONG: Final = 12
-"""Different characters below which a value of this length is filler."""
+_LONG: Final = 12  # different characters below which a value of this length is filler
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9]+")
 _MIN_SEGMENT: Final = 8
 _WORDLIKE: Final = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|\d{1,4}")
 _NUMBER: Final = re.compile(r"\d+")
-_MAX_NUMBER: Final = 4
-"""Digits that a name may end with."""
+_MAX_NUMBER: Final = 4  # digits that a name may end with
 _UUID: Final = re.compile(r"(?i)[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _HEX: Final = re.compile(r"(?i)(?:0x)?[0-9a-f]+")
 _SLUG: Final = re.compile(r"(?:(?:[a-z]{1,14}\d{0,2}|\d{1,3})-{1,2}){2,}[0-9a-f]{6,8}")
 """A name of words and a short hash, as loops, branches and deployments have: `ralph-fix-the-login-2370cb66`."""
-_MIN_HEX: Final = 32
-"""Shortest hexadecimal secret; shorter values are numbers, colours or abbreviated hashes."""
-_MIN_MIXED: Final = 20
-"""Shortest secret with letters and digits."""
+_MIN_HEX: Final = 32  # shortest hexadecimal secret; shorter values are numbers, colours or abbreviated hashes
+_MIN_MIXED: Final = 20  # shortest secret with letters and digits
 _MIN_ENTROPY: Final = 3.0
-_LONG_LETTERS: Final = 24
-"""Shortest random value of letters that are not camel-case words."""
+_LONG_LETTERS: Final = 24  # shortest random value of letters that are not camel-case words
 
 _SAMPLE_PASSWORDS: Final = frozenset(("password", "mypassword", "passwd", "pass", "pwd", "secret"))
 
-NEAR: Final = 48
-"""Characters before a random value that are searched for the name of a credential."""
+NEAR: Final = 48  # characters before a random value that are searched for the name of a credential
 _PREFIX: Final = 12
 _KEY_OF: Final = re.compile(r"(?i)(?:key|token|secret)\d?[\"'`\]]{0,2}\s{0,3}(?:=>|:=|[:=,])\s{0,3}[\"'`]?$")
 """Directly before a value assigned to a credential; only there a UUID is a secret."""
@@ -108,12 +98,7 @@ def is_random(value: str) -> bool:
 
 
 def is_credential(value: str, before: str) -> bool:
-    """Whether the text before a random value names a credential.
-
-    Args:
-        value: Value without spaces.
-        before: The `NEAR` characters before the value.
-    """
+    """Whether the `NEAR` characters before a random value name a credential."""
     lower = fold_case(before)
     if not any(hint in lower for hint in NAME_HINTS):
         return False

@@ -51,19 +51,12 @@ def _sides() -> dict[str, tuple[int, int]]:
 
 
 class Demand(NamedTuple):
-    """The parts of a sentence in which two demands can differ.
+    """The parts of a sentence in which two demands can differ."""
 
-    Attributes:
-        negated: Whether the sentence forbids something.
-        numbers: Numbers that are part of the demand, sorted.
-        sides: `(axis, side)` of the opposites that the sentence names; not those of which it names both sides.
-        order: The words of what comes first and of what comes second; empty if the sentence gives no order.
-    """
-
-    negated: bool = False
-    numbers: tuple[str, ...] = ()
-    sides: tuple[tuple[int, int], ...] = ()
-    order: tuple[frozenset[str], ...] = ()
+    negated: bool = False  # whether the sentence forbids something
+    numbers: tuple[str, ...] = ()  # numbers that are part of the demand, sorted
+    sides: tuple[tuple[int, int], ...] = ()  # (axis, side) of named opposites, unless both sides are named
+    order: tuple[frozenset[str], ...] = ()  # words of what comes first, and of what second; else empty
 
     def differs(self, other: Demand) -> bool:
         """Return whether the two demands differ."""

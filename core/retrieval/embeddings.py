@@ -33,35 +33,23 @@ from core.retrieval.embedding import (
 from core.retrieval.vectors import Closeness, Vectors, encode_vectors
 from core.storage.vector_file import VectorFile
 
-_BATCH: Final = 64
-"""Vectors computed between two writes: a quarter of a second."""
-MAX_ON_DEMAND: Final = 64
-"""Vectors computed on demand, in at most a second; more need `ralphdeck embed`."""
-_MAX_CACHED: Final = 64
-"""Cached vectors of tasks: more than a forecast needs."""
+_BATCH: Final = 64  # vectors computed between two writes: a quarter of a second
+MAX_ON_DEMAND: Final = 64  # vectors computed on demand, in at most a second; more need `ralphdeck embed`
+_MAX_CACHED: Final = 64  # cached vectors of tasks: more than a forecast needs
 
 Record = TypeVar("Record")
-PastTask = Task | MemoryTask
-"""A task of the episodic memory or of the cross-task memory."""
-ComparableWork = PastTask | Loop
-"""A record with a description to compare: a past task or a loop."""
+PastTask = Task | MemoryTask  # a task of the episodic memory or of the cross-task memory
+ComparableWork = PastTask | Loop  # a record with a description to compare: a past task or a loop
 
 
 @dataclass(frozen=True, slots=True)
 class VectorSubject(Generic[Record]):
-    """Kind of records that vectors are computed of.
+    """Kind of records that vectors are computed of."""
 
-    Attributes:
-        file: File of the vectors, below `.aiwg/ralph`.
-        form: Version of `text`; vectors of another version are computed again.
-        text: Text of a record for the model.
-        key: SHA-256 of all fields that `text` uses, as 64 hex digits; "" for a record without a vector.
-    """
-
-    file: str
-    form: str
-    text: Callable[[Record], str]
-    key: Callable[[Record], str]
+    file: str  # file of the vectors, below `.aiwg/ralph`
+    form: str  # version of `text`; vectors of another version are computed again
+    text: Callable[[Record], str]  # text of a record for the model
+    key: Callable[[Record], str]  # SHA-256 of all fields that `text` uses, as hex; "" without a vector
 
 
 def _task_key(task: ComparableWork) -> str:
@@ -79,15 +67,10 @@ TASKS: Final[VectorSubject[ComparableWork]] = VectorSubject(
 
 
 class Coverage(NamedTuple):
-    """Number of records with vectors while some are still compared by words.
+    """Number of records with vectors while some are still compared by words."""
 
-    Attributes:
-        made: Records with a vector.
-        needed: Records that should have one.
-    """
-
-    made: int
-    needed: int
+    made: int  # records with a vector
+    needed: int  # records that should have one
 
     @property
     def missing(self) -> int:
@@ -108,19 +91,12 @@ def vector_file(paths: ProjectPaths, subject: VectorSubject[Record]) -> VectorFi
 class Embeddings(Generic[Record]):
     """Semantic similarity of records to a text, by vectors; thread-safe.
 
-    A vector belongs to a text: an edited record needs a new one, and is compared by its words until then.
-
-    Args:
-        paths: The project.
-        subject: `PATTERNS` or `TASKS`.
-        embedder: The model; None: the shared one.
-
-    Attributes:
-        problem: Reason why words are compared although there are vectors; "" without one.
+    A vector belongs to a text: an edited record needs a new one, and is compared by its words until then. `embedder` is
+    the shared one by default.
     """
 
     def __init__(self, paths: ProjectPaths, subject: VectorSubject[Record], embedder: Embedder | None = None) -> None:
-        self.problem = ""
+        self.problem = ""  # reason why words are compared although there are vectors; "" without one
         self._subject = subject
         self._file = vector_file(paths, subject)
         self._embedder = embedder or shared_embedder()
@@ -189,19 +165,13 @@ class Embeddings(Generic[Record]):
         progress: Callable[[int, int], None] | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> int:
-        """Compute and write the missing vectors (2-15 ms each) in batches.
+        """Compute and write the missing vectors (2-15 ms each); returns their number.
 
-        Args:
-            records: All records of the project; vectors of other texts may be removed.
-            progress: Called with (vectors computed, vectors to compute), first with 0.
-            stop: Called between batches; True stops.
+        `records` are all of the project; vectors of other texts may be removed. `progress` is called with (vectors
+        computed, vectors to compute), first with 0; `stop` between batches, where True stops.
 
-        Returns:
-            Number of computed vectors.
-
-        Raises:
-            ModelUnusable: The model cannot be loaded.
-            Unwritable: The file cannot be written, or another process is writing it.
+        Raises ModelUnusable if the model cannot be loaded, Unwritable if the file cannot be written or another process
+        is writing it.
         """
         if not self.missing(records):
             return 0

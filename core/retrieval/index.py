@@ -16,36 +16,25 @@ from core.records.patterns import Pattern, PatternType
 from core.retrieval.task import LANGUAGES
 from core.retrieval.words import content_words
 
-TYPES: Final = tuple(PatternType)
-"""Pattern types by their code in arrays."""
+TYPES: Final = tuple(PatternType)  # pattern types by their code in arrays
 
 Rows = NDArray[np.int32]
 _Key = TypeVar("_Key")
 
-_MAX_LIST: Final = 32
-"""Indexed items of a list (tags, steps) of one pattern."""
-_REBUILD_SHARE: Final = 4
-"""If more than one in this number of patterns changed, a new index is faster than an update."""
+_MAX_LIST: Final = 32  # indexed items of a list (tags, steps) of one pattern
+_REBUILD_SHARE: Final = 4  # if more than one in this number of patterns changed, a new index is faster than an update
 
 
 @dataclass(frozen=True)
 class PatternIndex:
-    """Immutable inverted index of patterns.
+    """Immutable inverted index of patterns."""
 
-    Attributes:
-        ids: Pattern ID by row; "" where a pattern was removed.
-        types: Index into `TYPES` by row.
-        tag_counts: Number of tags by row.
-        words, tags: Rows by content word and by tag.
-        facets: Rows by (`category` | `error` | `language`, value).
-    """
-
-    ids: tuple[str, ...]
-    types: NDArray[np.int8]
-    tag_counts: NDArray[np.int8]
-    words: Mapping[str, Rows]
-    tags: Mapping[str, Rows]
-    facets: Mapping[tuple[str, str], Rows]
+    ids: tuple[str, ...]  # pattern ID by row; "" where a pattern was removed
+    types: NDArray[np.int8]  # index into `TYPES` by row
+    tag_counts: NDArray[np.int8]  # number of tags by row
+    words: Mapping[str, Rows]  # rows by content word
+    tags: Mapping[str, Rows]  # rows by tag
+    facets: Mapping[tuple[str, str], Rows]  # rows by (`category` | `error` | `language`, value)
     _patterns: Mapping[str, Pattern]
 
     @classmethod
@@ -65,7 +54,7 @@ class PatternIndex:
         return cls(tuple(patterns), types, np.array(counts, np.int8), words, tags, facets, patterns)
 
     def updated(self, patterns: Mapping[str, Pattern], changed_ids: Iterable[str]) -> PatternIndex:
-        """Index of `patterns`, of which only `changed_ids` were added, changed or removed."""
+        """Index of `patterns`, which differ from the present ones in `changed_ids`."""
         changed = set(changed_ids)
         if len(changed) * _REBUILD_SHARE > len(self.ids):
             return PatternIndex.build(patterns)

@@ -24,45 +24,29 @@ from core.retrieval.task import TaskProfile
 from core.retrieval.vectors import Closeness
 from core.scanning.context_scan import find_combined_harm, find_harm_when_cut
 
-_MAX_TRIED: Final = 40
-"""Patterns over the budget that are skipped for shorter ones with a lower rank."""
+_MAX_TRIED: Final = 40  # patterns over the budget that are skipped for shorter ones with a lower rank
 _NOT_A_WORD: Final = re.compile(r"\W+")
 
 
 class Injection(Struct, frozen=True, kw_only=True):
-    """What is injected for a task, and what is left out.
-
-    Attributes:
-        context: Injected text, "" if nothing is injected.
-        tokens, bytes: Size of the text; tokens are estimated, see `count_tokens`.
-        chosen: Injected patterns, best first.
-        left_out: Omitted patterns, highest score first.
-        matched_by: `meaning` if vectors were compared, else `words`.
-        reflections: Learnings in the context, and those left out.
-    """
+    """What is injected for a task, and what is left out."""
 
     profile: TaskProfile
-    context: str
-    tokens: int
+    context: str  # injected text, "" if nothing is injected
+    tokens: int  # estimated, see `count_tokens`
     bytes: int
-    chosen: tuple[ChosenPattern, ...]
-    left_out: tuple[OmittedPattern, ...]
-    matched_by: Literal["meaning", "words"]
-    reflections: ReflectionSection = ReflectionSection()
+    chosen: tuple[ChosenPattern, ...]  # injected patterns, best first
+    left_out: tuple[OmittedPattern, ...]  # omitted patterns, highest score first
+    matched_by: Literal["meaning", "words"]  # `meaning` if vectors were compared, else `words`
+    reflections: ReflectionSection = ReflectionSection()  # learnings in the context, and those left out
 
 
 class InjectedContext(NamedTuple):
-    """The injected text alone.
+    """The injected text alone."""
 
-    Attributes:
-        context: Injected text, "" if nothing is injected.
-        tokens: Estimated size, see `count_tokens`.
-        pattern_ids: Injected patterns, best first.
-    """
-
-    context: str
-    tokens: int
-    pattern_ids: tuple[str, ...]
+    context: str  # injected text, "" if nothing is injected
+    tokens: int  # estimated size, see `count_tokens`
+    pattern_ids: tuple[str, ...]  # injected patterns, best first
 
 
 def prepare_injection(
@@ -77,10 +61,8 @@ def prepare_injection(
 ) -> Injection:
     """Choose and render patterns and learnings for a task.
 
-    Args:
-        closeness: Result of `Embeddings.closeness` for the task; None: patterns are compared by words.
-        learned: Learnings of similar tasks; they keep their share of the budget.
-        strategies: Decomposition strategies, rendered last; the budgets of `settings` and `learned` exclude them.
+    `closeness` is the result of `Embeddings.closeness` for the task; None compares patterns by words. `learned` keeps
+    its share of the budget. `strategies` are rendered last; the budgets of `settings` and `learned` exclude them.
     """
     found = measure_relevance(profile, index, patterns, closeness)
     ranking = Ranking(found, index, patterns, board, settings)
@@ -133,12 +115,7 @@ def prepare_context(
 
 
 class _Selection:
-    """Builds the context candidate by candidate.
-
-    Attributes:
-        items: Added patterns, best first.
-        context: Text of these patterns, "" without any.
-    """
+    """Builds the context candidate by candidate."""
 
     def __init__(
         self,
@@ -156,8 +133,8 @@ class _Selection:
         self._top = max(min(settings.top_k_patterns, room), 0)
         self._originals: dict[tuple[str, ...], str] = {}
         self._too_long = 0
-        self.items: list[Item] = []
-        self.context = ""
+        self.items: list[Item] = []  # added patterns, best first
+        self.context = ""  # text of these patterns, "" without any
 
     @property
     def is_full(self) -> bool:

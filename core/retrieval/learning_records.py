@@ -17,8 +17,7 @@ from core.retrieval.embeddings import ComparableWork
 
 _NUMBER: Final = "#"
 """Precedes the number of a key learning in its ID; IDs of reflections contain none."""
-_MEMORY: Final = "memory/"
-"""Prefix of the source of all key learnings of a task of the cross-task memory."""
+_MEMORY: Final = "memory/"  # prefix of the source of all key learnings of a task of the cross-task memory
 _BY_STATUS: Final = {TaskStatus.COMPLETED: Outcome.SUCCESS, TaskStatus.FAILED: Outcome.FAILURE}
 _BY_LOOP_STATUS: Final = {
     LoopStatus.COMPLETED: Outcome.SUCCESS,
@@ -30,26 +29,16 @@ _BY_LOOP_STATUS: Final = {
 
 
 class Learning(Struct, frozen=True, kw_only=True, gc=False):
-    """One learning and the task or loop that it comes from; all texts are untrusted.
+    """One learning and the task or loop that it comes from; all texts are untrusted."""
 
-    Attributes:
-        id: ID of the reflection; `<task>#<number>` for a key learning of the cross-task memory.
-        text: The learning, one or more lines.
-        source: ID of the loop, else of the task.
-        title: Description of the task, "" if unknown.
-        outcome: Outcome of the attempt, else of the task or loop, else of the reflection.
-        effectiveness: Recorded effect of the reflection: helpful, neutral, unhelpful or "".
-        draft: Whether it was only drafted from a log.
-    """
-
-    id: str
-    text: str
-    source: str
-    title: str = ""
-    outcome: Outcome = Outcome.UNKNOWN
-    effectiveness: str = ""
+    id: str  # ID of the reflection; `<task>#<number>` for a key learning of the cross-task memory
+    text: str  # the learning, one or more lines
+    source: str  # ID of the loop, else of the task
+    title: str = ""  # description of the task, "" if unknown
+    outcome: Outcome = Outcome.UNKNOWN  # outcome of the attempt, else of the task or loop, else of the reflection
+    effectiveness: str = ""  # recorded effect of the reflection: helpful, neutral, unhelpful or ""
     at: datetime | None = None
-    draft: bool = False
+    draft: bool = False  # whether it was only drafted from a log
 
 
 def is_key_learning(learning_id: str) -> bool:

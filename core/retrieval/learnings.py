@@ -27,37 +27,24 @@ WEIGHTS: Final[Mapping[str, float]] = {"task": 0.7, "learning": 0.3}
 """Weights of the parts. `task`: similarity of the tasks. `learning`: share of the task's rare words in the learning."""
 UNTITLED_WEIGHTS: Final[Mapping[str, float]] = {"task": 0.0, "learning": 0.6}
 """Weights for a learning whose task is unknown."""
-MAX_MATCHES: Final = 200
-"""Most relevant learnings returned for a task."""
-_MAX_TIED: Final = 5_000
-"""Learnings with the relevance of the last match that are ordered by ID."""
-_FLOOR: Final = 0.05
-"""Lowest relevance of a match."""
-_MAX_COMPARED: Final = 200
-"""Tasks whose words are compared exactly, by the number of shared rare words."""
-_SALIENT_WORDS: Final = 8
-"""Number of rare words of a task that give full coverage."""
-_OUTDATED_SHARE: Final = 2
-"""If more than one in this number of rows is outdated, the index is rebuilt."""
+MAX_MATCHES: Final = 200  # most relevant learnings returned for a task
+_MAX_TIED: Final = 5_000  # learnings with the relevance of the last match that are ordered by ID
+_FLOOR: Final = 0.05  # lowest relevance of a match
+_MAX_COMPARED: Final = 200  # tasks whose words are compared exactly, by the number of shared rare words
+_SALIENT_WORDS: Final = 8  # number of rare words of a task that give full coverage
+_OUTDATED_SHARE: Final = 2  # if more than one in this number of rows is outdated, the index is rebuilt
 
 Rows = NDArray[np.int32]
 
 
 class LearningMatch(Struct, frozen=True, kw_only=True, gc=False):
-    """A learning that fits a task.
-
-    Attributes:
-        relevance: 0..1, the weighted sum of the parts.
-        task: Similarity of the tasks, 0..1.
-        words: Share of the task's rare words that the learning contains, 0..1.
-        is_semantic: Whether `task` compares vectors, not words.
-    """
+    """A learning that fits a task."""
 
     learning: Learning
-    relevance: float
-    task: float
-    words: float
-    is_semantic: bool
+    relevance: float  # 0..1, the weighted sum of the parts
+    task: float  # similarity of the tasks, 0..1
+    words: float  # share of the task's rare words that the learning contains, 0..1
+    is_semantic: bool  # whether `task` compares vectors, not words
 
     @property
     def parts(self) -> dict[str, float]:
@@ -95,19 +82,12 @@ class _Words:
 
 @dataclass(frozen=True)
 class LearningIndex:
-    """Immutable index of all learnings of a project.
-
-    Attributes:
-        snapshot: Indexed records.
-        works: Tasks and loops with learnings, by key: `task/<id>` or `loop/<id>`.
-        work_keys: Key of each row of tasks and loops, "" for an outdated row.
-        learnings: Learnings by row, None for an outdated row.
-    """
+    """Immutable index of all learnings of a project."""
 
     snapshot: Snapshot = field(default_factory=Snapshot)
-    works: Mapping[str, ComparableWork] = field(default_factory=dict)
-    work_keys: tuple[str, ...] = ()
-    learnings: tuple[Learning | None, ...] = ()
+    works: Mapping[str, ComparableWork] = field(default_factory=dict)  # by key: `task/<id>` or `loop/<id>`
+    work_keys: tuple[str, ...] = ()  # key of each row of tasks and loops, "" for an outdated row
+    learnings: tuple[Learning | None, ...] = ()  # learnings by row, None for an outdated row
     _work_words: _Words = field(default_factory=_Words)
     _words: _Words = field(default_factory=_Words)
     _work_of: Rows = field(default_factory=lambda: np.empty(0, np.int32))
@@ -185,9 +165,7 @@ class LearningIndex:
     def find_matches(self, profile: TaskProfile, closeness: Closeness | None = None) -> tuple[LearningMatch, ...]:
         """Find the learnings that fit a task, most relevant first; at most `MAX_MATCHES`.
 
-        Args:
-            profile: The task.
-            closeness: The cosine of the task and each of `work_keys`, NaN where unknown; None: only words are compared.
+        `closeness` is the cosine of the task and each of `work_keys`, NaN where unknown; None compares words only.
         """
         if not self.learnings:
             return ()

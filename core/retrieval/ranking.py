@@ -22,12 +22,9 @@ from core.retrieval.index import TYPES, PatternIndex
 from core.retrieval.relevance import Relevance
 from core.scanning.messages import describe_suspicions
 
-LIST_ALL_UP_TO: Final = 1000
-"""Number of patterns up to which every omitted pattern is listed."""
-MAX_LEFT_OUT: Final = 200
-"""Omitted patterns listed of more patterns, the most relevant ones."""
-_MAX_RANKED: Final = 400
-"""Candidates ranked, with duplicates and patterns over the budget."""
+LIST_ALL_UP_TO: Final = 1000  # number of patterns up to which every omitted pattern is listed
+MAX_LEFT_OUT: Final = 200  # omitted patterns listed of more patterns, the most relevant ones
+_MAX_RANKED: Final = 400  # candidates ranked, with duplicates and patterns over the budget
 _NAMES: Final = {
     PatternType.ERROR: "error patterns",
     PatternType.SUCCESS: "success patterns",
@@ -37,26 +34,16 @@ _NAMES: Final = {
 
 
 class ChosenPattern(Struct, frozen=True, kw_only=True):
-    """An injected pattern and its score.
-
-    Attributes:
-        score: relevance x effectiveness x multiplier.
-        relevance: 0..1, the sum of `parts`.
-        effectiveness: Success rate as shown, 0..1.
-        multiplier: Multiplier of the state.
-        parts: Contribution of each part to the relevance, see `core.retrieval.relevance.WEIGHTS`. A pattern with the
-            part `meaning` was compared by its vector.
-        lower_bound: The score with the lower end of the interval of the success rate.
-    """
+    """An injected pattern and its score."""
 
     pattern_id: str
     type: PatternType
-    score: float
-    relevance: float
-    effectiveness: float
-    multiplier: float
-    parts: dict[str, float]
-    lower_bound: float
+    score: float  # relevance x effectiveness x multiplier
+    relevance: float  # 0..1, the sum of `parts`
+    effectiveness: float  # success rate as shown, 0..1
+    multiplier: float  # of the state
+    parts: dict[str, float]  # contributions to the relevance; with `meaning`, vectors were compared
+    lower_bound: float  # the score with the lower end of the interval of the success rate
 
 
 class OmittedPattern(Struct, frozen=True, kw_only=True):

@@ -41,47 +41,31 @@ OUTCOME_FACTORS: Final[Mapping[Outcome, float]] = {
 """Factor for the outcome of the attempt, task or loop."""
 EFFECT_FACTORS: Final[Mapping[str, float]] = {"helpful": 1.0, "neutral": 0.75, "unhelpful": 0.25}
 """Factor for a recorded effect of the reflection; replaces the factor of the outcome."""
-DRAFT_FACTOR: Final = 0.5
-"""Factor for a learning drafted from a log."""
-HELD_PREFIX: Final = "held:"
-"""Start of the reason for a held learning that is not approved."""
-MAX_LEFT_OUT: Final = 50
-"""Omitted learnings that are listed."""
-MAX_GROUPED: Final = 60
-"""Best learnings among which duplicates are merged."""
-MAX_SCANNED: Final = 20
-"""Best entries that may be chosen."""
-_MAX_TRIED: Final = 5
-"""Entries over the budget that are skipped for shorter ones."""
-_MAX_TITLE: Final = 120
-"""Characters of the title of a task."""
+DRAFT_FACTOR: Final = 0.5  # factor for a learning drafted from a log
+HELD_PREFIX: Final = "held:"  # start of the reason for a held learning that is not approved
+MAX_LEFT_OUT: Final = 50  # omitted learnings that are listed
+MAX_GROUPED: Final = 60  # best learnings among which duplicates are merged
+MAX_SCANNED: Final = 20  # best entries that may be chosen
+_MAX_TRIED: Final = 5  # entries over the budget that are skipped for shorter ones
+_MAX_TITLE: Final = 120  # characters of the title of a task
 
 
 class ChosenReflection(Struct, frozen=True, kw_only=True):
-    """A learning of the section and its score.
+    """A learning of the section and its score."""
 
-    Attributes:
-        id, text, title: Fields of the learning that represents its duplicates; untrusted.
-        sources: IDs of the source loops and tasks, most relevant first.
-        same_ids: IDs of the learning and its duplicates.
-        score: relevance x outcome_factor x decay.
-        relevance: 0..1, the sum of `parts`.
-        is_semantic: Whether the tasks were compared by vectors, not by words.
-    """
-
-    id: str
+    id: str  # with text and title, of the learning that represents its duplicates; untrusted
     text: str
     title: str
     outcome: Outcome
     draft: bool
-    sources: tuple[str, ...]
-    same_ids: tuple[str, ...]
-    score: float
-    relevance: float
+    sources: tuple[str, ...]  # IDs of the source loops and tasks, most relevant first
+    same_ids: tuple[str, ...]  # IDs of the learning and its duplicates
+    score: float  # relevance x outcome_factor x decay
+    relevance: float  # 0..1, the sum of `parts`
     outcome_factor: float
     decay: float
     parts: dict[str, float]
-    is_semantic: bool
+    is_semantic: bool  # whether the tasks were compared by vectors, not by words
     at: datetime | None = None
 
 
@@ -95,27 +79,17 @@ class ReflectionLeftOut(Struct, frozen=True, kw_only=True):
 
 
 class ReflectionSection(Struct, frozen=True, kw_only=True):
-    """The Reflections section of one context.
+    """The Reflections section of one context."""
 
-    Attributes:
-        chosen: Best first.
-        left_out: Best first, at most `MAX_LEFT_OUT`.
-    """
-
-    chosen: tuple[ChosenReflection, ...] = ()
-    left_out: tuple[ReflectionLeftOut, ...] = ()
+    chosen: tuple[ChosenReflection, ...] = ()  # best first
+    left_out: tuple[ReflectionLeftOut, ...] = ()  # best first, at most `MAX_LEFT_OUT`
 
 
 class ReflectionChoice:
     """Chooses reflections within their share of the budget, then within the rest.
 
-    Args:
-        matches: Learnings that fit the task.
-        settings: Settings of the injection.
-        now: Time for the decay.
-        half_life_days: See docs/scoring.md#half-life.
-        orders: Whether texts that give orders are held: `settings.scan.holds_other_texts`.
-        approved: Whether a person approved a held text.
+    `now` and `half_life_days` give the decay (docs/scoring.md#half-life). `orders` is whether texts that give orders
+    are held: `settings.scan.holds_other_texts`. `approved`: whether a person approved a held text.
     """
 
     def __init__(
@@ -170,10 +144,7 @@ class ReflectionChoice:
     def finish(self, patterns: str, introduction: str, behind: str = "") -> tuple[str, ReflectionSection]:
         """Return the context with its Reflections section, and the section.
 
-        Args:
-            patterns: Rendered patterns, "" without any.
-            introduction: Text before the section if `patterns` is "".
-            behind: Text that will follow the section.
+        `introduction` precedes the section if `patterns` is "". `behind` is text that will follow the section.
         """
         settings, before = self._settings, patterns or introduction
         self._fill(before, settings.max_tokens)
@@ -237,12 +208,7 @@ def similar_reflections(
 ) -> tuple[ChosenReflection, ...]:
     """Find learnings of other work that the context of a task would contain.
 
-    Args:
-        task: The task; its own reflections are ignored.
-        snapshot: Records to search.
-        settings: All settings.
-        now: Time for the decay.
-        embeddings: Vectors of tasks and loops; None: only words are compared.
+    Its own reflections are ignored. Without `embeddings` of tasks and loops, only words are compared.
     """
     others = dataclasses.replace(
         snapshot,
@@ -261,10 +227,7 @@ def similar_reflections(
 def find_stop_reason(text: str, limit: int, orders: bool) -> str:
     """Reason not to inject a text, complete or cut to `limit`; "" without one.
 
-    Args:
-        text: Text of a learning, a task or an ID.
-        limit: Injected characters.
-        orders: Whether a text that gives orders is held.
+    `orders` is whether a text that gives orders is held.
     """
 
     def shown(text: str) -> str:

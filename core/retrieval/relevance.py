@@ -38,18 +38,14 @@ SEMANTIC_WEIGHTS: Final[Mapping[PatternType, Mapping[str, float]]] = {
 """Weights for patterns with a vector. `meaning` is the cosine, scaled so that `UNRELATED` is 0 and `SAME` is 1."""
 RELEVANCE_PARTS: Final = ("meaning", "words", "error", "task", "category", "tags", "language")
 
-FAINT: Final = 0.1
-"""Lowest meaning part, before its weight, that alone makes a pattern relevant."""
-NAMED_ERROR: Final = 0.7
-"""Error part if the task names the error type of the pattern."""
-LIKELY_ERROR: Final = 0.4
-"""Error part if words of the task suggest the error type."""
+FAINT: Final = 0.1  # lowest meaning part, before its weight, that alone makes a pattern relevant
+NAMED_ERROR: Final = 0.7  # error part if the task names the error type of the pattern
+LIKELY_ERROR: Final = 0.4  # error part if words of the task suggest the error type
 
 _SALIENT_WORDS: Final = 8
 """Number of rare words of a task that give full coverage, so that long tasks do not lower the relevance."""
 _ENOUGH_TAGS: Final = 2
-_MAX_REGEXES: Final = 512
-"""Best candidates of each type whose regex is matched."""
+_MAX_REGEXES: Final = 512  # best candidates of each type whose regex is matched
 _FAILURES_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "debugging": ("incorrect_fix", "repeated_same_error", "infinite_loop", "scope_creep"),
     "implementation": ("scope_creep", "quality_degradation", "breaking_change"),
@@ -62,29 +58,19 @@ _FAILURES_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "": (),
 }
 """Typical failure modes of tasks by category."""
-_MEANINGLESS: Final = ("", "qz")
-"""A regex that matches one of these matches any task."""
+_MEANINGLESS: Final = ("", "qz")  # a regex that matches one of these matches any task
 
 
 @dataclass(frozen=True, slots=True)
 class Relevance:
-    """Relevant patterns and learnings of a task.
+    """Relevant patterns and learnings of a task."""
 
-    Attributes:
-        rows: Rows of the relevant patterns in the index.
-        values: Relevance of each, 0..1.
-        parts: Parts of the relevance by name, each 0..1 before its weight.
-        is_semantic: Whether each has a vector.
-        learnings: Learnings that fit the task.
-        decomposition: Whether the task is a decomposition.
-    """
-
-    rows: NDArray[np.int64]
-    values: Floats
-    parts: Mapping[str, Floats]
-    is_semantic: NDArray[np.bool_]
-    learnings: tuple[LearningMatch, ...] = ()
-    decomposition: bool = False
+    rows: NDArray[np.int64]  # rows of the relevant patterns in the index
+    values: Floats  # relevance of each, 0..1
+    parts: Mapping[str, Floats]  # parts of the relevance by name, each 0..1 before its weight
+    is_semantic: NDArray[np.bool_]  # whether each has a vector
+    learnings: tuple[LearningMatch, ...] = ()  # learnings that fit the task
+    decomposition: bool = False  # whether the task is a decomposition
 
     def parts_of(self, place: int, kind: PatternType) -> dict[str, float]:
         """Contribution of each part to the relevance of the pattern at `place`."""
@@ -97,10 +83,8 @@ def measure_relevance(
 ) -> Relevance:
     """Find patterns that share a meaning, word, error or tag with the task.
 
-    The category alone suffices for success and anti-patterns; the language alone never does.
-
-    Args:
-        closeness: Cosine of each row of the index; None if no pattern has a vector.
+    The category alone suffices for success and anti-patterns; the language alone never does. `closeness` is the cosine
+    of each row of the index; None if no pattern has a vector.
     """
     size = len(index.ids)
     parts = {name: np.zeros(size) for name in RELEVANCE_PARTS}

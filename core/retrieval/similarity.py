@@ -19,24 +19,17 @@ from numpy.typing import NDArray
 from core.base.lazy_index import LazyIndex
 from core.records.patterns import Pattern, PatternType
 
-MAX_CHARS: Final = 2000
-"""Characters of a text that are compared."""
+MAX_CHARS: Final = 2000  # characters of a text that are compared
 
 Rows = NDArray[np.int32]
 
 _MAX_DISPLAYED: Final = 0.99
-_RARE_SHARE: Final = 0.75
-"""Share of the words of a text, the rarest ones, that find candidates."""
-_SHARED: Final = 0.6
-"""Two texts are compared if they share at least this part, times the threshold, of their words."""
-_MAX_LIST: Final = 32
-"""Steps of a pattern that are compared."""
-_MAX_POSTINGS: Final = 4_096
-"""Entries of word lists that are read to find candidates in a text pool."""
-_MAX_COMPARED: Final = 64
-"""Candidates compared with one text, by the number of shared words."""
-_REBUILD_SHARE: Final = 4
-"""If more than one in this number of patterns changed, a new index is faster than an update."""
+_RARE_SHARE: Final = 0.75  # share of the words of a text, the rarest ones, that find candidates
+_SHARED: Final = 0.6  # two texts are compared if they share at least this part, times the threshold, of their words
+_MAX_LIST: Final = 32  # steps of a pattern that are compared
+_MAX_POSTINGS: Final = 4_096  # entries of word lists that are read to find candidates in a text pool
+_MAX_COMPARED: Final = 64  # candidates compared with one text, by the number of shared words
+_REBUILD_SHARE: Final = 4  # if more than one in this number of patterns changed, a new index is faster than an update
 # A backslash before a letter is a class of a regex (`\d`), not a word.
 _WORD: Final = re.compile(r"\\[A-Za-z]|(\w+)")
 
@@ -75,7 +68,7 @@ class SimilarityIndex:
         return cls(patterns, {kind: TextBlock.build(found) for kind, found in texts.items()})
 
     def updated(self, patterns: Mapping[str, Pattern], changed_ids: Iterable[str]) -> SimilarityIndex:
-        """Index of `patterns`, of which only `changed_ids` were added, changed or removed."""
+        """Index of `patterns`, which differ from the present ones in `changed_ids`."""
         changed = set(changed_ids)
         if len(changed) * _REBUILD_SHARE > len(self._patterns):
             return SimilarityIndex.build(patterns)
@@ -117,18 +110,12 @@ class LazySimilarity(LazyIndex[Pattern, SimilarityIndex]):
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """Immutable index of texts, each given as its `sorted_words`.
+    """Immutable index of texts, each given as its `sorted_words`."""
 
-    Attributes:
-        ids, texts: By row; "" where a text was removed.
-        rows: Row by id.
-        postings: Rows by word.
-    """
-
-    ids: list[str]
+    ids: list[str]  # by row, as the texts; "" where a text was removed
     texts: list[str]
-    rows: dict[str, int]
-    postings: dict[str, Rows]
+    rows: dict[str, int]  # row by id
+    postings: dict[str, Rows]  # rows by word
 
     @classmethod
     def build(cls, texts: Mapping[str, str]) -> TextBlock:
@@ -266,5 +253,5 @@ def _text(pattern: Pattern) -> str:
 
 
 def sorted_words(text: str) -> str:
-    """Sorted lower-case words of the first `MAX_CHARS` characters, joined with spaces."""
+    """Sorted lower-case words of the first `MAX_CHARS` characters, as one text."""
     return " ".join(sorted(filter(None, _WORD.findall(text[:MAX_CHARS].lower()))))

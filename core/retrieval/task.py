@@ -1,4 +1,4 @@
-"""Analysis of a task: category, languages, errors, words (docs/retrieval.md#task)."""
+"""Category, languages, errors and words of a task (docs/retrieval.md#task)."""
 
 from __future__ import annotations
 
@@ -19,25 +19,15 @@ CATEGORIES: Final = (
 
 
 class TaskProfile(Struct, frozen=True, kw_only=True):
-    """Result of the analysis of a task.
+    """Result of the analysis of a task."""
 
-    Attributes:
-        text: Description of the task; untrusted.
-        category: One of `CATEGORIES`, "" if none was recognised.
-        languages: Mentioned languages of `LANGUAGES`, by name.
-        error_types: Errors that the text names (`TypeError`), then errors that its words suggest.
-        named_errors: Errors that the text names.
-        words: Content words, see `core.retrieval.words`.
-        decomposition: Whether the task is to split work into parts, see `is_decomposition`.
-    """
-
-    text: str
-    category: str
-    languages: tuple[str, ...]
-    error_types: tuple[str, ...]
-    named_errors: tuple[str, ...]
-    words: frozenset[str]
-    decomposition: bool = False
+    text: str  # untrusted
+    category: str  # one of `CATEGORIES`, "" if none was recognised
+    languages: tuple[str, ...]  # mentioned languages of `LANGUAGES`, by name
+    error_types: tuple[str, ...]  # errors that the text names (`TypeError`), then errors that its words suggest
+    named_errors: tuple[str, ...]  # errors that the text names
+    words: frozenset[str]  # content words, see `core.retrieval.words`
+    decomposition: bool = False  # whether the task is to split work into parts, see `is_decomposition`
 
 
 _REGEX: Final = RegexTable(Path(__file__).with_name("task.yaml"))

@@ -14,16 +14,13 @@ from core.retrieval.embedding import Floats32
 
 Codes = NDArray[np.int8]
 Floats = NDArray[np.float64]
-Closeness = NDArray[np.float32]
-"""Cosine of a text and each record of an index, NaN for a record without a vector."""
+Closeness = NDArray[np.float32]  # cosine of a text and each record of an index, NaN for a record without a vector
 
-UNRELATED: Final = 0.20
-SAME: Final = 0.75
-"""Cosines at which two texts are unrelated and at which they mean the same."""
+UNRELATED: Final = 0.20  # cosine at which two texts are unrelated
+SAME: Final = 0.75  # cosine at which they mean the same
 
 _STEPS: Final = 127
-_ROWS_AT_ONCE: Final = 4096
-"""Rows converted to float32 at a time: 6 MB, which fit into the cache of the CPU."""
+_ROWS_AT_ONCE: Final = 4096  # rows converted to float32 at a time: 6 MB, which fit into the cache of the CPU
 
 
 def encode_vectors(vectors: Floats32) -> Codes:
@@ -35,15 +32,10 @@ def encode_vectors(vectors: Floats32) -> Codes:
 
 @dataclass(frozen=True)
 class Vectors:
-    """Immutable vectors by the hash of their text.
+    """Immutable vectors by the hash of their text."""
 
-    Attributes:
-        codes: Encoded vectors (`encode_vectors`), shape (vectors, 384).
-        places: Row in `codes` by hash.
-    """
-
-    codes: Codes
-    places: Mapping[str, int]
+    codes: Codes  # encoded vectors (`encode_vectors`), shape (vectors, 384)
+    places: Mapping[str, int]  # row in `codes` by hash
 
     @classmethod
     def of(cls, hashes: Sequence[str], codes: Codes) -> Vectors:

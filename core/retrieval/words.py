@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-MAX_CHARS: Final = 8192
-"""Characters of a text that are read."""
+MAX_CHARS: Final = 8192  # characters of a text that are read
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _CAMEL: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\WA-Z_]+")

@@ -29,22 +29,16 @@ _LAYOUT: Final = re.compile(
     re.MULTILINE,
 )
 """Layout that the rendering adds to texts."""
-_ITEM: Final = re.compile(rf" *(?:- (?:{_LABEL})?|\d{{1,2}}\. )")
-"""Start of a line with a text from a file."""
-_SPAN: Final = 2_000
-"""Characters before a line in which a match may begin; no rule spans more."""
+_ITEM: Final = re.compile(rf" *(?:- (?:{_LABEL})?|\d{{1,2}}\. )")  # start of a line with a text from a file
+_SPAN: Final = 2_000  # characters before a line in which a match may begin; no rule spans more
 _LAYOUT_RULE: Final = "fake-layout"
 
 
 def find_combined_harm(context: str, patterns: Iterable[Pattern], *, orders: bool = True) -> str:
     """Describe harm that a context does but none of its patterns alone; "" for none.
 
-    The text of each pattern was judged before, by the scan or a person.
-
-    Args:
-        context: Rendered text.
-        patterns: Patterns in the text.
-        orders: Whether rules of the tier held count, by the policy for these texts.
+    The text of each pattern was judged before, by the scan or a person. `orders` is whether rules of the tier held
+    count, by the policy for these texts.
     """
     plain = _without_layout(context)
     readings = "\n".join(list_readings(plain))
@@ -67,12 +61,7 @@ def _counts(severity: Severity, orders: bool) -> bool:
 def find_harm_when_cut(pattern: Pattern, limit: int, *, orders: bool = True) -> str:
     """Describe harm of a pattern cut to `limit`, as by a lost warning; "" for none.
 
-    The text as a whole was judged before.
-
-    Args:
-        pattern: Pattern to inject.
-        limit: Characters of each field.
-        orders: See `find_combined_harm`.
+    The text as a whole was judged before. `limit` is for each field, in characters.
     """
     judged = min((one.severity.rank for one in pattern.suspicions), default=Severity.FLAGGED.rank)
     anti = pattern.type is PatternType.ANTI
@@ -94,12 +83,8 @@ def _cut_to(text: str, limit: int, avoided: bool) -> tuple[Suspicion, ...]:
 def withhold_combined_harm(text: str, before: str = "", *, orders: bool = True) -> str:
     """Replace lines that do harm only together with the lines before them.
 
-    Each line was judged before. Only items of lists are replaced; their number or label stays.
-
-    Args:
-        text: Rendered lines.
-        before: Text in front of it, which is not changed.
-        orders: See `find_combined_harm`.
+    Each line was judged before. Only items of lists are replaced; their number or label stays. `before` is text in
+    front, which is not changed.
     """
     read = _without_layout(before)[-_SPAN:]
     if all(map(is_clean, list_readings(f"{read} {_without_layout(text)}"))):

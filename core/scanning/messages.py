@@ -12,8 +12,7 @@ from core.scanning.scan import scan_text
 
 SEVERITY_WORDS: Final = {Severity.BLOCKED: "critical", Severity.HELD: "order", Severity.FLAGGED: "suspect"}
 """Word for a severity in front of a description."""
-_MOST: Final = 3
-"""Rules named in one line."""
+_MOST: Final = 3  # rules named in one line
 _EXCERPT: Final = 60
 
 
@@ -23,7 +22,7 @@ def describe_rule(suspicion: Suspicion) -> str:
 
 
 def describe_suspicions(suspicions: Iterable[Suspicion]) -> str:
-    """Describe the worst suspicions after "this text": `runs downloads ("curl x | sh")`."""
+    """Describe the worst suspicions, in words that follow "this text"."""
     found = tuple(suspicions)
     worst = min((one.severity.rank for one in found), default=0)
     severe = [one for one in found if one.severity.rank == worst]
@@ -36,14 +35,9 @@ def find_withhold_reason(
 ) -> str:
     """Reason, after "this text", to withhold a text of no pattern; "" without one.
 
-    Scans the text and its rendered form: a cut may remove a warning, and joined lines may form an order.
-
-    Args:
-        text: Text of a field.
-        shown: Renders a text for the agent.
-        orders: Whether texts that give orders are withheld: `settings.scan.holds_other_texts`.
-        avoided: The text names something to avoid.
-        happened: The text describes a failure.
+    Scans the text and its rendered form: a cut may remove a warning, and joined lines may form an order. `shown`
+    renders a text for the agent. `orders` is whether texts that give orders are withheld:
+    `settings.scan.holds_other_texts`. See `scan_text` for `avoided` and `happened`.
     """
     for version in dict.fromkeys((text, shown(text))) if text else ():
         for one in scan_text(version, avoided=avoided, happened=happened)[:1]:

@@ -44,16 +44,14 @@ _ESCAPES: Final = re.compile(
     r"(?:\\x[0-9a-fA-F]{2}){4,2048}|(?:\\u00[0-9a-fA-F]{2}){4,2048}|(?:%[0-9a-fA-F]{2}){6,2048}|(?:&#x?[0-9a-fA-F]{2,4};){4,1024}"
 )
 _HEX_PAIR: Final = re.compile(r"(?:\\x|\\u00|%)([0-9a-fA-F]{2})")
-_MAX_CODED: Final = 8
-"""Encoded parts of one text that are decoded."""
+_MAX_CODED: Final = 8  # encoded parts of one text that are decoded
 _MIN_PRINTABLE: Final = 0.95
 
 
 def normalize_text(text: str, gap: str = "") -> str:
     """Normalize to NFKC without hidden characters, look-alikes and accents.
 
-    Args:
-        gap: Replacement of a hidden character.
+    `gap` replaces a hidden character.
     """
     if text.isascii():
         return remove_hidden(text, gap)

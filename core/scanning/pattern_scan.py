@@ -21,19 +21,14 @@ _AVOIDED: Final = frozenset({"title", "description", "category"})
 _HARM: Final = frozenset({"symptoms", "why_it_fails", "limitations"})
 """Fields that describe failures, in patterns of any type."""
 _NOT_LITERAL: Final = re.compile(r"\(\?[a-z]{1,8}\)|\\[a-zA-Z]|\[[^\]]{0,100}\]|\{[^}]{0,20}\}|[^\w|]|_")
-_MIN_LITERAL: Final = 3
-"""Letters and digits in a trigger below which it matches nearly any text."""
-_MAX_TRIGGER: Final = 2_000
-"""Characters of a trigger that are checked."""
+_MIN_LITERAL: Final = 3  # letters and digits in a trigger below which it matches nearly any text
+_MAX_TRIGGER: Final = 2_000  # characters of a trigger that are checked
 
 
 def scan_pattern(kind: PatternType, title: str, text: Mapping[str, Any]) -> tuple[Suspicion, ...]:
     """Find what a pattern might do to an agent; less than 10 us for a clean one.
 
-    Args:
-        kind: Type of the pattern.
-        title: Title of the pattern.
-        text: Fields by name, as `core.sources.patterns.content_hash` takes them.
+    `text` has the fields by name, as `core.sources.patterns.content_hash` takes them.
     """
     fields = [("title", title), *_fields(text)]
     joined = "\n".join(part for _, part in fields)

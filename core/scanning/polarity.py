@@ -9,13 +9,10 @@ from typing import Final
 from core.base.negation import NOT
 from core.redaction.regex_table import RegexTable
 
-_REACH: Final = 120
-"""Characters before a match that are searched for a negation."""
+_REACH: Final = 120  # characters before a match that are searched for a negation
 _REGEX: Final = RegexTable(Path(__file__).with_name("polarity.yaml"), negator=NOT)
-_SENTENCE_REACH: Final = 400
-"""Characters before a match that are searched for an order."""
-_NEAR_WORDS: Final = 4
-"""Highest number of words between a negation and a match that it certainly covers."""
+_SENTENCE_REACH: Final = 400  # characters before a match that are searched for an order
+_NEAR_WORDS: Final = 4  # highest number of words between a negation and a match that it certainly covers
 
 
 class Polarity(IntEnum):
@@ -29,12 +26,9 @@ class Polarity(IntEnum):
 def classify_polarity(text: str, start: int, end: int, *, avoided: bool, happened: bool = False) -> Polarity:
     """Classify the part of a text from `start` to `end`.
 
-    Args:
-        text: The whole text.
-        start, end: Bounds of the part.
-        avoided: The text names something to avoid: a negation in it is an instruction ("building without ..."), and so
-            is an order, unless the text begins with it ("Commit with ...", the name of an approach).
-        happened: The text describes a failure: as `avoided`, and any order is an instruction.
+    `avoided`: the text names something to avoid: a negation in it is an instruction ("building without ..."), and so is
+    an order, unless the text begins with it ("Commit with ...", the name of an approach). `happened`: the text
+    describes a failure: as `avoided`, and any order is an instruction.
     """
     clause = _REGEX["break"].split(text[max(start - _REACH, 0) : start])[-1]
     negations = list(_REGEX["negation"].finditer(clause))

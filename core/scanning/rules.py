@@ -21,33 +21,22 @@ from core.records.suspicions import Severity
 from core.redaction.regex_table import expand_parts
 from core.scanning.normalization import normalize_text
 
-_TABLES: Final = ("takeover", "commands", "conduct", "approval", "agent", "risks")
-"""Most severe first."""
+_TABLES: Final = ("takeover", "commands", "conduct", "approval", "agent", "risks")  # most severe first
 _FOLDER: Final = Path(__file__).with_name("rule_tables")
-_REACH: Final = 40
-"""Maximum number of characters between verb and object."""
+_REACH: Final = 40  # maximum number of characters between verb and object
 _VERB_LAST: Final = frozenset({"Turkish"})
 """Languages in ASCII letters that may put the verb last, as the languages of other alphabets may."""
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """A kind of harm that a text could do to an agent.
+    """A kind of harm that a text could do to an agent."""
 
-    Attributes:
-        id: Name in files and JSON.
-        meaning: What the text does, in words that follow "this text".
-        severity: Severity of a match.
-        patterns: RE2 patterns, any of which matches.
-        unless: Pattern of matches to ignore.
-        advice: Whether a warning of the thing is harmless: "never use --no-verify".
-    """
-
-    id: str
-    meaning: str
-    severity: Severity
-    patterns: tuple[str, ...] = ()
-    unless: str = ""
-    advice: bool = False
+    id: str  # name in files and JSON
+    meaning: str  # what the text does, in words that follow "this text"
+    severity: Severity  # severity of a match
+    patterns: tuple[str, ...] = ()  # RE2 patterns, any of which matches
+    unless: str = ""  # pattern of matches to ignore
+    advice: bool = False  # whether a warning of the thing is harmless: "never use --no-verify"
 
     @property
     def critical(self) -> bool:
@@ -69,8 +58,7 @@ BROAD: Final = Rule(
 )
 LONG: Final = Rule(id="unscanned", meaning="is too long to be scanned completely", severity=Severity.FLAGGED)
 COUNTS: Final = Rule(id="counts", meaning="states many uses that no other record confirms", severity=Severity.FLAGGED)
-_OTHER: Final = (BIDI, TAGS, INVISIBLE, LOOKALIKE, SECRET, BROAD, LONG, COUNTS)
-"""Rules without patterns."""
+_OTHER: Final = (BIDI, TAGS, INVISIBLE, LOOKALIKE, SECRET, BROAD, LONG, COUNTS)  # rules without patterns
 
 
 @cache

@@ -22,12 +22,9 @@ from core.scanning.normalization import (
 from core.scanning.polarity import Polarity, classify_polarity
 from core.scanning.rules import BIDI, INVISIBLE, LONG, LOOKALIKE, SECRET, TAGS, Rule
 
-MAX_SCANNED: Final = 65_536
-"""Characters of one text that are scanned; a context contains far fewer."""
-_OVERLAP: Final = 4_096
-"""Overlap of two parts of a longer text, in characters; longer than any match."""
-_MAX_WARNINGS: Final = 100
-"""Warnings of one thing that are accepted in a text; further matches count."""
+MAX_SCANNED: Final = 65_536  # characters of one text that are scanned; a context contains far fewer
+_OVERLAP: Final = 4_096  # overlap of two parts of a longer text, in characters; longer than any match
+_MAX_WARNINGS: Final = 100  # warnings of one thing that are accepted in a text; further matches count
 _EXCERPT: Final = 120
 _ODD: Final = {rule.id: rule.severity for rule in (BIDI, TAGS, INVISIBLE, LOOKALIKE)}
 _TRICK: Final = (
@@ -36,18 +33,14 @@ _TRICK: Final = (
 )
 """Signs of hidden text: spaced-out words, base64, escapes, digits for letters."""
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
-_LABEL: Final = re.compile(r"\s*(?:- )?(?:\d{1,2}\. )?(?:[A-Z][a-z]{2,11}: )?")
-"""Number or label in front of a text."""
+_LABEL: Final = re.compile(r"\s*(?:- )?(?:\d{1,2}\. )?(?:[A-Z][a-z]{2,11}: )?")  # number or label in front of a text
 
 
 def scan_text(text: str, field: str = "", *, avoided: bool = False, happened: bool = False) -> tuple[Suspicion, ...]:
     """Find what a text might do to an agent: each rule once, most severe first.
 
-    Args:
-        text: Any text; the first `MAX_SCANNED` characters are scanned.
-        field: Name of the field, for the suspicions.
-        avoided: The text names something to avoid, as an anti-pattern does.
-        happened: The text describes a failure, as an error message does.
+    Scans the first `MAX_SCANNED` characters. `field` is the name for the suspicions. `avoided`: the text names
+    something to avoid, as an anti-pattern does. `happened`: it describes a failure, as an error message does.
     """
     found: dict[str, Suspicion] = {}
 
@@ -68,7 +61,7 @@ def scan_text(text: str, field: str = "", *, avoided: bool = False, happened: bo
 
 
 def scan_whole_text(text: str) -> tuple[tuple[Suspicion, ...], str]:
-    """Scan a text of any length; returns suspicions, worst first, and the masked text.
+    """Scan a text of any length; returns suspicions, worst first, and it masked.
 
     A secret is a suspicion, too.
     """
@@ -149,13 +142,9 @@ def find_matches(text: str) -> tuple[tuple[Rule, str], ...]:
 
 
 def find_stopped_sentences(text: str, rules: Collection[str]) -> tuple[tuple[int, int], ...]:
-    """Find (start, end) of each sentence that some rules block or hold.
+    """Find (start, end) of each sentence that some rules (IDs) block or hold.
 
-    Returns the whole text if a rule matches only across sentences.
-
-    Args:
-        text: Displayed text of one or more lines.
-        rules: IDs of rules.
+    Returns the whole text, of one or more lines, if a rule matches only across sentences.
     """
     edges = [0, *(end.end() for end in _SENTENCE_END.finditer(text)), len(text)]
     found = [(start, end) for start, end in pairwise(edges) if _is_stopped(text[start:end], rules)]

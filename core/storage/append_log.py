@@ -25,7 +25,7 @@ _MAX_BATCH_FILE: Final = 40
 
 
 class AppendLog:
-    """Appends lines in batches; each batch is durable before `append` returns, or not there at all.
+    """Appends batches of lines; `append` writes and syncs a whole batch or nothing.
 
     Writers exclude each other by `flock` on a sibling `.lock` file. Readers take no lock, because they only see whole
     lines appear at the end. One object may be shared between threads.
@@ -40,13 +40,10 @@ class AppendLog:
         self._depth = 0
 
     def read(self, offset: int = 0) -> tuple[bytes, int]:
-        """Read the whole lines after byte `offset`; returns them and the offset after them.
+        """Read the whole lines after byte `offset`; returns them and their end.
 
         Leaves out an incomplete last line and an incomplete batch. A file that is missing or shorter than `offset`
-        gives `(b"", 0)`.
-
-        Raises:
-            Unwritable: The file exists but cannot be read.
+        gives `(b"", 0)`. Raises Unwritable if the file exists but cannot be read.
         """
         try:
             handle = open_regular(self.path, os.O_RDONLY)
@@ -85,8 +82,7 @@ class AppendLog:
     def locked(self) -> Iterator[None]:
         """Lock out all other writers, in this process and in others; may be nested.
 
-        Raises:
-            Unwritable: The lock could not be acquired in time, or not created.
+        Raises Unwritable if the lock cannot be created, or acquired in time.
         """
         if not self._mutex.acquire(timeout=self._lock_seconds):
             raise Unwritable(f"another thread has kept {self.path} locked for {self._lock_seconds:g} s")
@@ -106,10 +102,8 @@ class AppendLog:
     def append(self, lines: Sequence[bytes]) -> None:
         """Append `lines` (without line ends), all or none.
 
-        They are on disk on return. Repairs the file first.
-
-        Raises:
-            Unwritable: Disk, permission or lock; the end of the file is unchanged.
+        They are on disk on return. Repairs the file first. Raises Unwritable for disk, permission or lock; the end of
+        the file is unchanged then.
         """
         data = b"".join(line + b"\n" for line in lines)
         with self._open_locked(os.O_APPEND | os.O_CREAT) as handle:
@@ -122,10 +116,9 @@ class AppendLog:
                 sync_folder(self.path.parent)
 
     def repair(self) -> None:
-        """Move an incomplete batch and an incomplete last line, left by a killed writer, to a side file.
+        """Move what a killed writer left incomplete to a side file.
 
-        Raises:
-            Unwritable: Disk, permission or lock.
+        That is a batch and a last line. Raises Unwritable for disk, permission or lock.
         """
         if not self.path.exists():
             return
@@ -134,10 +127,9 @@ class AppendLog:
             self._repair_end(handle)
 
     def undo_incomplete_batch(self) -> None:
-        """Move the batch of a killed writer to a side file; leaves an incomplete last line alone.
+        """Move the batch of a killed writer to a side file, but no incomplete last line.
 
-        Raises:
-            Unwritable: Disk, permission or lock.
+        Raises Unwritable for disk, permission or lock.
         """
         if os.path.lexists(self._batch_path):
             with self._open_locked(0) as handle:
@@ -158,7 +150,7 @@ class AppendLog:
 
     @contextmanager
     def _batch(self, handle: int, data: bytes) -> Iterator[None]:
-        """Record where the batch starts and its length, so that the next writer can undo it after a kill."""
+        """Record start and length of the batch, so that the next writer can undo it."""
         note = open_regular(self._batch_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:
             append_bytes(note, b"%d %d\n" % (os.fstat(handle).st_size, len(data)))

@@ -33,8 +33,7 @@ Merge = Callable[[bytes | None, bytes, bytes | None], bytes]
 """(base, theirs, present) -> present with the changes that `theirs` made since `base`."""
 
 _TIMEOUT_SECONDS: Final = 5.0
-_MIN_ATTEMPTS: Final = 10
-"""Minimum attempts and minimum time before giving up against busy writers."""
+_MIN_ATTEMPTS: Final = 10  # with the time, before giving up against busy writers
 _CHECK_SECONDS: Final = (0.01,)
 """Pauses before checking whether a slower writer, who had read the old version, undid the replacement."""
 _COLLISION_CHECK_SECONDS: Final = (0.01, 0.05, 0.1, 0.2, 0.4)
@@ -49,11 +48,10 @@ _NO_EXCHANGE: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errn
 
 @contextmanager
 def curation_lock(paths: ProjectPaths) -> Iterator[None]:
-    """Lock out other curators of the pattern files; loops that write them ignore this lock.
+    """Lock out other curators of the pattern files.
 
-    Raises:
-        Conflict: Another curator held the lock too long.
-        Unwritable: The lock cannot be created, or a folder leads out of the project.
+    Loops that write these files ignore this lock. Raises Conflict if another curator held the lock too long, Unwritable
+    if it cannot be created or a folder leads out of the project.
     """
     try:
         for folder in (paths.patterns, paths.curation):
@@ -65,33 +63,23 @@ def curation_lock(paths: ProjectPaths) -> Iterator[None]:
 
 
 class _Displaced(NamedTuple):
-    """Another program's version that a swap displaced for a moment.
+    """Another program's version that a swap displaced for a moment."""
 
-    Attributes:
-        base: The version that both writers started from.
-        handle: Descriptor of the displaced version; its writer may still be writing.
-    """
-
-    base: bytes
-    handle: int
+    base: bytes  # the version that both writers started from
+    handle: int  # descriptor of the displaced version; its writer may still be writing
 
 
 def rewrite(path: Path, change: Change, *, merge: Merge, retry_seconds: Sequence[float]) -> None:
     """Apply `change` to `path` durably, until it has no further effect.
 
-    The new version is written beside the file, synced and swapped in. If another program replaced the file at the last
-    moment, the swap returns its version, which is merged in. Afterwards the file is read again: a slower writer, who
-    had read the old version, may have put it back; then the change is applied again.
+    `path` is a regular file, or a free name in an existing folder. The new version is written beside the file, synced
+    and swapped in. If another program replaced the file at the last moment, the swap returns its version, which is
+    merged in. Afterwards the file is read again: a slower writer, who had read the old version, may have put it back;
+    then the change is applied again. A file that cannot be parsed is probably half written; it is read again after each
+    of `retry_seconds`.
 
-    Args:
-        path: A regular file, or a free name in an existing folder.
-        change: See `Change`.
-        merge: See `Merge`.
-        retry_seconds: Pauses before reading again a file that cannot be parsed, probably half written.
-
-    Raises:
-        Conflict: The file could not be parsed, or other programs kept changing it.
-        Unwritable: Disk or permission; the file is unchanged.
+    Raises Conflict if the file could not be parsed or other programs kept changing it, Unwritable for disk or
+    permission; the file is unchanged then.
     """
     displaced: list[_Displaced] = []
     try:
@@ -155,15 +143,17 @@ def _rewrite(
 
 
 def take_theirs(_base: bytes | None, theirs: bytes, _present: bytes | None) -> bytes:
-    """A `Merge` that keeps the other version; `rewrite` then applies the change to it."""
+    """A `Merge` that keeps the other version.
+
+    `rewrite` then applies the change to it.
+    """
     return theirs
 
 
 def put(path: Path, data: bytes) -> None:
     """Replace a file that only the caller writes, in one step.
 
-    Raises:
-        OSError: Disk or permission; the file is unchanged.
+    Raises OSError for disk or permission; the file is unchanged then.
     """
     draft = _write_draft(path, data, None)
     try:
@@ -176,9 +166,7 @@ def put(path: Path, data: bytes) -> None:
 def rename_to_free(folder: int, name: str, other: int, new_name: str) -> None:
     """Move a file to another folder in one step, without replacing a file.
 
-    Raises:
-        FileExistsError: The new name is taken.
-        OSError: The file does not exist, disk or permission.
+    Raises FileExistsError if the new name is taken, OSError if the file does not exist, for disk or permission.
     """
     if _renameat2 is not None:
         if _renameat2(folder, os.fsencode(name), other, os.fsencode(new_name), _RENAME_NOREPLACE) == 0:
@@ -207,9 +195,8 @@ def _create(path: Path, data: bytes) -> None:
 def _swap(path: Path, present: bytes, wanted: bytes) -> int | None:
     """Replace `present` by `wanted`; does nothing if the file has changed.
 
-    Returns:
-        If another program replaced the file at the same moment: a descriptor of its version, which is in place again,
-        although the new version was readable for some microseconds. Else None.
+    If another program replaced the file at the same moment, returns a descriptor of its version, which is in place
+    again, although the new version was readable for some microseconds. Else returns None.
     """
     draft = _write_draft(path, wanted, path.stat())
     try:
@@ -271,7 +258,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Swap two files in one step; False if the system or the file system does not support it."""
+    """Swap two files in one step; False if the file system does not support it."""
     if _renameat2 is None:
         return False
     if _renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
@@ -285,13 +272,8 @@ def _exchange(one: Path, other: Path) -> bool:
 def export_file(name: str, project: ProjectPaths, suffixes: Collection[str] = ()) -> Path:
     """Resolve and check the name of an export file.
 
-    Args:
-        name: As typed, relative to the current folder; `~` is the home folder.
-        project: Exports into its `.aiwg` are refused.
-        suffixes: Allowed endings such as `.svg`; empty for any.
-
-    Raises:
-        BadInput: The name has another ending, is not a path, or is inside `.aiwg`.
+    `name` is as typed, relative to the current folder or to `~`. `suffixes` are the allowed endings such as `.svg`;
+    empty for any. Raises BadInput if the name has another ending, is not a path, or is inside the project's `.aiwg`.
     """
     shown = visible_line(name, 300)
     try:
@@ -307,7 +289,7 @@ def export_file(name: str, project: ProjectPaths, suffixes: Collection[str] = ()
 
 
 def is_there(file: Path) -> bool:
-    """Whether the file exists; False if that cannot be checked, which `write_file` will report."""
+    """Whether the file exists; False where `write_file` will report the reason."""
     try:
         return file.exists()
     except OSError:
@@ -317,9 +299,7 @@ def is_there(file: Path) -> bool:
 def write_file(file: Path, data: bytes) -> None:
     """Write a file completely or not at all; an existing file keeps its permissions.
 
-    Raises:
-        BadInput: It is not a regular file.
-        Unwritable: Disk or permission.
+    Raises BadInput if it is not a regular file, Unwritable for disk or permission.
     """
     try:
         file = file.resolve()

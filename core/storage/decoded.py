@@ -14,27 +14,18 @@ from msgspec import Struct
 from core.base.text import visible_line
 from core.records.findings import Finding, Severity
 
-MAX_DEPTH: Final = 64
-"""Maximum nesting of a document; real files have at most 9 levels."""
+MAX_DEPTH: Final = 64  # maximum nesting of a document; real files have at most 9 levels
 BOM: Final = b"\xef\xbb\xbf"
 
 
 class Problem(Struct, frozen=True, gc=False):
-    """A defect of one document.
+    """A defect of one document."""
 
-    Attributes:
-        code: Stable kebab-case word, as in `Finding`.
-        message: For people.
-        place: JSON pointer, `line N` or `line N, column M`; "" for the whole document.
-        severity: `error` if nothing could be used.
-        torn: Whether the bytes are not a document, so that the last good value stays.
-    """
-
-    code: str
-    message: str
-    place: str = ""
-    severity: Severity = Severity.ERROR
-    torn: bool = False
+    code: str  # stable kebab-case word, as in `Finding`
+    message: str  # for people
+    place: str = ""  # JSON pointer, `line N` or `line N, column M`; "" for the whole document
+    severity: Severity = Severity.ERROR  # `error` if nothing could be used
+    torn: bool = False  # whether the bytes are not a document, so that the last good value stays
 
     def finding(self, file: str) -> Finding:
         """This problem as a finding in `file` (project-relative)."""

@@ -56,10 +56,9 @@ def encoding_of(data: bytes) -> str:
 
 
 def as_utf8(data: bytes) -> tuple[bytes, str]:
-    """Convert a text to UTF-8.
+    """Convert a text to UTF-8; returns it and the name of its encoding for people.
 
-    Returns:
-        The text, and the name of its original encoding for people; "" if it was UTF-8 or cannot be converted.
+    The name is "" if the text was UTF-8 or cannot be converted.
     """
     codec = encoding_of(data)
     if codec == UTF8:
@@ -71,7 +70,7 @@ def as_utf8(data: bytes) -> tuple[bytes, str]:
 
 
 def _is_windows_1252(data: bytes) -> bool:
-    """Whether all bytes beyond ASCII are plausible as Windows-1252, and none as UTF-8."""
+    """Whether the bytes beyond ASCII are plausible as Windows-1252, not as UTF-8."""
     if _MULTIBYTE.search(data) or len(_HIGH.findall(data)) < len(_ANY_HIGH.findall(data)):
         return False
     try:

@@ -15,10 +15,8 @@ from core.storage.decoded import Decoded, Problem, encoding_problem
 from core.storage.encodings import as_utf8
 from core.storage.json_reader import decode_json, decode_jsonl
 
-MAX_BYTES: Final = 8 << 20
-"""Maximum size of a file with one record or a few."""
-MAX_PATTERN_BYTES: Final = 512 << 20
-"""Maximum size of a file with many records: 100,000 patterns of 1.8 kB take 180 MB."""
+MAX_BYTES: Final = 8 << 20  # maximum size of a file with one record or a few
+MAX_PATTERN_BYTES: Final = 512 << 20  # maximum size of a file with many records: 100,000 patterns of 1.8 kB take 180 MB
 _MAX_TIMESTAMP: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
@@ -88,12 +86,10 @@ def open_file(path: Path | str, root: Path) -> int | Problem | None:
 
 
 def decode(file: str, data: bytes, *, every: bool = False) -> Decoded:
-    """Decode a file by its name.
+    """Decode a file by its name, in UTF-8 or an encoding that can be detected.
 
-    Args:
-        file: `.jsonl` gives a list of `Line`s, `.yaml` and `.yml` a YAML document, any other name a JSON document.
-        data: Its bytes, in UTF-8 or an encoding that can be detected.
-        every: Whether several YAML documents give a list of all instead of the first.
+    `.jsonl` gives a list of `Line`s, `.yaml` and `.yml` a YAML document, any other name a JSON document. With `every`,
+    several YAML documents give a list of all instead of the first.
     """
     data, encoding = as_utf8(data)
     if file.endswith(".jsonl"):

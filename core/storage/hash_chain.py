@@ -27,13 +27,11 @@ from core.base.text import plural
 from core.storage.atomic_write import put
 from core.storage.locks import open_regular
 
-NOT_AS_WRITTEN: Final = "not-as-written"
-"""Code of the finding of a chain break."""
+NOT_AS_WRITTEN: Final = "not-as-written"  # code of the finding of a chain break
 
 _LINK: Final = re.compile(rb',"line":([1-9][0-9]{0,11}),"chain":"([0-9a-f]{64})"\}\Z')
 _MAX_LINK_BYTES: Final = 110
-_MAX_LINES: Final = 10**11
-"""Limit of line numbers, so that they fit into a link."""
+_MAX_LINES: Final = 10**11  # limit of line numbers, so that they fit into a link
 _ANCHOR_BYTES: Final = 4096
 UNANCHORED: Final = b'{"kind":"unanchored"}'
 """A line recording that the anchor was missing when the next lines were written, although lines before have a hash."""
@@ -47,34 +45,24 @@ class Link(NamedTuple):
 
 
 class Place(NamedTuple):
-    """An end of the log.
+    """An end of the log."""
 
-    Attributes:
-        line: Number of its last line; 0 if it is empty.
-        chain: The hash that the next line must contain.
-    """
-
-    line: Annotated[int, msgspec.Meta(ge=0, lt=_MAX_LINES)]
-    chain: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+    line: Annotated[int, msgspec.Meta(ge=0, lt=_MAX_LINES)]  # number of its last line; 0 if it is empty
+    chain: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]  # the hash that the next line must contain
 
 
 class Chain:
-    """The hash chain of the lines so far.
-
-    Attributes:
-        lines: Number of lines.
-        is_begun: Whether any line has a link.
-    """
+    """The hash chain of the lines so far."""
 
     def __init__(self) -> None:
         self.lines = 0
-        self.is_begun = False
+        self.is_begun = False  # whether any line has a link
         self._number = 0
         self._hash = sha256()
 
     @property
     def place(self) -> Place:
-        """The end of the log. Numbers continue from the last link, even if lines are missing."""
+        """The end of the log; numbers continue from the last link despite gaps."""
         return Place(self._number, self._hash.hexdigest())
 
     def feed(self, line: bytes) -> Link | None:
@@ -104,7 +92,7 @@ def unlinked(line: bytes) -> bytes:
 
 
 def linked(documents: list[bytes], place: Place) -> tuple[list[bytes], Place]:
-    """Link JSON objects as lines that follow a place; returns the lines and the place after them."""
+    """Link JSON objects as lines after a place; returns them and their end."""
     lines = []
     for document in documents:
         line = b'%b,"line":%d,"chain":"%b"}' % (document[:-1], place.line + 1, place.chain.encode())
@@ -119,7 +107,7 @@ def anchor_of(ledger: Path) -> Path:
 
 
 def read_anchor(ledger: Path) -> Place | None:
-    """The end of the log when it was last written; None if the anchor is missing or invalid."""
+    """The end of the log when last written; None if the anchor is unusable."""
     try:
         handle = open_regular(anchor_of(ledger), os.O_RDONLY)
     except OSError:
@@ -147,27 +135,20 @@ def end_of(anchor: Place | None, found: Place) -> Place:
 
 
 class ChainBreak(NamedTuple):
-    """A line that differs from what was written; `line` counts from 1, `what` is for people."""
+    """A line (from 1) that differs from what was written; `what` is for people."""
 
     line: int
     what: str
 
 
 class ChainCheck:
-    """Checks the lines of a decision log incrementally.
-
-    Attributes:
-        chain: The hash chain of the lines so far.
-        linked: Number of lines with a hash.
-        breaks: In the order in which they were found.
-        places: The end of the chain before the first line, and after each line.
-    """
+    """Checks the lines of a decision log incrementally."""
 
     def __init__(self) -> None:
         self.chain = Chain()
-        self.linked = 0
-        self.breaks: list[ChainBreak] = []
-        self.places = [self.chain.place]
+        self.linked = 0  # lines with a hash
+        self.breaks: list[ChainBreak] = []  # in the order in which they were found
+        self.places = [self.chain.place]  # the end of the chain before the first line, and after each line
         self._first = 1  # first line that the next hash covers
 
     def feed(self, line: bytes) -> None:
@@ -193,10 +174,8 @@ class ChainCheck:
 def last_lines(places: Sequence[Place], anchor: Place | None, *, is_begun: bool) -> list[ChainBreak]:
     """Breaks that only the anchor shows at the end of a decision log.
 
-    Args:
-        places: See `ChainCheck`.
-        anchor: Read before the log was; None if there is none.
-        is_begun: Whether any line has a hash.
+    `places` are those of `ChainCheck`; `anchor` was read before the log, None without one. `is_begun` is whether any
+    line has a hash.
     """
     end = places[-1]
     if anchor == end:
@@ -224,7 +203,7 @@ def _is_object(line: bytes) -> bool:
 
 
 def _broken(number: int, first: int, link: Link, before: Place) -> ChainBreak:
-    """The break shown by a link that does not match the lines before it, from `first` on."""
+    """The break shown by a link that does not match the lines since `first`."""
     ahead = link.line - before.line - 1
     if ahead > 0:
         return ChainBreak(number, f"{plural(ahead, 'line')} before it {'is' if ahead == 1 else 'are'} missing")

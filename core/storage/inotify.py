@@ -48,10 +48,9 @@ class Listener(Protocol):
 
 
 class FolderEvents:
-    """Watches folders and all below them until closed. Symbolic links are not followed.
+    """Watches folders and all below them until closed; does not follow links.
 
-    Raises:
-        OSError: A folder is missing or the system refuses to watch.
+    Raises OSError if a folder is missing or the system refuses to watch.
     """
 
     def __init__(self, folders: Sequence[Path], listener: Listener) -> None:
@@ -108,7 +107,7 @@ class _Handler(events.FileSystemEventHandler):
 
 
 def _silence_watchdog() -> None:
-    """Keep watchdog's warnings off the terminal: they are about races that a sweep repairs."""
+    """Hide watchdog's warnings about races, which a sweep repairs."""
     logger = logging.getLogger("watchdog")
     logger.setLevel(logging.ERROR)
     if not logger.handlers:

@@ -1,4 +1,4 @@
-"""Edit JSON as text, so that everything an edit does not name keeps its exact bytes.
+"""Edit JSON as text, so that all that an edit does not name keeps its bytes.
 
 Numbers (`1.0`, `1e400`, forty digits), escapes, key order, duplicate keys, indentation and line ends of other programs
 survive, because unchanged text is never written again.
@@ -39,16 +39,13 @@ class BadJson(ValueError):
 class JsonText:
     """A JSON document, or JSON lines, open for edits.
 
-    Attributes:
-        value: The parsed document, updated with each edit; for JSON lines the list of records.
-        is_lines: Whether it is JSON lines: several objects, each on one line.
+    `value` is the parsed document, updated with each edit; for JSON lines the list of records.
     """
 
     def __init__(self, data: bytes) -> None:
         """Parse `data`.
 
-        Raises:
-            BadJson: It is empty, incomplete, nested too deeply, in an unknown encoding, or otherwise not JSON.
+        Raises BadJson if it is empty, incomplete, nested too deeply, in an unknown encoding, or otherwise not JSON.
         """
         self._encoding = encoding_of(data)
         try:
@@ -59,7 +56,7 @@ class JsonText:
         self._text = text[1:] if self._has_bom else text
         self._newline = "\r\n" if "\r\n" in text else "\n"
         self._ascii = self._encoding == "cp1252" or (text.isascii() and _ESCAPED.search(text) is not None)
-        self.is_lines = False
+        self.is_lines = False  # whether it is JSON lines: several objects, each on one line
         self._known_spans: tuple[str, tuple[Path, frozenset[int]], dict[int, Child]] | None = None
         try:
             self.value: Any = DECODER.decode(self._text)
@@ -91,8 +88,7 @@ class JsonText:
     def set(self, path: Path, key: str, value: Any, text: str | None = None) -> None:
         """Set the member `key` of the object at `path`; a new member comes last.
 
-        Args:
-            text: JSON text of `value`, if its spelling matters.
+        `text` is the JSON text of `value`, if its spelling matters.
         """
         container = self._at(path)
         assert isinstance(container, dict)
@@ -163,7 +159,10 @@ class JsonText:
         container[:] = [container[index] for index in left]
 
     def items(self, path: Path, indexes: Collection[int]) -> dict[int, JsonText]:
-        """Some items of the list at `path`, each open for edits of its own; `put_back` stores them."""
+        """Open some items of the list at `path` for edits of their own.
+
+        `put_back` stores them.
+        """
         found = {}
         for index, child in self._spans(path, indexes).items():
             found[index] = item = self._part(self._text[child.value : child.end].encode())
@@ -225,10 +224,7 @@ class JsonText:
         return records if len(records) > 1 else None
 
     def _spans(self, path: Path, indexes: Collection[int]) -> dict[int, Child]:
-        """Offsets of some items of the list at `path`.
-
-        Cached for the same text, because finding them reads all.
-        """
+        """Offsets of some items of a list; cached, because finding them reads all."""
         wanted = (path, frozenset(indexes))
         if self._known_spans is None or self._known_spans[0] is not self._text or self._known_spans[1] != wanted:
             children = enumerate(children_of(self._text, self._find(path)))
@@ -291,7 +287,7 @@ class JsonText:
         self._fill(start, name, value, colon, written)
 
     def _sibling_text(self, start: int, children: list[Child], key: str | None, value: Any, written: str | None) -> str:
-        """A comma and a further child of the container at `start`, with the layout of its siblings."""
+        """A comma and a further child of the container at `start`, laid out like it."""
         text = self._text
         colon = colon_style(text, children)
         name = "" if key is None else json.dumps(key, ensure_ascii=self._ascii) + colon
@@ -344,7 +340,7 @@ class JsonText:
         return first[1] if first else "  "
 
     def _dump(self, value: Any, layout: tuple[str, str] | None, colon: str, comma: str | None = None) -> str:
-        """`value` as JSON; `layout` is the indentation of its first line and of one level, None for one line."""
+        """`value` as JSON; `layout` is (first indentation, one level), None for one line."""
         if layout is None:
             comma = comma or (", " if colon.endswith(" ") else ",")
             return json.dumps(value, ensure_ascii=self._ascii, separators=(comma, colon), allow_nan=False)
@@ -356,8 +352,7 @@ class JsonText:
 def parse_value(text: str) -> Any:
     """Parse the text of one value, such as `JsonText.text_at` returns.
 
-    Raises:
-        BadJson: It is not JSON, or nested too deeply for readers.
+    Raises BadJson if it is not JSON, or nested too deeply for readers.
     """
     if is_nested_deeper(text.encode(errors="replace")):
         raise BadJson("nested too deeply")

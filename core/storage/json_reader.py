@@ -15,10 +15,8 @@ from core.base.text import visible_line
 from core.records.findings import Severity
 from core.storage.decoded import BOM, MAX_DEPTH, Decoded, Line, Problem, duplicate_key_message
 
-_MAX_DIGITS: Final = 18
-"""Maximum digits of an integer; no count, time or pid has more."""
-_MAX_FAST_BYTES: Final = 8 << 20
-"""Maximum size of a JSONL file that is decoded in one call."""
+_MAX_DIGITS: Final = 18  # maximum digits of an integer; no count, time or pid has more
+_MAX_FAST_BYTES: Final = 8 << 20  # maximum size of a JSONL file that is decoded in one call
 _NOT_STRUCTURE: Final = bytes(code for code in range(256) if code not in b'[]{}"')
 _STRINGS: Final = re.compile(rb'"[^"]*"')
 _DEPTH_CHANGE: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord('"'): 0}
@@ -28,7 +26,7 @@ _ERRORS: Final = (msgspec.MsgspecError, RecursionError, ValueError, OverflowErro
 
 
 def is_nested_deeper(data: bytes, levels: int = MAX_DEPTH) -> bool:
-    """Whether a JSON document is nested deeper than `levels`, found without recursion.
+    """Whether a JSON document is nested deeper than `levels`; without recursion.
 
     Exact for valid JSON.
     """
@@ -93,7 +91,7 @@ def _count_quotes(data: bytes) -> int:
 
 
 def _decode_valid_lines(complete: bytes) -> list[Any] | None:
-    """Decode lines that are all valid objects in one call; None if any line needs `decode_json`."""
+    """Decode valid objects in one call; None if any line needs `decode_json`."""
     lines = complete.split(b"\n")[:-1]
     is_usual = len(complete) <= _MAX_FAST_BYTES and all(
         line[:1] == b"{" and line[-1:] == b"}" and line.count(b"[") + line.count(b"{") <= MAX_DEPTH for line in lines

@@ -58,7 +58,7 @@ def children_of(text: str, start: int) -> Iterator[Child]:
 
 
 def first_child_value(text: str, start: int, step: str | int) -> int:
-    """Offset of the first child with a key or index, found without reading what follows it."""
+    """Offset of the first child with a key or index; reads nothing after it."""
     position = skip_space(text, start + 1)
     if isinstance(step, int):
         for _ in range(step):
@@ -80,7 +80,7 @@ def find_child(children: list[Child], step: str | int) -> tuple[Child, int]:
 
 
 def colon_style(text: str, children: list[Child]) -> str:
-    """The text between key and value of these children, or of the first member in the text."""
+    """Text between key and value of the children, or of the first member."""
     for child in reversed(children):
         if child.key is not None:
             between = text[value_end(text, child.start) : child.value]

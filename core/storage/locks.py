@@ -24,23 +24,19 @@ from core.base.text import visible_line
 _protected: set[Path] = set()
 
 WAIT_SECONDS: Final = 10.0
-"""Default timeout."""
-LEASE_SECONDS: Final = 30.0
-"""Validity of a lease, as for the lock files of other programs in `.aiwg`."""
+LEASE_SECONDS: Final = 30.0  # validity of a lease, as for the lock files of other programs in `.aiwg`
 _POLL_SECONDS: Final = 0.002
 # Does not block on a FIFO or follow a link: the folders are shared with untrusted programs.
 _SAFE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
-_DRAFT: Final = re.compile(r"\..+\.tmp-([0-9]{1,10})-[0-9a-f]{8}")
-"""Names made by `draft_of`."""
+_DRAFT: Final = re.compile(r"\..+\.tmp-([0-9]{1,10})-[0-9a-f]{8}")  # names made by `draft_of`
 
 
 def open_regular(path: Path, flags: int) -> int:
     """Open a regular file; returns its descriptor.
 
-    Raises:
-        OSError: It cannot be opened, or is a link, a pipe or a device.
-        ReadOnly: It is opened for writing in a read-only folder.
+    Raises OSError if it cannot be opened, or is a link, a pipe or a device; ReadOnly if it is opened for writing in a
+    read-only folder.
     """
     if flags & _WRITING:
         check_writable(path)
@@ -53,10 +49,10 @@ def open_regular(path: Path, flags: int) -> int:
 
 @contextmanager
 def file_lock(path: Path, seconds: float = WAIT_SECONDS) -> Iterator[None]:
-    """Lock `path` against other processes and threads; the system releases it when a process dies.
+    """Lock `path` against other processes and threads.
 
-    Raises:
-        Unwritable: It was not available for `seconds`, or cannot be created.
+    The system releases the lock when a process dies. Raises Unwritable if it was not available for `seconds`, or cannot
+    be created.
     """
     handle = _locked(path, seconds)
     if handle is None:
@@ -102,19 +98,14 @@ def _try_lock(handle: int, path: Path) -> bool:
 def lease(
     path: Path, guard: Path, *, seconds: float = WAIT_SECONDS, clock: Callable[[], float] = time.time
 ) -> Iterator[None]:
-    """Hold the lease file `path`: JSON with `pid`, `timestamp` and `leaseExpiry` in epoch ms.
+    """Hold the lease file `path`: JSON with `pid`, `timestamp` and `leaseExpiry`.
 
-    The file appears complete, by link(). A lease that expired, was written more than `LEASE_SECONDS` ago, or whose
-    process is gone, is taken over. It is not renewed: programs that use `guard` exclude each other by that lock alone,
-    however long the holder takes.
+    The file appears complete, by link(); its times are epoch milliseconds. A lease that expired, was written more than
+    `LEASE_SECONDS` ago, or whose process is gone, is taken over. It is not renewed: programs that use `guard`, which is
+    locked meanwhile and released when a process dies, exclude each other by that lock alone, however long the holder
+    takes. `clock` returns epoch seconds.
 
-    Args:
-        guard: Locked meanwhile; the system releases it when a process dies.
-        clock: Epoch seconds.
-
-    Raises:
-        Conflict: Another program held it too long.
-        Unwritable: It cannot be created.
+    Raises Conflict if another program held it too long, Unwritable if it cannot be created.
     """
     deadline = time.monotonic() + seconds
     handle = _locked(guard, seconds)
@@ -164,7 +155,7 @@ def _take_lease(path: Path, now: float) -> int | None:
 
 
 def _drop_lease(path: Path, held: int) -> None:
-    """Remove a lease file unless it was replaced; while `held` is open, its inode is not reused."""
+    """Remove a lease file unless it was replaced; `held` keeps its inode from reuse."""
     try:
         if os.path.samestat(path.lstat(), os.fstat(held)):
             path.unlink()
@@ -236,11 +227,7 @@ def release(folder: Path) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Check that `path` may be written.
-
-    Raises:
-        ReadOnly: It is in a read-only folder.
-    """
+    """Raise ReadOnly if `path` is in a read-only folder."""
     if not _protected:
         return
     absolute = path.absolute()

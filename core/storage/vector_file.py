@@ -26,22 +26,18 @@ Stored = tuple[list[str], NDArray[np.int8]]
 """Hashes (64 hex digits) and vectors, shape (hashes, dimensions); the last vector of a hash counts."""
 Append = Callable[[Sequence[str], NDArray[np.int8]], None]
 
-MAX_VECTOR_BYTES: Final = 128 << 20
-"""Maximum file size: 300,000 vectors of 384 dimensions."""
-_WAIT_SECONDS: Final = 1.0
-"""Timeout while another process adds vectors."""
+MAX_VECTOR_BYTES: Final = 128 << 20  # maximum file size: 300,000 vectors of 384 dimensions
+_WAIT_SECONDS: Final = 1.0  # timeout while another process adds vectors
 _HASH_BYTES: Final = 32
 _CHECK_BYTES: Final = 4
-_MAX_UNWANTED_SHARE: Final = 0.25
-"""A file with a larger share of unused vectors is rewritten without them."""
+_MAX_UNWANTED_SHARE: Final = 0.25  # a file with a larger share of unused vectors is rewritten without them
 
 
 class VectorFile:
     """The vectors of one project from one model.
 
-    Args:
-        file: Path below `.aiwg/ralph`.
-        model: Name of the model and of the preparation of texts; vectors of another one are discarded.
+    `file` is a path below `.aiwg/ralph`. `model` names the model and the preparation of texts; vectors of another one
+    are discarded.
     """
 
     def __init__(self, paths: ProjectPaths, file: str, model: str, dimensions: int) -> None:
@@ -85,11 +81,8 @@ class VectorFile:
     def writing(self, wanted: Container[str]) -> Iterator[Append]:
         """Lock the file and yield a function that appends vectors durably.
 
-        First rewrites the file if it is damaged, or if too many of its vectors are not in `wanted`.
-
-        Raises:
-            Unwritable: Another process is adding vectors, disk or permission, the folder is a link, or the file is
-                full.
+        First rewrites the file if it is damaged, or if too many of its vectors are not in `wanted`. Raises Unwritable
+        if another process is adding vectors, the folder is a link or the file is full, and for disk or permission.
         """
         folder = self.path.parent
         with self._as_unwritable():

@@ -24,14 +24,11 @@ if TYPE_CHECKING:
     from core.storage.inotify import FolderEvents
 
 _LOG: Final = logging.getLogger(__name__)
-_GROUP_SECONDS: Final = 0.01
-"""Time after a file was closed in which related events join its batch."""
-_SUPERVISE_SECONDS: Final = 1.0
-"""Interval of checks that the watched folders are still those at their paths."""
+_GROUP_SECONDS: Final = 0.01  # time after a file was closed in which related events join its batch
+_SUPERVISE_SECONDS: Final = 1.0  # interval of checks that the watched folders are still those at their paths
 _RETRY_EVENTS_SECONDS: Final = 300.0
 """Time of polling before events are tried again; each attempt takes all remaining watches."""
-_MAX_PATHS: Final = 10_000
-"""A batch of more paths becomes a sweep, which is cheaper and limits memory."""
+_MAX_PATHS: Final = 10_000  # a batch of more paths becomes a sweep, which is cheaper and limits memory
 _NEVER: Final = float("inf")
 
 _Identity = tuple[int, int] | None
@@ -39,15 +36,10 @@ _Identity = tuple[int, int] | None
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """A batch of possible changes.
+    """A batch of possible changes."""
 
-    Attributes:
-        paths: Absolute files and folders, which may no longer exist. A folder means everything below it.
-        sweep: Whether anything may have changed, so that every file must be checked.
-    """
-
-    paths: frozenset[Path]
-    sweep: bool
+    paths: frozenset[Path]  # absolute files, and folders with everything below; may no longer exist
+    sweep: bool  # whether anything may have changed, so that every file must be checked
 
 
 class WatchMode(StrEnum):
@@ -60,24 +52,16 @@ class WatchMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WatchState:
-    """State of a watcher for the screen.
+    """State of a watcher for the screen."""
 
-    Attributes:
-        mode: `events` (the system reports changes), `polling` (it refuses, files are swept every few seconds) or
-            `waiting` (no folder exists yet).
-        reason: Why the mode is not `events`, one line; else "".
-        watches: Number of watches in use, 0 unless `events`.
-        last_event_at: Time of the newest event, UTC.
-    """
-
-    mode: WatchMode
-    reason: str
-    watches: int
-    last_event_at: datetime | None
+    mode: WatchMode  # polling if the system refuses events, waiting if no folder exists yet
+    reason: str  # why the mode is not `events`, one line; else ""
+    watches: int  # number of watches in use, 0 unless `events`
+    last_event_at: datetime | None  # time of the newest event, UTC
 
 
 class Watcher:
-    """Calls `on_change` for possible changes under `.aiwg/ralph` and `.aiwg/ralph-external` until stopped.
+    """Calls `on_change` for possible changes of the project's loops until stopped.
 
     `on_change` is called from one thread and may take its time: changes meanwhile are in the next batch. There is at
     most one batch per `settings.batch_seconds`. `sweep` is set at the start, when events were lost, when a folder
@@ -151,9 +135,8 @@ class Watcher:
     def retry(self, torn: Iterable[Path]) -> None:
         """Report torn files again soon.
 
-        Args:
-            torn: All files that the caller knows to be torn. A file that stays torn from call to call is reported after
-                each of `settings.retry_seconds`, then only with an event or a sweep.
+        `torn` are all files that the caller knows to be torn. A file that stays torn from call to call is reported
+        after each of `settings.retry_seconds`, then only with an event or a sweep.
         """
         delays = self._settings.retry_seconds
         with self._wake:
@@ -171,8 +154,8 @@ class Watcher:
     def changed(self, path: Path, *, whole: bool = False) -> None:
         """Handle an event for `path`.
 
-        `whole` if its writer has finished, so that its batch can be sent at once.
-        A stream of events still gives one batch per `batch_seconds`.
+        `whole` if its writer has finished, so that its batch can be sent at once. A stream of events still gives one
+        batch per `batch_seconds`.
         """
         with self._wake:
             now, batch = time.monotonic(), self._settings.batch_seconds
@@ -268,7 +251,7 @@ class Watcher:
             _LOG.exception("a change could not be applied")
 
     def _supervise(self, now: float) -> None:
-        """Watch the present folders if they are not the watched ones; sweep after each such change."""
+        """Watch the present folders if they changed; sweep after each such change."""
         if self._refusal is None:
             identities = tuple(_identity(folder) for folder in self._folders)
             if self._events is not None:
@@ -318,7 +301,7 @@ class Watcher:
 
 
 def _identity(folder: Path) -> _Identity:
-    """Device and inode of a folder; None if it is not a folder (symbolic links are not followed)."""
+    """Device and inode of a folder; None for anything else, such as a link."""
     try:
         status = os.lstat(folder)
     except OSError:

@@ -16,24 +16,20 @@ from core.base.text import visible_line
 from core.storage.json_editor import BadJson, Path
 from core.storage.yaml_reader import decode_yaml
 
-_STEP: Final = 2
-"""Indentation of new lines, in spaces."""
+_STEP: Final = 2  # indentation of new lines, in spaces
 _UNSAFE: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 class YamlText:
     """A YAML file open for edits.
 
-    Attributes:
-        value: The parsed file (`decode_yaml` with `every` and `typed`), updated with each edit.
+    `value` is the parsed file (`decode_yaml` with `every` and `typed`), updated with each edit.
     """
 
     def __init__(self, data: bytes) -> None:
         """Parse `data`.
 
-        Raises:
-            BadJson: It is not valid YAML, probably half written.
-            Refused: It can be read, but not edited.
+        Raises BadJson if it is not valid YAML, probably half written; Refused if it can be read, but not edited.
         """
         self._data = data
         self._parse()
@@ -130,7 +126,7 @@ class YamlText:
 
 
 def _flow(value: Any) -> str:
-    """A value on one line, as JSON with those characters escaped that YAML treats as line ends or forbids."""
+    """A value on one line, as JSON without the characters that YAML forbids."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
@@ -139,7 +135,7 @@ def _is_null(node: yaml.Node) -> bool:
 
 
 def _end(node: yaml.Node) -> int:
-    """Offset after the last character of a node; PyYAML's end mark of a block is that of the next node."""
+    """Offset after a node; PyYAML's end mark of a block is that of the next node."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         return _end(last[1] if isinstance(last, tuple) else last)

@@ -26,14 +26,12 @@ class _UnsupportedYaml(Exception):
 
 
 def decode_yaml(data: bytes, *, every: bool = False, typed: bool = False) -> Decoded:
-    """Decode the first YAML document, with every scalar as a string (plain `null`, `~` and nothing as None).
+    """Decode the first YAML document, with every scalar as a string.
 
-    Scalars do not become booleans, numbers or times, so that IDs, tags and versions keep their spelling;
-    `core.sources.normalize` converts where a number is expected. Aliases are refused, tags are ignored.
-
-    Args:
-        every: Whether several documents (`---`) give a list of all, up to the first that cannot be read.
-        typed: Whether plain numbers, `true` and `false` get their type, as in JSON.
+    Plain `null`, `~` and nothing are None. Scalars do not become booleans, numbers or times, so that IDs, tags and
+    versions keep their spelling; `core.sources.normalize` converts where a number is expected. Aliases are refused,
+    tags are ignored. With `every`, several documents (`---`) give a list of all, up to the first that cannot be read.
+    With `typed`, plain numbers, `true` and `false` get their type, as in JSON.
     """
     if not data.removeprefix(BOM).strip(b" \t\r\n\0"):
         return Decoded(problems=(Problem("empty", "is empty", torn=True),), failed=True)
