@@ -11,12 +11,10 @@ from core.base.text import plural
 
 
 class Sign(Struct, frozen=True):
-    """Text with a glyph before it.
+    """Text with a glyph before it; either may be empty.
 
-    Attributes:
-        text: Empty for a glyph without a word.
-        style: Words separated by spaces: strong, quiet, name, accent, good, bad, warning, strike or a pattern state.
-        glyph: Name of a glyph, an attribute of `tui.present.glyphs.Glyphs`.
+    `style` has words separated by spaces: strong, quiet, name, accent, good, bad, warning, strike or a pattern state.
+    `glyph` is an attribute of `tui.present.glyphs.Glyphs`.
     """
 
     text: str
@@ -47,15 +45,11 @@ Text = tuple[Part, ...]
 
 
 class Line(Struct, frozen=True):
-    """One paragraph."""
-
     parts: Text
     indent: int = 0
 
 
 class Fields(Struct, frozen=True):
-    """Labels with values."""
-
     rows: tuple[tuple[str, Text], ...]
     indent: int = 0
 
@@ -81,9 +75,7 @@ class Code(Struct, frozen=True):
 class Table(Struct, frozen=True):
     """Rows below column titles; the last column holds free text.
 
-    Attributes:
-        right: Indexes of columns aligned to the right.
-        expendable: Indexes of columns in the order in which they are dropped where there is too little room.
+    `right` has the indexes of columns aligned to the right, `expendable` of those dropped for lack of room, in order.
     """
 
     titles: tuple[str, ...]
@@ -104,8 +96,6 @@ Block = Line | Fields | Items | Code | Table | Section
 
 
 class Document(Struct, frozen=True):
-    """A title and blocks."""
-
     title: str
     blocks: tuple[Block, ...]
 

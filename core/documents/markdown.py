@@ -9,20 +9,7 @@ from typing import Final
 
 from core.base.formatting import format_decimal
 from core.base.text import visible, visible_line
-from core.documents.document import (
-    Block,
-    Code,
-    Document,
-    Fields,
-    Interval,
-    Items,
-    Line,
-    Moment,
-    Part,
-    Section,
-    Table,
-    Text,
-)
+from core.documents import document as doc
 from core.records.times import day_of
 
 MAX_CHARS: Final = 64_000
@@ -44,23 +31,21 @@ _CHARACTERS: Final = {
 }
 
 
-def to_markdown(document: Document) -> str:
+def to_markdown(document: doc.Document) -> str:
     return "\n\n".join([f"# {escape(document.title)}", *_blocks(document.blocks, 2)]) + "\n"
 
 
-def blocks_markdown(blocks: Iterable[Block], level: int = 3) -> str:
+def blocks_markdown(blocks: Iterable[doc.Block], level: int = 3) -> str:
     """Render blocks; sections get headings from `level` on."""
     return "\n\n".join(_blocks(blocks, level))
 
 
 def record_markdown(
-    title: str, cells: Sequence[tuple[str, str]], shown: Sequence[tuple[str, str | Sequence[Block]]]
+    title: str, cells: Sequence[tuple[str, str]], shown: Sequence[tuple[str, str | Sequence[doc.Block]]]
 ) -> str:
     """Render a row of a table and the details shown beside it; "" if both are empty.
 
-    Args:
-        cells: Column title and value.
-        shown: Heading ("" = none) and the details, as blocks or as text for a fence.
+    `cells` has column titles and values, `shown` headings ("" = none) and details: blocks, or text for a fence.
     """
     rows = [f"- {name}: {escape(' '.join(text.split()))}" for name, text in cells if text.strip()]
     parts = [f"## {escape(title)}", *(["\n".join(rows)] if rows else [])]
@@ -83,32 +68,32 @@ def fence(text: str, language: str = "text") -> str:
     return f"{ticks}{language}\n{text}\n{ticks}"
 
 
-def _blocks(blocks: Iterable[Block], level: int) -> Iterator[str]:
+def _blocks(blocks: Iterable[doc.Block], level: int) -> Iterator[str]:
     lines: list[str] = []
     for block in blocks:
-        if isinstance(block, Line) and (text := _text(block.parts)):
+        if isinstance(block, doc.Line) and (text := _text(block.parts)):
             lines.append(_at_start(text))
             continue
         if lines:
             yield "  \n".join(lines)
             lines = []
-        if not isinstance(block, Line):
+        if not isinstance(block, doc.Line):
             yield from _block(block, level)
     if lines:
         yield "  \n".join(lines)
 
 
-def _block(block: Fields | Items | Code | Table | Section, level: int) -> Iterator[str]:
+def _block(block: doc.Fields | doc.Items | doc.Code | doc.Table | doc.Section, level: int) -> Iterator[str]:
     match block:
-        case Fields():
+        case doc.Fields():
             yield "\n".join(f"- {escape(label)}: {_text(parts)}" for label, parts in block.rows)
-        case Items():
+        case doc.Items():
             bullets = (f"{n}." if block.is_numbered else "-" for n in range(1, len(block.items) + 1))
             rows = [f"{bullet} {_at_start(_text(parts))}" for bullet, parts in zip(bullets, block.items, strict=True)]
             if block.label:
                 yield f"{escape(block.label)}:"
             yield "\n".join(rows)
-        case Code():
+        case doc.Code():
             if block.label:
                 yield f"{escape(block.label)}:"
             if block.language:
@@ -116,12 +101,12 @@ def _block(block: Fields | Items | Code | Table | Section, level: int) -> Iterat
             else:
                 rows = [_at_start(escape(row)) for row in visible(block.text, MAX_CHARS).split("\n") if row.strip()]
                 yield "  \n".join(rows)
-        case Table():
+        case doc.Table():
             titles = [escape(title) for title in block.titles]
             rules = ["---:" if n in block.right else "---" for n in range(len(titles))]
             cells = [[_text(cell) for cell in row] for row in block.rows]
             yield "\n".join(f"| {' | '.join(row)} |" for row in (titles, rules, *cells))
-        case Section():
+        case doc.Section():
             yield f"{'#' * min(level, _LEVELS)} {_at_start(escape(block.title))}"
             yield from _blocks(block.blocks, level + 1)
 
@@ -134,16 +119,16 @@ def _at_start(text: str) -> str:
     return f"{found[0]}\\{text[found.end() :]}" if found[0].isdigit() else f"\\{text}"
 
 
-def _text(parts: Text) -> str:
+def _text(parts: doc.Text) -> str:
     return " ".join("".join(map(_part, parts)).split())
 
 
-def _part(part: Part) -> str:
+def _part(part: doc.Part) -> str:
     if isinstance(part, str):
         return escape(part)
-    if isinstance(part, Moment):
+    if isinstance(part, doc.Moment):
         return moment_text(part.at)
-    if isinstance(part, Interval):
+    if isinstance(part, doc.Interval):
         return f"{format_decimal(part.low)}–{format_decimal(part.high)}"
     return escape(part[0] if isinstance(part, tuple) else sign_text(part.text, part.glyph))
 

@@ -9,7 +9,7 @@ from core.documents.document import Sign
 from core.episodes.attempt_state import NOT_STARTED, AttemptCondition, AttemptState
 from core.learning.assessment import HELD, QUARANTINE
 from core.learning.outcomes import Verdict
-from core.records.debug_sessions import ESCALATED, FAILED, IN_PROGRESS, PASSED, DebugSession
+from core.records.debug_sessions import ESCALATED, DebugSession
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import LoopStatus, Outcome
 from core.records.patterns import PatternType
@@ -22,54 +22,43 @@ TYPE_WORDS: Final = {
     PatternType.TEMPLATE: "code template",
 }
 VERDICT_STYLES: Final = {Verdict.HELPFUL: "good", Verdict.HARMFUL: "bad", Verdict.NEUTRAL: "quiet"}
-_RESULTS: Final = {True: ("done", "good"), False: ("failed", "bad"), None: ("no_result", "quiet")}
-_STATUSES: Final = {
-    LoopStatus.RUNNING: ("running", "good"),
-    LoopStatus.COMPLETING: ("running", "good"),
-    LoopStatus.RECOVERING: ("running", "warning"),
-    LoopStatus.PAUSED: ("paused", "warning"),
-    LoopStatus.WAITING: ("waiting", "quiet"),
-    LoopStatus.COMPLETED: ("done", "name"),
-    LoopStatus.PARTIAL: ("done", "warning"),
-    LoopStatus.FAILED: ("failed", "bad"),
-    LoopStatus.LIMIT: ("deprecated", "warning"),
-    LoopStatus.ABORTED: ("deprecated", "quiet"),
-    LoopStatus.CRASHED: ("failed", "bad strong"),
-    LoopStatus.UNKNOWN: ("unknown", "quiet"),
+_RESULTS: Final = {
+    True: Sign("", "good", "done"),
+    False: Sign("", "bad", "failed"),
+    None: Sign("", "quiet", "no_result"),
 }
-_OUTCOMES: Final = {
-    Outcome.SUCCESS: ("done", "good"),
-    Outcome.FAILURE: ("failed", "bad"),
-    Outcome.TIMEOUT: ("failed", "bad"),
+_LOOKS: Final = {
+    "running": ("running", "good"),
+    "completing": ("running", "good"),
+    "in_progress": ("running", "good"),
+    "recovering": ("running", "warning"),
+    "paused": ("paused", "warning"),
+    "waiting": ("waiting", "quiet"),
+    "not started": ("waiting", "quiet"),
+    "left unfinished": ("left", "warning"),
+    "escalated": ("escalated", "warning strong"),
+    "completed": ("done", "name"),
+    "passed": ("done", "name"),
+    "success": ("done", "good"),
+    "partial": ("done", "warning"),
+    "failed": ("failed", "bad"),
+    "failure": ("failed", "bad"),
+    "timeout": ("failed", "bad"),
+    "crashed": ("failed", "bad strong"),
+    "limit": ("deprecated", "warning"),
+    "aborted": ("deprecated", "quiet"),
 }
-_TASKS: Final = {
-    TaskStatus.RUNNING: ("running", "good"),
-    TaskStatus.PAUSED: ("paused", "warning"),
-    TaskStatus.COMPLETED: ("done", "name"),
-    TaskStatus.FAILED: ("failed", "bad"),
-    TaskStatus.UNKNOWN: ("unknown", "quiet"),
-}
-_ATTEMPTS: Final = {
-    AttemptState.RUNNING: ("running", "good"),
-    AttemptState.PAUSED: ("paused", "warning"),
-    AttemptState.LEFT: ("left", "warning"),
-}
-_SESSIONS: Final = {
-    PASSED: ("done", "name"),
-    FAILED: ("failed", "bad"),
-    IN_PROGRESS: ("running", "good"),
-    ESCALATED: ("escalated", "warning strong"),
-}
+"""Glyph and style by status; a status looks the same for loops, tasks, attempts and debug sessions."""
 
 
-def _sign(word: str, look: tuple[str, str]) -> Sign:
-    glyph, style = look
-    return Sign(word, style, glyph)
+def _sign(status: str) -> Sign:
+    glyph, style = _LOOKS.get(status, ("unknown", "quiet"))
+    return Sign(status.replace("_", " ") or "unknown", style, glyph)
 
 
 def result_sign(success: bool | None) -> Sign:
     """Return the glyph of one use or action: succeeded, failed, or unknown."""
-    return _sign("", _RESULTS[success])
+    return _RESULTS[success]
 
 
 def state_sign(state: str) -> Sign:
@@ -78,30 +67,27 @@ def state_sign(state: str) -> Sign:
 
 
 def status_sign(status: LoopStatus) -> Sign:
-    """Return the sign of a loop's status."""
-    return _sign(status.value, _STATUSES[status])
+    return _sign(status.value)
 
 
 def outcome_sign(outcome: Outcome) -> Sign:
     """Return the sign of an outcome; a bare dash if it is unknown."""
-    if outcome is Outcome.UNKNOWN:
-        return Sign("", "quiet", "dash")
-    return _sign(outcome.value, _OUTCOMES.get(outcome, ("", "quiet")))
+    if outcome in (Outcome.PARTIAL, Outcome.SKIPPED):
+        return Sign(outcome.value, "quiet")
+    return Sign("", "quiet", "dash") if outcome is Outcome.UNKNOWN else _sign(outcome.value)
 
 
 def task_sign(task: Task, last: AttemptState | None) -> Sign:
     """Return the sign of a task; a running one is shown as its `last` attempt."""
-    if task.status is TaskStatus.RUNNING and last is None:
-        return Sign(NOT_STARTED, "quiet", "waiting")
-    if task.status is TaskStatus.RUNNING and last is AttemptState.LEFT:
-        return _sign(last.value, _ATTEMPTS[last])
-    return _sign(task.status.value, _TASKS[task.status])
+    if task.status is TaskStatus.RUNNING and last in (None, AttemptState.LEFT):
+        return _sign(last.value if last is not None else NOT_STARTED)
+    return _sign(task.status.value)
 
 
 def attempt_sign(attempt: Attempt, condition: AttemptCondition) -> Sign:
     """Return the sign of an attempt's outcome, or of its state while it is open."""
     if condition.state is not AttemptState.ENDED:
-        return _sign(condition.state.value, _ATTEMPTS[condition.state])
+        return _sign(condition.state.value)
     if attempt.outcome is Outcome.UNKNOWN:
         return Sign("no outcome", "quiet", "unknown")
     return outcome_sign(attempt.outcome)
@@ -109,8 +95,7 @@ def attempt_sign(attempt: Attempt, condition: AttemptCondition) -> Sign:
 
 def session_sign(session: DebugSession, *, is_escalated: bool) -> Sign:
     """Return the sign of a debug session; an escalation takes precedence."""
-    status = ESCALATED if is_escalated else session.status
-    return _sign(status.replace("_", " ") or "unknown", _SESSIONS.get(status, ("unknown", "quiet")))
+    return _sign(ESCALATED if is_escalated else session.status)
 
 
 def session_status_sign(session: DebugSession, snapshot: Snapshot) -> Sign:

@@ -9,20 +9,7 @@ from typing import Final
 from textual.content import Content
 
 from core.base.text import plural, visible, visible_line
-from core.documents.document import (
-    Block,
-    Code,
-    Fields,
-    Interval,
-    Items,
-    Line,
-    Moment,
-    Part,
-    Section,
-    Sign,
-    Table,
-    Text,
-)
+from core.documents import document as doc
 from tui.present.glyphs import Glyphs, draw, style_of
 from tui.present.layout import UNBROKEN, hanging, heading
 from tui.present.numbers import ago, interval_bar, moment_text
@@ -42,7 +29,7 @@ _LABEL_CELLS: Final = 18
 """Cells of the widest label beside which values align."""
 
 
-def document_lines(blocks: Iterable[Block], now: datetime, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
+def document_lines(blocks: Iterable[doc.Block], now: datetime, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
     """Lay out blocks, one `Content` per line.
 
     Args:
@@ -51,37 +38,37 @@ def document_lines(blocks: Iterable[Block], now: datetime, glyphs: Glyphs, width
     lines: list[Content] = []
     for block in blocks:
         match block:
-            case Line():
+            case doc.Line():
                 lines += hanging(Content(" " * block.indent), inline(block.parts, now, glyphs), width)
-            case Fields():
+            case doc.Fields():
                 lines += _fields(block, now, glyphs, width)
-            case Items():
+            case doc.Items():
                 lines += _items(block, now, glyphs, width)
-            case Code():
+            case doc.Code():
                 lines += _code(block, width)
-            case Table():
+            case doc.Table():
                 lines += _table(block, now, glyphs, width)
-            case Section():
+            case doc.Section():
                 lines += heading(visible_line(block.title, MAX_CHARS), block.note)
                 lines += document_lines(block.blocks, now, glyphs, width)
     return lines
 
 
-def inline(parts: Text, now: datetime, glyphs: Glyphs) -> Content:
+def inline(parts: doc.Text, now: datetime, glyphs: Glyphs) -> Content:
     """Draw the parts of one line; untrusted text is made harmless."""
     return Content.assemble(*(_part(part, now, glyphs) for part in parts))
 
 
-def _part(part: Part, now: datetime, glyphs: Glyphs) -> Content:
+def _part(part: doc.Part, now: datetime, glyphs: Glyphs) -> Content:
     match part:
         case str():
             return Content(visible_line(part.replace("→", glyphs.arrow), MAX_CHARS))
-        case Sign():
+        case doc.Sign():
             return draw(part, glyphs)
-        case Moment():
+        case doc.Moment():
             text = _age(part.at, now) if part.is_age else moment_text(part.at, now)
             return Content.styled(text, style_of(part.style))
-        case Interval():
+        case doc.Interval():
             return Content.styled(interval_bar(part.low, part.high, part.rate, _BAR_CELLS, glyphs), "$quiet")
     text, style = part
     return Content.styled(visible_line(text, MAX_CHARS), style_of(style))
@@ -94,7 +81,7 @@ def _age(moment: datetime | None, now: datetime) -> str:
     return f"in {plural(round((moment - now) / timedelta(days=1)), 'day')}"
 
 
-def _fields(block: Fields, now: datetime, glyphs: Glyphs, width: int) -> list[Content]:
+def _fields(block: doc.Fields, now: datetime, glyphs: Glyphs, width: int) -> list[Content]:
     cells = min(max(len(label) for label, _ in block.rows), _LABEL_CELLS) + 2 if width < UNBROKEN else 0
     lines: list[Content] = []
     for label, parts in block.rows:
@@ -104,7 +91,7 @@ def _fields(block: Fields, now: datetime, glyphs: Glyphs, width: int) -> list[Co
     return lines
 
 
-def _items(block: Items, now: datetime, glyphs: Glyphs, width: int) -> list[Content]:
+def _items(block: doc.Items, now: datetime, glyphs: Glyphs, width: int) -> list[Content]:
     lines = [Content.styled(f"{visible_line(block.label, 100)}:", "$quiet")] if block.label else []
     for n, parts in enumerate(block.items, 1):
         bullet = draw(block.bullet, glyphs) if block.bullet else Content(f"{n}." if block.is_numbered else "-")
@@ -112,7 +99,7 @@ def _items(block: Items, now: datetime, glyphs: Glyphs, width: int) -> list[Cont
     return lines
 
 
-def _code(block: Code, width: int) -> list[Content]:
+def _code(block: doc.Code, width: int) -> list[Content]:
     lines = [Content.styled(f"{visible_line(block.label, 100)}:", "$quiet")] if block.label else []
     pad = Content(" " * (block.indent or 2))
     for row in code_rows(block.text):
@@ -136,7 +123,7 @@ def diff_lines(lines: Sequence[str]) -> list[Content]:
     return [Content.styled(row, _DIFF_STYLES.get(row[:1], "$quiet")) for row in code_rows("\n".join(lines))]
 
 
-def _table(block: Table, now: datetime, glyphs: Glyphs, width: int) -> list[Content]:
+def _table(block: doc.Table, now: datetime, glyphs: Glyphs, width: int) -> list[Content]:
     """Lay out a table; expendable columns are dropped until the last one has room, else it moves below its row."""
     titles = [Content.styled(title.replace("→", glyphs.arrow), "$quiet") for title in block.titles]
     rows = [[inline(cell, now, glyphs) for cell in row] for row in block.rows]

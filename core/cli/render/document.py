@@ -9,21 +9,7 @@ from typing import Final
 from core.base.formatting import format_decimal
 from core.base.text import plural, visible
 from core.cli.render.output import Column, line, print_table
-from core.documents.document import (
-    Block,
-    Code,
-    Document,
-    Fields,
-    Interval,
-    Items,
-    Line,
-    Moment,
-    Part,
-    Section,
-    Sign,
-    Table,
-    Text,
-)
+from core.documents import document as doc
 from core.documents.markdown import sign_text
 from core.records.times import minute_of
 
@@ -41,38 +27,38 @@ _COLOURS: Final = {
 _DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def print_document(document: Document) -> None:
+def print_document(document: doc.Document) -> None:
     """Print the title and every block."""
     line((document.title, "bold"))
     print_blocks(document.blocks)
 
 
-def print_blocks(blocks: Iterable[Block]) -> None:
+def print_blocks(blocks: Iterable[doc.Block]) -> None:
     """Print blocks; the sections are separated by an empty line."""
     for block in blocks:
         match block:
-            case Line():
+            case doc.Line():
                 line(" " * block.indent, *map(_part, block.parts))
-            case Fields():
+            case doc.Fields():
                 for label, parts in block.rows:
                     line(" " * block.indent, f"{label}: ", *map(_part, parts))
-            case Items():
+            case doc.Items():
                 if block.label:
                     line(f"{block.label}:")
                 for n, parts in enumerate(block.items, 1):
                     bullet = _part(block.bullet) if block.bullet else f"{n}." if block.is_numbered else "-"
                     line("  ", bullet, " ", *map(_part, parts))
-            case Code():
+            case doc.Code():
                 _print_code(block)
-            case Table():
+            case doc.Table():
                 _print_table(block)
-            case Section():
+            case doc.Section():
                 line()
                 line((f"{block.title}:", "bold"), f"  {block.note}" if block.note else "")
                 print_blocks(block.blocks)
 
 
-def _print_code(block: Code) -> None:
+def _print_code(block: doc.Code) -> None:
     if block.label:
         line(f"{block.label}:")
     # Secrets that span several lines are only found in the whole text.
@@ -83,7 +69,7 @@ def _print_code(block: Code) -> None:
         line(f"{'':{block.indent or 2}}and {plural(len(rows) - MAX_LINES, 'line')} more: --json")
 
 
-def _print_table(block: Table) -> None:
+def _print_table(block: doc.Table) -> None:
     cells = [[_plain(cell) for cell in row] for row in block.rows]
     last = len(block.titles) - 1
     used = [n for n in range(last + 1) if block.titles[n] or any(row[n] for row in cells)]
@@ -105,20 +91,20 @@ def _print_table(block: Table) -> None:
     print_table(columns, [[row[n] for n in used] for row in cells])
 
 
-def _plain(parts: Text) -> str:
+def _plain(parts: doc.Text) -> str:
     texts = (_part(part) for part in parts)
     return "".join(text[0] if isinstance(text, tuple) else text for text in texts)
 
 
-def _part(part: Part) -> str | tuple[str, str]:
+def _part(part: doc.Part) -> str | tuple[str, str]:
     match part:
         case str():
             return part
-        case Moment():
+        case doc.Moment():
             return f"{minute_of(part.at)} UTC" if part.at is not None else "—"
-        case Interval():
+        case doc.Interval():
             return f"({format_decimal(part.low)}–{format_decimal(part.high)})"
-        case Sign():
+        case doc.Sign():
             return sign_text(part.text, part.glyph), _colour(part.style)
     text, style = part
     return text, _colour(style)
