@@ -357,7 +357,7 @@ class ExchangeProject:
             threshold=0.8,
             origin=self.origin,
         )
-        return plan_import(read_import(file, data), known, self._ids, EXCHANGE_NOW)
+        return plan_import(read_import(file, data), known, self._ids.next, EXCHANGE_NOW)
 
     def take(self, data: bytes) -> list[Action]:
         """Import; what became of each record."""

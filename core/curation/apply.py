@@ -57,8 +57,12 @@ class FreeIds:
 
     def __init__(self, paths: ProjectPaths, taken: Iterable[str] = ()) -> None:
         self._highest: dict[str, int] = {}
-        for content in _contents(paths):
-            self._note(content)
+        for path in sorted([*paths.patterns.glob("*.json*"), *paths.archive.glob("*.json")]):
+            if path.suffix in _SUFFIXES and path.is_file():
+                try:
+                    self._note(as_utf8(path.read_bytes())[0].decode(errors="replace"))
+                except OSError as error:
+                    raise Unwritable(f"cannot read {path}: {error.strerror}") from None
         self.reserve(taken)
 
     def reserve(self, identifiers: Iterable[str]) -> None:
@@ -86,17 +90,6 @@ class FreeIds:
         """Allocate the next ID with the same type and slug as a used one."""
         match = _NUMBERED.fullmatch(identifier)
         return self.next(match[1], match[2]) if match else self.next(ID_PREFIXES[PatternType.ERROR], "renamed")
-
-
-def _contents(paths: ProjectPaths) -> list[str]:
-    found = []
-    for path in sorted([*paths.patterns.glob("*.json*"), *paths.archive.glob("*.json")]):
-        if path.suffix in _SUFFIXES and path.is_file():
-            try:
-                found.append(as_utf8(path.read_bytes())[0].decode(errors="replace"))
-            except OSError as error:
-                raise Unwritable(f"cannot read {path}: {error.strerror}") from None
-    return found
 
 
 def apply_pending(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple[Outcome, ...]:
@@ -139,7 +132,11 @@ def _apply_all(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple
                 continue
             left[file] = steps[len(ready) :]
             work.done(file, ready, found, left[file])
-            outcomes += (Outcome(step.decision_id, _not_removed(step), False) for step in ready if work.stays(step))
+            outcomes += (
+                Outcome(step.decision_id, f"{step.name} stays in {step.file}", False)
+                for step in ready
+                if work.stays(step)
+            )
             progress = True
     if work.applied:
         ledger.mark_applied(work.applied)
@@ -177,24 +174,20 @@ class _Work:
                 self.applied.setdefault(decision_id, []).append(file)
 
 
-def _not_removed(step: Step) -> str:
-    return f"{visible_line(step.effect.pattern_id, 80)} stays in {visible_line(step.effect.file, 160)}"
-
-
 def _apply_to_file(
     paths: ProjectPaths, settings: Settings, file: str, steps: Sequence[Step]
 ) -> tuple[tuple[Outcome, ...], bool]:
     """Apply steps to one file; returns the outcomes and whether the steps are finished."""
     usable = [step for step in steps if step.effect.type in LIST_OF]
     text = f"the decision log contains an unknown pattern type for {visible_line(file, 120)}"
-    unknown = tuple(Outcome(step.decision_id, text, False) for step in steps if step.effect.type not in LIST_OF)
+    unknown = (Outcome(step.decision_id, text, False) for step in steps if step.effect.type not in LIST_OF)
+    is_finished = True
     try:
-        return (*unknown, *(_write(paths, settings, file, usable) if usable else ())), True
-    except BadInput as error:
-        # It can never be written, so nothing stays pending.
-        return (*unknown, *(Outcome(step.decision_id, str(error), False) for step in usable)), True
-    except (Conflict, Unwritable) as error:
-        return (*unknown, *(Outcome(step.decision_id, str(error), False) for step in usable)), False
+        found = _write(paths, settings, file, usable) if usable else ()
+    except (BadInput, Conflict, Unwritable) as error:
+        found = tuple(Outcome(step.decision_id, str(error), False) for step in usable)
+        is_finished = isinstance(error, BadInput)  # it can never be written, so nothing stays pending
+    return (*unknown, *found), is_finished
 
 
 def steps_of(decision: Decision, file: str, known: Mapping[str, Decision]) -> list[Step]:

@@ -239,13 +239,7 @@ class Redo(Command, frozen=True):
     verb = Verb.REDO
 
 
-_OF_VERB: Final[dict[Verb, type[PatternCommand]]] = {
-    kind.verb: kind
-    for kind in (
-        *(Promote, Deprecate, Reset, AcceptInversion, RejectInversion, Snooze, Note, Quarantine, Release, Archive),
-        RestoreText,
-    )
-}
+_OF_VERB: Final = {kind.verb: kind for kind in PatternCommand.__subclasses__()}
 
 
 def command_for(verb: Verb, pattern_id: str, typed: str = "", **fields: Any) -> PatternCommand:

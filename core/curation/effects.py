@@ -36,6 +36,16 @@ class Step(NamedTuple):
     effect: Effect
     expected: Effect | None = None
 
+    @property
+    def name(self) -> str:
+        """The pattern in messages."""
+        return visible_line(self.effect.pattern_id, 80)
+
+    @property
+    def file(self) -> str:
+        """The file in messages."""
+        return visible_line(self.effect.file, 160)
+
 
 class Outcome(NamedTuple):
     """A message about one decision; `done`: its effect is in the file nevertheless."""
@@ -64,12 +74,9 @@ def apply_steps(
         if document is None and kind is _insert:
             document = empty_file(run[0].effect.type)
         if document is None:
-            outcomes += (
-                Outcome(
-                    step.decision_id, f"{_file(step)} no longer exists, nor {_name(step)} in it", step.effect.remove
-                )
-                for step in run
-            )
+            for step in run:
+                text = f"{step.file} no longer exists, nor {step.name} in it"
+                outcomes.append(Outcome(step.decision_id, text, step.effect.remove))
         else:
             outcomes += kind(document, run, allocate)
     return None if document is None else document.encode(), tuple(outcomes)
@@ -79,11 +86,6 @@ def _kind(step: Step) -> Callable[[JsonText, Sequence[Step], Allocate], Iterable
     if step.effect.insert is not None:
         return _insert
     return _remove if step.effect.remove else _change
-
-
-def _by_id(document: JsonText) -> dict[str, Record]:
-    """The first record of each ID."""
-    return {record.id: record for record in reversed([*records(document)])}
 
 
 def _insert(document: JsonText, steps: Sequence[Step], allocate: Allocate) -> Iterator[Outcome]:
@@ -101,7 +103,7 @@ def _insert(document: JsonText, steps: Sequence[Step], allocate: Allocate) -> It
             if _is_same(here[identifier], record):
                 continue
             if step.effect.keep_id:
-                yield Outcome(step.decision_id, f"{_name(step)} already exists: not written", False)
+                yield Outcome(step.decision_id, f"{step.name} already exists: not written", False)
                 continue
             slug = _slug(identifier)
             if any(_slug(key) == slug and _is_same(value, record) for key, value in here.items()):
@@ -109,7 +111,7 @@ def _insert(document: JsonText, steps: Sequence[Step], allocate: Allocate) -> It
             free = allocate(identifier)
             while free in here:
                 free = allocate(free)
-            yield Outcome(step.decision_id, f"{_name(step)} already exists: written as {free}", True)
+            yield Outcome(step.decision_id, f"{step.name} already exists: written as {free}", True)
             identifier, record = free, {**record, id_key(record): free}
         here[identifier] = record
         new.setdefault(step.effect.type, []).append(record)
@@ -143,12 +145,12 @@ def _remove(document: JsonText, steps: Sequence[Step], _allocate: Allocate) -> I
         if exact:
             removed[exact[0].path] = exact[0]
         elif any(_is_same(record.value, written) for record in same):
-            yield Outcome(step.decision_id, f"{_name(step)} was changed since: not removed", False)
+            yield Outcome(step.decision_id, f"{step.name} was changed since: not removed", False)
     remove_all(document, removed.values())
 
 
 def _change(document: JsonText, steps: Sequence[Step], _allocate: Allocate) -> Iterator[Outcome]:
-    by_id = _by_id(document)
+    by_id = {record.id: record for record in reversed([*records(document)])}  # the first one of an ID counts
     lists: dict[Path, set[int]] = {}
     for step in steps:
         record = by_id.get(step.effect.pattern_id)
@@ -158,7 +160,7 @@ def _change(document: JsonText, steps: Sequence[Step], _allocate: Allocate) -> I
     for step in steps:
         record = by_id.get(step.effect.pattern_id)
         if record is None:
-            yield Outcome(step.decision_id, f"{_name(step)} is no longer in {_file(step)}", False)
+            yield Outcome(step.decision_id, f"{step.name} is no longer in {step.file}", False)
         elif record.path and isinstance(record.path[-1], int) and record.path[:-1] in parts:
             part = parts[record.path[:-1]][record.path[-1]]
             yield from _edit(part, Record((), record.id, part.value), step)
@@ -197,7 +199,7 @@ def _edit(document: JsonText, record: Record, step: Step) -> Sequence[Outcome]:
     if not left:
         return ()
     keys = ", ".join(visible_line(key, 40) for key in left)
-    return (Outcome(step.decision_id, f"{keys} of {_name(step)} was changed since: left unchanged", False),)
+    return (Outcome(step.decision_id, f"{keys} of {step.name} was changed since: left unchanged", False),)
 
 
 def _merge_into(document: JsonText, record: Record, effect: Effect) -> None:
@@ -263,11 +265,3 @@ def _is_unchanged(document: JsonText, record: Record, key: str, effect: Effect) 
     if key in effect.text:
         return key in record.value and document.text_at((*record.path, key)) == effect.text[key]
     return bool(record.value.get(key, _MISSING) == effect.set.get(key, _MISSING))
-
-
-def _name(step: Step) -> str:
-    return visible_line(step.effect.pattern_id, 80)
-
-
-def _file(step: Step) -> str:
-    return visible_line(step.effect.file, 160)

@@ -21,7 +21,7 @@ from core.curation.commands import (
 )
 from core.curation.decision_text import ABOUT
 from core.curation.rules import snooze_end, snoozed_fields
-from core.records.decisions import APPROVE, TEXT_HASH, VERBS, CurationState, Verb, text_hash
+from core.records.decisions import APPROVE, TEXT_HASH, VERBS, CurationState, text_hash
 
 
 def judge_reports(command: JudgeReports, state: CurationState, _at: datetime) -> Draft:
@@ -31,13 +31,10 @@ def judge_reports(command: JudgeReports, state: CurationState, _at: datetime) ->
     for verdict in state.bursts.get(burst.source, ()):
         if verdict.first <= burst.first and burst.last <= verdict.last and {*burst.patterns} <= {*verdict.patterns}:
             raise Refused(f"the reports of {shorten_id(burst.source)} are already {verdict.verdict}")
-    return Draft(
-        verb=command.verb,
-        subject=burst.source,
-        summary=f"{VERBS[command.verb].past} {shorten_id(burst.source)} on {plural(len(burst.patterns), 'pattern')}",
-        reason=command.reason,
-        after={"first": burst.first.isoformat(), "last": burst.last.isoformat(), "patterns": list(burst.patterns)},
-    )
+    counted = plural(len(burst.patterns), "pattern")
+    summary = f"{VERBS[command.verb].past} {shorten_id(burst.source)} on {counted}"
+    after = {"first": burst.first.isoformat(), "last": burst.last.isoformat(), "patterns": list(burst.patterns)}
+    return _draft(command, burst.source, summary, after)
 
 
 def approve_text(command: ApproveText, state: CurationState, _at: datetime) -> Draft:
@@ -45,26 +42,15 @@ def approve_text(command: ApproveText, state: CurationState, _at: datetime) -> D
     digest, name = text_hash(command.text), shorten_id(command.about or command.key)
     if digest in state.approved_texts:
         raise AlreadyDone(f"{name} is already approved")
-    return Draft(
-        verb=Verb.RELEASE,
-        subject=command.key,
-        summary=f"{APPROVE.past} {name}",
-        reason=command.reason,
-        after={TEXT_HASH: digest, "text": command.text, **_about(command.about)},
-    )
+    after = {TEXT_HASH: digest, "text": command.text} | _about(command.about)
+    return _draft(command, command.key, f"{APPROVE.past} {name}", after)
 
 
 def dismiss(command: Dismiss, state: CurationState, _at: datetime) -> Draft:
     """Never ask a question again."""
     if command.key in state.dismissed:
         raise Refused(f"{shorten_id(command.about or command.key)} is already answered")
-    return Draft(
-        verb=Verb.DISMISS,
-        subject=command.key,
-        summary=command.summary,
-        reason=command.reason,
-        after=_about(command.about),
-    )
+    return _draft(command, command.key, command.summary, _about(command.about))
 
 
 def snooze_question(command: SnoozeQuestion, _state: CurationState, at: datetime) -> Draft:
@@ -72,13 +58,12 @@ def snooze_question(command: SnoozeQuestion, _state: CurationState, at: datetime
     more = command.more
     ends = snooze_end(command.until, None if more is None else more.count, at)
     beyond = None if more is None else more.known + more.count
-    return Draft(
-        verb=Verb.SNOOZE,
-        subject=command.key,
-        summary=f"snoozed {shorten_id(command.about or command.key)} until {ends}",
-        reason=command.reason,
-        after=snoozed_fields(command.until, beyond) | _about(command.about),
-    )
+    after = snoozed_fields(command.until, beyond) | _about(command.about)
+    return _draft(command, command.key, f"snoozed {shorten_id(command.about or command.key)} until {ends}", after)
+
+
+def _draft(command: Command, subject: str, summary: str, after: dict[str, Any]) -> Draft:
+    return Draft(verb=command.verb, subject=subject, summary=summary, reason=command.reason, after=after)
 
 
 def _about(name: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from core.base.text import visible_line
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.apply import pattern_path
+from core.curation.merge import Tally
 from core.learning.aggregate_evidence import AGGREGATE, TREND, UseCounts, claimed_rate, usable_trend
 from core.learning.evidence import DISCOVERY, find_counted_event, is_later
 from core.learning.scoreboard import Scoreboard
@@ -212,20 +213,19 @@ class _Writer:
         if after.last_used != pattern.last_used:
             document.set(record.path, "last_used", newest)
         counted = [use for use in uses if use.source in _FROM_RECORD or not is_later(use, after)]
-        counts = UseCounts(
+        counts = Tally(
             sum(use.count for use in counted if use.success is True),
             sum(use.count for use in counted if use.success is False),
             sum(use.count for use in counted),
         )
-        recorded = UseCounts.of_record(pattern.recorded_counts)
-        if recorded is None or _numbers(recorded) != _numbers(counts):
+        if UseCounts.of_record(pattern.recorded_counts) is None or Tally.of(pattern.recorded_counts) != counts:
             self._set_counts(document, record, pattern, counts)
         self._add_loops(document, record, pattern, counted)
         return CountResult(
             pattern_id=pattern_id, file=file, successes=counts.successes, failures=counts.failures, uses=counts.uses
         )
 
-    def _set_counts(self, document: JsonText, record: Record, pattern: Pattern, counts: UseCounts) -> None:
+    def _set_counts(self, document: JsonText, record: Record, pattern: Pattern, counts: Tally) -> None:
         """Set counts and rate, and extend the effectiveness trend if there are new results."""
         results = counts.successes + counts.failures
         anti = pattern.type is PatternType.ANTI
@@ -241,8 +241,8 @@ class _Writer:
         for key, value in values.items():
             if key not in record.value or record.value[key] != value:
                 document.set(record.path, key, value)
-        before, growing = UseCounts.of_record(pattern.recorded_counts), usable_trend(pattern)
-        known = max(before.successes + before.failures if before else 0, growing[-1][1] if growing else 0)
+        before, growing = Tally.of(pattern.recorded_counts), usable_trend(pattern)
+        known = max(before.successes + before.failures, growing[-1][1] if growing else 0)
         if results <= known:
             return
         point: dict[str, Any] = {
@@ -265,8 +265,9 @@ class _Writer:
         for use in counted:
             loop = self._snapshot.loops.get(use.loop_id)
             names = {use.loop_id, *(loop.aliases if loop else ())}
-            reported = use.source not in _FROM_RECORD and self._was_reported(pattern.id, names)
-            if not reported or not known.isdisjoint(names):
+            if use.source in _FROM_RECORD or not known.isdisjoint(names):
+                continue
+            if names.isdisjoint(self._loops) and not any(self._events(pattern.id, names)):
                 continue
             known |= names
             if plain or (pattern.type is PatternType.TEMPLATE and not listed):
@@ -276,20 +277,12 @@ class _Writer:
         if entries:
             _append(document, record, "source_loops", entries)
 
-    def _was_reported(self, pattern_id: str, names: set[str]) -> bool:
-        return not names.isdisjoint(self._loops) or any(True for _ in self._events(pattern_id, names))
-
     def _agent(self, pattern_id: str, use: Observation, loop: Loop | None, names: set[str]) -> str:
         """The agent that reported the use, owns the loop or made the attempt; "" if unknown."""
         attempt = self._snapshot.attempts.get(use.loop_id)
         task = self._snapshot.tasks.get(attempt.task_id) if attempt else None
-        found = (
-            *(event.agent for event in self._events(pattern_id, names)),
-            loop.agent if loop else "",
-            attempt.agent if attempt else "",
-            task.agent if task else "",
-        )
-        return next(filter(None, found), "")
+        sources = (*self._events(pattern_id, names), loop, attempt, task)
+        return next((source.agent for source in sources if source is not None and source.agent), "")
 
     def _events(self, pattern_id: str, names: set[str]) -> Iterable[Event]:
         return (
@@ -297,10 +290,6 @@ class _Writer:
             for event in self._snapshot.events
             if event.pattern_id == pattern_id and event.loop_id in names and event.kind in _RESULTS
         )
-
-
-def _numbers(counts: UseCounts) -> tuple[int, int, int]:
-    return counts.successes, counts.failures, counts.uses
 
 
 def _append(document: JsonText, record: Record, key: str, entries: Sequence[Any]) -> None:
@@ -314,18 +303,13 @@ def _append(document: JsonText, record: Record, key: str, entries: Sequence[Any]
 
 def _entry(pattern: Pattern, use: Observation, loop: Loop | None, agent: str) -> dict[str, Any]:
     """An entry of `source_loops` in the form of the pattern's type, without unknown values."""
-    at = iso(use.at)
+    entry: dict[str, Any] = {"loop_id": use.loop_id, "timestamp": iso(use.at)}
     if pattern.type is PatternType.SUCCESS:
         result = {True: "success", False: "failure", None: None}[use.success]
         iterations = loop.iteration if loop is not None and loop.status.ended else None
-        entry: dict[str, Any] = {
-            "loop_id": use.loop_id,
-            "outcome": result,
-            "iterations_required": iterations,
-            "timestamp": at,
-        }
+        entry = {"loop_id": use.loop_id, "outcome": result, "iterations_required": iterations} | entry
     elif pattern.type is PatternType.ANTI:
-        entry = {"loop_id": use.loop_id, "failure_iteration": use.iteration, "timestamp": at}
+        entry = {"loop_id": use.loop_id, "failure_iteration": use.iteration} | entry
     else:
-        entry = {"loop_id": use.loop_id, "timestamp": at, "contributed_by": agent or None}
+        entry["contributed_by"] = agent or None
     return {key: value for key, value in entry.items() if value is not None}

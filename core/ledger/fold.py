@@ -59,24 +59,10 @@ def fold(decisions: Iterable[Decision]) -> CurationState:
         elif decision.verb is Verb.IMPORT:
             # A record that was used or edited since stays in its file, so it still has to be reviewed.
             state.add_arrivals(decision)
-    return CurationState(
-        pins=state.pins,
-        inversions=state.inversions,
-        notes=state.notes,
-        bursts=state.bursts,
-        arrivals=state.arrivals,
-        cleared=state.cleared,
-        approved=state.approved,
-        approved_texts=frozenset(state.approved_texts),
-        extracted=frozenset(state.extracted),
-        dismissed=frozenset(state.dismissed),
-        imported=state.imported,
-        undone=undone,
-        undoable=tuple(undoable),
-        redoable=tuple(redoable),
-        acts=acts,
-        reset=frozenset(state.reset),
-    )
+    fields: dict[str, Any] = {
+        name: frozenset(value) if isinstance(value, set) else value for name, value in vars(state).items()
+    }
+    return CurationState(**fields, undone=undone, undoable=tuple(undoable), redoable=tuple(redoable), acts=acts)
 
 
 class _State:
@@ -106,7 +92,10 @@ class _State:
                 self.dismissed.add(subject)
             case Verb.IMPORT:
                 self.add_arrivals(decision)
-                self._add_imported(decision)
+                self.imported |= {one.pattern_id: one.insert for one in decision.effects if one.insert is not None}
+                records = after.get("imported")
+                known = records.items() if isinstance(records, dict) else ()
+                self.imported |= {pattern_id: record for pattern_id, record in known if isinstance(record, dict)}
             case Verb.EXTRACT:
                 self.add_arrivals(decision)
                 self.extracted |= {effect.pattern_id for effect in decision.effects if effect.insert is not None}
@@ -133,9 +122,7 @@ class _State:
                 self._judge_inversion(decision, "accepted")
                 if anti_id := _text(after.get("anti_id")):
                     # A failure of the avoided approach confirms the anti-pattern.
-                    successes, failures = _count(after.get("failures")), _count(after.get("successes"))
-                    text = _text(after.get("anti_hash"))
-                    self.pins[anti_id] = _make_pin(decision, Maturity.ESTABLISHED, text, successes, failures)
+                    self.pins[anti_id] = _make_pin(decision, Maturity.ESTABLISHED, "anti_hash", "failures", "successes")
             case Verb.REJECT_INVERSION:
                 self._judge_inversion(decision, "rejected")
 
@@ -155,14 +142,6 @@ class _State:
                 reviewed=known.reviewed if known is not None and keeps_reviews else frozenset(),
                 reason=decision.reason,
             )
-
-    def _add_imported(self, decision: Decision) -> None:
-        inserts = {effect.pattern_id: effect.insert for effect in decision.effects if effect.insert is not None}
-        records = decision.after.get("imported")
-        self.imported |= inserts
-        for pattern_id, record in records.items() if isinstance(records, dict) else ():
-            if isinstance(record, dict):
-                self.imported[pattern_id] = record
 
     def _judge_burst(self, decision: Decision) -> None:
         first, last = parse_time(decision.after.get("first")), parse_time(decision.after.get("last"))
@@ -189,10 +168,8 @@ class _State:
                 texts[subject] = texts.get(subject, frozenset()) | {text}
 
     def _pin(self, decision: Decision) -> None:
-        after = decision.after
-        successes, failures = _count(after.get("successes")), _count(after.get("failures"))
-        text = _text(after.get("content_hash"))
-        self.pins[decision.subject] = _make_pin(decision, _PINS[decision.verb], text, successes, failures)
+        state = _PINS[decision.verb]
+        self.pins[decision.subject] = _make_pin(decision, state, "content_hash", "successes", "failures")
         self.reset.discard(decision.subject)
 
     def _judge_inversion(self, decision: Decision, verdict: str) -> None:
@@ -208,24 +185,22 @@ class _State:
         until = parse_time(decision.after.get("until"))
         beyond = _count(decision.after.get("beyond")) or None
         known = self.inversions.get(decision.subject)
-        if known is not None and known.verdict != "snoozed":
-            self.inversions[decision.subject] = replace(known, until=until, beyond=beyond)
-        else:
-            self.inversions[decision.subject] = InversionVerdict(
-                verdict="snoozed", at=decision.at, until=until, beyond=beyond, decision_id=decision.id
-            )
+        if known is None or known.verdict == "snoozed":
+            known = InversionVerdict(verdict="snoozed", at=decision.at, decision_id=decision.id)
+        self.inversions[decision.subject] = replace(known, until=until, beyond=beyond)
 
 
-def _make_pin(decision: Decision, state: Maturity, text: str, successes: int, failures: int) -> Pin:
+def _make_pin(decision: Decision, state: Maturity, text: str, successes: str, failures: str) -> Pin:
+    """The pin that a decision sets; the last three arguments are keys in its `after`."""
     return Pin(
         state=state,
         at=decision.at,
         by=decision.by,
         reason=decision.reason,
-        content_hash=text,
+        content_hash=_text(decision.after.get(text)),
         decision_id=decision.id,
-        successes=successes,
-        failures=failures,
+        successes=_count(decision.after.get(successes)),
+        failures=_count(decision.after.get(failures)),
     )
 
 

@@ -250,7 +250,7 @@ class DecidingProject(ProjectReader):
             threshold=self.settings.extraction.similarity_threshold,
             origin=origin,
         )
-        return plan_import(arriving, known, ids, self._clock())
+        return plan_import(arriving, known, ids.next, self._clock())
 
     def _merge(self, command: Merge, now: datetime) -> Decided:
         target, other = self._view.pattern(command.target_id), self._view.pattern(command.other_id)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from core.base.errors import BadInput, Unwritable
 from core.base.text import ELLIPSIS
 from core.config.paths import ProjectPaths
-from core.curation.exchange.origins import shares_for_export, with_origins
+from core.curation.exchange.origins import shares_for_export
 from core.curation.exchange.redaction import LoopNames, Masked, Masker, is_role, kinds_of, without_secrets
 from core.curation.merge import ORIGINS
 from core.records.patterns import Pattern, PatternType
@@ -125,9 +125,8 @@ def _without_secrets(record: Mapping[str, Any], masked: list[Masked]) -> dict[st
 
 
 def _portable(record: Mapping[str, Any], kind: PatternType, origin: str) -> dict[str, Any]:
-    shares = shares_for_export(record, kind, origin)
     selected = {key: value for key, value in record.items() if key not in LOCAL_KEYS}
-    return dict(plain(with_origins(selected, shares)))
+    return dict(plain({**selected, ORIGINS: shares_for_export(record, kind, origin)}))
 
 
 def plain(value: Any) -> Any:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -33,6 +33,8 @@ _GROWING: Final = frozenset(
     }
 )
 """Keys that change while a pattern is used; the other keys are its text."""
+NextId = Callable[[str, str], str]
+"""Returns a free ID for a prefix and a slug."""
 
 
 class Action(StrEnum):
@@ -90,13 +92,6 @@ class ImportPlan(Struct, frozen=True, kw_only=True):
         return sum(row.action is action for row in self.rows)
 
 
-class Ids(Protocol):
-    """Allocates free IDs."""
-
-    def next(self, prefix: str, slug: str) -> str:
-        """A free ID with this prefix and slug."""
-
-
 class Registry(Struct, frozen=True, kw_only=True):
     """The registry that an import is compared with.
 
@@ -113,21 +108,21 @@ class Registry(Struct, frozen=True, kw_only=True):
     origin: str
 
 
-def plan_import(arriving: Arriving, known: Registry, ids: Ids, now: datetime) -> ImportPlan:
+def plan_import(arriving: Arriving, known: Registry, next_id: NextId, now: datetime) -> ImportPlan:
     """Plan the import of parsed records.
 
-    `ids` allocates IDs that are not in the registry, an archive or `arriving`.
+    `next_id` allocates IDs, by prefix and slug, that are not in the registry, an archive or `arriving`.
     """
-    planner = _Planner(known, ids, now)
+    planner = _Planner(known, next_id, now)
     rows = [planner.row(pattern, record) for pattern, record in arriving.records]
     rows += [_refused(pattern, why) for pattern, why in arriving.refused]
     return ImportPlan(file=arriving.file, rows=tuple(rows), findings=arriving.findings)
 
 
 class _Planner:
-    def __init__(self, known: Registry, ids: Ids, now: datetime) -> None:
+    def __init__(self, known: Registry, next_id: NextId, now: datetime) -> None:
         self._known = known
-        self._ids = ids
+        self._next_id = next_id
         self._now = now
         self._records = dict(known.records)  # two records of the file may change the same local record
         self._by_alias = {name: id for id in known.records for name in known.patterns[id].aliases}
@@ -144,11 +139,12 @@ class _Planner:
             return self._counts(Action.COUNTS, pattern, theirs, named)
         if ours is None and alike is not None:
             return self._counts(Action.DUPLICATE, pattern, theirs, alike)
+        if ours is None and pattern.id in known.archived:
+            return _refused(pattern, f"it is in the archive; see: ralphdeck pattern restore {pattern.id}")
         if ours is None:
-            return self._new(pattern, theirs)
+            return self._inserted(Action.NEW, pattern, theirs, pattern.id)
         if pattern.id not in known.records:
-            why = f"{visible_line(ours.file, 120)} is not written to"
-            return _refused(pattern, why)
+            return _refused(pattern, f"{visible_line(ours.file, 120)} is not written to")
         if ours.type is pattern.type and text_of(ours) == text_of(pattern):
             return self._counts(Action.COUNTS, pattern, theirs, pattern.id)
         base = known.imported.get(pattern.id)
@@ -160,18 +156,9 @@ class _Planner:
                 return self._text(pattern, theirs, base)
         if alike is not None:
             return self._counts(Action.COUNTS, pattern, theirs, alike)
-        return self._conflict(pattern, theirs)
-
-    def _new(self, pattern: Pattern, theirs: dict[str, Any]) -> Row:
-        if pattern.id in self._known.archived:
-            why = f"it is in the archive; see: ralphdeck pattern restore {pattern.id}"
-            return _refused(pattern, why)
-        return self._inserted(Action.NEW, pattern, theirs, pattern.id)
-
-    def _conflict(self, pattern: Pattern, theirs: dict[str, Any]) -> Row:
         slug = found[1] if (found := _NUMBERED.fullmatch(pattern.id)) else "imported"
         related = [pattern.id, *(name for name in pattern.related if name != pattern.id)]
-        free = self._ids.next(ID_PREFIXES[pattern.type], slug)
+        free = self._next_id(ID_PREFIXES[pattern.type], slug)
         return self._inserted(Action.CONFLICT, pattern, {**theirs, "related_patterns": related}, free)
 
     def _inserted(self, action: Action, pattern: Pattern, theirs: dict[str, Any], target: str) -> Row:
@@ -183,10 +170,9 @@ class _Planner:
         record = {**named, ORIGINS: shares} if shares or ORIGINS in theirs else named
         read = as_read(record, pattern.type)
         self._by_text.setdefault(text_of(read), target)
-        return Row(
-            action=action,
-            pattern_id=pattern.id,
-            type=pattern.type,
+        return _row(
+            action,
+            pattern,
             target=target,
             record=record,
             theirs=theirs,
@@ -196,39 +182,24 @@ class _Planner:
 
     def _counts(self, action: Action, pattern: Pattern, theirs: dict[str, Any], target: str) -> Row:
         if target not in self._known.records:
-            why = f"its text equals {target} of this file"
-            return _refused(pattern, why)
+            return _refused(pattern, f"its text equals {target} of this file")
         changes = self._changes(pattern, theirs, target)
         if pattern.id != target and action is Action.DUPLICATE:
             changes["aliases"] = [*as_read(self._records[target], pattern.type).aliases, pattern.id]
         self._records[target] = {**self._records[target], **changes}
-        return Row(
-            action=action if changes else Action.SAME,
-            pattern_id=pattern.id,
-            type=pattern.type,
-            target=target,
-            set=changes,
-            theirs=theirs,
-        )
+        return _row(action if changes else Action.SAME, pattern, target=target, set=changes, theirs=theirs)
 
     def _text(self, pattern: Pattern, theirs: dict[str, Any], base: Mapping[str, Any]) -> Row:
         ours = self._records[pattern.id]
         texts = {key: value for key, value in theirs.items() if key not in _GROWING and ours.get(key) != value}
         changes = texts | self._changes(pattern, theirs, pattern.id)
-        removed = tuple(
-            key for key in base if key in ours and key not in theirs and key not in (*_GROWING, *LOCAL_KEYS)
-        )
+        present = theirs.keys() | _GROWING | {*LOCAL_KEYS}
+        removed = tuple(key for key in base if key in ours and key not in present)
         after = {key: value for key, value in {**ours, **changes}.items() if key not in removed}
         self._records[pattern.id] = after
-        return Row(
-            action=Action.TEXT,
-            pattern_id=pattern.id,
-            type=pattern.type,
-            target=pattern.id,
-            set=changes,
-            unset=removed,
-            theirs=theirs,
-            content_hash=as_read(after, pattern.type).content_hash,
+        hashed = as_read(after, pattern.type).content_hash
+        return _row(
+            Action.TEXT, pattern, target=pattern.id, set=changes, unset=removed, theirs=theirs, content_hash=hashed
         )
 
     def _changes(self, pattern: Pattern, theirs: dict[str, Any], target: str) -> dict[str, Any]:
@@ -269,8 +240,12 @@ class _Planner:
         return {**theirs, "source_loops": [named(entry) for entry in entries]}
 
 
+def _row(action: Action, pattern: Pattern, **plan: Any) -> Row:
+    return Row(action=action, pattern_id=pattern.id, type=pattern.type, **plan)
+
+
 def _refused(pattern: Pattern, why: str) -> Row:
-    return Row(action=Action.REFUSED, pattern_id=pattern.id, type=pattern.type, why=why)
+    return _row(Action.REFUSED, pattern, why=why)
 
 
 def text_of(pattern: Pattern) -> tuple[object, ...]:

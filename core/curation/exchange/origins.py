@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from core.base.errors import Unwritable
 from core.config.paths import ProjectPaths
-from core.curation.merge import ORIGINS, Tally, as_read, origins_of, shares_a_loop
+from core.curation.merge import Tally, as_read, origins_of, shares_a_loop
 from core.records.patterns import PatternType
 from core.storage.atomic_write import curation_lock, rewrite, take_theirs
 from core.storage.file_reader import RawFile, read_file
@@ -165,11 +165,6 @@ def arriving_shares(record: Mapping[str, Any], kind: PatternType, origin: str) -
 def projects_of(record: Mapping[str, Any]) -> frozenset[str]:
     """The origins of the projects that a record names."""
     return _projects(_others(record))
-
-
-def with_origins(record: Mapping[str, Any], shares: Mapping[str, Any]) -> dict[str, Any]:
-    """The record with these shares."""
-    return {**record, ORIGINS: dict(shares)}
 
 
 def _total(record: Mapping[str, Any], kind: PatternType) -> Tally:
