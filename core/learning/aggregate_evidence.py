@@ -16,7 +16,6 @@ TREND: Final = "trend"
 AGGREGATE: Final = "aggregate"
 
 _ROUNDING: Final = 1e-9
-
 MAX_COUNT: Final = 10**15
 """Larger counts are read as this one; a float cannot represent every larger whole number."""
 RATE_TOLERANCE: Final = 0.05
@@ -38,14 +37,13 @@ class UseCounts:
 
         A rate gives results only if it is a ratio of whole counts, see `successes_from_rate`.
         """
-        uses = None if recorded_counts.uses is None else _whole(recorded_counts.uses)
-        if recorded_counts.successes is not None or recorded_counts.failures is not None:
-            good = None if recorded_counts.successes is None else _whole(recorded_counts.successes)
-            bad = None if recorded_counts.failures is None else _whole(recorded_counts.failures)
-            if good is None:
-                good = max((uses or 0) - (bad or 0), 0)
-            if bad is None:
-                bad = max((uses or 0) - good, 0)
+        uses, good, bad = (
+            None if count is None else min(max(count, 0), MAX_COUNT)
+            for count in (recorded_counts.uses, recorded_counts.successes, recorded_counts.failures)
+        )
+        if good is not None or bad is not None:
+            good = max((uses or 0) - (bad or 0), 0) if good is None else good
+            bad = max((uses or 0) - good, 0) if bad is None else bad
             return cls(good, bad, max(uses or 0, good + bad))
         if uses is None:
             return None
@@ -76,10 +74,6 @@ class UseCounts:
             share = (2 * good * uses + good + bad) // (2 * (good + bad))
             good, bad = share, uses - share
         return UseCounts(good, bad, uses, self.derived)
-
-
-def _whole(count: int) -> int:
-    return min(max(count, 0), MAX_COUNT)
 
 
 def round_half_up(value: float) -> int:
@@ -116,18 +110,13 @@ def list_unrecorded(
 ) -> list[Observation]:
     """Return sources 4 and 5: counted uses that are not among the `recorded` ones."""
     added: list[Observation] = []
-    if pattern.trend:
-        steps = _trend_steps(pattern)
-        total = UseCounts(
-            sum(step.successes for step in steps),
-            sum(step.failures for step in steps),
-            sum(step.uses for step in steps),
-            derived=True,
-        )
+    if steps := _trend_steps(pattern):
+        good, bad = sum(step.successes for step in steps), sum(step.failures for step in steps)
+        total = UseCounts(good, bad, good + bad, derived=True)
         if recorded_counts is None or recorded_counts.uses < total.uses:
             recorded_counts = total
         elif not recorded_counts.has_results:
-            recorded_counts = replace(recorded_counts, successes=total.successes, failures=total.failures)
+            recorded_counts = replace(recorded_counts, successes=good, failures=bad)
         added = _trend_observations(pattern, steps, recorded, recorded_counts)
     if recorded_counts is None:
         return added
@@ -136,7 +125,9 @@ def list_unrecorded(
 
 def list_aggregates(pattern: Pattern, left: UseCounts) -> list[Observation]:
     """Return source 5: uses that only the record counts, dated by its last use."""
-    at = pattern.last_used or _newest(pattern)
+    times = [source.at for source in pattern.source_loops if source.at]
+    times += [point.at for point in pattern.trend if point.at]
+    at = pattern.last_used or max(times, default=pattern.first_discovered)
     unknown = left.uses - left.successes - left.failures
     return [
         Observation(
@@ -153,13 +144,6 @@ def list_aggregates(pattern: Pattern, left: UseCounts) -> list[Observation]:
     ]
 
 
-def _newest(pattern: Pattern) -> datetime | None:
-    """Return the newest time in a record without `last_used`."""
-    times = [source.at for source in pattern.source_loops if source.at]
-    times += [point.at for point in pattern.trend if point.at]
-    return max(times, default=pattern.first_discovered)
-
-
 @dataclass(slots=True)
 class _Step:
     """Results between the previous snapshot and `at`."""
@@ -168,15 +152,11 @@ class _Step:
     successes: int
     failures: int
 
-    @property
-    def uses(self) -> int:
-        return self.successes + self.failures
-
 
 def usable_trend(pattern: Pattern) -> list[tuple[datetime, int, float]]:
     """Return the snapshots that grow as (time, sample size, rate), oldest first."""
     points = sorted(
-        (point.at, _whole(point.sample_size), point.rate)
+        (point.at, min(max(point.sample_size, 0), MAX_COUNT), point.rate)
         for point in pattern.trend
         if point.at and point.sample_size and point.rate is not None and 0.0 <= point.rate <= 1.0
     )

@@ -22,59 +22,34 @@ class Assessment(Struct, frozen=True, kw_only=True):
     """Evidence, state and score of one pattern; docs/scoring.md#states.
 
     For an anti-pattern a success means that the avoided approach failed.
-
-    Attributes:
-        successes, failures: Raw counts of uses with a result.
-        uses: Raw count of uses, those without a result included.
-        injected_only: Number of injections that were not applied.
-        helpful, harmful: Decayed sums.
-        rate: Success rate as shown and ranked by, 0..1; None without any.
-        claimed_rate: Recorded rate that the counts do not give, 0..1; None if there is none.
-        interval: (low, high) of the Jeffreys interval of the rate, 0..1.
-        computed: State by the rules alone.
-        state: State in effect: the pin, candidate for a stale pin or quarantine, else `computed`.
-        faded: Whether `computed` is candidate only because the evidence is old.
-        decided_by: `human decision`, `quarantine`, `held`, `inversion` (pending) or `rule`.
-        pin: Decision of a person that is in effect, stale or not.
-        pin_stale: Whether the text changed since the pin was set.
-        contradicted: Whether evidence since the pin contradicts it.
-        multiplier: Multiplier of the state.
-        score: effectiveness x multiplier.
-        inversion_due: Whether an inversion proposal is open and not snoozed.
-        injectable: Not deprecated, not quarantined, and without a pending inversion, snoozed or not.
-        quarantined: No person has read the imported text, or the scan stops it, and no pin overrules that.
-        held: Quarantined only because the text gives orders that no person has approved; docs/safety.md#held-texts.
-        blocked: Blocked by the scan: releasing or promoting it needs a reason.
-        last_used: Time of the newest known use.
-        next_change: Time and value of the next change of `computed` by decay alone; None if there is none.
     """
 
     pattern_id: str
-    successes: int
+    successes: int  # raw counts of uses with a result
     failures: int
-    uses: int
-    injected_only: int
-    helpful: float
+    uses: int  # raw count, uses without a result included
+    injected_only: int  # injections that were not applied
+    helpful: float  # decayed sums
     harmful: float
-    rate: float | None
-    interval: tuple[float, float]
-    computed: Maturity
-    state: Maturity
-    faded: bool
-    decided_by: str
-    pin: Pin | None
-    pin_stale: bool
-    contradicted: bool
-    multiplier: float
-    score: float
-    inversion_due: bool
-    injectable: bool
-    quarantined: bool
-    last_used: datetime | None
-    next_change: tuple[datetime, Maturity] | None
-    claimed_rate: float | None = None
-    held: bool = False
-    blocked: bool = False
+    rate: float | None  # success rate as shown and ranked by, 0..1
+    interval: tuple[float, float]  # (low, high) of the Jeffreys interval of the rate, 0..1
+    computed: Maturity  # by the rules alone
+    state: Maturity  # in effect: the pin, candidate for a stale pin or quarantine, else `computed`
+    faded: bool  # `computed` is candidate only because the evidence is old
+    decided_by: str  # one of the constants above
+    pin: Pin | None  # decision of a person that is in effect, stale or not
+    pin_stale: bool  # the text changed since the pin was set
+    contradicted: bool  # evidence since the pin contradicts it
+    multiplier: float  # of the state
+    score: float  # effectiveness x multiplier
+    inversion_due: bool  # an inversion proposal is open and not snoozed
+    injectable: bool  # not deprecated, not quarantined, and without a pending inversion, snoozed or not
+    quarantined: bool  # no person has read the imported text, or the scan stops it, and no pin overrules that
+    last_used: datetime | None  # time of the newest known use
+    next_change: tuple[datetime, Maturity] | None  # next change of `computed` by decay alone
+    claimed_rate: float | None = None  # recorded rate that the counts do not give, 0..1
+    held: bool = False  # quarantined only because the text gives unapproved orders; docs/safety.md#held-texts
+    blocked: bool = False  # by the scan: releasing or promoting it needs a reason
 
     @property
     def is_claimed(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
@@ -33,20 +34,13 @@ class HarmfulReport(NamedTuple):
 
 
 class Burst(Struct, frozen=True, kw_only=True):
-    """Harmful reports of one source on many patterns, without a decision.
+    """Harmful reports of one source on many patterns, without a decision."""
 
-    Attributes:
-        source: ID of the loop or attempt; `by NAME` for reports without one.
-        first, last: Time span; `UNDATED` if the time is unknown.
-        patterns: IDs of the reported patterns.
-        never_applied: Number of these patterns that the source, apart from the reports, neither applied nor got.
-    """
-
-    source: str
-    first: datetime
+    source: str  # ID of the loop or attempt; `by NAME` for reports without one
+    first: datetime  # time span; `UNDATED` if the time is unknown
     last: datetime
-    patterns: tuple[str, ...]
-    never_applied: int
+    patterns: tuple[str, ...]  # IDs
+    never_applied: int  # number of these patterns that the source, apart from the reports, neither applied nor got
 
 
 class Period(NamedTuple):
@@ -135,10 +129,10 @@ def _widened(verdict: BurstVerdict, reach: timedelta) -> Period:
 def _bursts(reports: Sequence[HarmfulReport], reach: timedelta, maximum: int) -> Iterator[Period]:
     """Yield the periods of `reach` with reports on more than `maximum` patterns."""
     begin = 0
-    inside: dict[str, int] = {}
+    inside: Counter[str] = Counter()
     found: Period | None = None
     for report in reports:
-        inside[report.pattern_id] = inside.get(report.pattern_id, 0) + 1
+        inside[report.pattern_id] += 1
         while report.at - reports[begin].at > reach:
             left = reports[begin].pattern_id
             inside[left] -= 1
@@ -156,8 +150,7 @@ def _bursts(reports: Sequence[HarmfulReport], reach: timedelta, maximum: int) ->
 
 def format_burst(burst: Burst) -> str:
     total = len(burst.patterns)
-    never = {0: "", total: ", none of which it applied"}.get(
-        burst.never_applied, f", {burst.never_applied:,} of which it never applied"
-    )
-    reported = plural(total, "pattern")
-    return f"{shorten_id(burst.source)} reports {reported} as harmful{never}; its reports are held until you decide"
+    some = f", {burst.never_applied:,} of which it never applied"
+    never = {0: "", total: ", none of which it applied"}.get(burst.never_applied, some)
+    text = f"{shorten_id(burst.source)} reports {plural(total, 'pattern')} as harmful{never}"
+    return f"{text}; its reports are held until you decide"

@@ -27,10 +27,7 @@ def state_calendar(
 ) -> tuple[Change, ...]:
     """Return all future changes of state if nothing more happens, in order.
 
-    Times are whole seconds after `now`: the first second with the new state.
-
-    Raises:
-        BadInput: A time that can't be parsed.
+    Times are whole seconds after `now`: the first second with the new state. Raises BadInput if a time can't be parsed.
     """
     return tuple(_changes(events, now, settings))
 
@@ -43,13 +40,7 @@ def next_change(events: Iterable[Result], now: str | datetime, settings: Maturit
 def change_within(
     state: Maturity, moving: Sums, fixed: Sums, now: datetime, settings: MaturitySettings = _DEFAULTS
 ) -> Change | None:
-    """`next_change` for decayed sums instead of single events.
-
-    Args:
-        state: State at `now`.
-        moving: Sums at `now` that decay.
-        fixed: Sums that do not decay.
-    """
+    """`next_change` from the state at `now` and two sums; `fixed` does not decay."""
     return next(_walk(state, [(0.0, moving, fixed)], now, settings), None)
 
 

@@ -20,19 +20,11 @@ _DEFAULTS: Final = LearningSettings()
 
 
 class FeedbackEvent(Struct, frozen=True, kw_only=True):
-    """One piece of feedback on one criterion.
+    """One piece of feedback on one criterion, e.g. `type_safe`.
 
-    Attributes:
-        id: "" until it is stored.
-        criterion: Name, e.g. `type_safe`.
-        type: helpful, harmful or neutral; neutral feedback has no weight.
-        timestamp: ISO-8601 or `datetime`; converted to UTC.
-        raw_value: Value without decay, 0..1.
-        bead_id: ID of the work item, or "".
-        context: A remark; untrusted.
-
-    Raises:
-        BadInput: A value of another type, a time that can't be parsed, or a value outside 0..1.
+    `id` is "" until it is stored; `type` is helpful, harmful or neutral, which has no weight; `timestamp` (ISO-8601 or
+    `datetime`) is converted to UTC; `raw_value` is the value without decay, 0..1; `bead_id` is the ID of the work
+    item, or ""; `context` is an untrusted remark. Raises BadInput for any other value.
     """
 
     id: str = ""
@@ -53,19 +45,12 @@ class FeedbackEvent(Struct, frozen=True, kw_only=True):
 
 
 class CriterionWeight(Struct, frozen=True, kw_only=True):
-    """Weight of a criterion.
+    """Weight of a criterion, 0..1; at least `min_criterion_weight` if computed.
 
-    Attributes:
-        weight: 0..1; at least `min_criterion_weight` if computed.
-        helpful_count, harmful_count: Events, not decayed.
-        last_validated: Time of the newest helpful or harmful event, UTC, at most now; None without one.
-        half_life_days: Half-life of the sums.
-        helpful, harmful: Decayed sums of `raw_value`.
-        no_data: Whether the weight is 1 by default, since there is no feedback or it has decayed to 0.
-
-    Raises:
-        BadInput: A value of another type, a weight outside 0..1, a negative count or sum, or a half-life that is
-            not above 0.
+    The counts are of events, the sums `helpful` and `harmful` of `raw_value` decayed with `half_life_days`.
+    `last_validated` is the time of the newest helpful or harmful event, UTC, at most now; None without one. `no_data`
+    means that the weight is 1 by default: there is no feedback, or it has decayed to 0.
+    Raises BadInput for a weight outside 0..1, a negative count or sum, or a half-life that is not above 0.
     """
 
     criterion: str
@@ -82,20 +67,18 @@ class CriterionWeight(Struct, frozen=True, kw_only=True):
         check_text(self.criterion, "criterion")
         normalize_time(self, "last_validated", optional=True)
         check_amount(self.weight, "weight", 1)
-        check_count(self.helpful_count, "helpful_count")
-        check_count(self.harmful_count, "harmful_count")
         check_half_life(self.half_life_days)
-        check_amount(self.helpful, "helpful")
-        check_amount(self.harmful, "harmful")
+        for field in ("helpful_count", "harmful_count"):
+            check_count(getattr(self, field), field)
+        for field in ("helpful", "harmful"):
+            check_amount(getattr(self, field), field)
 
 
 class WeightedScores(Struct, frozen=True, kw_only=True):
-    """Scores after weighting.
+    """Scores after weighting, all 0..1.
 
-    Attributes:
-        scores: Score x effective weight of each criterion, 0..1.
-        weights: The effective weights used, 0..1.
-        total: Weighted mean of the scores, 0..1; None if all weights are 0.
+    `scores` are score x effective weight of each criterion, `weights` the effective weights, and `total` is the
+    weighted mean of the scores; None if all weights are 0.
     """
 
     scores: dict[str, float]
@@ -108,11 +91,7 @@ def criterion_weight(
 ) -> CriterionWeight:
     """Return the weight of a criterion: the helpful share of decayed feedback.
 
-    Args:
-        events: All feedback on one criterion, in any order.
-
-    Raises:
-        BadInput: Events of more than one criterion, or a `now` that can't be parsed.
+    `events` is all feedback on it, in any order. Raises BadInput for events of more than one criterion.
     """
     today = parse_moment(now, "now")
     names: dict[str, None] = {}
@@ -168,8 +147,7 @@ def apply_weights(
 ) -> WeightedScores:
     """Multiply scores 0..1 by the weights of their criteria, which are 1 by default.
 
-    Raises:
-        BadInput: A score outside 0..1, or a weight that is not a `CriterionWeight`.
+    Raises BadInput for a score outside 0..1, or a weight that is not a `CriterionWeight`.
     """
     for name, weight in weights.items():
         if not isinstance(weight, CriterionWeight):

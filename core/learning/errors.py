@@ -51,15 +51,10 @@ _CLASSES: Final = tuple((type_, re.compile(words, re.IGNORECASE)) for type_, wor
 
 
 class ErrorEntry(ErrorNote, frozen=True, kw_only=True):
-    """One error of one work item.
+    """One error of the work item `bead_id`; `resolved` if it was fixed since.
 
-    Attributes:
-        bead_id: ID of the work item.
-        timestamp: ISO-8601 or `datetime`; converted to UTC.
-        resolved: Whether it was fixed since.
-
-    Raises:
-        BadInput: A value of another type, a time that can't be parsed, or an unknown error type.
+    `timestamp` (ISO-8601 or `datetime`) is converted to UTC. Raises BadInput for a value of another type, a time that
+    can't be parsed, or an unknown error type.
     """
 
     id: str
@@ -78,9 +73,7 @@ class ErrorEntry(ErrorNote, frozen=True, kw_only=True):
 class ErrorStats(Struct, frozen=True, kw_only=True):
     """Error counts of a work item.
 
-    Attributes:
-        total: All errors, resolved ones included: the `error_count` of an outcome.
-        by_type: Number of errors by type.
+    `total` includes resolved errors: it is the `error_count` of an outcome.
     """
 
     total: int
@@ -111,11 +104,7 @@ class ErrorStorage(Protocol):
         """Add an error."""
 
     def mark_resolved(self, id: str) -> None:
-        """Record that an error was fixed; repeating it changes nothing.
-
-        Raises:
-            UnknownRecord: There is no error with this ID.
-        """
+        """Record that an error was fixed, once or again; UnknownRecord for another ID."""
 
     def get_all(self) -> list[ErrorEntry]:
         """Return all errors."""
@@ -166,8 +155,7 @@ class ErrorAccumulator:
     ) -> ErrorEntry:
         """Store one error under a new ID.
 
-        Raises:
-            BadInput: An unknown error type, a time that can't be parsed, or a value that is not a text.
+        Raises BadInput for an unknown error type, a time that can't be parsed, or a value that is not a text.
         """
         at = parse_moment(now, "now")
         entry = ErrorEntry(
@@ -184,11 +172,7 @@ class ErrorAccumulator:
         return entry
 
     def resolve_error(self, error_id: str) -> None:
-        """Record that an error was fixed; repeating it changes nothing.
-
-        Raises:
-            UnknownRecord: There is no error with this ID.
-        """
+        """Record that an error was fixed, once or again; UnknownRecord for another ID."""
         self._storage.mark_resolved(error_id)
 
     def get_errors(self, bead_id: str) -> list[ErrorEntry]:

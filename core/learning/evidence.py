@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Final
@@ -17,9 +17,7 @@ from core.records.patterns import Pattern
 DISCOVERY: Final = "discovery"
 _SAME_TIME: Final = timedelta(seconds=60)
 """Maximum time between updating a record and logging the event."""
-
 _USES: Final = ("applied", "outcome", "feedback")
-
 _UNDATED: Final = datetime.max.replace(tzinfo=UTC)
 
 
@@ -45,13 +43,9 @@ def collect_observations(
 ) -> tuple[Observation, ...]:
     """Collect all evidence on one pattern, oldest first, undated last.
 
-    Args:
-        pattern: The record; its counts and trend are sources 4 and 5.
-        uses: Entries of loops for this pattern, source 2.
-        events: Events that name this pattern, source 1.
-        discoverer: A loop that records the extraction, for a pattern without source loops.
-        work_items: Loops and attempts.
-        revoked: Uses that the record may have counted, but whose results do not count: subtracted from its counts.
+    `events` that name the pattern are source 1, `uses` (entries of loops) source 2; counts and trend of the record are
+    sources 4 and 5. `discoverer` is a loop that records the extraction, for a pattern without source loops. `revoked`
+    are uses whose results do not count: they are subtracted from the counts of the record, which may contain them.
     """
     recorded: list[Observation] = []
     if uses or events:
@@ -61,7 +55,11 @@ def collect_observations(
         recorded = table.observations()
     counted_event = find_counted_event(pattern, events)
     if counted_event is not None:
-        held = _held(events, pattern.id, work_items)
+        held = (  # reports that do not count, but may have been counted in the record
+            Observation(pattern_id=pattern.id, kind="applied", source=EVENT_LOG, at=event.at, success=False)
+            for event in events
+            if event.kind in _USES and event.success is False and work_items.ignores(event)
+        )
         return _with_counted(pattern, recorded, counted_event.unrecorded, uses, work_items, (*revoked, *held))
     found = _discovery(pattern, uses, recorded, discoverer, work_items)
     if found is not None:
@@ -109,13 +107,6 @@ def _with_counted(
         counted = (use for use in (*recorded, *ignored) if not is_later(use, pattern))
         beyond = list_aggregates(pattern, recorded_counts.minus((*before, *counted)))
     return tuple(sorted((*recorded, *before, *beyond), key=_age_order))
-
-
-def _held(events: Iterable[Event], pattern_id: str, work_items: WorkItems) -> Iterator[Observation]:
-    """Yield reports that do not count, but may have been counted in the record."""
-    for event in events:
-        if event.kind in _USES and event.success is False and work_items.ignores(event):
-            yield Observation(pattern_id=pattern_id, kind="applied", source=EVENT_LOG, at=event.at, success=False)
 
 
 def _may_be_counted(use: Observation, pattern: Pattern, work_items: WorkItems) -> bool:
@@ -185,7 +176,7 @@ def _is_recorded(
     recorded: Iterable[Observation],
     uses: Iterable[tuple[Loop, InjectedUse]],
 ) -> bool:
-    """Return whether an event or a loop with one of these names records the discovery."""
+    """Return whether an event or loop with one of these names records the discovery."""
     if any(use.loop_id in names and use.kind == "discovered" for use in recorded):
         return True
     return any(

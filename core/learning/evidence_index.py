@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Final, Self, TypeAlias, TypeVar
+from typing import Any, Final, Self
 
 from core.base.grouping import group_pairs
 from core.config.settings import LearningSettings
@@ -31,9 +31,7 @@ from core.records.loops import InjectedUse, Loop, Outcome
 from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Delta, Snapshot
 
-_Value = TypeVar("_Value")
-_Join: TypeAlias = Callable[[_Value, _Value], _Value]
-_JOINS: Final[dict[str, _Join[Any]]] = {
+_JOINS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "events": operator.add,
     "unresolved": operator.or_,
     "reports": lambda old, new: merge_reports((new, old)),
@@ -46,31 +44,20 @@ _SUCCESS: Final = {Verdict.HELPFUL: True, Verdict.HARMFUL: False}
 
 @dataclass(frozen=True)
 class EvidenceIndex:
-    """The records behind the evidence, by pattern and by work item.
-
-    Attributes:
-        uses, discoverers, events: Entries of loops, discovering loop and events, by pattern.
-        inverted: IDs of the anti-patterns that were made from a pattern.
-        heirs: IDs of the patterns that have another pattern's ID as an alias, because of a merge.
-        unresolved: Patterns that events report as applied without a result, by work item.
-        reports: Reports in the event log on work items as a whole.
-        harmful_events: Events that are harmful reports, by source.
-        events_by_work: Events about patterns, by the work ID in the event.
-        sessions: Debug sessions by work item.
-    """
+    """The records behind the evidence, by pattern and by work item."""
 
     snapshot: Snapshot
     settings: LearningSettings
-    uses: Mapping[str, list[tuple[Loop, InjectedUse]]]
-    discoverers: Mapping[str, Loop]
-    events: Mapping[str, list[Event]]
-    inverted: Mapping[str, frozenset[str]]
-    heirs: Mapping[str, frozenset[str]]
-    unresolved: Mapping[str, frozenset[str]]
-    reports: Mapping[str, WorkReport]
-    harmful_events: Mapping[str, list[Event]]
-    events_by_work: Mapping[str, list[Event]]
-    sessions: Mapping[str, tuple[DebugSession, ...]] = field(default_factory=dict)
+    uses: Mapping[str, list[tuple[Loop, InjectedUse]]]  # entries of loops by pattern
+    discoverers: Mapping[str, Loop]  # discovering loop by pattern
+    events: Mapping[str, list[Event]]  # by pattern
+    inverted: Mapping[str, frozenset[str]]  # IDs of the anti-patterns that were made from a pattern
+    heirs: Mapping[str, frozenset[str]]  # IDs of the patterns that have another pattern's ID as an alias after a merge
+    unresolved: Mapping[str, frozenset[str]]  # patterns that events report as applied without a result, by work item
+    reports: Mapping[str, WorkReport]  # reports in the event log on work items as a whole
+    harmful_events: Mapping[str, list[Event]]  # events that are harmful reports, by source
+    events_by_work: Mapping[str, list[Event]]  # events about patterns, by the work ID in the event
+    sessions: Mapping[str, tuple[DebugSession, ...]] = field(default_factory=dict)  # by work item
     _verdicts: dict[str, tuple[bool | None, datetime]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -122,9 +109,11 @@ class EvidenceIndex:
             return fresh, set(affected), set(map(fresh.owner_id, named))
         new = events[known:]
         added = _index_events(new)
-        grown: dict[str, Any] = {
-            name: _extended(getattr(self, name), added[name], join) for name, join in _JOINS.items()
-        }
+        grown: dict[str, Any] = {}
+        for name, join in _JOINS.items():
+            old: Mapping[str, Any] = getattr(self, name)
+            more = {key: join(old[key], new) if key in old else new for key, new in added[name].items()}
+            grown[name] = {**old, **more}
         after = replace(self, **grown)
         reported = added["reports"].keys()
         named = reported | added["harmful_events"].keys()
@@ -181,10 +170,7 @@ class EvidenceIndex:
         return self._names.owner_id(work_id)
 
     def signals(self, work_id: str) -> OutcomeSignals | None:
-        """Return the outcome signals of a loop, an attempt, or another work item.
-
-        None if it has not finished.
-        """
+        """Return the outcome signals of a work item; None if it has not finished."""
         loop = self.snapshot.loops.get(work_id)
         report = merge_reports(self.reports[name] for name in self._names.of_row(work_id) if name in self.reports)
         sessions = self.sessions.get(work_id, ())
@@ -208,17 +194,13 @@ class EvidenceIndex:
     def _verdict(self, work_id: str) -> tuple[bool | None, datetime]:
         """Return the result of applied patterns by the work item's outcome, and its time."""
         if work_id not in self._verdicts:
-            signals = self.signals(work_id)
-            self._verdicts[work_id] = (
-                (None, UNDATED)
-                if signals is None
-                else (self._success(signals), parse_moment(signals.timestamp, "timestamp"))
-            )
+            success, at = None, UNDATED
+            if (signals := self.signals(work_id)) is not None:
+                at = parse_moment(signals.timestamp, "timestamp")
+                neutral = False if self.settings.neutral_counts_as == "failure" else None
+                success = _SUCCESS.get(score_outcome(signals, at, self.settings).verdict, neutral)
+            self._verdicts[work_id] = success, at
         return self._verdicts[work_id]
-
-    def _success(self, signals: OutcomeSignals) -> bool | None:
-        verdict = score_outcome(signals, signals.timestamp, self.settings).verdict
-        return _SUCCESS.get(verdict, False if self.settings.neutral_counts_as == "failure" else None)
 
 
 def _index_events(events: Sequence[Event]) -> dict[str, Any]:
@@ -235,10 +217,6 @@ def _index_events(events: Sequence[Event]) -> dict[str, Any]:
         "harmful_events": group_pairs((source_of(event), event) for event in events if report_of_event(event)),
         "events_by_work": group_events_by_work(events),
     }
-
-
-def _extended(index: Mapping[str, _Value], added: Mapping[str, _Value], join: _Join[_Value]) -> dict[str, _Value]:
-    return {**index, **{key: join(index[key], more) if key in index else more for key, more in added.items()}}
 
 
 def _reindexed(
@@ -262,5 +240,4 @@ def _inverted_ids(pattern: Pattern) -> tuple[str, ...]:
     return (pattern.inverted_from,) if pattern.inverted_from and pattern.type is PatternType.ANTI else ()
 
 
-def _aliases(pattern: Pattern) -> tuple[str, ...]:
-    return pattern.aliases
+_aliases: Final = operator.attrgetter("aliases")

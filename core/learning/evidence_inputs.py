@@ -48,13 +48,9 @@ class IgnoredReport(NamedTuple):
 
 @dataclass(frozen=True)
 class EvidenceInputs(EvidenceIndex):
-    """All records behind the evidence of a project.
+    """All records behind the evidence of a project."""
 
-    Attributes:
-        ignored: Sources with harmful reports that do not count.
-    """
-
-    ignored: Mapping[str, IgnoredPeriods] = field(default_factory=dict)
+    ignored: Mapping[str, IgnoredPeriods] = field(default_factory=dict)  # sources with reports that do not count
 
     @classmethod
     def of(cls, snapshot: Snapshot, settings: LearningSettings) -> EvidenceInputs:

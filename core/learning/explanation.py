@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from core.base.formatting import format_percent
 from core.base.text import plural, visible_line
@@ -34,31 +33,24 @@ _KEPT_OUT: Final = {
 class RuleLine(Struct, frozen=True, kw_only=True):
     """One line of an explanation.
 
-    Attributes:
-        rule: Identifier: a state whose rule is tested, `inversion`, or the topic of the line.
-        text: Displayable text.
-        holds: Whether the condition holds; None if the line has no condition.
-        fired: Whether it determined the state: a condition of the rule that did, or a decision of a person.
-        state: The state that the line is about; None for the pattern as a whole.
-        value, threshold: Both sides of a condition: ratios 0..1, decayed totals, or counts.
-        distance: `value - threshold`.
+    `value` and `threshold` are both sides of a condition: ratios 0..1, decayed totals, or counts.
     """
 
-    rule: str
+    rule: str  # identifier: a state whose rule is tested, `inversion`, or the topic of the line
     text: str
-    holds: bool | None = None
-    fired: bool = False
-    state: Maturity | None = None
+    holds: bool | None = None  # whether the condition holds; None if the line has no condition
+    fired: bool = False  # whether it determined the state: a condition of the rule that did, or a decision of a person
+    state: Maturity | None = None  # the state that the line is about; None for the pattern as a whole
     value: float | None = None
     threshold: float | None = None
-    distance: float | None = None
+    distance: float | None = None  # value - threshold
 
     @property
     def label(self) -> str:
         return _LABELS.get(self.rule, self.rule)
 
 
-class WeightedUse(Struct, frozen=True, kw_only=True):
+class WeightedUse(Struct, frozen=True):
     """One observation with a result, and its value without decay and today."""
 
     observation: Observation
@@ -84,22 +76,13 @@ class LoopShare(Struct, frozen=True, kw_only=True):
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """Why a pattern is in its state.
-
-    Attributes:
-        lines: What decides, all rules in order, the results needed for other states, supporting loops, the
-            interval, and coming changes.
-        events: Observations with a result, newest first.
-        steps: Results needed for each other state; states that one kind of result never leads to are left out.
-        loops: The loops with a result, those without which the state would differ first.
-        calendar: All coming changes of the state by decay alone.
-    """
+    """Why a pattern is in its state."""
 
     lines: tuple[RuleLine, ...]
-    events: tuple[WeightedUse, ...]
-    steps: tuple[StepToState, ...]
-    loops: tuple[LoopShare, ...]
-    calendar: tuple[tuple[datetime, Maturity], ...]
+    events: tuple[WeightedUse, ...]  # newest first
+    steps: tuple[StepToState, ...]  # without states that one kind of result never leads to
+    loops: tuple[LoopShare, ...]  # all loops with a result, those without which the state would differ first
+    calendar: tuple[tuple[datetime, Maturity], ...]  # all coming changes of the state by decay alone
 
 
 def explain_state(
@@ -110,32 +93,27 @@ def explain_state(
     *,
     invertible: bool = True,
 ) -> Explanation:
-    """Explain the state of a pattern.
-
-    Args:
-        invertible: Whether inversion applies; it does not to anti-patterns.
-    """
+    """Explain the state of a pattern; inversion does not apply to anti-patterns."""
     limits = settings.maturity
     steps = _steps(assessment, limits)
     loops = _shares(assessment, observations, now, limits)
     calendar = state_calendar(observations, now, limits)
+    low, high = assessment.interval
+    level = format_percent(settings.interval_level)
+    interval = f"the rate is between {low:.2f} and {high:.2f} with a probability of {level}"
     lines = (
-        _counts(assessment),
-        *_claim(assessment, limits),
+        *_evidence(assessment, limits),
         _decision(assessment),
         *_rules(assessment, limits),
         *(_inversion(assessment, settings) if invertible else ()),
         *_step_lines(assessment, steps),
         _one_more_failure(assessment, limits),
         _loops(assessment, loops),
-        _interval(assessment, settings),
+        RuleLine(rule="interval", text=interval),
         *_calendar(assessment, calendar, now),
     )
     weighted = (
-        WeightedUse(observation=use, raw=raw, today=today)
-        for use in reversed(observations)
-        if use.success is not None
-        for raw, today in (decayed_weight(use, now, limits),)
+        WeightedUse(use, *decayed_weight(use, now, limits)) for use in reversed(observations) if use.success is not None
     )
     return Explanation(lines=lines, events=tuple(weighted), steps=steps, loops=loops, calendar=calendar)
 
@@ -145,43 +123,37 @@ def decayed_weight(use: Observation, now: datetime, limits: MaturitySettings) ->
     return use.weight * use.count, sum(decayed_counts((use,), now, limits))
 
 
-def _counts(assessment: Assessment) -> RuleLine:
+def _evidence(assessment: Assessment, limits: MaturitySettings) -> Iterator[RuleLine]:
     good = plural(assessment.successes, "success", "successes")
     bad = plural(assessment.failures, "failure")
-    return RuleLine(
-        rule="evidence", text=f"{good} and {bad} count as {assessment.helpful:.2f} and {assessment.harmful:.2f} today"
-    )
-
-
-def _claim(assessment: Assessment, limits: MaturitySettings) -> Iterator[RuleLine]:
+    text = f"{good} and {bad} count as {assessment.helpful:.2f} and {assessment.harmful:.2f} today"
+    yield RuleLine(rule="evidence", text=text)
     if assessment.claimed_rate is not None:
-        total = assessment.successes + assessment.failures
-        if total < limits.min_feedback:
-            use = f"it is ranked by the claim until {limits.min_feedback:g} results are recorded"
-        else:
-            use = "it is ranked by the recorded results"
-        yield RuleLine(rule="claimed", text=f"{assessment.claim_text}; the claim counts no use, {use}")
+        ranked_by = "recorded results"
+        if assessment.successes + assessment.failures < limits.min_feedback:
+            ranked_by = f"claim until {limits.min_feedback:g} results are recorded"
+        text = f"{assessment.claim_text}; the claim counts no use, it is ranked by the {ranked_by}"
+        yield RuleLine(rule="claimed", text=text)
 
 
 def _decision(assessment: Assessment) -> RuleLine:
-    pin = assessment.pin
+    pin, by_rule = assessment.pin, False
     if pin is not None:
         who = f"{pin.verb} by {visible_line(pin.by, 40)} on {day_of(pin.at)}"
+        reason = f": {visible_line(pin.reason, 200)}" if pin.reason else ""
+        text = f"decided by a person: {who}{reason}"
+        text += "; later evidence contradicts it" if assessment.contradicted else ""
         if assessment.pin_stale:
             text = f"the text changed since it was {who}: a candidate until a person reviews it"
-        else:
-            reason = f": {visible_line(pin.reason, 200)}" if pin.reason else ""
-            text = f"decided by a person: {who}{reason}"
-            text += "; later evidence contradicts it" if assessment.contradicted else ""
-        return RuleLine(rule="decided", text=text, state=assessment.state, fired=True)
-    if text := _KEPT_OUT.get(assessment.decided_by, ""):
-        return RuleLine(rule="decided", text=text, state=assessment.state, fired=True)
-    if assessment.decided_by == INVERSION:
-        text = f"{assessment.state} by rule, but not injected: its inversion is pending"
+    elif assessment.decided_by in _KEPT_OUT:
+        text = _KEPT_OUT[assessment.decided_by]
     else:
-        text = f"{assessment.state} by rule"
-        text += ", by age alone" if assessment.faded else ""
-    return RuleLine(rule="decided", text=text, state=assessment.state)
+        by_rule, text = True, f"{assessment.state} by rule"
+        if assessment.decided_by == INVERSION:
+            text += ", but not injected: its inversion is pending"
+        elif assessment.faded:
+            text += ", by age alone"
+    return RuleLine(rule="decided", text=text, state=assessment.state, fired=not by_rule)
 
 
 def _rules(assessment: Assessment, limits: MaturitySettings) -> Iterator[RuleLine]:
@@ -201,15 +173,8 @@ def _rules(assessment: Assessment, limits: MaturitySettings) -> Iterator[RuleLin
         (Maturity.ESTABLISHED, "total", "at least", total, limits.min_feedback, enough),
     )
     for state, name, sign, value, threshold, holds in tests:
-        line = _test(state, state, f"{name} {value:.2f}, {sign} {threshold:.2f}", value, threshold, holds)
-        yield replace(line, fired=True) if state is assessment.computed and assessment.pin is None else line
-
-
-def _test(rule: str, state: Maturity | None, words: str, value: float, threshold: float, holds: bool) -> RuleLine:
-    distance = value - threshold
-    near = f"{abs(distance):.2f}" if abs(distance) >= _NEAR else f"{abs(distance):.1g}"
-    text = f"{words}: {'holds' if holds else f'does not hold, {near} away'}"
-    return RuleLine(rule=rule, text=text, holds=holds, state=state, value=value, threshold=threshold, distance=distance)
+        fired = state is assessment.computed and assessment.pin is None
+        yield _test(state, f"{name} {value:.2f}, {sign} {threshold:.2f}", value, threshold, holds, state, fired)
 
 
 def _inversion(assessment: Assessment, settings: Settings) -> Iterator[RuleLine]:
@@ -217,10 +182,26 @@ def _inversion(assessment: Assessment, settings: Settings) -> Iterator[RuleLine]
     total = assessment.successes + assessment.failures
     ratio = assessment.failures / total if total else 0.0
     least, worst = limits.min_observations, limits.failure_ratio_threshold
-    words = f"raw uses {total:,}, at least {least}"
-    yield _test(INVERSION, None, words, total, least, total >= least)
+    yield _test(INVERSION, f"raw uses {total:,}, at least {least}", total, least, total >= least)
     words = f"raw failure ratio {ratio:.2f}, at least {worst:.2f}"
-    yield _test(INVERSION, None, words, ratio, worst, bool(total) and ratio >= worst)
+    yield _test(INVERSION, words, ratio, worst, bool(total) and ratio >= worst)
+
+
+def _test(
+    rule: str,
+    words: str,
+    value: float,
+    threshold: float,
+    holds: bool,
+    state: Maturity | None = None,
+    fired: bool = False,
+) -> RuleLine:
+    far = value - threshold
+    near = f"{abs(far):.2f}" if abs(far) >= _NEAR else f"{abs(far):.1g}"
+    text = f"{words}: {'holds' if holds else f'does not hold, {near} away'}"
+    return RuleLine(
+        rule=rule, text=text, holds=holds, fired=fired, state=state, value=value, threshold=threshold, distance=far
+    )
 
 
 def _steps(assessment: Assessment, limits: MaturitySettings) -> tuple[StepToState, ...]:
@@ -239,15 +220,16 @@ def _step_lines(assessment: Assessment, steps: Sequence[StepToState]) -> Iterato
         text = f"no result changes a pinned state; after a reset it is {assessment.computed}, and then"
         yield RuleLine(rule="once reset", text=text, state=assessment.computed)
     for state in STATES:
-        if state is assessment.computed:
-            continue
-        ways = [
-            plural(step.count, *(("more success", "more successes") if step.helpful else ("more failure",)))
-            for step in steps
-            if step.state is state
-        ]
-        text = f"takes {' or '.join(ways)}" if ways else "not reachable by one kind of result alone"
-        yield RuleLine(rule=f"to {state}", text=text, state=state)
+        if state is not assessment.computed:
+            ways = [
+                plural(step.count, "more success", "more successes")
+                if step.helpful
+                else plural(step.count, "more failure")
+                for step in steps
+                if step.state is state
+            ]
+            text = f"takes {' or '.join(ways)}" if ways else "not reachable by one kind of result alone"
+            yield RuleLine(rule=f"to {state}", text=text, state=state)
 
 
 def _one_more_failure(assessment: Assessment, limits: MaturitySettings) -> RuleLine:
@@ -265,40 +247,24 @@ def _shares(
     for use in observations:
         if use.loop_id and use.success is not None:
             sums.setdefault(use.loop_id, [0.0, 0.0])[0 if use.success else 1] += decayed_weight(use, now, limits)[1]
-    shares = [
-        LoopShare(
-            loop_id=loop_id,
-            helpful=helpful,
-            harmful=harmful,
-            state_without=state_of(
-                max(assessment.helpful - helpful, 0.0), max(assessment.harmful - harmful, 0.0), limits
-            ),
-        )
-        for loop_id, (helpful, harmful) in sums.items()
-    ]
+    shares = []
+    for loop_id, (helpful, harmful) in sums.items():
+        left = max(assessment.helpful - helpful, 0.0), max(assessment.harmful - harmful, 0.0)
+        without = state_of(*left, limits)
+        shares.append(LoopShare(loop_id=loop_id, helpful=helpful, harmful=harmful, state_without=without))
     return tuple(sorted(shares, key=lambda share: share.state_without is assessment.computed))
 
 
 def _loops(assessment: Assessment, loops: Sequence[LoopShare]) -> RuleLine:
     if not loops:
         return RuleLine(rule="rests on", text="counts only; no loop is known")
+    text = "no single one decisive"
     decisive = [loop for loop in loops if loop.state_without is not assessment.computed]
-    text = f"{plural(len(loops), 'loop')}; "
     if decisive:
         named = (f"{visible_line(loop.loop_id, 80)} it would be {loop.state_without}" for loop in decisive[:_MAX_NAMED])
-        text += f"without {', without '.join(named)}"
-        text += f" (and {len(decisive) - _MAX_NAMED} more)" if len(decisive) > _MAX_NAMED else ""
-    else:
-        text += "no single one decisive"
-    return RuleLine(rule="rests on", text=text, holds=not decisive)
-
-
-def _interval(assessment: Assessment, settings: Settings) -> RuleLine:
-    low, high = assessment.interval
-    text = (
-        f"the rate is between {low:.2f} and {high:.2f} with a probability of {format_percent(settings.interval_level)}"
-    )
-    return RuleLine(rule="interval", text=text)
+        more = f" (and {len(decisive) - _MAX_NAMED} more)" if len(decisive) > _MAX_NAMED else ""
+        text = f"without {', without '.join(named)}{more}"
+    return RuleLine(rule="rests on", text=f"{plural(len(loops), 'loop')}; {text}", holds=not decisive)
 
 
 def _calendar(
@@ -310,10 +276,6 @@ def _calendar(
     if not calendar:
         yield RuleLine(rule="calendar", text=f"stays {assessment.computed} if unused")
     for at, state in calendar:
-        text = f"changes to {state} in {_until(at, now)} ({day_of(at)}) if unused"
-        yield RuleLine(rule="calendar", text=text, state=state)
-
-
-def _until(at: datetime, now: datetime) -> str:
-    hours = (at - now) / timedelta(hours=1)
-    return plural(round(hours), "hour") if hours < _HOURS_UNTIL_DAYS else plural(round(hours / 24), "day")
+        hours = (at - now) / timedelta(hours=1)
+        until = plural(round(hours), "hour") if hours < _HOURS_UNTIL_DAYS else plural(round(hours / 24), "day")
+        yield RuleLine(rule="calendar", text=f"changes to {state} in {until} ({day_of(at)}) if unused", state=state)

@@ -27,15 +27,10 @@ _BY_OUTCOME: Final = {Outcome.SUCCESS: True, Outcome.PARTIAL: False, Outcome.FAI
 
 @dataclass(frozen=True, slots=True)
 class WorkReport:
-    """The events on one loop or attempt as a whole.
+    """The events on one loop or attempt as a whole."""
 
-    Attributes:
-        outcomes: Outcome events, newest first; of two with the same time the one written last is first.
-        errors: Messages of the error log, resolved errors included.
-    """
-
-    outcomes: tuple[Event, ...] = ()
-    errors: tuple[str, ...] = ()
+    outcomes: tuple[Event, ...] = ()  # newest first; of two with the same time the one written last is first
+    errors: tuple[str, ...] = ()  # messages of the error log, resolved errors included
 
     @property
     def at(self) -> datetime | None:
@@ -64,24 +59,22 @@ def collect_reports(events: Iterable[Event]) -> dict[str, WorkReport]:
     return {work_id: _report(found) for work_id, found in grouped.items()}
 
 
+def _report(events: Sequence[Event]) -> WorkReport:
+    outcomes = (event for event in reversed(events) if event.kind != "error")
+    errors = (event.error.message for event in events if event.kind == "error" and event.error is not None)
+    return WorkReport(_newest_first(outcomes), tuple(errors))
+
+
 def merge_reports(reports: Iterable[WorkReport]) -> WorkReport:
     """Merge reports on one work item; for equal times the first report has priority."""
     found = list(reports)
     if len(found) == 1:
         return found[0]
-    return WorkReport(
-        _newest_first([one for report in found for one in report.outcomes]),
-        tuple(message for report in found for message in report.errors),
-    )
+    outcomes = _newest_first(one for report in found for one in report.outcomes)
+    return WorkReport(outcomes, tuple(message for report in found for message in report.errors))
 
 
-def _report(events: Sequence[Event]) -> WorkReport:
-    outcomes = [event for event in reversed(events) if event.kind != "error"]
-    errors = (event.error.message for event in events if event.kind == "error" and event.error is not None)
-    return WorkReport(_newest_first(outcomes), tuple(errors))
-
-
-def _newest_first(outcomes: list[Event]) -> tuple[Event, ...]:
+def _newest_first(outcomes: Iterable[Event]) -> tuple[Event, ...]:
     return tuple(sorted(outcomes, key=lambda event: event.at, reverse=True))
 
 
@@ -97,7 +90,7 @@ def loop_signals(loop: Loop, report: WorkReport, sessions: Sequence[DebugSession
         duration_ms=_took_ms(loop.started_at, loop.ended_at, approximate=loop.ended_approximate),
         error_count=count_errors(report.errors, loop.iterations, sessions),
         retry_count=sum(failed[:-1]) if known else None,
-        files_touched=_files(loop.iterations),
+        files_touched=tuple(dict.fromkeys(file for iteration in loop.iterations for file in iteration.files)),
     )
     return _signals(
         loop.id,
@@ -178,14 +171,10 @@ def _first(*values: _Value | None) -> _Value | None:
 
 
 def _took_ms(start: datetime | None, end: datetime | None, *, approximate: bool = False) -> float | None:
-    """Return the duration; None if unknown, or if the end is only a copy of the start."""
+    """Return the duration; None if unknown or the end is only a copy of the start."""
     if start is None or end is None or end < start or (approximate and end == start):
         return None
     return (end - start).total_seconds() * 1000
-
-
-def _files(iterations: Sequence[Iteration]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(file for iteration in iterations for file in iteration.files))
 
 
 def count_errors(
@@ -193,20 +182,14 @@ def count_errors(
 ) -> int | None:
     """Count the errors in three sources, each once; None if no source has a result.
 
-    Args:
-        logged: Messages of the error log.
-        iterations: Iterations of the loop; none for an attempt.
-        sessions: Debug sessions.
+    `logged` are messages of the error log. An attempt has no iterations.
     """
     known = any(iteration.outcome is not Outcome.UNKNOWN or iteration.failures for iteration in iterations)
     silent = sum(iteration.failed and not iteration.failures for iteration in iterations)
     if not logged and not sessions and not any(iteration.failures for iteration in iterations):
         return silent if known else None  # the common case: nothing to compare
-    of_iterations = Counter(
-        key
-        for iteration in iterations
-        for key, *_ in {(*_named(one), one.file, one.line) for one in iteration.failures}
-    )
+    distinct = ({(*_named(one), one.file, one.line) for one in iteration.failures} for iteration in iterations)
+    of_iterations = Counter(key for failures in distinct for key, *_ in failures)
     runs = [run for session in sessions for run in session.executions]
     # A test that fails again with the same message in a later run is the same failure.
     of_sessions = Counter(key for key, *_ in {_named(failure) for run in runs for failure in run.failures})

@@ -25,11 +25,9 @@ _ID_SLUG: Final = re.compile(r"^(?:pat-(?:error|success|anti)|tmpl|pattern)-(?P<
 _NOT_SLUG: Final = re.compile(r"[^a-z0-9]+")
 _CHANGING: Final = re.compile(r"0x[0-9a-f]+|\d+|\s+", re.IGNORECASE)
 _SLUG_CHARS: Final = 60
-MAX_ALTERNATIVES: Final = 3
-"""Maximum number of alternatives to choose from."""
+_MAX_ALTERNATIVES: Final = 3
 _QUALITY_DROP: Final = 0.1
 """Quality (0..1) lost over a loop that counts as degradation."""
-
 _PREFIX: Final = re.compile(r"\s*(avoid|do not|never)\s*:\s*", re.IGNORECASE)
 _MAX_CHECKED: Final = 1000
 """Maximum number of characters that `polarity_lint` reads."""
@@ -86,40 +84,25 @@ def polarity_lint(text: str) -> tuple[str, ...]:
 
 
 class Inversion(Struct, frozen=True, kw_only=True):
-    """A proposal to turn one failing pattern into an anti-pattern; a person decides.
-
-    Attributes:
-        text: The anti-pattern's `approach_description`, e.g. `AVOID: Split by file type. Failed 5/7 times
-            (71% failure rate)`. Untrusted: it quotes the pattern.
-        reason: The counts alone: `Failed 5/7 times (71% failure rate)`.
-        failures, total: Raw counts of uses with a result.
-        why_it_fails: One line about the failing loops.
-        better_alternative, better_pattern_id: The best matching success pattern, or "".
-        source_loops: IDs of the loops in which it failed, oldest first.
-        lint: Reasons why the text may give wrong advice; see `polarity_lint`.
-        slug: Part of the new ID `pat-anti-<slug>-NNN`.
-    """
+    """A proposal to turn one failing pattern into an anti-pattern; a person decides."""
 
     pattern_id: str
-    text: str
-    reason: str
-    failures: int
+    text: str  # the anti-pattern's `approach_description`: `AVOID: Split by file type. <reason>`; untrusted
+    reason: str  # the counts alone: `Failed 5/7 times (71% failure rate)`
+    failures: int  # raw counts of uses with a result
     total: int
     failure_mode: str
-    why_it_fails: str
-    better_alternative: str
+    why_it_fails: str  # one line about the failing loops
+    better_alternative: str  # the best matching success pattern, or ""
     better_pattern_id: str
-    source_loops: tuple[str, ...]
-    lint: tuple[str, ...]
-    slug: str
+    source_loops: tuple[str, ...]  # IDs of the loops in which it failed, oldest first
+    lint: tuple[str, ...]  # reasons why the text may give wrong advice; see `polarity_lint`
+    slug: str  # part of the new ID `pat-anti-<slug>-NNN`
 
     def with_alternative(self, better: Pattern | None) -> Inversion:
         """Replace or remove the alternative."""
-        return replace(
-            self,
-            better_alternative=(better.description or better.title) if better else "",
-            better_pattern_id=better.id if better else "",
-        )
+        text = (better.description or better.title) if better else ""
+        return replace(self, better_alternative=text, better_pattern_id=better.id if better else "")
 
     def with_text(self, text: str) -> Inversion:
         """Replace the text by one that a person wrote."""
@@ -134,13 +117,7 @@ def propose_inversion(
     better: Pattern | None,
     settings: AntiPatternSettings,
 ) -> Inversion:
-    """Propose the inversion of a pattern.
-
-    Args:
-        observations: Evidence on the pattern; failures name the source loops.
-        loops: All loops by ID.
-        better: The alternative from `Alternatives`, or None.
-    """
+    """Propose the inversion of a pattern, with the alternative `better`."""
     content = pattern.description or pattern.title
     total = assessment.successes + assessment.failures
     failed = dict.fromkeys(use.loop_id for use in observations if use.success is False and use.loop_id)
@@ -209,7 +186,7 @@ class Alternatives:
         return next(iter(self.alternatives_for(pattern)), None)
 
     def alternatives_for(self, pattern: Pattern) -> tuple[Pattern, ...]:
-        """Return up to `MAX_ALTERNATIVES` by common tags and category, score, and ID."""
+        """Return up to `_MAX_ALTERNATIVES` by common tags and category, score, and ID."""
         shared: Counter[str] = Counter()
         found: dict[str, tuple[Pattern, float]] = {}
         for key in _keys(pattern):
@@ -217,7 +194,9 @@ class Alternatives:
                 if other.id != pattern.id:
                     shared[other.id] += 1
                     found[other.id] = (other, score)
-        best = nsmallest(MAX_ALTERNATIVES, found.values(), key=lambda item: (-shared[item[0].id], -item[1], item[0].id))
+        best = nsmallest(
+            _MAX_ALTERNATIVES, found.values(), key=lambda item: (-shared[item[0].id], -item[1], item[0].id)
+        )
         return tuple(other for other, _ in best)
 
 

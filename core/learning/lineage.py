@@ -28,14 +28,10 @@ _WIDTH: Final = len("Discovered: ")
 class LineageEvent(Struct, frozen=True):
     """One event in the history of a pattern.
 
-    Attributes:
-        at: UTC; None if unknown.
-        kind: discovered, merged (found again by another loop, or joined with another pattern), applied, injected
-            (not applied), unrecorded (uses known only as a count), inverted or decided.
-        loop_id: "" if unknown.
-        success: Result of an applied use; None if unknown.
-        text: Description; untrusted, since it may quote IDs, tasks and reasons.
-        count: Number of uses; 1 except for unrecorded ones.
+    `at` is UTC, None if unknown. `kind` is discovered, merged (found again by another loop, or joined with another
+    pattern), applied, injected (not applied), unrecorded (uses known only as a count), inverted or decided. `loop_id`
+    is "" if unknown. `success` is the result of an applied use; None if unknown. `text` is untrusted, since it may
+    quote IDs, tasks and reasons. `count` is the number of uses, 1 except for unrecorded ones.
     """
 
     at: datetime | None
@@ -90,7 +86,7 @@ def format_iterations(pattern: Pattern, source: SourceLoop) -> str:
 
 
 def _joined(what: str, iterations: str) -> str:
-    """Join two phrases without repeating a word: `applied, helped, took 3 iterations`."""
+    """Join two phrases without repeating a word: `applied, helped, took 3 loops`."""
     last = what.rpartition(" ")[2]
     if iterations.startswith(f"{last} "):
         return f"{what}{iterations.removeprefix(last)}"
@@ -139,9 +135,8 @@ def _unrecorded(pattern: Pattern, observations: Sequence[Observation], loops: Ma
             events.append(LineageEvent(source.at, "merged", source.loop_id, text="found again"))
     if left:
         text = f"+{plural(left, 'occurrence' if anti else 'use')} without a record"
-        events.append(
-            LineageEvent(max((s.at for s in summed if s.at), default=None), "unrecorded", text=text, count=left)
-        )
+        newest = max((use.at for use in summed if use.at), default=None)
+        events.append(LineageEvent(newest, "unrecorded", text=text, count=left))
     return events
 
 
@@ -164,10 +159,9 @@ def _decision_events(pattern: Pattern, decisions: Iterable[Decision]) -> list[Li
 
 def _names(decision: Decision, pattern_id: str) -> bool:
     """Return whether a decision is about this pattern, alone or among others."""
-    if decision.subject == pattern_id:
+    if decision.subject == pattern_id or pattern_id in (decision.after.get("anti_id"), decision.after.get("merged")):
         return True
-    one = any(decision.after.get(key) == pattern_id for key in ("anti_id", "merged"))
-    return one or any(_lists(decision, key, pattern_id) for key in ("patterns", "joined"))
+    return any(_lists(decision, key, pattern_id) for key in ("patterns", "joined"))
 
 
 def _lists(decision: Decision, key: str, pattern_id: str) -> bool:

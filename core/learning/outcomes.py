@@ -36,15 +36,9 @@ class Verdict(StrEnum):
 class OutcomeSignals(Signals, frozen=True, kw_only=True):
     """The facts about a finished loop or attempt that are scored; None if unknown.
 
-    Attributes:
-        bead_id: ID of the work item.
-        success: Whether it completed.
-        partial: Whether it ended with a part of its goal reached.
-        timestamp: When it ended, ISO-8601 or `datetime`; converted to UTC.
-
-    Raises:
-        BadInput: A value of another type, a time that can't be parsed, a negative or infinite duration, or
-            a negative count.
+    `bead_id` is the ID of the work item; `success` whether it completed; `partial` whether it ended with a part of its
+    goal reached; `timestamp` when it ended, ISO-8601 or `datetime`, converted to UTC.
+    Raises BadInput for a value of another type, an infinite or negative duration, or a negative count.
     """
 
     bead_id: str
@@ -60,22 +54,17 @@ class OutcomeSignals(Signals, frozen=True, kw_only=True):
         normalize_time(self, "timestamp")
         if self.duration_ms is not None:
             check_amount(self.duration_ms, "duration_ms", _MAX_DURATION_MS)
-        if self.error_count is not None:
-            check_count(self.error_count, "error_count")
-        if self.retry_count is not None:
-            check_count(self.retry_count, "retry_count")
+        for field in ("error_count", "retry_count"):
+            if getattr(self, field) is not None:
+                check_count(getattr(self, field), field)
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """The score of an outcome.
+    """The score of an outcome; all numbers are 0..1.
 
-    Attributes:
-        raw: Weighted mean of the parts, 0..1.
-        decay: Decay factor of its age, 0..1.
-        decayed: raw x decay.
-        verdict: From `raw`, so that age does not change it.
-        parts: Value 0..1 of success, duration, errors and retries, in this order, before weighting.
-        reasoning: Summary in one line: `helpful, 0.86: success 1.00, 12 min 0.60, no errors 1.00, 1 retry 0.70`.
+    `raw` is the weighted mean of the `parts`: the values of success, duration, errors and retries, in this order.
+    `decay` is the factor of its age, and `decayed` is raw x decay. The verdict is from `raw`, so that age does not
+    change it. `reasoning` is one line: `helpful, 0.86: success 1.00, 12 min 0.60, no errors 1.00, 1 retry 0.70`.
     """
 
     raw: float
@@ -90,23 +79,16 @@ def score_outcome(signals: OutcomeSignals, now: str | datetime, settings: Learni
     """Score the signals of a finished loop or attempt.
 
     Unknown parts get a neutral value. Weights are relative to their sum. A raw score within `ratio_tolerance` of a
-    threshold reaches it.
-
-    Raises:
-        BadInput: A `now` that can't be parsed.
+    threshold reaches it. Raises BadInput if `now` can't be parsed.
     """
+    duration, errors, retries = signals.duration_ms, signals.error_count, signals.retry_count
+    some, many = settings.some_errors_value, settings.many_errors_value
+    some_retries, many_retries = settings.some_retries_value, settings.many_retries_value
     parts = {
         "success": 1.0 if signals.success else settings.partial_success_value if signals.partial else 0.0,
-        "duration": _duration_value(signals.duration_ms, settings),
-        "errors": _count_value(
-            signals.error_count, settings.max_errors_for_helpful, settings.some_errors_value, settings.many_errors_value
-        ),
-        "retries": _count_value(
-            signals.retry_count,
-            settings.max_retries_for_neutral,
-            settings.some_retries_value,
-            settings.many_retries_value,
-        ),
+        "duration": _duration_value(duration, settings),
+        "errors": _count_value(errors, settings.max_errors_for_helpful, some, many),
+        "retries": _count_value(retries, settings.max_retries_for_neutral, some_retries, many_retries),
     }
     weights = (settings.success_weight, settings.duration_weight, settings.errors_weight, settings.retries_weight)
     total = math.fsum(weights)
@@ -115,19 +97,13 @@ def score_outcome(signals: OutcomeSignals, now: str | datetime, settings: Learni
     verdict = verdict_of(raw, settings)
     words = (
         "success" if signals.success else "partial success" if signals.partial else "failure",
-        _duration_word(signals.duration_ms, settings),
-        _count_word(signals.error_count, "error", "errors"),
-        _count_word(signals.retry_count, "retry", "retries"),
+        _duration_word(duration, settings),
+        _count_word(errors, "error", "errors"),
+        _count_word(retries, "retry", "retries"),
     )
     parts_text = ", ".join(f"{word} {format_decimal(value)}" for word, value in zip(words, parts.values(), strict=True))
-    return Outcome(
-        raw=raw,
-        decay=decay,
-        decayed=raw * decay,
-        verdict=verdict,
-        parts=parts,
-        reasoning=f"{verdict}, {format_decimal(raw)}: {parts_text}",
-    )
+    reasoning = f"{verdict}, {format_decimal(raw)}: {parts_text}"
+    return Outcome(raw=raw, decay=decay, decayed=raw * decay, verdict=verdict, parts=parts, reasoning=reasoning)
 
 
 def verdict_of(raw: float, settings: LearningSettings = _DEFAULTS) -> Verdict:
@@ -156,13 +132,11 @@ def format_duration(duration_ms: float) -> str:
 
 
 def _duration_value(duration_ms: float | None, settings: LearningSettings) -> float:
-    if duration_ms is None:
-        return settings.medium_duration_value
-    if duration_ms < settings.fast_completion_threshold_ms:
+    if duration_ms is not None and duration_ms < settings.fast_completion_threshold_ms:
         return 1.0
-    if duration_ms <= settings.slow_completion_threshold_ms:
-        return settings.medium_duration_value
-    return settings.slow_duration_value
+    if duration_ms is not None and duration_ms > settings.slow_completion_threshold_ms:
+        return settings.slow_duration_value
+    return settings.medium_duration_value
 
 
 def _count_value(count: int | None, limit: int, some: float, many: float) -> float:
@@ -176,14 +150,10 @@ def _duration_word(duration_ms: float | None, settings: LearningSettings) -> str
     if duration_ms is None:
         return "duration not known"
     word = format_duration(duration_ms)
-    same = _duration_value(_whole_ms(duration_ms), settings) == _duration_value(duration_ms, settings)
-    return word if same else f"over {word}"
-
-
-def _whole_ms(duration_ms: float) -> float:
-    """Return the duration that `format_duration` shows, in ms."""
     unit = 1 if duration_ms < _SECOND_MS else _SECOND_MS if duration_ms < _MINUTE_MS else _MINUTE_MS
-    return duration_ms // unit * unit
+    shown_ms = duration_ms // unit * unit
+    same = _duration_value(shown_ms, settings) == _duration_value(duration_ms, settings)
+    return word if same else f"over {word}"
 
 
 def _count_word(count: int | None, noun: str, many: str) -> str:

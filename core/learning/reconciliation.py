@@ -20,8 +20,7 @@ def reconcile_record(
 ) -> tuple[Finding, ...]:
     """Return findings where a record disagrees with the evidence.
 
-    Args:
-        known: Sets of IDs that a source loop may have, such as loops and tasks; without any, unknown ones are ignored.
+    `known` are sets of IDs that a source loop may have, such as loops and tasks; without any, unknown ones are ignored.
     """
     noted: list[Finding] = []
 
@@ -31,8 +30,7 @@ def reconcile_record(
     counter = "/occurrence_count" if pattern.type is PatternType.ANTI else "/usage_count"
     for code, severity, message in _count_notes(pattern, observations):
         note(counter, severity, code, message)
-    future = [use.at for use in observations if use.at is not None and use.at > now]
-    if future:
+    if future := [use.at for use in observations if use.at is not None and use.at > now]:
         when = f"{minute_of(max(future))} UTC"
         note("", Severity.WARNING, "future-time", f"evidence is dated in the future ({when}); it counts as of now")
     if len(usable_trend(pattern)) < len(pattern.trend):
@@ -57,10 +55,8 @@ def _count_notes(pattern: Pattern, observations: Sequence[Observation]) -> Itera
     if later := sum(use.count for use in known) - sum(use.count for use in uses):
         yield "later-uses", Severity.INFO, f"{plural(later, 'use')} since the last one that the registry counts"
     recorded = [use for use in uses if use.source not in (TREND, AGGREGATE)]
-    shown = sum(use.count for use in recorded)
-    total = sum(use.count for use in uses)
-    claimed = claimed_rate(pattern.recorded_counts)
-    if claimed is not None:
+    shown, total = sum(use.count for use in recorded), sum(use.count for use in uses)
+    if (claimed := claimed_rate(pattern.recorded_counts)) is not None:
         message = f"the rate of {format_percent(claimed)} is claimed; the counts do not give it, and it counts no use"
         yield "claimed-rate", Severity.INFO, message
     if recorded_counts is None:
@@ -76,10 +72,8 @@ def _count_notes(pattern: Pattern, observations: Sequence[Observation]) -> Itera
         yield "unrecorded-uses", Severity.INFO, message
     if not recorded_counts.has_results:
         return
-    for word, value, result in (
-        ("successes", recorded_counts.successes, True),
-        ("failures", recorded_counts.failures, False),
-    ):
+    counts = ("successes", recorded_counts.successes, True), ("failures", recorded_counts.failures, False)
+    for word, value, result in counts:
         evident = sum(use.count for use in recorded if use.success is result)
         if evident > value and recorded_counts.uses >= total:
             message = f"registry records {value} {word}, loops show {evident}; the loops count"

@@ -15,9 +15,7 @@ from core.records.events import INJECTED_REFLECTION, Event, Observation
 from core.records.loops import ExtractedPattern, InjectedUse, Loop
 from core.records.patterns import Pattern, PatternType, SourceLoop
 
-_DISCOVERED = "discovered"
 _KINDS = frozenset({"injected", "applied", "outcome", "feedback", "extracted"})
-
 EVENT_LOG: Final = "event-log"
 LOOP: Final = "loop"
 
@@ -32,8 +30,7 @@ class _Use:
     kind: str = "injected"
     success: bool | None = None
     weight: float = 1.0
-    is_ignored: bool = False
-    """Whether its newest result does not count, so that its result is unknown."""
+    is_ignored: bool = False  # its newest result does not count, so that its result is unknown
 
 
 class WorkItems(Protocol):
@@ -119,18 +116,15 @@ class UseTable:
             if event.id:
                 known.add(event.id)
             if event.kind == "extracted":
-                self._add_extraction(event)
-            elif event.kind in ("injected", "applied", "outcome", "feedback"):
+                uses = self._by_loop[self._work_items.owner_id(event.loop_id)]
+                if not any(use.kind == "discovered" for use in uses.every):
+                    uses.add(_Use(event.iteration, event.at, EVENT_LOG, "discovered", True, _weight(event)))
+            elif event.kind in ("injected", "applied") or (
+                event.kind in ("outcome", "feedback") and event.success is not None
+            ):
                 self._add_event(event)
 
-    def _add_extraction(self, event: Event) -> None:
-        uses = self._by_loop[self._work_items.owner_id(event.loop_id)]
-        if not any(use.kind == "discovered" for use in uses.every):
-            uses.add(_Use(event.iteration, event.at, EVENT_LOG, "discovered", True, _weight(event)))
-
     def _add_event(self, event: Event) -> None:
-        if event.kind in ("outcome", "feedback") and event.success is None:
-            return
         loop_id = self._work_items.owner_id(event.loop_id)
         uses = self._by_loop[loop_id]
         use = uses.find(event.iteration) if loop_id else None
@@ -147,8 +141,7 @@ class UseTable:
             use.kind = "feedback" if event.kind == "feedback" else "applied"
             use.at = event.at
         if event.success is not None:
-            use.success, use.is_ignored = event.success, False
-            use.weight = _weight(event)
+            use.success, use.is_ignored, use.weight = event.success, False, _weight(event)
 
     def add_loops(self, uses: Iterable[tuple[Loop, InjectedUse]]) -> None:
         """Add source 2 to fill gaps of the event log; of two results a failure counts."""
@@ -183,19 +176,18 @@ class UseTable:
                 success = use.success
                 if success is None and use.kind == "applied" and loop_id and not use.is_ignored:
                     success = self._work_items.outcome_success(loop_id)
-                found.append(
-                    Observation(
-                        pattern_id=self._pattern.id,
-                        kind=use.kind,
-                        source=use.source,
-                        loop_id=loop_id,
-                        at=use.at,
-                        success=success,
-                        weight=use.weight,
-                        iteration=use.iteration,
-                        inferred=success is not use.success,
-                    )
+                observation = Observation(
+                    pattern_id=self._pattern.id,
+                    kind=use.kind,
+                    source=use.source,
+                    loop_id=loop_id,
+                    at=use.at,
+                    success=success,
+                    weight=use.weight,
+                    iteration=use.iteration,
+                    inferred=success is not use.success,
                 )
+                found.append(observation)
         return found
 
 
@@ -222,28 +214,17 @@ def _date(loop: Loop, entry: InjectedUse, source: SourceLoop | None, is_first_us
 
 def find_origin(pattern: Pattern) -> SourceLoop | None:
     """Return the source loop that discovered the pattern, by time, else the first."""
-    if not pattern.source_loops:
-        return None
-    if pattern.first_discovered is not None:
-        for source in pattern.source_loops:
-            if source.at == pattern.first_discovered:
-                return source
-    return pattern.source_loops[0]
+    sources = pattern.source_loops
+    same_time = (one for one in sources if pattern.first_discovered is not None and one.at == pattern.first_discovered)
+    return next(same_time, sources[0] if sources else None)
 
 
 class LoopPatterns(Struct, frozen=True, kw_only=True):
-    """Patterns of one loop.
+    """Patterns of one loop, in the order of discovery; results as in the evidence."""
 
-    Attributes:
-        uses: One entry for each use, in the order of discovery: kind `injected` (not applied), `applied` or
-            `feedback`; results as in the evidence.
-        extracted: Patterns extracted from the loop; `new` is False if another loop discovered the pattern.
-        reflections: IDs of the reflections in its context, oldest first.
-    """
-
-    uses: tuple[Observation, ...] = ()
-    extracted: tuple[ExtractedPattern, ...] = ()
-    reflections: tuple[str, ...] = ()
+    uses: tuple[Observation, ...] = ()  # kinds: `injected` (not applied), `applied` and `feedback`
+    extracted: tuple[ExtractedPattern, ...] = ()  # `new` is False if another loop discovered the pattern
+    reflections: tuple[str, ...] = ()  # IDs of the reflections in its context, oldest first
 
     @property
     def injected_ids(self) -> list[str]:
@@ -274,11 +255,8 @@ def collect_loop_patterns(
 ) -> LoopPatterns:
     """Join the records of a loop's patterns, each use and extraction once.
 
-    Args:
-        entries: The loop's `injected` entries, without reports that do not count.
-        events: Events that name the loop, one of its aliases, or an attempt at its task.
-        patterns: The registry.
-        work_items: Results of whole loops.
+    `entries` are the loop's `injected` entries, without reports that do not count; `events` name the loop, one of its
+    aliases, or an attempt at its task; `patterns` is the registry.
     """
     uses: list[Observation] = []
     ids = dict.fromkeys([*(entry.pattern_id for entry in entries), *(one.pattern_id for one in events)])
@@ -287,7 +265,7 @@ def collect_loop_patterns(
         table = UseTable(pattern, work_items)
         table.add_events(event for event in events if event.pattern_id == pattern_id)
         table.add_loops((loop, entry) for entry in entries if entry.pattern_id == pattern_id)
-        uses += (use for use in table.observations() if use.kind != _DISCOVERED)
+        uses += (use for use in table.observations() if use.kind != "discovered")
     extracted = {entry.pattern_id: entry for entry in loop.extracted}
     for event in events:
         if event.kind == "extracted" and event.pattern_id not in extracted:

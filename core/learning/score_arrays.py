@@ -55,29 +55,20 @@ class Columns:
     harmful: Floats
     fixed_helpful: Floats
     fixed_harmful: Floats
-    injections: Floats
-    """Uses with or without a result, and injections without result."""
+    injections: Floats  # uses with or without a result, and injections without result
     fixed_injections: Floats
-    undecayed: Floats
-    """Sum of all results without decay."""
-    has_future: Flags
-    """Rows with a result in the future."""
-    pin: Codes
-    """State code of a pin, or `NO_PIN`."""
+    undecayed: Floats  # sum of all results without decay
+    has_future: Flags  # rows with a result in the future
+    pin: Codes  # state code of a pin, or `NO_PIN`
     pin_stale: Flags
     good_since_pin: Ints
     bad_since_pin: Ints
     inversion_pending: Flags
-    snoozed_until: Floats
-    """Epoch seconds; -inf without a snooze."""
-    quarantined: Flags
-    """Kept out of every context until a person decides about the text."""
-    held: Flags
-    """Quarantined only because the text gives orders that no person has approved."""
-    blocked: Flags
-    """The scan blocks the text."""
-    unnamed: Flags
-    """Kept out of every context because the record has no ID."""
+    snoozed_until: Floats  # epoch seconds; -inf without a snooze
+    quarantined: Flags  # kept out of every context until a person decides about the text
+    held: Flags  # quarantined only because the text gives orders that no person has approved
+    blocked: Flags  # by the scan
+    unnamed: Flags  # kept out of every context because the record has no ID
 
     @classmethod
     def empty(cls, size: int) -> Columns:
@@ -94,16 +85,13 @@ class Columns:
     def select(self, keep: Flags, added: int) -> Columns:
         """Keep some rows and append `added` empty ones."""
         tail = Columns.empty(added)
-        return Columns(
-            *(np.concatenate([getattr(self, one.name)[keep], getattr(tail, one.name)]) for one in fields(self))
-        )
+        return Columns(*(np.concatenate([getattr(self, f.name)[keep], getattr(tail, f.name)]) for f in fields(self)))
 
 
 class ObservationSums:
     """Collects observations of patterns, and sums them up into columns at once.
 
-    Args:
-        min_results: Number of results from which the counted rate replaces a claimed one.
+    From `min_results` results, the counted rate replaces a claimed one.
     """
 
     def __init__(self, min_results: float) -> None:
@@ -123,9 +111,7 @@ class ObservationSums:
     def store(self, columns: Columns, rows: Ints, epoch: float, now: float, half_life: float) -> UseTimes:
         """Write the sums into `rows` of `columns`, which are in the order of `add`.
 
-        Args:
-            epoch, now: Reference time of the sums, and the current time, in epoch seconds.
-            half_life: Seconds.
+        `epoch` (the reference time of the sums), `now` and `half_life` are in seconds.
         """
         uses = np.array(self._uses, [*_FIELDS.items()])
         index, at, counts, weights, kinds, dated = (uses[name] for name in _FIELDS)
@@ -180,32 +166,19 @@ class UseTimes:
     """One entry per dated observation, unsorted.
 
     Uses that only the counts of a record show are left out: their time is a guess.
-
-    Attributes:
-        rows: Row of the pattern in the scoreboard.
-        at: Epoch seconds; may be in the future.
-        kinds: One of `KINDS`.
-        counts: Number of uses.
     """
 
-    rows: NDArray[np.int32]
-    at: NDArray[np.float64]
-    kinds: NDArray[np.int8]
-    counts: NDArray[np.int64]
+    rows: NDArray[np.int32]  # of the pattern in the scoreboard
+    at: NDArray[np.float64]  # epoch seconds; may be in the future
+    kinds: NDArray[np.int8]  # one of `KINDS`
+    counts: NDArray[np.int64]  # number of uses
 
     def renumbered(self, new_rows: NDArray[np.int64]) -> UseTimes:
         """Replace each row by `new_rows[row]`, without rows that map to `REMOVED`."""
         rows = new_rows[self.rows]
-        remaining = rows != REMOVED
-        return UseTimes(
-            rows[remaining].astype(np.int32), self.at[remaining], self.kinds[remaining], self.counts[remaining]
-        )
+        left = rows != REMOVED
+        return UseTimes(rows[left].astype(np.int32), self.at[left], self.kinds[left], self.counts[left])
 
     def __add__(self, other: UseTimes) -> UseTimes:
         """Join the entries of two disjoint sets of patterns."""
-        return UseTimes(
-            np.concatenate([self.rows, other.rows]),
-            np.concatenate([self.at, other.at]),
-            np.concatenate([self.kinds, other.kinds]),
-            np.concatenate([self.counts, other.counts]),
-        )
+        return UseTimes(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))

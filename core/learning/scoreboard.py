@@ -7,7 +7,7 @@ multiplication away, however many events there are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -57,23 +57,7 @@ class Scoreboard(Scores):
     """The assessment of every pattern at one moment; immutable.
 
     Methods that look a pattern up raise `UnknownRecord` for an unknown ID.
-
-    Attributes:
-        ids: Pattern IDs in the order of the rows.
-        settings: The thresholds in use.
-        use_times: Times of all uses.
     """
-
-    ids: tuple[str, ...]
-    now: datetime
-    settings: Settings
-    _rows: Mapping[str, int]
-    _inputs: EvidenceInputs
-    _columns: Columns
-    _epoch: float
-    _filled: float
-    """Newest moment at which evidence was summed up; the sums are valid from there."""
-    use_times: UseTimes
 
     @classmethod
     def build(cls, snapshot: Snapshot, now: datetime, settings: Settings) -> Scoreboard:
@@ -223,13 +207,11 @@ class Scoreboard(Scores):
         """Return all scores of one pattern."""
         row, columns = self.row(pattern_id), self._columns
         rate, last_used = float(self.rate[row]), float(self.last_used[row])
-        decided_by = RULE
+        decided_by = INVERSION if columns.inversion_pending[row] else RULE
         if self._is_pinned(row):
             decided_by = HUMAN
         elif columns.quarantined[row]:
             decided_by = HELD if columns.held[row] else QUARANTINE
-        elif columns.inversion_pending[row]:
-            decided_by = INVERSION
         return Assessment(
             pattern_id=pattern_id,
             rate=None if math.isnan(rate) else rate,
@@ -288,12 +270,12 @@ class Scoreboard(Scores):
         return int(self.successes[row]), int(self.failures[row])
 
     def results_since_pin(self, pattern_id: str) -> tuple[int, int]:
-        """Return successes and failures since the pattern was pinned; zeros without a pin."""
+        """Return successes and failures since the pattern was pinned, else zeros."""
         row = self.row(pattern_id)
         return int(self._columns.good_since_pin[row]), int(self._columns.bad_since_pin[row])
 
     def stops_orders(self, pattern_id: str) -> bool:
-        """Return whether the scan policy keeps orders in a text like this out of contexts."""
+        """Return whether the scan policy keeps orders in this text out of contexts."""
         return stops_orders(self._patterns[pattern_id], self._curation, self.settings.scan)
 
     def loop_patterns(self, loop_id: str) -> LoopPatterns:

@@ -3,51 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
 from core.config.settings import Settings
 from core.learning.decay import SECONDS_PER_DAY
 from core.learning.evidence_inputs import EvidenceInputs
-from core.learning.score_arrays import NO_PIN, Codes, Columns, Flags, Floats, Ints
+from core.learning.score_arrays import NO_PIN, Codes, Columns, Flags, Floats, Ints, UseTimes
 from core.learning.states import CODES, decayed_counts, multipliers, state_codes
 from core.learning.statistics import jeffreys_intervals
 from core.records.decisions import CurationState
 from core.records.patterns import Maturity, Pattern
 
-
-def _column(name: str, doc: str) -> Any:
-    """Make a property for a column that does not depend on the time."""
-    return property(lambda self: getattr(self._columns, name), doc=doc)
+_Array = TypeVar("_Array")
 
 
+class _Column(Generic[_Array]):
+    """The column of the same name, which does not depend on the time."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, scores: Any, owner: type) -> _Array:
+        return cast(_Array, getattr(scores._columns, self._name))
+
+
+@dataclass(frozen=True)
 class Scores:
     """Arrays with one row per pattern; times are epoch seconds, NaN if unknown."""
 
-    ids: tuple[str, ...]
+    ids: tuple[str, ...]  # pattern IDs in the order of the rows
     now: datetime
-    settings: Settings
+    settings: Settings  # the thresholds in use
+    _rows: Mapping[str, int]
     _inputs: EvidenceInputs
     _columns: Columns
-    _epoch: float
-    """Reference time of the decayed sums in `_columns`."""
+    _epoch: float  # reference time of the decayed sums in `_columns`
+    _filled: float  # newest moment at which evidence was summed up; the sums are valid from there
+    use_times: UseTimes  # times of all uses
 
-    successes: Ints = _column("successes", "Raw counts.")
-    failures: Ints = _column("failures", "Raw counts.")
-    uses: Ints = _column("uses", "Raw counts, uses without a result included.")
-    injected_only: Ints = _column("injected_only", "Raw counts of injections that were not applied.")
-    rate: Floats = _column("rate", "Success rates as shown, 0..1; NaN without any result.")
-    last_used: Floats = _column("last_used", "Time of the newest use.")
-    pin_stale: Flags = _column("pin_stale", "Pins that a person set on a different text.")
-    quarantined: Flags = _column("quarantined", "Kept out of contexts until a person decides about the text.")
-    held: Flags = _column("held", "Quarantined only because the text gives orders that no person has approved.")
-    blocked: Flags = _column("blocked", "Blocked by the safety scan.")
-    inversion_pending: Flags = _column(
-        "inversion_pending", "Kept out of contexts until a person decides about the inversion; snoozed ones too."
-    )
+    successes = _Column[Ints]()  # raw counts
+    failures = _Column[Ints]()
+    uses = _Column[Ints]()  # uses without a result included
+    injected_only = _Column[Ints]()  # injections that were not applied
+    rate = _Column[Floats]()  # success rates as shown, 0..1; NaN without any result
+    last_used = _Column[Floats]()  # time of the newest use
+    pin_stale = _Column[Flags]()  # pins that a person set on a different text
+    quarantined = _Column[Flags]()  # kept out of contexts until a person decides about the text
+    held = _Column[Flags]()  # quarantined only because the text gives orders that no person has approved
+    blocked = _Column[Flags]()  # by the safety scan
+    inversion_pending = _Column[Flags]()  # kept out of contexts until a person decides about it; snoozed ones too
 
     @property
     def _patterns(self) -> Mapping[str, Pattern]:

@@ -25,33 +25,22 @@ _MAX_EXACT_COUNT: Final = 2**53
 
 
 class Result(Protocol):
-    """A piece of evidence for or against a pattern.
-
-    Attributes:
-        at: None if unknown; such a result does not decay.
-        success: Helpful (True) or harmful (False); None for neither.
-        weight: 0..1.
-        count: Number of uses that it represents.
-    """
+    """A piece of evidence for or against a pattern."""
 
     @property
     def pattern_id(self) -> str: ...
     @property
-    def at(self) -> datetime | None: ...
+    def at(self) -> datetime | None: ...  # a result without a time does not decay
     @property
-    def success(self) -> bool | None: ...
+    def success(self) -> bool | None: ...  # helpful or harmful; None for neither
     @property
-    def weight(self) -> float: ...
+    def weight(self) -> float: ...  # 0..1
     @property
-    def count(self) -> int: ...
+    def count(self) -> int: ...  # the number of uses that it represents
 
 
 def parse_state(value: str, field: str) -> Maturity:
-    """Parse the name of a state.
-
-    Raises:
-        BadInput: It is not one of `STATES`.
-    """
+    """Parse the name of a state; raises BadInput if it is not one of `STATES`."""
     check_choice(value, field, STATES)
     return Maturity(value)
 
@@ -76,9 +65,8 @@ def state_codes(
     enough = total >= settings.min_feedback - settings.total_tolerance
     ratio = harmful / np.where(total > 0, total, 1.0)
     deprecated = ratio > settings.deprecation_threshold + settings.ratio_margin
-    proven = (helpful >= settings.min_helpful - settings.total_tolerance) & (
-        ratio < settings.max_harmful - settings.ratio_margin
-    )
+    proven = helpful >= settings.min_helpful - settings.total_tolerance
+    proven &= ratio < settings.max_harmful - settings.ratio_margin
     good = np.where(proven, CODES[Maturity.PROVEN], CODES[Maturity.ESTABLISHED])
     judged = np.where(deprecated, CODES[Maturity.DEPRECATED], good)
     return np.where(enough, judged, CODES[Maturity.CANDIDATE]).astype(np.int8)
@@ -87,8 +75,7 @@ def state_codes(
 def multiplier(state: Maturity | str, settings: MaturitySettings = _DEFAULTS) -> float:
     """Return the factor of a state in scores; docs/scoring.md#multipliers.
 
-    Raises:
-        BadInput: `state` is not a state or the name of one.
+    Raises BadInput if `state` is not a state or the name of one.
     """
     return float(multipliers(settings)[CODES[parse_state(state, "state")]])
 
@@ -117,10 +104,7 @@ def _root(base: float, step: float, threshold: float) -> Iterator[float]:
 def fewest_results(
     state: Maturity, helpful: float, harmful: float, good: float, bad: float, settings: MaturitySettings = _DEFAULTS
 ) -> int | None:
-    """Return how many results that each add (good, bad) lead to `state`.
-
-    0 if it is now, None if no number of results leads there.
-    """
+    """Return how many results of (good, bad) each lead to `state`; None if none do."""
     counts = {0}
     for flip in find_flips((helpful, harmful), (good, bad), settings):
         if 0.0 <= flip < _MAX_EXACT_COUNT:
@@ -136,8 +120,7 @@ def decayed_counts(
 ) -> tuple[float, float]:
     """Return the decayed sums (helpful, harmful); docs/scoring.md#half-life.
 
-    Raises:
-        BadInput: A time that can't be parsed.
+    Raises BadInput if a time can't be parsed.
     """
     now = parse_moment(now, "now")
     helpful: list[float] = []

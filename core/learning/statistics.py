@@ -20,14 +20,9 @@ def jeffreys_intervals(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return Jeffreys intervals: quantiles of Beta(successes + 1/2, failures + 1/2).
 
-    The lower end is 0 without any success, the upper end 1 without any failure, so that the observed rate is inside.
-
-    Args:
-        successes, failures: Counts >= 0, of equal length.
-        level: Probability mass inside, 0..1.
-
-    Returns:
-        Lower and upper ends, 0..1.
+    The counts are arrays of equal length; `level` is the probability mass inside, 0..1. Returns the lower and the
+    upper ends, 0..1. The lower end is 0 without any success, the upper end 1 without any failure, so that the observed
+    rate is inside.
     """
     from scipy.special import betaincinv  # 0.1 s to import; most commands never need an interval
 
@@ -55,11 +50,8 @@ def round_percent(part: int, whole: int) -> int:
 def required_cases(difference: float, variance: float, level: float, power: float) -> int:
     """Estimate the cases per group for a conclusion; at most twice `MAX_REQUIRED`.
 
-    Args:
-        difference: Difference of the two averages.
-        variance: Variance of one case, the same for both groups.
-        level: Level of the interval that should exclude 0, 0..1.
-        power: Probability of that, 0..1.
+    `difference` is that of the two averages, `variance` that of one case in both groups. `level` is the level of the
+    interval that should exclude 0, 0..1, and `power` the probability of that, 0..1.
     """
     from scipy.special import ndtri
 
@@ -69,18 +61,12 @@ def required_cases(difference: float, variance: float, level: float, power: floa
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """The difference of two averages, with its interval.
+    """The difference of two averages, with its interval."""
 
-    Attributes:
-        difference: First average minus second; None if a group is empty.
-        low, high: Ends of its interval; None if there are too few cases.
-        needed: Estimated number of further cases per group; 0 if the interval excludes 0.
-    """
-
-    difference: float | None = None
-    low: float | None = None
+    difference: float | None = None  # first average minus second; None if a group is empty
+    low: float | None = None  # ends of the interval; None if there are too few cases
     high: float | None = None
-    needed: int = 0
+    needed: int = 0  # estimated further cases per group; 0 if the interval excludes 0
 
     @property
     def is_conclusive(self) -> bool:

@@ -36,7 +36,6 @@ def load_expressions() -> dict[str, re.Pattern[str]]:
 
 
 def _expand(wording: str, parts: Mapping[str, str]) -> str:
-    """Replace the names of parts by the parts."""
     return _PART.sub(lambda name: _expand(parts[name[1]], parts), wording)
 
 
@@ -44,11 +43,8 @@ def extract_strategies(description: str) -> list[str]:
     """Return the titles of the common strategies that a description uses.
 
     A mention that is negated within its clause ("don't split by file type", "by feature instead of by layer",
-    "one file per subtask is not an option") does not count.
-    Only the first `core.base.negation.MAX_TEXT` characters are read. Each title is returned once, first use first.
-
-    Raises:
-        BadInput: `description` is not a text.
+    "one file per subtask is not an option") does not count. Only the first `core.base.negation.MAX_TEXT` characters
+    are read. Each title is returned once, first use first. Raises BadInput if `description` is not a text.
     """
     check_text(description, "description")
     text = normalize_sentences(description)

@@ -24,60 +24,38 @@ _ALWAYS: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class Course(Struct, frozen=True, kw_only=True):
-    """State of one pattern after a replay.
+    """State of one pattern after a replay."""
 
-    Attributes:
-        state: Computed state now.
-        since: Start of this state; None if it was always in it, or if unknown.
-        inverts: Whether its raw counts call for inversion now.
-        inverted_at: When they first did; None if never, or if unknown.
-    """
-
-    state: Maturity
-    since: datetime | None
-    inverts: bool
-    inverted_at: datetime | None
+    state: Maturity  # computed state now
+    since: datetime | None  # start of this state; None if it was always in it, or if unknown
+    inverts: bool  # whether its raw counts call for inversion now
+    inverted_at: datetime | None  # when they first did; None if never, or if unknown
 
 
 class PatternDifference(Struct, frozen=True, kw_only=True):
-    """A pattern whose state or inversion differs under other thresholds.
-
-    Attributes:
-        before, after: Its course under the current thresholds, and under the others.
-        pinned: Whether a pin overrules the computed state.
-    """
+    """A pattern whose state or inversion differs under other thresholds."""
 
     pattern_id: str
-    before: Course
+    before: Course  # under the current thresholds
     after: Course
-    pinned: bool
+    pinned: bool  # a pin overrules the computed state
 
 
 class Replay(Struct, frozen=True, kw_only=True):
-    """The answer to `what_if`.
+    """The answer to `what_if`."""
 
-    Attributes:
-        turns: The patterns that differ, sorted by ID.
-        before, after: Number of patterns by computed state.
-        events: Number of results that were replayed.
-    """
-
-    turns: tuple[PatternDifference, ...]
-    before: dict[Maturity, int]
+    turns: tuple[PatternDifference, ...]  # the patterns that differ, sorted by ID
+    before: dict[Maturity, int]  # number of patterns by computed state
     after: dict[Maturity, int]
-    events: int
+    events: int  # number of results that were replayed
 
 
 @dataclass(frozen=True)
 class History:
-    """The records to replay, and the current thresholds.
-
-    Attributes:
-        now: The time of the computed states.
-    """
+    """The records to replay, and the current thresholds."""
 
     inputs: EvidenceInputs
-    now: datetime
+    now: datetime  # the time of the computed states
     settings: Settings
 
     @cached_property
@@ -96,19 +74,15 @@ def what_if(settings: Settings, history: History) -> Replay:
     observations = history.observations
     if settings.learning != history.settings.learning:  # outcomes of loops are part of the evidence
         observations = _observations(history.inputs.under(settings.learning))
-    after = _courses(history, observations, settings)
-    before = history.courses
+    before, after = history.courses, _courses(history, observations, settings)
     pins = history.inputs.snapshot.curation.pins
-    return Replay(
-        turns=tuple(
-            PatternDifference(pattern_id=id, before=before[id], after=after[id], pinned=id in pins)
-            for id in sorted(after)
-            if (before[id].state, before[id].inverts) != (after[id].state, after[id].inverts)
-        ),
-        before=_counted(before),
-        after=_counted(after),
-        events=sum(use.count for found in observations.values() for use in found if use.success is not None),
+    turns = (
+        PatternDifference(pattern_id=id, before=before[id], after=after[id], pinned=id in pins)
+        for id in sorted(after)
+        if (before[id].state, before[id].inverts) != (after[id].state, after[id].inverts)
     )
+    events = sum(use.count for found in observations.values() for use in found if use.success is not None)
+    return Replay(turns=tuple(turns), before=_counted(before), after=_counted(after), events=events)
 
 
 def _observations(inputs: EvidenceInputs) -> dict[str, tuple[Observation, ...]]:
@@ -118,16 +92,9 @@ def _observations(inputs: EvidenceInputs) -> dict[str, tuple[Observation, ...]]:
 def _courses(
     history: History, observations: Mapping[str, Sequence[Observation]], settings: Settings
 ) -> dict[str, Course]:
-    patterns = history.inputs.snapshot.patterns
-    return {
-        id: replay_pattern(
-            use,
-            history.now,
-            settings.maturity,
-            None if patterns[id].type is PatternType.ANTI else settings.anti_pattern,
-        )
-        for id, use in observations.items()
-    }
+    patterns, now = history.inputs.snapshot.patterns, history.now
+    inversion = {id: None if patterns[id].type is PatternType.ANTI else settings.anti_pattern for id in observations}
+    return {id: replay_pattern(uses, now, settings.maturity, inversion[id]) for id, uses in observations.items()}
 
 
 def _counted(courses: Mapping[str, Course]) -> dict[Maturity, int]:
@@ -143,9 +110,8 @@ def replay_pattern(
 ) -> Course:
     """Replay the results of one pattern in order of time.
 
-    Args:
-        observations: In any order; a future result counts as of now, an undated one from the start.
-        inversion: Thresholds of inversion; None for an anti-pattern, which is never inverted.
+    A future result counts as of now, an undated one from the start. `inversion` is None for an anti-pattern, which is
+    never inverted.
     """
     known = (use for use in observations if use.success is not None)
     results = sorted(((_ALWAYS if use.at is None else min(use.at, now), use) for use in known), key=itemgetter(0))

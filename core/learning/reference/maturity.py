@@ -12,7 +12,7 @@ from msgspec.structs import force_setattr, replace
 from core.base.errors import BadInput, Refused
 from core.base.prompt_text import escape_line
 from core.base.text import visible_line
-from core.base.validation import check_amount, check_count, check_text, format_value
+from core.base.validation import check_amount, check_choice, check_count, check_text, format_value
 from core.config.settings import InjectionSettings, MaturitySettings
 from core.learning.decay import normalize_time, parse_moment
 from core.learning.states import Result, decayed_counts, parse_state, state_of
@@ -24,15 +24,9 @@ _MAX_CHARS: Final = InjectionSettings().max_field_chars
 
 
 class MaturityFeedback(Struct, frozen=True, kw_only=True):
-    """One helpful or harmful report on one pattern.
+    """One helpful or harmful report on one pattern; neutral feedback is refused.
 
-    Attributes:
-        type: Neutral feedback does not change maturity and is refused.
-        timestamp: ISO-8601 or `datetime`; converted to UTC.
-        weight: 0..1.
-
-    Raises:
-        BadInput: A value of another type, a time that can't be parsed, a weight outside 0..1.
+    `timestamp` (ISO-8601 or `datetime`) is converted to UTC; `weight` is 0..1. Raises BadInput for any other value.
     """
 
     pattern_id: str
@@ -42,8 +36,7 @@ class MaturityFeedback(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_text(self.pattern_id, "pattern_id")
-        if self.type not in ("helpful", "harmful"):
-            raise BadInput(f"type must be helpful or harmful, not {format_value(self.type)}")
+        check_choice(self.type, "type", ("helpful", "harmful"))
         normalize_time(self, "timestamp")
         check_amount(self.weight, "weight", 1)
 
@@ -64,16 +57,11 @@ class MaturityFeedback(Struct, frozen=True, kw_only=True):
 class PatternMaturity(Struct, frozen=True, kw_only=True):
     """State of one pattern and the counts behind it.
 
-    Attributes:
-        state: The pinned state if there is one, else the state computed from the decayed sums at `as_of`.
-        helpful_count, harmful_count: All results, not decayed.
-        helpful, harmful: Decayed sums at `as_of`.
-        last_validated: Time of the newest result, helpful or harmful, at most `as_of`.
-        promoted_at, deprecated_at: When it last became proven, and deprecated.
-        pin, reason: State set by a person, and why it was deprecated; in effect until `reset`.
-
-    Raises:
-        BadInput: A value of another type, a time that can't be parsed, a negative count or sum.
+    `state` is the pinned state if there is one, else the state computed from the sums `helpful` and `harmful`, decayed
+    at `as_of`; the counts are of all results, not decayed. `last_validated` is the time of the newest result, at most
+    `as_of`; `promoted_at` and `deprecated_at` are when it last became proven, and deprecated. `pin` is the state set by
+    a person, and `reason` why it was deprecated; both are in effect until `reset`.
+    Raises BadInput for a value of another type, a time that can't be parsed, or a negative count or sum.
     """
 
     pattern_id: str
@@ -90,26 +78,22 @@ class PatternMaturity(Struct, frozen=True, kw_only=True):
     reason: str = ""
 
     def __post_init__(self) -> None:
-        check_text(self.pattern_id, "pattern_id")
-        check_text(self.reason, "reason")
+        for field in ("pattern_id", "reason"):
+            check_text(getattr(self, field), field)
         normalize_time(self, "as_of")
         for field in ("last_validated", "promoted_at", "deprecated_at"):
             normalize_time(self, field, optional=True)
         force_setattr(self, "state", parse_state(self.state, "state"))
         if self.pin is not None:
             force_setattr(self, "pin", parse_state(self.pin, "pin"))
-        check_count(self.helpful_count, "helpful_count")
-        check_count(self.harmful_count, "harmful_count")
-        check_amount(self.helpful, "helpful")
-        check_amount(self.harmful, "harmful")
+        for field in ("helpful_count", "harmful_count"):
+            check_count(getattr(self, field), field)
+        for field in ("helpful", "harmful"):
+            check_amount(getattr(self, field), field)
 
 
 def maturity_state(events: Iterable[Result], now: str | datetime, settings: MaturitySettings = _DEFAULTS) -> Maturity:
-    """Compute the state at `now` from the evidence.
-
-    Raises:
-        BadInput: A time that can't be parsed.
-    """
+    """Compute the state at `now`; raises BadInput if a time can't be parsed."""
     return state_of(*decayed_counts(events, now, settings), settings)
 
 
@@ -123,11 +107,8 @@ def update_maturity(
 ) -> PatternMaturity:
     """Compute counts and state at `now`; a pinned state stays.
 
-    Args:
-        events: All results of this pattern, in any order; not only the new ones.
-
-    Raises:
-        BadInput: An event of another pattern, or a time that can't be parsed.
+    `events` are all results of this pattern, in any order; not only the new ones. Raises BadInput for an event of
+    another pattern, or a time that can't be parsed.
     """
     now = parse_moment(now, "now")
     for event in events:
@@ -135,6 +116,7 @@ def update_maturity(
             own, other = format_value(maturity.pattern_id), format_value(event.pattern_id)
             raise BadInput(f"pattern_id of every event must be {own}, not {other}")
     helpful, harmful = decayed_counts(events, now, settings)
+    validated = (min(event.at, now) for event in events if event.success is not None and event.at)
     updated = replace(
         maturity,
         as_of=now,
@@ -142,19 +124,13 @@ def update_maturity(
         harmful_count=sum(event.count for event in events if event.success is False),
         helpful=helpful,
         harmful=harmful,
-        last_validated=max(
-            (min(event.at, now) for event in events if event.success is not None and event.at), default=None
-        ),
+        last_validated=max(validated, default=None),
     )
     return _enter(updated, maturity.pin or state_of(helpful, harmful, settings), now)
 
 
 def promote(maturity: PatternMaturity, now: str | datetime) -> PatternMaturity:
-    """Pin the state as proven.
-
-    Raises:
-        Refused: The pattern is deprecated.
-    """
+    """Pin the state as proven; raises Refused if the pattern is deprecated."""
     if maturity.state is Maturity.DEPRECATED:
         name = visible_line(maturity.pattern_id, 80)
         raise Refused(f"{name} is deprecated and cannot be promoted: reset it first")
@@ -162,11 +138,7 @@ def promote(maturity: PatternMaturity, now: str | datetime) -> PatternMaturity:
 
 
 def deprecate(maturity: PatternMaturity, reason: str, now: str | datetime) -> PatternMaturity:
-    """Pin the state as deprecated, with the reason.
-
-    Raises:
-        BadInput: The reason is empty.
-    """
+    """Pin the state as deprecated, with the reason; raises BadInput if that is empty."""
     check_text(reason, "reason")
     if not reason.strip():
         raise BadInput("reason must say why the pattern is deprecated, it is empty")
@@ -201,8 +173,7 @@ def format_maturity(maturity: PatternMaturity) -> str:
 def format_patterns_with_maturity(patterns: Mapping[str, PatternMaturity]) -> str:
     """Format patterns for a prompt, best state first, without deprecated ones; or "".
 
-    Args:
-        patterns: By the text of the pattern, which is untrusted and becomes one line.
+    The keys are the texts of the patterns, which are untrusted and become one line each.
     """
     parts = []
     for state in (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE):

@@ -9,9 +9,8 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
-from core.base.errors import BadInput
 from core.base.prompt_text import escape_line
-from core.base.validation import check_amount, check_count, check_flag, check_text, check_texts, format_value
+from core.base.validation import check_amount, check_choice, check_count, check_flag, check_text, check_texts
 from core.config.settings import AntiPatternSettings, InjectionSettings
 from core.learning.decay import normalize_time, parse_moment
 from core.learning.inversion_rules import counts_text, inversion_triggered, warning_text
@@ -23,18 +22,12 @@ MAX_CHARS: Final = InjectionSettings().max_field_chars
 
 
 class ObservedPattern(Struct, frozen=True, kw_only=True):
-    """A strategy of decomposition with its raw counts.
+    """A strategy of decomposition with its raw counts, or a warning of one.
 
-    Attributes:
-        content: The strategy in words; of an anti-pattern the warning. Untrusted.
-        kind, is_negative: The same fact twice: either of them makes an anti-pattern.
-        success_count, failure_count: Raw counts.
-        reason: Why it was inverted.
-        example_beads: Work items in which it was observed, newest last.
-        created_at, updated_at: ISO-8601 or `datetime`; converted to UTC.
-
-    Raises:
-        BadInput: A value of another type, an unknown kind, a negative count, a time that can't be parsed.
+    `content` is the strategy in words, or the warning; it is untrusted. `kind` and `is_negative` are the same fact
+    twice: either of them makes an anti-pattern, inverted for `reason`. `example_beads` are the work items in which it
+    was observed, newest last. The times are ISO-8601 or `datetime`, converted to UTC. Raises BadInput for a value of
+    another type, an unknown kind, a negative count, or a time that can't be parsed.
     """
 
     id: str
@@ -55,13 +48,12 @@ class ObservedPattern(Struct, frozen=True, kw_only=True):
         for field in ("tags", "example_beads"):
             check_texts(getattr(self, field), field)
             force_setattr(self, field, tuple(getattr(self, field)))
-        if self.kind not in ("pattern", "anti_pattern"):
-            raise BadInput(f"kind must be pattern or anti_pattern, not {format_value(self.kind)}")
-        check_count(self.success_count, "success_count")
-        check_count(self.failure_count, "failure_count")
+        check_choice(self.kind, "kind", ("pattern", "anti_pattern"))
+        for field in ("success_count", "failure_count"):
+            check_count(getattr(self, field), field)
         check_flag(self.is_negative, "is_negative")
-        normalize_time(self, "created_at", optional=True)
-        normalize_time(self, "updated_at", optional=True)
+        for field in ("created_at", "updated_at"):
+            normalize_time(self, field, optional=True)
         if self.is_negative or self.kind == "anti_pattern":
             force_setattr(self, "kind", "anti_pattern")
             force_setattr(self, "is_negative", True)
@@ -93,8 +85,7 @@ def invert(
 ) -> ObservedPattern:
     """Make an anti-pattern of a pattern; an anti-pattern is returned unchanged.
 
-    Args:
-        reason: End of the warning; "" for the counts.
+    The warning ends with `reason`, or with the counts if that is "".
     """
     if pattern.is_negative:
         return pattern
@@ -122,11 +113,8 @@ def record_observation(
 ) -> Recorded:
     """Count one observation, and invert the pattern if its counts call for it.
 
-    Args:
-        bead_id: ID of the work item, which becomes the newest example; "" for none.
-
-    Raises:
-        BadInput: `success` is not a bool, `bead_id` is not a text, or `now` can't be parsed.
+    `bead_id` is the work item, which becomes the newest example; "" for none. Raises BadInput if `success` is not a
+    bool, `bead_id` is not a text, or `now` can't be parsed.
     """
     check_flag(success, "success")
     check_text(bead_id, "bead_id")
@@ -143,9 +131,8 @@ def record_observation(
     if not should_invert(updated, settings):
         return Recorded(pattern=updated)
     inverted = invert(updated, "", now, settings)
-    return Recorded(
-        pattern=updated, inversion=PatternInversion(original=updated, inverted=inverted, reason=inverted.reason)
-    )
+    inversion = PatternInversion(original=updated, inverted=inverted, reason=inverted.reason)
+    return Recorded(pattern=updated, inversion=inversion)
 
 
 def format_anti_patterns(patterns: Iterable[ObservedPattern]) -> str:
@@ -157,11 +144,8 @@ def format_anti_patterns(patterns: Iterable[ObservedPattern]) -> str:
 def format_successful_patterns(patterns: Iterable[ObservedPattern], min_success_rate: float) -> str:
     """Format successful patterns for a prompt, best rate and most uses first; or "".
 
-    Args:
-        min_success_rate: 0..1; patterns with a lower rate, and those never observed, are left out.
-
-    Raises:
-        BadInput: `min_success_rate` is outside 0..1.
+    Patterns with a rate below `min_success_rate`, and those never observed, are left out. Raises BadInput if it is
+    outside 0..1.
     """
     check_amount(min_success_rate, "min_success_rate", 1)
     ranked = []
