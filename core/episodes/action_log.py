@@ -45,13 +45,9 @@ def append_actions(
 ) -> tuple[int, int]:
     """Append actions, unless they are the last ones and one has a timestamp.
 
-    Args:
-        given: The fields that each action has itself; only these are compared.
-        known: The recorded number of actions.
-
-    Returns:
-        The number of added actions and of all actions. The log is counted only after a repeated call, since the first
-        call may have been killed before it recorded the number.
+    `given` are the fields that each action has itself; only these are compared. `known` is the recorded number of
+    actions. Returns the number of added actions and of all actions. The log is counted only after a repeated call,
+    since the first call may have been killed before it recorded the number.
     """
     if not records:
         return 0, known
@@ -64,16 +60,14 @@ def append_actions(
 
 def _ends_with(path: Path, lines: Sequence[bytes], given: Sequence[Set[str]]) -> bool:
     """Whether a log ends with these lines, except for defaulted fields."""
+
+    def is_same(one: bytes, other: bytes, fields: Set[str]) -> bool:
+        parts = [found.groupdict() for found in (_LINE.match(one), _LINE.match(other)) if found]
+        not_given = {name: None for name in ("timestamp", "iteration") if name not in fields}
+        return one == other or (len(parts) == 2 and parts[0] | not_given == parts[1] | not_given)
+
     last = _last_lines(path, sum(len(line) + _MAX_LENGTH_DIFFERENCE for line in lines))[-len(lines) :]
-    return len(last) == len(lines) and all(map(_is_same, last, lines, given))
-
-
-def _is_same(one: bytes, other: bytes, given: Set[str]) -> bool:
-    if one == other:
-        return True
-    parts = [found for found in (_LINE.match(one), _LINE.match(other)) if found]
-    not_given = {name: None for name in ("timestamp", "iteration") if name not in given}
-    return len(parts) == 2 and parts[0].groupdict() | not_given == parts[1].groupdict() | not_given
+    return len(last) == len(lines) and all(map(is_same, last, lines, given))
 
 
 def _last_lines(path: Path, size: int) -> list[bytes]:
@@ -93,17 +87,10 @@ def _last_lines(path: Path, size: int) -> list[bytes]:
         os.close(handle)
 
 
-def repair_log(place: AttemptFolder) -> None:
-    """Remove the actions of a call that was killed before it had written all of them."""
-    AppendLog(place.actions).undo_incomplete_batch()
-
-
-def check_log_metrics(folder: TaskFolder, place: AttemptFolder, qualities: Mapping[int, float]) -> None:
+def _check_log_metrics(folder: TaskFolder, place: AttemptFolder, qualities: Mapping[int, float]) -> None:
     """Check that new actions can be counted, before they are appended.
 
-    Raises:
-        BadInput: The quality history would become too long.
-        Conflict: `attempt.json` cannot be parsed or has another shape.
+    Raises BadInput if the quality history would become too long, and Conflict if `attempt.json` has another shape.
     """
 
     def check(document: JsonText) -> None:
@@ -119,7 +106,7 @@ def check_log_metrics(folder: TaskFolder, place: AttemptFolder, qualities: Mappi
     edit_object(place.attempt, check, {"id": place.number, "task_id": folder.id})
 
 
-def update_metrics(
+def _update_metrics(
     folder: TaskFolder, place: AttemptFolder, actions: int, iterations: int, qualities: Mapping[int, float]
 ) -> None:
     """Write counts and qualities by iteration to `attempt.json`."""
@@ -178,20 +165,9 @@ def _entry(iteration: int, quality: float, before: float | None) -> dict[str, An
     return {"iteration": iteration, "quality": quality, "delta": 0 if before is None else round(quality - before, 6)}
 
 
-def read_count(execution: Mapping[str, Any], name: str) -> int:
-    """A read_count in `execution`, 0 if it is missing or invalid."""
-    return normalize.count(execution.get(name)) or 0
-
-
 @dataclass(frozen=True, slots=True)
 class LogResult:
-    """The result of `log_actions`.
-
-    Attributes:
-        number: The attempt.
-        actions: All actions of the attempt, as counted in `attempt.json`.
-        added: New actions of this call.
-    """
+    """How many actions `log_actions` added to attempt `number`, and how many it has now."""
 
     number: int
     actions: int
@@ -213,23 +189,23 @@ def record_actions(
     record = read_object(place.attempt, folder.project.aiwg) or {}
     execution = record.get("execution")
     counts = execution if isinstance(execution, dict) else {}
-    known = read_count(counts, "actions_performed")
+    known = normalize.count(counts.get("actions_performed")) or 0
+    known_iterations = normalize.count(counts.get("iterations")) or 0
     new_milestones = validate_milestones(milestones, now)
     if not actions and quality is None and not files and not new_milestones:
         return LogResult(place.number, known, 0)
-    latest = iteration or min(max(read_count(counts, "iterations"), 1), MAX_ITERATION)
+    latest = iteration or min(max(known_iterations, 1), MAX_ITERATION)
     lines, action_qualities = validate_actions(actions, now, latest)
     iterations = [line["iteration"] for line in lines]
     pairs = zip([*iterations, latest], [*action_qualities, quality], strict=True)
     qualities = {at: value for at, value in pairs if value is not None}
-    check_log_metrics(folder, place, qualities)
+    _check_log_metrics(folder, place, qualities)
     check_milestones(folder, place.number, new_milestones)
     for name, data in files.items():
         store_file(folder.project, place.results(latest) / safe_component(name), data, drafts=place.path)
     given = [{name for name, value in action.items() if value not in (None, "")} for action in actions]
     added, total = append_actions(place.actions, lines, given, known)
-    highest = max((latest, *iterations, read_count(counts, "iterations")))
-    update_metrics(folder, place, total, highest, qualities)
+    _update_metrics(folder, place, total, max((latest, *iterations, known_iterations)), qualities)
     if new_milestones:
         started = record.get("started")
         record_milestones(folder, place.number, started if isinstance(started, str) else None, new_milestones)

@@ -32,7 +32,10 @@ _MADE_ALREADY: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
 
 @dataclass(frozen=True, slots=True)
 class AttemptFolder:
-    """`attempts/<number>/`; few of many are read, so paths are built on access."""
+    """`attempts/<number>/`; few of many are read, so paths are built on access.
+
+    The attempt has ended once the file `outcome` exists.
+    """
 
     attempts: Path
     name: str
@@ -44,7 +47,6 @@ class AttemptFolder:
 
     @property
     def attempt(self) -> Path:
-        """The record of the attempt."""
         return self.path / sources.ATTEMPT
 
     @property
@@ -53,16 +55,13 @@ class AttemptFolder:
 
     @property
     def actions(self) -> Path:
-        """The append-only action log."""
         return self.path / sources.ACTIONS
 
     @property
     def outcome(self) -> Path:
-        """The outcome; the attempt has ended once this file exists."""
         return self.path / sources.OUTCOME
 
     def results(self, iteration: int) -> Path:
-        """The folder of result files of an iteration."""
         return self.path / sources.RESULTS / f"iter-{iteration:03}"
 
 
@@ -78,9 +77,8 @@ class TaskFolder:
     def of(cls, project: ProjectPaths, task_id: str) -> TaskFolder:
         """The folder of a task.
 
-        Raises:
-            BadInput: The ID cannot be part of a path, or the folder is outside of the project.
-            UnknownRecord: The task does not exist.
+        Raises BadInput if the ID cannot be part of a path or the folder is outside of the project, and UnknownRecord if
+        the task does not exist.
         """
         check_text(task_id, "task_id")
         folder = cls(project, safe_component(task_id))
@@ -103,7 +101,6 @@ class TaskFolder:
 
     @property
     def reflections(self) -> Path:
-        """The append-only reflections."""
         return self.path / sources.REFLECTIONS
 
     @property
@@ -111,7 +108,6 @@ class TaskFolder:
         return self.path / sources.SUMMARY
 
     def relative(self, path: Path) -> str:
-        """A path relative to the project."""
         return self.project.relative(path)
 
     def attempts(self) -> dict[int, AttemptFolder]:
@@ -123,9 +119,8 @@ class TaskFolder:
                 names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         except FileNotFoundError:
             return {}
-        return {
-            number: AttemptFolder(top, name, number) for number, name in sources.select_attempt_folders(names).items()
-        }
+        found = sources.select_attempt_folders(names)
+        return {number: AttemptFolder(top, name, number) for number, name in found.items()}
 
     def new_attempt(self, number: int) -> AttemptFolder:
         """The folder of a new attempt, not created yet."""
@@ -135,9 +130,7 @@ class TaskFolder:
     def locked(self) -> Iterator[None]:
         """Exclude all other writers of this task.
 
-        Raises:
-            Conflict: Another program holds the lease of the task all the time.
-            Unwritable: The lock cannot be created.
+        Raises Conflict if another program holds the lease of the task all the time.
         """
         with lease(self.path / ".task.lock", self.path / ".lease.lock"):
             remove_abandoned(self.project)
@@ -147,10 +140,8 @@ class TaskFolder:
 def find_attempt_folder(folder: TaskFolder, number: int | None) -> AttemptFolder:
     """The folder of an attempt, by default of the newest one.
 
-    Raises:
-        BadInput: It is outside of the project, or the number is invalid.
-        Refused: The task has no attempt.
-        UnknownRecord: It has no attempt with this number.
+    Raises BadInput if it is outside of the project or the number is invalid, Refused if the task has no attempt, and
+    UnknownRecord if it has no attempt with this number.
     """
     if number is not None:
         check_count(number, "attempt", sources.MAX_ATTEMPTS)
@@ -171,11 +162,7 @@ def check_inside(project: ProjectPaths, path: Path) -> None:
 
 @contextmanager
 def lock_index(project: ProjectPaths) -> Iterator[None]:
-    """Exclude other processes from creating tasks and from writing the index.
-
-    Raises:
-        Unwritable: Another process holds the lock too long, or it cannot be created.
-    """
+    """Exclude other processes from creating tasks and from writing the index."""
     check_inside(project, project.task_index)
     with file_lock(project.task_index / ".lock"):
         remove_abandoned(project)
@@ -185,14 +172,12 @@ def lock_index(project: ProjectPaths) -> Iterator[None]:
 def create_folder(project: ProjectPaths, folder: Path, files: Mapping[str, bytes]) -> bool:
     """Create a folder with files atomically and durably; False if the name is taken.
 
-    The caller excludes other writers, which could otherwise create an empty folder of this name.
-
-    Raises:
-        Unwritable: The disk or a permission forbids it; no folder is created.
+    The caller excludes other writers, which could otherwise create an empty folder of this name. Raises Unwritable if
+    the disk or a permission forbids it; no folder is created.
     """
-    check_inside(project, folder)
-    check_inside(project, project.task_index / _DRAFTS)
     drafts = project.task_index / _DRAFTS
+    check_inside(project, folder)
+    check_inside(project, drafts)
     draft = drafts / f"{folder.name}.{os.getpid()}-{os.urandom(4).hex()}"
     try:
         _make_folder(folder.parent)
@@ -227,12 +212,8 @@ def create_folder(project: ProjectPaths, folder: Path, files: Mapping[str, bytes
 def store_file(project: ProjectPaths, path: Path, data: bytes, *, drafts: Path) -> None:
     """Write a new file; does nothing if it exists with the same content.
 
-    Args:
-        drafts: A folder on the same disk for the temporary file; readers must not take a leftover there for a result.
-
-    Raises:
-        BadInput: Another file has this name, or the path is outside of the project.
-        Unwritable: The disk or a permission forbids it.
+    `drafts` is a folder on the same disk for the temporary file; readers must not take a leftover there for a result.
+    Raises BadInput if another file has this name or the path is outside of the project.
     """
     check_inside(project, path)
     try:

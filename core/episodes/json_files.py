@@ -38,11 +38,8 @@ def encode_object(value: Mapping[str, Any]) -> bytes:
 def read_object(path: Path, root: Path) -> dict[str, Any] | None:
     """The object in a file; None if the file does not exist.
 
-    Args:
-        root: Links are followed only inside this folder.
-
-    Raises:
-        Conflict: The file does not contain an object, even after retries; the message names it.
+    Links are followed only inside `root`. Raises Conflict, which names the file, if it contains something else, even
+    after retries.
     """
     for pause in (*_RETRY_SECONDS, None):
         raw = read_file(path, root)
@@ -75,12 +72,8 @@ def read_last_lines(path: Path, root: Path) -> list[Line]:
 def check_editable(path: Path, root: Path, shapes: Shapes | None = None, *, room: int = 0) -> None:
     """Check that `edit_object` can change a file, before anything else is written.
 
-    Args:
-        shapes: What the edit expects.
-        room: Bytes that the edit may add.
-
-    Raises:
-        Conflict: The file does not contain such a document, even after retries; the message names it.
+    `shapes` is what the edit expects, and `room` the number of bytes that it may add. Raises Conflict, which names the
+    file, if it does not contain such a document, even after retries.
     """
     if path.is_symlink():
         raise Conflict(f"{path} is a link; nothing is written through it, and nothing was changed")
@@ -124,15 +117,10 @@ def _document(data: bytes) -> JsonText:
 
 
 def edit_object(path: Path, edit: Edit, initial: Mapping[str, Any]) -> None:
-    """Change a document in place, durably; creates the file if needed.
+    """Change a document in place, durably; creates the file from `initial` if needed.
 
-    Args:
-        initial: The document if there is no file.
-
-    Raises:
-        Conflict: The file does not contain an object, other processes keep changing it, or it would become longer than
-            readers accept; it stays unchanged.
-        Unwritable: The disk or a permission forbids it.
+    Raises Conflict if the file does not contain an object, other processes keep changing it, or it would become longer
+    than readers accept; it stays unchanged.
     """
 
     def change(present: bytes | None) -> bytes:

@@ -39,14 +39,11 @@ def render_plan(
     similar: Sequence[tuple[str, str]] = (),
     orders: bool = True,
 ) -> str:
-    """Render a plan as Markdown; every text is data on its own line.
+    """Render the plan of attempt `number` as Markdown; every text is data on its own line.
 
-    Args:
-        number: The attempt.
-        description, criteria: Of the task.
-        lessons: Earlier attempts, oldest first.
-        similar: Pairs of task and learning, most useful first.
-        orders: Whether texts of other attempts that give orders are left out (docs/safety.md#held-texts).
+    `description` and `criteria` are those of the task, `lessons` earlier attempts, oldest first, and `similar` pairs of
+    task and learning, most useful first. If `orders` is set, texts of other attempts that give orders are left out
+    (docs/safety.md#held-texts).
     """
     task = f"Task: {escape_inline(description, MAX_CHARS) or 'not described'}"
     task += f"\nCompletion criteria: {escape_inline(criteria, MAX_CHARS)}" if criteria else ""
@@ -72,10 +69,19 @@ def _learnings(
         if omitted > 0:
             parts.append(f"Left out here: {plural(omitted, 'earlier attempt')}; see reflections.jsonl of the task.")
         taught: set[str] = set()
-        for lesson in reversed(lessons[-MAX_EARLIER:]):
-            new = [text for text in dict.fromkeys(_all_learnings(lesson, orders)) if text not in taught]
+        for attempt, reflections in reversed(lessons[-MAX_EARLIER:]):
+            drafted = [_safe_text(reflection.text, orders) for reflection in reflections if reflection.draft]
+            outcome = "left open" if attempt.outcome is Outcome.UNKNOWN else attempt.outcome.value
+            lines = [f"### Attempt {attempt.number} ({outcome})\n"]
+            if attempt.reason:
+                lines.append(f"- Reason: {_safe_text(attempt.reason, orders, happened=True)}")
+            approach = _safe_text(attempt.plan, orders) if attempt.plan else ""
+            if approach and not _is_among(approach, drafted):
+                lines.append(f"- Approach: {approach}")
+            learnings = dict.fromkeys(_all_learnings(attempt, reflections, drafted, orders))
+            new = [text for text in learnings if text not in taught]
             taught.update(new)
-            parts.append("\n".join([_heading(lesson.attempt), *_facts(lesson, orders), *new]))
+            parts.append("\n".join([*lines, *new]))
     if similar:
         texts = "\n".join(
             f"- {_safe_text(task, orders)}: {_safe_text(learning, orders)}" for task, learning in similar[:MAX_SIMILAR]
@@ -87,40 +93,22 @@ def _learnings(
         yield withhold_combined_harm("\n\n".join(parts), before, orders=orders)
 
 
-def _heading(attempt: Attempt) -> str:
-    outcome = "left open" if attempt.outcome is Outcome.UNKNOWN else attempt.outcome.value
-    return f"### Attempt {attempt.number} ({outcome})\n"
-
-
-def _facts(lesson: AttemptLessons, orders: bool) -> Iterator[str]:
-    if lesson.attempt.reason:
-        yield f"- Reason: {_safe_text(lesson.attempt.reason, orders, happened=True)}"
-    if lesson.attempt.plan and not _is_among(
-        approach := _safe_text(lesson.attempt.plan, orders), _drafted(lesson, orders)
-    ):
-        yield f"- Approach: {approach}"
-
-
-def _all_learnings(lesson: AttemptLessons, orders: bool) -> Iterator[str]:
-    attempt, drafted = lesson.attempt, _drafted(lesson, orders)
-
+def _all_learnings(
+    attempt: Attempt, reflections: Sequence[Reflection], drafted: Sequence[str], orders: bool
+) -> Iterator[str]:
     def own(label: str, texts: Sequence[str], *, avoided: bool = False) -> Iterator[str]:
         safe = (_safe_text(text, orders, avoided=avoided) for text in texts[:MAX_ITEMS])
         return (f"- {label}: {text}" for text in safe if not _is_among(text, drafted))
 
-    for reflection in lesson.reflections:
+    for reflection in reflections:
         if reflection.teaches:
             label = "Learning (drafted from the log)" if reflection.draft else "Learning"
             yield f"- {label}: {_safe_text(reflection.text, orders)}"
         yield from own("Action item", reflection.actions)
     yield from own("Worked", attempt.worked)
     yield from own("Did not work", attempt.failed, avoided=True)
-    known = {item for reflection in lesson.reflections for item in reflection.actions}
+    known = {item for reflection in reflections for item in reflection.actions}
     yield from own("Suggested", [text for text in attempt.suggestions if text not in known])
-
-
-def _drafted(lesson: AttemptLessons, orders: bool) -> list[str]:
-    return [_safe_text(reflection.text, orders) for reflection in lesson.reflections if reflection.draft]
 
 
 def _is_among(text: str, drafted: Sequence[str]) -> bool:

@@ -15,11 +15,11 @@ from core.base.errors import BadInput, Conflict, Refused, Unwritable
 from core.base.validation import check_count, check_flag
 from core.config.paths import ProjectPaths
 from core.episodes import validation
-from core.episodes.action_log import LogResult, record_actions, repair_log
-from core.episodes.folders import AttemptFolder, TaskFolder, find_attempt_folder
+from core.episodes.action_log import LogResult, record_actions
+from core.episodes.folders import TaskFolder, find_attempt_folder
 from core.episodes.json_files import check_editable, edit_object, set_members
 from core.episodes.lifecycle import completion, start
-from core.episodes.lifecycle.propagation import LISTS, TASK_STATUS, propagate_all
+from core.episodes.lifecycle.completion import LISTS, TASK_STATUS, propagate_all
 from core.episodes.lifecycle.trajectory import MILESTONES, check_milestones
 from core.episodes.reflections import add_reflection
 from core.episodes.strict_reader import ROOM, StrictReader
@@ -27,6 +27,7 @@ from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.records.times import iso
+from core.storage.append_log import AppendLog
 from core.storage.json_editor import JsonText
 
 _OUTCOMES: Final = (Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT)
@@ -35,14 +36,12 @@ _OUTCOMES: Final = (Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT)
 class Episodes:
     """Writes the task memory of one project.
 
+    `clock` returns the present moment, aware UTC. `by` is the agent, for calls that name none. `warn` receives problems
+    that do not stop a call, such as an index that could not be updated.
+
     Every method may raise `BadInput` for an invalid argument, `UnknownRecord` for an unknown task or attempt, `Refused`
     if the protocol forbids the call, `Conflict` for a file that cannot be parsed (it stays unchanged and is named in
     the message), and `Unwritable` if the disk, a lock or a permission forbids writing.
-
-    Args:
-        clock: Returns the present moment, aware UTC.
-        by: The agent, for calls that name none.
-        warn: Receives problems that do not stop a call, such as an index that could not be updated.
     """
 
     def __init__(
@@ -71,11 +70,8 @@ class Episodes:
     ) -> str:
         """Create a task and return its ID.
 
-        Args:
-            criteria: The completion criteria.
-            related: IDs of other tasks.
-            task_id: By default the next free `task-NNN`. An existing task with this ID and the same description that
-                has no attempt yet is used as it is.
+        `criteria` are the completion criteria, `related` the IDs of other tasks. `task_id` is by default the next free
+        `task-NNN`. An existing task with this ID and the same description that has no attempt yet is used as it is.
         """
         now = iso(self._clock())
         agent = validation.validate_text(agent or self._by, "agent", validation.MAX_ID)
@@ -132,13 +128,10 @@ class Episodes:
     ) -> start.StartedAttempt:
         """Start an attempt; at a paused task, resume the open one.
 
-        Args:
-            agent: By default the agent of the task.
-            similar: Pairs of similar task and learning, for the plan.
-            orders: Whether the plan leaves out texts of other attempts that give orders.
-            abandon: End open attempts with the outcome timeout.
-            resume: Resume the open attempt, for an agent that was killed.
-            reopen: Start even if the task is completed or failed.
+        `agent` is by default that of the task. `similar` are pairs of similar task and learning, for the plan, which
+        leaves out texts of other attempts that give orders if `orders` is set. `abandon` ends open attempts with the
+        outcome timeout; `resume` resumes the open attempt, for an agent that was killed; `reopen` starts even if the
+        task is completed or failed.
         """
         if estimated_iterations is not None:
             check_count(estimated_iterations, "estimated_iterations", validation.MAX_ITERATION)
@@ -188,14 +181,11 @@ class Episodes:
 
         Actions that are the last ones of the log already are not appended again if one of them has a timestamp.
 
-        Args:
-            actions: Fields of docs/task-memory.md#actions; `timestamp` is now by default, and `quality` is the quality
-                of the iteration.
-            attempt: By default the open one.
-            iteration: For actions without one; by default the latest one of the log, else 1.
-            quality: Quality of the work at the end of `iteration`, 0..1.
-            results: Contents of files to store below `results/iter-NNN/` of `iteration`, by name.
-            milestones: `{event, details, timestamp}` each; the trajectory contains them at once.
+        `actions` have the fields of docs/task-memory.md#actions; `timestamp` is now by default, and `quality` is the
+        quality of the iteration. `attempt` is by default the open one. `iteration` is for actions without one; by
+        default the latest one of the log, else 1. `quality` is that of the work at the end of `iteration`, 0..1.
+        `results` are contents of files to store below `results/iter-NNN/` of `iteration`, by name. `milestones` are
+        `{event, details, timestamp}` each; the trajectory contains them at once.
         """
         validation.validate_iteration(iteration)
         validation.validate_quality(quality)
@@ -205,7 +195,10 @@ class Episodes:
             raise BadInput(f"{len(actions):,} actions in one call; at most {validation.MAX_ACTIONS:,}")
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
-            place = self._find_open(folder, attempt)
+            place = find_attempt_folder(folder, attempt)
+            if not StrictReader(folder).attempt(place.number).is_open:
+                hint = f"start another one: ralphdeck task start {folder.id}"
+                raise Refused(f"attempt {place.number} at {folder.id} has ended; {hint}")
             return record_actions(
                 folder,
                 place,
@@ -216,13 +209,6 @@ class Episodes:
                 files=files,
                 milestones=milestones,
             )
-
-    def _find_open(self, folder: TaskFolder, number: int | None) -> AttemptFolder:
-        place = find_attempt_folder(folder, number)
-        if not StrictReader(folder).attempt(place.number).is_open:
-            hint = f"start another one: ralphdeck task start {folder.id}"
-            raise Refused(f"attempt {place.number} at {folder.id} has ended; {hint}")
-        return place
 
     def complete_attempt(
         self,
@@ -244,13 +230,10 @@ class Episodes:
         For an attempt that has ended already, everything that a kill left out is completed, and `task_done` ends the
         task; its recorded outcome and texts stay.
 
-        Args:
-            outcome: Success, failure or timeout; by default determined from the log, see `LogSummary.outcome`.
-            final_quality: 0..1; by default the last logged quality.
-            completion_percent: 0..100.
-            attempt: By default the newest.
-            task_done: Whether the task is completed (True) or failed (False); by default it continues.
-            milestones: `{event, details, timestamp}` each.
+        `outcome` is success, failure or timeout, by default determined from the log, see `LogSummary.outcome`.
+        `final_quality` is 0..1, by default the last logged quality; `completion_percent` is 0..100. `attempt` is by
+        default the newest. The task is completed if `task_done` is True and failed if it is False; by default it
+        continues. `milestones` are `{event, details, timestamp}` each.
         """
         if outcome is not None and outcome not in _OUTCOMES:
             raise BadInput(f"outcome must be success, failure or timeout, not {outcome}")
@@ -259,7 +242,9 @@ class Episodes:
         result: dict[str, Any] = {
             "reason": validation.validate_text(reason, "reason"),
             "final_quality": validation.validate_quality(final_quality, "final_quality"),
-            "completion_percent": validation.validate_percent(completion_percent),
+            "completion_percent": validation.validate_quality(
+                completion_percent, "completion_percent", validation.MAX_PERCENT
+            ),
             **{
                 name: validation.validate_texts(values, name)
                 for name, values in zip(LISTS, (worked, didnt_work, suggestions), strict=True)
@@ -274,10 +259,10 @@ class Episodes:
             place = find_attempt_folder(folder, attempt)
             reader = StrictReader(folder)
             reader.check(place)
-            repair_log(place)
+            AppendLog(place.actions).undo_incomplete_batch()
             known = reader.attempt(place.number)
             is_open = known.outcome is Outcome.UNKNOWN
-            log = ahead.summary if ahead is not None and ahead.is_current(place) else None
+            log = ahead.get(completion.read_log_stamp(place))
             if log is None and is_open and outcome is None:
                 log = reader.log(place)
             found = completion.determine_outcome(known, log, outcome)
@@ -291,7 +276,9 @@ class Episodes:
                     result["final_quality"] = known.quality[-1].quality
                 log = completion.end_attempt(folder, place, {"status": found.value, **result}, now=now, log=log)
             else:
-                log = completion.repeat_end(folder, place, found, result.get(TASK_STATUS), now, log=log)
+                if task_done is not None:
+                    completion.end_task(folder, place, found, result[TASK_STATUS])
+                log = completion.propagate(folder, place, seen_at=now, log=log)
             return completion.CompletedAttempt(
                 number=place.number,
                 outcome=found,
@@ -334,11 +321,8 @@ class Episodes:
     ) -> Reflection:
         """Add a reflection on an attempt, which replaces the drafts on it for readers.
 
-        Missing parts are taken from the draft. The same reflection is not written twice in a row.
-
-        Args:
-            attempt: By default the newest.
-            reflection_type: With hyphens or underscores; by default the one for the outcome.
+        Missing parts are taken from the draft. The same reflection is not written twice in a row. `attempt` is by
+        default the newest; `reflection_type`, with hyphens or underscores, by default the one for the outcome.
         """
         texts = {
             "observation": validation.validate_text(observation, "observation"),

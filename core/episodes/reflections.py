@@ -95,16 +95,6 @@ def reflection_record(
     }
 
 
-def draft_parts(draft: Reflection) -> dict[str, Any]:
-    """The parts of a draft, without the note that it is one."""
-    return {
-        "observation": draft.observation,
-        "analysis": draft.analysis.removesuffix(NOT_REVIEWED).rstrip(),
-        "learning": draft.learning if draft.teaches else "",
-        "action_items": list(draft.actions),
-    }
-
-
 def add_reflection(
     folder: TaskFolder,
     attempt: int | None,
@@ -113,15 +103,11 @@ def add_reflection(
     reflection_type: str | None,
     now: datetime,
 ) -> Reflection:
-    """Append a reflection unless it repeats the last one on the attempt.
+    """Append a reflection unless it repeats the last one on the attempt, by default the newest.
 
-    Args:
-        attempt: By default the newest.
-        parts: `observation`, `analysis`, `learning` and `action_items`; empty ones are taken from the draft.
-        reflection_type: By default the one for the outcome of the attempt.
-
-    Raises:
-        BadInput: The trigger or type is unknown, or the file would become too long.
+    `parts` are `observation`, `analysis`, `learning` and `action_items`; empty ones are taken from the draft.
+    `reflection_type` is by default the one for the outcome of the attempt. Raises BadInput if the trigger or type is
+    unknown, or the file would become too long.
     """
     check_choice(trigger, "trigger", TRIGGERS)
     if reflection_type is not None:
@@ -134,19 +120,26 @@ def add_reflection(
     outcome = reader.attempt(number).outcome
     reflection_type = reflection_type or TYPE_OF.get(attempt_trigger(outcome), TYPES[-1])
     drafts = [one for one in reader.reflections() if one.draft and one.attempt == number]
-    all_parts = {**parts, **(draft_parts(drafts[0]) if drafts else {}), **given}
+    drafted = (
+        {}
+        if not drafts
+        else {
+            "observation": drafts[0].observation,
+            "analysis": drafts[0].analysis.removesuffix(NOT_REVIEWED).rstrip(),
+            "learning": drafts[0].learning if drafts[0].teaches else "",
+            "action_items": list(drafts[0].actions),
+        }
+    )
+    all_parts = {**parts, **drafted, **given}
     record = reflection_record(number, now, **all_parts, triggered_by=trigger, reflection_type=reflection_type)
     records = (line.value for line in reader.reflection_lines())
     earlier = [one for one in records if isinstance(one, dict) and one.get("attempt_id") == number]
     repeated = {**given, "triggered_by": trigger, "reflection_type": reflection_type}
     if not earlier or drafts or {**earlier[-1], **repeated} != earlier[-1]:
-        _append(folder, msgspec.json.encode(record))
+        line = msgspec.json.encode(record)
+        size = len(line) + (folder.reflections.stat().st_size if folder.reflections.exists() else 0)
+        if size > _MAX_FILE_BYTES:
+            limit = f"{size:,} bytes; at most {_MAX_FILE_BYTES:,} are kept"
+            raise BadInput(f"with this one the reflections on {folder.id} have {limit}: shorten it")
+        AppendLog(folder.reflections).append([line])
     return [one for one in reader.reflections() if one.attempt == number][-1]
-
-
-def _append(folder: TaskFolder, line: bytes) -> None:
-    size = len(line) + (folder.reflections.stat().st_size if folder.reflections.exists() else 0)
-    if size > _MAX_FILE_BYTES:
-        limit = f"{size:,} bytes; at most {_MAX_FILE_BYTES:,} are kept"
-        raise BadInput(f"with this one the reflections on {folder.id} have {limit}: shorten it")
-    AppendLog(folder.reflections).append([line])

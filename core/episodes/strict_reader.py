@@ -40,19 +40,13 @@ class StrictReader:
     def check(self, *places: AttemptFolder, room: int = ROOM) -> None:
         """Check every file of the task that a step may write, before its first write.
 
-        Args:
-            places: Attempts that the step may end.
-            room: Bytes that it may add to each file.
+        `places` are the attempts that the step may end, and `room` is the number of bytes that it may add to each file.
         """
         folder = self._folder
-        editable: dict[Path, Shapes] = {
-            folder.metadata: {},
-            folder.summary: {},
-            folder.trajectory: TRAJECTORY_SHAPES,
-            **{path: {} for place in places for path in (place.attempt, place.outcome)},
-        }
-        for path, shapes in editable.items():
-            check_editable(path, self._root, shapes, room=room)
+        check_editable(folder.trajectory, self._root, TRAJECTORY_SHAPES, room=room)
+        of_attempts = (path for place in places for path in (place.attempt, place.outcome))
+        for path in (folder.metadata, folder.summary, *of_attempts):
+            check_editable(path, self._root, room=room)
         if folder.reflections.is_symlink() or not (folder.reflections.is_file() or not folder.reflections.exists()):
             raise Conflict(f"{folder.reflections} is not a regular file; nothing was changed. Move it away")
 
@@ -62,14 +56,16 @@ class StrictReader:
 
     def attempts(self) -> dict[int, Attempt]:
         """All attempts by number; ended ones only as in the trajectory."""
-        trajectory = self._object(self._folder.trajectory) or {}
-        found = self._read(self._folder.trajectory, trajectory)
+        found = self._read_trajectory()
         ended = {attempt.number for attempt in found if attempt.outcome is not Outcome.UNKNOWN}
         for number, place in self._places.items():
             if number not in ended:
                 found += self._read_folder(place)
-        joined = join_attempts(found).values()
-        return {attempt.number: attempt for attempt in sorted(joined, key=lambda attempt: attempt.number)}
+        joined = {attempt.number: attempt for attempt in join_attempts(found).values()}
+        return dict(sorted(joined.items()))
+
+    def _read_trajectory(self) -> list[Attempt]:
+        return self._read(self._folder.trajectory, self._object(self._folder.trajectory) or {})
 
     def attempt(self, number: int) -> Attempt:
         """One attempt with everything in its own files."""
@@ -89,7 +85,7 @@ class StrictReader:
 
     def trajectory(self) -> dict[int, Attempt]:
         """The attempts that have ended according to the trajectory, by number."""
-        found = self._read(self._folder.trajectory, self._object(self._folder.trajectory) or {})
+        found = self._read_trajectory()
         return {attempt.number: attempt for attempt in found if attempt.outcome is not Outcome.UNKNOWN}
 
     def log(self, place: AttemptFolder) -> LogSummary:
@@ -110,11 +106,8 @@ class StrictReader:
         return self._folder.attempts()
 
     def _read_folder(self, place: AttemptFolder) -> list[Attempt]:
-        found: list[Attempt] = []
-        for path in (place.attempt, place.outcome):
-            value = self._object(path)
-            if value is not None:
-                found += self._read(path, value)
+        values = {path: self._object(path) for path in (place.attempt, place.outcome)}
+        found = [part for path, value in values.items() if value is not None for part in self._read(path, value)]
         return found or [Attempt(task_id=self._folder.id, number=place.number)]
 
     def _read(self, path: Path, value: Mapping[str, Any]) -> list[Attempt]:

@@ -44,20 +44,11 @@ All of them together with the longest quality history fit into a file that reade
 QUALITY: Final = "quality"
 """A field of an action that is not part of its line: the quality of the work after it, 0..1."""
 FIELDS: Final = (
-    "timestamp",
-    "iteration",
-    "type",
-    "tool",
-    "params",
-    "success",
-    "output",
-    "error",
-    "reasoning",
-    "expected_outcome",
+    *("timestamp", "iteration", "type", "tool", "params", "success", "output", "error"),
+    *("reasoning", "expected_outcome"),
 )
 """Fields of an action, in order."""
-_LONG: Final = frozenset({"output", "error"})
-"""Fields of any length; of a longer text than `MAX_OUTPUT` only both ends are kept."""
+
 _LEFT_OUT: Final = "\n[… {:,} characters left out …]\n"
 _SHORT: Final = 1000
 """Characters of a text in the parameters of an action that are always kept."""
@@ -79,12 +70,6 @@ def validate_text(value: Any, field: str, limit: int = MAX_CHARS) -> str:
     return str(value)
 
 
-def validate_required_text(value: Any, field: str) -> str:
-    if not validate_text(value, field).strip():
-        raise BadInput(f"{field} is empty")
-    return str(value)
-
-
 def check_total_size(value: Any, field: str) -> None:
     """Raise `BadInput` for more than `MAX_TOTAL_SIZE` bytes of `field`."""
     if (size := json_size(value)) > MAX_TOTAL_SIZE:
@@ -101,6 +86,12 @@ def validate_task_id(value: str, field: str) -> str:
     return safe_component(validate_text(value, field, MAX_ID))
 
 
+def validate_required_text(value: Any, field: str) -> str:
+    if not validate_text(value, field).strip():
+        raise BadInput(f"{field} is empty")
+    return str(value)
+
+
 def validate_texts(values: Sequence[str], field: str) -> list[str]:
     """A list of texts, at most `MAX_ENTRIES`."""
     check_texts(values, field)
@@ -109,10 +100,10 @@ def validate_texts(values: Sequence[str], field: str) -> list[str]:
     return [validate_text(value, field) for value in values]
 
 
-def validate_quality(value: float | None, field: str = QUALITY) -> float | None:
-    """A number 0..1 or None."""
+def validate_quality(value: float | None, field: str = QUALITY, most: float = 1) -> float | None:
+    """A number 0..`most` or None."""
     if value is not None:
-        check_amount(value, field, 1)
+        check_amount(value, field, most)
     return value
 
 
@@ -125,32 +116,23 @@ def validate_iteration(value: int | None) -> int | None:
     return value
 
 
-def validate_percent(value: float | None) -> float | None:
-    if value is not None:
-        check_amount(value, "completion_percent", MAX_PERCENT)
-    return value
-
-
-def validate_milestone(value: Mapping[str, Any], at: datetime) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise BadInput(f"a milestone must be an object, not {format_value(value)}")
-    unknown = value.keys() - {"timestamp", "event", "details"}
-    if unknown or not value.get("event"):
-        shown = format_value(dict(value))
-        raise BadInput(f"a milestone has an event, and may have timestamp and details; not {shown}")
-    fields = {
-        "timestamp": iso(_parse_timestamp(value.get("timestamp")) or at),
-        "event": validate_text(value["event"], "event"),
-    }
-    return fields | ({"details": validate_text(value["details"], "details")} if value.get("details") else {})
-
-
 def validate_milestones(values: Sequence[Mapping[str, Any]], at: datetime) -> list[dict[str, Any]]:
     """A list of milestones, at most `MAX_ENTRIES` and `MAX_TOTAL_SIZE`."""
     check_list(values, "milestones")
     if len(values) > MAX_ENTRIES:
         raise BadInput(f"milestones has {len(values):,} entries; at most {MAX_ENTRIES:,} are kept")
-    found = [validate_milestone(value, at) for value in values]
+    found = []
+    for value in values:
+        if not isinstance(value, Mapping):
+            raise BadInput(f"a milestone must be an object, not {format_value(value)}")
+        if value.keys() - {"timestamp", "event", "details"} or not value.get("event"):
+            shown = format_value(dict(value))
+            raise BadInput(f"a milestone has an event, and may have timestamp and details; not {shown}")
+        milestone = {"timestamp": iso(_parse_timestamp(value.get("timestamp")) or at)}
+        milestone["event"] = validate_text(value["event"], "event")
+        if value.get("details"):
+            milestone["details"] = validate_text(value["details"], "details")
+        found.append(milestone)
     check_total_size(found, "milestones")
     return found
 
@@ -185,15 +167,10 @@ def validate_similar(values: Sequence[tuple[str, str]]) -> list[tuple[str, str]]
 
 
 def validate_action(value: Mapping[str, Any], at: datetime, default_iteration: int) -> dict[str, Any]:
-    """Validate an action and format it as a line of `actions.jsonl`.
+    """Validate an action and format it as a line of `actions.jsonl`, without `QUALITY`.
 
-    Args:
-        value: `FIELDS`, and perhaps `QUALITY`, which is not part of the line.
-        at: Its time, unless it has a timestamp.
-        default_iteration: Its iteration, unless it has one.
-
-    Raises:
-        BadInput: A field is unknown, too long or of another type, or the action type is unknown.
+    `at` is its time unless it has a timestamp, and `default_iteration` its iteration unless it has one. Raises BadInput
+    if a field is unknown, too long or of another type, or the action type is unknown.
     """
     if not isinstance(value, Mapping):
         raise BadInput(f"an action must be an object, not {format_value(value)}")
@@ -208,11 +185,14 @@ def validate_action(value: Mapping[str, Any], at: datetime, default_iteration: i
         check_flag(fields["success"], "success")
     if "params" in fields:
         fields["params"] = _fit_params(fields["params"])
-    for name in ("tool", "output", "error", "reasoning", "expected_outcome"):
+    for name in ("tool", "reasoning", "expected_outcome"):
         if name in fields:
-            if name in _LONG and isinstance(fields[name], str):
-                fields[name] = keep_ends(fields[name], MAX_OUTPUT)
-            fields[name] = validate_text(fields[name], name, MAX_OUTPUT if name in _LONG else MAX_CHARS)
+            fields[name] = validate_text(fields[name], name)
+    for name in ("output", "error"):  # of a long one, only both ends are kept
+        if name in fields:
+            text = fields[name]
+            text = keep_ends(text, MAX_OUTPUT) if isinstance(text, str) else text
+            fields[name] = validate_text(text, name, MAX_OUTPUT)
     return {name: fields[name] for name in FIELDS if name in fields}
 
 
@@ -241,10 +221,9 @@ def validate_actions(
 
 
 def _fit_params(params: Any) -> dict[str, Any]:
-    """Parameters that fit into an action.
+    """Parameters that fit into an action; a long text loses its middle.
 
-    Long texts lose their middle. A long value that is not a text becomes JSON text if that is not enough, and so does a
-    value that is nested too deeply.
+    A long value that is not a text becomes JSON text if that is not enough, and so does a value nested too deeply.
     """
     if not isinstance(params, dict) or not all(isinstance(name, str) for name in params):
         raise BadInput(f"params must be an object, not {format_value(params)}")
@@ -261,27 +240,18 @@ def _fit_params(params: Any) -> dict[str, Any]:
         }
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
         raise BadInput("params hold something that JSON does not") from None
-    for whole in (params, {**params, **encoded}):
-        if _fits(_shorten(whole, _SHORT)):
-            return _shorten_to_fit(whole)
-    raise BadInput(f"params have {size:,} bytes, in {len(params):,} parameters; at most {MAX_OUTPUT:,} are kept")
+    whole = next((one for one in (params, {**params, **encoded}) if _size(_shorten(one, _SHORT)) <= MAX_OUTPUT), None)
+    if whole is None:
+        raise BadInput(f"params have {size:,} bytes, in {len(params):,} parameters; at most {MAX_OUTPUT:,} are kept")
+    limits = range(_SHORT + 1, MAX_OUTPUT)
+    fitting = bisect_left(limits, True, key=lambda limit: _size(_shorten(whole, limit)) > MAX_OUTPUT)
+    shortened: dict[str, Any] = _shorten(whole, _SHORT + fitting)
+    return shortened
 
 
 def _encode_if_deep(value: Any) -> Any:
     data = msgspec.json.encode(value)
     return data.decode() if is_nested_deeper(data, _MAX_NESTED - 1) else value
-
-
-def _shorten_to_fit(params: dict[str, Any]) -> dict[str, Any]:
-    """Parameters with as much of the ends of long texts as fits."""
-    limits = range(_SHORT + 1, MAX_OUTPUT)
-    fits = bisect_left(limits, True, key=lambda limit: not _fits(_shorten(params, limit)))
-    kept: dict[str, Any] = _shorten(params, _SHORT + fits)
-    return kept
-
-
-def _fits(value: Any) -> bool:
-    return _size(value) <= MAX_OUTPUT
 
 
 def _size(value: Any) -> int:

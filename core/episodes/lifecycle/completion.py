@@ -1,41 +1,55 @@
-"""End an attempt: determine its outcome and write `outcome.json`."""
+"""End an attempt, and update all files that depend on its outcome; repeatable.
+
+`outcome.json` is the source. The attempt's own record, the reflections, the metadata, the summary and the index are
+derived from it and from the log, so doing this again changes nothing. The trajectory is written last: an attempt with
+an outcome in the trajectory is complete.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from itertools import accumulate
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from core.base.errors import BadInput, Refused, UnknownRecord
-from core.episodes.action_log import repair_log
 from core.episodes.folders import AttemptFolder, TaskFolder, find_attempt_folder
-from core.episodes.json_files import edit_object, set_members
-from core.episodes.lifecycle.propagation import ENDED, LISTS, TASK_STATUS, propagate
-from core.episodes.lifecycle.trajectory import MILESTONES, merge_milestones, read_milestone_entries
+from core.episodes.json_files import edit_object, read_object, set_default, set_members
+from core.episodes.lifecycle.trajectory import MILESTONES, merge_milestones, read_milestone_entries, set_entry
 from core.episodes.log_summary import LogSummary
+from core.episodes.reflection_drafts import AttemptWork, draft_completion, draft_reflection
+from core.episodes.reflections import TASK_COMPLETION
 from core.episodes.strict_reader import StrictReader
+from core.episodes.task_indexes import index_task
 from core.episodes.validation import MAX_TOTAL_SIZE, json_size
-from core.records.episodes import Attempt, TaskStatus
+from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
-from core.records.times import iso
+from core.records.times import iso, parse_time
+from core.storage.append_log import AppendLog
 from core.storage.file_reader import Stamp
+from core.storage.json_editor import JsonText
 
+LISTS: Final = ("what_worked", "what_didnt_work", "suggestions_for_next_time")
+TASK_STATUS: Final = "task_status"
+_ENDED: Final = "ended"
 _RESULT: Final = ("status", "reason", "final_quality", "completion_percent")
-_ORDER: Final = (*_RESULT, *LISTS, ENDED, MILESTONES, TASK_STATUS)
-"""Order of the members of `outcome.json`."""
+_ORDER: Final = (*_RESULT, *LISTS, _ENDED, MILESTONES, TASK_STATUS)
+"""The members of `outcome.json`, in order."""
+MAX_LEARNINGS: Final = 100
+"""Newest learnings in a summary."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompletedAttempt:
     """An attempt that has ended.
 
-    Attributes:
-        derived: Whether the outcome was determined from the log.
-        again: Whether the attempt had ended before; its earlier outcome stays.
-        status: The status of the task.
-        reflections: Reflections on this attempt, including drafts.
+    `derived`: the outcome was determined from the log. `again`: the attempt had ended before, and its earlier outcome
+    stays. `status` is that of the task; `reflections` are those on this attempt, including drafts.
     """
 
     number: int
@@ -47,29 +61,20 @@ class CompletedAttempt:
     reflections: tuple[Reflection, ...]
 
 
-class LogAhead(NamedTuple):
-    """The summary of a log, computed before locking, since it takes seconds."""
+def read_log_ahead(folder: TaskFolder, attempt: int | None) -> dict[Stamp | None, LogSummary]:
+    """The summary of a log by its stamp, read before locking, since it takes seconds.
 
-    number: int
-    stamp: Stamp
-    summary: LogSummary
-
-    def is_current(self, place: AttemptFolder) -> bool:
-        """Whether it belongs to this attempt and the log has not changed since."""
-        return self.number == place.number and self.stamp == _stamp(place)
-
-
-def read_log_ahead(folder: TaskFolder, attempt: int | None) -> LogAhead | None:
-    """Summarize the log of an attempt, if there is one; by default the newest."""
+    The log is that of the newest attempt by default; the result is empty if there is no log.
+    """
     try:
         place = find_attempt_folder(folder, attempt)
     except (Refused, UnknownRecord):  # another process may start it before the lock is taken
-        return None
-    stamp = _stamp(place)
-    return LogAhead(place.number, stamp, StrictReader(folder).log(place)) if stamp is not None else None
+        return {}
+    stamp = read_log_stamp(place)
+    return {stamp: StrictReader(folder).log(place)} if stamp is not None else {}
 
 
-def _stamp(place: AttemptFolder) -> Stamp | None:
+def read_log_stamp(place: AttemptFolder) -> Stamp | None:
     try:
         return Stamp.of(place.actions.lstat())
     except FileNotFoundError:
@@ -79,12 +84,8 @@ def _stamp(place: AttemptFolder) -> Stamp | None:
 def determine_outcome(known: Attempt, log: LogSummary | None, outcome: Outcome | None) -> Outcome:
     """The given outcome, else the one that the log proves.
 
-    Args:
-        log: Required if `outcome` is None and the attempt is open.
-
-    Raises:
-        BadInput: No outcome is given and the log proves none.
-        Refused: The attempt has ended with another outcome.
+    `log` is required if `outcome` is None and the attempt is open. Raises BadInput if no outcome is given and the log
+    proves none, and Refused if the attempt has ended with another outcome.
     """
     if known.outcome is not Outcome.UNKNOWN:
         if outcome not in (None, known.outcome):
@@ -112,13 +113,11 @@ def end_attempt(
 ) -> LogSummary:
     """Write `outcome.json`, which ends the attempt, and update all other files.
 
-    Args:
-        result: Members of `outcome.json`; None values are left out.
-        log: The summary of the log, if it is known.
+    `result` contains the members of `outcome.json`; None values are left out. `log` is the summary if it is known.
     """
-    repair_log(place)
+    AppendLog(place.actions).undo_incomplete_batch()
     milestones = merge_milestones(read_milestone_entries(folder, place.number), result.get(MILESTONES, ()))
-    whole: dict[str, Any] = {"reason": "", **{name: [] for name in LISTS}, **result, ENDED: iso(now)}
+    whole: dict[str, Any] = {"reason": "", **{name: [] for name in LISTS}, **result, _ENDED: iso(now)}
     # Other programs may have recorded more milestones than fit; the trajectory keeps them.
     fits = json_size(milestones) <= MAX_TOTAL_SIZE and (milestones or MILESTONES in result)
     whole |= {MILESTONES: milestones if fits else None}
@@ -127,17 +126,183 @@ def end_attempt(
     return propagate(folder, place, seen_at=now, log=log)
 
 
-def repeat_end(
-    folder: TaskFolder,
-    place: AttemptFolder,
-    outcome: Outcome,
-    status: str | None,
-    now: datetime,
-    *,
-    log: LogSummary | None = None,
+def end_task(folder: TaskFolder, place: AttemptFolder, outcome: Outcome, status: str) -> None:
+    """Record in the outcome of an attempt that it ended its task."""
+    members = {"status": outcome.value, TASK_STATUS: status}
+    edit_object(place.outcome, lambda document: set_members(document, (), members), {})
+
+
+def propagate(
+    folder: TaskFolder, place: AttemptFolder, *, seen_at: datetime, log: LogSummary | None = None
 ) -> LogSummary:
-    """Complete an interrupted end of an attempt; `status` also ends the task."""
-    if status is not None:
-        members = {"status": outcome.value, TASK_STATUS: status}
-        edit_object(place.outcome, lambda document: set_members(document, (), members), {})
-    return propagate(folder, place, seen_at=now, log=log)
+    """Update a task from one outcome; the caller holds the task's lock.
+
+    `seen_at` is the time of the reflections if no file contains the end of the attempt. `log` is the summary if known.
+    """
+    reader = StrictReader(folder)
+    result = read_object(place.outcome, folder.project.aiwg) or {}
+    attempt, log = reader.attempt(place.number), log or reader.log(place)
+    ended = parse_time(result.get(_ENDED)) or attempt.ended_at or log.last_at
+    _update_attempt(folder, place, result, log, ended)
+    attempt = reader.attempt(place.number)
+    attempts = [*reader.attempts().values()]
+    is_newest = attempts[-1].number == place.number
+    status = result.get(TASK_STATUS)
+    ends_task = is_newest and status in (TaskStatus.COMPLETED, TaskStatus.FAILED)
+    work = AttemptWork(attempt, log)
+    _draft_reflections(folder, reader, work, attempts if ends_task else (), status, ended or seen_at)
+    if is_newest:
+        _update_metadata(folder, place.number, status, ended)
+    task = reader.task()
+    _write_summary(folder, task, [_with_counts(one, work) for one in attempts], reader.reflections())
+    index_task(folder, task.status.value, list_agents(task, attempts))
+    # The trajectory's own count of iterations is from the time when the attempt was open.
+    iterations = reader.own(place).iterations
+    attempt = attempt if iterations is None else replace(attempt, iterations=iterations)
+    set_entry(folder, attempt.number, _trajectory_entry(AttemptWork(attempt, log), result, ended))
+    return log
+
+
+def propagate_all(folder: TaskFolder, *, seen_at: datetime) -> None:
+    """`propagate` each outcome that the trajectory lacks, oldest first."""
+    reader = StrictReader(folder)
+    known = reader.trajectory()
+    for number, place in folder.attempts().items():
+        if number not in known and reader.attempt(number).outcome is not Outcome.UNKNOWN:
+            propagate(folder, place, seen_at=seen_at)
+
+
+def list_agents(task: Task, attempts: Sequence[Attempt]) -> tuple[str, ...]:
+    """The agents of a task and its attempts."""
+    return tuple(dict.fromkeys(name for name in (task.agent, *(one.agent for one in attempts)) if name))
+
+
+def _update_attempt(
+    folder: TaskFolder, place: AttemptFolder, result: Mapping[str, Any], log: LogSummary, ended: datetime | None
+) -> None:
+    """Write end, counts and outcome to `attempt.json`, except into bad members."""
+
+    def edit(document: JsonText) -> None:
+        if ended is not None and not document.value.get("ended"):
+            set_members(document, (), {"ended": iso(ended)})
+        execution = set_default(document, "execution", {})
+        if isinstance(execution, dict):
+            iterations = execution.get("iterations")
+            recorded = iterations if isinstance(iterations, int) else 0
+            counts = {"iterations": max(recorded, log.iterations), "actions_performed": log.actions}
+            # Another program may record counts without a log.
+            set_members(document, ("execution",), counts if log.actions or not execution else {})
+        if result:
+            if isinstance(set_default(document, "outcome", {}), dict):
+                set_members(document, ("outcome",), {name: result[name] for name in _RESULT if name in result})
+            set_members(document, (), {name: result[name] for name in LISTS if name in result})
+
+    edit_object(place.attempt, edit, {"id": place.number, "task_id": folder.id})
+
+
+def _draft_reflections(
+    folder: TaskFolder,
+    reader: StrictReader,
+    work: AttemptWork,
+    all_attempts: Sequence[Attempt],
+    status: Any,
+    ended: datetime,
+) -> None:
+    """Draft missing reflections on the attempt, and on a task that has ended."""
+    number = work.attempt.number
+    lines = [line.value for line in reader.reflection_lines() if isinstance(line.value, dict)]
+    mine = [line for line in lines if line.get("attempt_id", line.get("attempt")) == number]
+    triggers = {str(line.get("trigger", "")) for line in mine}
+    drafts: list[dict[str, Any]] = []
+
+    def read_work(other: int) -> AttemptWork:
+        place = folder.attempts().get(other)
+        return AttemptWork(reader.attempt(other), reader.log(place) if place else LogSummary())
+
+    has_ended = work.attempt.outcome in (Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT)
+    if has_ended and not triggers - {TASK_COMPLETION}:
+        before = [other for other in folder.attempts() if other < number]
+        drafts.append(draft_reflection(work, ended, read_work(before[-1]) if before else None))
+    if all_attempts and TASK_COMPLETION not in triggers:
+        counted = [_with_counts(one, work) for one in all_attempts]
+        failed = [one.number for one in all_attempts if one.outcome is not Outcome.SUCCESS]
+        last_failed = read_work(failed[-1]) if failed else None
+        given_up = status == TaskStatus.FAILED
+        drafts.append(draft_completion(counted, ended, work.log, last_failed, given_up=given_up))
+    if drafts:
+        AppendLog(folder.reflections).append([msgspec.json.encode(draft) for draft in drafts])
+
+
+def _with_counts(one: Attempt, work: AttemptWork) -> Attempt:
+    """`one`, with the counts of the log if it is the attempt of `work`."""
+    attempt, log = work
+    if one.number != attempt.number:
+        return one
+    return replace(attempt, actions=log.actions, errors=log.errors) if log.actions else attempt
+
+
+def attempt_counts(metadata: Mapping[str, Any], number: int) -> dict[str, int]:
+    """The attempt counts of a task's metadata after an attempt was started."""
+    total = metadata.get("total_attempts")
+    return {"current_attempt": number, "total_attempts": max(total, number) if isinstance(total, int) else number}
+
+
+def _update_metadata(folder: TaskFolder, number: int, status: Any, ended: datetime | None) -> None:
+    def edit(document: JsonText) -> None:
+        value = document.value
+        updated = parse_time(value.get("updated"))
+        is_later = ended is not None and (updated is None or updated < ended)
+        members: dict[str, Any] = {"updated": iso(ended)} if is_later else {}
+        members |= attempt_counts(value, number)
+        if status:
+            members["status"] = status
+        if status == TaskStatus.COMPLETED and ended is not None and not value.get("completed"):
+            members["completed"] = iso(ended)
+        set_members(document, (), members)
+
+    edit_object(folder.metadata, edit, {"id": folder.id})
+
+
+def _write_summary(
+    folder: TaskFolder, task: Task, attempts: Sequence[Attempt], reflections: Sequence[Reflection]
+) -> None:
+    """Write counts, duration, best quality and as many of the newest learnings as fit."""
+    durations = [(one.ended_at - one.started_at) for one in attempts if one.ended_at and one.started_at]
+    outcomes = [one.outcome for one in attempts]
+    taught = [one for one in reflections if one.teaches and not one.superseded][-MAX_LEARNINGS:]
+    learnings = [{"attempt_id": one.attempt, "learning": one.text, "draft": one.draft} for one in taught]
+    sizes = accumulate(json_size(one) for one in reversed(learnings))
+    omitted = sum(size > MAX_TOTAL_SIZE for size in sizes)
+    summary = {
+        "task_id": folder.id,
+        "status": task.raw_status or task.status.value,
+        "attempts": len(attempts),
+        "successes": outcomes.count(Outcome.SUCCESS),
+        "failures": outcomes.count(Outcome.FAILURE),
+        "timeouts": outcomes.count(Outcome.TIMEOUT),
+        "actions": sum(one.actions or 0 for one in attempts),
+        "errors": sum(one.errors or 0 for one in attempts),
+        "duration_ms": round(sum(max(duration.total_seconds(), 0) for duration in durations) * 1000),
+        "best_quality": max((one.final_quality for one in attempts if one.final_quality is not None), default=None),
+        "learnings": learnings[omitted:],
+    }
+    edit_object(folder.summary, lambda document: set_members(document, (), summary), {})
+
+
+def _trajectory_entry(work: AttemptWork, result: Mapping[str, Any], ended: datetime | None) -> dict[str, Any]:
+    attempt = _with_counts(work.attempt, work)
+    entry: dict[str, Any] = {
+        "attempt_id": attempt.number,
+        "started": iso(attempt.started_at),
+        "ended": iso(attempt.ended_at or ended),
+        "outcome": attempt.outcome.value,
+        "plan": attempt.plan or None,
+        "actions": attempt.actions,
+        "iterations": attempt.iterations,
+        "milestones": result.get(MILESTONES),
+        "final_quality": attempt.final_quality,
+        "completion_percent": None if attempt.completion is None else round(attempt.completion * 100, 6),
+        "agent": attempt.agent or None,
+        "errors": attempt.errors,
+    }
+    return {name: value for name, value in entry.items() if value is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -14,14 +14,13 @@ from core.base.errors import Refused, Unwritable
 from core.config.paths import ProjectPaths
 from core.episodes.folders import AttemptFolder, TaskFolder, check_inside, create_folder, lock_index
 from core.episodes.json_files import edit_object, encode_object, read_object, set_members
-from core.episodes.lifecycle.completion import end_attempt
-from core.episodes.lifecycle.propagation import attempt_counts, list_agents
+from core.episodes.lifecycle.completion import attempt_counts, end_attempt, list_agents
 from core.episodes.plan_file import MAX_EARLIER, AttemptLessons, render_plan
 from core.episodes.reflections import LEFT_UNFINISHED
 from core.episodes.strict_reader import StrictReader
 from core.episodes.task_indexes import index_task
 from core.episodes.task_lookup import task_ids
-from core.records.episodes import Attempt, Task, TaskStatus
+from core.records.episodes import Attempt, TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.records.times import iso
@@ -36,13 +35,7 @@ _NUMBERED: Final = re.compile(rf"{_TASK}([0-9]{{1,6}})")
 
 
 class AttemptIntent(NamedTuple):
-    """What an agent wants to try, checked.
-
-    Attributes:
-        agent: "" for the agent of the task.
-        similar: Pairs of similar task and learning.
-        orders: Whether the plan leaves out texts of other attempts that give orders.
-    """
+    """What an agent wants to try, checked; see `Episodes.start_attempt`. `agent` "" is that of the task."""
 
     agent: str
     approach: str
@@ -56,10 +49,8 @@ class AttemptIntent(NamedTuple):
 class StartedAttempt:
     """An attempt that was started or resumed.
 
-    Attributes:
-        plan_path: `plan.md`, relative to the project.
-        plan: The text of the plan.
-        learnings: Earlier attempts and the reflections on them, oldest first.
+    `plan_path` is that of `plan.md`, relative to the project, and `plan` its text. `learnings` are earlier attempts and
+    the reflections on them, oldest first.
     """
 
     number: int
@@ -72,12 +63,8 @@ class StartedAttempt:
 def find_resumable(folder: TaskFolder, *, abandon: bool, resume: bool, now: datetime) -> AttemptFolder | None:
     """The open attempt to resume; None if a new one is needed.
 
-    Args:
-        abandon: End all open attempts with the outcome timeout.
-        resume: Resume the open attempt.
-
-    Raises:
-        Refused: An attempt is open, and neither `abandon` nor `resume` is set.
+    `abandon` ends all open attempts with the outcome timeout. Raises Refused if an attempt is open, and neither
+    `abandon` nor `resume` is set.
     """
     reader = StrictReader(folder)
     task, places = reader.task(), folder.attempts()
@@ -130,22 +117,29 @@ def resume_attempt(folder: TaskFolder, place: AttemptFolder) -> StartedAttempt:
     """Resume an attempt with its plan; the plan is "" if there is none."""
     reader = StrictReader(folder)
     before = {number: one for number, one in reader.attempts().items() if number < place.number}
-    plan = _read_plan(folder, place)
+    check_inside(folder.project, place.path)
+    try:
+        with os.fdopen(open_regular(place.plan, os.O_RDONLY), "rb") as file:
+            plan = file.read(MAX_BYTES).decode("utf-8", "replace")
+    except FileNotFoundError:
+        plan = ""
+    except OSError as error:
+        raise Unwritable(f"cannot read {place.plan}: {error.strerror}") from None
     return StartedAttempt(place.number, folder.relative(place.plan), plan, _read_lessons(reader, before), resumed=True)
 
 
 def create_attempt(folder: TaskFolder, intent: AttemptIntent, now: datetime) -> StartedAttempt:
     """Create the folder of an attempt with its plan and earlier learnings.
 
-    Raises:
-        Refused: Another file has its name, or no number is free.
-        Unwritable: The disk or a permission forbids it.
+    Raises Refused if another file has its name, or no number is free.
     """
     reader = StrictReader(folder)
     task, attempts = reader.task(), reader.attempts()
-    number, lessons = _next_number(task, attempts), _read_lessons(reader, attempts)
+    used = [*attempts, task.total_attempts or 0, task.current_attempt or 0]
+    number = max((number for number in used if number < MAX_ATTEMPTS), default=0) + 1
     if number >= MAX_ATTEMPTS:
         raise Refused(f"{folder.id} has an attempt {number - 1:,}, the highest possible number; move its folder away")
+    lessons = _read_lessons(reader, attempts)
     plan = render_plan(
         number,
         description=task.description,
@@ -157,17 +151,17 @@ def create_attempt(folder: TaskFolder, intent: AttemptIntent, now: datetime) -> 
         similar=intent.similar,
         orders=intent.orders,
     )
+    planned: dict[str, Any] = {"approach": intent.approach, "steps": list(intent.steps)}
+    if intent.estimated_iterations is not None:
+        planned["estimated_iterations"] = intent.estimated_iterations
+    agent = intent.agent or task.agent
+    execution = {"agent": agent, "iterations": 0, "actions_performed": 0, "quality_history": []}
+    record = {"id": number, "task_id": folder.id, "started": iso(now), "plan": planned, "execution": execution}
     place = folder.new_attempt(number)
-    record = _new_record(folder.id, number, intent.agent or task.agent, intent, now)
     files = {place.plan.name: plan.encode("utf-8", "replace"), place.attempt.name: encode_object(record)}
     if not create_folder(folder.project, place.path, files):
         raise Refused(f"{folder.relative(place.path)} exists already and is not an attempt")
     return StartedAttempt(number, folder.relative(place.plan), plan, lessons)
-
-
-def _next_number(task: Task, attempts: Mapping[int, Attempt]) -> int:
-    used = [*attempts, task.total_attempts or 0, task.current_attempt or 0]
-    return max((number for number in used if number < MAX_ATTEMPTS), default=0) + 1
 
 
 def _read_lessons(reader: StrictReader, attempts: Mapping[int, Attempt]) -> tuple[AttemptLessons, ...]:
@@ -183,42 +177,17 @@ def _read_lessons(reader: StrictReader, attempts: Mapping[int, Attempt]) -> tupl
     )
 
 
-def _read_plan(folder: TaskFolder, place: AttemptFolder) -> str:
-    check_inside(folder.project, place.path)
-    try:
-        with os.fdopen(open_regular(place.plan, os.O_RDONLY), "rb") as file:
-            return file.read(MAX_BYTES).decode("utf-8", "replace")
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        raise Unwritable(f"cannot read {place.plan}: {error.strerror}") from None
-
-
-def _new_record(task_id: str, number: int, agent: str, intent: AttemptIntent, now: datetime) -> dict[str, Any]:
-    plan: dict[str, Any] = {"approach": intent.approach, "steps": list(intent.steps)}
-    if intent.estimated_iterations is not None:
-        plan["estimated_iterations"] = intent.estimated_iterations
-    execution = {"agent": agent, "iterations": 0, "actions_performed": 0, "quality_history": []}
-    return {"id": number, "task_id": task_id, "started": iso(now), "plan": plan, "execution": execution}
-
-
 def create_task(project: ProjectPaths, metadata: Mapping[str, Any], task_id: str | None) -> str:
     """Create the folder of a task with its metadata and an empty trajectory.
 
-    Args:
-        metadata: All members but the ID.
-        task_id: A checked ID; by default the next free `task-NNN`.
-
-    Returns:
-        Its ID. An equal task with this ID and without attempts is used as it is.
-
-    Raises:
-        Refused: Another task has this ID.
-        Unwritable: The disk, a lock or a permission forbids it.
+    `metadata` contains all members but the ID; `task_id` is by default the next free `task-NNN`. Returns the ID. An
+    equal task with this ID and without attempts is used as it is; Refused is raised for another task with this ID.
     """
     check_inside(project, project.tasks)
     with lock_index(project):
-        for id in (task_id,) if task_id is not None else _free_ids(project):
+        numbers = [int(found[1]) for id in task_ids(project) if (found := _NUMBERED.fullmatch(id))]
+        free_ids = (f"{_TASK}{number:03}" for number in itertools.count(max(numbers, default=0) + 1))
+        for id in free_ids if task_id is None else (task_id,):
             files = {
                 METADATA: encode_object({"id": id, **metadata}),
                 TRAJECTORY: encode_object({"task_id": id, "attempts": []}),
@@ -226,18 +195,9 @@ def create_task(project: ProjectPaths, metadata: Mapping[str, Any], task_id: str
             if create_folder(project, project.tasks / id, files):
                 return id
         assert task_id is not None
-        _check_same(project, task_id, metadata)
+        folder = TaskFolder.of(project, task_id)
+        present = read_object(folder.metadata, project.aiwg) or {}
+        same = all(present.get(key) == metadata[key] for key in ("description", "completion_criteria", "status"))
+        if not same or folder.attempts():
+            raise Refused(f"{task_id} exists already; choose another id, or start an attempt at it")
         return task_id
-
-
-def _free_ids(project: ProjectPaths) -> Iterator[str]:
-    numbers = [int(found[1]) for id in task_ids(project) if (found := _NUMBERED.fullmatch(id))]
-    return (f"{_TASK}{number:03}" for number in itertools.count(max(numbers, default=0) + 1))
-
-
-def _check_same(project: ProjectPaths, task_id: str, metadata: Mapping[str, Any]) -> None:
-    folder = TaskFolder.of(project, task_id)
-    present = read_object(folder.metadata, project.aiwg) or {}
-    same = all(present.get(key) == metadata[key] for key in ("description", "completion_criteria", "status"))
-    if not same or folder.attempts():
-        raise Refused(f"{task_id} exists already; choose another id, or start an attempt at it")

@@ -46,18 +46,13 @@ def _find_entry(document: JsonText, number: int) -> int | None:
 def read_milestone_entries(folder: TaskFolder, number: int) -> list[Any]:
     """The milestones of an attempt in the trajectory, of any JSON type."""
     entries = (read_object(folder.trajectory, folder.project.aiwg) or {}).get("attempts")
-    mine = (one.get(MILESTONES) for one in entries if is_entry(one, number)) if isinstance(entries, list) else ()
-    found = next(mine, None) if mine else None
+    mine = [one for one in entries if is_entry(one, number)] if isinstance(entries, list) else []
+    found = mine[0].get(MILESTONES) if mine else None
     return found if isinstance(found, list) else []
 
 
 def check_milestones(folder: TaskFolder, number: int, new: Sequence[Mapping[str, Any]]) -> None:
-    """Check before writing that further milestones fit into the trajectory.
-
-    Raises:
-        BadInput: They do not fit.
-        Conflict: The trajectory cannot be parsed.
-    """
+    """Raise `BadInput` before writing if further milestones do not fit the trajectory."""
     if not new:
         return
     check_editable(folder.trajectory, folder.project.aiwg, TRAJECTORY_SHAPES)
