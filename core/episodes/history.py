@@ -34,12 +34,9 @@ COUNT_DIFFERS: Final = "count-differs"
 class TaskHistory:
     """The attempts at one task; every text is untrusted.
 
-    Attributes:
-        attempts: By number, without the quality of iterations, which only `read_attempt` reads.
-        reflections: In file order.
-        milestones: Of the task and of its attempts.
-        final_quality, completion: Of the whole task, 0..1.
-        summary: Names and texts in `summary.json`, in file order.
+    `attempts` are sorted by number, without the quality of iterations, which only `read_attempt` reads; `reflections`
+    are in file order. `milestones` are those of the task and of its attempts, `final_quality` and `completion` (0..1)
+    those of the whole task. `summary` contains names and texts of `summary.json`, in file order.
     """
 
     task: Task
@@ -56,14 +53,8 @@ class TaskHistory:
 class AttemptDetail:
     """Everything about one attempt; every text is untrusted.
 
-    Attributes:
-        plan_text: `plan.md`, cut if it is long.
-        steps: The steps of the plan.
-        estimated_iterations: From the plan.
-        actions: Decoded on access.
-        results: Names below `results/`, such as `iter-001/tests.log`, sorted.
-        milestones: Of the attempt, and of the task during the attempt.
-        findings: Problems with its files; those of the actions are in `actions`.
+    `plan_text` is `plan.md`, cut if it is long. `milestones` are those of the attempt, and of the task during the
+    attempt. `findings` are problems with its files; those of the actions are in `actions`.
     """
 
     attempt: Attempt
@@ -86,7 +77,6 @@ class WholeHistory:
 
     @property
     def reflections(self) -> tuple[Reflection, ...]:
-        """In file order."""
         return self.task.reflections
 
     @property
@@ -96,20 +86,16 @@ class WholeHistory:
 
 
 def read_history(paths: ProjectPaths, task_id: str) -> TaskHistory:
-    """Read the task with this ID or unambiguous ID prefix.
+    """Read the task with this ID or unambiguous ID prefix, else `UnknownRecord`.
 
     Reads the four files of the task and the names of its attempts. Attempts that are open or not in the trajectory are
     read from their own files. The outcomes of the others are read, and their actions counted, only for a task with few
     attempts (`MAX_COUNTED`), so that the time does not grow with the number of actions.
-
-    Raises:
-        UnknownRecord: The task does not exist, or the prefix is ambiguous.
     """
     files = _open_task(paths, find_task(paths, task_id))
     counting = len(files.numbers) <= MAX_COUNTED
-    recorded = [attempt for attempts in files.trajectory_attempts.values() for attempt in attempts]
     attempts = []
-    for one in recorded:
+    for one in [attempt for parts in files.trajectory_attempts.values() for attempt in parts]:
         attempts.append(_use_log_count(files, one) if counting or one.is_open else one)
         if one.is_open:
             attempts += files.attempt_parts(one.number)

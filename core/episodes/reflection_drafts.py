@@ -39,24 +39,22 @@ class AttemptWork(NamedTuple):
 
 
 def draft_reflection(work: AttemptWork, at: datetime, earlier: AttemptWork | None = None) -> dict[str, Any]:
-    """Draft the reflection on an ended attempt from its log and outcome.
+    """Draft the reflection on an attempt that ended `at`, from its log and outcome.
 
-    Args:
-        work: The attempt, with a known outcome.
-        at: When it ended.
-        earlier: The attempt before it, for comparison.
-
-    Returns:
-        A line of `reflections.jsonl` with `draft` and the `trigger`.
+    `earlier` is the attempt before it, for comparison. Returns a line of `reflections.jsonl` with `draft` and the
+    `trigger`.
     """
     attempt = work.attempt
     trigger = attempt_trigger(attempt.outcome)
+    learning = list(_lessons(attempt, work.log, earlier))
+    if attempt.suggestions and not learning:  # these are action items as well
+        learning.append(f"Next time: {_join(attempt.suggestions)}.")
     return reflection_record(
         attempt.number,
         at,
         observation=" ".join(_observation(work)),
         analysis=" ".join((*_analysis(work, earlier), NOT_REVIEWED)),
-        learning=" ".join(_learning(work, earlier)) or NOTHING_LEARNED,
+        learning=" ".join(learning) or NOTHING_LEARNED,
         action_items=list(dict.fromkeys(_action_items(work, earlier)))[:_MAX_LISTED],
         triggered_by=attempt.outcome.value,
         reflection_type=TYPE_OF[trigger],
@@ -71,47 +69,37 @@ def draft_completion(
     *,
     given_up: bool = False,
 ) -> dict[str, Any]:
-    """Draft the reflection on an ended task.
+    """Draft the reflection on a task that ended `at`; `given_up` if it failed.
 
-    Args:
-        attempts: All of them; the last one ended the task.
-        log: The log of the last one.
-        failed: The last attempt that did not succeed, which may be the last one.
-        given_up: Whether the task failed.
+    `attempts` are all of them; the last one ended the task, and `log` is its log. `failed` is the last attempt that did
+    not succeed, which may be the last one.
     """
     last = AttemptWork(attempts[-1], log or LogSummary())
     how = "given up after" if given_up else "completed by"
-    learning = _failed_task_learnings(attempts, last) if given_up else _success_factors(last, failed) if failed else ()
+    actions, errors = sum(one.actions or 0 for one in attempts), sum(one.errors or 0 for one in attempts)
+    whose = "Its only attempt" if len(attempts) == 1 else f"Its {len(attempts):,} attempts"
+    totals = f"{_action_counts(actions, errors, whose)}." if actions else "No action was logged."
+    analysis = "No attempt before it failed."
+    if failed is not None:
+        reason = _sentence(failed.attempt.reason or failed.attempt.outcome.value)
+        analysis = f"Attempt {failed.attempt.number} did not reach the goal: {reason}"
+    learning = []
+    if given_up:
+        if plans := list(dict.fromkeys(_quote(one.plan) for one in attempts if one.plan)):
+            learning.append(f"Did not reach the goal: {_join(plans)}.")
+        learning += [f"The last obstacle: {_describe_failure(failing)}." for failing in _unsolved(last.log)[:1]]
+    elif failed:
+        learning += _success_factors(last, failed)
     return reflection_record(
         last.attempt.number,
         at,
-        observation=f"The task was {how} attempt {last.attempt.number}. {_totals(attempts)}",
-        analysis=f"{_last_failure(failed)} {NOT_REVIEWED}",
+        observation=f"The task was {how} attempt {last.attempt.number}. {totals}",
+        analysis=f"{analysis} {NOT_REVIEWED}",
         learning=" ".join(learning) or NOTHING_LEARNED_IN_ALL,
         action_items=list(dict.fromkeys(one_line(item) for one in attempts for item in one.suggestions))[-_MAX_LISTED:],
         triggered_by=last.attempt.outcome.value if given_up else Outcome.SUCCESS.value,
         reflection_type=TYPE_OF[TASK_COMPLETION],
     ) | {"trigger": TASK_COMPLETION, "draft": True}
-
-
-def _totals(attempts: Sequence[Attempt]) -> str:
-    actions, errors = sum(one.actions or 0 for one in attempts), sum(one.errors or 0 for one in attempts)
-    whose = "Its only attempt" if len(attempts) == 1 else f"Its {len(attempts):,} attempts"
-    return f"{_action_counts(actions, errors, whose)}." if actions else "No action was logged."
-
-
-def _last_failure(failed: AttemptWork | None) -> str:
-    if failed is None:
-        return "No attempt before it failed."
-    reason = _sentence(failed.attempt.reason or failed.attempt.outcome.value)
-    return f"Attempt {failed.attempt.number} did not reach the goal: {reason}"
-
-
-def _failed_task_learnings(attempts: Sequence[Attempt], last: AttemptWork) -> Iterator[str]:
-    if plans := list(dict.fromkeys(_quote(one.plan) for one in attempts if one.plan)):
-        yield f"Did not reach the goal: {_join(plans)}."
-    for failing in _unsolved(last.log)[:1]:
-        yield f"The last obstacle: {_describe_failure(failing)}."
 
 
 def _observation(work: AttemptWork) -> Iterator[str]:
@@ -120,49 +108,53 @@ def _observation(work: AttemptWork) -> Iterator[str]:
     yield f"Attempt {attempt.number} ended in {attempt.outcome.value}{reason}"
     if log.actions:
         spans = [plural(log.iterations, "iteration")] if log.iterations else []
-        within = " and ".join((*spans, *_duration(attempt)))
+        if attempt.outcome is Outcome.TIMEOUT and attempt.started_at is not None and attempt.ended_at is not None:
+            seconds = (attempt.ended_at - attempt.started_at).total_seconds()
+            spans += [format_duration(seconds * 1000)] if seconds > 0 else []
+        within = " and ".join(spans)
         yield f"{_action_counts(log.actions, log.errors)}{f', in {within}' if within else ''}."
     else:
         yield "No action was logged."
     failures = _rank_failures(log)
     for failing in failures[:1]:
-        yield f"`{failing.what}` failed {_frequency(failing)}: {_message(failing)}."
+        times = "once" if failing.runs == 1 else plural(failing.runs, "time")
+        how_often = times if failing.times == failing.runs else f"{times}, with different errors, among them"
+        yield f"`{failing.what}` failed {how_often}: {_message(failing)}."
     others = list(dict.fromkeys(f"`{one.what}`" for one in failures if one.what != failures[0].what))
     if others:
         yield f"Also failed: {_join(others)}."
     if log.files:
         yield f"Changed: {_join(log.files)}."
-    if len(attempt.quality) > 1:
-        yield _quality_change(attempt)
+    values = [one.quality for one in attempt.quality]
+    if len(values) > 1:
+        best = max(values)
+        peak = f", at best {best:.2f}" if best > max(values[0], values[-1]) else ""
+        yield f"Quality went from {values[0]:.2f} to {values[-1]:.2f}{peak}."
     elif attempt.final_quality is not None:
         yield f"Its quality was {attempt.final_quality:.2f}."
 
 
-def _duration(attempt: Attempt) -> Iterator[str]:
-    """The duration of a timeout."""
-    if attempt.outcome is Outcome.TIMEOUT and attempt.started_at is not None and attempt.ended_at is not None:
-        seconds = (attempt.ended_at - attempt.started_at).total_seconds()
-        if seconds > 0:
-            yield format_duration(seconds * 1000)
-
-
-def _quality_change(attempt: Attempt) -> str:
-    values = [one.quality for one in attempt.quality]
-    best = max(values)
-    peak = f", at best {best:.2f}" if best > max(values[0], values[-1]) else ""
-    return f"Quality went from {values[0]:.2f} to {values[-1]:.2f}{peak}."
-
-
 def _analysis(work: AttemptWork, earlier: AttemptWork | None) -> Iterator[str]:
-    failures = _rank_failures(work.log)
-    for number, failing in enumerate(failures[:_MAX_LISTED]):
+    attempt, log = work
+    for number, failing in enumerate(_rank_failures(log)[:_MAX_LISTED]):
         # The observation contains the message of the first failure, unless its command failed with several.
         is_known = number == 0 and failing.runs == failing.times
         name = f"`{failing.what}`" if is_known else f"`{failing.what}` ({_message(failing)})"
         if course := _later_result(failing):
             yield f"{name} {course}."
     if earlier is not None:
-        yield from _differences(work, earlier)
+        other = earlier.attempt
+        if attempt.plan and attempt.plan == other.plan:
+            yield f"The plan was that of attempt {other.number}."
+        elif attempt.plan and other.plan:
+            yield f"Attempt {other.number} planned {_quote(other.plan)}, this one {_quote(attempt.plan)}."
+        if earlier.log.files:
+            yield from _new_files(log, earlier)
+
+
+def _new_files(log: LogSummary, earlier: AttemptWork) -> Iterator[str]:
+    if new := [file for file in log.files if file not in earlier.log.files]:
+        yield f"Unlike attempt {earlier.attempt.number} it changed {_join(new)}."
 
 
 def _later_result(failing: LoggedFailure) -> str:
@@ -188,36 +180,13 @@ def _solution(failing: LoggedFailure) -> str:
 
 
 def _success_factors(work: AttemptWork, failed: AttemptWork) -> Iterator[str]:
-    (attempt, log), number = work, failed.attempt.number
+    attempt, log = work
     if attempt.plan and attempt.plan != failed.attempt.plan:
         instead = f"; {_quote(failed.attempt.plan)} did not" if failed.attempt.plan else ""
         yield f"{_quote(attempt.plan)} reached the goal{instead}."
-    new = [file for file in log.files if file not in failed.log.files]
-    if new:
-        yield f"Unlike attempt {number} it changed {_join(new)}."
+    yield from _new_files(log, failed)
     if attempt.worked:
         yield f"Worked: {_join(attempt.worked)}."
-
-
-def _differences(work: AttemptWork, earlier: AttemptWork) -> Iterator[str]:
-    number = earlier.attempt.number
-    if work.attempt.plan and work.attempt.plan == earlier.attempt.plan:
-        yield f"The plan was that of attempt {number}."
-    elif work.attempt.plan and earlier.attempt.plan:
-        yield f"Attempt {number} planned {_quote(earlier.attempt.plan)}, this one {_quote(work.attempt.plan)}."
-    new = [file for file in work.log.files if file not in earlier.log.files]
-    if new and earlier.log.files:
-        yield f"Unlike attempt {number} it changed {_join(new)}."
-
-
-def _learning(work: AttemptWork, earlier: AttemptWork | None) -> Iterator[str]:
-    attempt, log = work
-    learned = False
-    for sentence in _lessons(attempt, log, earlier):
-        learned = True
-        yield sentence
-    if attempt.suggestions and not learned:  # these are action items as well
-        yield f"Next time: {_join(attempt.suggestions)}."
 
 
 def _lessons(attempt: Attempt, log: LogSummary, earlier: AttemptWork | None) -> Iterator[str]:
@@ -228,9 +197,13 @@ def _lessons(attempt: Attempt, log: LogSummary, earlier: AttemptWork | None) -> 
     if attempt.failed:
         yield f"Avoid: {_join(attempt.failed)}."
     if attempt.outcome is not Outcome.SUCCESS:
+        known_failures = {(one.what, one.message) for one in earlier.log.failures} if earlier else set()
         for failing in _unsolved(log)[:1]:
             known = "Not known to be solved" if failing.changed else "Not solved"
-            yield f"{known}: {_describe_failure(failing)}{_failed_attempts_to_fix(failing, earlier)}."
+            is_known = (failing.what, failing.message) in known_failures
+            before = f", as in attempt {earlier.attempt.number}" if earlier and is_known else ""
+            tried = f", also after changes to {_join(failing.tried)}" if failing.tried else ""
+            yield f"{known}: {_describe_failure(failing)}{before}{tried}."
     for failing in [one for one in _rank_failures(log) if one.solved and one.of != TOOL][:_MAX_LEARNINGS]:
         if failing.changed:
             yield f"{_describe_failure(failing)} until {_join(failing.changed)} changed."
@@ -239,13 +212,6 @@ def _lessons(attempt: Attempt, log: LogSummary, earlier: AttemptWork | None) -> 
         else:
             came_back = f"{_describe_failure(failing)} and later succeeded with no change logged in between"
             yield f"{came_back}: run it again before looking for a cause."
-
-
-def _failed_attempts_to_fix(failing: LoggedFailure, earlier: AttemptWork | None) -> str:
-    again = {(one.what, one.message) for one in earlier.log.failures} if earlier is not None else set()
-    number = earlier.attempt.number if earlier is not None else 0
-    before = f", as in attempt {number}" if (failing.what, failing.message) in again else ""
-    return f"{before}, also after changes to {_join(failing.tried)}" if failing.tried else before
 
 
 def _action_items(work: AttemptWork, earlier: AttemptWork | None) -> Iterator[str]:
@@ -262,16 +228,13 @@ def _action_items(work: AttemptWork, earlier: AttemptWork | None) -> Iterator[st
         yield f"Find out what makes {unclear[0]} fail{when}" + (f"; then {_join(unclear[1:])}" if unclear[1:] else "")
     if succeeded:
         return
-    if earlier is not None and attempt.plan and attempt.plan == earlier.attempt.plan and not _succeeded(earlier):
+    before = earlier.attempt if earlier is not None else None
+    if before and attempt.plan and attempt.plan == before.plan and before.outcome is not Outcome.SUCCESS:
         yield f"Plan something else than {_quote(attempt.plan)}, which missed the goal twice"
     if not log.actions:
         yield "Log what is done, so that the next attempt can learn from it"
     elif attempt.outcome is Outcome.TIMEOUT and attempt.reason != LEFT_UNFINISHED:
         yield "Plan fewer or smaller steps, or allow more time"
-
-
-def _succeeded(work: AttemptWork) -> bool:
-    return work.attempt.outcome is Outcome.SUCCESS
 
 
 def _rank_failures(log: LogSummary) -> list[LoggedFailure]:
@@ -282,11 +245,6 @@ def _rank_failures(log: LogSummary) -> list[LoggedFailure]:
 def _unsolved(log: LogSummary) -> list[LoggedFailure]:
     """Unsolved failures; of two errors of one command the later one."""
     return [failing for failing in _rank_failures(log) if not (failing.solved or failing.replaced)]
-
-
-def _frequency(failing: LoggedFailure) -> str:
-    times = "once" if failing.runs == 1 else plural(failing.runs, "time")
-    return times if failing.times == failing.runs else f"{times}, with different errors, among them"
 
 
 def _action_counts(actions: int, errors: int, what: str = "It") -> str:

@@ -1,4 +1,4 @@
-"""Match the words of a query; parse only files and lines that may match."""
+"""Conditions of a search, and a reader that parses only what may match them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from typing import Any, Final
 from core.base.errors import BadInput
 from core.base.text import ELLIPSIS
 from core.config.paths import ProjectPaths
+from core.records.episodes import TaskStatus
 from core.records.findings import Finding
+from core.records.loops import Outcome
 from core.sources.record_kinds import DEBUG_SESSIONS
 from core.storage.decoded import Problem
 from core.storage.file_reader import MAX_BYTES, RawFile, decode, read_file
@@ -41,13 +43,10 @@ class SearchPlace(StrEnum):
 class SearchHit:
     """A matching record; every text is untrusted.
 
-    Attributes:
-        place: A failed action is an error if errors are searched.
-        task_id, attempt: "" and None if the record names none.
-        action: The number of the action in its log, from 1.
-        subject: The loop of an error in the error log, or the debug session; else "".
-        agent: The agent of the debug session; for tasks and attempts see `Owner`.
-        text: All searched texts, one field per line.
+    `place`: a failed action is an error if errors are searched. `task_id` and `attempt` are "" and None if the record
+    names none; `action` is the number of the action in its log, from 1. `subject` is the loop of an error in the error
+    log, or the debug session; else "". `agent` is that of the debug session. `text` contains all searched texts, one
+    field per line.
     """
 
     place: SearchPlace
@@ -62,13 +61,31 @@ class SearchHit:
     text: str = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchFilters:
+    """Conditions for a hit besides the words; an empty filter matches everything.
+
+    `places`: a failed action is both an action and an error, and is found once. `task_id` is the complete ID of the
+    task; with `attempt` only that attempt. `statuses` are those of the task. `agent` is that of the attempt, the task
+    or the debug session; case is ignored. `outcomes` are those of the attempt; for a task, of its last attempt. `since`
+    and `until` limit the time of the hit, inclusive; hits without a time do not match then.
+    """
+
+    places: frozenset[SearchPlace] = frozenset(SearchPlace)
+    task_id: str = ""
+    attempt: int | None = None
+    statuses: frozenset[TaskStatus] = frozenset()
+    agent: str = ""
+    outcomes: frozenset[Outcome] = frozenset()
+    since: datetime | None = None
+    until: datetime | None = None
+
+
 class SearchWords:
-    """All words must occur in a record, in any order and case.
+    """The words of a query, all of which must occur in a record, in any order and case.
 
-    Text between double quotes is a phrase: its words must follow each other, separated by any white space.
-
-    Raises:
-        BadInput: The query is empty or too long.
+    Text between double quotes is a phrase: its words must follow each other, separated by any white space. Raises
+    BadInput if the query is empty or too long.
     """
 
     def __init__(self, query: str) -> None:
@@ -89,9 +106,8 @@ class SearchWords:
     def may_be_in(self, data: bytes, escape: bytes = b"\\u") -> bool:
         """False only if no record in encoded data can contain all words.
 
-        Args:
-            data: JSON or the like, complete or one line.
-            escape: The beginning of an escape sequence, which may hide a character.
+        `data` is JSON or the like, complete or one line; `escape` is the beginning of an escape sequence, which may
+        hide a character.
         """
         if not data.isascii():
             text = data.decode("utf-8", "replace").casefold()

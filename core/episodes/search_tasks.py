@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -11,10 +11,10 @@ import msgspec
 
 from core.config.paths import ProjectPaths
 from core.episodes.history import read_attempts
-from core.episodes.search_reader import SearchHit, SearchPlace, SearchReader, SearchWords
+from core.episodes.search_reader import SearchFilters, SearchHit, SearchPlace, SearchReader, SearchWords
 from core.episodes.task_files import TaskFiles
 from core.episodes.task_lookup import list_entries
-from core.records.episodes import Attempt, Task, TaskStatus
+from core.records.episodes import Attempt, Task
 from core.records.times import parse_time
 from core.sources import episodes as sources
 from core.sources import normalize
@@ -39,27 +39,13 @@ class Owner(NamedTuple):
 
 
 class TaskSearcher(SearchReader):
-    """One pass over the task folders of a project.
+    """One pass over the task folders of a project; of the filters, those of places and tasks apply."""
 
-    Args:
-        places: Kinds of records to search.
-        statuses: Only tasks with one of these statuses; empty for all.
-        task_id: Only this task; "" for all.
-    """
-
-    def __init__(
-        self,
-        paths: ProjectPaths,
-        words: SearchWords,
-        places: Iterable[SearchPlace],
-        statuses: frozenset[TaskStatus] = frozenset(),
-        task_id: str = "",
-    ) -> None:
+    def __init__(self, paths: ProjectPaths, words: SearchWords, filters: SearchFilters) -> None:
         super().__init__(paths, words)
-        self._places: Final = frozenset(places)
-        self._statuses: Final = statuses
-        self._only: Final = task_id
-        self._logs: Final = bool(self._places & {SearchPlace.ACTIONS, SearchPlace.ERRORS})
+        self._places: Final = filters.places
+        self._statuses: Final = filters.statuses
+        self._only: Final = filters.task_id
         self.owner: Final = lru_cache(_MAX_CACHED_OWNERS)(self._owner)
 
     def hits(self) -> Iterator[SearchHit]:
@@ -83,7 +69,7 @@ class TaskSearcher(SearchReader):
             for hit in self._reflections(files.path(sources.REFLECTIONS), files.task_id):
                 found = True
                 yield hit
-        for number in files.numbers if self._logs else ():
+        for number in files.numbers if self._places & {SearchPlace.ACTIONS, SearchPlace.ERRORS} else ():
             yield from self._actions(files.path(sources.ACTIONS, number), files.task_id, number)
         if SearchPlace.TASKS not in self._places:
             return

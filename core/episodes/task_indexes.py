@@ -22,89 +22,70 @@ from core.storage.json_reader import decode_json
 BY_STATUS: Final = "by-status.json"
 BY_AGENT: Final = "by-agent.json"
 STATUSES: Final = tuple(status.value for status in TaskStatus if status is not TaskStatus.UNKNOWN)
-"""Statuses of a task; each has a list in the index, even an empty one.
-
-A further list, `unknown`, contains tasks without a valid status in their metadata.
+"""Statuses of a task; each has a list in the index, even an empty one. A further list, `unknown`, contains tasks
+without a valid status.
 """
 STATUS_SHAPES: Final[Shapes] = {(status,): list for status in TaskStatus}
 """Expected types in the index by status."""
 
 
 def index_task(folder: TaskFolder, status: str, agents: Sequence[str]) -> None:
-    """Set the status and the agents of a task in the index.
+    """Set the status (one of `STATUSES`) and all known agents of a task in the index.
 
     Tasks with a folder that the index lacks are added from their files, so that a missing or damaged index is rebuilt.
     Tasks without a folder are removed. A failure does not stop the call, since the index is derived:
     `folder.warnings` contains it.
-
-    Args:
-        status: One of `STATUSES`.
-        agents: All known agents of the task; "" is ignored.
     """
     try:
-        _index_task(folder, status, agents)
+        with lock_index(folder.project):
+            _index_task(folder, status, agents)
     except (BadInput, Conflict, Unwritable) as error:
         folder.warnings.append(_warning(folder, error))
 
 
 def _index_task(folder: TaskFolder, status: str, agents: Sequence[str]) -> None:
     project, task_id = folder.project, folder.id
-    with lock_index(project):
-        usable = [
-            name for name, shapes in ((BY_STATUS, STATUS_SHAPES), (BY_AGENT, {})) if _is_writable(folder, name, shapes)
-        ]
-        others = {id for id in task_ids(project) if id != task_id}
-        indexed = {name: _read_ids(project, name) for name in usable}
-        lacking = sorted(others - indexed[BY_STATUS]) if BY_STATUS in usable else []
-        removed = set().union(*indexed.values()) - others - {task_id}
-        # Many tasks have no known agent: they are missing from the index only if the whole file is missing.
-        unnamed = lacking if (project.task_index / BY_AGENT).exists() else sorted(others)
-        if BY_STATUS in usable:
-            statuses = ((id, (_read_task(project, id).status.value,)) for id in lacking)
-            _write(project.task_index / BY_STATUS, [(task_id, (status,)), *statuses], removed, exclusive=True)
-        if BY_AGENT in usable:
-            worked = ((id, _read_agents(project, id)) for id in unnamed)
-            _write(project.task_index / BY_AGENT, [(task_id, agents), *worked], removed, exclusive=False)
+    shapes: dict[str, Shapes] = {BY_STATUS: STATUS_SHAPES, BY_AGENT: {}}
+    indexed = {name: _read_ids(project, name) for name in shapes if _is_writable(folder, name, shapes[name])}
+    others = {id for id in task_ids(project) if id != task_id}
+    lacking = sorted(others - indexed[BY_STATUS]) if BY_STATUS in indexed else []
+    removed = set().union(*indexed.values()) - others - {task_id}
+    # Many tasks have no known agent: they are missing from the index only if the whole file is missing.
+    unnamed = lacking if (project.task_index / BY_AGENT).exists() else sorted(others)
+    if BY_STATUS in indexed:
+        statuses = ((id, (_read_task(project, id).status.value,)) for id in lacking)
+        _write(project.task_index / BY_STATUS, [(task_id, (status,)), *statuses], removed, exclusive=True)
+    if BY_AGENT in indexed:
+        worked = ((id, _read_agents(project, id)) for id in unnamed)
+        _write(project.task_index / BY_AGENT, [(task_id, agents), *worked], removed, exclusive=False)
 
 
 def _is_writable(folder: TaskFolder, name: str, shapes: Shapes) -> bool:
+    """Whether an index file can be edited; one that cannot be parsed is renamed first."""
+    path = folder.project.task_index / name
     try:
-        moved = _move_damaged(folder.project.task_index / name, folder.project.aiwg, shapes)
-    except (Conflict, Unwritable) as error:
-        folder.warnings.append(_warning(folder, error))
-        return False
-    folder.warnings.extend([moved] if moved else [])
-    return True
-
-
-def _warning(folder: TaskFolder, error: Exception) -> str:
-    reason = str(error).replace("; nothing was changed", "")
-    return f"the index does not contain the status of {folder.id}: {reason}"
-
-
-def _move_damaged(path: Path, root: Path, shapes: Shapes) -> str:
-    """Rename an index file that cannot be parsed.
-
-    Returns:
-        A message, "" if nothing was done.
-
-    Raises:
-        Conflict: It is a link, not a regular file or not readable; it stays unchanged.
-        Unwritable: It cannot be renamed.
-    """
-    try:
-        check_editable(path, root, shapes)
-        return ""
-    except Conflict:
+        check_editable(path, folder.project.aiwg, shapes)
+        return True
+    except Conflict as error:
         if path.is_symlink() or not path.is_file() or not os.access(path, os.R_OK):
-            raise
+            folder.warnings.append(_warning(folder, error))
+            return False
     aside = path.with_name(f"{path.name}.damaged-{os.urandom(4).hex()}")
     try:
         path.rename(aside)
         sync_folder(path.parent)
     except OSError as error:
-        raise Unwritable(f"cannot move {path} away: {error.strerror}") from None
-    return f"{path} could not be parsed: it was rebuilt from the tasks, and the old file is now {aside.name}"
+        folder.warnings.append(_warning(folder, f"cannot move {path} away: {error.strerror}"))
+        return False
+    folder.warnings.append(
+        f"{path} could not be parsed: it was rebuilt from the tasks, and the old file is now {aside.name}"
+    )
+    return True
+
+
+def _warning(folder: TaskFolder, error: Exception | str) -> str:
+    reason = str(error).replace("; nothing was changed", "")
+    return f"the index does not contain the status of {folder.id}: {reason}"
 
 
 def _read_task(project: ProjectPaths, task_id: str) -> Task:
@@ -141,16 +122,14 @@ def _write(path: Path, entries: Iterable[tuple[str, Sequence[str]]], removed: Se
         for key in keys:
             added.setdefault(key, []).append(id)
 
-    def is_member(id: str, key: str) -> bool:
-        return not exclusive or key in wanted.get(id, (key,))
-
     def edit(document: JsonText) -> None:
         check_shapes(document.value, STATUS_SHAPES if exclusive else {})
         for key in dict.fromkeys((*document.value, *added)):
             present = document.value.get(key, [])
             if not isinstance(present, list):  # a member of another program
                 continue
-            ids = [id for id in present if not isinstance(id, str) or (id not in removed and is_member(id, key))]
+            dropped = removed | {id for id, keys in wanted.items() if exclusive and key not in keys}
+            ids = [id for id in present if not isinstance(id, str) or id not in dropped]
             known = {id for id in ids if isinstance(id, str)}
             ids += [id for id in added.get(key, ()) if id not in known]
             if ids != present:

@@ -43,12 +43,8 @@ def find_task(paths: ProjectPaths, name: str) -> str:
 def find_attempt(paths: ProjectPaths, name: str, number: int | None = None) -> tuple[str, int | None]:
     """The task that `name` names, and its attempt, if any: `task-001.2`.
 
-    Args:
-        number: The number of the attempt, if given separately.
-
-    Raises:
-        BadInput: The name and the number differ.
-        UnknownRecord: The task does not exist.
+    `number` is that of the attempt, if given separately. Raises BadInput if the name and the number differ, and
+    UnknownRecord if the task does not exist.
     """
     parts = _ATTEMPT_ID.fullmatch(name)
     if parts is None or _is_task(paths, name):

@@ -17,9 +17,8 @@ from core.cli.support.id_completion import complete_task
 from core.cli.support.options import Moment, ReadingCommand, words_option
 from core.cli.support.project import chosen_project, now
 from core.config.paths import ProjectPaths
-from core.episodes.search import SearchFilters
 from core.episodes.search import search as search_memory
-from core.episodes.search_reader import SearchHit, SearchPlace, SearchWords
+from core.episodes.search_reader import SearchFilters, SearchHit, SearchPlace, SearchWords
 from core.episodes.task_lookup import find_attempt, task_ids
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from core.base.errors import BadInput
 from core.config.paths import ProjectPaths
-from core.episodes.search import SearchFilters, search
-from core.episodes.search_reader import MAX_QUERY, SearchHit, SearchPlace, SearchWords
+from core.episodes.search import search
+from core.episodes.search_reader import MAX_QUERY, SearchFilters, SearchHit, SearchPlace, SearchWords
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from tests.core.cli.conftest import TREES
