@@ -39,16 +39,10 @@ class AttemptCondition(NamedTuple):
 def assess_attempt(
     attempt: Attempt, task: Task | None, latest: int, now: datetime, settings: WatchSettings
 ) -> AttemptCondition:
-    """The state of one attempt.
+    """The state of one attempt at `task`, None if no file describes the task.
 
-    An attempt is left unfinished if its task has ended, if a later attempt exists, or without recent activity. A paused
-    task needs no activity.
-
-    Args:
-        task: Its task, None if no file describes it.
-        latest: The highest number of an attempt at this task.
-        now: Aware UTC.
-        settings: `stale_after_minutes` without activity mean that it was left.
+    An attempt is left unfinished if its task has ended, if a later attempt exists (`latest` is the highest number), or
+    without activity for `stale_after_minutes`. A paused task needs no activity. `now` is aware UTC.
     """
     if not attempt.is_open:
         known = attempt.outcome is not Outcome.UNKNOWN

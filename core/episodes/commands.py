@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from core.records.episodes import Action
@@ -30,10 +29,9 @@ _EVERYTHING: Final = frozenset((".", "./..."))
 class ActionCommand(NamedTuple):
     """What an action ran; equal if two actions ran the same.
 
-    Attributes:
-        whole: The tool and its parameters; for a shell command its text.
-        check: The test, type check, build or linter that a shell command runs; empty for other commands.
-        words: Arguments of the check without output options; empty if it checks everything.
+    `whole` is the tool and its parameters; for a shell command its text. `check` is the test, type check, build or
+    linter that a shell command runs; empty for other commands. `words` are arguments of the check without output
+    options; empty if it checks everything.
     """
 
     whole: tuple[str, ...]
@@ -42,11 +40,17 @@ class ActionCommand(NamedTuple):
 
     def covers(self, earlier: ActionCommand) -> bool:
         """Whether it checks everything that an earlier command checked."""
+
+        def is_covered(word: str) -> bool:
+            """Whether a word is an earlier one, or a file or folder that contains one."""
+            inside = (f"{word}/", f"{word}::")
+            return word in earlier.words or (
+                not word.startswith("-") and any(other.startswith(inside) for other in earlier.words)
+            )
+
         if self.whole == earlier.whole:
             return True
-        return (
-            bool(self.check) and self.check == earlier.check and all(_is_covered(w, earlier.words) for w in self.words)
-        )
+        return bool(self.check) and self.check == earlier.check and all(map(is_covered, self.words))
 
 
 def parse_command(action: Action) -> ActionCommand:
@@ -63,13 +67,6 @@ def is_read_only(text: str) -> bool:
     return ">" not in text and all(_READ_ONLY.match(part) for part in commands)
 
 
-def _is_covered(word: str, earlier: Iterable[str]) -> bool:
-    """Whether a word is an earlier one, or a file or folder that contains one."""
-    if word in earlier:
-        return True
-    return not word.startswith("-") and any(other.startswith((f"{word}/", f"{word}::")) for other in earlier)
-
-
 def _parse_check(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The check in a shell command and its arguments; empty for one in a pipe."""
     for part in text.split("&&"):
@@ -83,11 +80,8 @@ def _parse_check(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         elif _BUILDER.fullmatch(name):
             name_length = 3 if words[1:2] == ["run"] else 2
         rest = words[name_length:]
-        if (
-            not name_length
-            or len(words) < name_length
-            or (name_length > 1 and not _CHECK.search(words[name_length - 1]))
-        ):
+        is_complete = 0 < name_length <= len(words)
+        if not is_complete or (name_length > 1 and not _CHECK.search(words[name_length - 1])):
             continue
         if any(sign in word for word in rest for sign in "|;"):
             return (), ()

@@ -57,19 +57,14 @@ TOOL: Final = "tool"
 class LoggedFailure(Struct, kw_only=True):
     """One failure, which may have occurred several times.
 
-    Attributes:
-        what: The command, or the tool and the file.
-        message: The most informative line of the first error.
-        of: `CHECK`, `COMMAND` or `TOOL`.
-        times: Occurrences with this error.
-        runs: Occurrences with any error.
-        last: The number of the last failed action.
-        solved: Whether the same run, or the same check of as much or more, succeeded later.
-        replaced: Whether a later run failed with another error instead.
-        changed: Files changed between the last failure and the solution; at most `MAX_CHANGED`.
-        tried: Files changed between two failures; at most `MAX_TRIED`.
-        ran: Commands that succeeded between the last failure and the solution, without read-only ones; at most
-            `MAX_RAN`.
+    `what` is the command, or the tool and the file; `message` the most informative line of the first error; `of` is
+    `CHECK`, `COMMAND` or `TOOL`. `times` are the occurrences with this error, `runs` those with any error, and `last`
+    is the number of the last failed action.
+
+    `solved`: the same run, or the same check of as much or more, succeeded later. `replaced`: a later run failed with
+    another error instead. `changed` are files changed between the last failure and the solution (at most
+    `MAX_CHANGED`), `tried` those changed between two failures (at most `MAX_TRIED`). `ran` are commands that succeeded
+    between the last failure and the solution, without read-only ones (at most `MAX_RAN`).
     """
 
     what: str
@@ -88,14 +83,10 @@ class LoggedFailure(Struct, kw_only=True):
 class LogSummary(Struct, kw_only=True):
     """What was done in an attempt.
 
-    Attributes:
-        actions, errors: All actions and failed ones.
-        iterations: The highest iteration of an action, 0 if none has one.
-        files: Changed files, in the order of their first change.
-        failures: Most frequent first.
-        check: Result of the last check, None if there was none or a file was changed after it.
-        last_failed: Whether the last action with a known result failed.
-        last_at: The last time of an action.
+    `actions` are all and `errors` the failed ones. `iterations` is the highest iteration of an action, 0 if none has
+    one. `files` were changed, in the order of their first change; `failures` are sorted by frequency. `check` is the
+    result of the last check, None if there was none or a file was changed after it. `last_failed`: the last action with
+    a known result failed. `last_at` is the last time of an action.
     """
 
     actions: int = 0
@@ -246,15 +237,14 @@ class _Tally:
 
     def done(self) -> LogSummary:
         self._done.files = tuple(self._files)
-        runs = Counter[str]()
-        for failing in self._failures.values():
+        found, runs = self._failures.values(), Counter[str]()
+        for failing in found:
             runs[failing.what] += failing.times
-        for failing in self._failures.values():
+        for failing in found:
             failing.runs = runs[failing.what]
             if not failing.solved:
                 failing.changed = self._changed_since(failing.last)
                 failing.replaced = self._unsolved.replaced(failing)
-        found = self._failures.values()
         self._done.failures = tuple(sorted(found, key=lambda failing: (-failing.runs, -failing.times)))
         return self._done
 

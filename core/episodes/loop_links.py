@@ -29,13 +29,7 @@ class LoopLink(NamedTuple):
 
 
 class Coverage(Struct, frozen=True, kw_only=True):
-    """Which loops have a record, by their IDs.
-
-    Attributes:
-        tracked: In the task memory, `tasks/`.
-        remembered: Only in the cross-task memory, without attempts and actions.
-        missing: In neither.
-    """
+    """IDs of the loops in the task memory, only in the cross-task memory, and in neither."""
 
     tracked: tuple[str, ...] = ()
     remembered: tuple[str, ...] = ()

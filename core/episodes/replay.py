@@ -36,12 +36,9 @@ class Verdict(StrEnum):
 class ReplayStep:
     """One action in its place; every text is untrusted.
 
-    Attributes:
-        elapsed: Seconds since the attempt started, not negative; None if the action has no time.
-        pause: Seconds until the next action; None for the last one, or if a time is missing or earlier than the one
-            before.
-        begins_iteration: Whether it is the first action of its iteration.
-        quality: The last known quality, 0..1: of an earlier iteration or, for the last action, of this one.
+    `elapsed` are seconds since the attempt started, not negative; None if the action has no time. `pause` are seconds
+    until the next action; None for the last one, or if a time is missing or earlier than the one before. `quality` is
+    the last known one, 0..1: of an earlier iteration or, for the last action, of this one.
     """
 
     action: Action
@@ -94,10 +91,9 @@ def shorten_output(text: str) -> str:
         return text
     width = _MAX_OUTPUT // min(len(lines), MAX_OUTPUT_LINES)
     half, more = MAX_OUTPUT_LINES // 2, len(lines) - MAX_OUTPUT_LINES
-    between = (
-        [*lines[:half], f"{ELLIPSIS} {plural(more, 'more line')} {ELLIPSIS}", *lines[-half:]] if more > 0 else lines
-    )
-    return "\n".join(line if len(line) <= width else line[: width - 1] + ELLIPSIS for line in between)
+    if more > 0:
+        lines = [*lines[:half], f"{ELLIPSIS} {plural(more, 'more line')} {ELLIPSIS}", *lines[-half:]]
+    return "\n".join(line if len(line) <= width else line[: width - 1] + ELLIPSIS for line in lines)
 
 
 class ReplaySteps(Sequence[ReplayStep]):

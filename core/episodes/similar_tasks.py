@@ -23,8 +23,9 @@ SEMANTIC: Final = "meaning"
 WORDS: Final = "words"
 SIMILAR: Final = 0.35
 """Minimum score of similar tasks.
- Of 15 pairs with the same meaning in other words, 13 reach it by embeddings and 5 by words; of 420 unrelated pairs, 1
-and none.
+
+Of 15 pairs with the same meaning in other words, 13 reach it by embeddings and 5 by words; of 420 unrelated ones, 1 and
+0.
 """
 MAX_TASKS: Final = 5
 MAX_LEARNINGS: Final = 5
@@ -43,13 +44,10 @@ class TaskLearning(NamedTuple):
 class SimilarTask:
     """A past task and its similarity.
 
-    Attributes:
-        score: 0..1. By embeddings: the cosine, scaled from `UNRELATED` as 0 to `SAME` as 1. By words: the share of
-            common words, rare ones weighing more.
-        matched_by: `meaning` for embeddings, or `words` for a task without a vector.
-        outcome: Unknown while it is running.
-        learnings: Most useful first: those of successful attempts before others, newer attempts before older ones;
-            drafts only if there is nothing else.
+    `score` is 0..1. By embeddings (`matched_by` is `meaning`): the cosine, scaled from `UNRELATED` as 0 to `SAME` as 1.
+    By words (`words`, for a task without a vector): the share of common words, rare ones weighing more. The outcome is
+    unknown while the task is running. `learnings`, most useful first: those of successful attempts before others, newer
+    attempts before older ones; drafts only if there is nothing else.
     """
 
     task_id: str
@@ -78,11 +76,9 @@ def find_similar_tasks(
     embeddings: Embeddings[ComparableWork] | None = None,
     limit: int = MAX_TASKS,
 ) -> tuple[SimilarTask, ...]:
-    """The other past tasks that are most similar to a task, best first.
+    """The other past tasks that are most similar to a task or a description, best first.
 
-    Args:
-        query: A task, or a description.
-        embeddings: None to compare only words.
+    Without `embeddings` only words are compared.
     """
     text, own = (query, "") if isinstance(query, str) else (task_text(query), query.id)
     tasks = {id: task for id, task in collect_past_tasks(snapshot).items() if id != own}
@@ -90,9 +86,20 @@ def find_similar_tasks(
     found |= _by_words(text, {id: task for id, task in tasks.items() if id not in found})
     near = [(id, *hit) for id, hit in found.items() if hit[0] >= SIMILAR]
     near = sorted(near, key=lambda hit: (-hit[1], hit[0]))[:limit]
-    learned = _learnings(snapshot, [id for id, *_ in near])
+    learned: dict[str, list[Reflection]] = {id: [] for id, *_ in near}
+    for reflection in snapshot.reflections.values():
+        if reflection.learning and reflection.teaches and not reflection.superseded and reflection.task_id in learned:
+            learned[reflection.task_id].append(reflection)
     return tuple(
-        SimilarTask(id, tasks[id].description, score, how, _outcome(tasks[id]), learned[id]) for id, score, how in near
+        SimilarTask(
+            id,
+            tasks[id].description,
+            score,
+            how,
+            _outcome(tasks[id]),
+            tuple(_rank_learnings(id, learned[id], snapshot))[:MAX_LEARNINGS],
+        )
+        for id, score, how in near
     )
 
 
@@ -126,15 +133,7 @@ def _outcome(task: PastTask) -> Outcome:
     return _OUTCOMES.get(task.status, Outcome.UNKNOWN) if isinstance(task, Task) else task.outcome
 
 
-def _learnings(snapshot: Snapshot, ids: Sequence[str]) -> dict[str, tuple[TaskLearning, ...]]:
-    found: dict[str, list[Reflection]] = {id: [] for id in ids}
-    for reflection in snapshot.reflections.values():
-        if reflection.learning and reflection.teaches and not reflection.superseded and reflection.task_id in found:
-            found[reflection.task_id].append(reflection)
-    return {id: tuple(_in_order(id, reflections, snapshot))[:MAX_LEARNINGS] for id, reflections in found.items()}
-
-
-def _in_order(task_id: str, reflections: Sequence[Reflection], snapshot: Snapshot) -> Iterator[TaskLearning]:
+def _rank_learnings(task_id: str, reflections: Sequence[Reflection], snapshot: Snapshot) -> Iterator[TaskLearning]:
     def rank(reflection: Reflection) -> tuple[bool, int]:
         attempt = snapshot.attempts.get(f"{task_id}.{reflection.attempt}")
         outcome = attempt.outcome if attempt else reflection.outcome

@@ -29,9 +29,7 @@ from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 
 TARGET_IMPROVEMENT: Final = 0.20
-"""Target of the improvement, as a difference of success rates (percentage points).
-
-A relative improvement would be undefined if no retry without reflections succeeded.
+"""Target of the improvement, as a difference of success rates; a relative one is undefined if the others never succeed.
 """
 _NOTHING: Final = WorkReport()
 READ_LATENCY_SECONDS: Final = 0.050
@@ -59,6 +57,12 @@ class AttemptGroup(Struct, frozen=True, kw_only=True):
     def rate(self) -> float | None:
         """Success rate; None without any attempt."""
         return self.successes / self.attempts if self.attempts else None
+
+    @property
+    def variance(self) -> float:
+        """Variance of one attempt; the rate is drawn slightly to the middle."""
+        rate = (self.successes + 0.5) / (self.attempts + 1)
+        return rate * (1 - rate)
 
 
 class GroupComparison(Difference, frozen=True, kw_only=True):
@@ -91,12 +95,10 @@ class GroupComparison(Difference, frozen=True, kw_only=True):
 
 
 class Improvement(Struct, frozen=True, kw_only=True):
-    """Outcomes of first attempts and retries.
+    """Outcomes of first attempts, and of retries with (`reflected`) and without reflections.
 
-    Attributes:
-        first, reflected, unreflected: First attempts, retries with reflections, retries without.
-        against_first, against_unreflected: Retries with reflections compared with either group.
-        open, unclear: IDs of attempts that are left out: open ones, and ended ones without success or failure.
+    Retries with reflections are compared with either group. `open` and `unclear` are IDs of attempts that are left out:
+    open ones, and ended ones without success or failure.
     """
 
     first: AttemptGroup
@@ -114,15 +116,16 @@ def measure_improvement(
     reports: Mapping[str, WorkReport],
     settings: Settings,
 ) -> Improvement:
-    """Compare the outcomes of attempts with and without reflections.
+    """Compare the outcomes of attempts at all tasks with and without reflections.
 
-    Args:
-        attempts: At all tasks.
-        reflections: Of all tasks; those of loops are ignored.
-        reports: Reports in the event log by attempt ID.
-        settings: Probability of the intervals, and minimum size of a group.
+    Reflections of loops are ignored. `reports` are those in the event log by attempt ID. The settings give the
+    probability of the intervals, and the minimum size of a group.
     """
-    written, known = _by_task(reflections), tuple(attempts)
+    known = tuple(attempts)
+    written: dict[str, list[Reflection]] = defaultdict(list)
+    for reflection in reflections:
+        if reflection.task_id and reflection.attempt is not None and reflection.teaches:
+            written[reflection.task_id].append(reflection)
     first: dict[str, int] = {}
     for attempt in known:
         first[attempt.task_id] = min(attempt.number, first.get(attempt.task_id, 1))
@@ -159,7 +162,7 @@ def compare(having: AttemptGroup, lacking: AttemptGroup, settings: Settings) -> 
     comparison = replace(comparison, difference=difference, low=low, high=high)
     if low > 0 or high < 0:
         return comparison
-    variance = (_variance(having) + _variance(lacking)) / 2
+    variance = (having.variance + lacking.variance) / 2
     enough = required_cases(difference, variance, settings.interval_level, settings.power)
     return replace(comparison, needed=max(enough - fewest, 1))
 
@@ -168,14 +171,6 @@ def format_points(difference: float) -> str:
     """A difference of rates in whole percentage points, half away from 0: `+25`, `0`."""
     whole = math.floor(abs(difference) * 100 + 0.5)
     return f"{math.copysign(whole, difference):+.0f}" if whole else "0"
-
-
-def _by_task(reflections: Iterable[Reflection]) -> dict[str, list[Reflection]]:
-    found: dict[str, list[Reflection]] = defaultdict(list)
-    for reflection in reflections:
-        if reflection.task_id and reflection.attempt is not None and reflection.teaches:
-            found[reflection.task_id].append(reflection)
-    return found
 
 
 def _is_reflected(attempt: Attempt, written: Iterable[Reflection]) -> bool:
@@ -189,20 +184,8 @@ def _is_reflected(attempt: Attempt, written: Iterable[Reflection]) -> bool:
     return False
 
 
-def _variance(group: AttemptGroup) -> float:
-    """Variance of one attempt; the rate is drawn slightly to the middle."""
-    rate = (group.successes + 0.5) / (group.attempts + 1)
-    return rate * (1 - rate)
-
-
 class Latency(Struct, frozen=True, kw_only=True):
-    """Measured time to read task histories.
-
-    Attributes:
-        tasks: Histories that were read.
-        median, slowest: Seconds; None without any history.
-        slowest_task: Its ID.
-    """
+    """Time to read `tasks` histories, in seconds; None without any history."""
 
     tasks: int = 0
     median: float | None = None
@@ -218,9 +201,7 @@ class Latency(Struct, frozen=True, kw_only=True):
 class AuditTrail(Struct, frozen=True, kw_only=True):
     """Which ended attempts have actions, an outcome and a reflection.
 
-    Attributes:
-        ended: Ended attempts; `complete` of them have all three.
-        without_actions, without_outcome, without_reflection: IDs of the others.
+    `complete` of the `ended` attempts have all three; the other fields are IDs of attempts that lack one.
     """
 
     ended: int = 0
@@ -262,10 +243,7 @@ def success_metrics(
 ) -> SuccessMetrics:
     """Measure all four metrics of one snapshot.
 
-    Args:
-        seconds: Time to read the history of some tasks, by ID.
-        now: Aware UTC.
-        settings: When an open attempt counts as left, and the interval level.
+    `seconds` is the time to read the history of some tasks, by ID; `now` is aware UTC.
     """
     reflections = snapshot.reflections.values()
     attempts = {one.id: one for one in sorted(snapshot.attempts.values(), key=lambda one: (one.task_id, one.number))}

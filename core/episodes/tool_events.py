@@ -64,13 +64,8 @@ def parse_tool_event(event: Mapping[str, Any], project: str = "") -> dict[str, A
     """The action of a `PostToolUse` or `PostToolUseFailure` event.
 
     The result of a background command is unknown. The content of a file that was read or written is not the output: it
-    is in the file or in the parameters.
-
-    Args:
-        project: The project folder; files inside it are named relative to it.
-
-    Raises:
-        BadInput: The event is of another type, names no tool, or the tool does not affect the work.
+    is in the file or in the parameters. Files inside the `project` folder are named relative to it. Raises BadInput if
+    the event is of another type, names no tool, or the tool does not affect the work.
     """
     name = event.get("hook_event_name", SUCCEEDED)
     if name not in (SUCCEEDED, FAILED):
@@ -88,19 +83,20 @@ def parse_tool_event(event: Mapping[str, Any], project: str = "") -> dict[str, A
         for field, value in params.items()
     }
     response = event.get("tool_response")
-    result = _with_task(response) if isinstance(response, dict) else {}
+    result = response if isinstance(response, dict) else {}
+    if isinstance(task := result.get("task"), dict):
+        result = {**result, **task}
     success = None if name == SUCCEEDED and _is_running(known, params, result) else name == SUCCEEDED
     if success and (event.get("is_error") is True or _reports_failure(known, result)):
         success = False
     error = _error(event, result) if success is False else ""
+    has_stderr_as_error = error == _text(result.get("stderr")).strip()
     action = {
         "type": classify_tool(tool),
         "tool": keep_ends(tool.strip(), _MAX_NAME),
         "params": params,
         "success": success,
-        "output": _output(
-            known, result or response, params, without_stderr=error == _text(result.get("stderr")).strip()
-        ),
+        "output": _output(known, result or response, params, without_stderr=has_stderr_as_error),
         "error": error,
         "reasoning": keep_ends(_text(params.get("description")), MAX_TEXT),
     }
@@ -121,11 +117,6 @@ def classify_tool(tool: str) -> str:
     if change is not None:
         return change if "file" in words else _OTHER
     return next((_LOOKS[word] for word in words if word in _LOOKS), _OTHER)
-
-
-def _with_task(response: dict[str, Any]) -> dict[str, Any]:
-    task = response.get("task")
-    return {**response, **task} if isinstance(task, dict) else response
 
 
 def _is_running(tool: str, params: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
