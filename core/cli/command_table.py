@@ -89,7 +89,7 @@ REVIEW: Final = GroupPlace(
     {
         "list": Place("review:list_questions", "List the questions that need a decision, highest impact first."),
         "snooze": Place("review:snooze", "Ask a question again later, or after new evidence."),
-        "suspicious": Place("suspicious_reports:suspicious", "Review sources that report many patterns as harmful."),
+        "suspicious": Place("review:suspicious", "Review sources that report many patterns as harmful."),
     },
     default="list",
 )
@@ -109,12 +109,12 @@ TASK: Final = GroupPlace(
       ralphdeck task complete $id --failure --reason "types are missing" --suggest "interface first"
     """,
     {
-        "init": Place("task_begin:init", "Create a task; prints its id."),
-        "start": Place("task_begin:start", "Start an attempt or resume a paused one; prints its plan."),
+        "init": Place("task_attempts:init", "Create a task; prints its id."),
+        "start": Place("task_attempts:start", "Start an attempt or resume a paused one; prints its plan."),
         "log": Place("task_log:log", "Log the actions of an attempt."),
-        "complete": Place("task_end:complete", "Close an attempt with its outcome; drafts the reflection on it."),
-        "reflect": Place("task_end:reflect", "Write the reflection on an attempt."),
-        "pause": Place("task_begin:pause", "Pause a task; the next start resumes it."),
+        "complete": Place("task_attempts:complete", "Close an attempt with its outcome; drafts the reflection on it."),
+        "reflect": Place("task_attempts:reflect", "Write the reflection on an attempt."),
+        "pause": Place("task_attempts:pause", "Pause a task; the next start resumes it."),
         "list": Place("task_list:list_tasks", "List the tasks with their attempts."),
         "report": Place("task_report:report", "Compare retries with and without reflections; success metrics."),
         "similar": Place("task_similar:similar", "List similar past tasks and what was learned in them."),
@@ -133,10 +133,10 @@ DEBUG: Final = GroupPlace(
     {
         "list": Place("debug:list_sessions", "List the debug sessions, newest first."),
         "show": Place("debug:show", "Show one debug session in full."),
-        "similar": Place("debug_queries:similar", "List the sessions with an error of a type."),
-        "templates": Place("debug_queries:templates", "List the fix templates for a root cause."),
-        "escalations": Place("debug_queries:escalations", "List the sessions that were escalated to a person."),
-        "causes": Place("debug_queries:causes", "List the most frequent root causes and recurring failures."),
+        "similar": Place("debug:similar", "List the sessions with an error of a type."),
+        "templates": Place("debug:templates", "List the fix templates for a root cause."),
+        "escalations": Place("debug:escalations", "List the sessions that were escalated to a person."),
+        "causes": Place("debug:causes", "List the most frequent root causes and recurring failures."),
         "failure": Place("debug_hooks:failure", "Print the known fix for an error."),
         "success": Place("debug_hooks:success", "Learn from a session that succeeded."),
         "escalate": Place("debug_hooks:escalate", "Escalate a session to a person and save its context."),

@@ -6,7 +6,6 @@ from typing import Final
 
 import click
 
-from core.cli.json import objects
 from core.cli.render.output import line, respond
 from core.cli.support.options import OfflineCommand, invocation
 from core.cli.support.project import now
@@ -45,14 +44,12 @@ def _check(seconds: float) -> None:
     from core.demo import demo_check
 
     report = demo_check(seconds)
-    respond(
-        lambda: objects.DemoReport.of(report, ok=True),
-        lambda: line(
-            f"ok: read {report.loops} loops, {report.patterns} patterns and {report.reflections} reflections; "
-            f"in {seconds:g} s {report.changed_loops} loops and {report.changed_patterns} patterns changed "
-            f"(watching by {report.watch})"
-        ),
+    text = (
+        f"ok: read {report.loops} loops, {report.patterns} patterns and {report.reflections} reflections; "
+        f"in {seconds:g} s {report.changed_loops} loops and {report.changed_patterns} patterns changed "
+        f"(watching by {report.watch})"
     )
+    respond("DemoReport", lambda: line(text), None, report, ok=True)
 
 
 def _play() -> None:

@@ -36,15 +36,13 @@ def accuracy(by: str | None) -> None:
             line(f"{plural(share.made, word)}: {_share_text(share, found)}")
 
     respond(
-        lambda: objects.AccuracyDocument.of(
-            found,
-            needed=MIN_FOLLOWED,
-            promotions=_share_json(found.promotions),
-            deprecations=_share_json(found.deprecations),
-            findings=all_findings(state),
-        ),
+        "AccuracyDocument",
         show,
         all_findings(state),
+        found,
+        needed=MIN_FOLLOWED,
+        promotions=lambda: _share_json(found.promotions),
+        deprecations=lambda: _share_json(found.deprecations),
     )
 
 

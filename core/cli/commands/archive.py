@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from core.cli.commands.decisions import print_decided, print_warnings, required_reason_option
 from core.cli.json import objects
-from core.cli.json.decisions import decided_document
 from core.cli.render.output import Column, day, id_column, line, percent, print_table, respond
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import Count, DecidingCommand, Fraction, ReadingCommand, reason_option
@@ -55,18 +54,11 @@ def prune(
         Column("REASON", lambda row: row[0].reason, free=True),
     )
     respond(
-        lambda: objects.PruneList.of(
-            prune=[
-                objects.PrunedPattern.of(
-                    item, id=pattern.id, type=pattern.type, title=pattern.title, success_rate=item.rate,
-                    last_used=item.last_activity,
-                )
-                for item, pattern in rows
-            ],
-            findings=all_findings(project.view),
-        ),
+        "PruneList",
         lambda: print_table(columns, rows, "nothing to prune"),
-    )  # fmt: skip
+        prune=(objects.PrunedPattern.of(item, pattern, id=pattern.id) for item, pattern in rows),
+        findings=all_findings(project.view),
+    )
 
 
 @click.command(cls=DecidingCommand)
@@ -89,7 +81,7 @@ def archive(pattern_ids: tuple[str, ...], reason: str) -> None:
         for decided in made:
             line(decided.summary)
 
-    respond(lambda: objects.DecidedEach.of(decisions=list(map(decided_document, made))), show)
+    respond("DecidedEach", show, decisions=made)
 
 
 @click.command(cls=DecidingCommand)
@@ -122,13 +114,5 @@ def archived() -> None:
         Column("REASON", lambda item: item.reason, free=True),
     )
     respond(
-        lambda: objects.ArchivedPatternList.of(
-            archived=[
-                objects.ArchivedPattern.of(item, id=item.pattern.id, type=item.pattern.type, title=item.pattern.title)
-                for item in found
-            ],
-            findings=findings,
-        ),
-        lambda: print_table(columns, found, "no archived patterns"),
-        findings,
+        "ArchivedPatternList", lambda: print_table(columns, found, "no archived patterns"), findings, archived=found
     )

@@ -9,7 +9,6 @@ from typing import Any, Final
 import click
 
 from core.base.text import plural
-from core.cli.json.analysis import changes_document
 from core.cli.render.output import Column, id_column, line, minute, percent, print_table, respond
 from core.cli.support.as_of import PastMoment, remark_undated
 from core.cli.support.options import ReadingCommand
@@ -74,7 +73,8 @@ def changes(since: datetime | str | None, until: datetime | None, is_complete: b
         _print(found, {decision.id: decision for decision in state.snapshot.decisions}, is_complete)
         remark_undated(all_findings(before))
 
-    respond(lambda: changes_document(found, all_findings(before)), show, all_findings(before))
+    states = [(state, count, found.states_after[state]) for state, count in found.states_before.items()]
+    respond("ChangesDocument", show, all_findings(before), found, results=found, states=states)
 
 
 def summary(found: StateComparison) -> str:

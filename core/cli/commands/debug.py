@@ -1,8 +1,9 @@
-"""`ralphdeck debug list` and `show`."""
+"""`ralphdeck debug list`, `show`, `similar`, `templates`, `escalations` and `causes`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -10,13 +11,17 @@ import click
 from core.base.errors import UnknownRecord
 from core.base.text import visible_line
 from core.cli.json import objects
-from core.cli.json.debug import causes_of, failing_tests, session_details, sessions_document
+from core.cli.json.debug import causes_of, failing_tests, fix_rate, fix_template, session_details, session_rows
 from core.cli.render.document import print_document
-from core.cli.render.output import Column, id_column, minute, print_table, respond
+from core.cli.render.output import Column, format_optional, id_column, minute, percent, print_table, remark, respond
+from core.cli.support.as_of import PastMoment
 from core.cli.support.id_completion import complete_session
-from core.cli.support.options import ReadingCommand, Words
+from core.cli.support.options import Count, Fraction, ReadingCommand, Words
 from core.cli.support.project import chosen_project, open_project
-from core.debug_memory.index import ANY_FILE, CAUSE, STATUS, compile_like, newest_first
+from core.debug_memory import index as keys
+from core.debug_memory.effectiveness import FixCounts
+from core.debug_memory.index import ANY_FILE, Postings, compile_like, matching_spellings, newest_first
+from core.debug_memory.reports import MIN_RUNS, report_causes, report_fix_templates, report_recurring_failures
 from core.documents.debug_sessions import session_document
 from core.documents.signs import session_status_sign
 from core.records.debug_sessions import ESCALATED, STATUSES, DebugSession
@@ -25,6 +30,9 @@ from core.state.findings import all_findings
 if TYPE_CHECKING:
     from core.state.project_state import ProjectState
 
+MAX_NAMES: Final = 12
+"""Known words that are listed if the query has an unknown one."""
+_MAX_NAME: Final = 60
 STATUS_COLOURS: Final = {"passed": "green", "failed": "red", "escalated": "yellow", "in progress": "cyan"}
 
 
@@ -46,9 +54,9 @@ def list_sessions(status: tuple[str, ...] | None, file_pattern: str | None, cate
     if status is not None:
         words = {word.replace("-", "_") for word in status}
         escalated = {one.session.id for one in state.escalations()} if ESCALATED in words else set()
-        found &= escalated.union(*(index.keys[STATUS].get(word, ()) for word in words))
+        found &= escalated.union(*(index.keys[keys.STATUS].get(word, ()) for word in words))
     if category is not None:
-        found &= set(index.keys[CAUSE].get(normalize_cause(category), ()))
+        found &= set(index.keys[keys.CAUSE].get(normalize_cause(category), ()))
     matches = compile_like(ANY_FILE if file_pattern is None else file_pattern)
     chosen = (session for session in map(index.sessions.__getitem__, found) if matches(session.file_path))
     print_sessions(state, sorted(chosen, key=newest_first))
@@ -89,20 +97,16 @@ def print_sessions(state: ProjectState, found: Sequence[DebugSession]) -> None:
         Column("STATUS", status, colours=STATUS_COLOURS),
         Column("CHANGED", lambda session: minute(session.changed_at), expendable=1),
         Column("RUNS", lambda session: str(len(session.executions)), right=True, expendable=3),
-        Column("FAILING", _failing, right=True, expendable=2),
+        Column("FAILING", lambda session: format_optional(failing_tests(session)), right=True, expendable=2),
         Column("ROOT CAUSE", lambda session: ", ".join(causes_of(session)), free=True, expendable=4),
         Column("FILE", lambda session: session.file_path, free=True),
     )
     respond(
-        lambda: sessions_document(found, state.snapshot, all_findings(state)),
+        "SessionList",
         lambda: print_table(columns, found, "no debug sessions"),
         all_findings(state),
+        sessions=session_rows(found, state.snapshot),
     )
-
-
-def _failing(session: DebugSession) -> str:
-    count = failing_tests(session)
-    return "" if count is None else str(count)
 
 
 @click.command(cls=ReadingCommand)
@@ -120,9 +124,179 @@ def show(session_id: str) -> None:
     findings = tuple(finding for finding in all_findings(state) if finding.file == session.file)
     level = state.settings.interval_level
     respond(
-        lambda: objects.SessionDocument.of(
-            session=session_details(session, state.snapshot, state.debug.fix_results, level), findings=findings
-        ),
+        "SessionDocument",
         lambda: print_document(session_document(state, session)),
         findings,
+        session=lambda: session_details(session, state.snapshot, state.debug.fix_results, level),
+    )
+
+
+@click.command(cls=ReadingCommand)
+@click.argument("error_type", metavar="ERROR_TYPE")
+@click.option(
+    "--file",
+    "file_pattern",
+    default=ANY_FILE,
+    metavar="LIKE",
+    help="Only failures in such files: % is any text, _ any character; case is ignored.",
+)
+@click.option(
+    "--limit", type=Count(), default=keys.MAX_SIMILAR, show_default=True, metavar="N", help="At most N sessions."
+)
+def similar(error_type: str, file_pattern: str, limit: int) -> None:
+    """List the sessions with an error of this type, in any case, newest first (find_similar_failures).
+
+    \b
+    Examples:
+      ralphdeck debug similar TypeError
+      ralphdeck debug similar TypeError --file "src/auth/%" --json
+    """
+    state = open_project().view
+    names = matching_spellings(state.debug.keys[keys.ERROR_TYPE], error_type) or [error_type]
+    found = {one.id: one for name in names for one in state.debug.find_similar(name, file_pattern, limit)}
+    _remark_known(names[0], state.debug.keys[keys.ERROR_TYPE], "error types")
+    print_sessions(state, sorted(found.values(), key=newest_first)[:limit])
+
+
+@click.command(cls=ReadingCommand)
+@click.argument("category", metavar="CATEGORY")
+@click.option(
+    "--min-effectiveness",
+    type=Fraction(),
+    default=keys.MIN_EFFECTIVENESS,
+    show_default=True,
+    help="Only templates with a reported success rate above this.",
+)
+def templates(category: str, min_effectiveness: float) -> None:
+    """List the fix templates for a root cause (get_fix_templates).
+
+    WORKS is the success rate of the fixes over all sessions with the problem, failed ones included (HELD, with its 90 %
+    interval), or the rate that the newest session reports if no result is known. --min-effectiveness filters by the
+    rates that sessions report.
+
+    \b
+    Examples:
+      ralphdeck debug templates null_undefined_access
+      ralphdeck debug templates race_condition --min-effectiveness 0.5 --json
+    """
+    state = open_project().view
+    level = state.settings.interval_level
+    found = report_fix_templates(state.debug, normalize_cause(category), min_effectiveness)
+    columns = (
+        Column("PATTERN", lambda one: one.pattern, least=20),
+        Column("WORKS", lambda one: percent(one.effectiveness), right=True),
+        Column("HELD", lambda one: _held(one.fixes), right=True, expendable=2),
+        Column("INTERVAL", lambda one: _interval(one.fixes, level), expendable=1),
+        Column("SESSIONS", lambda one: str(len(one.sessions)), right=True, expendable=3),
+        Column("TEMPLATE", lambda one: one.fix_template, free=True),
+    )
+
+    def show() -> None:
+        if not found:
+            _remark_known(normalize_cause(category), state.debug.keys[keys.CATEGORY], "categories of patterns")
+        print_table(columns, found, "no fix templates")
+
+    respond("FixTemplateList", show, all_findings(state), templates=(fix_template(one, level) for one in found))
+
+
+def _remark_known(word: str, known: Postings, what: str) -> None:
+    """Print the known words, most frequent first, if no session has this word."""
+    names = sorted(filter(None, known), key=lambda name: (-len(known[name]), name))
+    if names and word not in known:
+        more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+        remark(f"known {what}: {', '.join(name[:_MAX_NAME] for name in names[:MAX_NAMES])}{more}")
+
+
+def _held(counts: FixCounts) -> str:
+    return f"{counts.passed}/{counts.known}" if counts.known else ""
+
+
+def _interval(counts: FixCounts, level: float) -> str:
+    return "{:.2f}-{:.2f}".format(*counts.interval(level)) if counts.known else ""
+
+
+@click.command(cls=ReadingCommand)
+@click.option(
+    "--since",
+    type=PastMoment(end_of_day=False),
+    help="Only sessions escalated after this time, such as 2026-02-01 or 7d.",
+)
+def escalations(since: datetime | None) -> None:
+    """List the sessions that were escalated to a person, newest first (recent_escalations): by their status, or by
+    debug escalate, until a person acknowledges them in Review.
+
+    \b
+    Example:
+      ralphdeck debug escalations --since 7d
+    """
+    state = open_project().view
+    found = state.escalations(since)
+    columns = (
+        id_column("SESSION", lambda one: one.session.id),
+        Column("SINCE", lambda one: minute(one.at)),
+        Column("BY", lambda one: one.call.by if one.call is not None else "", expendable=3),
+        Column("REASON", lambda one: one.reason, free=True),
+        Column("CONTEXT", lambda one: one.call.file if one.call is not None else "", free=True, expendable=1),
+        Column("FILE", lambda one: one.session.file_path, free=True, expendable=2),
+    )
+    respond(
+        "SessionList",
+        lambda: print_table(columns, found, "no debug sessions"),
+        all_findings(state),
+        sessions=session_rows([one.session for one in found], state.snapshot),
+    )
+
+
+@click.command(cls=ReadingCommand)
+@click.option(
+    "--min-count",
+    "--least",
+    "min_count",
+    type=Count(),
+    default=MIN_RUNS,
+    show_default=True,
+    help="Minimum number of failures of a test, recorded or reported.",
+)
+def causes(min_count: int) -> None:
+    """List the most frequent root causes over all sessions, and the tests that fail repeatedly.
+
+    PASSED and FAILED are the sessions with this cause by their result; FIXES HELD counts fixes with a known result.
+    RUNS are the recorded runs in which a test failed. REPORTED is the number that sessions report, which may include
+    unsaved runs or be wrong; tests with too few RUNS are listed last, by this number alone. NOW is the resolution.
+
+    \b
+    Example:
+      ralphdeck debug causes
+    """
+    state = open_project().view
+    level = state.settings.interval_level
+    found, again = report_causes(state.debug), report_recurring_failures(state.debug, min_count)
+    cause_columns = (
+        Column("ROOT CAUSE", lambda one: one.category or "not named", least=20),
+        Column("SESSIONS", lambda one: str(one.sessions), right=True),
+        Column("PASSED", lambda one: str(one.passing), right=True, expendable=2),
+        Column("FAILED", lambda one: str(one.failing), right=True, expendable=3),
+        Column("FIXES HELD", lambda one: _held(one.fixes), right=True),
+        Column("INTERVAL", lambda one: _interval(one.fixes, level), expendable=1),
+        Column("WORKS", lambda one: percent(one.fixes.rate), right=True),
+    )
+    test_columns = (
+        Column("FAILS REPEATEDLY", lambda one: one.test, free=True),
+        Column("RUNS", lambda one: str(one.runs), right=True),
+        Column("REPORTED", lambda one: str(one.recorded or ""), right=True),
+        Column("NOW", lambda one: one.resolution.replace("_", " ")),
+    )
+
+    def show() -> None:
+        print_table(cause_columns, found)
+        print_table(test_columns, again)
+        if not (found or again):
+            remark("no root causes")
+
+    respond(
+        "CauseList",
+        show,
+        all_findings(state),
+        causes=(objects.RootCause.of(one, fixes=fix_rate(one.fixes, level)) for one in found),
+        recurring=again,
     )

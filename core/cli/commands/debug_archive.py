@@ -9,7 +9,6 @@ import click
 
 from core.base.text import plural, visible_line
 from core.cli.json import objects
-from core.cli.json.debug import archived_session, file_move, retention_file
 from core.cli.render.output import Column, day, id_column, line, print_table, remark, respond, warn
 from core.cli.support.options import DecidingCommand, ReadingCommand
 from core.cli.support.project import chosen_project, decider, now, read_configuration
@@ -36,10 +35,8 @@ def archive_expired(dry_run: bool) -> None:
     archive = DebugArchive(chosen_project(), by=decider())
     if dry_run:
         plan = archive.plan(settings)
-        respond(
-            lambda: objects.RetentionDocument.of(plan=[retention_file(one, one.is_due(at)) for one in plan]),
-            lambda: _print_plan(plan, at),
-        )
+        files = (objects.RetentionFile.of(one, due=one.is_due(at)) for one in plan)
+        respond("RetentionDocument", lambda: _print_plan(plan, at), plan=files)
         return
     moved, warnings = archive.archive_expired(settings, at)
     for warning in warnings:
@@ -52,7 +49,7 @@ def archive_expired(dry_run: bool) -> None:
             remark("no debug session is due")
         _remark_partly_due(archive.plan(settings), at)
 
-    respond(lambda: objects.ArchiveResult.of(moved=list(map(file_move, moved)), warnings=warnings), show)
+    respond("ArchiveResult", show, moved=moved, warnings=warnings)
 
 
 def _print_plan(plan: Sequence[RetentionPlan], at: datetime) -> None:
@@ -100,9 +97,7 @@ def archived() -> None:
         Column("FILE", lambda item: item.file, free=True),
     )
     respond(
-        lambda: objects.ArchivedSessionList.of(archived=list(map(archived_session, found)), findings=()),
-        lambda: print_table(columns, found, "no archived debug sessions"),
-        (),
+        "ArchivedSessionList", lambda: print_table(columns, found, "no archived debug sessions"), (), archived=found
     )
 
 
@@ -127,4 +122,4 @@ def restore(session_id: str) -> None:
             how = "another file has its place: move it by hand" if is_blocked else "restore again to get that file too"
             remark(f"{visible_line(restored.session_id, 80)} is in {other} too, which stays archived; {how}")
 
-    respond(lambda: objects.RestoreResult.of(moved=[file_move(restored.moved)], others=restored.others), show)
+    respond("RestoreResult", show, moved=[restored.moved], others=restored.others)

@@ -10,9 +10,9 @@ import click
 from core.base.errors import Refused
 from core.base.text import plural, visible_line
 from core.cli.commands.debug import find_session
-from core.cli.json import debug as wire
+from core.cli.commands.decisions import decided_json
 from core.cli.json import objects
-from core.cli.json.decisions import decided_document, extraction_values
+from core.cli.json.debug import fix_rate, fix_template
 from core.cli.json.loops import record_update
 from core.cli.render.output import line, percent, print_bytes, remark, respond, warn
 from core.cli.support.id_completion import complete_pattern, complete_session
@@ -90,17 +90,14 @@ def failure(
             remark("no known fix")
 
     respond(
-        lambda: objects.FailureDocument.of(
-            offer,
-            error=wire.failure(offer.errors[0]) if offer.errors else None,
-            errors=list(map(wire.failure, offer.errors)),
-            fixes=[wire.known_fix(fix, level) for fix in offer.fixes],
-            templates=[wire.fix_template(one, level) for one in offer.templates],
-            patterns=[wire.offered_pattern(*one) for one in offer.patterns],
-            findings=all_findings(state),
-        ),
+        "FailureDocument",
         show,
         all_findings(state),
+        offer,
+        error=offer.errors[0] if offer.errors else None,
+        fixes=(objects.KnownFix.of(fix, results=fix_rate(fix.results, level)) for fix in offer.fixes),
+        templates=(fix_template(one, level) for one in offer.templates),
+        patterns=(objects.OfferedPattern.of(assessment, pattern) for pattern, assessment in offer.patterns),
     )
 
 
@@ -138,22 +135,17 @@ def success(session_id: str, applied: tuple[str, ...], dry_run: bool) -> None:
     result = on_success(project, find_session(project.view, session_id).id, applied, dry_run=dry_run)
     for warning in (*result.warnings, *(result.decided.warnings if result.decided is not None else ())):
         warn(warning)
-    learned, extraction = result.learned, result.extraction
+    learned = result.learned
     if learned.problem:
         warn(f"its lessons were not written to its file: {learned.problem}")
     respond(
-        lambda: objects.SuccessDocument.of(
-            result,
-            bead=result.work_id,
-            lessons=learned.lessons,
-            lessons_written=learned.written,
-            file_changed=learned.changed and learned.written,
-            problem=learned.problem,
-            records=list(map(record_update, result.counted)),
-            extraction=None if extraction is None else objects.Extraction.of(**extraction_values(extraction)),
-            decided=None if result.decided is None else decided_document(result.decided),
-        ),
+        "SuccessDocument",
         lambda: _print(result, dry_run=dry_run),
+        None,
+        result,
+        file_changed=learned.changed and learned.written,
+        records=map(record_update, result.counted),
+        decided=lambda: decided_json(result.decided) if result.decided is not None else None,
     )
 
 
@@ -204,4 +196,4 @@ def escalate(session_id: str, reason: str) -> None:
         line(str(call.file))
         remark("Review asks about it: ralphdeck, then 3")
 
-    respond(lambda: objects.EscalationDocument.of(session_id=call.session_id, file=str(call.file)), show)
+    respond("EscalationDocument", show, session_id=call.session_id, file=str(call.file))

@@ -105,12 +105,10 @@ def log(
         Column("REASON", _reason, free=True, expendable=1),
     )
     respond(
-        lambda: objects.DecisionLog.of(
-            decisions=[objects.LoggedDecision.of(one, undone=one.id in undone) for one in chosen],
-            findings=snapshot.findings,
-        ),
+        "DecisionLog",
         lambda: print_table(columns, chosen, "no decisions"),
         snapshot.findings,
+        decisions=(objects.LoggedDecision.of(one, undone=one.id in undone) for one in chosen),
     )
 
 
@@ -170,8 +168,6 @@ def _verify(against: str | None) -> None:
         if against is None:
             remark("an editor who computed all hashes anew is only found with --against; see docs/safety.md#log")
 
-    respond(
-        lambda: objects.LogVerification.of(found, problems=[objects.LogProblem.of(one) for one in found.problems]), show
-    )
+    respond("LogVerification", show, None, found)
     if found.problems:
         click.get_current_context().exit(STRICT_EXIT)

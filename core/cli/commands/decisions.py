@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from core.base.errors import AlreadyDone, Refused, UnknownRecord
 from core.cli.json import objects
-from core.cli.json.decisions import decided_document
+from core.cli.json.wire import Wire
 from core.cli.render.output import line, respond, warn
 from core.cli.support.dry_run import dry_run_option, forecast_decision
 from core.cli.support.id_completion import complete_pattern
@@ -199,15 +200,18 @@ def decide(project: Project, command: Command, *, dry_run: bool = False) -> None
 def print_decided(decided: Decided) -> None:
     """Print a decision, its warnings on stderr."""
     print_warnings(decided)
-    respond(lambda: decided_document(decided), lambda: line(decided.summary))
+    respond(lambda: decided_json(decided), lambda: line(decided.summary))
+
+
+def decided_json(decided: Decided) -> Wire:
+    """One decision, or all decisions of one act."""
+    return (objects.DecidedTogether if decided.group or decided.refused else objects.Decided).of(decided)
 
 
 def print_unchanged(why: str) -> None:
     """Print that nothing was decided, because nothing would change."""
-    respond(
-        lambda: objects.Decided.of(decision=None, summary=why, warnings=[], written=True),
-        lambda: line(f"{why}; nothing changed"),
-    )
+    show = partial(line, f"{why}; nothing changed")
+    respond("Decided", show, decision=None, summary=why, warnings=[], written=True)
 
 
 def print_warnings(decided: Decided) -> None:

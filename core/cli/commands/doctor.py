@@ -20,7 +20,6 @@ from core import __version__
 from core.base.errors import ProjectNotFound, RalphdeckError
 from core.base.text import plural, visible_line
 from core.cli.groups import Program
-from core.cli.json import objects
 from core.cli.render.output import Column, end, line, print_table, remark, respond
 from core.cli.support.options import ReadingCommand, invocation
 from core.cli.support.project import chosen_project, configured_decider, open_project, read_configuration
@@ -120,13 +119,12 @@ def doctor() -> None:
             line(("verdict: ", "bold"), _verdict(checks, everything))
 
     respond(
-        lambda: objects.DoctorDocument.of(
-            verdict=_verdict(checks, everything),
-            checks=[objects.CheckResult.of(check) for check in checks],
-            settings=[objects.SettingValue.of(setting) for setting in settings],
-            findings=everything,
-        ),
+        "DoctorDocument",
         show,
+        verdict=_verdict(checks, everything),
+        checks=checks,
+        settings=settings,
+        findings=everything,
     )
     if missing is not None:
         raise missing

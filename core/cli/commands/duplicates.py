@@ -49,14 +49,7 @@ def duplicates(threshold: float | None) -> None:
         Column("TITLE", lambda row: patterns[row[0]].title, free=True, expendable=1),
     )
     respond(
-        lambda: objects.DuplicateList.of(
-            duplicates=[
-                objects.DuplicatePair.of(kept=one, other=other, similarity=ratio) for one, other, ratio in pairs
-            ],
-            findings=all_findings(state),
-        ),
-        lambda: print_table(columns, pairs, "no duplicates"),
-        all_findings(state),
+        "DuplicateList", lambda: print_table(columns, pairs, "no duplicates"), all_findings(state), duplicates=pairs
     )
 
 
@@ -97,16 +90,19 @@ def _print_preview(target: Pattern, other: Pattern) -> None:
         line(f"Aliases: {', '.join(after.aliases)}")
 
     respond(
-        lambda: objects.MergePreview.of(
-            kept=target.id, other=other.id, before=_counts(before), after=_counts(after), aliases=after.aliases
-        ),
+        "MergePreview",
         show,
+        kept=target.id,
+        other=other.id,
+        before=lambda: _counts(before),
+        after=lambda: _counts(after),
+        aliases=after.aliases,
     )
 
 
 def _counts(pattern: Pattern) -> Wire:
-    tally = Tally.of(pattern.recorded_counts)
-    return objects.RecordedCounts.of(tally, usage_count=tally.uses, success_rate=pattern.recorded_counts.rate)
+    counts = pattern.recorded_counts
+    return objects.RecordedCounts.of(Tally.of(counts), success_rate=counts.rate)
 
 
 def _uses(pattern: Pattern) -> str:

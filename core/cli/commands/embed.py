@@ -9,7 +9,6 @@ import click
 
 from core.base.errors import BadInput
 from core.base.text import plural
-from core.cli.json import objects
 from core.cli.render.output import line, respond
 from core.cli.support.options import Command
 from core.cli.support.project import chosen_project, read_snapshot
@@ -45,12 +44,8 @@ def embed() -> None:
             elif total or noun == "pattern":
                 line(f"vectors are up to date: {plural(total, noun)}")
 
-    respond(
-        lambda: objects.VectorCounts.of(
-            made=patterns_made, patterns=len(snapshot.patterns), tasks_made=tasks_made, tasks=len(tasks), model=MODEL
-        ),
-        show,
-    )
+    counts = {"made": patterns_made, "patterns": len(snapshot.patterns), "tasks_made": tasks_made, "tasks": len(tasks)}
+    respond("VectorCounts", show, model=MODEL, **counts)
 
 
 def _compute(subject: VectorSubject[Record], records: Mapping[str, Record], label: str) -> int:

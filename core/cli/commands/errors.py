@@ -87,19 +87,15 @@ def errors(
         else:
             remark(f"no {'' if include_resolved else 'unresolved '}errors of {shorten_id(work_id)}")
 
+    shown = (one for one in accumulator.get_errors(work_id) if include_resolved or not one.resolved)
     respond(
-        lambda: objects.ErrorList.of(
-            errors=[
-                _error_json(entry)
-                for entry in accumulator.get_errors(work_id)
-                if include_resolved or not entry.resolved
-            ],
-            stats=objects.ErrorCounts.of(accumulator.get_error_stats(work_id)),
-        ),
+        "ErrorList",
         show,
+        errors=map(_error_json, shown),
+        stats=lambda: accumulator.get_error_stats(work_id),
     )
 
 
 def _error_json(entry: ErrorEntry) -> Wire:
     at = parse_moment(entry.timestamp, "timestamp")
-    return objects.LoggedError.of(entry, at=at, type=entry.error_type, tool=entry.tool_name)
+    return objects.LoggedError.of(entry, at=at)

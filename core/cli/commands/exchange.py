@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from msgspec import Struct
 
 from core.base.errors import BadInput
 from core.base.text import plural, visible_line
 from core.cli.commands.decisions import print_warnings
 from core.cli.json import objects
-from core.cli.json.decisions import decided_document
+from core.cli.json.wire import Wire
 from core.cli.render.output import Column, id_column, line, percent, print_bytes, print_table, remark, respond, warn
 from core.cli.support.input_file import read_input
 from core.cli.support.options import DecidingCommand, ReadingCommand, invocation, output_option, reason_option
@@ -79,15 +78,13 @@ def export_patterns(output: Path | None, team_shared: bool, wanted: PatternFilte
             line(f"exported {plural(exported.patterns, 'pattern')} to {visible_line(str(output), 300)}")
 
     respond(
-        lambda: objects.Export.of(
-            file=str(output),
-            exported=exported.patterns,
-            left_out=left_out,
-            masked=[objects.MaskedText.of(one, id=one.pattern_id) for one in exported.masked],
-            findings=snapshot.findings,
-        ),
+        "Export",
         show,
         snapshot.findings,
+        file=str(output),
+        exported=exported.patterns,
+        left_out=left_out,
+        masked=exported.masked,
     )
 
 
@@ -117,11 +114,11 @@ def import_patterns(file: Path, dry_run: bool, reason: str) -> None:
     if decided is not None:
         print_warnings(decided)
 
-    def document() -> Struct:
-        rows = [_row_json(row) for row in plan.rows]
+    def document() -> Wire:
+        rows = list(map(_row_json, plan.rows))
         if decided is None:
             return objects.ImportPlan.of(rows=rows, findings=plan.findings)
-        return objects.ImportResult.of(decided_document(decided), rows=rows, findings=plan.findings)
+        return objects.ImportResult.of(decided, rows=rows, findings=plan.findings)
 
     def show() -> None:
         _print_plan(plan)
@@ -131,14 +128,8 @@ def import_patterns(file: Path, dry_run: bool, reason: str) -> None:
     respond(document, show)
 
 
-def _row_json(row: Row) -> Struct:
-    return objects.ImportRow.of(
-        row,
-        id=row.pattern_id,
-        quarantined=bool(row.content_hash),
-        changes=sorted([*row.set, *row.unset]),
-        similar=[objects.SimilarPattern.of(id=id, similarity=ratio) for id, ratio in row.similar],
-    )
+def _row_json(row: Row) -> Wire:
+    return objects.ImportRow.of(row, quarantined=bool(row.content_hash), changes=sorted([*row.set, *row.unset]))
 
 
 def _print_plan(plan: Plan) -> None:

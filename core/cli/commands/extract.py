@@ -8,9 +8,8 @@ import click
 
 from core.base.errors import Unwritable
 from core.base.id_lookup import find_matching_ids
-from core.cli.commands.decisions import print_warnings
+from core.cli.commands.decisions import decided_json, print_warnings
 from core.cli.json import objects
-from core.cli.json.decisions import decided_document, extraction_values
 from core.cli.render.output import end, line, percent, print_json, remark
 from core.cli.support.id_completion import complete_source
 from core.cli.support.options import ReviewingCommand, invocation, reason_option, words_option
@@ -76,9 +75,7 @@ def extract(source: str | None, is_all: bool, types: frozenset[str], dry_run: bo
             is_written = is_written and decided.written
         if as_json:
             results.append(
-                objects.ExtractionResult.of(
-                    **extraction_values(extraction), decided=decided and decided_document(decided), strategies=learned
-                )
+                objects.ExtractionResult.of(extraction, decided=decided and decided_json(decided), strategies=learned)
             )
             continue
         if extraction.proposals or source is not None:

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Final
 
 import click
-from msgspec import Struct
 
 from core.base.text import visible_line
 from core.cli.json import objects
-from core.cli.json.tasks import attempt_document, history_document
+from core.cli.json.wire import Wire
 from core.cli.render.document import print_blocks, print_document
 from core.cli.render.output import end, json_bytes, line, remark, respond
 from core.cli.support.id_completion import complete_task
@@ -20,8 +19,7 @@ from core.cli.support.project import chosen_project, now, read_configuration
 from core.config.paths import ProjectPaths
 from core.config.settings import WatchSettings
 from core.documents.markdown import blocks_markdown, to_markdown
-from core.documents.tasks import attempt_document as attempt_text
-from core.documents.tasks import reflection_sections, task_document, whole_history_document
+from core.documents.tasks import attempt_document, reflection_sections, task_document, whole_history_document
 from core.episodes.attempt_state import AttemptCondition, assess_attempt
 from core.episodes.history import (
     COUNT_DIFFERS,
@@ -141,15 +139,14 @@ def _findings(found: TaskHistory | WholeHistory | AttemptDetail) -> Sequence[Fin
     return (*found.findings, *found.actions.findings) if isinstance(found, AttemptDetail) else found.findings
 
 
-def _json(found: WholeHistory | AttemptDetail, only_reflections: bool) -> Struct:
+def _json(found: WholeHistory | AttemptDetail, only_reflections: bool) -> Wire:
     findings = _findings(found)
     if only_reflections:
-        return objects.ReflectionList.of(
-            reflections=[objects.Reflection.of(one) for one in found.reflections], findings=findings
-        )
-    if isinstance(found, WholeHistory):
-        return history_document(found, findings)
-    return attempt_document(found, findings)
+        return objects.ReflectionList.of(reflections=found.reflections, findings=findings)
+    if isinstance(found, AttemptDetail):
+        return objects.AttemptDocument.of(found, findings=findings)
+    attempts = [objects.AttemptHistory.of(one.attempt, one, log=one.actions) for one in found.attempts]
+    return objects.HistoryDocument.of(found.task, attempts=attempts, findings=findings)
 
 
 def _markdown(found: WholeHistory | AttemptDetail, only_reflections: bool) -> bytes:
@@ -159,7 +156,7 @@ def _markdown(found: WholeHistory | AttemptDetail, only_reflections: bool) -> by
         text = to_markdown(whole_history_document(found, _AttemptStates(found.task).condition))
     else:
         alone = TaskHistory(Task(id=found.attempt.task_id), (found.attempt,))
-        text = to_markdown(attempt_text(found, _AttemptStates(alone).condition(found.attempt), full=True))
+        text = to_markdown(attempt_document(found, _AttemptStates(alone).condition(found.attempt), full=True))
     return text.encode("utf-8", "replace")
 
 
@@ -187,7 +184,7 @@ def _print_history(
         if not shown.reflections:
             remark("no reflections")
     elif isinstance(shown, AttemptDetail):
-        print_document(attempt_text(shown, states.condition(shown.attempt)))
+        print_document(attempt_document(shown, states.condition(shown.attempt)))
     else:
         print_document(task_document(shown, states.condition, limit))
         if history.attempts and not shown.attempts:

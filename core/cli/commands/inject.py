@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from core.cli.support.options import Fraction, ReadingCommand, Words, invocation
 from core.cli.support.project import open_project
 from core.episodes.similar_tasks import embeddable_work
 from core.project.project import Project
+from core.records.findings import Finding
 from core.records.loops import Liveness, Loop
 from core.records.patterns import PatternType
 from core.retrieval.injection import Injection
@@ -104,9 +106,7 @@ def inject(
         if file is not None:
             write_file(file, context)
         if as_json:
-            from core.cli.json.loops import injection_document  # hooks must be fast
-
-            print_json(injection_document(injection, findings))
+            _print_json(injection, findings)
         elif file is None:
             print_bytes(context)
     if not injection.context and not as_json:
@@ -115,6 +115,16 @@ def inject(
         _record(project, loop.id, injection)  # after the output, so that only delivered patterns are recorded
     if event is None:
         end(findings)
+
+
+def _print_json(injection: Injection, findings: Sequence[Finding]) -> None:
+    from core.cli.json import objects  # hooks must be fast
+
+    reflections = [
+        objects.InjectedReflection.of(one, matched_by="meaning" if one.is_semantic else "words")
+        for one in injection.reflections.chosen
+    ]
+    print_json(objects.InjectionDocument.of(injection, reflections=reflections, findings=findings))
 
 
 def _why_nothing(injection: Injection, state: ProjectState) -> str:

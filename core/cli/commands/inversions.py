@@ -9,8 +9,6 @@ import click
 
 from core.base.errors import Refused
 from core.cli.commands.decisions import print_decided, print_warnings
-from core.cli.json import objects
-from core.cli.json.decisions import decided_document
 from core.cli.render.output import line, remark, respond, warn
 from core.cli.support.dry_run import dry_run_option, forecast_decision
 from core.cli.support.id_completion import complete_pattern
@@ -110,14 +108,7 @@ def _list(project: Project, proposals: Sequence[Inversion]) -> None:
         if not proposals:
             remark("no pattern is due for inversion")
 
-    findings = all_findings(project.view)
-    respond(
-        lambda: objects.InversionList.of(
-            proposals=[objects.InversionProposal.of(one, id=one.pattern_id) for one in proposals], findings=findings
-        ),
-        show,
-        findings,
-    )
+    respond("InversionList", show, all_findings(project.view), proposals=proposals)
 
 
 def _accept_all(project: Project, reason: str) -> None:
@@ -135,4 +126,4 @@ def _accept_all(project: Project, reason: str) -> None:
         if not made:
             remark("no pattern is due for inversion")
 
-    respond(lambda: objects.DecidedEach.of(decisions=list(map(decided_document, made))), show)
+    respond("DecidedEach", show, decisions=made)

@@ -10,8 +10,7 @@ import click
 from core.base.errors import BadInput
 from core.base.text import plural, visible_line
 from core.cli.json import objects
-from core.cli.json.analysis import comparison as comparison_json
-from core.cli.json.analysis import section
+from core.cli.json.wire import Wire
 from core.cli.render.output import Column, line, percent, print_table, respond
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import open_project
@@ -89,23 +88,33 @@ def metrics(weeks: int, export: str | None, force: bool) -> None:
             _print_section(figure)
 
     respond(
-        lambda: objects.MetricsDocument.of(
-            effectiveness_metrics=found,
-            states=by_state,
-            comparison=comparison_json(comparison, settings.interval_level),
-            reflections=comparison_json(of_reflections, settings.interval_level),
-            differences=[
-                objects.MetricDifference.of(key=one.key, file=one.claimed, evidence=one.evident, source=one.file)
-                for one in differences
-            ],
-            weeks=weeks,
-            sections=list(map(section, build_figures(board))),
-            exported=None if target is None else str(target),
-            findings=all_findings(state),
-        ),
+        "MetricsDocument",
         show,
         all_findings(state),
+        effectiveness_metrics=found,
+        states=by_state,
+        comparison=lambda: _comparison_json(comparison, settings.interval_level),
+        reflections=lambda: _comparison_json(of_reflections, settings.interval_level),
+        differences=differences,
+        weeks=weeks,
+        sections=lambda: build_figures(board),
+        exported=None if target is None else str(target),
     )
+
+
+def _comparison_json(found: Comparison, level: float) -> Wire:
+    having, lacking = found.loops
+    categories = [
+        objects.CategoryComparison.of(
+            group,
+            loops_with=len(group.having),
+            loops_without=len(group.lacking),
+            average_with=sum(group.having) / len(group.having),
+            average_without=sum(group.lacking) / len(group.lacking),
+        )
+        for group in found.groups
+    ]
+    return objects.Comparison.of(found, level=level, loops_with=having, loops_without=lacking, categories=categories)
 
 
 def _export(board: Dashboard, name: str, project: ProjectPaths, *, force: bool) -> Path:

@@ -135,13 +135,12 @@ def _print(
             remark("nothing was written")
 
     respond(
-        lambda: objects.OutcomeDocument.of(
-            outcome=objects.Outcome.of(scored, **outcome_values(kind_of(after, work_id), signals)),
-            patterns=[effect(*one) for one in effects],
-            strategies=strategies,
-            recorded=is_recorded,
-            records=list(map(record_update, records)),
-            warnings=warnings,
-        ),
+        "OutcomeDocument",
         show,
+        outcome=lambda: objects.Outcome.of(scored, **outcome_values(kind_of(after, work_id), signals)),
+        patterns=(effect(*one) for one in effects),
+        strategies=strategies,
+        recorded=is_recorded,
+        records=map(record_update, records),
+        warnings=warnings,
     )

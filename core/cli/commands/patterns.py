@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import click
 
+from core.cli.commands.scan import scan_finding
 from core.cli.json import objects
-from core.cli.json.patterns import explanation_document, pattern_details, pattern_values
+from core.cli.json.wire import Wire
 from core.cli.render.document import print_blocks
 from core.cli.render.output import Column, day, id_column, line, percent, print_table, respond
 from core.cli.support.as_of import as_of_option, remark_undated, state_as_of
@@ -19,11 +20,13 @@ from core.cli.support.pattern_filter import PatternFilter, filter_options
 from core.cli.support.project import now, open_project, read_configuration, read_snapshot
 from core.documents.patterns import explanation, pattern_document
 from core.learning.assessment import HELD, QUARANTINE, Assessment
+from core.learning.bursts import known_time
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.snapshot import Snapshot
-from core.state.findings import all_findings
-from core.state.history import pattern_lineage
+from core.state.findings import all_findings, count_conflicts
+from core.state.history import explain_pattern, pattern_lineage
+from core.state.project_state import ProjectState
 
 Row = tuple[Pattern, Assessment]
 
@@ -87,13 +90,8 @@ def list_patterns(wanted: PatternFilter, sort: str, as_of: datetime | None) -> N
         if as_of is not None:
             remark_undated(snapshot.findings)
 
-    respond(
-        lambda: objects.PatternList.of(
-            patterns=[objects.PatternRow.of(row[0], **pattern_values(*row)) for row in rows], findings=snapshot.findings
-        ),
-        show,
-        snapshot.findings,
-    )
+    patterns = (objects.PatternRow.of(one, pattern, pinned=one.pin is not None) for pattern, one in rows)
+    respond("PatternList", show, snapshot.findings, patterns=patterns)
 
 
 def _scored(as_of: datetime | None) -> tuple[Snapshot, Scoreboard]:
@@ -122,14 +120,29 @@ def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
     pattern = state.find_pattern(pattern_id)
     findings = tuple(finding for finding in all_findings(state) if finding.file == pattern.file)
     respond(
-        lambda: objects.PatternDocument.of(
-            pattern=pattern_details(pattern, state.assessment(pattern.id)),
-            evidence=[objects.Observation.of(one) for one in state.observations(pattern.id)],
-            lineage=[objects.LineageEvent.of(one) for one in pattern_lineage(state, pattern.id)],
-            findings=findings,
-        ),
+        "PatternDocument",
         lambda: print_blocks(pattern_document(state, pattern).blocks),
         findings,
+        pattern=lambda: _details(pattern, state.assessment(pattern.id)),
+        evidence=state.observations(pattern.id),
+        lineage=lambda: pattern_lineage(state, pattern.id),
+    )
+
+
+def _details(pattern: Pattern, assessment: Assessment) -> Wire:
+    """One pattern with all its content."""
+    iterations = "failure_iteration" if pattern.type == "anti" else "iterations_required"
+    unknown = {"failure_iteration": None, "iterations_required": None}
+    return objects.PatternDetails.of(
+        assessment,
+        pattern,
+        pinned=assessment.pin is not None,
+        template=objects.Template.of(pattern, placeholders=dict(pattern.placeholders)),
+        source_loops=[
+            objects.SourceLoop.of(source, **{**unknown, iterations: source.iteration})
+            for source in pattern.source_loops
+        ],
+        suspicions=map(scan_finding, pattern.suspicions),
     )
 
 
@@ -152,4 +165,18 @@ def why(pattern_id: str) -> None:
         line(pattern.id)
         print_blocks(explanation(state, pattern))
 
-    respond(lambda: explanation_document(state, pattern), show, all_findings(state))
+    respond(lambda: _explanation_json(state, pattern.id), show, all_findings(state))
+
+
+def _explanation_json(state: ProjectState, pattern_id: str) -> Wire:
+    found = explain_pattern(state, pattern_id)
+    ignored = state.board.ignored_reports(pattern_id)
+    return objects.Explanation.of(
+        state.assessment(pattern_id),
+        found,
+        events=[objects.WeighedEvent.of(weighted.observation, weighted) for weighted in found.events],
+        steps=[objects.NextState.of(step, result="success" if step.helpful else "failure") for step in found.steps],
+        set_aside=[objects.IgnoredReport.of(one, at=known_time(one.report.at)) for one in ignored],
+        doubts=count_conflicts(state, pattern_id),
+        findings=all_findings(state),
+    )

@@ -67,16 +67,10 @@ def check_command(policy: Path | None) -> None:
         for result in results:
             _print(result)
 
-    respond(
-        lambda: objects.PolicyResult.of(
-            kept=is_kept,
-            rules=[
-                objects.PolicyRule.of(result, setting=settings[result.rule], result=_WORDS[result.passed][0])
-                for result in results
-            ],
-        ),
-        show,
+    rules_json = (
+        objects.PolicyRule.of(one, setting=settings[one.rule], result=_WORDS[one.passed][0]) for one in results
     )
+    respond("PolicyResult", show, kept=is_kept, rules=rules_json)
     if not is_kept:
         click.get_current_context().exit(BROKEN)
 

@@ -8,7 +8,7 @@ import click
 
 from core.base.formatting import shorten_id
 from core.cli.json.loops import criterion as criterion_json
-from core.cli.json.loops import effect, record_document, record_update
+from core.cli.json.loops import effect, record_update
 from core.cli.render.output import line, respond, warn
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import Count, DecidingCommand, Fraction
@@ -136,14 +136,14 @@ def _record_use(project: Project, event: Event, warnings: list[str]) -> None:
                 line((f"held: {format_burst(burst)}; see: ralphdeck review suspicious", "yellow"))
 
     respond(
-        lambda: record_document(
-            event,
-            pattern=effect(before, after),
-            held=is_held,
-            records=list(map(record_update, records)),
-            warnings=warnings,
-        ),
+        "RecordDocument",
         show,
+        event=event,
+        pattern=lambda: effect(before, after),
+        criterion=None,
+        held=is_held,
+        records=map(record_update, records),
+        warnings=warnings,
     )
 
 
@@ -181,4 +181,13 @@ def _record_feedback(project: Project, event: Event, warnings: list[str]) -> Non
         sums = f"weight {weight.weight:.2f}, helpful {weight.helpful:.2f}, harmful {weight.harmful:.2f}"
         line((shorten_id(event.criterion), "bold"), f": {sums}{deprecated}")
 
-    respond(lambda: record_document(event, criterion=criterion_json(weight, settings), warnings=warnings), show)
+    respond(
+        "RecordDocument",
+        show,
+        event=event,
+        pattern=None,
+        criterion=lambda: criterion_json(weight, settings),
+        held=False,
+        records=(),
+        warnings=warnings,
+    )

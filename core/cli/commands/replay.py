@@ -11,7 +11,7 @@ import click
 from core.base.errors import UnknownRecord
 from core.base.text import plural, visible_line
 from core.cli.json import objects
-from core.cli.json.tasks import attempt, replay_step
+from core.cli.json.wire import Wire
 from core.cli.render.output import line, percent, remark, respond
 from core.cli.support.id_completion import complete_task
 from core.cli.support.options import ReadingCommand
@@ -78,14 +78,17 @@ def replay(task: str, number: int | None, speed: float, first: int, errors: bool
             remark(f"no {'failed action' if errors else 'action'}{f' from {first:,}' if first > 1 else ''}")
 
     respond(
-        lambda: objects.ReplayDocument.of(
-            attempt=attempt(detail.attempt),
-            steps=[replay_step(all_steps[place]) for place in places],
-            findings=findings,
-        ),
+        "ReplayDocument",
         show,
         findings,
+        attempt=detail.attempt,
+        steps=(_step_json(all_steps[place]) for place in places),
     )
+
+
+def _step_json(step: ReplayStep) -> Wire:
+    verdict = "not told" if step.verdict is Verdict.UNKNOWN else step.verdict  # the documented value
+    return objects.ReplayStep.of(step.action, step, verdict=verdict)
 
 
 def is_terminal() -> bool:

@@ -1,4 +1,4 @@
-"""`ralphdeck review list` and `review snooze`."""
+"""`ralphdeck review list`, `snooze` and `suspicious`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.cli.commands.decisions import print_decided
 from core.cli.json import objects
-from core.cli.json.decisions import question, review_session
-from core.cli.render.output import Column, line, print_table, remark, respond
+from core.cli.json.wire import Wire
+from core.cli.render.output import Column, id_column, line, minute, print_table, remark, respond
+from core.cli.support.id_completion import complete_work
 from core.cli.support.options import (
     Count,
     DecidingCommand,
@@ -25,6 +26,8 @@ from core.cli.support.options import (
     words_option,
 )
 from core.cli.support.project import open_project
+from core.curation.commands import CountReports, DiscardReports
+from core.learning.bursts import known_time
 from core.review.answers import snooze_command
 from core.state.findings import all_findings
 from core.state.review_items import KINDS, ReviewItem
@@ -34,12 +37,19 @@ if TYPE_CHECKING:
 
 MAX_MINUTES = 1440
 """Longest review session: a day."""
-COLUMNS = (
+QUESTION_COLUMNS = (
     Column("KIND", lambda item: item.kind),
     Column("IMPACT", lambda item: "urgent" if item.is_urgent else f"{item.impact:.3f}", right=True),
     Column("SECONDS", lambda item: f"{item.seconds:.0f}", right=True, expendable=1),
     Column("QUESTION", lambda item: item.question, free=True, least=40),
     Column("REASON", lambda item: item.reason, free=True, expendable=2),
+)
+BURST_COLUMNS = (
+    id_column("SOURCE", lambda burst: burst.source),
+    Column("PATTERNS", lambda burst: str(len(burst.patterns)), right=True),
+    Column("NEVER APPLIED", lambda burst: str(burst.never_applied), right=True, expendable=1),
+    Column("FROM (UTC)", lambda burst: minute(known_time(burst.first))),
+    Column("TO (UTC)", lambda burst: minute(known_time(burst.last)), expendable=2),
 )
 
 
@@ -71,20 +81,18 @@ def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None)
     listed = offered[:limit]
 
     def show() -> None:
-        print_table(COLUMNS, listed, "no open questions")
+        print_table(QUESTION_COLUMNS, listed, "no open questions")
         if listed:
             count = plural(len(offered), "question")
             shown = count if len(listed) == len(offered) else f"{len(listed):,} of {count}"
             remark(f"{shown}; impact: failures a week that a good decision avoids")
         line(session.text)
 
-    respond(
-        lambda: objects.ReviewQueue.of(
-            questions=list(map(question, listed)), sitting=review_session(session), findings=all_findings(state)
-        ),
-        show,
-        all_findings(state),
-    )
+    def sitting() -> Wire:
+        keys = [item.question_key for item in session.items]
+        return objects.ReviewSession.of(session, decisions=len(keys), keys=keys)
+
+    respond("ReviewQueue", show, all_findings(state), questions=listed, sitting=sitting)
 
 
 @click.command(cls=DecidingCommand)
@@ -131,3 +139,42 @@ def _find_question(project: Project, subject: str, kind: str | None) -> ReviewIt
         kinds = ", ".join(item.kind for item in found)
         raise UnknownRecord(f"{len(found)} questions about {shorten_id(subject)}; choose one with --kind: {kinds}")
     return found[0]
+
+
+@click.command(cls=ReviewingCommand)
+@click.argument("source", required=False, shell_complete=complete_work)
+@click.option("--revoke", is_flag=True, help="Discard all its reports.")
+@click.option("--confirm", is_flag=True, help="Count its reports.")
+@reason_option
+def suspicious(source: str | None, revoke: bool, confirm: bool, reason: str) -> None:
+    """Review sources that report many patterns as harmful within a short time. Their reports are held until then.
+
+    Without a decision: list them, largest first. A SOURCE is a loop, an attempt, or "by NAME".
+
+    \b
+    Examples:
+      ralphdeck review suspicious
+      ralphdeck review suspicious ralph-fix-auth-a1b2c3d4 --revoke --reason "it never read them"
+    """
+    if revoke and confirm:
+        raise click.UsageError("give either --revoke or --confirm")
+    if (revoke or confirm) and source is None:
+        raise click.UsageError("a decision needs the SOURCE of the reports")
+    project = open_project()
+    if source is not None and (revoke or confirm):
+        verdict = DiscardReports if revoke else CountReports
+        print_decided(project.decide(verdict(source=source, reason=reason)))
+        return
+    state = project.view
+    found = [burst for burst in state.board.bursts if source in {None, burst.source}]
+    if source is not None and not found:
+        raise UnknownRecord(f"no suspicious reports of {shorten_id(source)}; see: ralphdeck review suspicious")
+
+    def show() -> None:
+        print_table(BURST_COLUMNS, found, "no suspicious reports")
+        for burst in found if source is not None else ():
+            for pattern_id in burst.patterns:
+                line(f"  {pattern_id}")
+
+    bursts = (objects.Burst.of(one, first=known_time(one.first), last=known_time(one.last)) for one in found)
+    respond("BurstList", show, all_findings(state), bursts=bursts)

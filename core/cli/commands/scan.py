@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 import click
 import msgspec
@@ -14,7 +14,7 @@ import msgspec
 from core.base.errors import BadInput, RalphdeckError
 from core.base.text import plural, visible_line
 from core.cli.json import objects
-from core.cli.json.analysis import scan_values
+from core.cli.json.wire import Wire
 from core.cli.render.output import json_bytes, line, print_bytes, respond
 from core.cli.support.input_file import read_input
 from core.cli.support.options import OfflineCommand
@@ -82,10 +82,9 @@ def _scan_files(files: Sequence[Path]) -> bool:
             _print(name, found)
 
     respond(
-        lambda: objects.ScanDocument.of(
-            files=[objects.FileScan.of(file=name, **scan_values(found, masked)) for name, found, masked in results]
-        ),
+        "ScanDocument",
         show,
+        files=(objects.FileScan.of(file=name, **_values(found, masked)) for name, found, masked in results),
     )
     return any(_is_blocked(found) for _, found, _ in results)
 
@@ -107,8 +106,22 @@ def _scan_lines(file: Path) -> bool:
             raise BadInput(f"Line {number} of {_name(file)} is not a JSON string.")
         found, masked = scan_whole_text(text)
         is_blocked = is_blocked or _is_blocked(found)
-        print_bytes(json_bytes(objects.ScanResult.of(**scan_values(found, masked))))
+        print_bytes(json_bytes(objects.ScanResult.of(**_values(found, masked))))
     return is_blocked
+
+
+def _values(found: Sequence[Suspicion], masked: str) -> dict[str, Any]:
+    """The fields of `ScanResult`; the most severe finding is first."""
+    verdict = found[0].severity if found else "clean"
+    return {"verdict": verdict, "marks": map(scan_finding, found), "masked": masked}
+
+
+def scan_finding(suspicion: Suspicion) -> Wire:
+    """One finding of the safety scan."""
+    from core.scanning.messages import describe_rule  # the scan is slow to load
+
+    severity = "critical" if suspicion.critical else "warning"
+    return objects.ScanFinding.of(suspicion, severity=severity, meaning=describe_rule(suspicion))
 
 
 def _decode_surrogates(raw: bytes) -> str | None:

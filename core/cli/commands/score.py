@@ -7,7 +7,6 @@ from typing import Final
 
 import click
 import numpy as np
-from msgspec import Struct
 
 from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
@@ -66,16 +65,6 @@ def score(works: tuple[str, ...], criteria: bool) -> None:
     chosen = _chosen(state, works) if works and not criteria else None
     outcomes = () if criteria and not invocation().as_json else scored(state, chosen)
 
-    def document() -> Struct:
-        due = np.flatnonzero(state.board.inversion_due).tolist()
-        return objects.ScoreDocument.of(
-            outcomes=list(map(_scored_json, outcomes)),
-            criteria=[criterion(one, settings) for one in weighted[0].values()] if weighted else [],
-            weighted=_weighted_json(weighted[1]) if criteria and works and weighted else None,
-            inversions=[state.board.ids[row] for row in due],
-            findings=all_findings(state),
-        )
-
     def show() -> None:
         if criteria and works and weighted:
             _print_weighted(weighted[1])
@@ -97,7 +86,15 @@ def score(works: tuple[str, ...], criteria: bool) -> None:
         else:
             print_table(COLUMNS, outcomes, "no loop or attempt has ended yet")
 
-    respond(document, show, all_findings(state))
+    respond(
+        "ScoreDocument",
+        show,
+        all_findings(state),
+        outcomes=map(_scored_json, outcomes),
+        criteria=(criterion(one, settings) for one in weighted[0].values()) if weighted else (),
+        weighted=lambda: _weighted_json(weighted[1]) if criteria and works and weighted else None,
+        inversions=(state.board.ids[row] for row in np.flatnonzero(state.board.inversion_due).tolist()),
+    )
 
 
 def _chosen(state: ProjectState, works: Iterable[str]) -> list[str]:
@@ -131,18 +128,12 @@ def _weighted(project: Project, words: Iterable[str]) -> tuple[dict[str, Criteri
 
 
 def _scored_json(one: Scored) -> Wire:
-    patterns = [objects.AppliedPattern.of(use, id=use.pattern_id) for use in one.applied]
-    return objects.ScoredOutcome.of(one.outcome, patterns=patterns, **outcome_values(one.kind, one.signals))
+    return objects.ScoredOutcome.of(one.outcome, patterns=one.applied, **outcome_values(one.kind, one.signals))
 
 
 def _weighted_json(weighted: WeightedScores) -> Wire:
-    return objects.WeightedScores.of(
-        weighted,
-        scores=[
-            objects.WeightedScore.of(criterion=name, weight=weighted.weights[name], weighted=value)
-            for name, value in weighted.scores.items()
-        ],
-    )
+    scores = [(name, weighted.weights[name], value) for name, value in weighted.scores.items()]
+    return objects.WeightedScores.of(weighted, scores=scores)
 
 
 def _print_weighted(weighted: WeightedScores) -> None:

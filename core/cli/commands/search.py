@@ -11,7 +11,6 @@ from core.base.errors import BadInput
 from core.base.text import plural
 from core.base.time_parsing import parse_past_time
 from core.cli.json import objects
-from core.cli.json.tasks import search_hit
 from core.cli.render.output import Column, minute, print_table, remark, respond
 from core.cli.support.id_completion import complete_task
 from core.cli.support.options import Moment, ReadingCommand, words_option
@@ -116,15 +115,8 @@ def search(
         elif found.total > len(found.hits):
             remark(f"{plural(found.total - len(found.hits), 'more hit')}; see --limit")
 
-    respond(
-        lambda: objects.SearchResult.of(
-            hits=[search_hit(hit, words.snippet(hit.text, _SNIPPET)) for hit in found.hits],
-            total=found.total,
-            findings=found.findings,
-        ),
-        show,
-        found.findings,
-    )
+    hits = (objects.SearchHit.of(hit, snippet=words.snippet(hit.text, _SNIPPET)) for hit in found.hits)
+    respond("SearchResult", show, found.findings, hits=hits, total=found.total)
 
 
 def _hint(paths: ProjectPaths, words: SearchWords, filters: SearchFilters) -> str:

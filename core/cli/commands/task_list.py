@@ -70,11 +70,7 @@ def list_tasks(status: frozenset[str], agent: str | None, only_open: bool) -> No
         and (agent is None or agent.casefold() in _agents(row))
         and (row.open is not None or not only_open)
     ]
-    respond(
-        lambda: objects.TaskList.of(tasks=list(map(_row_json, rows)), findings=snapshot.findings),
-        lambda: print_table(COLUMNS, rows, "no tasks"),
-        snapshot.findings,
-    )
+    respond("TaskList", lambda: print_table(COLUMNS, rows, "no tasks"), snapshot.findings, tasks=map(_row_json, rows))
 
 
 def _rows(snapshot: Snapshot, now: datetime, settings: WatchSettings) -> Iterator[_Row]:

@@ -13,8 +13,7 @@ import click
 
 from core.base.errors import BadInput
 from core.base.text import plural
-from core.cli.commands.task_begin import open_task_memory, task_argument
-from core.cli.json import objects
+from core.cli.commands.task_attempts import open_task_memory, task_argument
 from core.cli.render.output import line, respond
 from core.cli.support.hooks import CLAUDE_CODE, HookCommand, read_tool_event, use_folder
 from core.cli.support.options import Command, Count, ExclusiveFlags, Fraction, invocation
@@ -126,10 +125,8 @@ def log(
         milestones=[{"event": text} for text in milestones],
     )
     total = plural(logged.actions, "action")
-    respond(
-        lambda: objects.ActionsLogged.of(logged, id=task_id, attempt=logged.number),
-        lambda: line(f"attempt {logged.number} at {task_id}: {logged.added:,} logged, {total} in total"),
-    )
+    text = f"attempt {logged.number} at {task_id}: {logged.added:,} logged, {total} in total"
+    respond("ActionsLogged", lambda: line(text), None, logged, id=task_id)
 
 
 def _log_event(task_id: str, attempt: int | None, iteration: int | None) -> None:

@@ -11,7 +11,8 @@ import click
 
 from core.base.errors import UnknownRecord
 from core.base.text import plural
-from core.cli.json.tasks import task_report
+from core.cli.json import objects
+from core.cli.json.wire import Wire
 from core.cli.render.output import line, percent, respond
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
@@ -63,12 +64,29 @@ def report() -> None:
         _print_improvement(found, settings)
         _print_metrics(found, links, len(snapshot.tasks))
 
-    respond(
-        lambda: task_report(
-            found, links, settings.interval_level, tasks=len(snapshot.tasks), findings=snapshot.findings
+    respond(lambda: _report_json(found, links, settings.interval_level, snapshot), show, snapshot.findings)
+
+
+def _report_json(found: SuccessMetrics, links: Sequence[LoopLink], level: float, snapshot: Snapshot) -> Wire:
+    improvement, latency = found.improvement, found.latency
+    return objects.TaskReport.of(
+        tasks=len(snapshot.tasks),
+        improvement=objects.RetryImprovement.of(improvement, level=level),
+        left_out=objects.OmittedAttempts.of(found, improvement),
+        metrics=objects.TaskMetrics.of(
+            tracking_coverage=objects.TrackingCoverage.of(found.coverage, met=found.covers, links=links),
+            read_latency=objects.ReadLatency.of(
+                latency,
+                limit_ms=READ_LATENCY_SECONDS * 1000,
+                median_ms=None if latency.median is None else latency.median * 1000,
+                slowest_ms=None if latency.slowest is None else latency.slowest * 1000,
+            ),
+            retry_improvement=objects.RetryTarget.of(
+                improvement.against_unreflected, met=found.improves, target=TARGET_IMPROVEMENT
+            ),
+            audit_trail=found.audit,
         ),
-        show,
-        snapshot.findings,
+        findings=snapshot.findings,
     )
 
 

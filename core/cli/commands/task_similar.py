@@ -8,7 +8,6 @@ import click
 
 from core.base.id_lookup import find_matching_ids
 from core.base.text import visible_line
-from core.cli.json import objects
 from core.cli.render.output import line, percent, remark, respond
 from core.cli.support.options import ReadingCommand
 from core.cli.support.project import chosen_project, read_snapshot
@@ -55,13 +54,7 @@ def similar(task: str, limit: int) -> None:
         if is_available() and embeddings.missing(tasks):
             remark("some tasks were compared by words only; to compute vectors: ralphdeck embed")
 
-    respond(
-        lambda: objects.SimilarTaskList.of(
-            similar=[objects.SimilarTask.of(one, id=one.task_id) for one in found], findings=snapshot.findings
-        ),
-        show,
-        snapshot.findings,
-    )
+    respond("SimilarTaskList", show, snapshot.findings, similar=found)
 
 
 def _find_task(text: str, tasks: Mapping[str, PastTask]) -> str | PastTask:

@@ -8,8 +8,6 @@ from click.shell_completion import CompletionItem
 from core.base.errors import BadInput, ProjectNotFound
 from core.base.text import plural
 from core.cli.json import objects
-from core.cli.json.analysis import threshold as threshold_json
-from core.cli.json.analysis import what_if_document
 from core.cli.json.wire import Wire
 from core.cli.render.output import Column, id_column, line, print_table, respond, warn
 from core.cli.support.options import ReadingCommand
@@ -99,15 +97,18 @@ def what_if(values: tuple[str, ...]) -> None:
             line("no criterion changes its weight")
 
     respond(
-        lambda: what_if_document(
-            replay,
-            tried=[threshold_json(known, settings) for known in tried],
-            criteria=criteria,
-            findings=all_findings(state),
-        ),
+        "WhatIfDocument",
         show,
         all_findings(state),
+        replay,
+        counts=((state, count, replay.after[state]) for state, count in replay.before.items()),
+        tried=(_threshold_json(known, settings) for known in tried),
+        criteria=criteria,
     )
+
+
+def _threshold_json(known: Setting, settings: Settings) -> Wire:
+    return objects.Threshold.of(known, value=known.value(settings))
 
 
 def _criteria(project: Project, settings: Settings) -> list[Wire]:
@@ -155,8 +156,9 @@ def _list(settings: Settings) -> None:
         Column("MEANING", lambda known: known.help, free=True),
     )
     respond(
-        lambda: objects.ThresholdList.of(thresholds=[threshold_json(known, settings) for known in THRESHOLDS]),
+        "ThresholdList",
         lambda: print_table(columns, THRESHOLDS),
+        thresholds=(_threshold_json(known, settings) for known in THRESHOLDS),
     )
 
 

@@ -268,23 +268,38 @@ def day(at: datetime | None) -> str:
     return day_of(at) if at is not None else ""
 
 
+def format_optional(number: int | None) -> str:
+    """`3`; "" for None."""
+    return "" if number is None else str(number)
+
+
 def percent(rate: float | None) -> str:
     """`71 %`; "" for None."""
     return "" if rate is None else format_percent(rate)
 
 
 def respond(
-    document: Callable[[], Struct], show: Callable[[], None], findings: Sequence[Finding] | None = None
+    document: str | Callable[[], Struct],
+    show: Callable[[], None],
+    findings: Sequence[Finding] | None = None,
+    /,
+    *records: object,
+    **values: Any,
 ) -> None:
-    """End a command: print the JSON document with `--json`, else the text; then report findings as `end` does.
+    """End a command: print a JSON object with `--json`, else call `show`; then report findings as `end` does.
 
-    Args:
-        findings: The findings of a reading command; None for other commands.
+    `document` makes the object or names one of `objects.yaml`, which `records`, `values` and `findings` fill as in
+    `Wire.of`; functions among the values are called. `findings` is None for a command that is not a reading one.
     """
-    if invocation().as_json:
+    if not invocation().as_json:
+        show()
+    elif callable(document):
         print_json(document())
     else:
-        show()
+        from core.cli.json.wire import find_struct  # text output does not need it
+
+        given = {key: value() if callable(value) else value for key, value in values.items()}
+        print_json(find_struct(document).of(*records, **{"findings": findings, **given}))
     if findings is not None:
         end(findings)
 

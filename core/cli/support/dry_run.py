@@ -29,7 +29,6 @@ def forecast_decision(project: Project, command: Command) -> Decided:
         RalphdeckError: What the decision would raise.
     """
     # Only a dry run needs it.
-    from core.cli.json.decisions import dry_run_document
     from core.episodes.similar_tasks import embeddable_work
     from core.forecast.forecast import Forecaster
 
@@ -44,7 +43,8 @@ def forecast_decision(project: Project, command: Command) -> Decided:
     decided = run.decided
     if found.by_words is not None:
         remark_missing_vectors(found.by_words.missing)
-    respond(lambda: dry_run_document(decided, found), lambda: _print(decided, found))
+    changed = ((one.kind, one.id, "when it resumes" if one.kind == "paused" else None) for one in found.changed)
+    respond("DryRun", lambda: _print(decided, found), None, found, decided, dry_run=True, changed=changed)
     return decided
 
 

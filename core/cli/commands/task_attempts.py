@@ -1,0 +1,310 @@
+"""`ralphdeck task init`, `start`, `pause`, `complete` and `reflect`."""
+
+from __future__ import annotations
+
+from functools import partial
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from core.base.errors import ProjectNotFound, UnknownRecord
+from core.base.text import plural, visible_line
+from core.cli.render.output import line, remark, respond, warn
+from core.cli.support.id_completion import complete_loop
+from core.cli.support.options import Command, Count, ExclusiveFlags, Fraction
+from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
+from core.config.paths import BEGIN_COMMAND, is_folder
+from core.episodes.protocol import Episodes
+from core.episodes.reflections import TRIGGERS, TYPES, render_reflection
+from core.episodes.validation import MAX_PERCENT
+from core.records.loops import Loop, Outcome
+from core.records.reflections import Reflection
+
+if TYPE_CHECKING:
+    from core.sources.configuration import Configuration
+
+
+class _TaskId(click.types.StringParamType):
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str:
+        return "Name the task, or set RALPHDECK_TASK."
+
+
+class _TaskArgument(click.Argument):
+    """An argument that the environment may replace."""
+
+    def make_metavar(self, ctx: click.Context) -> str:
+        return "[TASK]"
+
+
+task_argument: Final = click.argument("task_id", cls=_TaskArgument, type=_TaskId(), envvar="RALPHDECK_TASK")
+"""The task; an agent may set it once for all of its hooks."""
+_agent_option: Final = partial(click.option, "--agent", metavar="NAME", default="", envvar="RALPHDECK_AGENT")
+
+
+def open_task_memory(*, may_create: bool = False) -> Episodes:
+    """The task memory of the chosen project.
+
+    It may be created in a folder without `.aiwg` only with `may_create`, if `--project` names the folder. Raises
+    ProjectNotFound if there is no such project, or no task memory in it; the message says how to begin.
+    """
+    project = chosen_project()
+    if not may_create and not is_folder(project.aiwg):
+        raise ProjectNotFound(
+            f"no .aiwg in {project.project}; begin with: {BEGIN_COMMAND} {quote(str(project.project))}"
+        )
+    return Episodes(project, clock=now, warn=warn)
+
+
+@click.command(cls=Command)
+@click.argument("description", required=False, default="")
+@click.option("--criteria", metavar="TEXT", default="", help="When the task is done.")
+@click.option("--tag", "tags", metavar="WORD", multiple=True, help="May be repeated.")
+@click.option("--related", metavar="TASK", multiple=True, help="Another task; may be repeated.")
+@_agent_option(help="The agent. Default: $RALPHDECK_AGENT.")
+@click.option("--loop", metavar="ID", shell_complete=complete_loop, help="Use task, criteria and tags of this loop.")
+@click.option("--id", "task_id", metavar="ID", help="Id of the task. Default: the next free task-NNN.")
+def init(
+    description: str,
+    criteria: str,
+    tags: tuple[str, ...],
+    related: tuple[str, ...],
+    agent: str,
+    loop: str | None,
+    task_id: str | None,
+) -> None:
+    """Create a task with this DESCRIPTION; prints its id.
+
+    In a folder without .aiwg, name the folder with --project: .aiwg/ralph is created there, and nowhere else.
+
+    \b
+    Examples:
+      id=$(ralphdeck task init "Add OAuth login" --criteria "npm test passes" --tag auth)
+      id=$(ralphdeck task init --loop ralph-fix-auth-a1b2c3d4)
+      id=$(ralphdeck task init "Add OAuth login" --project .)
+    """
+    memory = open_task_memory(may_create=True)
+    source = _find_loop(loop) if loop is not None else None
+    if source is not None:
+        description, criteria = description or source.task, criteria or "; ".join(source.criteria)
+        tags, agent = tags or source.tags, agent or source.owner
+    if not description:
+        raise click.UsageError("give a DESCRIPTION of the task, or a --loop that has one")
+    made = memory.init_task(
+        description,
+        criteria=criteria,
+        tags=tags,
+        related=related,
+        agent=agent,
+        loop_id=source.id if source else "",
+        task_id=task_id,
+    )
+    respond("TaskCreated", lambda: line(made), id=made)
+
+
+def _find_loop(name: str) -> Loop:
+    loop = read_snapshot().loop_called(name)
+    if loop is None:
+        raise UnknownRecord(f"no loop {visible_line(name, 80)}; see: ralphdeck loop list")
+    return loop
+
+
+@click.command(cls=Command)
+@task_argument
+@_agent_option(help="The agent. Default: $RALPHDECK_AGENT, else that of the task.")
+@click.option("--approach", metavar="TEXT", default="", help="What the attempt tries, in one line.")
+@click.option("--step", "steps", metavar="TEXT", multiple=True, help="A step of the plan; may be repeated.")
+@click.option("--estimate", "estimated_iterations", type=Count(), metavar="N", help="Estimated number of iterations.")
+@click.option(
+    "--similar/--no-similar",
+    "with_similar",
+    default=True,
+    help="Add what similar tasks and loops learned, as loop inject does. Default: yes, which reads the whole project.",
+)
+@click.option("--resume", is_flag=True, help="Continue an open attempt, if there is one.")
+@click.option("--abandon", is_flag=True, help="Close an open attempt as a timeout.")
+@click.option("--reopen", is_flag=True, help="Also if the task is completed or failed.")
+def start(task_id: str, with_similar: bool, **options: Any) -> None:
+    """Start the next attempt at TASK, and print its plan with what earlier attempts and similar tasks learned.
+
+    At a paused task, or with --resume, the open attempt continues, and its plan is printed unchanged. The plan is saved
+    in plan.md.
+
+    \b
+    Examples:
+      ralphdeck task start task-001 --approach "types first" --step "update the interface" --step "run tsc"
+      ralphdeck task start task-001 --resume
+      ralphdeck task start task-001 --abandon --json | jq -r .attempt
+    """
+    configuration = read_configuration()
+    started = open_task_memory().start_attempt(
+        task_id,
+        similar=_similar(task_id, configuration) if with_similar else (),
+        orders=configuration.settings.scan.holds_other_texts,
+        **options,
+    )
+
+    def show() -> None:
+        for text in started.plan.splitlines():
+            line(text)
+        if started.resumed:
+            remark(f"attempt {started.number} continues")
+
+    respond("AttemptStarted", show, None, started, id=task_id)
+
+
+def _similar(task_id: str, configuration: Configuration) -> tuple[tuple[str, str], ...]:
+    """Learnings of similar tasks and loops (ID and text), best first, by the rules for injected reflections."""
+    settings = configuration.settings.injection
+    if not (settings.enabled and settings.include_reflections):
+        return ()
+    from core.episodes.similar_tasks import collect_past_tasks
+    from core.retrieval.embeddings import TASKS, Embeddings
+    from core.retrieval.reflections import similar_reflections
+
+    snapshot = read_snapshot(configuration)
+    task = collect_past_tasks(snapshot).get(task_id)
+    if task is None:
+        return ()
+    found = similar_reflections(task, snapshot, configuration.settings, now(), Embeddings(chosen_project(), TASKS))
+    return tuple((one.sources[0], one.text) for one in found)
+
+
+@click.command(cls=Command)
+@task_argument
+def pause(task_id: str) -> None:
+    """Pause TASK. An open attempt stays open, and the next start resumes it.
+
+    \b
+    Example:
+      ralphdeck task pause task-001
+    """
+    open_task_memory().pause_task(task_id)
+    text = f"{task_id} is paused; resume it with: ralphdeck task start {task_id}"
+    respond("TaskPaused", lambda: line(text), id=task_id, status="paused")
+
+
+class _Choice(click.Choice[str]):
+    """Words with hyphens; underscores, as in --json, are accepted too."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return super().convert(str(value).replace("_", "-"), param, ctx)
+
+
+class _CompleteCommand(Command, ExclusiveFlags):
+    """A command whose flags exclude each other."""
+
+
+@click.command(cls=_CompleteCommand)
+@task_argument
+@click.option("--success", "outcome", flag_value=Outcome.SUCCESS.value, help="It reached the goal.")
+@click.option("--failure", "outcome", flag_value=Outcome.FAILURE.value, help="It did not.")
+@click.option("--timeout", "outcome", flag_value=Outcome.TIMEOUT.value, help="It ran out of time or of iterations.")
+@click.option("--reason", metavar="TEXT", default="", help="Reason for the outcome.")
+@click.option("--quality", type=Fraction(), help="Quality of the work. Default: the last logged one.")
+@click.option("--percent", type=click.FloatRange(0, MAX_PERCENT), metavar="N", help="Percentage of the task done.")
+@click.option("--worked", metavar="TEXT", multiple=True, help="What worked; may be repeated.")
+@click.option("--didnt-work", metavar="TEXT", multiple=True, help="What did not work; may be repeated.")
+@click.option("--suggest", metavar="TEXT", multiple=True, help="What to do differently next time; may be repeated.")
+@click.option("--milestone", "milestones", metavar="TEXT", multiple=True, help="A milestone; may be repeated.")
+@click.option("--done", "done", flag_value=True, type=bool, default=None, help="The task is completed.")
+@click.option("--give-up", "done", flag_value=False, type=bool, help="The task has failed.")
+@click.option("--attempt", type=Count(), metavar="N", help="Default: the newest.")
+def complete(
+    task_id: str,
+    outcome: str | None,
+    reason: str,
+    quality: float | None,
+    percent: float | None,
+    worked: tuple[str, ...],
+    didnt_work: tuple[str, ...],
+    suggest: tuple[str, ...],
+    milestones: tuple[str, ...],
+    done: bool | None,
+    attempt: int | None,
+) -> None:
+    """Close the attempt at TASK with its outcome, and draft the reflection on it.
+
+    Without --success, --failure or --timeout the log decides: the last check (test, build, type check, linter), unless
+    a file was changed after it; else a last action that failed. Without such evidence nothing is changed.
+
+    The task itself ends only with --done or --give-up, with this attempt or later. Repeating a call is safe, and
+    completes what a crash left out; the outcome of a closed attempt does not change.
+
+    \b
+    Examples:
+      ralphdeck task complete task-001 --failure --reason "types are missing" --suggest "interface first"
+      ralphdeck task complete task-001 --success --reason "all green" --worked "types first"
+      ralphdeck task complete task-001 --done
+    """
+    completed = open_task_memory().complete_attempt(
+        task_id,
+        outcome=Outcome(outcome) if outcome is not None else None,
+        reason=reason,
+        final_quality=quality,
+        completion_percent=percent,
+        worked=worked,
+        didnt_work=didnt_work,
+        suggestions=suggest,
+        attempt=attempt,
+        task_done=done,
+        milestones=[{"event": text} for text in milestones],
+    )
+
+    def show() -> None:
+        by_log = ", derived from the log" if completed.derived else ""
+        counts = f"{plural(completed.log.actions, 'action')}, {plural(completed.log.errors, 'error')}"
+        line(f"attempt {completed.number} at {task_id}: {completed.outcome.value}{by_log} ({counts})")
+        line(f"{task_id} is {completed.status.value}")
+        for one in completed.reflections:
+            _print_reflection(one)
+        given = {
+            "--reason": reason, "--quality": quality, "--percent": percent, "--worked": worked,
+            "--didnt-work": didnt_work, "--suggest": suggest, "--milestone": milestones,
+        }  # fmt: skip
+        ignored = [option for option, value in given.items() if value]
+        if completed.again and ignored:
+            remark(f"attempt {completed.number} is already closed; {' and '.join(ignored)} ignored")
+        if completed.outcome is Outcome.SUCCESS and not completed.status.ended:
+            remark(f"the task is still open; to complete it: ralphdeck task complete {task_id} --done")
+        if any(one.draft for one in completed.reflections):
+            remark(f"drafted from the log; to improve it: ralphdeck task reflect {task_id} --learning TEXT")
+
+    respond("AttemptCompleted", show, None, completed, id=task_id)
+
+
+@click.command(cls=Command)
+@task_argument
+@click.option("--observation", metavar="TEXT", default="", help="What happened.")
+@click.option("--analysis", metavar="TEXT", default="", help="Why it happened.")
+@click.option("--learning", metavar="TEXT", default="", help="What to do differently.")
+@click.option("--action-item", "action_items", metavar="TEXT", multiple=True, help="May be repeated.")
+@click.option("--trigger", type=click.Choice(TRIGGERS), default="manual", show_default=True)
+@click.option("--type", "reflection_type", type=_Choice(TYPES), help="Default: by the outcome of the attempt.")
+@click.option("--attempt", type=Count(), metavar="N", help="Default: the newest.")
+def reflect(task_id: str, attempt: int | None, **parts: Any) -> None:
+    """Write the reflection on an attempt at TASK; it replaces the draft from the log.
+
+    Missing parts are taken from the draft. The plan of the next attempt includes it. After several calls the last
+    learning counts; the history has all.
+
+    \b
+    Examples:
+      ralphdeck task reflect task-001 --observation "3 type errors" --analysis "the interface was not updated" \\
+        --learning "types first" --action-item "update AuthConfig" --action-item "run tsc before the tests"
+    """
+    made = open_task_memory().reflect(task_id, attempt, **parts)
+    respond("ReflectionWritten", lambda: _print_reflection(made), reflection=made)
+
+
+def _print_reflection(reflection: Reflection) -> None:
+    """Print a reflection; each text on one line."""
+    text = render_reflection(
+        reflection.attempt or 0,
+        visible_line(reflection.observation),
+        visible_line(reflection.analysis),
+        visible_line(reflection.learning),
+        [visible_line(item) for item in reflection.actions],
+    )
+    for row in ("", *text.splitlines()):
+        line(row)
