@@ -14,11 +14,9 @@ MIN_FRAGMENT: Final = 3
 
 
 def find_matching_ids(name: str, known: Collection[str], *, fragments: bool = False) -> list[str]:
-    """Find the IDs equal to a name, else with it as prefix, else containing it; sorted.
+    """Find the IDs equal to a name, else with it as prefix, sorted.
 
-    Args:
-        known: All IDs.
-        fragments: Whether any part of an ID is enough, of at least `MIN_FRAGMENT` characters.
+    With `fragments`, a part of at least `MIN_FRAGMENT` characters anywhere in the ID is enough.
     """
     if name in known:
         return [name]
@@ -31,13 +29,8 @@ def find_matching_ids(name: str, known: Collection[str], *, fragments: bool = Fa
 def require_one(found: Sequence[str], name: str, *, what: str, command: str, known: Collection[str] = ()) -> str:
     """The only match of a name.
 
-    Args:
-        what: The kind of record, such as `debug session`.
-        command: The command that lists them, without the name of the program.
-        known: All IDs, of which the error for an unknown one suggests the nearest.
-
-    Raises:
-        UnknownRecord: There is no match, or there are several.
+    `what` is the kind of the record, such as `debug session`, and `command` the one that lists such records. Raises
+    UnknownRecord if there is no match, naming the nearest of the `known` IDs, or if there are several.
     """
     if len(found) == 1:
         return found[0]

@@ -46,10 +46,9 @@ _DASHES: Final = frozenset({"-", "--", "\u2013"})
 class _Negation:
     """A negation whose clause has not ended yet.
 
-    Attributes:
-        kind: Group of the expression `mark`. A verb's negation reaches further than that of a noun or a phrase.
-        opening: Whether it opens its clause: "Instead of ..., ...".
-        covers_phrase: Whether it already negated a phrase that was asked for.
+    `kind` is the group of the expression `mark`; the negation of a verb reaches further than that of a noun or a
+    phrase. `opening` means that it opens its clause: "Instead of ..., ...". `covers_phrase` means that it already
+    negated a phrase that was asked for.
     """
 
     kind: str

@@ -80,16 +80,12 @@ _LINE_TABLE: Final = {ord("\n"): "\N{SYMBOL FOR NEWLINE}", ord("\t"): " "}
 
 
 def visible(text: str, limit: int | None = None) -> str:
-    """Make `text` safe for a terminal: show active and hidden characters as marks.
+    """Make untrusted `text` safe for a terminal, and mask its secrets.
 
-    Control characters except newline and tab become control pictures; DEL, C1, lone surrogates and
-    unassigned characters U+FFFD; bidirectional and invisible characters one visible mark; variation
-    selectors and skin tones are dropped, since terminals disagree about their width. Secrets are masked, see
-    `core.redaction.masking.mask_secrets`.
-
-    Args:
-        text: Text from a file, a name, or an exception.
-        limit: Highest number of characters; the last one of a cut text is an ellipsis.
+    Control characters except newline and tab become control pictures; DEL, C1, lone surrogates and unassigned
+    characters U+FFFD; bidirectional and invisible characters one visible mark; variation selectors and skin tones are
+    dropped, since terminals disagree about their width. A text above `limit` characters is cut, and its last one is an
+    ellipsis.
     """
     text = _mask_and_cut(text, limit)
     if text.isascii() and text.isprintable():
@@ -108,10 +104,7 @@ def visible_line(text: str, limit: int | None = None) -> str:
 def remove_hidden(text: str, gap: str = "") -> str:
     """Remove hidden characters and their marks: `Ig\\u200bnore` becomes `Ignore`.
 
-    Separators of lines or words become spaces; newlines and tabs stay.
-
-    Args:
-        gap: Replacement of each removed character.
+    Each becomes `gap`; separators of lines or words become spaces; newlines and tabs stay.
     """
     return text if is_plain_ascii(text) else text.replace("\r\n", "\n").translate(_hidden_table(gap))
 
@@ -134,11 +127,9 @@ def plural(count: int, noun: str, many: str | None = None) -> str:
 
 
 class Matcher:
-    """Safe matcher of a regex from a file: RE2, or the literal text if RE2 rejects it.
+    """Safe matcher of the regex `source`: RE2, or the literal text if RE2 rejects it.
 
-    Attributes:
-        source: The regex.
-        problem: Reason for literal matching; None if RE2 accepts the regex.
+    `problem` is the reason for literal matching, or None.
     """
 
     __slots__ = ("_regex", "problem", "source")

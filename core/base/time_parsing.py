@@ -21,15 +21,10 @@ _LAST: Final = timedelta(days=1) - timedelta(microseconds=1)
 
 
 def parse_past_time(text: str, now: datetime, *, end_of_day: bool) -> datetime:
-    """Parse a past time; returns an aware UTC time.
+    """Parse `2026-11-15`, an ISO-8601 time or an age (`36h`, `7d`, `2w`) as UTC.
 
-    Args:
-        text: `2026-11-15`, an ISO-8601 time, or an age: `36h`, `7d`, `2w`.
-        now: Present time.
-        end_of_day: Whether a date means the end of the day, not its beginning.
-
-    Raises:
-        BadInput: The text is invalid, or the time is in the future; the end of today is `now`.
+    A date means the beginning of the day or, with `end_of_day`, its end; the end of today is `now`. Raises BadInput if
+    the text is invalid or the time is in the future.
     """
     text = text.strip()
     ago = _AGO.fullmatch(text)

@@ -16,13 +16,7 @@ STATUSES: Final = (IN_PROGRESS, PASSED, FAILED, ESCALATED)
 
 
 class Failure(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One failed test, or one error of an iteration; every text is untrusted.
-
-    Attributes:
-        error_type: As written, any name.
-        file, line, function: Where it failed, as far as known.
-        expected, actual: Of an assertion.
-    """
+    """One failed test, or one error of an iteration; every text is untrusted."""
 
     error_type: str = ""
     message: str = ""
@@ -50,9 +44,7 @@ class Fix(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Results(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Test results; unknown counts are None.
 
-    Attributes:
-        errors: Runtime errors, not failed assertions.
-        coverage: 0..1.
+    `errors` are runtime errors, not failed assertions. `coverage` is 0..1.
     """
 
     total: int | None = None
@@ -99,10 +91,8 @@ class Analysis(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Execution(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One run of the tests with its analysis and fix.
 
-    Attributes:
-        attempt: Label, usually from 1.
-        code: The code at this attempt, if recorded.
-        environment: Name and value, in the order of the file.
+    `attempt` is a label, usually from 1. `code` is the code at this attempt, if recorded. `environment` has names and
+    values in the order of the file.
     """
 
     attempt: int | None = None
@@ -147,13 +137,9 @@ class QualityIssue(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
 class DebugSession(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One debug session (docs/file-formats.md#debug-sessions).
 
-    Attributes:
-        id: `session_id` as written; never used as a path.
-        file_path: The debugged source file.
-        status: One of `STATUSES`, or "".
-        loop_id: The loop (or task) of its folder, else of its metadata; "" without one.
-        agent, task_id, iteration: From its metadata.
-        file, pointer: Its place.
+    `id` is the `session_id` as written, never used as a path; `file_path` the debugged source file; `status` one of
+    `STATUSES`, or "". `loop_id` is the loop (or task) of its folder, else of its metadata. `file` and `pointer` are its
+    place.
     """
 
     id: str
@@ -204,12 +190,9 @@ class DebugSession(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Escalation(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An escalation of a debug session: an agent gave up, and its context was saved.
+    """An agent gave up on a debug session, and its context was saved in `file`.
 
-    Attributes:
-        reason: As given by the agent or user; "" without one.
-        file: The project-relative file with the saved context.
-        earlier: Earlier escalations of this session, oldest first.
+    `reason` is that of the agent or user, or "". `earlier` has the earlier escalations of this session, oldest first.
     """
 
     session_id: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final, Literal, NamedTuple
 
@@ -58,22 +59,18 @@ TURNS: Final = frozenset({Verb.UNDO, Verb.REDO})
 
 
 class Effect(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One change of a pattern file; idempotent, so that it can be applied again after a crash.
+    """One change of a project-relative pattern file.
 
-    Attributes:
-        file: Project-relative pattern file.
-        type: Pattern type, which selects the list of an inserted record.
-        pattern_id: The record that is changed, inserted or removed.
-        set: Keys to set in the record.
-        seen: Previous values of these keys; a missing key had no value. If the file has other values now, counts are
-            added up and lists are joined.
-        text: JSON text of these values, so that text of other programs is restored byte for byte.
-        unset: Keys to remove from the record.
-        insert: A record to add if no record has its ID; else None.
-        keep_id: For an insert: only with this ID, or not at all.
-        beside: For an insert: also beside a record with this ID, as in archives.
-        remove: Whether to remove the record (the decision log contains it).
-        was: For a removal: the record as it was; one that has changed since stays.
+    It is idempotent, so that it can be applied again after a crash. `type` selects the list of an inserted record;
+    `pattern_id` is the record that is changed, inserted or removed.
+
+    `set` are keys to set, and `seen` their previous values; a missing key had none. If the file has other values now,
+    counts are added up and lists are joined. `text` is the JSON text of these values, so that text of other programs is
+    restored byte for byte. `unset` are keys to remove.
+
+    `insert` is a record to add if no record has its ID; with `keep_id` only with this ID, or not at all; with `beside`
+    also beside a record with this ID, as in archives. `remove` removes the record (the decision log contains it),
+    unless it is no longer as in `was`.
     """
 
     file: str
@@ -91,24 +88,17 @@ class Effect(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One entry of the decision log, never changed afterwards. Undo and redo are decisions themselves.
+    """One entry of the decision log, never changed afterwards.
 
-    Attributes:
-        id: Unique, sorts by time.
-        at: UTC.
-        by: The user or program that decided.
-        verb: Kind of decision.
-        subject: Pattern ID; for revoke and confirm the source of the burst; for undo and redo the ID of the decision;
-            for
-            decisions about many patterns their origin: a loop, a debug session, a file name, `prune`.
-        reason: As typed; required for deprecate.
-        before, after: State before and after, for people and for undo. Keys: `state`, `computed`, `content_hash`,
-            `seen_text` (the keys of the record with that text), `successes`, `failures`, `text`, `anti_id`, `until`,
-            `beyond`; of a burst `first`, `last`, `patterns`; of decisions about many patterns `patterns`, and `hashes`
-            of unreviewed ones; of an extraction `joined` (known patterns) and `found` (loop and time of each); of a
-            merge the other pattern in `merged`.
-        effects: Changes of pattern files; `inverse` undoes them.
-        group: ID shared by the decisions of one act; "" for a single one.
+    Undo and redo are decisions themselves. `id` is unique and sorts by time. `subject` is a pattern ID; for revoke and
+    confirm the source of the burst; for undo and redo the ID of the decision; for decisions about many patterns their
+    origin: a loop, a debug session, a file name, `prune`. `reason` is required for deprecate. `effects` are changes of
+    pattern files; `inverse` undoes them. Decisions of one act share a `group`.
+
+    `before` and `after` are the state, for people and for undo. Keys: `state`, `computed`, `content_hash`, `seen_text`
+    (the keys of the record with that text), `successes`, `failures`, `text`, `anti_id`, `until`, `beyond`; of a burst
+    `first`, `last`, `patterns`; of decisions about many patterns `patterns`, and `hashes` of unreviewed ones; of an
+    extraction `joined` (known patterns) and `found` (loop and time of each); of a merge the other pattern in `merged`.
     """
 
     id: str
@@ -140,11 +130,9 @@ _PINNED: Final = {
 class Pin(Struct, frozen=True, kw_only=True):
     """A state of a pattern set by a person; overrides the computed state until reset.
 
-    Attributes:
-        state: proven (promoted), deprecated, or established (an anti-pattern from an accepted inversion, which must be
-            injected although 60 to 70 % failures would deprecate it by rule).
-        content_hash: The reviewed text. If the pattern's text differs, the pin is *stale*.
-        successes, failures: Counts of the evidence at that time.
+    `state` is proven (promoted), deprecated, or established (an anti-pattern from an accepted inversion, which must be
+    injected although 60 to 70 % failures would deprecate it by rule). `content_hash` is the reviewed text; if the
+    pattern's text differs, the pin is *stale*. `successes` and `failures` count the evidence at that time.
     """
 
     state: Maturity
@@ -187,11 +175,9 @@ class InversionVerdict(Struct, frozen=True, kw_only=True):
 class UnreviewedText(Struct, frozen=True, kw_only=True):
     """A pattern whose text needs a review by a person.
 
-    Attributes:
-        kind: `import`, `extraction` (unattended) or `quarantine` (by a person).
-        blocks: Whether it is not injected until its text is reviewed.
-        reviewed: Hashes of the reviewed texts; another text of the pattern needs a new review.
-        reason: Why it is in quarantine.
+    `kind` is `import`, `extraction` (unattended) or `quarantine` (by a person, for `reason`). If it `blocks`, it is not
+    injected until its text is reviewed. `reviewed` are hashes of reviewed texts; another text of the pattern needs a
+    new review.
     """
 
     kind: str
@@ -274,14 +260,10 @@ class CurationState(Struct, frozen=True, kw_only=True):
 class VerbInfo(NamedTuple):
     """One row of `VERBS`. No verb is possible in a read-only project.
 
-    Attributes:
-        word: Imperative, lower case: on keys and buttons, in the log, in "Undone: ..." and "Would ...".
-        past: Past tense, for the line that confirms the decision.
-        key: Default key in the TUI; "" if no key of its own.
-        effect: What it does to one pattern or several, in a sentence; "" for verbs that have no dialog.
-        asks: The prompt for the text that it always needs (a reason; of a note its text); "" if it needs none.
-        is_bulk: Can be decided about several patterns at once.
-        own_only: Without further confirmation only on the user's own decisions.
+    `word` is the imperative on keys and buttons, in the log, in "Undone: ..." and "Would ..."; `past` is for the line
+    that confirms the decision. `key` is the default key in the TUI, `effect` what it does to patterns, in a sentence;
+    "" for verbs that have none. `asks` is the prompt for the text that it always needs. `is_bulk` verbs can be decided
+    about several patterns at once; `own_only` ones apply without further confirmation only to the user's own decisions.
     """
 
     word: str
@@ -293,40 +275,23 @@ class VerbInfo(NamedTuple):
     own_only: bool = False
 
 
+_bulk: Final = partial(VerbInfo, is_bulk=True)
 VERBS: Final[dict[Verb, VerbInfo]] = {
-    Verb.PROMOTE: VerbInfo(
-        "promote", "promoted", "p", "Pinned as proven until reset, whatever later evidence shows.", is_bulk=True
-    ),
-    Verb.DEPRECATE: VerbInfo(
-        "deprecate", "deprecated", "d", "Never injected into any loop until reset.", "reason", is_bulk=True
-    ),
-    Verb.RESET: VerbInfo("reset", "reset", "r", "The evidence decides the state again.", is_bulk=True),
-    Verb.QUARANTINE: VerbInfo(
-        "quarantine", "quarantined", "Q", "Not injected into any loop until released.", "reason", is_bulk=True
-    ),
-    Verb.RELEASE: VerbInfo(
-        "release", "released", "a", "This text may be injected; a changed text is held again.", is_bulk=True
-    ),
-    Verb.ARCHIVE: VerbInfo(
-        "archive",
-        "archived",
-        "D",
-        "Moved from the registry to this month's archive; it can be restored.",
-        "reason",
-        is_bulk=True,
+    Verb.PROMOTE: _bulk("promote", "promoted", "p", "Pinned as proven until reset, whatever later evidence shows."),
+    Verb.DEPRECATE: _bulk("deprecate", "deprecated", "d", "Never injected into any loop until reset.", "reason"),
+    Verb.RESET: _bulk("reset", "reset", "r", "The evidence decides the state again."),
+    Verb.QUARANTINE: _bulk("quarantine", "quarantined", "Q", "Not injected into any loop until released.", "reason"),
+    Verb.RELEASE: _bulk("release", "released", "a", "This text may be injected; a changed text is held again."),
+    Verb.ARCHIVE: _bulk(
+        "archive", "archived", "D", "Moved from the registry to this month's archive; it can be restored.", "reason"
     ),
     Verb.RESTORE: VerbInfo("restore", "restored"),
-    Verb.NOTE: VerbInfo(
-        "note",
-        "noted on",
-        "c",
-        "Kept in the decision log and the history; the state does not change.",
-        "note",
-        is_bulk=True,
+    Verb.NOTE: _bulk(
+        "note", "noted on", "c", "Kept in the decision log and the history; the state does not change.", "note"
     ),
-    Verb.SNOOZE: VerbInfo("snooze", "snoozed", "s", is_bulk=True),
-    Verb.ACCEPT_INVERSION: VerbInfo("accept inversion", "inverted", is_bulk=True),
-    Verb.REJECT_INVERSION: VerbInfo("reject inversion", "rejected the inversion of", is_bulk=True),
+    Verb.SNOOZE: _bulk("snooze", "snoozed", "s"),
+    Verb.ACCEPT_INVERSION: _bulk("accept inversion", "inverted"),
+    Verb.REJECT_INVERSION: _bulk("reject inversion", "rejected the inversion of"),
     Verb.EDIT: VerbInfo("restore text", "restored the text of"),
     Verb.DISMISS: VerbInfo("dismiss", "dismissed"),
     Verb.REVOKE: VerbInfo("discard reports", "discarded the harmful reports of"),

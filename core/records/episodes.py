@@ -40,13 +40,9 @@ class TaskStatus(StrEnum):
 class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One folder of `tasks/` with its `metadata.json`; every text is untrusted.
 
-    Attributes:
-        id: The name of the folder.
-        criteria: Completion criteria.
-        raw_status: The status as written.
-        current_attempt, total_attempts: As in the metadata; the existing attempts may differ.
-        agent, loop_id: Agent and loop that work on it; "" if unknown.
-        file: `metadata.json`, or another file that shows that the task exists.
+    `id` is the name of the folder, `raw_status` the status as written. `current_attempt` and `total_attempts` are as in
+    the metadata; the existing attempts may differ. `file` is `metadata.json`, or another file that shows that the task
+    exists.
     """
 
     id: str
@@ -67,12 +63,9 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Quality(Struct, frozen=True, array_like=True, gc=False):
-    """One entry of an attempt's `quality_history`.
+    """One entry of an attempt's `quality_history`; `quality` is 0..1.
 
-    Attributes:
-        iteration: As a label, or None.
-        quality: 0..1.
-        delta: Change since the previous entry, from the file or computed; None for the first one.
+    `delta` is the change since the previous entry, from the file or computed; None for the first one.
     """
 
     iteration: int | None
@@ -88,21 +81,11 @@ class Quality(Struct, frozen=True, array_like=True, gc=False):
 class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One attempt at a task, joined from the trajectory and the files of its folder.
 
-    Every text is untrusted.
-
-    Attributes:
-        task_id: The name of the task's folder.
-        number: From 1.
-        outcome: Unknown while it is open.
-        plan: The approach, in one line.
-        iterations: Number of iterations, or None.
-        actions, errors: Number of actions in its log, and of failed ones; None without a log.
-        last_action_at: Time of the newest action.
-        quality: By iteration, in the order of the file.
-        final_quality, completion: 0..1, or None.
-        reason: Reason of the outcome.
-        worked, failed, suggestions: `what_worked`, `what_didnt_work`, `suggestions_for_next_time`.
-        file: The first project-relative file about it.
+    Every text is untrusted. `number` is from 1; `outcome` is unknown while it is open; `plan` is the approach in one
+    line. `actions` and `errors` are the numbers of actions and of failed ones in its log, `last_action_at` the time of
+    the newest; None without a log. `quality` is by iteration, in the order of the file; `final_quality` and
+    `completion` are 0..1. `reason` explains the outcome. `worked`, `failed` and `suggestions` are `what_worked`,
+    `what_didnt_work` and `suggestions_for_next_time`. `file` is the first file about it.
     """
 
     task_id: str
@@ -152,12 +135,9 @@ def by_task(attempts: Iterable[Attempt]) -> dict[str, tuple[Attempt, ...]]:
 class Action(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line of an attempt's `actions.jsonl`; every text is untrusted.
 
-    Attributes:
-        number: From 1 up, in the order of the file.
-        type: read, write, bash, grep, glob, task, edit, or any other word.
-        params: Name and value as text, in the order of the file; a nested value as JSON.
-        success: None if unknown.
-        reasoning, expected: Why it was done, and its expected outcome.
+    `number` is from 1, in the order of the file. `type` is read, write, bash, grep, glob, task, edit, or any other
+    word. `params` are names and values as text, in the order of the file; a nested value is JSON. `success` is None if
+    unknown.
     """
 
     number: int

@@ -19,14 +19,9 @@ def event_id(at: datetime) -> str:
 
 
 class Signals(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Signals of an outcome beside its success; None means unknown.
+    """Signals of an outcome beside its success; None and "" mean unknown.
 
-    Attributes:
-        duration_ms: From start to end, ms.
-        error_count: All errors, including resolved ones.
-        retry_count: Attempts before the last one.
-        files_touched: Paths as recorded.
-        strategy, failure_mode, failure_details: As recorded; "" without one.
+    `error_count` includes resolved errors; `retry_count` is the number of attempts before the last one.
     """
 
     duration_ms: float | None = None
@@ -61,25 +56,14 @@ class ErrorNote(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One line of `shared/curation/events.jsonl` (docs/file-formats.md#event-log).
 
-    Attributes:
-        id: Unique.
-        at: When, UTC.
-        kind: injected, applied, extracted, outcome, feedback, counted, error, resolved or injected-reflection.
-        pattern_id, loop_id: "" without one; `loop_id` is the ID of a work item (loop or attempt). An outcome without a
-            pattern is that of the whole work item.
-        success: For applied, outcome and feedback; None is unknown, or neutral for feedback on a criterion.
-        weight: 0..1.
-        by: The user or program that recorded it.
-        agent: The agent that reported it; "" if unknown.
-        criterion: The subject of feedback that is not about a pattern.
-        text: Comment of feedback.
-        signals: Of an outcome.
-        error: Of an error.
-        resolves: For kind resolved, the ID of the error event.
-        reflection_id: For kind injected-reflection, the reflection.
-        decision: The decision that caused it; if that is undone, the event does not count.
-        unrecorded: For kind counted, the evidence that existed only in the pattern's record when ralphdeck started to
-            update its counts.
+    `kind` is injected, applied, extracted, outcome, feedback, counted, error, resolved or injected-reflection.
+    `loop_id` is the ID of a work item (loop or attempt); an outcome without `pattern_id` is that of the whole work
+    item. `success` (for applied, outcome and feedback) is None if unknown, or neutral for feedback on a criterion.
+    `weight` is 0..1. `by` recorded it; `agent` reported it. `criterion` is the subject of feedback that is not about a
+    pattern, `text` its comment. `resolves` is the ID of the error event for kind resolved.
+
+    If `decision`, the decision that caused it, is undone, the event does not count. `unrecorded`, for kind counted, is
+    the evidence that existed only in the pattern's record when ralphdeck started to update its counts.
     """
 
     id: str
@@ -103,17 +87,12 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
 
 class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Evidence: one use of one pattern by one loop, or `count` uses that are only known as a sum.
+    """Evidence: one use of one pattern by one loop, or the sum of `count` uses.
 
-    Attributes:
-        kind: discovered, applied, injected, feedback, trend or aggregate.
-        at: When, UTC; None only if no file contains a time (then it does not decay).
-        success: True, False, or None for an injection without result.
-        weight: 0..1.
-        source: event-log, loop, discovery, trend or aggregate.
-        count: Number of uses; > 1 only for trend and aggregate.
-        derived: Whether the count was computed from a rate.
-        inferred: Whether the result is only that of the whole loop (docs/scoring.md).
+    `kind` is discovered, applied, injected, feedback, trend or aggregate; `source` is event-log, loop, discovery, trend
+    or aggregate. `at` is None only if no file contains a time (then it does not decay). `success` is None for an
+    injection without result. `weight` is 0..1. `count` is above 1 only for trend and aggregate; `derived` if it was
+    computed from a rate. `inferred` means that the result is only that of the whole loop (docs/scoring.md).
     """
 
     pattern_id: str

@@ -20,15 +20,11 @@ ALL_TYPES: Final = frozenset(PatternType)
 class Proposal(Struct, frozen=True, kw_only=True):
     """One proposed pattern.
 
-    Attributes:
-        slug: Middle part of its future ID: lower-case letters, digits, hyphens.
-        record: A pattern record without an ID, which it gets when it is accepted.
-        trace: Origin of each part, for people: `iteration 1 → 2`.
-        duplicate_of: The similar pattern of the registry, of which this is a further use; "" for a new pattern.
-        similarity: To that pattern, 0..1.
-        refused: Why it is not extracted; "" if it is.
-        known_as: The pattern of the registry that was extracted from this loop before; "" without one.
-        failures: Number of failed attempts at the same in the loop.
+    `slug` is the middle part of its future ID: lower-case letters, digits, hyphens. `record` is a pattern record
+    without an ID, which it gets when it is accepted. `trace` is the origin of each part, for people: `iteration 1 → 2`.
+    `duplicate_of` is the similar pattern (0..1 by `similarity`) of which this is a further use; "" for a new pattern.
+    `refused` is why it is not extracted; "" if it is. `known_as` is the pattern that was extracted from this loop
+    before. `failures` is the number of failed attempts at the same in the loop.
     """
 
     type: PatternType
@@ -58,8 +54,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
 class Extraction(Struct, frozen=True, kw_only=True):
     """All proposals of one loop, task or debug session.
 
-    Attributes:
-        missing: Reasons why some types have no proposal.
+    `missing` are the reasons why some types have no proposal.
     """
 
     source_id: str
@@ -92,11 +87,9 @@ class Extraction(Struct, frozen=True, kw_only=True):
 
 
 class LoggedAttempt(Struct, frozen=True, kw_only=True):
-    """An attempt at a task with its plan and actions.
+    """An attempt at a task with the steps of its plan and its actions.
 
-    Attributes:
-        steps: Steps of its plan.
-        actions: In the order of the log; only the newest ones of a long log.
+    The actions are in the order of the log; only the newest ones of a long log.
     """
 
     attempt: Attempt
@@ -105,19 +98,12 @@ class LoggedAttempt(Struct, frozen=True, kw_only=True):
 
 
 class Material(Struct, frozen=True, kw_only=True):
-    """Everything known about one loop, task or debug session.
+    """Everything known about one loop, task or debug session, `source_id`.
 
-    Attributes:
-        source_id: ID of the loop, task or session.
-        loop: The loop, or the loop of the task or session; None if unknown.
-        task: The task, or the task of the session; None for a loop, which may have several.
-        iterations: Merged from all files of the loop; else empty.
-        attempts: At the tasks of the loop, or at the task, oldest first.
-        sessions: Of the loop or task, oldest first.
-        reflections: Of the loop or task, newest first.
-        errors: Recorded errors, oldest first.
-        resolved: Events that resolved some of these errors.
-        agent: The agent that requested the extraction; "" without one.
+    `loop` is the loop, or that of the task or session; None if unknown. `task` is the task, or that of the session;
+    None for a loop, which may have several. `iterations` are merged from all files of the loop. Attempts, sessions and
+    recorded errors are oldest first, reflections newest first. `resolved` are the events that resolved some of these
+    errors. `agent` requested the extraction.
     """
 
     source_id: str

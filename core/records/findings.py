@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 NOT_IN_SCHEMA: Final = "not-in-schema"
 """Code of the finding for a value that violates its schema."""
@@ -22,15 +22,11 @@ class Severity(StrEnum):
 
 
 class Finding(Struct, frozen=True, gc=False):
-    """One defect in one file.
+    """One defect in one project-relative file, with `/` as separator.
 
-    Attributes:
-        file: Path relative to the project folder, `/` as separator.
-        pointer: JSON pointer or `line N` inside the file; empty for the whole file.
-        severity: See `Severity`.
-        code: Stable kebab-case word, such as `bad-json`, `wrong-type`, `future-time`.
-        message: Found and expected value, for people. May quote the file: untrusted.
-        count: Number of places; `file` and `pointer` are the first one.
+    `pointer` is a JSON pointer or `line N`; "" for the whole file. `code` is a stable kebab-case word, such as
+    `bad-json`, `wrong-type`, `future-time`. `message` has the found and expected value, for people; it may quote the
+    file: untrusted. `count` is the number of places; `file` and `pointer` are the first one.
     """
 
     file: str
@@ -42,11 +38,5 @@ class Finding(Struct, frozen=True, gc=False):
 
     def to_json(self) -> dict[str, Any]:
         """The stable form for `--json`."""
-        return {
-            "file": self.file,
-            "pointer": self.pointer,
-            "severity": self.severity.value,
-            "code": self.code,
-            "message": self.message,
-            "count": self.count,
-        }
+        found: dict[str, Any] = to_builtins(self)
+        return found

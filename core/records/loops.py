@@ -123,12 +123,10 @@ class ExtractedPattern(Struct, frozen=True, kw_only=True, omit_defaults=True, gc
 
 
 class Improvement(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """`cross_loop_learning.improvement_estimate`: iterations saved by patterns, as the agent estimates.
+    """`cross_loop_learning.improvement_estimate`: iterations saved by patterns.
 
-    Attributes:
-        baseline: Estimated iterations without patterns.
-        actual: Actual iterations.
-        share: Saved share of the baseline, up to 1; negative if it took longer.
+    `baseline` is the agent's estimate without patterns, `share` the saved share of it, up to 1; negative if it took
+    longer.
     """
 
     baseline: float | None = None
@@ -152,28 +150,21 @@ class Improvement(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
 class Loop(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One loop, joined from all files about it (docs/file-formats.md#joining-loops).
 
-    Attributes:
-        id: Name of its directory, else the ID in a file (never used as a path unchecked).
-        aliases: Other IDs of the loop (launcher ID, UUID of its heartbeat, ID in the file).
-        task: Its task; untrusted, may be empty.
-        criteria: Completion criteria.
-        status: `crashed` if its process is gone; `raw_status` is the word of the file.
-        sources: Sorted kinds of files about it: `loops`, `archive`, `registry`, `current-loop`, `external`,
-            `external-archive`, `external-registry`, `external-state`, `launcher`.
-        badges: Sorted: `orphan` (running, not in an existing registry), `unregistered` (ended, not in the registry),
-            `archived-but-registered`, `registered-only` (no directory), `stale`, `crashed`, `status-disagrees`,
-            `id-disagrees`.
-        iteration, max_iterations: Progress as labels; either may be None.
-        ended_at: Set for every ended or crashed loop if possible; inferred if `ended_approximate`.
-        last_activity: Newest time in its files (heartbeat, iteration, update), not an mtime.
-        modified_at: Newest mtime of its state and heartbeat files.
-        pid: The pid used for its liveness, or None.
-        liveness, liveness_reason: See `Liveness`; the reason is one line for people.
-        quality: 0..1 per iteration in order, from analytics, best output or iterations; may be empty.
-        injected, extracted, improvement: Its cross-loop learning.
-        crashes: Number of entries in its crash.log.
-        files: Project-relative files about it, the state file first.
-        directory: Its project-relative directory; "" without one.
+    `id` is the name of its directory, else the ID in a file (never used as a path unchecked); `aliases` are other IDs:
+    of the launcher, of the heartbeat (a UUID), in the file. `task` is untrusted and may be empty. `status` is `crashed`
+    if its process is gone; `raw_status` is the word of the file. `iteration` and `max_iterations` are labels. `pid` is
+    the one used for its liveness; the reason is one line for people.
+
+    `sources` are the sorted kinds of files about it: `loops`, `archive`, `registry`, `current-loop`, `external`,
+    `external-archive`, `external-registry`, `external-state`, `launcher`. `badges`, sorted: `orphan` (running, not in
+    an existing registry), `unregistered` (ended, not in the registry), `archived-but-registered`, `registered-only` (no
+    directory), `stale`, `crashed`, `status-disagrees`, `id-disagrees`.
+
+    `ended_at` is set for every ended or crashed loop if possible; inferred if `ended_approximate`. `last_activity` is
+    the newest time in its files (heartbeat, iteration, update); `modified_at` is the newest mtime of its state and
+    heartbeat files. `quality` is 0..1 per iteration in order, from analytics, best output or iterations. `crashes` is
+    the number of entries in its crash.log. `files` are project-relative, the state file first; `directory` is ""
+    without one.
     """
 
     id: str
@@ -221,12 +212,9 @@ class Loop(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class LoopDetails(Struct, frozen=True, kw_only=True):
     """Details of a loop that are read on demand.
 
-    Attributes:
-        loop_id: ID of the loop.
-        iterations: Merged by number from the state file, iteration files, analytics and best output.
-        notes: Title and text, such as ("crash.log", text); each truncated.
-        facts: Label and value, such as ("best iteration", "3"), ("tokens", "12,822").
-        checkpoints: Names of checkpoint files (they are not parsed).
+    `iterations` are merged by number from the state file, iteration files, analytics and best output. `notes` are
+    titles and truncated texts, such as ("crash.log", text). `facts` are labels and values, such as ("tokens",
+    "12,822"). `checkpoints` are names of files, which are not parsed.
     """
 
     loop_id: str

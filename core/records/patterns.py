@@ -57,17 +57,11 @@ class TrendPoint(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RecordedCounts(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Rate and counts in a pattern's record, as opposed to the evidence; None if missing or invalid.
+    """Rate (0..1) and counts in a pattern's record, as opposed to the evidence.
 
-    For an anti-pattern `rate` is `failure_rate` and `uses` is `occurrence_count`, because a failure of the avoided
-    approach confirms it.
-
-    Attributes:
-        rate: 0..1.
-        uses: Number of uses.
-        successes: `successful_applications`.
-        failures: `failed_applications`.
-        claimed: `claimed_rate`: the rate of the record before recorded results replaced it.
+    None if missing or invalid. For an anti-pattern `rate` is `failure_rate` and `uses` is `occurrence_count`, because a
+    failure of the avoided approach confirms it. `claimed` is the rate of the record before recorded results replaced
+    it.
     """
 
     rate: float | None = None
@@ -112,27 +106,16 @@ class PatternCopy(Struct, frozen=True, kw_only=True, gc=False):
 class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One pattern of any type; fields that its type lacks have their default.
 
-    Attributes:
-        id: `pattern_id` or `template_id`, as written.
-        type: See docs/file-formats.md#pattern-records.
-        title: One line for people: the error, the approach, the avoided approach or the use case.
-        description: Fix, approach, approach to avoid, or template description, by type.
-        category: fix_category / task_category / failure_mode / language.
-        error_type, error_pattern, location_hints: Error signature. `error_pattern` is a regex from a file:
-            only `core.base.text.safe_matcher` may run it.
-        task_pattern: `task_description_pattern`, a regex from a file as well.
-        use_case: When to use a template.
-        template_code, template_language, placeholders: Code, of error patterns and templates.
-        steps, tools, preconditions, benefits, limitations, average_iterations, typical_iterations: Of success patterns.
-        symptoms, why_it_fails, better_alternative, better_pattern_id: Of anti-patterns.
-        recorded_counts: Rate and counts in the record.
-        content_hash: SHA-256 (hex) of everything that would be injected (not counts, times, source loops, override);
-            decisions are bound to it.
-        file, pointer: Project-relative path and JSON pointer of its record.
-        copy_folder: For a pattern that exists only outside `shared/patterns`, its folder; else "".
-        copies: Other records with this ID.
-        override: `override.state` of the record, "" without one; shown, but only the decision log decides.
-        suspicions: Results of the safety scan, critical ones first.
+    `id` is `pattern_id` or `template_id` as written. `title` is one line for people: the error, the approach, the
+    avoided approach or the use case; `description` the fix, approach, approach to avoid, or template description;
+    `category` the fix_category, task_category, failure_mode or language (docs/file-formats.md#pattern-records).
+    `error_pattern` and `task_pattern` are regexes from a file: only `core.base.text.safe_matcher` may run them.
+
+    `content_hash` is the SHA-256 (hex) of everything that would be injected (not counts, times, source loops,
+    override); decisions are bound to it. `file` and `pointer` are the place of its record, `copies` other records with
+    this ID. `copy_folder` is the folder of a pattern that exists only outside `shared/patterns`; else "". `override` is
+    `override.state` of the record; shown, but only the decision log decides. `suspicions` are the results of the safety
+    scan, critical ones first.
     """
 
     id: str

@@ -15,22 +15,18 @@ NOTHING_LEARNED_IN_ALL: Final = "The log alone shows nothing to do differently i
 
 
 class Reflection(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A reflection of an agent on one iteration or attempt (docs/file-formats.md#reflections).
+    """A reflection of an agent (docs/file-formats.md#reflections).
 
-    Attributes:
-        id: Stable: derived from loop or task, iteration and normalized text.
-        shape: Its format: `episodic`, `memory-manager`, `cross-task`, `hook`, `reflexion`, `analytics`, `best-output`
-            or `state`.
-        file, pointer: Place of the copy that counts; `also_in` lists the files of the others.
-        loop_id, task_id: "" if unknown.
-        attempt, iteration: Labels, or None.
-        at: Its time; with `at_approximate`, that of its parent or the file's mtime.
-        kind: error_analysis, strategy_change, success_pattern, constraint_discovery, process_improvement or "".
-        trigger: failure, success, timeout, manual or "".
-        effectiveness: helpful, neutral, unhelpful or "".
-        draft: Whether it was drafted from the log of an attempt, and not yet written by an agent.
-        drafted_at: Time of the draft that it replaces; None without a draft with a learning.
-        superseded: Whether a later one on the same attempt and of the same kind replaces it in plans and summaries.
+    It is on one iteration or attempt. `id` is derived from loop or task, iteration and normalized text. `shape` is its
+    format: `episodic`, `memory-manager`, `cross-task`, `hook`, `reflexion`, `analytics`, `best-output` or `state`.
+    `file` and `pointer` are the place of the copy that counts; `also_in` are the files of the others. `attempt` and
+    `iteration` are labels. `at` is its time, with `at_approximate` that of its parent or the file's mtime.
+
+    `kind` is error_analysis, strategy_change, success_pattern, constraint_discovery, process_improvement or "";
+    `trigger` is failure, success, timeout, manual or ""; `effectiveness` is helpful, neutral, unhelpful or "". A
+    `draft` was made from the log of an attempt and not yet written by an agent; `drafted_at` is the time of the draft
+    with a learning that it replaces. `superseded` means that a later one on the same attempt and of the same kind
+    replaces it in plans and summaries.
     """
 
     id: str

@@ -27,21 +27,14 @@ def _mapping() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything known at one moment; may be shared between threads. Mappings are by ID.
+    """Everything known at one moment; may be shared between threads.
 
-    Attributes:
-        number: Increases by one with every change.
-        patterns: Patterns of the registry, and copies elsewhere without an original.
-        loops: Newest start first.
-        reflections: Newest first.
-        memory_tasks: Tasks of the cross-task memory.
-        escalations: The newest escalation of each debug session.
-        events: The event log, oldest first, without events of undone decisions.
-        withdrawn: The events of undone decisions, oldest first.
-        decisions: The decision log, oldest first; `curation` is the resulting state.
-        findings: Sorted by file.
-        unreadable: Project-relative files whose last good value is used, with the time since when.
-        complete: False until the first load has finished.
+    Mappings are by ID. `number` increases by one with every change. `patterns` are those of the registry, and copies
+    elsewhere without an original. Loops and reflections are newest first; `escalations` has the newest one of each
+    debug session. `events` is the event log, oldest first, without events of undone decisions, which are in
+    `withdrawn`. `curation` is the state that the `decisions`, oldest first, result in. `findings` are sorted by file.
+    `unreadable` are project-relative files whose last good value is used, with the time since when. `complete` is False
+    until the first load has finished.
     """
 
     number: int = 0

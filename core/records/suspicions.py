@@ -34,11 +34,8 @@ _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 class Suspicion(Struct, frozen=True, gc=False):
     """One suspicious part of a text.
 
-    Attributes:
-        rule: ID of the matching rule, see `core.scanning.rules`.
-        severity: Its effect.
-        field: Name of the field of `Pattern` that contains it; "" across fields.
-        excerpt: The matching words; untrusted.
+    `rule` is the ID of the matching rule, see `core.scanning.rules`. `field` is the field of `Pattern` that contains
+    it; "" across fields. `excerpt` is the matching words; untrusted.
     """
 
     rule: str
