@@ -15,8 +15,7 @@ from core.curation.effects import Outcome, Step, apply_steps
 from core.ledger.ledger import Ledger
 from core.records.decisions import TURNS, Decision, Effect, Verb
 from core.records.patterns import PatternType
-from core.sources.pattern_shapes import LIST_OF
-from core.sources.pattern_text import merge_records
+from core.sources.pattern_text import LIST_OF, merge_records
 from core.storage.atomic_write import curation_lock, rewrite
 from core.storage.encodings import as_utf8
 

@@ -41,8 +41,7 @@ from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.embeddings import Embeddings
 from core.sources.key_style import RecordText
-from core.sources.pattern_shapes import slice_file
-from core.sources.pattern_text import find
+from core.sources.pattern_text import find, slice_file
 from core.sources.patterns import read_patterns
 from core.sources.record_collections import join_copies
 from core.state.project_state import ProjectState

@@ -26,8 +26,7 @@ from core.config.settings import DEFAULTS, GROUPS, SETTINGS, Settings
 from core.records.findings import Finding, Severity
 from core.sources import normalize
 from core.sources.fields import Fields, document
-from core.sources.key_style import camel, snake_keys
-from core.sources.pattern_shapes import snaked
+from core.sources.key_style import camel, snake_keys, snake_own_keys
 from core.storage.decoded import Problem
 from core.storage.encodings import as_utf8
 from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, decode, read_file
@@ -280,7 +279,10 @@ def read_registry_extras(paths: ProjectPaths, findings: list[Finding]) -> list[R
             continue
         value = decode(name, data).value
         if isinstance(value, dict):
-            value = {key: snake_keys(item) if key in (POLICY, METRICS) else item for key, item in snaked(value).items()}
+            value = {
+                key: snake_keys(item) if key in (POLICY, METRICS) else item
+                for key, item in snake_own_keys(value).items()
+            }
         if not isinstance(value, dict) or not {POLICY, METRICS} & value.keys():
             continue
         document = Fields(paths.relative(paths.patterns / name), value, findings)

@@ -61,6 +61,13 @@ def snake_keys(value: Any) -> Any:
     return [snake_keys(item) for item in value] if isinstance(value, list) else value
 
 
+def snake_own_keys(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Like `snake_keys`, but nested objects are unchanged; the same object if no key is in camelCase."""
+    if SNAKE.keys().isdisjoint(value):
+        return value
+    return {SNAKE[key] if key in SNAKE and SNAKE[key] not in value else key: item for key, item in value.items()}
+
+
 def camel_keys(value: Any) -> Any:
     """Convert known keys to camelCase; an object with both spellings of a key keeps both."""
     if isinstance(value, dict):

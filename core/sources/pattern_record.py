@@ -24,7 +24,7 @@ from core.records.patterns import (
 from core.scanning.pattern_scan import scan_pattern
 from core.sources.fields import Fields, shown
 from core.sources.normalize import word
-from core.sources.pattern_shapes import ID_KEYS, TYPE_WORDS, PatternItem
+from core.sources.pattern_text import TYPE_WORDS, PatternItem, id_of
 from core.sources.schema import CLAIMED_RATE
 
 MAX_USES: Final = 10**9
@@ -50,13 +50,11 @@ _TEXT_KEYS: Final = {
 
 
 def read_pattern(record: Fields, item: PatternItem, copy_folder: str) -> Pattern:
-    """Convert a record; one without an ID gets a provisional ID, made from its text.
+    """Convert a record with keys in snake_case (`copy_folder`: see `read_patterns`).
 
-    Args:
-        record: The record with its keys in snake_case.
-        copy_folder: For a file outside `shared/patterns`, its folder.
+    A record without an ID gets a provisional one, made from its text.
     """
-    pattern_id = id_of(record.mapping, item)
+    pattern_id = id_of(record.mapping, item.key)
     kind = _type_of(record.mapping, pattern_id, item)
     if kind is None:
         kind = PatternType.ERROR
@@ -102,7 +100,7 @@ def read_pattern(record: Fields, item: PatternItem, copy_folder: str) -> Pattern
 
 def read_record(pattern: Pattern, record: dict[str, Any]) -> Pattern:
     """Convert a decoded record that replaces the record of `pattern`."""
-    item = PatternItem(pattern.pointer, record, pattern.id, pattern.type)
+    item = PatternItem((), pattern.pointer, record, pattern.id, pattern.type)
     return read_pattern(Fields(pattern.file, record, [], pattern.pointer), item, pattern.copy_folder)
 
 
@@ -114,20 +112,13 @@ def text_of(record: Mapping[str, Any], kind: PatternType) -> dict[str, Any]:
 def content_hash(kind: PatternType, title: str, text: Mapping[str, Any]) -> str:
     """SHA-256 (hex) of everything that would be injected; decisions are bound to it.
 
-    Args:
-        text: Its injected fields by name; empty fields may be left out.
+    `text` has the injected fields by name; empty fields may be left out.
     """
     injected = {name: value for name, value in text.items() if value and name != "average_iterations"}
     if injected.get("use_case") == injected.get("description"):
         injected.pop("use_case", None)  # the description of a template without its own description
     canonical = msgspec.json.encode({"type": kind, "title": title, **injected}, order="sorted")
     return sha256(canonical).hexdigest()
-
-
-def id_of(record: Mapping[str, Any], item: PatternItem) -> str:
-    """The ID of a record: its first ID key with a text, else its key in the file; "" without either."""
-    values = (record.get(key) for key in ID_KEYS)
-    return next((value for value in values if isinstance(value, str) and value.strip()), item.key)
 
 
 def id_key_of(kind: PatternType) -> str:
@@ -232,12 +223,8 @@ _TEXT_READERS: Final[Mapping[PatternType, Callable[[Fields], dict[str, Any]]]] =
 
 
 def _described(record: Fields, name: str, text: dict[str, Any]) -> Fields | None:
-    """The object at `name`, after adding its description to `text`.
-
-    Agents also write a plain description.
-    """
-    value = record.mapping.get(name)
-    if isinstance(value, str):
+    """The object at `name`, or None for a plain text; adds its description to `text`."""
+    if isinstance(value := record.mapping.get(name), str):
         text["description"] = value
         return None
     inner = record.inside(name)

@@ -17,8 +17,8 @@ from core.records.findings import MISSING, Finding, Severity
 from core.records.patterns import Pattern, PatternType
 from core.sources.fields import Fields, shown
 from core.sources.key_style import SNAKE, is_camel, respell, snake_keys
-from core.sources.pattern_record import id_key_of, id_of, read_pattern
-from core.sources.pattern_shapes import PatternItem, decode_node, open_document, split_items
+from core.sources.pattern_record import id_key_of, read_pattern
+from core.sources.pattern_text import PatternItem, decode_node, id_of, open_document, split_items
 from core.sources.schema import PATTERNS, SCHEMAS
 from core.sources.validation import check
 from core.storage.decoded import Problem, encoding_problem
@@ -33,12 +33,9 @@ CachedPatterns = dict[tuple[bytes, PatternType | None], tuple[Pattern, tuple[Fin
 
 
 class PatternFile(Struct, frozen=True):
-    """The content of one pattern file.
+    """The patterns of one file in its order, and its defects.
 
-    Attributes:
-        patterns: In the order of the file.
-        findings: Defects of the file and its records.
-        problem: Reason why the file could not be read at all; else None.
+    `problem` is the reason why the file could not be read at all; else None.
     """
 
     patterns: tuple[Pattern, ...] = ()
@@ -57,15 +54,13 @@ def read_patterns(
 ) -> PatternFile:
     """Read all patterns of a pattern file.
 
-    Args:
-        file: Project-relative name; it suggests the type of records without one.
-        data: JSON, JSONL or YAML, in UTF-8 or an encoding that can be detected.
-        copy_folder: For a file outside `shared/patterns`, its folder. Such a file may contain other things, so an
-            object without an ID is skipped without a finding.
-        known: Records of the last read of this file, updated here. Unchanged records are not decoded again, which makes
-            reading one changed record in a file of 10,000 five times as fast.
-        with_schema: Whether to report schema violations.
-        progress: Called from time to time with the number of records that were read, and their total.
+    `file`, its project-relative name, suggests the type of records without one. `data` is JSON, JSONL or YAML, in UTF-8
+    or an encoding that can be detected. `copy_folder` is the folder of a file outside `shared/patterns`; such a file
+    may contain other things, so an object without an ID is skipped without a finding.
+
+    `known` are the records of the last read of this file, updated here. Unchanged records are not decoded again, which
+    makes reading one changed record in a file of 10,000 five times as fast. `progress` is called from time to time with
+    the number of records that were read, and their total. `with_schema` reports schema violations.
     """
     data, encoding = as_utf8(data)
     document = open_document(file, data)
@@ -86,7 +81,8 @@ def read_patterns(
         key = (blake2b(item.node, digest_size=16).digest(), item.type) if isinstance(item.node, Raw) else None
         pattern, wrong = (known.get(key) if known and key else None) or (None, ())
         if pattern is not None and pattern.pointer != item.pointer:
-            wrong = tuple(_moved(finding, pattern.pointer, item.pointer) for finding in wrong)
+            before = pattern.pointer
+            wrong = tuple(replace(one, pointer=item.pointer + one.pointer.removeprefix(before)) for one in wrong)
             pattern = replace(pattern, pointer=item.pointer)
         if pattern is None:
             pattern, wrong = _read_item(file, item, copy_folder, is_yaml if with_schema else None)
@@ -116,9 +112,12 @@ def _read_item(
     """Read one record; `is_yaml` is None if no schema is checked."""
     findings: list[Finding] = []
     record = _record(file, item, findings)
-    if record is None or (copy_folder and _is_reference(record.mapping, item)):
+    if record is None:
         return None, tuple(findings)
     original = record.mapping
+    # Outside the registry, a record without an ID, or an entry of an index, only refers to a pattern.
+    if copy_folder and (not id_of(original, item.key) or {"content_hash", "file"} <= original.keys()):
+        return None, tuple(findings)
     if is_camel(original):
         record = Fields(file, snake_keys(original), findings, item.pointer)
     pattern = read_pattern(record, item, copy_folder)
@@ -126,14 +125,11 @@ def _read_item(
     has_schema = not pattern.is_unnamed and all(finding.code != "unknown-type" for finding in findings)
     if is_yaml is not None and has_schema:
         reported = {finding.pointer for finding in findings}
-        key_as_id = {id_key_of(pattern.type): item.key} if id_of(record.mapping, item) == item.key else {}
+        key_as_id = {id_key_of(pattern.type): item.key} if id_of(record.mapping, item.key) == item.key else {}
         violations = check({**key_as_id, **record.mapping}, PATTERNS[pattern.type], file, item.pointer, texts=is_yaml)
         findings += (found for found in violations if found.code == MISSING or found.pointer not in reported)
     if record.mapping is not original:
-        findings = [
-            Finding(file, respell(one.pointer, original, item.pointer), one.severity, one.code, one.message)
-            for one in findings
-        ]
+        findings = [replace(one, pointer=respell(one.pointer, original, item.pointer)) for one in findings]
     return pattern, tuple(findings)
 
 
@@ -153,22 +149,9 @@ def _record(file: str, item: PatternItem, findings: list[Finding]) -> Fields | N
     return None
 
 
-def _is_reference(record: Mapping[str, Any], item: PatternItem) -> bool:
-    """Whether a record outside the registry, such as an index entry, only refers to a pattern."""
-    return not id_of(record, item) or {"content_hash", "file"} <= record.keys()
-
-
-def _moved(finding: Finding, before: str, after: str) -> Finding:
-    """The finding of a record that moved to another place in its file."""
-    pointer = after + finding.pointer.removeprefix(before)
-    return Finding(finding.file, pointer, finding.severity, finding.code, finding.message)
-
-
 def _check_registry(file: str, top: Mapping[str, Any], is_yaml: bool) -> list[Finding]:
     """Schema violations of a pattern file outside its patterns."""
     names = {SNAKE.get(key, key): key for key in top}
     head = {name: snake_keys(decode_node(top[key])) for name, key in names.items() if name in SCHEMAS["registry"].keys}
-    return [
-        Finding(file, respell(one.pointer, dict.fromkeys(top)), one.severity, one.code, one.message)
-        for one in check(head, SCHEMAS["registry"], file, texts=is_yaml)
-    ]
+    violations = check(head, SCHEMAS["registry"], file, texts=is_yaml)
+    return [replace(one, pointer=respell(one.pointer, dict.fromkeys(top))) for one in violations]

@@ -17,8 +17,7 @@ from core.curation.exchange.redaction import LoopNames, Masked, Masker, is_role,
 from core.curation.merge import ORIGINS
 from core.records.patterns import Pattern, PatternType
 from core.sources.key_style import RecordText
-from core.sources.pattern_shapes import LIST_OF
-from core.sources.pattern_text import id_key, records
+from core.sources.pattern_text import LIST_OF, id_key, records
 from core.sources.schema import PATTERNS, Rule
 from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, read_file
 from core.storage.json_editor import BadJson

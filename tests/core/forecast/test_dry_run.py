@@ -14,7 +14,7 @@ from core.curation.commands import Archive, Command, Deprecate, Merge, Promote, 
 from core.forecast.dry_run import dry_run
 from core.project.project import Project
 from core.records.patterns import Maturity, Pattern
-from core.sources.pattern_shapes import slice_file
+from core.sources.pattern_text import slice_file
 from core.state.project_state import ProjectState
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
