@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
-import inspect
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import ClassVar, Final
 
@@ -20,69 +18,72 @@ BROKEN_PIPE_EXIT: Final = 141
 """Exit code of a shell for a program that SIGPIPE ended."""
 
 
-class CommandGroup(click.Group):
-    """A group that knows its commands by their places.
+class _LazyGroup(click.Group):
+    """A group that knows its commands by their places in the command table."""
 
-    Args:
-        place: The commands, their lines of help and their former names.
-    """
+    @property
+    def places(self) -> Mapping[str, Place | GroupPlace]:
+        """All commands by name."""
+        raise NotImplementedError
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.places)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command with this name."""
+        place = self.places.get(cmd_name)
+        if isinstance(place, GroupPlace):
+            return CommandGroup(cmd_name, place)
+        return load(place.target) if place is not None else None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names of listed commands, and of options after a dash."""
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        found = {name: place.help for name, place in self.places.items() if place.help and name.startswith(incomplete)}
+        return [CompletionItem(name, help=help) for name, help in found.items()]
+
+
+class CommandGroup(_LazyGroup):
+    """A group of commands, which also have former names."""
 
     def __init__(self, name: str, place: GroupPlace) -> None:
-        super().__init__(name, help=inspect.cleandoc(place.details), invoke_without_command=bool(place.default))
+        super().__init__(name, help=place.details, invoke_without_command=bool(place.default))
         self.place: Final = place
         project_option(self)
 
+    @property
+    def places(self) -> Mapping[str, Place]:
+        return self.place.commands
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        names = (*self.place.commands, *self.place.aliases)
-        help_options = self.get_help_option_names(ctx)
-        if self.place.default and not any(word in names or word in help_options for word in args):
+        known = {*self.place.commands, *self.place.aliases, *self.get_help_option_names(ctx)}
+        if self.place.default and known.isdisjoint(args):
             args = [self.place.default, *args]
         return super().parse_args(ctx, args)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.place.commands)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command with this name, or former name."""
-        place = self.place.commands.get(self.place.aliases.get(cmd_name, cmd_name))
-        return load(place.target) if place is not None else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the first word names.
-
-        Raises:
-            click.UsageError: There is no such command.
-        """
-        word = args[0]
-        if word not in self.place.commands and word not in self.place.aliases and not word.startswith("-"):
-            raise unknown_command(word, self.place.commands, ctx)
-        _, command, rest = super().resolve_command(ctx, args)
-        return self.place.aliases.get(word, word), command, rest
+        """Find the command that the first word names; a usage error if there is none."""
+        word = self.place.aliases.get(args[0], args[0])
+        if word not in self.places and not word.startswith("-"):
+            raise unknown_command(word, self.places, ctx)
+        return super().resolve_command(ctx, [word, *args[1:]])
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table of commands."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, place.help) for name, place in self.place.commands.items()])
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Names of commands, and of options after a dash."""
-        if incomplete.startswith("-"):
-            return click.Command.shell_complete(self, ctx, incomplete)
-        return completions(self.place.commands, incomplete)
+            formatter.write_dl([(name, place.help) for name, place in self.places.items()])
 
 
-class Program(click.Group):
-    """The headless program. A package with a screen adds its commands by a subclass.
-
-    Attributes:
-        extra: Further commands by section.
-        default: Command that runs without a word, or with a path as the first word; "" for none.
-    """
+class Program(_LazyGroup):
+    """The headless program. A package with a screen adds its commands by a subclass."""
 
     extra: ClassVar[Mapping[str, Mapping[str, Place]]] = {}
+    """Further commands by section."""
     default: ClassVar[str] = ""
+    """Command that runs without a word, or with a path as the first word; "" for none."""
 
     @property
     def sections(self) -> dict[str, dict[str, Place | GroupPlace]]:
@@ -106,24 +107,10 @@ class Program(click.Group):
         with quiet_broken_pipe():
             return super().invoke(ctx)
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.places)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command with this name."""
-        place = self.places.get(cmd_name)
-        if isinstance(place, GroupPlace):
-            return CommandGroup(cmd_name, place)
-        return load(place.target) if place is not None else None
-
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the first word names, or the default command if it is a path.
-
-        Raises:
-            click.UsageError: It is neither.
-        """
+        """Find the command that the first word names, or the default command if it is a path; else a usage error."""
         args = translate_alias(args)
         word = args[0]
         if word in self.places:
@@ -142,9 +129,8 @@ class Program(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Names of commands, and of options after a dash; else a folder."""
-        if incomplete.startswith("-"):
-            return click.Command.shell_complete(self, ctx, incomplete)
-        return completions(self.places, incomplete) or [CompletionItem(incomplete, type="dir")]
+        found = super().shell_complete(ctx, incomplete)
+        return found if found or incomplete.startswith("-") else [CompletionItem(incomplete, type="dir")]
 
 
 def load(target: str) -> click.Command:
@@ -153,15 +139,6 @@ def load(target: str) -> click.Command:
     command = getattr(import_module(module if "." in module else f"{COMMANDS}.{module}"), name)
     assert isinstance(command, click.Command)
     return command
-
-
-def completions(places: Mapping[str, Place | GroupPlace], incomplete: str) -> list[CompletionItem]:
-    """The listed commands that begin with a text."""
-    return [
-        CompletionItem(name, help=place.help)
-        for name, place in places.items()
-        if place.help and name.startswith(incomplete)
-    ]
 
 
 def all_spellings(places: Mapping[str, Place | GroupPlace]) -> dict[str, str]:
@@ -178,6 +155,8 @@ def unknown_command(
     word: str, known: Mapping[str, object], ctx: click.Context, *, path: bool = False
 ) -> click.UsageError:
     """The error for a word that is not a command, with the nearest ones."""
+    import difflib  # only needed here
+
     near = difflib.get_close_matches(word, known, n=2, cutoff=0.6)
     names = [value if isinstance(value := known[name], str) else name for name in near]
     if word in {"list", "show"}:
@@ -199,9 +178,7 @@ def quiet_broken_pipe() -> Iterator[None]:
 
 def discard_stream(descriptor: int) -> None:
     """Redirect file descriptor 1 or 2 to /dev/null, so that Python does not retry the write at exit."""
-    try:
+    with suppress(OSError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, descriptor)
         os.close(null)
-    except OSError:
-        pass

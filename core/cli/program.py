@@ -58,12 +58,9 @@ EXAMPLES: Final = """
 
 
 def create_program(kind: type[Program], summary: str, metavar: str, *options: click.Parameter) -> Program:
-    """Make a program of a kind, with the options that hold for all commands.
+    """Make a program of a kind, with the options that hold for all commands and further ones.
 
-    Args:
-        summary: What it does without a command.
-        metavar: What may follow its options, for the usage line.
-        options: Further options.
+    `summary` is what it does without a command, `metavar` what may follow its options in the usage line.
     """
     program = kind(
         help=f"Review what agent loops have learned, and decide what they may use.\n\n{summary}\n\n"
@@ -88,11 +85,10 @@ def _run_default(ctx: click.Context) -> None:
     assert isinstance(program, Program)
     if ctx.invoked_subcommand is not None:
         return
-    default = program.get_command(ctx, program.default) if program.default else None
-    if default is None:
-        click.echo(ctx.get_help())
-    else:
+    if default := program.get_command(ctx, program.default):
         ctx.invoke(default)
+    else:
+        click.echo(ctx.get_help())
 
 
 cli: Final = create_program(Program, "The dashboard is the program of the package `tui`.", "COMMAND [ARGS]...")
