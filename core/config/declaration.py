@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from functools import cache
 from math import inf
 from types import MappingProxyType
-from typing import Any, Final, Literal, get_args, get_origin
+from typing import Any, ClassVar, Final, Literal, get_args, get_origin
 
-from msgspec import Struct
+from msgspec import Struct, StructMeta
 from msgspec.structs import replace
 
 from core.base.errors import BadInput
@@ -46,7 +45,7 @@ class Unit(StrEnum):
 
 
 class Setting(Struct, frozen=True, kw_only=True):
-    """One setting, declared as `field: Annotated[TYPE, Setting(...)] = DEFAULT`.
+    """One setting, declared as `field: TYPE = Setting(default=..., help=...)`.
 
     `least` and `most` are the bounds of a number, or of the length of a text. `offered` is the range that an editor
     offers, in the unit that it shows, where that is smaller than the bounds.
@@ -147,22 +146,23 @@ def _words(kind: Any) -> tuple[str, ...]:
     return get_args(kind) if get_origin(kind) is Literal else ()
 
 
-class SettingsGroup(Struct, frozen=True, kw_only=True):
+class _Declaring(StructMeta):
+    """Takes the defaults of the fields from their declarations."""
+
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> Any:
+        found = {field: value for field, value in namespace.items() if isinstance(value, Setting)}
+        types = namespace.get("__annotations__", {})
+        settings = {name: replace(setting, field=name, kind=types[name]) for name, setting in found.items()}
+        defaults = {name: setting.default for name, setting in found.items()}
+        namespace = {**namespace, **defaults, "declarations": MappingProxyType(settings)}
+        return super().__new__(mcls, name, bases, namespace, **options)
+
+
+class SettingsGroup(Struct, frozen=True, kw_only=True, metaclass=_Declaring):
     """Base of a group of settings; checks each value against its declaration."""
 
+    declarations: ClassVar[Mapping[str, Setting]]
+
     def __post_init__(self) -> None:
-        for field, setting in declared(type(self)).items():
+        for field, setting in self.declarations.items():
             setting.check(getattr(self, field), field)
-
-
-@cache
-def declared(group: type[Struct], name: str = "") -> Mapping[str, Setting]:
-    """Declarations of a group by field, with group, field, type and default."""
-    defaults = dict(zip(group.__struct_fields__, group.__struct_defaults__, strict=True))
-    found = {}
-    for field, annotation in group.__annotations__.items():
-        if not hasattr(annotation, "__metadata__"):
-            continue
-        setting: Setting = annotation.__metadata__[0]
-        found[field] = replace(setting, group=name, field=field, kind=annotation.__origin__, default=defaults[field])
-    return MappingProxyType(found)

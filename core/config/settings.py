@@ -1,16 +1,17 @@
 """All settings, each declared once (see `core.config.declaration.Setting`).
 
-`docs/settings.md` is generated from this module. Annotations are evaluated here, so that the declarations can be read.
+`docs/settings.md` is generated from this module. Annotations are evaluated, as the
+declarations need the types.
 """
 
 from types import MappingProxyType
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from core.base.errors import BadInput
 from core.base.validation import MIN_HALF_LIFE
-from core.config.declaration import Setting, SettingsGroup, Unit, declared
+from core.config.declaration import Setting, SettingsGroup, Unit
 
 _MINUTES_PER_DAY: Final = 1440
 _MAX_RATIO_MARGIN: Final = 0.001
@@ -22,85 +23,87 @@ OrderPolicy = Literal["hold", "flag", "block"]
 BY_TYPE: Final = "by-type"  # value of a setting for a source of patterns: the setting for the pattern's type applies
 
 
-def _share(help: str, label: str = "", step: float = 0.05, **options: Any) -> Setting:
-    return Setting(help=help, label=label, unit=Unit.SHARE, most=1, step=step, **options)
+def _share(default: float, help: str, label: str = "", step: float = 0.05, **options: Any) -> Any:
+    return Setting(default=default, help=help, label=label, unit=Unit.SHARE, most=1, step=step, **options)
 
 
-def _count(help: str, label: str = "", unit: Unit = Unit.COUNT, **options: Any) -> Setting:
-    return Setting(help=help, label=label, unit=unit, **options)
+def _count(default: int, help: str, label: str = "", unit: Unit = Unit.COUNT, **options: Any) -> Any:
+    return Setting(default=default, help=help, label=label, unit=unit, **options)
 
 
-def _amount(help: str, unit: Unit, label: str = "", **options: Any) -> Setting:
-    return Setting(help=help, label=label, unit=unit, **options)
+def _amount(default: float, help: str, unit: Unit, label: str = "", **options: Any) -> Any:
+    return Setting(default=default, help=help, label=label, unit=unit, **options)
 
 
-def _half_life(help: str, **options: Any) -> Setting:
-    return _amount(help, Unit.DAYS, "half-life", least=MIN_HALF_LIFE, step=5, offered=(1, float("inf")), **options)
+def _half_life(default: float, help: str, **options: Any) -> Any:
+    bounds = {"least": MIN_HALF_LIFE, "step": 5, "offered": (1, float("inf"))}
+    return _amount(default, help, Unit.DAYS, "half-life", **bounds, **options)
 
 
-def _days(help: str) -> Setting:
-    return _amount(help, Unit.DAYS, most=36_500)
+def _days(default: float, help: str) -> Any:
+    return _amount(default, help, Unit.DAYS, most=36_500)
 
 
-def _minutes(help: str, label: str = "", step: float = 1) -> Setting:
-    return _amount(help, Unit.MINUTES, label, step=step, most=MAX_MINUTES)
+def _minutes(default: float, help: str, label: str = "", step: float = 1) -> Any:
+    return _amount(default, help, Unit.MINUTES, label, step=step, most=MAX_MINUTES)
 
 
-def _seconds(help: str, least: float = 0, most: float = 86_400.0) -> Setting:
-    return _amount(help, Unit.SECONDS, least=least, most=most)
+def _seconds(default: Any, help: str, least: float = 0, most: float = 86_400.0) -> Any:
+    return _amount(default, help, Unit.SECONDS, least=least, most=most)
 
 
-def _option(help: str, label: str = "") -> Setting:
-    return Setting(help=help, label=label, unit=Unit.CHOICE)
+def _option(default: str, help: str, label: str = "") -> Any:
+    return Setting(default=default, help=help, label=label, unit=Unit.CHOICE)
+
+
+def _flag(default: bool, help: str, label: str = "") -> Any:
+    return Setting(default=default, help=help, label=label)
+
+
+def _text(default: str, help: str, **bounds: Any) -> Any:
+    return Setting(default=default, help=help, **bounds)
 
 
 class LearningSettings(SettingsGroup, frozen=True, kw_only=True):
     """Score of a loop's outcome, and weights of criteria (docs/scoring.md#outcomes)."""
 
-    half_life_days: Annotated[
-        float, _half_life("Age at which outcomes and feedback on criteria count half", replayed=False)
-    ] = 90.0
-    min_feedback_for_adjustment: Annotated[
-        int, _count("Feedback needed before a criterion can be deprecated", replayed=False)
-    ] = 3
-    max_harmful_ratio: Annotated[
-        float, _share("Share of harmful feedback above which a criterion is deprecated", replayed=False)
-    ] = 0.3
-    min_criterion_weight: Annotated[float, _share("Lowest weight of a criterion", replayed=False)] = 0.1
-    fast_completion_threshold_ms: Annotated[
-        float, _amount("Duration below which a loop is fast", Unit.MS, "fast below")
-    ] = 300_000
-    slow_completion_threshold_ms: Annotated[
-        float, _amount("Duration above which a loop is slow", Unit.MS, "slow above", step=5)
-    ] = 1_800_000
-    max_errors_for_helpful: Annotated[
-        int, _count("Errors above which a loop has many errors, which is harmful", "max errors")
-    ] = 2
-    max_retries_for_neutral: Annotated[int, _count("Retries above which a loop has many retries")] = 1
-    success_weight: Annotated[float, _share("Weight of success in the score of an outcome")] = 0.4
-    duration_weight: Annotated[float, _share("Weight of the duration in the score of an outcome")] = 0.2
-    errors_weight: Annotated[float, _share("Weight of errors in the score of an outcome")] = 0.2
-    retries_weight: Annotated[float, _share("Weight of retries in the score of an outcome")] = 0.2
-    partial_success_value: Annotated[float, _share("Value of a partial success; success is 1, failure 0")] = 0.5
-    medium_duration_value: Annotated[float, _share("Value of a medium duration; fast is 1")] = 0.6
-    slow_duration_value: Annotated[float, _share("Value of a slow duration; fast is 1")] = 0.2
-    some_errors_value: Annotated[float, _share("Value of some errors; none is 1")] = 0.6
-    many_errors_value: Annotated[float, _share("Value of many errors; none is 1")] = 0.2
-    some_retries_value: Annotated[float, _share("Value of some retries; none is 1")] = 0.7
-    many_retries_value: Annotated[float, _share("Value of many retries; none is 1")] = 0.3
-    helpful_threshold: Annotated[float, _share("Lowest score of a helpful outcome")] = 0.7
-    harmful_threshold: Annotated[float, _share("Highest score of a harmful outcome")] = 0.4
-    ratio_tolerance: Annotated[float, _share("Distance at which a score or ratio equals a threshold")] = 1e-9
-    neutral_counts_as: Annotated[
-        Literal["nothing", "failure"],
-        _option("Result of a pattern applied in a loop with a neutral outcome", "neutral means"),
-    ] = "nothing"
-    max_marks: Annotated[
-        int, _count("Harmful reports of one source within `burst_minutes` that count without a question", "max reports")
-    ] = 5
-    burst_minutes: Annotated[
-        float, _minutes("Time within which harmful reports of one source form a burst", "within", step=5)
-    ] = 60.0
+    half_life_days: float = _half_life(
+        90.0, "Age at which outcomes and feedback on criteria count half", replayed=False
+    )
+    min_feedback_for_adjustment: int = _count(3, "Feedback needed before a criterion can be deprecated", replayed=False)
+    max_harmful_ratio: float = _share(
+        0.3, "Share of harmful feedback above which a criterion is deprecated", replayed=False
+    )
+    min_criterion_weight: float = _share(0.1, "Lowest weight of a criterion", replayed=False)
+    fast_completion_threshold_ms: float = _amount(300_000, "Duration below which a loop is fast", Unit.MS, "fast below")
+    slow_completion_threshold_ms: float = _amount(
+        1_800_000, "Duration above which a loop is slow", Unit.MS, "slow above", step=5
+    )
+    max_errors_for_helpful: int = _count(2, "Errors above which a loop has many errors, which is harmful", "max errors")
+    max_retries_for_neutral: int = _count(1, "Retries above which a loop has many retries")
+    success_weight: float = _share(0.4, "Weight of success in the score of an outcome")
+    duration_weight: float = _share(0.2, "Weight of the duration in the score of an outcome")
+    errors_weight: float = _share(0.2, "Weight of errors in the score of an outcome")
+    retries_weight: float = _share(0.2, "Weight of retries in the score of an outcome")
+    partial_success_value: float = _share(0.5, "Value of a partial success; success is 1, failure 0")
+    medium_duration_value: float = _share(0.6, "Value of a medium duration; fast is 1")
+    slow_duration_value: float = _share(0.2, "Value of a slow duration; fast is 1")
+    some_errors_value: float = _share(0.6, "Value of some errors; none is 1")
+    many_errors_value: float = _share(0.2, "Value of many errors; none is 1")
+    some_retries_value: float = _share(0.7, "Value of some retries; none is 1")
+    many_retries_value: float = _share(0.3, "Value of many retries; none is 1")
+    helpful_threshold: float = _share(0.7, "Lowest score of a helpful outcome")
+    harmful_threshold: float = _share(0.4, "Highest score of a harmful outcome")
+    ratio_tolerance: float = _share(1e-9, "Distance at which a score or ratio equals a threshold")
+    neutral_counts_as: Literal["nothing", "failure"] = _option(
+        "nothing", "Result of a pattern applied in a loop with a neutral outcome", "neutral means"
+    )
+    max_marks: int = _count(
+        5, "Harmful reports of one source within `burst_minutes` that count without a question", "max reports"
+    )
+    burst_minutes: float = _minutes(
+        60.0, "Time within which harmful reports of one source form a burst", "within", step=5
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -111,33 +114,25 @@ class LearningSettings(SettingsGroup, frozen=True, kw_only=True):
 class MaturitySettings(SettingsGroup, frozen=True, kw_only=True):
     """State of a pattern, from decayed totals of results (docs/scoring.md#states)."""
 
-    min_feedback: Annotated[
-        float, _amount("Results needed to be more than a candidate", Unit.TOTAL, "min feedback")
-    ] = 3.0
-    min_helpful: Annotated[float, _amount("Successes needed to be proven", Unit.TOTAL, "min helpful")] = 5.0
-    max_harmful: Annotated[
-        float, _share("Share of failures below which a pattern can be proven", "max harmful", 0.01)
-    ] = 0.15
-    deprecation_threshold: Annotated[
-        float, _share("Share of failures above which a pattern is deprecated", "deprecated above")
-    ] = 0.3
-    half_life_days: Annotated[float, _half_life("Age at which a result counts half")] = 90.0
-    total_tolerance: Annotated[float, _amount("Distance at which a total reaches a threshold", Unit.TOTAL)] = 0.01
-    ratio_tolerance: Annotated[
-        float, _share("Smallest distance at which a share of failures equals a threshold; see `ratio_margin`")
-    ] = 1e-9
-    multiplier_candidate: Annotated[
-        float, _amount("Factor of the score of a candidate", Unit.FACTOR, replayed=False)
-    ] = 0.5
-    multiplier_established: Annotated[
-        float, _amount("Factor of the score of an established pattern", Unit.FACTOR, replayed=False)
-    ] = 1.0
-    multiplier_proven: Annotated[
-        float, _amount("Factor of the score of a proven pattern", Unit.FACTOR, replayed=False)
-    ] = 1.5
-    multiplier_deprecated: Annotated[
-        float, _amount("Factor of the score of a deprecated pattern", Unit.FACTOR, replayed=False)
-    ] = 0.0
+    min_feedback: float = _amount(3.0, "Results needed to be more than a candidate", Unit.TOTAL, "min feedback")
+    min_helpful: float = _amount(5.0, "Successes needed to be proven", Unit.TOTAL, "min helpful")
+    max_harmful: float = _share(0.15, "Share of failures below which a pattern can be proven", "max harmful", 0.01)
+    deprecation_threshold: float = _share(
+        0.3, "Share of failures above which a pattern is deprecated", "deprecated above"
+    )
+    half_life_days: float = _half_life(90.0, "Age at which a result counts half")
+    total_tolerance: float = _amount(0.01, "Distance at which a total reaches a threshold", Unit.TOTAL)
+    ratio_tolerance: float = _share(
+        1e-9, "Smallest distance at which a share of failures equals a threshold; see `ratio_margin`"
+    )
+    multiplier_candidate: float = _amount(0.5, "Factor of the score of a candidate", Unit.FACTOR, replayed=False)
+    multiplier_established: float = _amount(
+        1.0, "Factor of the score of an established pattern", Unit.FACTOR, replayed=False
+    )
+    multiplier_proven: float = _amount(1.5, "Factor of the score of a proven pattern", Unit.FACTOR, replayed=False)
+    multiplier_deprecated: float = _amount(
+        0.0, "Factor of the score of a deprecated pattern", Unit.FACTOR, replayed=False
+    )
 
     @property
     def ratio_margin(self) -> float:
@@ -153,117 +148,101 @@ class MaturitySettings(SettingsGroup, frozen=True, kw_only=True):
 class AntiPatternSettings(SettingsGroup, frozen=True, kw_only=True):
     """Inversion: a pattern that fails becomes a warning (docs/scoring.md#inversion)."""
 
-    min_observations: Annotated[int, _count("Results needed before an inversion is proposed", "min observations")] = 3
-    failure_ratio_threshold: Annotated[
-        float, _share("Share of failures at which an inversion is proposed", "failure ratio")
-    ] = 0.6
-    anti_pattern_prefix: Annotated[str, Setting(help="Prefix of the text of a warning", least=1, most=40)] = "AVOID: "
-    failures_until_asked_again: Annotated[
-        int, _count("Further failures after which a rejected inversion is proposed again", replayed=False)
-    ] = 3
-    max_examples: Annotated[int, _count("Newest work IDs that an observed pattern keeps", replayed=False)] = 10
+    min_observations: int = _count(3, "Results needed before an inversion is proposed", "min observations")
+    failure_ratio_threshold: float = _share(0.6, "Share of failures at which an inversion is proposed", "failure ratio")
+    anti_pattern_prefix: str = _text("AVOID: ", "Prefix of the text of a warning", least=1, most=40)
+    failures_until_asked_again: int = _count(
+        3, "Further failures after which a rejected inversion is proposed again", replayed=False
+    )
+    max_examples: int = _count(10, "Newest work IDs that an observed pattern keeps", replayed=False)
 
 
 class ExtractionSettings(SettingsGroup, frozen=True, kw_only=True):
     """Extraction of candidate patterns from finished loops (docs/extraction.md)."""
 
-    enabled: Annotated[bool, Setting(help="Extract patterns at all")] = True
-    auto_extract_on_completion: Annotated[bool, Setting(help="Extract when a loop completes")] = True
-    min_success_rate_threshold: Annotated[
-        float, _share("Lowest success rate at which an extracted pattern is good")
-    ] = 0.6
-    min_usage_count_for_evaluation: Annotated[
-        int, _count("Uses needed to judge a pattern; also for pruning, if `pruning.min_usage_count` is not set")
-    ] = 3
-    extract_code_templates: Annotated[bool, Setting(help="Extract code templates")] = True
-    merge_similar_patterns: Annotated[
-        bool, Setting(help="Add a source loop to a similar pattern, not a new pattern")
-    ] = True
-    similarity_threshold: Annotated[float, _share("Similarity at which two patterns are duplicates")] = 0.80
-    max_match_share: Annotated[
-        float, _share("Share of all known error messages above which a trigger is too broad")
-    ] = 0.20
-    min_known_messages: Annotated[int, _count("Error messages needed to measure how broad a trigger is")] = 10
-    repeated_error_count: Annotated[int, _count("Repetitions of an error in one loop that make an anti-pattern")] = 3
-    falling_iterations: Annotated[int, _count("Iterations of falling quality in a row that make an anti-pattern")] = 2
-    scope_growth: Annotated[
-        float, _amount("Growth of the number of changed files in a loop that makes an anti-pattern", Unit.FACTOR)
-    ] = 3.0
-    scope_files: Annotated[int, _count("Additional changed files that `scope_growth` requires")] = 5
+    enabled: bool = _flag(True, "Extract patterns at all")
+    auto_extract_on_completion: bool = _flag(True, "Extract when a loop completes")
+    min_success_rate_threshold: float = _share(0.6, "Lowest success rate at which an extracted pattern is good")
+    min_usage_count_for_evaluation: int = _count(
+        3, "Uses needed to judge a pattern; also for pruning, if `pruning.min_usage_count` is not set"
+    )
+    extract_code_templates: bool = _flag(True, "Extract code templates")
+    merge_similar_patterns: bool = _flag(True, "Add a source loop to a similar pattern, not a new pattern")
+    similarity_threshold: float = _share(0.80, "Similarity at which two patterns are duplicates")
+    max_match_share: float = _share(0.20, "Share of all known error messages above which a trigger is too broad")
+    min_known_messages: int = _count(10, "Error messages needed to measure how broad a trigger is")
+    repeated_error_count: int = _count(3, "Repetitions of an error in one loop that make an anti-pattern")
+    falling_iterations: int = _count(2, "Iterations of falling quality in a row that make an anti-pattern")
+    scope_growth: float = _amount(
+        3.0, "Growth of the number of changed files in a loop that makes an anti-pattern", Unit.FACTOR
+    )
+    scope_files: int = _count(5, "Additional changed files that `scope_growth` requires")
 
 
 class InjectionSettings(SettingsGroup, frozen=True, kw_only=True):
     """Selection of what is injected into a loop (docs/retrieval.md)."""
 
-    enabled: Annotated[bool, Setting(help="Inject anything")] = True
-    top_k_patterns: Annotated[int, _count("Highest number of patterns", "patterns", offered=(1, float("inf")))] = 5
-    min_success_rate: Annotated[float, _share("Lowest success rate of an injected pattern", "min rate")] = 0.6
-    max_patterns_injected: Annotated[int, _count("Upper limit of `top_k_patterns`")] = 10
-    include_error_patterns: Annotated[bool, Setting(help="Inject error patterns", label="errors")] = True
-    include_success_patterns: Annotated[bool, Setting(help="Inject success patterns", label="successes")] = True
-    include_anti_patterns: Annotated[bool, Setting(help="Inject anti-patterns", label="anti")] = True
-    include_code_templates: Annotated[bool, Setting(help="Inject code templates", label="templates")] = True
-    max_tokens: Annotated[
-        int, _count("Size of the context, as estimated", "tokens", Unit.TOKENS, step=100, offered=(100, 100_000))
-    ] = 2000
-    max_field_chars: Annotated[int, _count("Longest line of an injected field", unit=Unit.CHARACTERS)] = 400
-    order: Annotated[
-        Literal["score", "lower-bound"],
-        _option("Order of patterns: by score, or by the lower bound of the interval of the success rate", "order"),
-    ] = "score"
-    include_reflections: Annotated[bool, Setting(help="Inject learnings of similar tasks")] = True
-    max_reflections: Annotated[int, _count("Highest number of learnings", "learnings", offered=(0, 20))] = 3
-    reflection_share: Annotated[
-        float, _share("Part of `max_tokens` reserved for learnings; patterns get what is left")
-    ] = 0.25
-    min_reflection_relevance: Annotated[float, _share("Lowest relevance of an injected learning")] = 0.25
-    include_decomposition: Annotated[bool, Setting(help="Inject decomposition strategies into decomposition tasks")] = (
-        True
+    enabled: bool = _flag(True, "Inject anything")
+    top_k_patterns: int = _count(5, "Highest number of patterns", "patterns", offered=(1, float("inf")))
+    min_success_rate: float = _share(0.6, "Lowest success rate of an injected pattern", "min rate")
+    max_patterns_injected: int = _count(10, "Upper limit of `top_k_patterns`")
+    include_error_patterns: bool = _flag(True, "Inject error patterns", "errors")
+    include_success_patterns: bool = _flag(True, "Inject success patterns", "successes")
+    include_anti_patterns: bool = _flag(True, "Inject anti-patterns", "anti")
+    include_code_templates: bool = _flag(True, "Inject code templates", "templates")
+    max_tokens: int = _count(
+        2000, "Size of the context, as estimated", "tokens", Unit.TOKENS, step=100, offered=(100, 100_000)
     )
-    decomposition_share: Annotated[
-        float, _share("Largest part of `max_tokens` for decomposition strategies; patterns get what is left")
-    ] = 0.25
+    max_field_chars: int = _count(400, "Longest line of an injected field", unit=Unit.CHARACTERS)
+    order: Literal["score", "lower-bound"] = _option(
+        "score", "Order of patterns: by score, or by the lower bound of the interval of the success rate", "order"
+    )
+    include_reflections: bool = _flag(True, "Inject learnings of similar tasks")
+    max_reflections: int = _count(3, "Highest number of learnings", "learnings", offered=(0, 20))
+    reflection_share: float = _share(0.25, "Part of `max_tokens` reserved for learnings; patterns get what is left")
+    min_reflection_relevance: float = _share(0.25, "Lowest relevance of an injected learning")
+    include_decomposition: bool = _flag(True, "Inject decomposition strategies into decomposition tasks")
+    decomposition_share: float = _share(
+        0.25, "Largest part of `max_tokens` for decomposition strategies; patterns get what is left"
+    )
 
 
 class PruningSettings(SettingsGroup, frozen=True, kw_only=True):
     """Pruning; a pruned pattern is in `shared/archive` and can be restored."""
 
-    min_success_rate: Annotated[float, _share("Success rate below which a pattern is pruned")] = 0.5
-    min_usage_count: Annotated[int, _count("Uses needed before a pattern is pruned for its success rate")] = 3
-    max_age_days: Annotated[int, _days("Days without use after which a pattern is pruned")] = 90
-    auto_prune: Annotated[bool, Setting(help="Prune in `ralphdeck watch`")] = True
-    prune_interval_days: Annotated[int, _days("Days between two prunings")] = 7
+    min_success_rate: float = _share(0.5, "Success rate below which a pattern is pruned")
+    min_usage_count: int = _count(3, "Uses needed before a pattern is pruned for its success rate")
+    max_age_days: int = _days(90, "Days without use after which a pattern is pruned")
+    auto_prune: bool = _flag(True, "Prune in `ralphdeck watch`")
+    prune_interval_days: int = _days(7, "Days between two prunings")
 
 
 class CurationSettings(SettingsGroup, frozen=True, kw_only=True):
     """Who decides."""
 
-    actor: Annotated[
-        str,
-        Setting(help="Author of decisions, if neither `--by` nor $RALPHDECK_USER is given; empty: the user", most=80),
-    ] = ""
+    actor: str = _text(
+        "", "Author of decisions, if neither `--by` nor $RALPHDECK_USER is given; empty: the user", most=80
+    )
 
 
 class DebugMemorySettings(SettingsGroup, frozen=True, kw_only=True):
     """Days before a debug session is archived; if several apply, the longest counts."""
 
-    default_days: Annotated[int, _days("Any session")] = 30
-    on_escalation: Annotated[int, _days("An escalated session")] = 90
-    on_learning_identified: Annotated[int, _days("A session that identified a pattern")] = 60
+    default_days: int = _days(30, "Any session")
+    on_escalation: int = _days(90, "An escalated session")
+    on_learning_identified: int = _days(60, "A session that identified a pattern")
 
 
 class ReviewSettings(SettingsGroup, frozen=True, kw_only=True):
     """Questions of Review."""
 
-    worthwhile_per_hour: Annotated[
-        float, _amount("Failures per week that an hour of answering questions must prevent", Unit.FACTOR)
-    ] = 1.0
-    soon_days: Annotated[float, _days("A state that decay alone changes within this time is borderline")] = 14.0
-    doubt: Annotated[float, _share("Lowest probability that a state is wrong for it to be borderline")] = 0.2
-    broad_share: Annotated[
-        float, _share("Share of common messages that a trigger must match to count as too broad")
-    ] = 0.5
-    minutes: Annotated[float, _minutes("Length of a review session")] = 12.0
+    worthwhile_per_hour: float = _amount(
+        1.0, "Failures per week that an hour of answering questions must prevent", Unit.FACTOR
+    )
+    soon_days: float = _days(14.0, "A state that decay alone changes within this time is borderline")
+    doubt: float = _share(0.2, "Lowest probability that a state is wrong for it to be borderline")
+    broad_share: float = _share(0.5, "Share of common messages that a trigger must match to count as too broad")
+    minutes: float = _minutes(12.0, "Length of a review session")
 
 
 class ScanSettings(SettingsGroup, frozen=True, kw_only=True):
@@ -273,21 +252,19 @@ class ScanSettings(SettingsGroup, frozen=True, kw_only=True):
     `flag` only marks it. No setting allows what the scan blocks.
     """
 
-    error_patterns: Annotated[OrderPolicy, _option("Error patterns")] = "hold"
-    success_patterns: Annotated[OrderPolicy, _option("Success patterns")] = "hold"
-    anti_patterns: Annotated[OrderPolicy, _option("Anti-patterns")] = "hold"
-    code_templates: Annotated[OrderPolicy, _option("Code templates")] = "hold"
-    extracted: Annotated[
-        OrderPolicy | Literal["by-type"], _option("Patterns extracted from own loops; `by-type`: as for their type")
-    ] = "by-type"
-    imported: Annotated[
-        OrderPolicy | Literal["by-type"],
-        _option("Imported patterns, after their quarantine; `by-type`: as for their type"),
-    ] = "by-type"
-    other_texts: Annotated[
-        Literal["hold", "flag"],
-        _option("Reflections, lessons of earlier attempts and known fixes; `hold` leaves them out"),
-    ] = "hold"
+    error_patterns: OrderPolicy = _option("hold", "Error patterns")
+    success_patterns: OrderPolicy = _option("hold", "Success patterns")
+    anti_patterns: OrderPolicy = _option("hold", "Anti-patterns")
+    code_templates: OrderPolicy = _option("hold", "Code templates")
+    extracted: OrderPolicy | Literal["by-type"] = _option(
+        "by-type", "Patterns extracted from own loops; `by-type`: as for their type"
+    )
+    imported: OrderPolicy | Literal["by-type"] = _option(
+        "by-type", "Imported patterns, after their quarantine; `by-type`: as for their type"
+    )
+    other_texts: Literal["hold", "flag"] = _option(
+        "hold", "Reflections, lessons of earlier attempts and known fixes; `hold` leaves them out"
+    )
 
     @property
     def holds_other_texts(self) -> bool:
@@ -298,17 +275,15 @@ class ScanSettings(SettingsGroup, frozen=True, kw_only=True):
 class WatchSettings(SettingsGroup, frozen=True, kw_only=True):
     """How changes on disk are noticed."""
 
-    batch_seconds: Annotated[float, _seconds("Time for which changes are collected before they are read")] = 0.05
-    sweep_seconds: Annotated[
-        float, _seconds("Time between two sweeps that confirm the events", least=_MIN_SWEEP_SECONDS)
-    ] = 60.0
-    poll_seconds: Annotated[
-        float, _seconds("Time between two sweeps if the system reports no events", least=_MIN_SWEEP_SECONDS)
-    ] = 2.0
-    stale_after_minutes: Annotated[float, _minutes("Time without activity after which a running loop is stale")] = 30.0
-    retry_seconds: Annotated[
-        tuple[float, ...], _seconds("Times after which an incomplete file is read again", most=10)
-    ] = (0.025, 0.05, 0.1, 0.4)
+    batch_seconds: float = _seconds(0.05, "Time for which changes are collected before they are read")
+    sweep_seconds: float = _seconds(60.0, "Time between two sweeps that confirm the events", least=_MIN_SWEEP_SECONDS)
+    poll_seconds: float = _seconds(
+        2.0, "Time between two sweeps if the system reports no events", least=_MIN_SWEEP_SECONDS
+    )
+    stale_after_minutes: float = _minutes(30.0, "Time without activity after which a running loop is stale")
+    retry_seconds: tuple[float, ...] = _seconds(
+        (0.025, 0.05, 0.1, 0.4), "Times after which an incomplete file is read again", most=10
+    )
 
 
 class Settings(SettingsGroup, frozen=True, kw_only=True):
@@ -325,24 +300,19 @@ class Settings(SettingsGroup, frozen=True, kw_only=True):
     review: ReviewSettings = ReviewSettings()
     scan: ScanSettings = ScanSettings()
     watch: WatchSettings = WatchSettings()
-    interval_level: Annotated[
-        float, _share("Probability that an interval shown for a success rate or a difference contains the true value")
-    ] = 0.90
-    power: Annotated[
-        float, _share("Probability of detecting a difference, for the estimate of how many loops that needs")
-    ] = 0.80
+    interval_level: float = _share(
+        0.90, "Probability that an interval shown for a success rate or a difference contains the true value"
+    )
+    power: float = _share(0.80, "Probability of detecting a difference, for the estimate of how many loops that needs")
 
 
 DEFAULTS: Final = Settings()
-GROUPS: Final = {
-    name: type(group) for name in Settings.__struct_fields__ if isinstance(group := getattr(DEFAULTS, name), Struct)
-}
-"""Types of the groups by the field of `Settings`."""
-SETTINGS: Final = MappingProxyType(
-    {
-        setting.name: setting
-        for group, kind in (*GROUPS.items(), ("", Settings))
-        for setting in declared(kind, group).values()
-    }
-)
+GROUPS: Final[dict[str, type[SettingsGroup]]] = {
+    name: type(group)
+    for name in Settings.__struct_fields__
+    if isinstance(group := getattr(DEFAULTS, name), SettingsGroup)
+}  # by the field of `Settings`
+_KINDS: Final[dict[str, type[SettingsGroup]]] = {**GROUPS, "": Settings}
+_ALL: Final = [replace(one, group=group) for group, kind in _KINDS.items() for one in kind.declarations.values()]
+SETTINGS: Final = MappingProxyType({setting.name: setting for setting in _ALL})
 """All settings by name, group by group: `{"learning.half_life_days": Setting(...)}`."""

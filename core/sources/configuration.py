@@ -20,7 +20,6 @@ from msgspec.structs import replace
 from core.base.errors import BadInput
 from core.base.text import visible_line
 from core.base.validation import format_value
-from core.config.declaration import declared
 from core.config.paths import ProjectPaths
 from core.config.settings import DEFAULTS, GROUPS, SETTINGS, Settings
 from core.records.findings import Finding, Severity
@@ -115,12 +114,12 @@ class Configuration(Struct, frozen=True, kw_only=True):
         for other in others:
             other.add("unused-settings", f"not used, since {chosen.file} has a pruning policy too", other.pointer)
         policy, sources = self.settings.pruning, dict(self.sources)
-        for field in declared(GROUPS["pruning"]):
+        for field in GROUPS["pruning"].declarations:
             name = f"pruning.{field}"
             if sources[name] in (DEFAULT, sources[_EVALUATED]):
                 policy = _put(policy, chosen, field, name, sources)
         _check_archive(chosen)
-        _report_unknown(chosen, (*declared(GROUPS["pruning"]), *_ARCHIVE))
+        _report_unknown(chosen, (*GROUPS["pruning"].declarations, *_ARCHIVE))
         settings = replace(self.settings, pruning=policy)
         return replace(self, settings=settings, sources=sources, findings=(*self.findings, *findings))
 
@@ -175,11 +174,11 @@ def _settings(section: Fields) -> tuple[Settings, dict[str, str]]:
     """Apply a section to the defaults; returns the settings, and the source of each that it sets."""
     settings = DEFAULTS
     sources: dict[str, str] = {}
-    alone = declared(Settings)
+    alone = Settings.declarations
     for name in alone:
         settings = _put(settings, section, name, name, sources)
     for name, kind in GROUPS.items():
-        known: tuple[str, ...] = tuple(declared(kind))
+        known: tuple[str, ...] = tuple(kind.declarations)
         fields = section.inside(name)
         if fields is None:
             continue

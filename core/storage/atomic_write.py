@@ -94,11 +94,7 @@ def rewrite(path: Path, change: Change, *, merge: Merge, retry_seconds: Sequence
 
 
 def _rewrite(
-    path: Path,
-    change: Change,
-    merge: Merge,
-    retry_seconds: Sequence[float],
-    displaced: list[_Displaced],
+    path: Path, change: Change, merge: Merge, retry_seconds: Sequence[float], displaced: list[_Displaced]
 ) -> None:
     pauses = iter(retry_seconds)
     checks: Iterator[float] = iter(())

@@ -117,14 +117,7 @@ def _silence_watchdog() -> None:
 
 if sys.platform == "linux":
     from watchdog.observers.inotify import InotifyEmitter
-    from watchdog.observers.inotify_c import (
-        CallbackId,
-        InotifyEvent,
-        InotifyFD,
-        Mask,
-        WatchCallback,
-        WatchDescriptor,
-    )
+    from watchdog.observers.inotify_c import CallbackId, InotifyEvent, InotifyFD, Mask, WatchCallback, WatchDescriptor
     from watchdog.observers.inotify_move_event_grouper import InotifyMoveEventGrouper
 
     # A file moved out of the tree delays all later events by this time (half a second by default).

@@ -126,11 +126,7 @@ def lease(
 
 def _take_lease(path: Path, now: float) -> int | None:
     """A descriptor of the new lease file; None while another lease is valid."""
-    content = {
-        "pid": os.getpid(),
-        "timestamp": int(now * 1000),
-        "leaseExpiry": int((now + LEASE_SECONDS) * 1000),
-    }
+    content = {"pid": os.getpid(), "timestamp": int(now * 1000), "leaseExpiry": int((now + LEASE_SECONDS) * 1000)}
     draft = draft_of(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
