@@ -28,61 +28,33 @@ def safe_component(identifier: str) -> str:
     return identifier
 
 
-@dataclass(frozen=True, slots=True)
+class _Below:
+    """A path below another one of `ProjectPaths`."""
+
+    def __init__(self, folder: str, name: str) -> None:
+        self._folder, self._name = folder, name
+
+    def __get__(self, paths: ProjectPaths, _owner: type) -> Path:
+        folder: Path = getattr(paths, self._folder)
+        return folder / self._name
+
+
+@dataclass(frozen=True)
 class ProjectPaths:
     """Folders and files of one project; they may not exist."""
 
     project: Path
 
-    @property
-    def aiwg(self) -> Path:
-        """`.aiwg`"""
-        return self.project / ".aiwg"
-
-    @property
-    def ralph(self) -> Path:
-        """`.aiwg/ralph`: internal loops, shared patterns, memory."""
-        return self.aiwg / "ralph"
-
-    @property
-    def tasks(self) -> Path:
-        """`.aiwg/ralph/tasks`: episodic memory, one folder per task."""
-        return self.ralph / "tasks"
-
-    @property
-    def task_index(self) -> Path:
-        """`.aiwg/ralph/index`: tasks by status and by agent."""
-        return self.ralph / "index"
-
-    @property
-    def external(self) -> Path:
-        """`.aiwg/ralph-external`: external loops."""
-        return self.aiwg / "ralph-external"
-
-    @property
-    def patterns(self) -> Path:
-        """`.aiwg/ralph/shared/patterns`: pattern files."""
-        return self.ralph / "shared" / "patterns"
-
-    @property
-    def archive(self) -> Path:
-        """`.aiwg/ralph/shared/archive`: archived patterns, one file per month."""
-        return self.ralph / "shared" / "archive"
-
-    @property
-    def curation(self) -> Path:
-        """`.aiwg/ralph/shared/curation`, written only by ralphdeck."""
-        return self.ralph / "shared" / "curation"
-
-    @property
-    def ledger(self) -> Path:
-        """The append-only decision log."""
-        return self.curation / "ledger.jsonl"
-
-    @property
-    def events(self) -> Path:
-        """The append-only event log (docs/file-formats.md)."""
-        return self.curation / "events.jsonl"
+    aiwg = _Below("project", ".aiwg")
+    ralph = _Below("aiwg", "ralph")  # internal loops, shared patterns, memory
+    tasks = _Below("ralph", "tasks")  # episodic memory, one folder per task
+    task_index = _Below("ralph", "index")  # tasks by status and by agent
+    external = _Below("aiwg", "ralph-external")  # external loops
+    patterns = _Below("ralph", "shared/patterns")  # pattern files
+    archive = _Below("ralph", "shared/archive")  # archived patterns, one file per month
+    curation = _Below("ralph", "shared/curation")  # written only by ralphdeck
+    ledger = _Below("curation", "ledger.jsonl")  # the append-only decision log
+    events = _Below("curation", "events.jsonl")  # the append-only event log (docs/file-formats.md)
 
     def pattern_file(self, pattern_type: str) -> Path:
         """File that a pattern of this type is written to."""
