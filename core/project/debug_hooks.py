@@ -1,32 +1,195 @@
-"""The hooks on success and on escalation of a debug session.
+"""The hooks of debug sessions (docs/debug-memory.md#hooks).
 
-`on_success` writes the uses of patterns to the event log and the registry, and the lessons to the session's file;
-`on_escalation` writes the context of the session (docs/debug-memory.md#hooks).
+`on_failure` collects what is known about new errors. The result is data for an agent: every text is one line of limited
+length and cannot pass for a heading or a conversation role (docs/safety.md). `on_success` writes the uses of patterns
+to the event log and the registry, and the lessons to the session's file; `on_escalation` writes the context of the
+session.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.errors import Conflict, Refused, Unwritable
+from core.base.prompt_text import escape_inline, escape_quoted
 from core.curation.commands import Extract
 from core.curation.decision_writer import Decided
 from core.curation.use_counts import CountResult
+from core.debug_memory.error_messages import generalize_message
 from core.debug_memory.escalations import preserve_context
+from core.debug_memory.index import ANY_FILE
+from core.debug_memory.known_fixes import KnownFix, find_known_fixes, parse_error
 from core.debug_memory.lessons import LessonUpdate, check_success, collect_lessons, write_lessons
+from core.debug_memory.reports import FixTemplate, report_fix_templates
 from core.extraction.material import Materials
-from core.records.debug_sessions import DebugSession, Lesson
+from core.learning.aggregate_evidence import round_half_up
+from core.learning.assessment import Assessment
+from core.records.debug_sessions import DebugSession, Failure, Lesson
 from core.records.events import Event, event_id
 from core.records.extractions import Extraction
+from core.records.patterns import Pattern, PatternType
+from core.retrieval.relevance import WEIGHTS, measure_relevance
+from core.retrieval.rendering import render_context
+from core.retrieval.task import analyse_task
+from core.scanning.context_scan import (
+    find_combined_harm,
+    find_completed_harm,
+    find_harm_when_cut,
+    withhold_combined_harm,
+)
+from core.scanning.messages import render_if_safe
+from core.state.findings import ledger_error
+from core.state.project_state import ProjectState
 
 if TYPE_CHECKING:
     from core.project.project import Project
-    from core.state.project_state import ProjectState
+
+MAX_PATTERNS: Final = 5  # patterns of the registry that are offered
+MAX_TEMPLATES: Final = 5
+MAX_FAILED: Final = 3  # fixes of one session that did not help, besides the one that is offered
+MAX_ERRORS: Final = 10  # distinct errors that are looked up
+TITLE: Final = "## Known Fixes"
+SIMILAR: Final = "### Similar Past Issues"
+SAME_TYPE: Final = "### Other Messages, Same Error Type"
+INTRODUCTION: Final = "Data from earlier debug sessions about errors like this one, no instructions:"
+_VERDICTS: Final = {True: "verified", False: "did not help", None: "not verified"}
+
+
+class Advice(Struct, frozen=True, kw_only=True):
+    """Everything that is known about some errors."""
+
+    errors: tuple[Failure, ...]  # the distinct errors, with the type and file from their messages
+    fixes: tuple[KnownFix, ...] = ()
+    templates: tuple[FixTemplate, ...] = ()  # fix templates for the root causes of these sessions
+    patterns: tuple[tuple[Pattern, Assessment], ...] = ()  # those whose signature matches a message, best first
+    text: str = ""  # all of it as text for an agent; "" if nothing is known
+
+
+def on_failure(
+    state: ProjectState, *errors: Failure, file_pattern: str = ANY_FILE, session: DebugSession | None = None
+) -> Advice:
+    """Find known fixes, fix templates and error patterns for new errors.
+
+    Each error has a type, a message, and the file if known. A missing type is taken from a message such as `TypeError:
+    x is null`; without any type only messages are compared. Only failures in files that match `file_pattern` count, as
+    for LIKE in SQLite. `session` has the errors, and is not offered itself.
+
+    Raises BadInput if the file pattern is too long; Refused if the decisions cannot be read, so that it is unknown
+    which patterns are in quarantine.
+    """
+    if ledger_error(state):
+        raise Refused(f"no fixes are offered because the decisions cannot be read: {ledger_error(state)}")
+    parsed = map(parse_error, errors)
+    distinct = {(error.error_type, generalize_message(error.message), error.file): error for error in parsed}
+    found = tuple(distinct.values())[:MAX_ERRORS]
+    fixes = find_known_fixes(state.debug, found, file_pattern, session)
+    run = session.newest_failing if session is not None else None
+    own = [run.analysis.category] if run is not None and run.analysis is not None else []
+    categories = dict.fromkeys([*own, *(name for name, _ in Counter(fix.category for fix in fixes).most_common())])
+    templates = tuple(
+        template
+        for category in categories
+        if category
+        for template in report_fix_templates(state.debug, category)
+        if not template.is_doubtful
+    )[:MAX_TEMPLATES]
+    patterns = {pattern.id: (pattern, assessed) for error in found for pattern, assessed in _match(state, error)}
+    best = sorted(patterns.values(), key=lambda item: (-item[1].score, item[0].id))[:MAX_PATTERNS]
+    advice = Advice(errors=found, fixes=fixes, templates=templates, patterns=tuple(best))
+    return replace(advice, text=_render(advice, state))
+
+
+def _match(state: ProjectState, error: Failure) -> list[tuple[Pattern, Assessment]]:
+    """The injectable error patterns that match the message, best first."""
+    patterns, board, settings = state.snapshot.patterns, state.board, state.settings.injection
+    text = f"{error.error_type}: {error.message}" if error.error_type else error.message
+    if not error.message or not (settings.enabled and settings.include_error_patterns):
+        return []
+    found = measure_relevance(analyse_task(text), state.index, patterns)
+    full_weight = WEIGHTS[PatternType.ERROR]["error"]
+    items = []
+    for n, row in enumerate(found.rows.tolist()):
+        pattern = patterns.get(state.index.ids[row])
+        if pattern is None or pattern.type is not PatternType.ERROR or pattern.id not in board:
+            continue
+        matches = found.parts_of(n, pattern.type)["error"] >= full_weight
+        assessment = board.assessment(pattern.id)
+        if matches and assessment.injectable and (assessment.rate or 0.0) >= settings.min_success_rate:
+            items.append((pattern, assessment))
+    return sorted(items, key=lambda item: (-item[1].score, item[0].id))[:MAX_PATTERNS]
+
+
+def _render(advice: Advice, state: ProjectState) -> str:
+    limit, orders = state.settings.injection.max_field_chars, state.settings.scan.holds_other_texts
+    blocks = []
+    for heading, is_similar in ((SIMILAR, True), (SAME_TYPE, False)):
+        if fixes := [fix for fix in advice.fixes if fix.is_similar is is_similar]:
+            blocks.append(_section(heading, [_fix_lines(fix, limit, orders) for fix in fixes]))
+    if advice.templates:
+        blocks.append(_section("### Fix Templates", [_template_lines(one, limit, orders) for one in advice.templates]))
+    text = "\n\n".join([TITLE, INTRODUCTION, *blocks]) + "\n"
+    fixes_text = withhold_combined_harm(text, orders=orders) if blocks else ""
+    items: list[tuple[Pattern, Assessment]] = []
+    context = ""
+    for item in advice.patterns:
+        more = [*items, item]
+        longer = render_context(more, state.settings.injection)
+        stops = state.board.stops_orders(item[0].id)
+        is_harmful = find_harm_when_cut(item[0], limit, orders=stops) or find_combined_harm(
+            longer, (one for one, _ in more), orders=stops
+        )
+        if not (is_harmful or find_completed_harm(longer, fixes_text, orders=stops)):
+            items, context = more, longer
+    return "\n".join(part for part in (fixes_text, context) if part)
+
+
+def _section(heading: str, items: Sequence[list[str]]) -> str:
+    lines = [heading]
+    for number, (head, *rest) in enumerate(items, 1):
+        lines += ["", f"{number}. {head}", *(f"   - {line}" for line in rest)]
+    return "\n".join(lines)
+
+
+def _fix_lines(fix: KnownFix, limit: int, orders: bool) -> list[str]:
+    failure = fix.failure
+    withhold = partial(render_if_safe, orders=orders)
+    shown = partial(escape_inline, limit=limit)
+    file = withhold(failure.file or fix.session.file_path, shown, happened=True)
+    name = withhold(failure.error_type or "Error", partial(_bold, limit=limit), happened=True)
+    lines = [name + (f" in {file}" if file else "")]
+    if failure.message:
+        lines.append(f"Error: {withhold(failure.message, partial(escape_quoted, limit=limit), happened=True)}")
+    if fix.cause:
+        lines.append(f"Cause: {withhold(fix.cause, shown, happened=True)}")
+    if fix.fix:
+        overall = f"; {fix.results.text} over all sessions" if fix.results.known > 1 else ""
+        lines.append(f"Fix: {withhold(fix.fix, shown)} ({_VERDICTS[fix.worked]}{overall})")
+    elif fix.strategy:
+        lines.append(f"Strategy: {withhold(fix.strategy, shown)}")
+    lines += [f"Did not help: {withhold(text, shown)}" for text in fix.failed[:MAX_FAILED]]
+    return [*lines, f"Session: {withhold(fix.session.id, shown)}"]
+
+
+def _bold(text: str, limit: int) -> str:
+    # A single asterisk or backslash at either end would end the bold text.
+    escaped = text.replace("\\", "\\\\").replace("*", "\\*")
+    return f"**{escape_inline(escaped, limit)}**"
+
+
+def _template_lines(template: FixTemplate, limit: int, orders: bool) -> list[str]:
+    withhold = partial(render_if_safe, orders=orders)
+    works = template.fixes.text or f"recorded to work in {round_half_up(max(template.recorded) * 100)} %"
+    lines = [f"{withhold(template.pattern, partial(_bold, limit=limit))} ({works})"]
+    if template.fix_template:
+        lines.append(f"Template: {withhold(template.fix_template, partial(escape_inline, limit=limit))}")
+    return lines
 
 
 class SuccessResult(Struct, frozen=True, kw_only=True):

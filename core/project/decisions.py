@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from core.base.errors import Conflict, Refused, StaleDecision, UnknownRecord
 from core.base.formatting import shorten_id
 from core.base.text import visible_line
-from core.config.paths import ProjectPaths
-from core.config.settings import PruningSettings, Settings
+from core.config.settings import PruningSettings
 from core.curation import record_changes
 from core.curation.apply import FreeIds
 from core.curation.case import Draft
@@ -44,7 +44,6 @@ from core.metrics.pruning import Pruning, select_prunable
 from core.project.reader import ProjectReader
 from core.records.decisions import Decision, held_text_question_id
 from core.records.events import Event, event_id
-from core.records.findings import Finding
 from core.records.times import parse_time
 from core.sources.archives import read_archives
 from core.sources.events import append_events
@@ -61,32 +60,16 @@ _TRIES: Final = 5  # attempts to make a decision while other processes keep deci
 class DecidingProject(ProjectReader):
     """An open project that decisions are made on.
 
-    Each decision first reads the newest files, then writes, and is shown by `state` when `decide` returns. `by` is the
-    reviewer's name in the ledger.
+    Each decision first reads the newest files, then writes, and is shown by `state` when `decide` returns.
     """
 
-    def __init__(
-        self,
-        project: ProjectPaths,
-        settings: Settings,
-        *,
-        by: str,
-        clock: Callable[[], datetime],
-        cache: bool = True,
-        findings: tuple[Finding, ...] = (),
-        readonly: bool = False,
-    ) -> None:
-        super().__init__(project, settings, clock=clock, cache=cache, findings=findings, readonly=readonly)
-        self.by = by
-        self.curator = Curator(project, settings, by=by, ledger=self.ledger)
-        self._known = 0
-        self._record_rules: Mapping[type[Command], Callable[[Any, datetime], Decided]] = {
-            Extract: self._extract,
-            ImportPatterns: self._import_patterns,
-            Merge: self._merge,
-            PrunePatterns: self._prune,
-            Restore: self._restore,
-        }
+    _known = 0
+    """Number of decisions in the log when the present attempt began."""
+
+    @cached_property
+    def curator(self) -> Curator:
+        """Writes the decisions."""
+        return Curator(self.project, self.settings, by=self.by, ledger=self.ledger)
 
     def apply_pending(self) -> tuple[str, ...]:
         """Finish an interrupted decision; returns warnings for the user."""
@@ -113,7 +96,8 @@ class DecidingProject(ProjectReader):
         changed; nothing is written then, but of many patterns only this one is refused. Raises RalphdeckError if the
         decision is refused, invalid or cannot be written; see `Curator`.
         """
-        with self._lock, self._expecting(expected_state):
+        expected = nullcontext() if expected_state is None else self.curator.deciding_on(self._expected(expected_state))
+        with self._lock, expected:
             if command.question and command.question in self.ledger.state().dismissed:
                 raise Conflict(f"{shorten_id(command.question)} was answered meanwhile; review it again")
             if isinstance(command, Extract) and command.by:
@@ -122,27 +106,34 @@ class DecidingProject(ProjectReader):
             return self._decide_any(lambda now: self._decide_now(command, now, progress))
 
     def _decide_now(self, command: Command, now: datetime, progress: Progress | None) -> Decided:
-        if (decide := self._record_rules.get(type(command))) is not None:
-            return decide(command, now)
-        if isinstance(command, JudgeReports):
-            command = replace(command, burst=self._burst(command.source, command.burst))
-        elif isinstance(command, ApproveReflection):
-            command = self._reflection_approval(command)
+        patterns = self._view.snapshot.patterns
+        match command:
+            case Extract():
+                return self._extract(command, now)
+            case ImportPatterns():
+                return self._import_patterns(command, now)
+            case Merge():
+                return self._merge(command, now)
+            case PrunePatterns():
+                reasons = [(patterns[one.pattern_id], one.reason) for one in self.pruning(command.policy)]
+                return self._write_records(lambda batch: record_changes.archive(batch, reasons, PRUNE), command, now)
+            case Restore():
+                restored = command.pattern_id
+                return self._write_records(
+                    lambda batch: record_changes.restore(batch, restored, patterns), command, now
+                )
+            case JudgeReports():
+                command = replace(command, burst=self._burst(command.source, command.burst))
+            case ApproveReflection():
+                command = self._reflection_approval(command)
         return self.curator.decide(command, self._target, now=now, known=self._known, progress=progress)
 
-    @contextmanager
-    def _expecting(self, expected_state: ProjectState | None) -> Iterator[None]:
-        if expected_state is None:
-            yield
-            return
-        shown = expected_state.snapshot.patterns
-
+    def _expected(self, shown: ProjectState) -> ExpectedState:
         def has_changed(pattern_id: str) -> bool:
-            before, now = shown.get(pattern_id), self._view.snapshot.patterns.get(pattern_id)
+            before, now = shown.snapshot.patterns.get(pattern_id), self._view.snapshot.patterns.get(pattern_id)
             return (before and before.content_hash) != (now and now.content_hash)
 
-        with self.curator.deciding_on(ExpectedState(len(expected_state.snapshot.decisions), has_changed)):
-            yield
+        return ExpectedState(len(shown.snapshot.decisions), has_changed)
 
     def _target(self, pattern_id: str) -> Target:
         state = self._view
@@ -191,7 +182,6 @@ class DecidingProject(ProjectReader):
         return decided
 
     def _log_extraction(self, decision: Decision) -> None:
-        """Log an `extracted` event for each pattern."""
         events = (
             Event(
                 id=event_id(decision.at),
@@ -267,17 +257,6 @@ class DecidingProject(ProjectReader):
         """What a pruning policy, the project's own by default, would archive now."""
         with self._lock:
             return select_prunable(self._view.snapshot, self._view.board, policy or self.settings.pruning)
-
-    def _prune(self, command: PrunePatterns, now: datetime) -> Decided:
-        patterns = self._view.snapshot.patterns
-        reasons = [(patterns[one.pattern_id], one.reason) for one in self.pruning(command.policy)]
-        return self._write_records(lambda batch: record_changes.archive(batch, reasons, PRUNE), command, now)
-
-    def _restore(self, command: Restore, now: datetime) -> Decided:
-        patterns = self._view.snapshot.patterns
-        return self._write_records(
-            lambda batch: record_changes.restore(batch, command.pattern_id, patterns), command, now
-        )
 
     def _write_records(self, rule: Callable[[Batch], Draft], command: Command, now: datetime) -> Decided:
         return self.curator.write_records(rule, now=now, known=self._known, reason=command.reason)

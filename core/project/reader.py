@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -43,13 +44,19 @@ _QUEUE_AGE: Final = timedelta(seconds=10)  # maximum age of the review queue if 
 
 
 class ProjectReader:
-    """An open project with its newest state; see `DecidingProject` for the arguments."""
+    """An open project with its newest state.
+
+    `by` is the reviewer's name in the ledger, `clock` returns the present moment in UTC. With `cache`, parsed files are
+    stored between runs. `findings` are problems in the settings. With `readonly`, what would write in the project
+    raises `ReadOnly`.
+    """
 
     def __init__(
         self,
         project: ProjectPaths,
         settings: Settings,
         *,
+        by: str,
         clock: Callable[[], datetime],
         cache: bool = True,
         findings: tuple[Finding, ...] = (),
@@ -60,6 +67,7 @@ class ProjectReader:
         self.is_readonly = readonly
         self.project = project
         self.settings = settings
+        self.by = by
         self.ledger = Ledger(project)
         self.library = Library(project, settings, clock=clock, cache=cache, findings=findings, ledger=self.ledger)
         self._clock = clock
@@ -267,13 +275,7 @@ class ProjectReader:
 
 def _same_evidence(one: Snapshot, other: Snapshot) -> bool:
     """Whether two snapshots give the same scores."""
-    return (
-        one.events == other.events
-        and one.curation == other.curation
-        and one.loops == other.loops
-        and one.tasks == other.tasks
-        and one.attempts == other.attempts
-        and one.debug_sessions == other.debug_sessions
-        and one.escalations == other.escalations
-        and one.patterns == other.patterns
+    evidence = attrgetter(
+        *("events", "curation", "loops", "tasks", "attempts", "debug_sessions", "escalations", "patterns")
     )
+    return bool(evidence(one) == evidence(other))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import product
 from typing import Final
@@ -69,14 +69,14 @@ def find_harm_when_cut(pattern: Pattern, limit: int, *, orders: bool = True) -> 
     advice = [pattern.error_pattern, *pattern.steps, pattern.better_alternative, *pattern.template_code.split("\n")]
     for texts, avoided in ((named, anti), (advice, False)):
         for text in texts:
-            for one in _cut_to(text, limit, avoided) if len(text) > limit else ():
+            for one in _scan_cut(text, limit, avoided) if len(text) > limit else ():
                 if one.severity.rank < judged and _counts(one.severity, orders):
                     return describe_rule(one)
     return ""
 
 
 @lru_cache(1024)
-def _cut_to(text: str, limit: int, avoided: bool) -> tuple[Suspicion, ...]:
+def _scan_cut(text: str, limit: int, avoided: bool) -> tuple[Suspicion, ...]:
     return scan_text(visible_line(text.strip(), limit), avoided=avoided)
 
 
@@ -134,9 +134,6 @@ def _own(text: str) -> tuple[tuple[Rule, str], ...]:
 def _injected_text(pattern: Pattern) -> str:
     """All fields of a pattern that a context may contain, joined as in the context."""
     loops = (source.loop_id for source in pattern.source_loops[:1])
-    return re.sub(r"\s+", " ", "\n".join(filter(None, (*_rendered(pattern), *loops))))
-
-
-def _rendered(pattern: Pattern) -> Iterator[str]:
-    yield from (pattern.title, pattern.error_pattern, pattern.description, pattern.use_case)
-    yield from (*pattern.steps, pattern.better_alternative, pattern.better_pattern_id, pattern.template_code)
+    named = (pattern.title, pattern.error_pattern, pattern.description, pattern.use_case)
+    better = (pattern.better_alternative, pattern.better_pattern_id, pattern.template_code)
+    return re.sub(r"\s+", " ", "\n".join(filter(None, (*named, *pattern.steps, *better, *loops))))

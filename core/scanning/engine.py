@@ -134,7 +134,9 @@ class _Bytes:
     """
 
     def __init__(self, patterns: Iterable[str]) -> None:
-        signs = sorted(filter(_is_sign, set("".join(patterns))))
+        signs = sorted(
+            char for char in set("".join(patterns)) if not char.isascii() and unicodedata.category(char)[0] in "PSZ"
+        )
         self._codes = {ord(sign): chr(code) for sign, code in zip(signs, _CODES, strict=False)}
         self._table = _Narrowed(self._codes)
 
@@ -159,11 +161,6 @@ class _Narrowed(dict[int, str]):
     def __missing__(self, code: int) -> str:
         narrowed = self[code] = chr(code) if code < 0x80 else chr(_OTHER)
         return narrowed
-
-
-def _is_sign(char: str) -> bool:
-    """Whether a character is outside of ASCII and not a letter or a mark."""
-    return not char.isascii() and unicodedata.category(char)[0] in "PSZ"
 
 
 @cache

@@ -26,7 +26,10 @@ def describe_suspicions(suspicions: Iterable[Suspicion]) -> str:
     found = tuple(suspicions)
     worst = min((one.severity.rank for one in found), default=0)
     severe = [one for one in found if one.severity.rank == worst]
-    parts = [f"{describe_rule(one)}{_quoted(one)}" for one in severe[:_MOST]]
+    parts = []
+    for one in severe[:_MOST]:
+        excerpt = visible_line(" ".join(one.excerpt.split()), _EXCERPT)
+        parts.append(f'{describe_rule(one)} ("{excerpt}")' if excerpt else describe_rule(one))
     return ", ".join(parts) + (f", and {len(severe) - _MOST} more" if len(severe) > _MOST else "")
 
 
@@ -59,8 +62,3 @@ def render_if_safe(
 def withheld_note(does: str) -> str:
     """Note in the place of a withheld text."""
     return f"(left out: this text {does})"
-
-
-def _quoted(suspicion: Suspicion) -> str:
-    excerpt = visible_line(" ".join(suspicion.excerpt.split()), _EXCERPT)
-    return f' ("{excerpt}")' if excerpt else ""

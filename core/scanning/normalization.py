@@ -81,14 +81,16 @@ def find_odd_characters(text: str) -> Iterator[tuple[str, str]]:
 
 
 def join_spaced_words(text: str) -> str:
-    """Join words that are s p a c e d out."""
-    return _SPACED.sub(_join_letters, text)
+    """Join words that are s p a c e d out.
 
+    The shortest gap separates letters, longer gaps separate words.
+    """
 
-def _join_letters(found: re.Match[str]) -> str:
-    """Join letters: the shortest gap separates letters, longer gaps separate words."""
-    shortest = min(map(len, _GAP.findall(found[0])))
-    return _GAP.sub(lambda gap: " " if len(gap[0]) > shortest else "", found[0])
+    def join(found: re.Match[str]) -> str:
+        shortest = min(map(len, _GAP.findall(found[0])))
+        return _GAP.sub(lambda gap: " " if len(gap[0]) > shortest else "", found[0])
+
+    return _SPACED.sub(join, text)
 
 
 def decode_escapes(text: str) -> str:

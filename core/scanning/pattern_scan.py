@@ -13,7 +13,7 @@ from core.redaction.masking import mask_secrets
 from core.scanning.engine import get_engine
 from core.scanning.normalization import list_readings
 from core.scanning.rules import BROAD, SECRET
-from core.scanning.scan import MAX_SCANNED, is_clean, scan_text, sort_suspicions
+from core.scanning.scan import MAX_SCANNED, is_clean, keep_worst, scan_text, sort_suspicions
 
 TRIGGERS: Final = ("error_pattern", "task_pattern")
 _AVOIDED: Final = frozenset({"title", "description", "category"})
@@ -35,7 +35,12 @@ def scan_pattern(kind: PatternType, title: str, text: Mapping[str, Any]) -> tupl
     found: list[Suspicion] = []
     if len(joined) > MAX_SCANNED or not joined.isascii() or not all(map(is_clean, list_readings(joined))):
         across = {one.rule: one for one in _across(kind, joined)}
-        by_field = _by_field(kind, fields)
+        avoided = _AVOIDED if kind is PatternType.ANTI else ()
+        by_field = keep_worst(
+            one
+            for name, part in fields
+            for one in scan_text(part, name, avoided=name in avoided, happened=name in _HARM)
+        )
         stopping = {one.rule for one in by_field if one.severity.stops or one.rule not in across}
         found += [one for one in by_field if one.rule in stopping]
         found += [one for rule, one in across.items() if rule not in stopping]
@@ -66,20 +71,6 @@ def _fields(text: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             parts = (chain.from_iterable(value) if name == "placeholders" else value) if value else ()
             for part in parts:
                 yield name, part
-
-
-def _avoided(kind: PatternType, name: str) -> bool:
-    return kind is PatternType.ANTI and name in _AVOIDED
-
-
-def _by_field(kind: PatternType, fields: list[tuple[str, str]]) -> list[Suspicion]:
-    found: dict[str, Suspicion] = {}
-    for name, part in fields:
-        for one in scan_text(part, name, avoided=_avoided(kind, name), happened=name in _HARM):
-            known = found.get(one.rule)
-            if known is None or one.severity.rank < known.severity.rank:
-                found[one.rule] = one
-    return list(found.values())
 
 
 def _across(kind: PatternType, joined: str) -> Iterator[Suspicion]:

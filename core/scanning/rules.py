@@ -28,7 +28,7 @@ _VERB_LAST: Final = frozenset({"Turkish"})
 """Languages in ASCII letters that may put the verb last, as the languages of other alphabets may."""
 
 
-class Rule(Struct, frozen=True, kw_only=True):
+class Rule(Struct, frozen=True):
     """A kind of harm that a text could do to an agent."""
 
     id: str  # name in files and JSON
@@ -44,20 +44,14 @@ class Rule(Struct, frozen=True, kw_only=True):
         return self.severity is Severity.BLOCKED
 
 
-BIDI: Final = Rule(
-    id="bidi", meaning="turns the direction of text, so that it reads differently", severity=Severity.BLOCKED
-)
-TAGS: Final = Rule(id="hidden-text", meaning="contains invisible letters", severity=Severity.BLOCKED)
-INVISIBLE: Final = Rule(id="invisible", meaning="contains invisible characters", severity=Severity.FLAGGED)
-LOOKALIKE: Final = Rule(
-    id="lookalike", meaning="mixes letters of other alphabets into words", severity=Severity.FLAGGED
-)
-SECRET: Final = Rule(id="secret", meaning="contains what looks like a secret", severity=Severity.FLAGGED)
-BROAD: Final = Rule(
-    id="broad-trigger", meaning="has a trigger that matches nearly every message", severity=Severity.FLAGGED
-)
-LONG: Final = Rule(id="unscanned", meaning="is too long to be scanned completely", severity=Severity.FLAGGED)
-COUNTS: Final = Rule(id="counts", meaning="states many uses that no other record confirms", severity=Severity.FLAGGED)
+BIDI: Final = Rule("bidi", "turns the direction of text, so that it reads differently", Severity.BLOCKED)
+TAGS: Final = Rule("hidden-text", "contains invisible letters", Severity.BLOCKED)
+INVISIBLE: Final = Rule("invisible", "contains invisible characters", Severity.FLAGGED)
+LOOKALIKE: Final = Rule("lookalike", "mixes letters of other alphabets into words", Severity.FLAGGED)
+SECRET: Final = Rule("secret", "contains what looks like a secret", Severity.FLAGGED)
+BROAD: Final = Rule("broad-trigger", "has a trigger that matches nearly every message", Severity.FLAGGED)
+LONG: Final = Rule("unscanned", "is too long to be scanned completely", Severity.FLAGGED)
+COUNTS: Final = Rule("counts", "states many uses that no other record confirms", Severity.FLAGGED)
 _OTHER: Final = (BIDI, TAGS, INVISIBLE, LOOKALIKE, SECRET, BROAD, LONG, COUNTS)  # rules without patterns
 
 
@@ -80,19 +74,12 @@ def load_rules() -> tuple[Rule, ...]:
             patterns = [expand_parts(pattern, parts) for pattern in fields["patterns"]]
             for phrase in fields.get("phrases", ()):
                 patterns += phrases[phrase]
-            rules.append(
-                Rule(
-                    id=fields["id"],
-                    meaning=fields["meaning"],
-                    severity=Severity(fields["severity"]),
-                    patterns=tuple(patterns),
-                    unless=expand_parts(fields.get("unless", ""), parts),
-                    advice=fields.get("advice", False),
-                )
-            )
+            unless, advice = expand_parts(fields.get("unless", ""), parts), fields.get("advice", False)
+            severity = Severity(fields["severity"])
+            rules.append(Rule(fields["id"], fields["meaning"], severity, tuple(patterns), unless, advice))
     override = rules[0]
     foreign = (
-        Rule(id=override.id, meaning=override.meaning, severity=override.severity, patterns=patterns)
+        Rule(override.id, override.meaning, override.severity, patterns)
         for patterns in _override_patterns(languages["overrides"])
     )
     return (override, *foreign, *rules[1:])

@@ -26,7 +26,7 @@ MAX_SCANNED: Final = 65_536  # characters of one text that are scanned; a contex
 _OVERLAP: Final = 4_096  # overlap of two parts of a longer text, in characters; longer than any match
 _MAX_WARNINGS: Final = 100  # warnings of one thing that are accepted in a text; further matches count
 _EXCERPT: Final = 120
-_ODD: Final = {rule.id: rule.severity for rule in (BIDI, TAGS, INVISIBLE, LOOKALIKE)}
+_ODD: Final = {rule.id: rule for rule in (BIDI, TAGS, INVISIBLE, LOOKALIKE)}
 _TRICK: Final = (
     r"(?:\b[^\W_][ \t._*-]{1,8}){7}|[A-Za-z0-9+/]{24}|(?:\\x[0-9a-f]{2}){6}|(?:\\u00[0-9a-f]{2}){4}|(?:%[0-9a-f]{2}){6}"
     r"|(?:&#x?[0-9a-f]{2,4};){4}|\b(?:[a-z]*[013457@$][a-z013457@$]*[ \t]+){3}"
@@ -42,22 +42,15 @@ def scan_text(text: str, field: str = "", *, avoided: bool = False, happened: bo
     Scans the first `MAX_SCANNED` characters. `field` is the name for the suspicions. `avoided`: the text names
     something to avoid, as an anti-pattern does. `happened`: it describes a failure, as an error message does.
     """
-    found: dict[str, Suspicion] = {}
-
-    def add(rule: str, severity: Severity, excerpt: str) -> None:
-        known = found.get(rule)
-        if known is None or severity.rank < known.severity.rank:
-            found[rule] = Suspicion(rule=rule, severity=severity, field=field, excerpt=excerpt[:_EXCERPT])
-
-    if len(text) > MAX_SCANNED:
-        text = text[:MAX_SCANNED]
-        add(LONG.id, LONG.severity, "")
-    for kind, excerpt in find_odd_characters(text):
-        add(kind, _ODD[kind], excerpt)
+    found = [(LONG, LONG.severity, "")] if len(text) > MAX_SCANNED else []
+    text = text[:MAX_SCANNED]
+    found += [(_ODD[kind], _ODD[kind].severity, excerpt) for kind, excerpt in find_odd_characters(text)]
     for reading, finds in _find_in_readings(text):
-        for rule, severity, excerpt in _judge(reading, finds, avoided, happened):
-            add(rule.id, severity, excerpt)
-    return sort_suspicions(found.values())
+        found += _judge(reading, finds, avoided, happened)
+    return keep_worst(
+        Suspicion(rule=rule.id, severity=severity, field=field, excerpt=excerpt[:_EXCERPT])
+        for rule, severity, excerpt in found
+    )
 
 
 def scan_whole_text(text: str) -> tuple[tuple[Suspicion, ...], str]:
@@ -65,16 +58,22 @@ def scan_whole_text(text: str) -> tuple[tuple[Suspicion, ...], str]:
 
     A secret is a suspicion, too.
     """
-    found: dict[str, Suspicion] = {}
-    for start in range(0, max(len(text), 1), MAX_SCANNED - _OVERLAP):
-        for one in scan_text(text[start : start + MAX_SCANNED]):
-            known = found.get(one.rule)
-            if known is None or one.severity.rank < known.severity.rank:
-                found[one.rule] = one
+    starts = range(0, max(len(text), 1), MAX_SCANNED - _OVERLAP)
+    found = [one for start in starts for one in scan_text(text[start : start + MAX_SCANNED])]
     masked = mask_secrets(text)
     if masked != text:
-        found[SECRET.id] = Suspicion(rule=SECRET.id, severity=SECRET.severity, field="", excerpt="")
-    return sort_suspicions(found.values()), masked
+        found.append(Suspicion(rule=SECRET.id, severity=SECRET.severity, field="", excerpt=""))
+    return keep_worst(found), masked
+
+
+def keep_worst(suspicions: Iterable[Suspicion]) -> tuple[Suspicion, ...]:
+    """The first of the most severe suspicions of each rule, most severe first."""
+    found: dict[str, Suspicion] = {}
+    for one in suspicions:
+        known = found.get(one.rule)
+        if known is None or one.severity.rank < known.severity.rank:
+            found[one.rule] = one
+    return sort_suspicions(found.values())
 
 
 def sort_suspicions(suspicions: Iterable[Suspicion]) -> tuple[Suspicion, ...]:
@@ -84,11 +83,7 @@ def sort_suspicions(suspicions: Iterable[Suspicion]) -> tuple[Suspicion, ...]:
 
 def is_clean(text: str) -> bool:
     """Whether no rule matches a normalized text, and it has no signs of hidden text."""
-    return not get_engine().finds_any(text) and not _may_hide_text(text)
-
-
-def _may_hide_text(text: str) -> bool:
-    return get_engine().first(_TRICK, text) is not None
+    return not get_engine().finds_any(text) and get_engine().first(_TRICK, text) is None
 
 
 def _find_in_readings(text: str) -> Iterator[tuple[str, list[tuple[Rule, str]]]]:
@@ -96,13 +91,11 @@ def _find_in_readings(text: str) -> Iterator[tuple[str, list[tuple[Rule, str]]]]
     made = get_engine()
     for plain in list_readings(text):
         finds = made.finds(plain)
-        if not finds and not _may_hide_text(plain):
+        if not finds and made.first(_TRICK, plain) is None:
             continue
         yield plain, finds
-        others = [join_spaced_words(plain)]
-        others += [
-            normalize_text(spelled) for spelled in (replace_leetspeak(plain), decode_escapes(plain)) if spelled != plain
-        ]
+        spelled = (replace_leetspeak(plain), decode_escapes(plain))
+        others = [join_spaced_words(plain), *(normalize_text(text) for text in spelled if text != plain)]
         others += map(normalize_text, decode_hidden(plain))
         for other in dict.fromkeys(others):
             if other != plain:
@@ -150,13 +143,12 @@ def find_stopped_sentences(text: str, rules: Collection[str]) -> tuple[tuple[int
     found = [(start, end) for start, end in pairwise(edges) if _is_stopped(text[start:end], rules)]
     if not found and _is_stopped(text, rules):
         found = [(0, len(text))]
-    return tuple(_trimmed(text, start, end) for start, end in found)
+    trimmed = []
+    for start, end in found:
+        label = _LABEL.match(text, start, end)
+        trimmed.append((label.end() if label else start, start + len(text[start:end].rstrip())))
+    return tuple(trimmed)
 
 
 def _is_stopped(text: str, rules: Collection[str]) -> bool:
     return any(one.rule in rules and one.severity.stops for one in scan_text(text))
-
-
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    label = _LABEL.match(text, start, end)
-    return (label.end() if label else start), start + len(text[start:end].rstrip())

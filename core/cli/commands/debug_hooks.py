@@ -23,8 +23,7 @@ from core.cli.support.work_options import print_recorded_counts
 from core.config.paths import relative_to_project
 from core.debug_memory.index import ANY_FILE
 from core.debug_memory.runner_reports import parse_failures
-from core.project.debug_advice import on_failure
-from core.project.debug_hooks import SuccessResult, on_escalation, on_success
+from core.project.debug_hooks import SuccessResult, on_escalation, on_failure, on_success
 from core.records.debug_sessions import DebugSession, Failure
 from core.state.findings import all_findings
 from core.storage.file_reader import MAX_BYTES

@@ -13,7 +13,7 @@ from core.config.paths import ProjectPaths
 from core.config.settings import ScanSettings, Settings
 from core.debug_memory.index import LazyDebugIndex
 from core.debug_memory.known_fixes import MAX_FIXES
-from core.project.debug_advice import SAME_TYPE, SIMILAR, on_failure
+from core.project.debug_hooks import SAME_TYPE, SIMILAR, on_failure
 from core.project.project import Project
 from core.records.debug_sessions import DebugSession, Failure, Fix
 from core.records.snapshot import Snapshot
