@@ -65,7 +65,6 @@ class FreeIds:
         self.reserve(taken)
 
     def reserve(self, identifiers: Iterable[str]) -> None:
-        """Mark IDs as used."""
         self._note("\n".join(f'"{identifier}"' for identifier in identifiers))
 
     def _note(self, text: str) -> None:
@@ -163,7 +162,6 @@ class _Work:
         return step.effect.remove and step.decision_id in self._failed
 
     def done(self, file: str, steps: Sequence[Step], outcomes: Sequence[Outcome], left: Sequence[Step]) -> None:
-        """Record the steps applied to a file."""
         inserting = {step.decision_id for step in steps if step.effect.insert is not None}
         self._failed |= inserting & {outcome.decision_id for outcome in outcomes if not outcome.done}
         open_still = {step.decision_id for step in left}

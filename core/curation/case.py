@@ -44,7 +44,6 @@ class Case(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The pattern in messages."""
         return self.label or shorten_id(self.pattern.id)
 
     @property

@@ -35,8 +35,6 @@ class Command(Struct, frozen=True, kw_only=True):
 
 
 class PatternCommand(Command, frozen=True):
-    """A decision about one pattern."""
-
     pattern_id: str
 
 
@@ -130,14 +128,10 @@ class JudgeReports(Command, frozen=True, kw_only=True):
 
 
 class DiscardReports(JudgeReports, frozen=True):
-    """Never count these reports."""
-
     verb = Verb.REVOKE
 
 
 class CountReports(JudgeReports, frozen=True):
-    """Count these reports."""
-
     verb = Verb.CONFIRM
 
 

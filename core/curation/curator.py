@@ -49,8 +49,6 @@ FindTarget = Callable[[str], Target]
 
 
 class _Act(NamedTuple):
-    """What the decisions of one command share; see `Curator.decide`."""
-
     unit: UnitOfWork
     find: FindTarget
     now: datetime

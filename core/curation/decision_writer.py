@@ -108,7 +108,6 @@ class DecisionWriter:
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger that the decisions go to."""
         return self._ledger
 
     def apply_pending(self) -> tuple[str, ...]:
@@ -180,7 +179,6 @@ class DecisionWriter:
         unknown: Sequence[Refusal],
         progress: Progress | None,
     ) -> Decided:
-        """Write the decisions of each pattern ID, all or none, that are not refused."""
         refused = list(unknown)
 
         def drafts(state: CurationState, act: str) -> dict[str, Draft]:

@@ -38,12 +38,10 @@ class Step(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The pattern in messages."""
         return visible_line(self.effect.pattern_id, 80)
 
     @property
     def file(self) -> str:
-        """The file in messages."""
         return visible_line(self.effect.file, 160)
 
 
@@ -252,7 +250,6 @@ def _common(items: list[Any], known: Any) -> bool:
 
 
 def _more(items: Any, known: Any) -> list[Any]:
-    """The items that `known` lacks."""
     return [item for item in items if not isinstance(known, list) or item not in known]
 
 

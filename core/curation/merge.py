@@ -51,7 +51,6 @@ class Tally:
         return cls(successes, failures, max(_count(share.get("uses")), successes + failures))
 
     def share(self) -> dict[str, int]:
-        """The entry of `origins`."""
         known = self.successes + self.failures
         found = {"successes": self.successes, "failures": self.failures}
         return found if known == self.uses else {**found, "uses": self.uses}
@@ -194,7 +193,6 @@ def origins_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def shares_a_loop(one: Pattern, other: Pattern) -> bool:
-    """Whether both patterns name a common loop."""
     return bool(_shared(one, other))
 
 

@@ -40,7 +40,6 @@ class Stored:
     """Its JSON text."""
 
     def texts_of(self, keys: Iterable[str]) -> dict[str, str]:
-        """The JSON text of the values of some keys."""
         document = RecordText(self.text.encode())
         return {key: document.text_at((key,)) for key in keys}
 
@@ -164,7 +163,6 @@ class UnitOfWork:
 
     @cached_property
     def registry(self) -> Registry:
-        """The records of the pattern files."""
         return Registry(self._paths)
 
     def is_writable(self, pattern: Pattern) -> bool:

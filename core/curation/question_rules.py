@@ -47,7 +47,6 @@ def approve_text(command: ApproveText, state: CurationState, _at: datetime) -> D
 
 
 def dismiss(command: Dismiss, state: CurationState, _at: datetime) -> Draft:
-    """Never ask a question again."""
     if command.key in state.dismissed:
         raise Refused(f"{shorten_id(command.about or command.key)} is already answered")
     return _draft(command, command.key, command.summary, _about(command.about))

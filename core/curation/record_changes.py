@@ -61,7 +61,6 @@ class Batch(Struct, frozen=True, kw_only=True):
         return file
 
     def draft(self, changes: Changes, verb: Verb, subject: str, summary: str, after: dict[str, Any]) -> Draft:
-        """The decision that makes these changes; see `Draft`."""
         effects, inverse = changes.result()
         return Draft(
             verb=verb,
@@ -93,14 +92,12 @@ class Changes:
         keep_id: bool = False,
         beside: bool = False,
     ) -> None:
-        """Add a record; see `Effect`."""
         check_keepable(record, identifier)
         effect = partial(Effect, file=file, type=kind.value, pattern_id=identifier)
         self._effects.append(effect(insert=record, keep_id=keep_id, beside=beside))
         self._inverse.insert(0, effect(remove=True))
 
     def remove(self, file: str, kind: PatternType, identifier: str, record: dict[str, Any]) -> None:
-        """Remove a record."""
         effect = partial(Effect, file=file, type=kind.value, pattern_id=identifier)
         self._effects.append(effect(remove=True, was=record))
         self._inverse.insert(0, effect(insert=record, keep_id=True))
@@ -120,7 +117,6 @@ class Changes:
         self._unset[stored.file, identifier] = tuple(key for key in unset if key in stored.value)
 
     def result(self) -> tuple[tuple[Effect, ...], tuple[Effect, ...]]:
-        """Effects and inverse."""
         effects, inverse = list(self._effects), list(self._inverse)
         for (file, identifier), (kind, stored, keys) in self._set.items():
             effect = partial(Effect, file=file, type=kind.value, pattern_id=identifier)

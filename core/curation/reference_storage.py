@@ -2,7 +2,7 @@
 
 Each call sees what other processes have written. Stored data is durable on return. Storing raises `BadInput` for
 invalid Unicode and `Unwritable` if the disk, a lock or a permission forbids it; reading raises `Unwritable` if a file
-cannot be read.
+cannot be read. `by` is recorded as the author.
 """
 
 from __future__ import annotations
@@ -73,7 +73,6 @@ class LoggedFeedback(FeedbackStorage):
     """`FeedbackStorage` in the event log: events of kind `feedback` that name a criterion."""
 
     def __init__(self, paths: ProjectPaths, *, by: str = "") -> None:
-        """`by`: recorded as the author of the feedback."""
         self._log = _EventStore(paths)
         self._by = by
 
@@ -96,7 +95,6 @@ class LoggedFeedback(FeedbackStorage):
         self._log.add(line)
 
     def get_all(self) -> list[FeedbackEvent]:
-        """See `FeedbackStorage`."""
         return [
             FeedbackEvent(
                 id=event.id,
@@ -123,7 +121,6 @@ class LoggedErrors(ErrorStorage):
         self._agent = agent
 
     def store(self, entry: ErrorEntry) -> None:
-        """See `ErrorStorage`."""
         at = parse_moment(entry.timestamp, "timestamp")
         note = ErrorNote(**{name: getattr(entry, name) for name in ErrorNote.__struct_fields__})
         line = Event(
@@ -132,7 +129,6 @@ class LoggedErrors(ErrorStorage):
         self._log.add(line, *([self._resolution(entry.id, entry.bead_id, at)] if entry.resolved else ()))
 
     def mark_resolved(self, id: str) -> None:
-        """See `ErrorStorage`."""
         entry = next((entry for entry in self.get_all() if entry.id == id), None)
         if entry is None:
             raise unknown_error(id)
@@ -140,7 +136,6 @@ class LoggedErrors(ErrorStorage):
             self._log.add(self._resolution(id, entry.bead_id, self._clock()))
 
     def get_all(self) -> list[ErrorEntry]:
-        """See `ErrorStorage`."""
         resolved = {event.resolves for event in self._log.events("resolved")}
         return [
             ErrorEntry(
@@ -167,11 +162,9 @@ class LedgerPatterns(PatternStorage):
         self._ledger = Ledger(paths)
 
     def store(self, pattern: ObservedPattern) -> None:
-        """See `PatternStorage`."""
         self._ledger.save_record(pattern)
 
     def get_all(self) -> list[ObservedPattern]:
-        """See `PatternStorage`."""
         return self._ledger.records(ObservedPattern)
 
 
@@ -179,17 +172,14 @@ class LedgerMaturity(MaturityStorage):
     """`MaturityStorage` in the decision log, with its feedback in the event log."""
 
     def __init__(self, paths: ProjectPaths, *, by: str = "") -> None:
-        """`by`: recorded as the author of the feedback."""
         self._ledger = Ledger(paths)
         self._log = _EventStore(paths)
         self._by = by
 
     def store(self, maturity: PatternMaturity) -> None:
-        """See `MaturityStorage`."""
         self._ledger.save_record(maturity)
 
     def get_all(self) -> list[PatternMaturity]:
-        """See `MaturityStorage`."""
         return self._ledger.records(PatternMaturity)
 
     def store_feedback(self, feedback: MaturityFeedback) -> None:

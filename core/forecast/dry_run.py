@@ -241,7 +241,6 @@ class _DryUnit(UnitOfWork):
 
     @cached_property
     def registry(self) -> Registry:
-        """The records, each read on its own."""
         return _RecordRegistry(self._paths)
 
     def written_override(self, pattern: Pattern) -> str | None:
@@ -257,7 +256,6 @@ class _RecordRegistry(Registry):
     """The records of pattern files, each read on its own if possible."""
 
     def record(self, pattern: Pattern) -> Stored:
-        """The record of a pattern; see `Registry.record`."""
         if not pattern.copy_folder and pattern.pointer:
             with suppress(BadInput, BadJson):
                 pattern_path(self._paths, pattern.file)

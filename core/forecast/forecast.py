@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
-from core.curation.commands import Command
+from core.base.errors import RalphdeckError
+from core.base.text import visible_line
+from core.curation.commands import Command, bulk
 from core.forecast.dry_run import DryRun, dry_run
 from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.lineage import LineageEvent
@@ -18,21 +20,13 @@ from core.learning.score_arrays import Codes
 from core.learning.scoreboard import Scoreboard
 from core.learning.states import STATES
 from core.project.project import Project
+from core.records.decisions import Verb
 from core.records.patterns import Pattern
 from core.retrieval.embeddings import Coverage
 from core.retrieval.injection import InjectedContext
 from core.retrieval.rendering import count_tokens, render_context
 from core.review.answers import Answer
-from core.review.context_recipients import (
-    LOOP,
-    PAUSED,
-    TASK,
-    TOPIC,
-    ContextCache,
-    Recipient,
-    list_recipients,
-    same_texts,
-)
+from core.review.context_recipients import LOOP, PAUSED, TASK, ContextCache, Recipient, list_recipients, same_texts
 from core.state.history import pattern_lineage
 from core.state.project_state import ProjectState
 from core.state.review_items import DUPLICATE, ReviewItem
@@ -41,6 +35,8 @@ SHOWN: Final[tuple[str, ...]] = (*STATES, QUARANTINE, HELD)
 """The shown states: quarantine and held count as states."""
 SUPPOSED: Final = "supposed"
 """The reason of a dry run if one is required; no context shows it."""
+_NAMED: Final = 80
+"""Length of an ID in refusals."""
 
 Stop = Callable[[], bool]
 """Called between contexts; returns whether to stop."""
@@ -117,8 +113,32 @@ class Forecast:
     by_words: Coverage | None = None
 
     def changed_of(self, kind: str) -> int:
-        """The number of contexts of a kind that would change."""
         return sum(change.kind == kind for change in self.changed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkForecast:
+    """The effect of one decision about many patterns.
+
+    `refused` has reasons and `turned` state changes (before, after), each with the number of patterns, the most
+    frequent first; `removed` is the number of patterns that would leave the registry. `loops`, `paused` and `tasks` are
+    the numbers of compared contexts of running loops, paused loops and past tasks, `changed_...` of those that would
+    change, and `tokens` those of all contexts before and after, estimated. `by_words`: see `Forecast`.
+    """
+
+    asked: int
+    decided: int
+    refused: tuple[tuple[str, int], ...]
+    turned: tuple[tuple[str, str, int], ...] = ()
+    removed: int = 0
+    loops: int = 0
+    paused: int = 0
+    tasks: int = 0
+    changed_loops: int = 0
+    changed_paused: int = 0
+    changed_tasks: int = 0
+    tokens: tuple[int, int] = (0, 0)
+    by_words: Coverage | None = None
 
 
 def forecast(project: Project, item: ReviewItem, answer: Answer, typed: str = "") -> Forecast:
@@ -126,6 +146,41 @@ def forecast(project: Project, item: ReviewItem, answer: Answer, typed: str = ""
     found = Forecaster(project).forecast(project.view, item, answer, typed)
     assert found is not None  # without `stop` it always finishes
     return found
+
+
+def forecast_bulk(
+    project: Project, verb: Verb, pattern_ids: Sequence[str], stop: Stop = lambda: False
+) -> BulkForecast | None:
+    """Dry-run one decision about many patterns and compare all contexts.
+
+    The verb can be decided about many patterns. Returns None if it was stopped.
+    """
+    state, asked = project.view, len(set(pattern_ids))
+    try:
+        found = Forecaster(project)._effect(state, bulk(verb, pattern_ids, SUPPOSED), stop)
+    except RalphdeckError as error:
+        return BulkForecast(asked=asked, decided=0, refused=((str(error), asked),))
+    if found is None:
+        return None
+    effect, run = found
+    # Equal reasons are counted, whatever the pattern.
+    reasons = Counter(one.why.replace(visible_line(one.pattern_id, _NAMED), "it") for one in run.decided.refused)
+    turned = Counter((before, after) for _, before, after in effect.turned)
+    return BulkForecast(
+        asked=asked,
+        decided=len(run.decided.decisions),
+        refused=tuple(reasons.most_common()),
+        turned=tuple((before, after, count) for (before, after), count in turned.most_common()),
+        removed=len(effect.removed),
+        loops=effect.loops,
+        paused=effect.paused,
+        tasks=effect.tasks,
+        changed_loops=effect.changed_of(LOOP),
+        changed_paused=effect.changed_of(PAUSED),
+        changed_tasks=effect.changed_of(TASK),
+        tokens=effect.tokens,
+        by_words=effect.by_words,
+    )
 
 
 class Forecaster:
@@ -137,75 +192,59 @@ class Forecaster:
         self._lock = threading.Lock()
 
     def forecast(
-        self, state: ProjectState, item: ReviewItem, answer: Answer, typed: str = "", stop: Stop | None = None
+        self, state: ProjectState, item: ReviewItem, answer: Answer, typed: str = "", stop: Stop = lambda: False
     ) -> Forecast | None:
         """Dry-run an answer and compare the contexts; None if it was stopped.
 
         Contexts are cached while `state` stays the same. `typed` is the reason, or the text of a rewrite, if already
         typed. Raises `RalphdeckError` if the answer is refused; the message is why.
         """
-        with self._lock:
-            return self._forecast(state, item, answer, typed, stop or (lambda: False))
-
-    def effect(self, state: ProjectState, command: Command, about: tuple[str, ...] = ()) -> tuple[Forecast, DryRun]:
-        """Forecast a decision that answers no question.
-
-        The ranks of the patterns in `about` are compared. Raises `RalphdeckError` as the decision would.
-        """
-        with self._lock:
-            found = self._effect(state, command, about, _readers(state, about), lambda: False)
-        assert found is not None  # without `stop` it always finishes
-        return found
-
-    def _forecast(
-        self, state: ProjectState, item: ReviewItem, answer: Answer, typed: str, stop: Stop
-    ) -> Forecast | None:
         about = tuple(id for id in (item.subject, item.other) if id) if item.is_about_pattern else ()
-        readers = _readers(state, about)
         if not answer.matters:
-            return _of_readers(readers, action=answer.action)
+            return _of_readers(_readers(state, about), action=answer.action)
         typed = typed or (SUPPOSED if answer.needs_reason else "")
-        found = self._effect(state, answer.with_text(typed), about, readers, stop)
+        with self._lock:
+            found = self._effect(state, answer.with_text(typed), stop, about)
         if found is None:
             return None
         effect, run = found
         return replace(effect, action=answer.action, merger=_merger(state, run.state, item, answer))
 
+    def effect(self, state: ProjectState, command: Command) -> tuple[Forecast, DryRun]:
+        """Forecast a decision that answers no question; raises `RalphdeckError` as the decision would."""
+        with self._lock:
+            found = self._effect(state, command, lambda: False)
+        assert found is not None  # without `stop` it always finishes
+        return found
+
     def _effect(
-        self, state: ProjectState, command: Command, about: tuple[str, ...], readers: tuple[Recipient, ...], stop: Stop
+        self, state: ProjectState, command: Command, stop: Stop, about: tuple[str, ...] = ()
     ) -> tuple[Forecast, DryRun] | None:
+        """Dry-run a decision and compare the contexts, and the ranks of the patterns in `about`."""
         by_words = state.coverage
-        given: dict[str, InjectedContext] = {}
-        for reader in readers:
-            if stop():
-                return None
-            given[reader.task] = self._contexts.given(state, reader.task)
         run = dry_run(self._project, command, state)
-        after = run.state
-        same = same_texts(state, after)
-        supposed: dict[str, InjectedContext] = {}
-        for reader in readers:
+        after, same = run.state, same_texts(state, run.state)
+        readers = _readers(state, about)
+        compared: dict[str, tuple[InjectedContext, InjectedContext]] = {}
+        for task in dict.fromkeys(reader.task for reader in readers):
             if stop():
                 return None
-            if reader.task not in supposed:
-                supposed[reader.task] = self._contexts.supposed(after, reader.task, same=same)
-        pairs = [(reader, given[reader.task], supposed[reader.task]) for reader in readers]
+            compared[task] = self._contexts.given(state, task), self._contexts.supposed(after, task, same=same)
+        pairs = [(reader, *compared[reader.task]) for reader in readers]
         known, come = state.snapshot.patterns.keys(), after.snapshot.patterns.keys()
+        given, supposed = [one.pattern_ids for _, one, _ in pairs], [two.pattern_ids for _, _, two in pairs]
         effect = _of_readers(
             readers,
-            changed=tuple(_change(*pair) for pair in pairs if pair[1].context != pair[2].context),
+            changed=tuple(
+                ContextChange(reader.kind, reader.id, reader.task, one.context, two.context, (one.tokens, two.tokens))
+                for reader, one, two in pairs
+                if one.context != two.context
+            ),
             tokens=(sum(one.tokens for _, one, _ in pairs), sum(two.tokens for _, _, two in pairs)),
             turned=tuple(_turned(state, after)),
             added=tuple(sorted(come - known)),
             removed=tuple(sorted(known - come)),
-            places=tuple(
-                (
-                    id,
-                    _rank(state, id, [one.pattern_ids for _, one, _ in pairs]),
-                    _rank(after, id, [two.pattern_ids for _, _, two in pairs]),
-                )
-                for id in about
-            ),
+            places=tuple((id, _rank(state, id, given), _rank(after, id, supposed)) for id in about),
             by_words=by_words,
         )
         return effect, run
@@ -218,18 +257,11 @@ def _of_readers(readers: tuple[Recipient, ...], **found: Any) -> Forecast:
 
 def _readers(state: ProjectState, about: tuple[str, ...]) -> tuple[Recipient, ...]:
     """The context recipients; without any loop or task, the topic of the first pattern."""
-    return list_recipients(state.snapshot) or tuple(_topic(state, about[:1]))
-
-
-def _change(reader: Recipient, one: InjectedContext, two: InjectedContext) -> ContextChange:
-    return ContextChange(reader.kind, reader.id, reader.task, one.context, two.context, (one.tokens, two.tokens))
-
-
-def _topic(state: ProjectState, about: tuple[str, ...]) -> Iterator[Recipient]:
-    for id in about:
-        pattern = state.snapshot.patterns.get(id)
-        if pattern is not None:
-            yield Recipient(TOPIC, pattern.id, f"{pattern.title} {pattern.description}")
+    found = list_recipients(state.snapshot)
+    pattern = state.snapshot.patterns.get(about[0]) if about and not found else None
+    if pattern is None:
+        return found
+    return (Recipient("topic", pattern.id, f"{pattern.title} {pattern.description}"),)
 
 
 def shown_codes(board: Scoreboard) -> Codes:

@@ -154,7 +154,6 @@ def read_decisions(data: bytes) -> tuple[tuple[Decision, ...], tuple[Finding, ..
 
 
 def break_finding(found: ChainBreak) -> Finding:
-    """A break of the hash chain as a finding."""
     return Finding(FILE, f"line {found.line}", Severity.ERROR, NOT_AS_WRITTEN, found.what)
 
 
@@ -175,7 +174,6 @@ class _PatternLine(Struct, frozen=True, kw_only=True):
 
 
 def line_of(record: Record) -> dict[str, Any]:
-    """Encode a record as a line of the decision log."""
     kind = _PATTERN if isinstance(record, ObservedPattern) else _MATURITY
     return {"kind": kind, "record": msgspec.to_builtins(record)}
 

@@ -83,7 +83,6 @@ class _State:
         self.reset: set[str] = set()
 
     def apply(self, decision: Decision) -> None:
-        """Apply a decision that is in effect."""
         subject, after = decision.subject, decision.after
         match decision.verb:
             case Verb.REVOKE | Verb.CONFIRM:

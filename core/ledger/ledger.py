@@ -111,11 +111,9 @@ class LedgerTable(Table):
     _storage: LedgerStorage
 
     def insert(self, document: Mapping[str, Any]) -> int:
-        """Append one document and return its ID."""
         return self.insert_multiple([document])[0]
 
     def insert_multiple(self, documents: Iterable[Mapping[str, Any]]) -> list[int]:
-        """Append documents in one write and return their IDs."""
         return self._storage.append(documents)
 
     def _update_table(self, updater: Callable[[dict[int, Mapping[str, Any]]], None]) -> None:
@@ -185,7 +183,6 @@ class Ledger:
         return [record for record in list(self._log().records.values()) if isinstance(record, kind)]
 
     def decisions(self) -> tuple[Decision, ...]:
-        """All decisions, oldest first."""
         return self._log().decisions
 
     def by_id(self) -> Mapping[str, Decision]:
@@ -203,7 +200,6 @@ class Ledger:
             raise UnknownRecord(f"the ledger has no decision {visible_line(decision_id, 80)}") from None
 
     def state(self) -> CurationState:
-        """The state that all decisions result in."""
         log = self._log()
         if self._folded[0] != len(log.by_id):
             self._folded = (len(log.by_id), fold(log.decisions))

@@ -39,7 +39,6 @@ class Verification(Struct, frozen=True, kw_only=True):
 
     @property
     def summary(self) -> str:
-        """The result in one line."""
         what = f"{plural(self.lines, 'line')}, {plural(self.decisions, 'decision')}"
         if self.problems:
             return f"{what}: {plural(len(self.problems), 'break')} in the hash chain"
@@ -121,11 +120,9 @@ class Head(Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> Place:
-        """This end as a place of the chain."""
         return Place(self.lines, self.hash)
 
     def encoded(self) -> bytes:
-        """Encode as one line of JSON."""
         return msgspec.json.encode(self) + b"\n"
 
 

@@ -28,8 +28,7 @@ from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings
 from core.retrieval.index import LazyPatternIndex
 from core.retrieval.learnings import LazyLearnings
 from core.retrieval.similarity import LazySimilarity
-from core.review.background_search import BackgroundSearch
-from core.review.held_texts import HeldTexts
+from core.review.background_search import BackgroundSearch, HeldTexts
 from core.review.incremental_checks import IncrementalChecks
 from core.review.queue import Found, review_queue
 from core.state.project_state import ProjectState

@@ -11,28 +11,8 @@ from typing import Final
 import msgspec
 
 from core.base.text import plural, visible_line
-from core.curation.commands import (
-    AcceptInversion,
-    ApproveText,
-    Archive,
-    Command,
-    CountReports,
-    Deprecate,
-    DiscardReports,
-    Dismiss,
-    Extract,
-    Merge,
-    More,
-    PatternCommand,
-    Promote,
-    Quarantine,
-    RejectInversion,
-    Release,
-    Reset,
-    RestoreText,
-    Snooze,
-    SnoozeQuestion,
-)
+from core.curation import commands
+from core.curation.commands import Command, PatternCommand
 from core.curation.permissions import why_refused
 from core.curation.text_approval import find_approved_pattern
 from core.learning.assessment import Assessment
@@ -46,22 +26,10 @@ from core.records.decisions import (
     extraction_question_id,
 )
 from core.records.patterns import Maturity
-from core.review.messages import offer_text
+from core.review.questions.incoming import offer_text
+from core.state import review_items as kinds
 from core.state.project_state import ProjectState
-from core.state.review_items import (
-    BORDERLINE,
-    BROAD,
-    CONTRADICTED,
-    DUPLICATE,
-    EXTRACTED,
-    HELD,
-    INVERSION,
-    QUARANTINE,
-    RECURRING,
-    STALE_PIN,
-    UNRECONCILED,
-    ReviewItem,
-)
+from core.state.review_items import ReviewItem
 
 SNOOZE_DAYS: Final = 7
 """Length of a snooze without a date."""
@@ -97,7 +65,7 @@ class Answer:
         """The command with the typed reason; for a rewritten inversion, with the typed text."""
         if not typed:
             return self.command
-        is_rewrite = self.action == "rewrite" and isinstance(self.command, AcceptInversion)
+        is_rewrite = self.action == "rewrite" and isinstance(self.command, commands.AcceptInversion)
         return msgspec.structs.replace(self.command, **{"text" if is_rewrite else "reason": typed})
 
 
@@ -129,61 +97,63 @@ def _proposals(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     """The answers that are specific to the kind of question."""
     subject, name = item.subject, visible_line(item.subject, 80)
     if item.burst is not None:
-        yield _accept("discard", "these reports never count", DiscardReports(source=subject, burst=item.burst))
-        yield _reject("count them", "these reports count", CountReports(source=subject, burst=item.burst))
+        yield _accept("discard", "these reports never count", commands.DiscardReports(source=subject, burst=item.burst))
+        yield _reject("count them", "these reports count", commands.CountReports(source=subject, burst=item.burst))
     elif item.offer is not None:
-        label = "create" if item.kind == RECURRING else VERBS[Verb.EXTRACT].word
-        yield _accept(label, offer_text(item.offer).replace(" to extract", ""), Extract(subject, expected=item.offer))
+        label = "create" if item.kind == kinds.RECURRING else VERBS[Verb.EXTRACT].word
+        yield _accept(
+            label, offer_text(item.offer).replace(" to extract", ""), commands.Extract(subject, expected=item.offer)
+        )
         yield _dismissal(item, "reject", "never", f"nothing is extracted from {name}")
     elif item.session is not None:
         summary = f"{ACKNOWLEDGE.past} the {visible_line(item.about, 80)}"
         yield _dismissal(item, "accept", ACKNOWLEDGE.word, summary)
     elif item.held_text is not None:
-        approve = ApproveText(key=item.question_key, text=item.held_text.text, about=item.about)
-        yield _accept(*_RELEASE_WORDS[HELD], approve)
+        approve = commands.ApproveText(key=item.question_key, text=item.held_text.text, about=item.about)
+        yield _accept(*_RELEASE_WORDS[kinds.HELD], approve)
         yield _dismissal(item, "reject", "leave out", f"left out {visible_line(item.about, 100)}")
-    elif item.kind == DUPLICATE:
+    elif item.kind == kinds.DUPLICATE:
         other = visible_line(item.other, 80)
-        yield _accept("merge", f"{name} stays, with the uses of both", Merge(subject, item.other))
+        yield _accept("merge", f"{name} stays, with the uses of both", commands.Merge(subject, item.other))
         yield _dismissal(item, "reject", "keep both", f"kept both {name} and {other}")
         effect = f"{other} stays, with the uses of both"
-        yield Answer("rewrite", "keep the other one", effect, Merge(item.other, subject))
-    elif item.kind in (QUARANTINE, HELD, EXTRACTED):
+        yield Answer("rewrite", "keep the other one", effect, commands.Merge(item.other, subject))
+    elif item.kind in (kinds.QUARANTINE, kinds.HELD, kinds.EXTRACTED):
         yield from _new_text(item, state)
-    elif item.kind == INVERSION:
+    elif item.kind == kinds.INVERSION:
         yield from _inversion(item, state)
-    elif item.kind in (CONTRADICTED, STALE_PIN):
+    elif item.kind in (kinds.CONTRADICTED, kinds.STALE_PIN):
         yield from _doubtful_pin(item, state)
-    elif item.kind == BROAD:
-        quarantine = Quarantine(subject, reason=TOO_BROAD)
+    elif item.kind == kinds.BROAD:
+        quarantine = commands.Quarantine(subject, reason=TOO_BROAD)
         effect = "not injected until changed and released"
         yield _accept("quarantine", effect, quarantine, why_not=why_refused(quarantine, state))
         yield _dismissal(item, "reject", "keep", f"kept the broad trigger of {name}")
-    elif item.kind == BORDERLINE:
+    elif item.kind == kinds.BORDERLINE:
         yield from _borderline(item, state)
-    elif item.kind == UNRECONCILED:
+    elif item.kind == kinds.UNRECONCILED:
         yield _dismissal(item, "accept", "leave", f"left the counts of {name} as they are")
 
 
 def _dismissal(item: ReviewItem, action: str, label: str, summary: str) -> Answer:
     """Do not ask again; `summary` is shown in the log."""
-    dismiss = Dismiss(key=item.question_key, summary=summary, about=item.about)
+    dismiss = commands.Dismiss(key=item.question_key, summary=summary, about=item.about)
     return Answer(action, label, "not asked again", dismiss, matters=False)
 
 
 _RELEASE_WORDS: Final = {
-    QUARANTINE: (VERBS[Verb.RELEASE].word, "may be injected"),
-    HELD: (APPROVE.word, "this exact text may be injected"),
-    EXTRACTED: (APPROVE.word, "not asked again"),
+    kinds.QUARANTINE: (VERBS[Verb.RELEASE].word, "may be injected"),
+    kinds.HELD: (APPROVE.word, "this exact text may be injected"),
+    kinds.EXTRACTED: (APPROVE.word, "not asked again"),
 }
 """Label and effect of accepting a text that no person has approved."""
 
 
 def _new_text(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     assessment = state.assessment(item.subject)
-    release, blocked = Release(item.subject), assessment.blocked
+    release, blocked = commands.Release(item.subject), assessment.blocked
     yield _accept(*_RELEASE_WORDS[item.kind], release, needs_reason=blocked, matters=assessment.quarantined)
-    archive = Archive(item.subject, reason=REJECTED)
+    archive = commands.Archive(item.subject, reason=REJECTED)
     yield _reject("archive", "leaves the registry", archive, why_not=why_refused(archive, state))
 
 
@@ -191,20 +161,20 @@ def _inversion(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     failures = state.settings.anti_pattern.failures_until_asked_again
     by_rule = state.assessment(item.subject).computed is Maturity.DEPRECATED
     outcome = "not inverted, stays deprecated by rule" if by_rule else "not inverted, injected again"
-    yield _accept("accept", "an anti-pattern; the original is deprecated", AcceptInversion(item.subject))
+    yield _accept("accept", "an anti-pattern; the original is deprecated", commands.AcceptInversion(item.subject))
     again = f"asked again after {plural(failures, 'more failure')}"
-    yield _reject("reject", f"{outcome}; {again}", RejectInversion(item.subject))
-    yield Answer("rewrite", "rewrite", "an anti-pattern in your own words", AcceptInversion(item.subject))
+    yield _reject("reject", f"{outcome}; {again}", commands.RejectInversion(item.subject))
+    yield Answer("rewrite", "rewrite", "an anti-pattern in your own words", commands.AcceptInversion(item.subject))
 
 
 def _doubtful_pin(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     """Remove a pin or keep it: whichever the question asks for is `accept`."""
     assessment = state.assessment(item.subject)
-    why = "its text has changed" if item.kind == STALE_PIN else "later evidence contradicts it"
+    why = "its text has changed" if item.kind == kinds.STALE_PIN else "later evidence contradicts it"
     can_keep = assessment.pin is not None and assessment.pin.state is not Maturity.ESTABLISHED
-    asks_to_keep = item.kind == STALE_PIN and can_keep
+    asks_to_keep = item.kind == kinds.STALE_PIN and can_keep
     action = "reject" if asks_to_keep else "accept"
-    remove = Answer(action, "remove", _reset_effect(assessment), Reset(item.subject, reason=why))
+    remove = Answer(action, "remove", _reset_effect(assessment), commands.Reset(item.subject, reason=why))
     if not can_keep:
         yield remove
         return
@@ -216,7 +186,7 @@ def _same_pin(id: str, action: str, state: ProjectState) -> Answer:
     """Make the same decision again, for the present text and evidence."""
     pin = state.assessment(id).pin
     if pin is not None and pin.state is Maturity.DEPRECATED:
-        command = Deprecate(id, reason=pin.reason or CONFIRMED)
+        command = commands.Deprecate(id, reason=pin.reason or CONFIRMED)
         why_not = why_refused(command, state)
         return Answer(action, "keep", "stays deprecated until reset", command, why_not=why_not)
     effect = f"stays proven: x{state.settings.maturity.multiplier_proven:g} until reset"
@@ -228,7 +198,7 @@ def _borderline(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     id, name = item.subject, visible_line(item.subject, 80)
     if state.assessment(id).state is Maturity.DEPRECATED:
         effect = f"proven: x{state.settings.maturity.multiplier_proven:g} until reset"
-        command = Promote(id, re_enable=True)
+        command = commands.Promote(id, re_enable=True)
         yield _accept("re-enable", effect, command, needs_reason=state.assessment(id).blocked)
         yield _dismissal(item, "reject", "leave", f"left {name} deprecated: the evidence decides")
     else:
@@ -237,29 +207,28 @@ def _borderline(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
 
 def _pattern_decisions(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     """Decisions on the pattern that `accept` and `reject` do not already make."""
-    if not item.is_about_pattern or item.kind == DUPLICATE:
+    if not item.is_about_pattern or item.kind == kinds.DUPLICATE:
         return
     id, assessment = item.subject, state.assessment(item.subject)
-    is_doubtful = item.kind in (CONTRADICTED, STALE_PIN)
+    is_doubtful = item.kind in (kinds.CONTRADICTED, kinds.STALE_PIN)
     pinned = assessment.pin.state if is_doubtful and assessment.pin is not None else None
     if pinned is not Maturity.PROVEN:
         yield _promotion(id, state)
     if pinned is not Maturity.DEPRECATED:
-        yield _decision(Deprecate(id), "never injected until reset", state)
+        yield _decision(commands.Deprecate(id), "never injected until reset", state)
     if not is_doubtful:
-        yield _decision(Reset(id), _reset_effect(assessment), state)
-    if item.kind == STALE_PIN:
+        yield _decision(commands.Reset(id), _reset_effect(assessment), state)
+    if item.kind == kinds.STALE_PIN:
         effect = "restores the approved text, for which the decision was made"
         why_not = "" if find_approved_pattern(state, id) is not None else "the approved text was not stored"
-        yield Answer("restore_text", VERBS[Verb.EDIT].word, effect, RestoreText(id), why_not=why_not)
-    if item.kind != BROAD:  # there it is the proposal
-        yield _decision(Quarantine(id), "not injected until released", state)
-    if item.kind not in (QUARANTINE, HELD, EXTRACTED):  # there `reject` archives
-        yield _decision(Archive(id), "leaves the registry", state)
+        yield Answer("restore_text", VERBS[Verb.EDIT].word, effect, commands.RestoreText(id), why_not=why_not)
+    if item.kind != kinds.BROAD:  # there it is the proposal
+        yield _decision(commands.Quarantine(id), "not injected until released", state)
+    if item.kind not in (kinds.QUARANTINE, kinds.HELD, kinds.EXTRACTED):  # there `reject` archives
+        yield _decision(commands.Archive(id), "leaves the registry", state)
 
 
 def _decision(command: PatternCommand, effect: str, state: ProjectState, *, needs_reason: bool = False) -> Answer:
-    """A decision on the pattern, worded by the table of verbs."""
     verb = VERBS[command.verb]
     needs_reason = needs_reason or bool(verb.asks)
     why_not = why_refused(command, state)
@@ -268,7 +237,7 @@ def _decision(command: PatternCommand, effect: str, state: ProjectState, *, need
 
 def _promotion(id: str, state: ProjectState) -> Answer:
     effect = f"proven: x{state.settings.maturity.multiplier_proven:g} until reset"
-    return _decision(Promote(id), effect, state, needs_reason=state.assessment(id).blocked)
+    return _decision(commands.Promote(id), effect, state, needs_reason=state.assessment(id).blocked)
 
 
 def _reset_effect(assessment: Assessment) -> str:
@@ -280,9 +249,9 @@ def _reset_effect(assessment: Assessment) -> str:
 def snooze_command(item: ReviewItem, *, until: datetime | None = None, evidence: int | None = None) -> Command:
     """The command that asks a question again at a time or with more evidence."""
     if item.question_key == item.subject:  # about the pattern as a whole
-        return Snooze(item.subject, until=until, uses=evidence)
-    more = None if evidence is None else More(item.evidence, evidence)
-    return SnoozeQuestion(key=item.question_key, until=until, more=more, about=item.about)
+        return commands.Snooze(item.subject, until=until, uses=evidence)
+    more = None if evidence is None else commands.More(item.evidence, evidence)
+    return commands.SnoozeQuestion(key=item.question_key, until=until, more=more, about=item.about)
 
 
 def _snoozes(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:

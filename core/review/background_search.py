@@ -1,18 +1,27 @@
-"""Searches for extraction offers and duplicate patterns in idle moments."""
+"""Searches in idle moments for extraction offers, duplicates and held reflections."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from itertools import islice
+from operator import is_
 from types import MappingProxyType
 from typing import Final
 
 from core.base.errors import RalphdeckError
+from core.base.text import visible_line
 from core.config.settings import ExtractionSettings
 from core.records.extractions import Extraction
 from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.records.snapshot import Snapshot
 from core.retrieval.similarity import LazySimilarity, SimilarityIndex
+from core.review.context_recipients import Recipient, list_recipients
+from core.scanning.messages import find_withhold_reason
+from core.state.contexts import held_reflections
+from core.state.project_state import ProjectState
+from core.state.review_items import HeldText
 
 OFFERED_LOOPS: Final = 20
 """Number of last finished loops whose extraction is offered."""
@@ -22,6 +31,10 @@ _AT_ONCE: Final = 32
 """Patterns compared in one step, about 10 ms."""
 _MOST_SIMILAR: Final = 8
 """Most similar patterns stored per pattern."""
+MAX_TEXTS: Final = 100
+"""Held reflections that are asked about at a time."""
+_PAUSE: Final = timedelta(minutes=1)
+"""Shortest time between two searches for held reflections."""
 
 
 class BackgroundSearch:
@@ -59,8 +72,12 @@ class BackgroundSearch:
 
         `similarity` is that of the patterns of `snapshot`; `extraction` may raise `RalphdeckError`.
         """
-        candidates = tuple(self._candidates(snapshot))
-        if self._withdraw({loop.id for loop in candidates}):
+        ended = (loop for loop in snapshot.loops.values() if loop.status.ended)
+        candidates = tuple(islice(ended, OFFERED_LOOPS)) if self._settings.enabled else ()
+        if removed := self.offers.keys() - {loop.id for loop in candidates}:
+            for loop_id in removed:
+                self._searched_loops.pop(loop_id, None)
+                self.take(loop_id)
             return True
         for loop in candidates:
             if self._searched_loops.get(loop.id) is not loop:
@@ -70,26 +87,6 @@ class BackgroundSearch:
             self._similarity = similarity
             self._forget_changed(snapshot.patterns)
         return None if self._is_complete else self._compare(snapshot.patterns, similarity.get())
-
-    def _candidates(self, snapshot: Snapshot) -> Iterator[Loop]:
-        """The last finished loops."""
-        if not self._settings.enabled:
-            return
-        left = OFFERED_LOOPS
-        for loop in snapshot.loops.values():
-            if loop.status.ended:
-                yield loop
-                left -= 1
-                if not left:
-                    return
-
-    def _withdraw(self, candidates: Set[str]) -> bool:
-        """Remove the offers of loops that are not candidates any more."""
-        removed = self.offers.keys() - candidates
-        for loop_id in removed:
-            self._searched_loops.pop(loop_id, None)
-            self.take(loop_id)
-        return bool(removed)
 
     def _offer(self, loop: Loop, extraction: Callable[[str], Extraction]) -> bool:
         try:
@@ -117,9 +114,8 @@ class BackgroundSearch:
     def _compare(self, patterns: Mapping[str, Pattern], index: SimilarityIndex) -> bool:
         for id in self._pending[:_AT_ONCE]:
             self._compared[id] = patterns[id].content_hash
-            for other, similarity in index.some_nearest(patterns[id], self._settings.similarity_threshold)[
-                :_MOST_SIMILAR
-            ]:
+            nearest = index.some_nearest(patterns[id], self._settings.similarity_threshold)
+            for other, similarity in nearest[:_MOST_SIMILAR]:
                 self._pairs[min(id, other), max(id, other)] = similarity
         del self._pending[:_AT_ONCE]
         if self._pending:
@@ -129,3 +125,53 @@ class BackgroundSearch:
         found = ((*pair, similarity) for pair, similarity in self._pairs.items())
         self.alike = tuple(sorted(found, key=lambda pair: (-pair[2], pair[0], pair[1])))
         return self.alike != before
+
+
+class HeldTexts:
+    """Held reflections, those of the first readers first; one thread at a time."""
+
+    def __init__(self) -> None:
+        self.found: tuple[HeldText, ...] = ()
+        self._known: tuple[object, ...] = ()
+        self._begun: datetime | None = None
+        self._waiting: list[Recipient] = []
+        self._next: dict[str, HeldText] = {}
+
+    def look(self, view: ProjectState) -> bool | None:
+        """Search one more task; whether `found` changed, None if no task was left."""
+        if not self._waiting:
+            self._begin(view)
+        if not self._waiting:
+            return None
+        reader, limit = self._waiting.pop(), view.settings.injection.max_field_chars
+
+        def shown(text: str) -> str:
+            return visible_line(text.strip(), limit)
+
+        for one in held_reflections(view, reader.task):
+            known_text = self._next.get(one.id)
+            readers_of = (*known_text.readers, reader.id) if known_text is not None else (reader.id,)
+            self._next[one.id] = HeldText(
+                id=one.id,
+                text=one.text,
+                does=find_withhold_reason(one.text, shown),
+                title=one.title,
+                sources=one.sources,
+                readers=readers_of,
+            )
+        if self._waiting:
+            return False
+        found = tuple(self._next.values())[:MAX_TEXTS]
+        changed, self.found = found != self.found, found
+        return changed
+
+    def _begin(self, view: ProjectState) -> None:
+        """Start over if the records changed; at most once in `_PAUSE`."""
+        snapshot = view.snapshot
+        known = (snapshot.reflections, snapshot.memory_tasks, snapshot.tasks, snapshot.loops)
+        is_same = len(known) == len(self._known) and all(map(is_, known, self._known))
+        if is_same or (self._begun is not None and view.now - self._begun < _PAUSE):
+            return
+        self._known, self._begun, self._next = known, view.now, {}
+        readers = list_recipients(snapshot) if view.settings.scan.holds_other_texts else ()
+        self._waiting = list({reader.task: reader for reader in reversed(readers)}.values())

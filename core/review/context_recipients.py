@@ -21,7 +21,6 @@ from core.state.project_state import ProjectState
 LOOP: Final = "loop"
 PAUSED: Final = "paused"
 TASK: Final = "task"
-TOPIC: Final = "topic"
 MAX_LOOPS: Final = 20
 """Running loops, and paused ones, whose contexts are compared, newest first."""
 MAX_TASKS: Final = 20

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from functools import cache
+from pathlib import Path
 from typing import Final, NamedTuple
+
+import yaml
 
 from core.base.errors import RalphdeckError
 from core.base.text import safe_matcher
@@ -13,10 +17,8 @@ from core.learning.aggregate_evidence import UseCounts
 from core.learning.scoreboard import Scoreboard
 from core.records.extractions import Extraction
 from core.records.findings import Finding, Severity
-from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.records.snapshot import Snapshot
-from core.review.common_messages import ERRORS, TASKS
 
 MOST_RECURRING: Final = 20
 """Recurring learnings that are checked, those of most loops first."""
@@ -115,13 +117,8 @@ class IncrementalChecks:
         for id in self._waiting:
             checked += 1
             pattern, row = patterns[id], board.row(id)
-            counts = _Counts(
-                pattern.content_hash,
-                pattern.recorded_counts,
-                int(board.uses[row]),
-                int(board.successes[row]),
-                int(board.failures[row]),
-            )
+            evidence = int(board.uses[row]), int(board.successes[row]), int(board.failures[row])
+            counts = _Counts(pattern.content_hash, pattern.recorded_counts, *evidence)
             if self._held.get(id) != counts:
                 self._held[id] = counts
                 found.pop(id, None)
@@ -164,41 +161,42 @@ class IncrementalChecks:
     def _has_same_learnings(self, before: Snapshot, after: Snapshot) -> bool:
         """Whether the same learnings recur and the same patterns cover them."""
         one, other = before.loops, after.loops
-        return (
-            before.reflections is after.reflections
-            and before.patterns is after.patterns
-            and before.tasks is after.tasks
-            and before.memory_tasks is after.memory_tasks
-            and (
-                one is other or (one.keys() == other.keys() and not any(map(_has_new_task(one, other), self._sources)))
-            )
-        )
+        unchanged = ("reflections", "patterns", "tasks", "memory_tasks")
+        if any(getattr(before, name) is not getattr(after, name) for name in unchanged):
+            return False
+        if one is other:
+            return True
+        sources = (id for id in self._sources if id in one)
+        return one.keys() == other.keys() and all(one[id].task == other[id].task for id in sources)
 
     def _finish(self) -> bool:
         before, self.recurring = self.recurring, tuple(self._drafted)
         return before != self.recurring
 
 
-def _has_new_task(before: Mapping[str, Loop], after: Mapping[str, Loop]) -> Callable[[str], bool]:
-    """Returns whether the task of a loop changed."""
-    return lambda id: id in before and before[id].task != after[id].task
-
-
 def trigger_match_share(pattern: Pattern) -> float:
     """Largest share of common messages that a trigger matches, 0..1."""
-    triggers = ((pattern.error_pattern, ERRORS), (pattern.task_pattern, TASKS))
+    messages = common_messages()
+    triggers = ((pattern.error_pattern, messages["errors"]), (pattern.task_pattern, messages["tasks"]))
     return max(
         sum(map(safe_matcher(source).matches, texts)) / len(texts) if source else 0.0 for source, texts in triggers
     )
 
 
+@cache
+def common_messages() -> Mapping[str, Sequence[str]]:
+    """Unrelated common `errors` and `tasks`; a trigger that matches most of them is too broad."""
+    found: Mapping[str, Sequence[str]] = yaml.load(
+        Path(__file__).with_name("common_messages.yaml").read_bytes(), yaml.CSafeLoader
+    )
+    return found
+
+
 def _may_disagree(counts: _Counts, pattern: Pattern) -> bool:
-    """Whether a record counts less than the evidence; a cheap check before `_doubt`."""
-    recorded_counts = UseCounts.of_record(pattern.recorded_counts)
-    return recorded_counts is not None and (
-        recorded_counts.uses < counts.uses
-        or recorded_counts.successes < counts.successes
-        or recorded_counts.failures < counts.failures
+    """Whether a record counts less than the evidence; a cheap check before `_find_wrong_count`."""
+    recorded = UseCounts.of_record(pattern.recorded_counts)
+    return recorded is not None and (
+        recorded.uses < counts.uses or recorded.successes < counts.successes or recorded.failures < counts.failures
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,8 +15,23 @@ from core.config.settings import Settings
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Pattern, PatternType
 from core.review.impact import WARNED_SHARE, PatternImpacts, beta_losses, good_enough, priority, weekly
-from core.review.reading_time import chars_of, seconds
+from core.state import review_items as kinds
 from core.state.review_items import ReviewItem
+
+CHARS_PER_SECOND: Final = 20.0
+"""Some 240 words a minute, as people read technical text with care."""
+THINKING: Final = {
+    **dict.fromkeys((kinds.EXTRACTED, kinds.BROAD, kinds.UNRECONCILED), 8.0),
+    **dict.fromkeys((kinds.CONTRADICTED, kinds.BORDERLINE, kinds.QUARANTINE, kinds.HELD, kinds.ESCALATION), 10.0),
+    **dict.fromkeys((kinds.STALE_PIN, kinds.DUPLICATE, kinds.RECURRING, kinds.OFFER), 12.0),
+    kinds.INVERSION: 15.0,
+    kinds.BURST: 20.0,
+}
+"""Seconds that a decision of each kind takes beside reading its texts: the evidence is looked at, a key pressed."""
+_SECONDS_EACH: Final = 6.0
+"""For each further pattern that a question is about: its headline is read."""
+_MOST_CHARS: Final = 4000
+"""Longest part of a text that is read before deciding."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +65,15 @@ class ImpactEstimator:
         """Make a question with its priority; see `ReviewItem`.
 
         In `question`, `{}` is replaced by `name` (the subject by default) in a list, and by `this` in the detail view.
-        `place` is why it has its position, by default how often the pattern was injected. `chars` and `further`: see
-        `seconds`; by default the pattern is read. `evidence` is that of the pattern by default.
+        `place` is why it has its position, by default how often the pattern was injected. `chars` is the
+        length of the texts to read, by default those of the pattern, and `further` the number of patterns of which only
+        the headline is read. `evidence` is that of the pattern by default.
         """
         if subject in self.board:
             more.setdefault("evidence", int(self.board.uses[self.board.row(subject)]))
         place = self.given(subject) if place is None else place
-        read = seconds(kind, chars_of(self.patterns[subject]) if chars is None else chars, further)
+        chars = chars_of(self.patterns[subject]) if chars is None else chars
+        read = THINKING[kind] + min(chars, _MOST_CHARS) / CHARS_PER_SECOND + further * _SECONDS_EACH
         return ReviewItem(
             kind=kind,
             subject=subject,
@@ -72,9 +89,7 @@ class ImpactEstimator:
 
     def held(self, pattern_id: str) -> float:
         """Impact of a pattern in its present state, failures a week."""
-        row, stakes = self.board.row(pattern_id), self.stakes
-        loss = stakes.above if stakes.is_withheld[row] else stakes.below
-        return float(stakes.uses[row] * loss[row])
+        return float(self.stakes.held[self.board.row(pattern_id)])
 
     def unwarned(self, pattern_id: str) -> float:
         """Impact of a pending inversion: the pattern is not injected, and no warning exists yet."""
@@ -120,7 +135,9 @@ class ImpactEstimator:
         """How likely the state is wrong; `worse`: P(success rate is too low)."""
         rate = "rate of right warnings" if self.is_warning(pattern_id) else "success rate"
         chance, side = (1 - worse, "above") if is_withheld else (worse, "below")
-        return f"{_share(chance)} likely that its true {rate} is {side} {good_enough(self.settings):.0%}"
+        return (
+            f"{min(max(chance, 0.01), 0.99):.0%} likely that its true {rate} is {side} {good_enough(self.settings):.0%}"
+        )
 
     def is_warning(self, pattern_id: str) -> bool:
         """Whether the pattern is an anti-pattern, whose successes are right warnings."""
@@ -137,5 +154,12 @@ class ImpactEstimator:
         return float(stakes.uses[row] * loss[0]), place
 
 
-def _share(chance: float) -> str:
-    return f"{min(max(chance, 0.01), 0.99):.0%}"
+def chars_of(pattern: Pattern) -> int:
+    """Number of characters to read of a pattern."""
+    lists = (pattern.steps, pattern.preconditions, pattern.benefits, pattern.limitations, pattern.symptoms)
+    texts = (
+        *(pattern.title, pattern.description, pattern.use_case, pattern.error_pattern, pattern.task_pattern),
+        *(pattern.template_code, pattern.why_it_fails, pattern.better_alternative),
+        *(text for many in lists for text in many),
+    )
+    return sum(map(len, texts))

@@ -18,8 +18,7 @@ from core.records.findings import Finding
 from core.records.patterns import Pattern
 from core.review.impact import net
 from core.review.priority import ImpactEstimator
-from core.review.questions.alerts import bursts, escalations
-from core.review.questions.incoming import arrivals, held_texts, offered, recurring, suspected
+from core.review.questions.incoming import arrivals, bursts, escalations, held_texts, offered, recurring, suspected
 from core.review.questions.maintenance import broad, duplicates, unreconciled
 from core.review.questions.states import borderline, inversions, pins
 from core.state.review_items import HeldText, ReviewItem
@@ -27,8 +26,6 @@ from core.state.review_items import HeldText, ReviewItem
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """Results of the background searches."""
-
     alike: Sequence[tuple[str, str, float]] = ()
     offers: Mapping[str, Extraction] = field(default_factory=lambda: MappingProxyType({}))
     recurring: Sequence[tuple[Cluster, Extraction]] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import pairwise
 from statistics import median
 from typing import Final
@@ -73,7 +73,9 @@ def plan(queue: Sequence[ReviewItem], minutes: float, settings: Settings, pace: 
     question that does not fit is skipped for the next one. The reviewer's own `pace` scales the estimated times; None
     if unknown.
     """
-    scale = _scale(queue, pace)
+    estimated = sum(item.seconds for item in queue)
+    own = pace.seconds if pace is not None else None
+    scale = 1.0 if own is None or not estimated else own * len(queue) / estimated
     urgent = [item for item in queue if item.is_urgent]
     others = [item for item in queue if not item.is_urgent]
     others.sort(key=lambda item: (-_rate(item), item.kind, item.subject))
@@ -104,26 +106,12 @@ def measure_pace(decisions: Iterable[Decision], by: str) -> Pace:
     pauses = [
         (later.at - earlier.at).total_seconds()
         for earlier, later in pairwise(own)
-        if later.verb not in TURNS and _is_same_session(earlier.at, later.at) and not _is_same_act(earlier, later)
+        if later.verb not in TURNS
+        and timedelta() < later.at - earlier.at <= SESSION_PAUSE
+        and not (later.group and later.group == earlier.group)
     ][-_RECENT_PAUSES:]
     return Pace(seconds=median(pauses) if len(pauses) >= ENOUGH_PAUSES else None, pauses=len(pauses))
 
 
-def _scale(queue: Sequence[ReviewItem], pace: Pace | None) -> float:
-    """Seconds of this reviewer per estimated second."""
-    estimated = sum(item.seconds for item in queue)
-    if pace is None or pace.seconds is None or not estimated:
-        return 1.0
-    return pace.seconds * len(queue) / estimated
-
-
 def _rate(item: ReviewItem) -> float:
     return item.impact / item.seconds if item.seconds else item.impact
-
-
-def _is_same_session(earlier: datetime, later: datetime) -> bool:
-    return timedelta() < later - earlier <= SESSION_PAUSE
-
-
-def _is_same_act(earlier: Decision, later: Decision) -> bool:
-    return bool(later.group) and later.group == earlier.group

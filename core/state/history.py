@@ -21,7 +21,6 @@ def explain_pattern(state: ProjectState, pattern_id: str) -> Explanation:
 
 
 def pattern_lineage(state: ProjectState, pattern_id: str) -> tuple[LineageEvent, ...]:
-    """The events in the life of a pattern, oldest first."""
     return build_lineage(
         state.pattern(pattern_id), state.observations(pattern_id), state.snapshot.decisions, state.snapshot.loops
     )

@@ -122,7 +122,6 @@ class ProjectState:
         return sessions[require_one(found, session_id, what="debug session", command="debug list", known=sessions)]
 
     def assessment(self, pattern_id: str) -> Assessment:
-        """State and numbers of one pattern."""
         return self.board.assessment(pattern_id)
 
     def observations(self, pattern_id: str) -> tuple[Observation, ...]:
@@ -142,5 +141,4 @@ class ProjectState:
         return self.board.loop_patterns(loop_id)
 
     def inversion(self, pattern_id: str) -> Inversion:
-        """The proposed inversion of a pattern."""
         return self.board.proposal(self.pattern(pattern_id).id)

@@ -99,7 +99,6 @@ class ReviewItem:
 
     @property
     def session(self) -> DebugSession | None:
-        """The escalated debug session, if any."""
         return self.escalated.session if self.escalated is not None else None
 
     @property
@@ -132,7 +131,6 @@ class ReviewItem:
 
     @property
     def is_about_pattern(self) -> bool:
-        """Whether the subject is a pattern."""
         others = (self.burst, self.offer, self.escalated, self.held_text)
         return all(other is None for other in others)
 

@@ -7,7 +7,7 @@ from typing import Final
 from textual.content import Content
 
 from core.base.text import plural, visible_line
-from core.forecast.bulk import BulkForecast
+from core.forecast.forecast import BulkForecast
 from tui.present.glyphs import Glyphs, draw_state
 from tui.present.numbers import bar
 

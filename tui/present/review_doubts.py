@@ -16,7 +16,7 @@ from core.learning.bursts import Burst, known_time
 from core.learning.explanation import StepToState
 from core.records.loops import Outcome
 from core.records.patterns import Pattern, PatternType
-from core.review.common_messages import ERRORS, TASKS
+from core.review.incremental_checks import common_messages
 from core.state.findings import count_conflicts
 from core.state.history import explain_pattern
 from core.state.project_state import ProjectState
@@ -65,8 +65,8 @@ def trigger_lines(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[
     tasks = list(dict.fromkeys(loop.task for loop in view.snapshot.loops.values() if loop.task))
     blocks: list[Block] = []
     for trigger, tests in (
-        (pattern.error_pattern, (("common errors", ERRORS), ("errors recorded here", recorded))),
-        (pattern.task_pattern, (("common tasks", TASKS), ("tasks recorded here", tasks))),
+        (pattern.error_pattern, (("common errors", common_messages()["errors"]), ("errors recorded here", recorded))),
+        (pattern.task_pattern, (("common tasks", common_messages()["tasks"]), ("tasks recorded here", tasks))),
     ):
         if trigger:
             blocks += fields(("Trigger", trigger))

@@ -17,7 +17,7 @@ from textual.worker import get_current_worker
 
 from core.base.text import plural
 from core.curation.commands import bulk
-from core.forecast.bulk import BulkForecast, forecast_bulk
+from core.forecast.forecast import BulkForecast, forecast_bulk
 from core.records.decisions import VERBS, Verb, VerbInfo
 from core.state.project_state import ProjectState
 from tui.messages import NewestMessage

@@ -39,8 +39,6 @@ _NAME_KEYS: Final = ("contributed_by", "owner", "author", "by")
 
 
 class Entry(NamedTuple):
-    """One record of the registry."""
-
     type: PatternType
     record: Mapping[str, Any]
 
@@ -200,7 +198,6 @@ def _ordered_value(value: Any, rule: Rule | None) -> Any:
 
 
 def _known(record: Mapping[str, Any], rules: Mapping[str, Rule]) -> dict[str, Any]:
-    """Remove the keys without a rule."""
     return {name: _known_value(value, rules[name]) for name, value in record.items() if name in rules}
 
 

@@ -41,7 +41,6 @@ class Arriving(Struct, frozen=True, kw_only=True):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The IDs of its records."""
         return tuple(pattern.id for pattern, _ in self.records)
 
 

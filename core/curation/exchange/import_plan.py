@@ -84,11 +84,9 @@ class ImportPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def changes(self) -> tuple[Row, ...]:
-        """The rows that change something."""
         return tuple(row for row in self.rows if row.action not in (Action.SAME, Action.REFUSED))
 
     def count(self, action: Action) -> int:
-        """The number of rows with this action."""
         return sum(row.action is action for row in self.rows)
 
 

@@ -177,7 +177,6 @@ def _others(record: Mapping[str, Any], origin: str = "") -> dict[str, Tally]:
 
 
 def _projects(names: Iterable[str]) -> frozenset[str]:
-    """The origins in the names of shares."""
     return frozenset(project for name in names for project in name.split(_JOIN))
 
 

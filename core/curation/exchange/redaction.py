@@ -133,7 +133,6 @@ class LoopNames:
         self._names = re.compile("|".join([*(rf"(?<!\w){re.escape(id)}(?!\w)" for id in odd), _LOOP_NAME.pattern]))
 
     def pseudonym(self, loop_id: str) -> str:
-        """See `pseudonym`."""
         return pseudonym(loop_id, self._origin)
 
     def without(self, text: str) -> str:

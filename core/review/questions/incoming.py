@@ -1,26 +1,42 @@
-"""Questions about new texts: imports, extractions, offers, learnings."""
+"""Questions about what arrived: texts, offers, learnings, reports, escalations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Final
 
 import numpy as np
 
 from core.base.formatting import format_day
 from core.base.text import plural, visible_line
+from core.debug_memory.escalation_status import EscalatedSession
 from core.extraction.clustering import Cluster
+from core.learning.bursts import format_burst
+from core.records.debug_sessions import DebugSession, Escalation
 from core.records.decisions import CurationState
 from core.records.extractions import Extraction
 from core.review.impact import UNSEEN_USES
-from core.review.messages import offer_text
 from core.review.priority import ImpactEstimator
-from core.review.reading_time import chars_offered
 from core.scanning.messages import describe_suspicions
-from core.state.review_items import EXTRACTED, HELD, OFFER, QUARANTINE, RECURRING, HeldText, ReviewItem
+from core.state.review_items import (
+    BURST,
+    ESCALATION,
+    EXTRACTED,
+    HELD,
+    OFFER,
+    QUARANTINE,
+    RECURRING,
+    HeldText,
+    ReviewItem,
+)
 
 SUSPECTED: Final = 2.0
 """Factor on the impact of texts with scan results, which may do other harm than fail."""
+STUCK: Final = timedelta(days=14)
+"""Age at which an escalation stops being urgent."""
+WAITS: Final = "an agent is blocked until a person helps"
+"""Why an escalation comes first."""
 _ARRIVED: Final = {"import": "imported", "extraction": "extracted unattended", "quarantine": "quarantined"}
 
 
@@ -120,7 +136,7 @@ def offered(scales: ImpactEstimator, offers: Mapping[str, Extraction]) -> Iterat
                 reason=f"{offer_text(offer)}{also}",
                 place="",
                 impact=scales.new((1 + len(others) + UNSEEN_USES) * len(offer.new)),
-                chars=chars_offered(offer),
+                chars=_chars_offered(offer),
                 further=len(offer.new) - 1,
                 offer=offer,
                 evidence=len(content) + len(others),
@@ -143,7 +159,80 @@ def recurring(scales: ImpactEstimator, learned: Sequence[tuple[Cluster, Extracti
             reason="no pattern contains it",
             place=f"reported {plural(len(cluster.members), 'time')}{last}",
             impact=scales.new(float(np.exp2(-np.array(ages, np.float64) / half_life).sum())),
-            chars=len(cluster.text) + chars_offered(offer),
+            chars=len(cluster.text) + _chars_offered(offer),
             offer=offer,
             evidence=len(cluster.members),
         )
+
+
+def offer_text(offer: Extraction) -> str:
+    """One line: `3 patterns to extract, 1 further use of known ones`."""
+    new, further = len(offer.new), len(offer.merges)
+    parts = [f"{plural(new, 'pattern')} to extract"] if new else []
+    parts += [f"{plural(further, 'further use')} of known ones"] if further else []
+    return ", ".join(parts)
+
+
+def bursts(scales: ImpactEstimator) -> Iterator[ReviewItem]:
+    """Suspicious reports, which do not count until a person decides."""
+    for burst in scales.board.bursts:
+        count = len(burst.patterns)
+        yield scales.item(
+            BURST,
+            burst.source,
+            question=f"Discard {plural(count, 'suspicious failure report')} of {{}}?",
+            this="this loop",
+            reason=format_burst(burst),
+            place="",
+            impact=sum(scales.either(id) for id in burst.patterns if id in scales.board) / 2,
+            chars=0,
+            further=count,
+            burst=burst,
+            evidence=count,
+        )
+
+
+def escalations(scales: ImpactEstimator, escalated: Iterable[EscalatedSession], now: datetime) -> Iterator[ReviewItem]:
+    """Escalated debug sessions, newest first; only recent ones are urgent."""
+    for one in sorted(escalated, key=lambda one: one.at or now, reverse=True):
+        session, at = one.session, one.at
+        since = f", on {format_day(at)}" if at is not None else ""
+        called = f"; {_call_text(one.call)}" if one.call is not None else ""
+        stuck = _stuck_text(session)
+        is_stuck = at is None or now - at <= STUCK
+        yield scales.item(
+            ESCALATION,
+            session.id,
+            question="Escalated at {}: an agent needs help. Acknowledge?",
+            name=visible_line(session.file_path, 80),
+            this="this file" if session.file_path else "this",
+            reason=f"escalated after {plural(len(session.executions), 'run')}{since}{called}; {stuck}",
+            place=WAITS if is_stuck else "",
+            is_urgent=is_stuck,
+            impact=0.0,
+            chars=len(stuck),
+            escalated=one,
+            evidence=len(session.executions),
+        )
+
+
+def _call_text(call: Escalation) -> str:
+    """Why a person was called, and by whom, in one line: `needs credentials — by ada`."""
+    by = f"by {visible_line(call.by, 40) or 'unknown'}"
+    return f"{visible_line(call.reason, 200)} — {by}" if call.reason else f"called {by}"
+
+
+def _stuck_text(session: DebugSession) -> str:
+    """What an escalated session could not fix, in one line."""
+    run = session.newest_failing
+    if run is None:
+        return "no failed run is recorded"
+    failure = run.failures[0]
+    more = f", and {plural(len(run.failures) - 1, 'further failure')}" if len(run.failures) > 1 else ""
+    error = f"{failure.error_type}: {failure.message}".strip(": ")
+    return visible_line(error or failure.test_name or "unnamed failure", 160) + more
+
+
+def _chars_offered(offer: Extraction) -> int:
+    """Number of characters to read before an extraction."""
+    return sum(len(one.headline) for one in (*offer.new, *offer.merges))

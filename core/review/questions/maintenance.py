@@ -9,8 +9,7 @@ from core.base.text import plural, visible_line
 from core.records.findings import Finding
 from core.retrieval.similarity import cap_similarity
 from core.review.impact import WASTED_USE
-from core.review.priority import ImpactEstimator
-from core.review.reading_time import chars_of
+from core.review.priority import ImpactEstimator, chars_of
 from core.state.review_items import BROAD, DUPLICATE, UNRECONCILED, ReviewItem
 
 
@@ -46,7 +45,6 @@ def duplicates(scales: ImpactEstimator, alike: Sequence[tuple[str, str, float]])
 
 
 def _is_quarantined(scales: ImpactEstimator, pattern_id: str) -> bool:
-    """Whether a pattern is held or in quarantine."""
     return bool(scales.board.quarantined[scales.board.row(pattern_id)])
 
 

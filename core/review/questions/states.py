@@ -10,12 +10,11 @@ from typing import Final
 import numpy as np
 
 from core.base.formatting import format_day, shorten_id
-from core.base.text import plural
+from core.base.text import plural, visible_line
 from core.learning.score_arrays import Codes, Flags
 from core.learning.states import STATES, state_codes
 from core.records.decisions import CurationState, Pin
 from core.records.patterns import Maturity
-from core.review.messages import decided
 from core.review.priority import ImpactEstimator
 from core.state.review_items import BORDERLINE, CONTRADICTED, INVERSION, STALE_PIN, ReviewItem
 
@@ -67,7 +66,7 @@ def pins(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewIte
                 question=f"Keep {{}} {pin.verb} with its new text?"
                 if pin.state in _NOUNS
                 else "Reset {}? Its text has changed since it was accepted.",
-                reason=f"{decided(pin)}; its text has changed since",
+                reason=f"{_decided(pin)}; its text has changed since",
                 impact=scales.unseen(pattern_id, is_withheld=pin.state is Maturity.DEPRECATED),
             )
         elif board.contradicted[row]:
@@ -76,6 +75,10 @@ def pins(scales: ImpactEstimator, curation: CurationState) -> Iterator[ReviewIte
 
 _NOUNS: Final = {Maturity.PROVEN: "promotion", Maturity.DEPRECATED: "deprecation"}
 """Nouns of the decisions that can be confirmed."""
+
+
+def _decided(pin: Pin) -> str:
+    return f"{pin.verb} by {visible_line(pin.by, 40)} on {format_day(pin.at)}"
 
 
 def _contradicted(scales: ImpactEstimator, pattern_id: str, pin: Pin) -> ReviewItem:
@@ -96,7 +99,7 @@ def _contradicted(scales: ImpactEstimator, pattern_id: str, pin: Pin) -> ReviewI
         question="Remove {}? Later results contradict it.",
         name=f"the {noun} of {shorten_id(pattern_id)}",
         this=f"this {noun}",
-        reason=f"{decided(pin)}; since then {since}",
+        reason=f"{_decided(pin)}; since then {since}",
         place=place,
         impact=impact,
     )

@@ -7,7 +7,7 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.commands import bulk
 from core.demo.sample import copy_sample
-from core.forecast.bulk import forecast_bulk
+from core.forecast.forecast import forecast_bulk
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.patterns import Maturity

@@ -15,8 +15,7 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.commands import AcceptInversion, Extract, Quarantine, Reset, Undo, command_for
 from core.demo.sample import copy_sample
-from core.forecast.bulk import forecast_bulk
-from core.forecast.forecast import Forecast, Forecaster, forecast
+from core.forecast.forecast import Forecast, Forecaster, forecast, forecast_bulk
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.patterns import Maturity

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from core.forecast.bulk import BulkForecast
+from core.forecast.forecast import BulkForecast
 from core.records.patterns import Maturity
 from tui.present.bulk import preview, progress
 from tui.present.glyphs import ASCII, DRAWN
