@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 from core.base.errors import RalphdeckError
@@ -15,34 +16,29 @@ from core.records.findings import Severity
 from core.storage.watcher import FileChanges, Watcher, WatchMode
 
 _INTERVAL: Final = 0.05
+now: Final = partial(datetime.now, UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class DemoReport:
-    """Counts of a headless demo.
-
-    Attributes:
-        loops, patterns, reflections: Records at the end.
-        changes: Batches of file changes that changed any record.
-        changed_loops, changed_patterns: Distinct records that changed.
-        watch: How file changes were detected.
-    """
+    """Counts of a headless demo: records at the end, and distinct records that changed."""
 
     loops: int
     patterns: int
     reflections: int
     findings: int
     changes: int
+    """Batches of file changes that changed any record."""
     changed_loops: int
     changed_patterns: int
     watch: WatchMode
+    """How file changes were detected."""
 
 
 def demo_check(seconds: float = 2.0) -> DemoReport:
     """Play and watch the demo for some seconds, then remove it.
 
-    Raises:
-        RalphdeckError: No change was detected, or the sample contains errors.
+    Raises RalphdeckError if no change was detected, or the sample contains errors.
     """
     never = threading.Event()
     changes = 0
@@ -57,8 +53,8 @@ def demo_check(seconds: float = 2.0) -> DemoReport:
         changed_loops.update(delta.loops)
         changed_patterns.update(delta.patterns)
 
-    with scratch_project(_now()) as project:
-        library = Library(project, Settings(), clock=_now, cache=False)
+    with scratch_project(now()) as project:
+        library = Library(project, Settings(), clock=now, cache=False)
         library.load()
         watcher = Watcher(project, Settings().watch, apply_changes)
         with watcher, DemoPlayer(project, interval=_INTERVAL):
@@ -80,7 +76,3 @@ def demo_check(seconds: float = 2.0) -> DemoReport:
         changed_patterns=len(changed_patterns),
         watch=watch,
     )
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

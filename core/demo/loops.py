@@ -35,6 +35,7 @@ class PlayedLoop:
         self._script = script
         self._state = state
         self._is_snake_case = "loop_id" in state
+        self._count_key = "iteration" if self._is_snake_case else "currentIteration"
         self._steps = 0
         self._started_at: datetime | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -99,8 +100,7 @@ class PlayedLoop:
         done, phase = divmod(self._steps, _STEPS)
         self._steps += 1
         if done == len(self._script.iterations):
-            self._crash(now) if self._script.crashes else self._complete(now)
-            self.ended = True
+            self._finish(now)
             return
         iteration = self._script.iterations[done]
         if phase == 0:
@@ -111,7 +111,7 @@ class PlayedLoop:
             self._save()
             self._heartbeat("running", now)
         else:
-            self._finish(iteration, now)
+            self._finish_iteration(iteration, now)
 
     def archive(self, now: datetime) -> None:
         """Archive and unregister the loop; a crashed loop is aborted first."""
@@ -129,14 +129,10 @@ class PlayedLoop:
             self._process.communicate()
             self._process = None
 
-    @property
-    def _iteration(self) -> int:
-        return int(self._state["iteration" if self._is_snake_case else "currentIteration"])
-
-    def _finish(self, iteration: IterationScript, now: datetime) -> None:
-        number = self._iteration + 1
+    def _finish_iteration(self, iteration: IterationScript, now: datetime) -> None:
+        number = self._state[self._count_key] + 1
         milliseconds = round((now - (self._started_at or now)).total_seconds() * 1000)
-        self._state["iteration" if self._is_snake_case else "currentIteration"] = number
+        self._state[self._count_key] = number
         entry: dict[str, Any] = {
             "number": number,
             "timestamp": iso(now),
@@ -147,24 +143,21 @@ class PlayedLoop:
             "duration_ms": milliseconds,
         }
         self._state["iterations"].append(entry)
-        self._state["lastResult"] = iteration.result
-        self._state["learnings"] = iteration.learning or None
+        self._state.update(lastResult=iteration.result, learnings=iteration.learning or None)
         if self._is_snake_case:
             self._state["last_updated"] = iso(now)
         if iteration.pattern:
-            self._apply(iteration, number)
+            self._apply_pattern(iteration, number)
         _write(self._directory / "iterations" / f"iteration-{number}.json", entry)
         if iteration.learning:
-            _write(
-                self._directory / "reflections" / f"reflection-{number}.json",
-                {
-                    "iteration": number,
-                    "content": iteration.learning,
-                    "type": "success_pattern" if iteration.quality >= 90 else "error_analysis",
-                    "effectiveness": "helpful" if iteration.worked else "unhelpful",
-                    "timestamp": iso(now),
-                },
-            )
+            reflection = {
+                "iteration": number,
+                "content": iteration.learning,
+                "type": "success_pattern" if iteration.quality >= 90 else "error_analysis",
+                "effectiveness": "helpful" if iteration.worked else "unhelpful",
+                "timestamp": iso(now),
+            }
+            _write(self._directory / "reflections" / f"reflection-{number}.json", reflection)
         self._analyse(iteration, number, milliseconds, now)
         self._save()
         self._heartbeat("running", now)
@@ -173,7 +166,7 @@ class PlayedLoop:
             with suppress(Conflict, Unwritable):  # another writer holds the lock; real loops lose such counts as well
                 count_use(self._project, iteration.pattern, iteration.worked, now)
 
-    def _apply(self, iteration: IterationScript, number: int) -> None:
+    def _apply_pattern(self, iteration: IterationScript, number: int) -> None:
         used = {"applied": True, "successful": iteration.worked, "iteration_used": number}
         injected = self._state["cross_loop_learning"]["injected_patterns"]
         for entry in injected:
@@ -205,11 +198,13 @@ class PlayedLoop:
             }
         )
         best = max(rows, key=lambda row: row["quality_score"])
-        analytics["total_iterations"] = len(rows)
-        analytics["optimal_iteration"] = best["iteration_number"]
-        analytics["total_tokens"] = sum(row["tokens_used"] for row in rows)
-        analytics["total_time_ms"] = sum(row["execution_time_ms"] for row in rows)
-        analytics["quality_trajectory"] = "improving" if best is rows[-1] else "fluctuating"
+        analytics.update(
+            total_iterations=len(rows),
+            optimal_iteration=best["iteration_number"],
+            total_tokens=sum(row["tokens_used"] for row in rows),
+            total_time_ms=sum(row["execution_time_ms"] for row in rows),
+            quality_trajectory="improving" if best is rows[-1] else "fluctuating",
+        )
         _write(path, analytics)
 
     def _end(self, status: str, now: datetime) -> None:
@@ -220,12 +215,14 @@ class PlayedLoop:
             self._state.update(active=False, completed=status == "completed", endTime=iso(now))
         self._save()
 
-    def _complete(self, now: datetime) -> None:
-        self._end("completed", now)
-        self._heartbeat("shutting_down", now)
-        self._register(now, listed=False)
-
-    def _crash(self, now: datetime) -> None:
+    def _finish(self, now: datetime) -> None:
+        """Complete the loop, or crash."""
+        self.ended = True
+        if not self._script.crashes:
+            self._end("completed", now)
+            self._heartbeat("shutting_down", now)
+            self._register(now, listed=False)
+            return
         self.stop()
         with (self._directory / "crash.log").open("a", encoding="utf-8") as log:
             log.write(
@@ -238,45 +235,39 @@ class PlayedLoop:
         _write(self._directory / "state.json", self._state)
 
     def _heartbeat(self, status: str, now: datetime) -> None:
-        _write(
-            self._project.ralph / "heartbeats" / f"{self._directory.name}.json",
-            {
-                "loopId": self._directory.name,
-                "timestamp": round(now.timestamp() * 1000),
-                "iteration": self._iteration + 1,
-                "status": status,
-            },
-        )
+        beat = {
+            "loopId": self._directory.name,
+            "timestamp": round(now.timestamp() * 1000),
+            "iteration": self._state[self._count_key] + 1,
+            "status": status,
+        }
+        _write(self._project.ralph / "heartbeats" / f"{self._directory.name}.json", beat)
 
     def _register(self, now: datetime, *, listed: bool = True) -> None:
         """Update the entry of the loop in the registry, or remove it."""
         path = self._project.ralph / "registry.json"
         registry = _read(path) or {"version": "2.0.0", "active_loops": [], "total_completed": 0}
-        entries = [entry for entry in registry["active_loops"] if entry["loop_id"] != self._directory.name]
+        known = {entry["loop_id"]: entry for entry in registry["active_loops"]}
+        entry = known.pop(self._directory.name, None)
         if listed:
-            known = [entry for entry in registry["active_loops"] if entry not in entries]
-            entry = known[0] if known else self._entry(now)
-            entry["iteration"] = self._iteration
-            entries.append(entry)
-        elif len(entries) < len(registry["active_loops"]):
+            entry = entry or {
+                "loop_id": self._directory.name,
+                "task_summary": self._script.task,
+                "status": "running",
+                "started_at": iso(now),
+                "owner": self._script.owner,
+                "pid": None,
+                "iteration": 0,
+                "max_iterations": self._state["maxIterations"],
+                "completion_criteria": self._script.criteria,
+                "priority": "medium",
+                "tags": list(self._script.tags),
+            }
+            known[self._directory.name] = entry | {"iteration": self._state[self._count_key]}
+        elif entry is not None:
             registry["total_completed"] += 1
-        registry.update(active_loops=entries, total_active=len(entries), updated_at=iso(now))
+        registry.update(active_loops=list(known.values()), total_active=len(known), updated_at=iso(now))
         _write(path, registry)
-
-    def _entry(self, now: datetime) -> dict[str, Any]:
-        return {
-            "loop_id": self._directory.name,
-            "task_summary": self._script.task,
-            "status": "running",
-            "started_at": iso(now),
-            "owner": self._script.owner,
-            "pid": None,
-            "iteration": 0,
-            "max_iterations": self._state["maxIterations"],
-            "completion_criteria": self._script.criteria,
-            "priority": "medium",
-            "tags": list(self._script.tags),
-        }
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -303,29 +294,29 @@ def count_use(project: ProjectPaths, pattern_id: str, worked: bool, now: datetim
             path = project.patterns / name
             record = find(RecordText(path.read_bytes()), pattern_id) if path.exists() else None
             if record is not None:
-                change = partial(_set_fields, pattern_id, _new_counts(record.value, worked, now))
-                rewrite(path, change, merge=merge_records, retry_seconds=_RETRY_SECONDS)
+                fields = _new_counts(record.value, worked, now)
+                rewrite(
+                    path, partial(_set_fields, pattern_id, fields), merge=merge_records, retry_seconds=_RETRY_SECONDS
+                )
                 return
 
 
 def _new_counts(record: dict[str, Any], worked: bool, now: datetime) -> dict[str, Any]:
-    rate_key, count_key = (
-        ("failure_rate", "occurrence_count") if "failure_rate" in record else ("success_rate", "usage_count")
-    )
-    uses = record[count_key]
-    good = int(record[rate_key] * uses + 0.5) + worked
-    fields = {rate_key: round(good / (uses + 1), 2), count_key: uses + 1, "last_used": iso(now)}
+    rate_key, count_key = "success_rate", "usage_count"
+    if "failure_rate" in record:
+        rate_key, count_key = "failure_rate", "occurrence_count"
+    uses = record[count_key] + 1
+    good = int(record[rate_key] * record[count_key] + 0.5) + worked
+    fields = {rate_key: round(good / uses, 2), count_key: uses, "last_used": iso(now)}
     if "successful_applications" in record:
-        fields |= {"successful_applications": good, "failed_applications": uses + 1 - good}
+        fields |= {"successful_applications": good, "failed_applications": uses - good}
     return fields
 
 
 def _set_fields(pattern_id: str, fields: dict[str, Any], data: bytes | None) -> bytes | None:
-    if data is None:
-        return None
-    document = RecordText(data)
-    record = find(document, pattern_id)
-    if record is None:
+    document = RecordText(data) if data is not None else None
+    record = find(document, pattern_id) if document is not None else None
+    if document is None or record is None:
         return data
     for key, value in fields.items():
         document.set(record.path, key, value)

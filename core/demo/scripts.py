@@ -15,13 +15,7 @@ _FOLDER: Final[Path] = SAMPLE / "demo"
 
 
 class IterationScript(Struct, frozen=True, forbid_unknown_fields=True):
-    """One iteration of a loop.
-
-    Attributes:
-        quality: 0..100.
-        pattern: ID of the pattern that it applies, "" for none.
-        worked: Whether that pattern helped.
-    """
+    """One iteration of a loop; quality is 0..100, and `pattern` is the ID of the applied pattern, "" for none."""
 
     action: str
     result: str
@@ -29,15 +23,11 @@ class IterationScript(Struct, frozen=True, forbid_unknown_fields=True):
     learning: str = ""
     pattern: str = ""
     worked: bool = True
+    """Whether the pattern helped."""
 
 
 class LoopScript(Struct, frozen=True, forbid_unknown_fields=True):
-    """One loop, from its start (or from where the sample leaves it) to its end.
-
-    Attributes:
-        injected: IDs of patterns that are injected at the start and never applied.
-        crashes: The loop runs as a process that dies after the last iteration; otherwise it completes.
-    """
+    """One loop, from its start (or from where the sample leaves it) to its end."""
 
     task: str
     iterations: tuple[IterationScript, ...]
@@ -45,7 +35,9 @@ class LoopScript(Struct, frozen=True, forbid_unknown_fields=True):
     owner: str = "software-implementer"
     tags: tuple[str, ...] = ()
     injected: tuple[str, ...] = ()
+    """IDs of patterns that are injected at the start and never applied."""
     crashes: bool = False
+    """The loop runs as a process that dies after the last iteration; otherwise it completes."""
 
 
 class LoopScripts(Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,40 +48,34 @@ class LoopScripts(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ActionScript(Struct, frozen=True, forbid_unknown_fields=True):
-    """One action of the agent protocol.
-
-    Attributes:
-        target: The file, command, pattern or question.
-        error: Why the action failed, "" if it succeeded.
-        change: Old and new text of an edit.
-        quality: Quality of the work after this action, 0..1; it ends the iteration.
-    """
+    """One action of the agent protocol."""
 
     type: str
     target: str
+    """The file, command, pattern or question."""
     reasoning: str
     expected: str
     output: str = ""
     error: str = ""
+    """Why the action failed, "" if it succeeded."""
     change: tuple[str, str] | None = None
+    """Old and new text of an edit."""
     quality: float | None = None
+    """Quality of the work after this action, 0..1; it ends the iteration."""
 
 
 class AttemptScript(Struct, frozen=True, forbid_unknown_fields=True):
-    """One attempt; without an approach it continues the open one of the sample.
-
-    Attributes:
-        iteration: The number of its first iteration.
-        learning: The learning of the agent's reflection; with "" only the draft remains.
-    """
+    """One attempt; without an approach it continues the open one of the sample."""
 
     actions: tuple[ActionScript, ...]
     succeeds: bool
     reason: str
     learning: str = ""
+    """The learning of the agent's reflection; with "" only the draft remains."""
     approach: str = ""
     steps: tuple[str, ...] = ()
     iteration: int = 1
+    """The number of its first iteration."""
 
 
 class TaskScript(Struct, frozen=True, forbid_unknown_fields=True):

@@ -17,8 +17,8 @@ from core.base.errors import BadInput, RalphdeckError
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.demo import check
-from core.demo.agent import DemoAgent
 from core.demo.loops import PlayedLoop, count_use
+from core.demo.player import DemoAgent
 from core.demo.scripts import load_loop_scripts, load_task_scripts
 from core.project.index import Library
 from core.records.episodes import TaskStatus
