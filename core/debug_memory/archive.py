@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -62,13 +62,19 @@ class ArchivedSession(Struct, frozen=True, kw_only=True):
     by: str = ""
 
 
-class RestoredFile(Struct, frozen=True, kw_only=True):
-    """A file that was restored.
+class FileMove(Struct, frozen=True, kw_only=True):
+    """One file that is moved, by project-relative names, with the IDs of its sessions."""
 
-    Attributes:
-        session_id: The requested session.
-        others: Further archived files that contain the session, newest first; they stay archived.
-        taken: Those of `others` that cannot be restored, since their original place is taken.
+    source: str
+    target: str
+    sessions: tuple[str, ...]
+
+
+class RestoredFile(Struct, frozen=True, kw_only=True):
+    """A file that was restored for a requested session.
+
+    `others` are further archived files that contain the session, newest first; they stay archived. `taken` are those of
+    them that cannot be restored, since their original place is taken.
     """
 
     session_id: str
@@ -84,11 +90,9 @@ class DebugArchive:
         self._paths = paths
         self._journal = ArchiveJournal(paths, by=by)
 
-    def plan(self, settings: DebugMemorySettings) -> tuple[RetentionPlan, ...]:
-        """How long each file is kept."""
-        return self._plan(read_debug_files(self._paths), settings)
-
-    def _plan(self, files: DebugFiles, settings: DebugMemorySettings) -> tuple[RetentionPlan, ...]:
+    def plan(self, settings: DebugMemorySettings, files: DebugFiles | None = None) -> tuple[RetentionPlan, ...]:
+        """How long each file is kept; `files` are read if they are None."""
+        files = files or read_debug_files(self._paths)
         return plan_retention(files.sessions, settings, self._journal.restored_at(), files.called)
 
     def archive_expired(
@@ -96,34 +100,36 @@ class DebugArchive:
     ) -> tuple[tuple[FileMove, ...], tuple[str, ...]]:
         """Archive every file that is due.
 
-        Returns:
-            The moves, and one line for each due file that could not be moved.
-
-        Raises:
-            Unwritable: The journal cannot be locked or written; earlier moves stay.
+        Returns the moves, and one line for each due file that could not be moved. Raises Unwritable if the journal
+        cannot be locked or written; earlier moves stay.
         """
-        self._check_journal()
-        with self._journal.locked():
+        with self._locked():
             self._journal.complete_interrupted()
             files = read_debug_files(self._paths)
-            due = [plan for plan in self._plan(files, settings) if plan.is_due(now)]
-            moved, failed = self._move_all(ARCHIVED, self._choose_targets(due, now), now, files.stamps)
+            moves: dict[str, FileMove] = {}
+            for plan in self.plan(settings, files):
+                if plan.is_due(now):
+                    home, inside = split_home(plan.file)
+                    wished = f"{home}/{ARCHIVE}/{now:%Y-%m}/{inside}"
+                    free = (name for name in _numbered_names(wished) if name not in moves and not self._exists(name))
+                    target = next(free, wished)
+                    ids = tuple(period.session_id for period in plan.periods)
+                    moves[target] = FileMove(source=plan.file, target=target, sessions=ids)
+            moved, failed = self._move_all(ARCHIVED, list(moves.values()), now, files.stamps)
         warnings = tuple(
             f"{visible_line(file, 160)} stays: {error.strerror if isinstance(error, OSError) else error}"
             for file, error in failed.items()
         )
         return tuple(moved), warnings
 
-    def _choose_targets(self, due: Iterable[RetentionPlan], now: datetime) -> list[FileMove]:
-        moves: dict[str, FileMove] = {}
-        for plan in due:
-            home, inside = split_home(plan.file)
-            wished = f"{home}/{ARCHIVE}/{now:%Y-%m}/{inside}"
-            free = (name for name in _numbered_names(wished) if name not in moves and not self._exists(name))
-            target = next(free, wished)
-            ids = tuple(period.session_id for period in plan.periods)
-            moves[target] = FileMove(source=plan.file, target=target, sessions=ids)
-        return list(moves.values())
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        try:
+            self._paths.unlinked(self._paths.relative(self._paths.curation))
+        except BadInput as error:
+            raise Unwritable(str(error)) from None
+        with self._journal.locked():
+            yield
 
     def _move_all(
         self, kind: str, moves: Sequence[FileMove], now: datetime, stamps: Mapping[str, Stamp]
@@ -131,7 +137,7 @@ class DebugArchive:
         """Move files; returns the moves made, and the error of each other file."""
         moved: list[FileMove] = []
         failed: dict[str, OSError | Refused] = {}
-        self._journal.record_planned(kind, moves, now)
+        self._journal.record(_BEFORE, kind, moves, now)
         try:
             for move in moves:
                 try:
@@ -142,7 +148,8 @@ class DebugArchive:
                     moved.append(move)
         finally:
             self._sync(moved)
-            self._journal.record_done(kind, moved, [move for move in moves if move.source in failed], now)
+            self._journal.record(_AFTER, kind, moved, now)
+            self._journal.record(_AFTER, _NOT_MOVED, [move for move in moves if move.source in failed], now)
         return moved, failed
 
     def list_sessions(self) -> tuple[ArchivedSession, ...]:
@@ -150,14 +157,12 @@ class DebugArchive:
         lines = self._journal.archived()
         found = []
         for file in archived_files(self._paths):
+            line = lines.get(file, {})
+            by, at = line.get("by"), parse_time(line.get("at"))
             for session in read_session_file(self._paths, file)[0]:
-                line = lines.get(file, {})
-                by = line.get("by")
-                at = parse_time(line.get("at"))
                 found.append(ArchivedSession(session=session, file=file, at=at, by=by if isinstance(by, str) else ""))
-        return tuple(
-            sorted(found, key=lambda one: (archive_month(one.file), iso(one.at) or "", one.file), reverse=True)
-        )
+        found.sort(key=lambda one: (archive_month(one.file), iso(one.at) or "", one.file), reverse=True)
+        return tuple(found)
 
     def find(self, name: str) -> ArchivedSession | None:
         """The newest archived session with this ID or unambiguous ID prefix, or None."""
@@ -171,24 +176,19 @@ class DebugArchive:
     def restore(self, session_id: str, now: datetime) -> RestoredFile:
         """Move the most recently archived file with a session back to its original place.
 
-        Args:
-            session_id: An ID or an unambiguous ID prefix.
-
-        Raises:
-            UnknownRecord: No archived session has this ID, or the prefix is ambiguous.
-            Refused: The original place is taken.
-            Unwritable: The disk or a permission forbids it.
+        `session_id` is an ID or an unambiguous ID prefix, else UnknownRecord is raised. Raises Refused if the original
+        place is taken, and Unwritable if the disk or a permission forbids it.
         """
-        self._check_journal()
-        with self._journal.locked():
+        with self._locked():
             listed = self.list_sessions()
             session_id = _resolve(session_id, listed)
-            file, *others = dict.fromkeys(item.file for item in listed if item.session.id == session_id)
             lines = self._journal.archived()
-            targets = original_names(file, lines.get(file, {}).get("from"))
-            if not targets:
+            files = dict.fromkeys(item.file for item in listed if item.session.id == session_id)
+            names = {file: original_names(file, lines.get(file, {}).get("from")) for file in files}
+            file, *others = files
+            if not names[file]:
                 raise Refused(f"{visible_line(file, 160)} is not in a month of the archive; move it by hand")
-            target = next((name for name in targets if not self._exists(name)), targets[0])
+            target = next((name for name in names[file] if not self._exists(name)), names[file][0])
             ids = tuple(item.session.id for item in listed if item.file == file)
             move = FileMove(source=file, target=target, sessions=ids)
             _, failed = self._move_all(RESTORED, [move], now, {})
@@ -196,11 +196,7 @@ class DebugArchive:
                 if isinstance(error, Refused):
                     raise error
                 raise Unwritable(f"cannot restore {visible_line(file, 160)}: {error.strerror}")
-            taken = frozenset(
-                other
-                for other in others
-                if all(map(self._exists, original_names(other, lines.get(other, {}).get("from"))))
-            )
+            taken = frozenset(other for other in others if all(map(self._exists, names[other])))
         return RestoredFile(session_id=session_id, moved=move, others=tuple(others), taken=taken)
 
     def _exists(self, file: str) -> bool:
@@ -241,12 +237,6 @@ class DebugArchive:
             stack.callback(os.close, handle)
         return handle
 
-    def _check_journal(self) -> None:
-        try:
-            self._paths.unlinked(self._paths.relative(self._paths.curation))
-        except BadInput as error:
-            raise Unwritable(str(error)) from None
-
     def _sync(self, moved: Sequence[FileMove]) -> None:
         for folder in {name.rpartition("/")[0] for one in moved for name in (one.source, one.target)}:
             with ExitStack() as stack:
@@ -274,14 +264,6 @@ def _numbered_names(file: str) -> Iterator[str]:
     yield from (str(path.with_name(f"{path.stem}-{number}{path.suffix}")) for number in range(2, _MAX_COPIES))
 
 
-class FileMove(Struct, frozen=True, kw_only=True):
-    """One file that is moved, by project-relative names, with the IDs of its sessions."""
-
-    source: str
-    target: str
-    sessions: tuple[str, ...]
-
-
 class ArchiveJournal:
     """The journal of one project; new lines name the actor `by`."""
 
@@ -291,39 +273,34 @@ class ArchiveJournal:
         self._log = AppendLog(paths.curation / JOURNAL)
         self.locked = self._log.locked
 
-    def record_planned(self, kind: str, moves: Sequence[FileMove], now: datetime) -> None:
-        """Record moves before they are made; `kind` is `ARCHIVED` or `RESTORED`."""
-        self._append(_BEFORE, kind, moves, now)
-
-    def record_done(self, kind: str, done: Sequence[FileMove], failed: Sequence[FileMove], now: datetime) -> None:
-        """Record which of the planned moves were made and which were not."""
-        self._append(_AFTER, kind, done, now)
-        self._append(_AFTER, _NOT_MOVED, failed, now)
+    def record(self, key: str, kind: str, moves: Iterable[FileMove], now: datetime) -> None:
+        """Record moves `_BEFORE` or `_AFTER` they are made: `ARCHIVED`, `RESTORED` or `_NOT_MOVED`."""
+        fields = {"at": iso(now), "by": self._by, key: kind}
+        lines = [{**fields, "from": one.source, "to": one.target, "sessions": one.sessions} for one in moves]
+        if lines:
+            self._log.append([msgspec.json.encode(line) for line in lines])
 
     def complete_interrupted(self) -> None:
         """Append the missing second line of moves that a kill interrupted."""
         if interrupted := self._read()[1]:
-            self._log.append([msgspec.json.encode(self._outcome(line)) for line in interrupted])
+            self._log.append([msgspec.json.encode(line) for line in interrupted])
 
     def restored_at(self) -> dict[str, datetime]:
         """When files were last restored, by their restored name."""
-        return {
-            str(line.get("to")): at
-            for line in self._lines()
-            if line.get(_AFTER) == RESTORED and (at := parse_time(line.get("at"))) is not None
-        }
+        times = ((str(line.get("to")), parse_time(line.get("at"))) for line in self._lines(RESTORED))
+        return {file: at for file, at in times if at is not None}
 
     def archived(self) -> dict[str, dict[str, Any]]:
         """The lines of archived files (`at`, `by`, `from`), by their name in the archive."""
-        return {str(line.get("to")): line for line in self._lines() if line.get(_AFTER) == ARCHIVED}
+        return {str(line.get("to")): line for line in self._lines(ARCHIVED)}
 
-    def _lines(self) -> list[dict[str, Any]]:
-        """All moves, oldest first; interrupted ones last, as the disk shows them."""
+    def _lines(self, kind: str) -> list[dict[str, Any]]:
+        """All moves of a kind, oldest first; interrupted ones last."""
         done, interrupted = self._read()
-        return [*done, *map(self._outcome, interrupted)]
+        return [line for line in (*done, *interrupted) if line.get(_AFTER) == kind]
 
     def _read(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """The lines written after moves, and the lines of unfinished moves."""
+        """The lines written after moves, and those missing, as the disk shows the moves."""
         done: list[dict[str, Any]] = []
         open_moves: dict[tuple[str, str], dict[str, Any]] = {}
         for line in decode_jsonl(self._log.read()[0])[0]:
@@ -334,17 +311,9 @@ class ArchiveJournal:
                 else:
                     open_moves.pop(key, None)
                     done.append(line.value)
-        return done, list(open_moves.values())
-
-    def _outcome(self, line: Mapping[str, Any]) -> dict[str, Any]:
-        """The line after a move, from the line before it and the files on disk."""
-        source, target = (self._project / str(line.get(key)) for key in ("from", "to"))
-        is_moved = os.path.lexists(target) and not os.path.lexists(source)
-        fields = {key: value for key, value in line.items() if key != _BEFORE}
-        return {**fields, _AFTER: line[_BEFORE] if is_moved else _NOT_MOVED}
-
-    def _append(self, key: str, kind: str, moves: Sequence[FileMove], now: datetime) -> None:
-        fields = {"at": iso(now), "by": self._by, key: kind}
-        lines = [{**fields, "from": one.source, "to": one.target, "sessions": one.sessions} for one in moves]
-        if lines:
-            self._log.append([msgspec.json.encode(line) for line in lines])
+        interrupted = []
+        for (source, target), fields in open_moves.items():
+            is_moved = os.path.lexists(self._project / target) and not os.path.lexists(self._project / source)
+            kind = fields[_BEFORE] if is_moved else _NOT_MOVED
+            interrupted.append({**{name: fields[name] for name in fields if name != _BEFORE}, _AFTER: kind})
+        return done, interrupted

@@ -33,10 +33,8 @@ _MAX_DEPTH: Final = 8
 class DebugFiles(Struct, frozen=True, kw_only=True):
     """Contents of all debug memory files that can be read completely.
 
-    Attributes:
-        sessions: By file, for files with at least one session.
-        stamps: The stamps of these files when they were read.
-        called: When sessions were last escalated by a call, by session ID.
+    `sessions` and the `stamps` of files when they were read are given for files with at least one session. `called` is
+    when sessions were last escalated by a call, by session ID.
     """
 
     sessions: Mapping[str, tuple[DebugSession, ...]]

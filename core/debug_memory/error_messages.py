@@ -30,11 +30,9 @@ _LOCATION: Final = re.compile(rf"\s+(?:(?:at|in|from)\s+({_PATH})|\(({_PATH})\))
 
 
 def generalize_message(message: str, *, keep_names: bool = False) -> str:
-    """The RE2 regex for similar messages; "" if the message is too general.
+    """The RE2 regex for messages similar to an untrusted one; "" if it is too general.
 
-    Args:
-        message: Untrusted; only its first line is used.
-        keep_names: Keep quoted names literal, for a narrower regex.
+    Only the first line is used. `keep_names` keeps quoted names literal, for a narrower regex.
     """
     text = message.strip().split("\n", 1)[0].rstrip()[:_MAX_MESSAGE]
     pattern, letters = "", 0

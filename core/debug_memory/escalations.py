@@ -59,12 +59,8 @@ def preserve_context(
 ) -> Path:
     """Write the context of a session to a new file; no existing file is overwritten.
 
-    Args:
-        material: The records of the session's loop, None if it has no loop.
-
-    Raises:
-        Refused: The session has too many calls.
-        Unwritable: The disk or a permission forbids it, or the folder is a link.
+    `material` contains the records of the session's loop, None if it has no loop. Raises Refused if the session has too
+    many calls, and Unwritable if the disk or a permission forbids it, or the folder is a link.
     """
     document = {
         "session_id": session.id,

@@ -45,10 +45,8 @@ Postings = Mapping[str, tuple[str, ...]]
 class DebugIndex:
     """Sessions by the values of their keys; immutable.
 
-    Attributes:
-        sessions: By ID.
-        keys: By key name (`KEYS`): session IDs by value, newest first; sessions without a value are under "".
-        sources: By error type: session IDs by the file in which the error occurred, newest first.
+    `keys` contains session IDs by key name (`KEYS`) and value, newest first; sessions without a value are under "".
+    `sources` contains session IDs by error type and the file in which the error occurred, newest first.
     """
 
     sessions: Mapping[str, DebugSession]
@@ -113,13 +111,9 @@ class DebugIndex:
     ) -> tuple[DebugSession, ...]:
         """Sessions with an error of this type in a matching file, newest first.
 
-        Args:
-            error_type: As written in the files.
-            file_pattern: As for LIKE in SQLite: `%` any text, `_` any character, A-Z like a-z, no escapes.
-                A failure without a file has an empty one.
-
-        Raises:
-            BadInput: The pattern is too long.
+        `error_type` is as written in the files. `file_pattern` is as for LIKE in SQLite: `%` any text, `_` any
+        character, A-Z like a-z, no escapes; a failure without a file has an empty one. Raises BadInput if the pattern
+        is too long.
         """
         if file_pattern == ANY_FILE:
             found: Iterable[str] = self.keys[ERROR_TYPE].get(error_type, ())

@@ -14,7 +14,7 @@ from core.debug_memory.effectiveness import FixCounts
 from core.debug_memory.error_messages import generalize_message, split_error
 from core.debug_memory.frames import is_same_file
 from core.debug_memory.index import ERROR_TYPE, DebugIndex, matching_spellings, newest_first
-from core.records.debug_sessions import DebugSession, Execution, Failure
+from core.records.debug_sessions import DebugSession, Failure
 from core.sources.debug_sessions import split_location
 
 MAX_FIXES: Final = 5
@@ -28,15 +28,11 @@ _MAX_COMPARED: Final = 200
 class KnownFix(Struct, frozen=True, kw_only=True):
     """What an earlier session did against a similar error.
 
-    Attributes:
-        failure: The most similar failure of the session.
-        cause, category, strategy: From the analysis of that run, "" if there is none.
-        fix: The change, "" for none.
-        worked: Whether the change fixed the failure; None if unknown.
-        results: How often fixes of this problem worked, in all sessions.
-        failed: Other changes of the session against this error that did not help, newest first.
-        is_similar: Whether the messages differ only in names, paths and numbers.
-        is_same_file: Whether the error occurred in the same file.
+    `failure` is the most similar failure of the session. `cause`, `category` and `strategy` are from the analysis of
+    that run, "" if there is none. `fix` is the change, "" for none; `worked` is None if the result is unknown.
+    `results` counts how often fixes of this problem worked, in all sessions. `failed` are other changes of the session
+    against this error that did not help, newest first. `is_similar`: the messages differ only in names, paths and
+    numbers. `is_same_file`: the error occurred in the same file.
     """
 
     session: DebugSession
@@ -65,9 +61,7 @@ def find_known_fixes(
 ) -> tuple[KnownFix, ...]:
     """Fixes for several errors, best first; each session once.
 
-    Args:
-        file_pattern: Only failures in matching files, as for LIKE in SQLite.
-        session: The current session, which is excluded.
+    Only failures in files that match `file_pattern` count, as for LIKE in SQLite. The current session is excluded.
     """
     found: dict[str, KnownFix] = {}
     for row in zip_longest(*(_find_fixes(index, error, file_pattern, session) for error in errors)):
@@ -88,65 +82,52 @@ def _find_fixes(
     found: dict[str, KnownFix] = {}
     signature = generalize_message(error.message) if error.message else ""
     same_type = matching_spellings(filter(None, index.keys[ERROR_TYPE]), error.error_type)
-    for error_type in index.keys[ERROR_TYPE]:
-        if error_type not in same_type and not signature:
-            continue
+    for error_type in index.keys[ERROR_TYPE] if signature else same_type:
         for known in index.find_similar(error_type, file_pattern, _MAX_COMPARED):
             if session is not None and known.id == session.id:
                 continue
-            runs = _runs_with_error(known, error_type)
-            fixes = [_make_fix(index, known, *run, error, signature) for run in runs]
+            fixes = [*_make_fixes(index, known, error_type, error, signature)]
             fixes += [found[known.id]] if known.id in found else []
             if usable := [fix for fix in fixes if fix.is_similar or fix.failure.error_type in same_type]:
-                found[known.id] = _add_failed(max(reversed(usable), key=_rank_in_session), usable)
+                best = max(reversed(usable), key=_rank_in_session)
+                failed: list[str] = []
+                for fix in reversed(usable):
+                    failed += (fix.fix if fix.worked is False else "", *fix.failed)
+                others = tuple(text for text in dict.fromkeys(failed) if text and text != best.fix)
+                found[known.id] = replace(best, failed=others)
     candidates = [fix for fix in found.values() if fix.is_similar] or list(found.values())
     limit = MAX_FIXES if (candidates and candidates[0].is_similar) or not signature else _MAX_SAME_TYPE
     newest = sorted(candidates, key=lambda fix: newest_first(fix.session))
     return tuple(sorted(newest, key=_rank, reverse=True)[:limit])
 
 
-def _runs_with_error(session: DebugSession, error_type: str) -> Iterator[tuple[Execution, bool | None, Failure]]:
+def _make_fixes(
+    index: DebugIndex, session: DebugSession, error_type: str, error: Failure, signature: str
+) -> Iterator[KnownFix]:
+    """What each run of a session with this error type did."""
     for run, worked in zip(session.executions, session.verdicts, strict=True):
+        analysis = run.analysis
+        category = analysis.category if analysis else ""
+        results = FixCounts()
+        if category:
+            # The session's pattern for the root cause counts, else the usual one.
+            patterns = (lesson.pattern for lesson in session.lessons if lesson.category == category)
+            pattern = next(patterns, index.fix_results.usual_pattern(category))
+            results = index.fix_results.of_pattern(category, pattern)
         for failure in run.failures:
             if failure.error_type == error_type:
-                yield run, worked, failure
-
-
-def _make_fix(
-    index: DebugIndex,
-    session: DebugSession,
-    run: Execution,
-    worked: bool | None,
-    failure: Failure,
-    error: Failure,
-    signature: str,
-) -> KnownFix:
-    analysis = run.analysis
-    results = _count_results(index, session, analysis.category) if analysis and analysis.category else FixCounts()
-    return KnownFix(
-        session=session,
-        failure=failure,
-        cause=analysis.root_cause if analysis else "",
-        category=analysis.category if analysis else "",
-        strategy=analysis.strategy if analysis else "",
-        fix=(run.fix.description or run.fix.diff_summary) if run.fix else "",
-        worked=worked,
-        results=results,
-        is_similar=bool(signature) and safe_matcher(signature).matches(failure.message),
-        is_same_file=is_same_file(error.file, failure.file or session.file_path),
-    )
-
-
-def _count_results(index: DebugIndex, session: DebugSession, category: str) -> FixCounts:
-    """Results of the session's pattern for the root cause, else the usual one."""
-    patterns = (lesson.pattern for lesson in session.lessons if lesson.category == category)
-    return index.fix_results.of_pattern(category, next(patterns, index.fix_results.usual_pattern(category)))
-
-
-def _add_failed(best: KnownFix, fixes: Sequence[KnownFix]) -> KnownFix:
-    """The best fix of a session, with its other fixes that did not help."""
-    failed = [text for fix in reversed(fixes) for text in (fix.fix if fix.worked is False else "", *fix.failed)]
-    return replace(best, failed=tuple(text for text in dict.fromkeys(failed) if text and text != best.fix))
+                yield KnownFix(
+                    session=session,
+                    failure=failure,
+                    cause=analysis.root_cause if analysis else "",
+                    category=category,
+                    strategy=analysis.strategy if analysis else "",
+                    fix=(run.fix.description or run.fix.diff_summary) if run.fix else "",
+                    worked=worked,
+                    results=results,
+                    is_similar=bool(signature) and safe_matcher(signature).matches(failure.message),
+                    is_same_file=is_same_file(error.file, failure.file or session.file_path),
+                )
 
 
 def _rank_in_session(fix: KnownFix) -> tuple[bool, ...]:

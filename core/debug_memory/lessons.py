@@ -28,13 +28,10 @@ _IDENTIFIED: Final = "patterns_identified"
 
 
 class LessonUpdate(Struct, frozen=True, kw_only=True):
-    """The lessons of a session and whether its file contains them.
+    """All lessons of a session, and whether its file contains them (`written`).
 
-    Attributes:
-        lessons: All lessons, those that the file already had first.
-        written: Whether the file contains them.
-        changed: Whether the file changed or would change.
-        problem: Why they could not be written, "" if they were.
+    Lessons that the file already had come first. `changed`: the file changed or would change. `problem` is why they
+    could not be written, "" if they were.
     """
 
     lessons: tuple[Lesson, ...]
@@ -102,13 +99,9 @@ def write_lessons(
 ) -> LessonUpdate:
     """Write lessons to the session's file, merged by pattern.
 
-    Args:
-        retry_seconds: Pauses before a file is read again that another process seems to be writing.
-        dry_run: Only check whether the file can be and would be changed.
-
-    Raises:
-        Conflict: The file cannot be parsed, or other processes keep changing it.
-        Unwritable: The disk or a permission forbids it.
+    `retry_seconds` are pauses before a file is read again that another process seems to be writing. `dry_run` only
+    checks whether the file can be and would be changed. Raises Conflict if the file cannot be parsed, or other
+    processes keep changing it.
     """
     if not found:
         return LessonUpdate(lessons=(), written=not dry_run)
@@ -150,9 +143,8 @@ def _edit_json(data: bytes, session: DebugSession, found: Sequence[Lesson]) -> b
 def _edit_yaml(data: bytes, session: DebugSession, found: Sequence[Lesson]) -> bytes:
     """The YAML file with the lessons; nothing else is changed.
 
-    Raises:
-        BadJson: It is not valid YAML, most likely half written.
-        Refused: The learnings have an unknown shape, or the edit would change other data.
+    Raises BadJson if it is not valid YAML, most likely half written, and Refused if the learnings have an unknown
+    shape, or the edit would change other data.
     """
     document = YamlText(data)
     before = find_record(session.file, document.value, session.id)

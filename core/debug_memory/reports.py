@@ -16,12 +16,10 @@ MIN_RUNS: Final = 2
 
 
 class CauseReport(Struct, frozen=True, kw_only=True):
-    """One root cause category.
+    """One root cause category, "" for analyses without one.
 
-    Attributes:
-        category: "" for analyses without a category.
-        sessions: Sessions with this root cause; `passing` of them passed, `failing` failed or were escalated.
-        fixes: How often fixes worked against it.
+    Of the `sessions` with this root cause, `passing` passed, and `failing` failed or were escalated. `fixes` counts how
+    often fixes worked against it.
     """
 
     category: str
@@ -32,13 +30,10 @@ class CauseReport(Struct, frozen=True, kw_only=True):
 
 
 class RecurringFailure(Struct, frozen=True, kw_only=True):
-    """A test that failed repeatedly.
+    """A test that failed repeatedly, in `runs` of the `sessions` (IDs, newest first).
 
-    Attributes:
-        runs: Failing runs in all sessions.
-        sessions: IDs of these sessions, newest first.
-        recorded: Occurrences that the sessions record in `recurring_failures`, 0 if none does.
-        resolution: The newest resolution that a session records, "" if none does.
+    `recorded` are the occurrences that the sessions record in `recurring_failures`, 0 if none does; `resolution` is the
+    newest one that a session records, "" if none does.
     """
 
     test: str
@@ -51,10 +46,8 @@ class RecurringFailure(Struct, frozen=True, kw_only=True):
 class FixTemplate(Struct, frozen=True, kw_only=True):
     """A pattern that sessions identified, with its template for a fix.
 
-    Attributes:
-        recorded: The effectiveness that each session records, newest first, 0..1.
-        fixes: How often the fix worked in all sessions with the problem.
-        sessions: IDs of these sessions, newest first.
+    `recorded` is the effectiveness (0..1) that each session records, newest first; `fixes` counts how often the fix
+    worked in all sessions with the problem; `sessions` are IDs of these, newest first.
     """
 
     pattern: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -21,10 +22,8 @@ UNDATED: Final = "undated"
 class RetentionPeriod(Struct, frozen=True, kw_only=True):
     """How long one session is kept.
 
-    Attributes:
-        rule: The setting with the most days of all that apply, `in_progress` or `undated`.
-        days: Days after the last change; None if the session never expires.
-        until: The end of the period; None if it never ends.
+    `rule` is the setting with the most days of all that apply, `in_progress` or `undated`. `days` count from the last
+    change; they are None if the session never expires, and `until` if the period never ends.
     """
 
     session_id: str
@@ -58,27 +57,25 @@ def retention_period(
 ) -> RetentionPeriod:
     """The longest period that applies to a session, counted from its last event.
 
-    Args:
-        restored_at: When its file was restored from the archive.
-        called_at: When it was last escalated by a call, which counts whatever its status is.
+    `restored_at` is when its file was restored from the archive, and `called_at` when it was last escalated by a call,
+    which counts whatever its status is.
     """
-    rule, days, until = IN_PROGRESS, None, None
-    if session.status != IN_PROGRESS:
-        since = max(filter(None, (session.changed_at, restored_at, called_at)), default=None)
-        if since is None:
-            rule = UNDATED
-        else:
-            applying = {DEFAULT: settings.default_days}
-            if session.lessons:
-                applying[LEARNING] = settings.on_learning_identified
-            if session.status == ESCALATED or called_at is not None:
-                applying[ESCALATION] = settings.on_escalation
-            rule = max(applying, key=lambda rule: applying[rule])
-            days = applying[rule]
-            try:
-                until = since + timedelta(days=days)
-            except OverflowError:
-                until = None
+    since = max(filter(None, (session.changed_at, restored_at, called_at)), default=None)
+    days, until = None, None
+    if session.status == IN_PROGRESS:
+        rule = IN_PROGRESS
+    elif since is None:
+        rule = UNDATED
+    else:
+        applying = {DEFAULT: settings.default_days}
+        if session.lessons:
+            applying[LEARNING] = settings.on_learning_identified
+        if session.status == ESCALATED or called_at is not None:
+            applying[ESCALATION] = settings.on_escalation
+        rule = max(applying, key=lambda rule: applying[rule])
+        days = applying[rule]
+        with suppress(OverflowError):
+            until = since + timedelta(days=days)
     return RetentionPeriod(session_id=session.id, status=session.status, rule=rule, days=days, until=until)
 
 
@@ -88,20 +85,16 @@ def plan_retention(
     restored: Mapping[str, datetime],
     called: Mapping[str, datetime],
 ) -> tuple[RetentionPlan, ...]:
-    """The periods of all files, sorted by name.
+    """The periods of the sessions of all files, sorted by file name.
 
-    Args:
-        files: The sessions of each file.
-        restored: When files were restored from the archive; their periods start again then.
-        called: When sessions were last escalated by a call, by session ID.
+    `restored` is when files were restored from the archive; their periods start again then. `called` is when sessions
+    were last escalated by a call, by session ID.
     """
+
+    def period(file: str, session: DebugSession) -> RetentionPeriod:
+        return retention_period(session, settings, restored.get(file), called.get(session.id))
+
     return tuple(
-        RetentionPlan(
-            file=file,
-            periods=tuple(
-                retention_period(session, settings, restored.get(file), called.get(session.id))
-                for session in files[file]
-            ),
-        )
+        RetentionPlan(file=file, periods=tuple(period(file, session) for session in files[file]))
         for file in sorted(files)
     )

@@ -42,12 +42,10 @@ _SUMMARY: Final = ("FAILED ", "ERROR ")
 
 
 def parse_failures(data: bytes, root: str = "") -> tuple[Failure, ...]:
-    """The failures in a report; of a session, those of its newest failing run.
+    """The failures in a JSON report or console output; of a session, those of its newest failing run.
 
-    Args:
-        data: A JSON report or console output.
-        root: The project folder, absolute. Files inside are named relative to it. A failure without a file of the
-            project gets the innermost frame in the project.
+    `root` is the absolute project folder: files inside are named relative to it, and a failure without a file of the
+    project gets the innermost frame in the project.
     """
     decoded = decode_json(data)
     is_report = isinstance(decoded.value, dict | list)

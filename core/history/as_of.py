@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -23,8 +23,9 @@ from core.records.debug_sessions import IN_PROGRESS, DebugSession, Escalation
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.events import Event, Observation
 from core.records.findings import Finding, Severity
-from core.records.loops import InjectedUse, Iteration, Liveness, Loop, LoopStatus, Outcome
+from core.records.loops import InjectedUse, Liveness, Loop, LoopStatus, Outcome
 from core.records.patterns import Pattern, RecordedCounts
+from core.records.reflections import MemoryTask, Reflection
 from core.records.snapshot import Snapshot
 from core.retrieval.index import LazyPatternIndex
 from core.retrieval.similarity import LazySimilarity
@@ -36,23 +37,19 @@ UNDATED: Final = "undated"
 _PATTERNS: Final = ".aiwg/ralph/shared/patterns"
 _BY_RECORD: Final = frozenset({DISCOVERY, TREND, AGGREGATE})
 """Sources of evidence in the pattern's own record."""
-_START: Final = datetime.min.replace(tzinfo=UTC)
 
 _Record = TypeVar("_Record")
+_Dated = TypeVar("_Dated", Reflection, MemoryTask)
 
 
 def build_past_state(view: ProjectState, when: datetime) -> ProjectState:
-    """Compute the project state at `when`, with the settings of today.
+    """Compute the project state at `when` (aware UTC), with the settings of today.
 
     Evidence, loops, tasks and decisions up to `when` count. Patterns are rewound by the decision log and their dated
-    evidence. Records without a date count at any time, and recorded counts count since the last use; findings with
-    the code `undated` report both.
+    evidence. Records without a date count at any time, and recorded counts count since the last use; findings with the
+    code `undated` report both. Not before the present state `view`, only the clock is moved.
 
     Takes up to twice as long as scoring from scratch, less for recent times; call it from a worker.
-
-    Args:
-        view: The present state.
-        when: Aware UTC. Not before the present, only the clock is moved.
     """
     if when >= view.now:
         return replace(view, board=view.board.rescored(when), now=when)
@@ -87,7 +84,9 @@ def _snapshot_at(view: ProjectState, when: datetime) -> Snapshot:
     later = tuple(decision for decision in now.decisions if decision.at > when)
     curation = fold(decisions)
     absent = curation.undone | {decision.id for decision in later}
-    events = _merged(now.events, now.withdrawn)
+    events = now.events
+    if now.withdrawn:
+        events = tuple(sorted((*events, *now.withdrawn), key=lambda event: event.at))
     if absent and any(event.decision in absent for event in events):
         events = tuple(event for event in events if event.decision not in absent)
     patterns, counted, findings = _patterns_at(
@@ -95,13 +94,13 @@ def _snapshot_at(view: ProjectState, when: datetime) -> Snapshot:
     )
     lost = len([id for id in curation.pins if id not in patterns and id not in now.patterns])
     if lost:
-        findings = (*findings, _finding(f"{plural(lost, 'pattern')} with a pinned state at that time left no record"))
+        findings.append(_finding(f"{plural(lost, 'pattern')} with a pinned state at that time left no record"))
     return replace(
         now,
         patterns=MappingProxyType(patterns),
         loops=_filter_records(now.loops, when, _loop_at),
-        reflections=_filter_records(now.reflections, when, lambda one, when: one if _known(one.at, when) else None),
-        memory_tasks=_filter_records(now.memory_tasks, when, lambda one, when: one if _known(one.at, when) else None),
+        reflections=_filter_records(now.reflections, when, _dated_at),
+        memory_tasks=_filter_records(now.memory_tasks, when, _dated_at),
         tasks=_filter_records(now.tasks, when, _task_at),
         attempts=_filter_records(now.attempts, when, _attempt_at),
         debug_sessions=_filter_records(now.debug_sessions, when, _session_at),
@@ -112,10 +111,6 @@ def _snapshot_at(view: ProjectState, when: datetime) -> Snapshot:
         curation=curation,
         findings=(*now.findings, *findings),
     )
-
-
-def _merged(events: tuple[Event, ...], withdrawn: tuple[Event, ...]) -> tuple[Event, ...]:
-    return tuple(sorted((*events, *withdrawn), key=lambda event: event.at)) if withdrawn else events
 
 
 def _known(at: datetime | None, when: datetime) -> bool:
@@ -129,19 +124,21 @@ def _filter_records(records: Mapping[str, _Record], when: datetime, at: Any) -> 
     return MappingProxyType(found)
 
 
+def _dated_at(record: _Dated, when: datetime) -> _Dated | None:
+    return record if _known(record.at, when) else None
+
+
 # Patterns
 
 
 def _patterns_at(
     snapshot: Snapshot, then: RewoundPatterns, view: ProjectState, when: datetime
-) -> tuple[dict[str, Pattern], list[Event], tuple[Finding, ...]]:
+) -> tuple[dict[str, Pattern], list[Event], list[Finding]]:
     """Compute the patterns that existed, with the recorded counts of that time.
 
     A record that was updated since had lower counts. The dated evidence of the record shows which uses it counted;
-    they are put into an event of kind `counted`.
-
-    Returns:
-        Patterns by ID, these events, and findings about missing dates.
+    they are put into an event of kind `counted`. Returns patterns by ID, these events, and findings about missing
+    dates.
     """
     changed = {event.pattern_id for event in snapshot.events if event.at > when and event.kind == "counted"}
     changed |= then.counted_until.keys()
@@ -150,11 +147,13 @@ def _patterns_at(
     counted: list[Event] = []
     undated = summed = 0
     for id, pattern in then.patterns.items():
-        created = _created(pattern)
+        times = [source.at for source in pattern.source_loops if source.at is not None]
+        times += [point.at for point in pattern.trend if point.at is not None]
+        created = pattern.first_discovered or min(times, default=None)  # the last use does not date a pattern
         if not _known(created, when):
             continue
         undated += created is None
-        if pattern.last_used is not None and id not in changed and _newest(pattern) <= when:
+        if pattern.last_used is not None and id not in changed and max((pattern.last_used, *times)) <= when:
             found[id] = pattern
             continue
         if observe is None:
@@ -166,11 +165,13 @@ def _patterns_at(
         )
         found[id] = _pattern_at(pattern, observations, recorded, when)
         counted.append(Event(id="", at=when, kind="counted", pattern_id=id, unrecorded=recorded))
-    findings = [_finding(f"{plural(undated, 'pattern')} without a date: shown at every time")]
+    findings = []
+    if undated:
+        findings.append(_finding(f"{plural(undated, 'pattern')} without a date: shown at every time"))
     if summed:
         count = plural(summed, "use")
         findings.append(_finding(f"{count} known only from recorded totals: counted since the last use, or always"))
-    return found, counted, tuple(findings[0 if undated else 1 :])
+    return found, counted, findings
 
 
 def _finding(message: str) -> Finding:
@@ -183,28 +184,13 @@ def _observer(
     """Return a function for the evidence of a (possibly rewound) pattern."""
     if snapshot.events is view.snapshot.events and not then.counted_until and then.patterns == view.snapshot.patterns:
         return view.board.observations_of_record
-    events = tuple(event for event in snapshot.events if not _counts_more(event, then))
-    past = replace(snapshot, patterns=then.patterns, events=events)
+
+    def is_restored(event: Event) -> bool:
+        """Whether an event does not record counts that are newer than the restored ones."""
+        return event.kind != "counted" or event.at <= then.counted_until.get(event.pattern_id, event.at)
+
+    past = replace(snapshot, patterns=then.patterns, events=tuple(filter(is_restored, snapshot.events)))
     return EvidenceInputs.of(past, view.settings.learning).observations
-
-
-def _counts_more(event: Event, then: RewoundPatterns) -> bool:
-    """Whether an event records counts that are newer than the restored ones."""
-    return event.kind == "counted" and event.at > then.counted_until.get(event.pattern_id, event.at)
-
-
-def _times(pattern: Pattern) -> Iterable[datetime]:
-    yield from (source.at for source in pattern.source_loops if source.at is not None)
-    yield from (point.at for point in pattern.trend if point.at is not None)
-
-
-def _created(pattern: Pattern) -> datetime | None:
-    """Time of creation; None if unknown. The last use does not date a pattern."""
-    return pattern.first_discovered or min(_times(pattern), default=None)
-
-
-def _newest(pattern: Pattern) -> datetime:
-    return max((pattern.last_used or _START, *_times(pattern)))
 
 
 def _pattern_at(
@@ -247,7 +233,7 @@ def _loop_at(loop: Loop, when: datetime) -> Loop | None:
         liveness_reason="",
         badges=(),
         archived=False,
-        iteration=_progress(iterations),
+        iteration=max((step.number for step in iterations if step.number is not None), default=None),
         ended_at=None,
         ended_approximate=False,
         updated_at=None,
@@ -259,10 +245,6 @@ def _loop_at(loop: Loop, when: datetime) -> Loop | None:
         extracted=(),
         duration_ms=None,
     )
-
-
-def _progress(iterations: Sequence[Iteration]) -> int | None:
-    return max((step.number for step in iterations if step.number is not None), default=None)
 
 
 def _use_at(use: InjectedUse, loop: Loop, when: datetime) -> InjectedUse:

@@ -44,10 +44,8 @@ _CHANGING_VERBS: Final = frozenset(
 class PatternStatus(Struct, frozen=True, kw_only=True):
     """State of a pattern at one time.
 
-    Attributes:
-        rate: Success rate as shown, 0..1; None without results.
-        score: effectiveness x multiplier.
-        injectable: Whether it could be injected.
+    `rate` is the success rate as shown, 0..1; None without results. `score` is effectiveness x multiplier.
+    `injectable`: it could be injected.
     """
 
     state: Maturity
@@ -58,21 +56,13 @@ class PatternStatus(Struct, frozen=True, kw_only=True):
     score: float
     injectable: bool
 
-    @property
-    def effective_score(self) -> float:
-        """The score; 0 for a pattern that could not be injected."""
-        return self.score if self.injectable else 0.0
-
 
 class PatternChange(Struct, frozen=True, kw_only=True):
     """Change of one pattern.
 
-    Attributes:
-        kind: `new`, `gone`, `state`, `context` (injectable or not) or `rate`.
-        title: Untrusted.
-        before, after: None where the pattern did not exist.
-        because: Cause in one line: a decision, results, or time.
-        by: Author of the decision, "" without one.
+    `kind` is `new`, `gone`, `state`, `context` (injectable or not) or `rate`. `title` is untrusted. `before` and
+    `after` are None where the pattern did not exist. `because` is the cause in one line: a decision, results, or time;
+    `by` is the author of the decision, "" without one.
     """
 
     pattern_id: str
@@ -86,7 +76,8 @@ class PatternChange(Struct, frozen=True, kw_only=True):
     @property
     def weight(self) -> float:
         """Effect on loops: absolute change of the effective score."""
-        before, after = (one.effective_score if one else 0.0 for one in (self.before, self.after))
+        # A pattern that could not be injected had no effect.
+        before, after = (one.score if one and one.injectable else 0.0 for one in (self.before, self.after))
         return abs(after - before)
 
 
@@ -112,13 +103,10 @@ class QuestionChange(Struct, frozen=True, kw_only=True):
 class StateComparison(Struct, frozen=True, kw_only=True):
     """Differences between two times.
 
-    Attributes:
-        patterns: By effect on loops, largest first.
-        decisions: Newest first, with undo and redo.
-        loops: Newest first.
-        questions: New ones first, then by priority; without kinds that have no known beginning.
-        helped, failed, other: New results, and uses without one.
-        states_before, states_after: Number of patterns per state.
+    `patterns` are sorted by effect on loops, largest first; `decisions` (with undo and redo) and `loops` newest first.
+    `questions` are without kinds that have no known beginning, new ones first, then by priority. `helped` and `failed`
+    count new results, and `other` uses without one. `states_before` and `states_after` are the number of patterns per
+    state.
     """
 
     since: datetime
@@ -241,12 +229,7 @@ def _status_of(view: ProjectState, pattern_id: str) -> PatternStatus:
 def _find_decisions(
     decisions: Iterable[Decision], known: Iterable[Decision]
 ) -> Mapping[str, tuple[Decision, Decision]]:
-    """Newest decision about each pattern, with what it undoes or redoes, or itself.
-
-    Args:
-        decisions: Newest first.
-        known: All decisions.
-    """
+    """Newest of `decisions` (newest first) about each pattern, with what it undoes or redoes, or itself."""
     by_id: dict[str, Decision] | None = None
     found: dict[str, tuple[Decision, Decision]] = {}
     for decision in decisions:

@@ -29,11 +29,9 @@ _OWN: Final = frozenset({"id", "type", "file", "pointer", "copy_folder", "copies
 
 @dataclass(frozen=True, slots=True)
 class RewoundPatterns:
-    """Patterns before some decisions.
+    """Patterns by ID before some decisions.
 
-    Attributes:
-        patterns: Patterns by ID.
-        counted_until: For patterns with restored counts, the time up to which these counts include uses.
+    For patterns with restored counts, `counted_until` is the time up to which these counts include uses.
     """
 
     patterns: dict[str, Pattern]
@@ -41,15 +39,11 @@ class RewoundPatterns:
 
 
 def rewind_patterns(patterns: Mapping[str, Pattern], later: Iterable[Decision]) -> RewoundPatterns:
-    """Revert decisions, as far as the decision log allows.
+    """Revert decisions (oldest first), as far as the decision log allows.
 
-    Inserted records are removed, removed records restored, and changed keys set back. A text that was edited without
-    a decision is the text that the next decision saw. If that decision did not store the text, only its hash is
-    restored, so that a pinned state of that time applies to it.
-
-    Args:
-        patterns: Present patterns by ID.
-        later: Decisions to revert, oldest first.
+    Inserted records are removed, removed records restored, and changed keys set back. A text that was edited without a
+    decision is the text that the next decision saw. If that decision did not store the text, only its hash is restored,
+    so that a pinned state of that time applies to it.
     """
     found = RewoundPatterns(dict(patterns), {})
     for decision in reversed(tuple(later)):

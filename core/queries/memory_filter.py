@@ -9,6 +9,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from core.debug_memory.escalation_status import find_escalation
 from core.queries.filter_parser import FieldKind, Fields, Query, Term
+from core.queries.record_filters import Tests
 from core.records.debug_sessions import ESCALATED, FAILED, DebugSession
 from core.records.episodes import Attempt, Task, TaskStatus, by_task
 from core.records.loops import Outcome
@@ -37,16 +38,11 @@ class FoundTask:
 class MemoryCatalog:
     """All tasks, attempts and debug sessions, ready to be filtered; immutable.
 
-    An attempt matches by its own words and by the words, status, tags and loop of its task.
+    An attempt matches by its own words and by the words, status, tags and loop of its task. The texts of unchanged
+    records are taken from the catalog `before`, of an earlier snapshot.
 
-    Args:
-        before: The catalog of an earlier snapshot; the texts of unchanged records are taken from it.
-
-    Attributes:
-        tasks: By ID, including tasks without metadata.
-        attempts: By task ID, in the order of their numbers.
-        sessions: By ID.
-        escalated: Escalated sessions by ID.
+    `tasks` includes tasks without metadata. `attempts` are those of a task ID, in the order of their numbers.
+    `escalated` contains the escalated sessions by ID.
     """
 
     def __init__(self, snapshot: Snapshot, before: MemoryCatalog | None = None) -> None:
@@ -95,28 +91,22 @@ class MemoryCatalog:
 
     def select_sessions(self, query: Query) -> list[DebugSession]:
         """Matching debug sessions, in their order."""
-        return [
-            session
-            for session in self.sessions.values()
-            if all(self._session_matches(session, term) != term.negated for term in query.terms)
-        ]
+        matches, terms = self._session_matches, query.terms
+        return [one for one in self.sessions.values() if all(matches(one, term) != term.negated for term in terms)]
 
     def _task_matches(self, task: Task, term: Term) -> bool:
         value = term.value
         match term.field:
             case "is":
-                return _matches_flag(
-                    value, task=True, open=not task.status.ended, failed=task.status is TaskStatus.FAILED
-                )
-            case "outcome" | "cause" | "error" | "file":
-                return False
+                failed = task.status is TaskStatus.FAILED
+                return _matches_flag(value, task=True, open=not task.status.ended, failed=failed)
             case "agent":
-                tried = self.attempts.get(task.id, ())
-                return value in task.agent.lower() or any(value in attempt.agent.lower() for attempt in tried)
+                agents = (task.agent, *(attempt.agent for attempt in self.attempts.get(task.id, ())))
+                return any(value in agent.lower() for agent in agents)
             case "":
                 return value in self._task_texts[task.id][1]
-            case _:
-                return _matches_task_field(task, term)
+            case field:
+                return _TASK_TESTS[field](task, value)
 
     def _attempt_matches(self, attempt: Attempt, task: Task, term: Term) -> bool:
         value = term.value
@@ -126,61 +116,56 @@ class MemoryCatalog:
                 return _matches_flag(value, attempt=True, open=attempt.is_open, failed=failed)
             case "outcome":
                 return attempt.outcome.value.startswith(value)
-            case "cause" | "error" | "file":
-                return False
             case "agent":
                 return value in (attempt.agent or task.agent).lower()
             case "":
                 return value in self._attempt_texts[attempt.id][1] or value in self._task_texts[task.id][1]
-            case _:
-                return _matches_task_field(task, term)
+            case field:
+                return _TASK_TESTS[field](task, value)
 
     def _session_matches(self, session: DebugSession, term: Term) -> bool:
         value = term.value
+        is_escalated = session.id in self.escalated
         match term.field:
             case "is":
-                failed, is_escalated = session.status == FAILED, session.id in self.escalated
+                failed = session.status == FAILED
                 return _matches_flag(value, session=True, open=session.is_open, failed=failed, escalated=is_escalated)
             case "status":
-                is_escalated = session.id in self.escalated and ESCALATED.startswith(value)
-                return is_escalated or session.status.startswith(value)
-            case "cause":
-                causes = (one.analysis.category for one in session.executions if one.analysis is not None)
-                return any(cause.lower().startswith(value) for cause in causes)
-            case "error":
-                return any(
-                    value in failure.error_type.lower() for one in session.executions for failure in one.failures
-                )
-            case "agent":
-                return value in session.agent.lower()
-            case "loop":
-                return value in session.loop_id.lower()
-            case "task":
-                return value in session.task_id.lower()
-            case "file":
-                return value in session.file_path.lower()
-            case "outcome" | "tag":
-                return False
-            case _:
+                return (is_escalated and ESCALATED.startswith(value)) or session.status.startswith(value)
+            case "":
                 return value in self._session_texts[session.id][1]
+            case field:
+                return _SESSION_TESTS[field](session, value)
 
 
 def _matches_flag(word: str, **flags: bool) -> bool:
     return any(is_set and name.startswith(word) for name, is_set in flags.items())
 
 
-def _matches_task_field(task: Task, term: Term) -> bool:
-    """Match the fields that attempts share with their task."""
-    value = term.value
-    match term.field:
-        case "status":
-            return task.status.value.startswith(value) or task.raw_status.lower().startswith(value)
-        case "loop":
-            return value in task.loop_id.lower()
-        case "tag":
-            return any(value in tag.lower() for tag in task.tags)
-        case _:
-            return value in task.id.lower()
+def _never(record: object, value: str) -> bool:
+    return False
+
+
+_TASK_TESTS: Final[Tests[Task]] = {
+    **dict.fromkeys(("outcome", "cause", "error", "file"), _never),
+    "status": lambda task, value: task.status.value.startswith(value) or task.raw_status.lower().startswith(value),
+    "loop": lambda task, value: value in task.loop_id.lower(),
+    "tag": lambda task, value: any(value in tag.lower() for tag in task.tags),
+    "task": lambda task, value: value in task.id.lower(),
+}
+_SESSION_TESTS: Final[Tests[DebugSession]] = {
+    **dict.fromkeys(("outcome", "tag"), _never),
+    "cause": lambda session, value: any(
+        run.analysis is not None and run.analysis.category.lower().startswith(value) for run in session.executions
+    ),
+    "error": lambda session, value: any(
+        value in failure.error_type.lower() for run in session.executions for failure in run.failures
+    ),
+    "agent": lambda session, value: value in session.agent.lower(),
+    "loop": lambda session, value: value in session.loop_id.lower(),
+    "task": lambda session, value: value in session.task_id.lower(),
+    "file": lambda session, value: value in session.file_path.lower(),
+}
 
 
 def _texts(records: Mapping[str, _Record], text: Callable[[_Record], str], known: _Texts[_Record]) -> _Texts[_Record]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Final, TypeAlias
 
@@ -28,8 +28,7 @@ _SOURCES: Final = {
 class MemoryLinks:
     """Links of one snapshot, each index built on first use; immutable.
 
-    Args:
-        catalog: The catalog of the same snapshot; not needed unless `patterns_of` is called with tasks.
+    `catalog` is that of the same snapshot; it is not needed unless `patterns_of` is called with tasks.
     """
 
     def __init__(self, snapshot: Snapshot, catalog: MemoryCatalog | None) -> None:
@@ -111,18 +110,13 @@ class MemoryLinks:
         return tuple(self._collect(names)) or tuple(self._collect((self.loop_of(record),)))
 
     def _collect(self, names: Iterable[str]) -> dict[str, None]:
-        known = self.snapshot.patterns
-        return {
-            pattern_id: None for name in names for pattern_id in self._patterns_of_name(name) if pattern_id in known
-        }
-
-    def _patterns_of_name(self, name: str) -> Iterator[str]:
-        yield from self._extracted.get(name, ())
-        yield from self._used.get(name, ())
-        loop = self.snapshot.loops.get(name)
-        if loop is not None:
-            yield from (use.pattern_id for use in loop.injected)
-            yield from (gained.pattern_id for gained in loop.extracted)
+        found: dict[str, None] = {}
+        for name in names:
+            found |= dict.fromkeys((*self._extracted.get(name, ()), *self._used.get(name, ())))
+            if loop := self.snapshot.loops.get(name):
+                found |= dict.fromkeys(use.pattern_id for use in loop.injected)
+                found |= dict.fromkeys(gained.pattern_id for gained in loop.extracted)
+        return {pattern_id: None for pattern_id in found if pattern_id in self.snapshot.patterns}
 
     def reflections_of(self, record: Remembered) -> tuple[Reflection, ...]:
         """Reflections on a task, attempt or session (its task or loop), newest first."""

@@ -27,11 +27,19 @@ PATTERN_FIELDS: Final[Fields] = {
     **dict.fromkeys(("tag", "loop", "id", "by", "is"), FieldKind.TEXT),
 }
 """Fields of a pattern query. `low:` is the lower end of the interval of the rate, `last:` the time since the last use,
-`age:` the time since the discovery, `by:` who pinned it (`me` for the current user). `is:` accepts pinned, faded, due,
-contradicted, injectable, quarantined, held, mirror, suspect (the scan flags it); `id:` accepts several, separated by
-commas."""
+`age:` the time since the discovery, `by:` who pinned it (`me` for the current user). `is:` accepts the words of
+`_FLAGS` and `_RECORD_FLAGS`; `id:` accepts several, separated by commas.
+"""
+_FLAGS: Final = {
+    "due": "inversion_due",
+    **{name: name for name in ("pinned", "faded", "contradicted", "injectable", "quarantined", "held")},
+}
+_RECORD_FLAGS: Final = {"mirror": "copy_folder", "suspect": "suspicions"}
+"""Attributes of a scoreboard and of a pattern by word of `is:`; the scan flags a suspect pattern."""
 _FAST_FIELDS: Final = frozenset({"state", "uses", "rate", "low", "score", "last", "is"})
 """Fields that are compared as vectors."""
+_NUMBERS: Final = {"state": "state_codes", **{name: name for name in ("rate", "uses", "score", "last_used")}}
+"""Attributes of a scoreboard by sort order."""
 MAX_ID_QUERY: Final = 300
 """Maximum length of a query that names several patterns, in characters; it must fit into the filter input."""
 
@@ -54,14 +62,9 @@ def build_id_query(ids: Sequence[str]) -> tuple[str, int]:
 class PatternCatalog:
     """All patterns, ready to be filtered and sorted; immutable.
 
-    Filters 100,000 patterns between two keystrokes: numbers are vectors, text is one lower-case string per pattern,
-    and each sort order is cached.
-
-    Args:
-        patterns: By ID.
-        board: Scores of these patterns.
-        pins: Pinned states by pattern ID.
-        me: The name of the current user, for `by:me`.
+    Filters 100,000 patterns between two keystrokes: numbers are vectors, text is one lower-case string per pattern, and
+    each sort order is cached. `pins` are pinned states by pattern ID; `me` is the name of the current user, for
+    `by:me`.
     """
 
     def __init__(
@@ -90,19 +93,15 @@ class PatternCatalog:
         newer._records, newer._texts, newer._tags = self._records.copy(), self._texts.copy(), self._tags.copy()
         for key in patterns.keys() & changed:
             row, pattern = board.row(key), patterns[key]
-            newer._records[row], newer._texts[row], newer._tags[row] = (
-                pattern,
-                _search_text(pattern),
-                _tag_text(pattern),
-            )
+            newer._records[row] = pattern
+            newer._texts[row] = _search_text(pattern)
+            newer._tags[row] = _tag_text(pattern)
         return newer
 
     def select(self, query: Query, sort: str = "score", descending: bool = True) -> list[str]:
-        """IDs of the matching patterns, in order.
+        """IDs of the matching patterns, in order; for the query see `PATTERN_FIELDS`.
 
-        Args:
-            query: See `PATTERN_FIELDS`.
-            sort: `id`, `title`, `type`, `state`, `rate`, `uses`, `last_used` or `score`.
+        `sort` is `id`, `title`, `type`, `state`, `rate`, `uses`, `last_used` or `score`.
         """
         rows: Rows = np.arange(len(self._ids))
         # Vectors first: texts are then compared only for the remaining rows.
@@ -147,7 +146,12 @@ class PatternCatalog:
                         mask |= flags[rows]
                 return mask
             case "is":
-                return self._match_flag(value, rows)
+                mask = np.zeros(len(rows), dtype=np.bool_)
+                for flag in (attribute for word, attribute in _FLAGS.items() if word.startswith(value)):
+                    mask |= getattr(board, flag)[rows]
+                for flag in (attribute for word, attribute in _RECORD_FLAGS.items() if word.startswith(value)):
+                    mask |= _mask(bool(getattr(p, flag)) for p in self._take(self._records, rows))
+                return mask
             case "type":
                 types = tuple(kind for kind in PatternType if kind.value.startswith(value))
                 return _mask(p.type in types for p in self._take(self._records, rows))
@@ -165,27 +169,6 @@ class PatternCatalog:
     def _take(self, values: list[_Value], rows: Rows) -> list[_Value]:
         return values if len(rows) == len(values) else [values[row] for row in rows.tolist()]
 
-    def _match_flag(self, word: str, rows: Rows) -> Mask:
-        board = self._board
-        flags = {
-            "pinned": board.pinned,
-            "faded": board.faded,
-            "due": board.inversion_due,
-            "contradicted": board.contradicted,
-            "injectable": board.injectable,
-            "quarantined": board.quarantined,
-            "held": board.held,
-        }
-        mask = np.zeros(len(rows), dtype=np.bool_)
-        for name, flag in flags.items():
-            if name.startswith(word):
-                mask |= flag[rows]
-        if "mirror".startswith(word):
-            mask |= _mask(bool(p.copy_folder) for p in self._take(self._records, rows))
-        if "suspect".startswith(word):
-            mask |= _mask(bool(p.suspicions) for p in self._take(self._records, rows))
-        return mask
-
     def _order(self, sort: str, descending: bool) -> Rows:
         order = self._orders.get((sort, descending))
         if order is None:
@@ -193,16 +176,8 @@ class PatternCatalog:
         return order
 
     def _sort_rows(self, sort: str, descending: bool) -> Rows:
-        board = self._board
-        columns = {
-            "rate": board.rate,
-            "uses": board.uses,
-            "score": board.score,
-            "last_used": board.last_used,
-            "state": board.state_codes,
-        }
-        if sort in columns:
-            values = np.asarray(columns[sort], dtype=np.float64)
+        if sort in _NUMBERS:
+            values = np.asarray(getattr(self._board, _NUMBERS[sort]), dtype=np.float64)
             values = np.where(np.isfinite(values), values, np.nan)  # argsort puts unknown values last either way
             return np.argsort(-values if descending else values, kind="stable")
         match sort:

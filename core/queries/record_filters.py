@@ -17,7 +17,7 @@ DECISION_FIELDS: Final[Fields] = dict.fromkeys(("verb", "by", "subject"), FieldK
 
 
 _Record = TypeVar("_Record")
-_Tests = Mapping[str, Callable[[_Record, str], bool]]
+Tests = Mapping[str, Callable[[_Record, str], bool]]
 """Whether a record has a value (in lower case), by field; "" for words and any other field."""
 
 
@@ -35,7 +35,7 @@ def _verb(decision: Decision) -> str:
     return decision.verb.value.replace("_", " ")
 
 
-_LOOP_TESTS: Final[_Tests[Loop]] = {
+_LOOP_TESTS: Final[Tests[Loop]] = {
     "status": lambda loop, value: loop.status.value.startswith(value) or loop.raw_status.lower().startswith(value),
     "source": lambda loop, value: any(source.startswith(value) for source in loop.sources),
     "id": lambda loop, value: value in loop.id.lower(),
@@ -43,7 +43,7 @@ _LOOP_TESTS: Final[_Tests[Loop]] = {
     "is": lambda loop, value: any(word.startswith(value) for word in _badges(loop)),
     "": lambda loop, value: value in f"{loop.id}\n{loop.task}\n{loop.status}\n{loop.raw_status}\n{loop.owner}".lower(),
 }
-_REFLECTION_TESTS: Final[_Tests[Reflection]] = {
+_REFLECTION_TESTS: Final[Tests[Reflection]] = {
     "kind": lambda reflection, value: reflection.kind.startswith(value.replace("-", "_")),
     "loop": lambda reflection, value: value in reflection.loop_id.lower(),
     "task": lambda reflection, value: value in reflection.task_id.lower(),
@@ -52,7 +52,7 @@ _REFLECTION_TESTS: Final[_Tests[Reflection]] = {
     "outcome": lambda reflection, value: reflection.outcome.value.startswith(value),
     "": lambda reflection, value: value in _reflection_text(reflection),
 }
-_DECISION_TESTS: Final[_Tests[Decision]] = {
+_DECISION_TESTS: Final[Tests[Decision]] = {
     "verb": lambda decision, value: _verb(decision).startswith(value.replace("_", " ").replace("-", " ")),
     "by": lambda decision, value: value in decision.by.lower(),
     "subject": lambda decision, value: value in decision.subject.lower(),
@@ -65,8 +65,7 @@ _DECISION_TESTS: Final[_Tests[Decision]] = {
 def select_loops(loops: Mapping[str, Loop], query: Query, patterns_of: Callable[[str], Iterable[str]]) -> list[str]:
     """IDs of the matching loops, in the given order.
 
-    Args:
-        patterns_of: Returns the IDs of patterns injected into or used by a loop, for `pattern:`.
+    `patterns_of` returns the IDs of patterns injected into or used by a loop, for `pattern:`.
     """
 
     def uses_pattern(loop: Loop, value: str) -> bool:
@@ -86,5 +85,5 @@ def select_decisions(decisions: Sequence[Decision], query: Query) -> list[str]:
     return [decision.id for decision in decisions if _matches(decision, query, _DECISION_TESTS)]
 
 
-def _matches(record: _Record, query: Query, tests: _Tests[_Record]) -> bool:
+def _matches(record: _Record, query: Query, tests: Tests[_Record]) -> bool:
     return all(tests.get(term.field, tests[""])(record, term.value) != term.negated for term in query.terms)
