@@ -1,7 +1,4 @@
-"""Read the action log of an attempt, `actions.jsonl`.
-
-Lines are decoded on demand (docs/file-formats.md#tasks).
-"""
+"""Read the action log of an attempt on demand (docs/file-formats.md#tasks)."""
 
 from __future__ import annotations
 
@@ -102,9 +99,8 @@ def to_text(value: Any) -> str:
 
 
 class Actions(Sequence[Action]):
-    """The actions of one log in the order of the file.
+    """The actions of one log in the order of the file; a bad file never raises.
 
-    A slice is a tuple. Never fails because of a bad file.
     Only the offsets of lines are held in memory. Lines that start as an object count as actions; one that cannot be
     decoded is a finding and an action with only a number. An incomplete last line is ignored.
     """

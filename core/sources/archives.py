@@ -1,7 +1,4 @@
-"""Read archived patterns from `shared/archive/<YYYY-MM>-patterns.json`.
-
-See docs/file-formats.md#archives.
-"""
+"""Read archived patterns from `shared/archive/` (docs/file-formats.md#archives)."""
 
 from __future__ import annotations
 
@@ -27,14 +24,9 @@ _NOTE: Final = "archived"
 
 
 class ArchivedPattern(Struct, frozen=True, kw_only=True):
-    """One pattern in an archive.
+    """One pattern as it was when it was archived in `file`.
 
-    Attributes:
-        pattern: The pattern as it was.
-        file: The project-relative archive.
-        at: When it was archived; None if unknown.
-        reason, by: Why and by whom; "" if unknown.
-        source: The file that contained it, as written; "" if unknown.
+    `at` is None if unknown; `source`, the file that contained it, `reason` and `by` are "" if unknown.
     """
 
     pattern: Pattern

@@ -1,7 +1,7 @@
-"""The project's settings: `aiwg.yml` or `.aiwg/config.yml`, below `ralph.cross_loop_learning`.
+"""The project's settings: `aiwg.yml` or `.aiwg/config.yml`, which are only read.
 
-The files contain the groups of `core.config.settings` under their own names. Missing `pruning` settings are read from
-the registry's own `pruning_policy`. The files are only read.
+The section `ralph.cross_loop_learning` has the groups of `core.config.settings` under their own names. Missing
+`pruning` settings are read from the registry's own `pruning_policy`.
 """
 
 from __future__ import annotations
@@ -58,12 +58,9 @@ _MAX_PROBLEMS: Final = 20
 
 
 class SettingValue(NamedTuple):
-    """One setting in effect.
+    """One setting in effect, such as `injection.top_k_patterns`.
 
-    Attributes:
-        name: `injection.top_k_patterns`: group and field of `core.config.settings`.
-        value: Of the field.
-        source: File and JSON pointer, `aiwg.yml:/ralph/…`, or "default".
+    `source` is a file and JSON pointer, `aiwg.yml:/ralph/…`, or "default".
     """
 
     name: str
@@ -72,13 +69,9 @@ class SettingValue(NamedTuple):
 
 
 class Configuration(Struct, frozen=True, kw_only=True):
-    """The settings of a project and where they come from.
+    """The defaults with the valid values of `file`, which is "" if there is none.
 
-    Attributes:
-        settings: The defaults with the valid values of the file.
-        file: The file with the settings; "" if there is none.
-        sources: Source of each setting by name, see `Setting`.
-        findings: Values that were rejected.
+    `sources` are the sources of the settings by name, see `SettingValue`. `findings` are rejected values.
     """
 
     settings: Settings = DEFAULTS
@@ -209,10 +202,7 @@ def _put(group: _S, fields: Fields, field: str, name: str, sources: dict[str, st
 
 
 def _read(given: Any, kind: Any) -> Any:
-    """Convert a YAML value to the type of a setting.
-
-    An invalid value is returned unchanged and rejected later.
-    """
+    """Convert a YAML value to the type of a setting; an invalid one stays and is rejected later."""
     read: Any = None
     if kind is bool:
         read = normalize.flag(given)
@@ -249,13 +239,7 @@ def _report_unknown(fields: Fields, known: Iterable[str]) -> None:
 
 
 class RegistryExtras(NamedTuple):
-    """The parts of one registry file beside its patterns.
-
-    Attributes:
-        document: The whole file.
-        policy: Its pruning policy; None if it has none.
-        metrics: Its metrics; None if it has none.
-    """
+    """A registry file, with its pruning policy and metrics; None if it has none."""
 
     document: Fields
     policy: Fields | None

@@ -17,11 +17,9 @@ INDEX: Final = ".aiwg/ralph/memory/task-index.json"
 
 
 def read_memory(file: str, value: Any, modified_at: datetime) -> tuple[tuple[MemoryTask, ...], tuple[Finding, ...]]:
-    """Read the tasks of one decoded memory file; those of the index are marked `indexed`.
+    """Read the tasks of a decoded task file or `INDEX`; those of the index are `indexed`.
 
-    Args:
-        file: A task file, or `INDEX`.
-        modified_at: The file's mtime, UTC: the time of a task without one.
+    `modified_at`, the file's mtime in UTC, is the time of a task without one.
     """
     findings: list[Finding] = []
     fields = document(file, value, findings)

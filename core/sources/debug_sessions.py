@@ -65,7 +65,7 @@ def read_sessions(file: str, value: Any) -> tuple[tuple[DebugSession, ...], tupl
 
 
 def find_record(file: str, value: Any, session_id: str) -> tuple[Place, Any] | None:
-    """Path and value of the record of a session in a decoded document; None if it is not there.
+    """Path and value of the record of a session in a document; None if it is not there.
 
     Of several records, `join_sessions` selects one.
     """
@@ -81,10 +81,7 @@ def find_record(file: str, value: Any, session_id: str) -> tuple[Place, Any] | N
 
 
 def join_sessions(sessions: Iterable[DebugSession]) -> dict[str, DebugSession]:
-    """Join sessions by ID.
-
-    The most recently changed one counts, at equal times the one with more executions.
-    """
+    """Join sessions by ID; the last changed counts, then the one with more executions."""
     joined: dict[str, DebugSession] = {}
     for session in sessions:
         other = joined.get(session.id)
@@ -217,10 +214,9 @@ def _lessons(learnings: Fields) -> Iterator[Lesson]:
 
 
 def read_failure(fields: Fields, *, tested: bool = False) -> Failure | None:
-    """Read a failure of a session, or the `error` of an iteration; None if it contains no error.
+    """Read a failure of a session, or the `error` of an iteration; None without an error.
 
-    Args:
-        tested: Whether it is in a list of failures, where the name of a test is enough.
+    `tested` means that it is in a list of failures, where the name of a test is enough.
     """
     failure = Failure(
         error_type=_text(fields, "error_type", "type", "name"),
@@ -249,10 +245,7 @@ def read_failure(fields: Fields, *, tested: bool = False) -> Failure | None:
 
 
 def split_location(location: str) -> tuple[str, int | None]:
-    """File and line of `src/auth/validate.ts:42` or `validate.ts:42:7`.
-
-    The line is None without a number.
-    """
+    """File and line (or None) of `src/auth/validate.ts:42` or `validate.ts:42:7`."""
     file, *numbers = location[:MAX_TEXT].strip().split(":", 1)
     if len(file) == 1 and numbers:  # the drive in `C:\app\a.ts:7`
         rest, *numbers = numbers[0].split(":", 1)

@@ -1,7 +1,4 @@
-"""Read tasks and attempts from the files of `tasks/<id>/`, and join them.
-
-See docs/file-formats.md#tasks.
-"""
+"""Read tasks and attempts from `tasks/<id>/`, and join them (docs/file-formats.md#tasks)."""
 
 from __future__ import annotations
 
@@ -77,10 +74,9 @@ def skipped_attempt_folders(names: Iterable[str]) -> list[str]:
 
 
 def parse_tasks(file: str, value: Any) -> tuple[tuple[Task, ...], tuple[Finding, ...]]:
-    """Read the task of one decoded document in a task's folder; the folder names its ID.
+    """Read the task of one decoded document; the folder names its ID.
 
-    Args:
-        file: `tasks/<id>/metadata.json`. Any other file only shows that the task exists.
+    Any other file than `metadata.json` only shows that the task exists.
     """
     findings: list[Finding] = []
     if not file.endswith(f"/{METADATA}"):
@@ -90,10 +86,9 @@ def parse_tasks(file: str, value: Any) -> tuple[tuple[Task, ...], tuple[Finding,
 
 
 def parse_attempts(file: str, value: Any) -> tuple[tuple[Attempt, ...], tuple[Finding, ...]]:
-    """Read the attempts of one decoded document in a task's folder; the folders name task and attempt.
+    """Read the attempts of a `trajectory.json`, `attempt.json` or `outcome.json`.
 
-    Args:
-        file: A `trajectory.json`, `attempt.json` or `outcome.json`.
+    The folders name task and attempt.
     """
     findings: list[Finding] = []
     fields = document(file, value, findings)

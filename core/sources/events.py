@@ -31,9 +31,7 @@ _decoder: Final = msgspec.json.Decoder(Event)
 class EventLog:
     """The event log, read incrementally while the file only grows.
 
-    Attributes:
-        events: In the order of the file. An ID that occurs again is the same event written twice; the first counts.
-        findings: Defects of its lines.
+    `events` are in the order of the file. An ID that occurs again is the same event written twice; the first counts.
     """
 
     def __init__(self, file: str) -> None:
@@ -195,9 +193,8 @@ def _error(fields: Fields | None) -> ErrorNote | None:
 def append_events(paths: ProjectPaths, *events: Event) -> None:
     """Append events, all or none; they are durable on return.
 
-    Raises:
-        BadInput: A text is not valid Unicode (a lone surrogate).
-        Unwritable: The log cannot be written, or is outside the project; it is unchanged.
+    Raises BadInput if a text is not valid Unicode (a lone surrogate), and Unwritable if the log cannot be written, or
+    is outside the project; it is unchanged.
     """
     try:
         file = paths.inside(paths.relative(paths.events))

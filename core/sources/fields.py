@@ -21,13 +21,8 @@ _MAX_FINDINGS: Final = 20
 class Fields:
     """Tolerant view of one object of a file.
 
-    Each method takes the spellings of a field. The first valid value is used; invalid values before it are findings.
-
-    Attributes:
-        file: Project-relative name, for findings.
-        mapping: The object itself.
-        findings: Collects findings; shared with nested objects.
-        pointer: JSON pointer of the object; "" for the whole file.
+    Each method takes the spellings of a field. The first valid value is used; invalid values before it are added to
+    `findings`, which nested objects share. `pointer` is the JSON pointer of the object; "" for the whole file.
     """
 
     __slots__ = ("file", "findings", "mapping", "pointer")
@@ -94,10 +89,7 @@ class Fields:
         return None
 
     def objects(self, name: str) -> Iterator[tuple[str, Fields]]:
-        """Key (or index) and fields of each object in the list or object at `name`.
-
-        Other values are findings.
-        """
+        """Key (or index) and fields of each object at `name`; other values are findings."""
         above = self.place(name)
         for key, item in self.items(name):
             place = f"{above}/{escaped(key)}"

@@ -75,13 +75,9 @@ def check_liveness(
     """Liveness of a loop, and a one-line reason.
 
     The system reuses pids: a process belongs to the loop only if it already ran at the loop's last activity. A process
-    that started later reuses the pid, so the loop's own process is gone.
-
-    Args:
-        pid: Process of the loop itself (`currentPid` of its state, or from the external registry).
-        last_activity: Newest time inside its files.
-        modified_at: Newest mtime of its files, used if they contain no time.
-        stale_after: Silence after which a loop without a pid is stale.
+    that started later reuses the pid, so the loop's own process is gone. `pid` is that of the loop itself.
+    `modified_at`, the newest mtime of its files, is used if they contain no time. `stale_after` is for loops without a
+    pid.
     """
     if status is LoopStatus.UNKNOWN:
         return Liveness.UNKNOWN, "no file contains a known status"

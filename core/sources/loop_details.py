@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +22,7 @@ from core.sources.fields import Fields
 from core.sources.loop_facts import ANALYTICS, BEST_OUTPUT, CRASH_LOG, CURRENT, LAUNCHER
 from core.sources.loops import read_iteration
 from core.sources.record_kinds import loop_source
-from core.storage.file_reader import RawFile, read_file
+from core.storage.file_reader import RawFile, open_file, read_file
 from core.storage.json_reader import decode_json
 
 MAX_NOTE: Final = 64 * 1024
@@ -84,49 +83,34 @@ class _Reader:
     def note(self, file: str, *, tail: bool = False) -> str:
         """Read the first (or last) `MAX_NOTE` bytes of a text; "" without one."""
         path = self._inside(file)
-        if path is None:
+        opened = open_file(path, self._paths.aiwg) if path is not None else None
+        if not isinstance(opened, int):
             return ""
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            return ""
-        try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                return ""
-            start = max(status.st_size - MAX_NOTE, 0) if tail else 0
-            text = os.pread(descriptor, MAX_NOTE, start).decode("utf-8", "replace")
+            size = os.fstat(opened).st_size
+            start = max(size - MAX_NOTE, 0) if tail else 0
+            text = os.pread(opened, MAX_NOTE, start).decode("utf-8", "replace")
         except OSError:
             return ""
         finally:
-            os.close(descriptor)
+            os.close(opened)
         if start:
             return f"… {text.partition(chr(10))[2]}"
-        return f"{text}\n…" if status.st_size > MAX_NOTE else text
+        return f"{text}\n…" if size > MAX_NOTE else text
 
     def names(self, folder: str) -> list[str]:
         """Names in a folder, sorted by their numbers; empty without the folder."""
         path = self._inside(folder)
         if path is None:
             return []
-        names: list[str] = []
         try:
             with os.scandir(path) as entries:
-                for entry in entries:
-                    names.append(entry.name)
-                    if len(names) == MAX_ENTRIES:
-                        break
+                return sorted((entry.name for entry in islice(entries, MAX_ENTRIES)), key=_numbers)
         except OSError:
             return []
-        return sorted(names, key=_numbers)
-
-    def is_folder(self, folder: str) -> bool:
-        """Whether this is a folder, not a link."""
-        path = self._inside(folder)
-        return path is not None and path.is_dir()
 
     def iterations(self, folder: str, loop: Loop) -> tuple[list[Iteration], list[tuple[str, str]], list[str]]:
-        """Read iterations from files of their own, notes on iterations, and names of checkpoints.
+        """Read iterations from files of their own, notes on iterations, and checkpoint names.
 
         Names have digits in several forms: `iteration-1.json`, `iteration-001/`, `001.md`, `001-checkpoint.json`.
         Consecutive loops of the hook share a folder: numbers beyond the current iteration belong to an earlier loop.
@@ -150,7 +134,7 @@ class _Reader:
                 iteration = read_iteration(fields)
                 known = iteration.number is not None
                 found.append(iteration if known else replace(iteration, number=number))
-            elif self.is_folder(file):
+            elif (path := self._inside(file)) is not None and path.is_dir():
                 found.append(Iteration(number=number, files=tuple(self.names(file))))
         return found, [(title, self.note(file)) for title, file in notes[-_MAX_NOTES:]], checkpoints
 
@@ -168,10 +152,7 @@ def _numbers(name: str) -> list[tuple[int, int, str]]:
 
 
 def _merge(sources: Iterable[Sequence[Iteration]]) -> tuple[Iteration, ...]:
-    """Merge iterations by number: later sources fill the gaps of earlier ones.
-
-    The first source keeps its order and duplicate numbers.
-    """
+    """Merge iterations by number: later sources fill the gaps of earlier ones."""
     merged: list[Iteration] = []
     place: dict[int, int] = {}
     for source in sources:
@@ -248,7 +229,6 @@ def _facts(documents: Mapping[str, Fields]) -> tuple[tuple[str, str], ...]:
     """Short facts from the loop's documents: the state first, then measurements; each label once."""
     facts: dict[str, str] = {}
     for source, fields in documents.items():
-        found: Iterable[tuple[str, str]]
         if source == BEST_OUTPUT:
             found = _pairs(fields, (("best iteration", "best_iteration_number", "{:,.0f}"),))
         elif source == ANALYTICS:

@@ -57,12 +57,9 @@ class LoopCollection:
     """All loops; after a change only the affected ones are joined again.
 
     Internal loops are joined by ID, external ones as `group_by_loop` groups their facts. Call `replace` for each
-    changed file (without facts if it was removed), then `join`.
-
-    Attributes:
-        records: Loops by ID, newest start first, as of the last `join`; a new mapping after each change.
-        aliases: Other IDs of loops (UUID of analytics, launcher ID), each with the ID of the loop.
-        findings: Findings that only joining several files shows.
+    changed file (without facts if it was removed), then `join`, which updates the attributes: `records` are loops by
+    ID, newest start first, a new mapping after each change; `aliases` are other IDs of loops (UUID of analytics,
+    launcher ID), each with the ID of the loop; `findings` are those that only joining several files shows.
     """
 
     def __init__(self) -> None:
@@ -102,13 +99,9 @@ class LoopCollection:
     def join(
         self, now: datetime, settings: WatchSettings, processes: Processes, *, force_liveness: bool = False
     ) -> frozenset[str]:
-        """Update `records`, and check the liveness of running loops from time to time.
+        """Update `records`; returns the IDs of loops that were added, changed or removed.
 
-        Args:
-            force_liveness: Whether to check liveness even if that was done a moment ago.
-
-        Returns:
-            IDs of the loops that were added, changed or removed.
+        The liveness of running loops is checked from time to time, or always with `force_liveness`.
         """
         if _EXTERNAL in self._dirty:
             self._group_external()
@@ -218,11 +211,11 @@ def _keys(fact: LoopFact) -> tuple[str, ...]:
 
 
 def group_by_loop(facts: Iterable[LoopFact]) -> dict[str, list[LoopFact]]:
-    """Group external facts by the ID of the loop's directory or registry entry, else of its session or launcher.
+    """Group external facts by the ID of the loop's directory or registry entry.
 
-    An external loop has up to three IDs. Facts with the ID of a directory or registry entry come first. The others find
-    their loop by that ID, by the pid that launcher and registry share, or by the same task and nearly the same start.
-    Facts that only add details and match no loop are dropped.
+    An external loop has up to three IDs: also those of its session and launcher. Facts with the ID of a directory or
+    registry entry come first. The others find their loop by that ID, by the pid that launcher and registry share, or by
+    the same task and nearly the same start. Facts that only add details and match no loop are dropped.
     """
     groups = _LoopGroups()
     others = []

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.base.text import visible_line
 from core.records.findings import Finding, Severity
@@ -57,34 +58,14 @@ _CLOCK_TOLERANCE: Final = timedelta(seconds=60)
 class Context(Struct, frozen=True):
     """What a loop is judged by, besides its facts.
 
-    Attributes:
-        stale_after: Silence after which a loop without a known process is stale.
-        has_registry: Whether a registry exists that could list the loop.
+    A loop without a known process is stale after a silence of `stale_after`. `has_registry` means that a registry
+    exists that could list the loop.
     """
 
     now: datetime
     stale_after: timedelta
     processes: Processes
     has_registry: bool
-
-
-class _State(Struct, frozen=True, gc=False):
-    """Status of a loop by its files (`status`, `raw_status`), and the result of checking it."""
-
-    status: LoopStatus
-    raw_status: str
-    started_at: datetime | None
-    last_activity: datetime | None
-    modified_at: datetime | None
-    pid: int | None
-    liveness: Liveness
-    reason: str
-    archived: bool
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the loop has ended, its process is gone, or it is archived."""
-        return self.status.ended or self.liveness is Liveness.DEAD or self.archived
 
 
 def merge_facts(loop_id: str, facts: Sequence[LoopFact], context: Context, findings: list[Finding]) -> Iterator[Loop]:
@@ -115,79 +96,74 @@ def merge_loop(loop_id: str, facts: Sequence[LoopFact], context: Context, findin
     details = [fact for fact in facts if fact.source in DETAILS]
     directory = next((fact.directory for fact in facts if fact.directory), "")
     home = loop_home(directory)
-    state = _check_state(facts, main, home, context)
-    ended_at, is_approximate = _end(main, state, context.now) if state.is_over else (None, False)
     if directory and not main:
         findings.append(_no_state(directory))
     _check_times(main, context.now, findings)
     names = {name for fact in facts for name in (fact.loop_id, fact.inner_id)}
     iterations = _first(main, "iterations") or ()
-    return Loop(
+    source = _status_source(main)
+    modified = newest(*[fact.modified_at for fact in facts if fact.source in _WITH_ACTIVITY])
+    loop = Loop(
         id=loop_id,
         aliases=tuple(sorted(names - {loop_id, ""})),
         task=_first(facts, "task") or "",
-        criteria=_first(main, "criteria") or (),
-        status=LoopStatus.CRASHED if state.liveness is Liveness.DEAD else state.status,
-        raw_status=state.raw_status,
+        status=source.status if source else LoopStatus.UNKNOWN,
+        raw_status=source.raw_status if source else "",
         sources=tuple(sorted({fact.source for fact in main} | ({home} if home else set()))),
-        badges=tuple(sorted(_badges(facts, home, state, context.has_registry))),
         archived=home in ARCHIVES,
-        owner=_first(main, "owner") or "",
-        priority=_first(main, "priority") or "",
-        tags=_first(main, "tags") or (),
         iteration=_iteration(facts, main),
         max_iterations=next((fact.max_iterations for fact in main if fact.max_iterations is not None), None),
-        started_at=state.started_at,
-        ended_at=ended_at,
-        ended_approximate=is_approximate,
+        started_at=_first(facts, "started_at"),
         updated_at=newest(*[fact.updated_at for fact in main]),
-        last_activity=state.last_activity,
-        modified_at=state.modified_at,
-        pid=state.pid,
-        liveness=state.liveness,
-        liveness_reason=state.reason,
+        last_activity=_last_activity(facts, context.now),
+        modified_at=modified or _first(facts, "modified_at"),
         iterations=iterations,
         quality=_first(details, "quality") or _first(main, "quality") or (),
         last_result=_first(main, "last_result") or (iterations[-1].result if iterations else ""),
-        learnings=_first(main, "learnings") or (),
-        injected=_first(main, "injected") or (),
-        extracted=_first(main, "extracted") or (),
-        improvement=_first(main, "improvement"),
         crashes=sum(fact.crashes for fact in details),
         duration_ms=_first(details, "duration_ms") or _first(main, "duration_ms"),
         files=tuple(dict.fromkeys(fact.file for fact in facts if fact.source != DIRECTORY)),
         directory=directory,
+        **{name: value for name in _FROM_MAIN if (value := _first(main, name))},
     )
-
-
-def _check_state(facts: Sequence[LoopFact], main: Sequence[LoopFact], home: str, context: Context) -> _State:
-    source = _status_source(main)
-    status = source.status if source else LoopStatus.UNKNOWN
-    last_activity = _last_activity(facts, context.now)
-    modified = newest(*[fact.modified_at for fact in facts if fact.source in _WITH_ACTIVITY])
-    modified_at = modified or _first(facts, "modified_at")
-    pid = _first(main, "pid")
-    archived = home in ARCHIVES
-    if archived and not status.ended:
-        liveness, reason = Liveness.ENDED, "archived"
-    else:
-        liveness, reason = check_liveness(
-            status, pid, last_activity, modified_at, context.now, context.stale_after, context.processes
-        )
-        crashed_at = newest(*[fact.crashed_at for fact in facts])
-        if status.active and crashed_at and (last_activity is None or crashed_at > last_activity):
-            reason = f"{reason}; crash.log reports a crash at {minute_of(crashed_at)} UTC"
-    return _State(
-        status=status,
-        raw_status=source.raw_status if source else "",
-        started_at=_first(facts, "started_at"),
-        last_activity=last_activity,
-        modified_at=modified_at,
-        pid=pid,
+    liveness, reason = _check_liveness(loop, facts, context)
+    is_dead = liveness is Liveness.DEAD
+    is_over = loop.status.ended or is_dead or loop.archived
+    ended_at, is_approximate = _end(main, loop, is_dead, context.now) if is_over else (None, False)
+    return replace(
+        loop,
+        status=LoopStatus.CRASHED if is_dead else loop.status,
+        badges=tuple(sorted(_badges(facts, home, loop.status, liveness, context.has_registry))),
+        ended_at=ended_at,
+        ended_approximate=is_approximate,
         liveness=liveness,
-        reason=reason,
-        archived=archived,
+        liveness_reason=reason,
     )
+
+
+_FROM_MAIN: Final = (
+    *("criteria", "owner", "priority", "tags", "pid"),
+    *("learnings", "injected", "extracted", "improvement"),
+)
+"""Fields of a loop that the first fact with a value decides, except those that only add details."""
+
+
+def _check_liveness(loop: Loop, facts: Sequence[LoopFact], context: Context) -> tuple[Liveness, str]:
+    if loop.archived and not loop.status.ended:
+        return Liveness.ENDED, "archived"
+    liveness, reason = check_liveness(
+        loop.status,
+        loop.pid,
+        loop.last_activity,
+        loop.modified_at,
+        context.now,
+        context.stale_after,
+        context.processes,
+    )
+    crashed_at = newest(*[fact.crashed_at for fact in facts])
+    if loop.status.active and crashed_at and (loop.last_activity is None or crashed_at > loop.last_activity):
+        reason = f"{reason}; crash.log reports a crash at {minute_of(crashed_at)} UTC"
+    return liveness, reason
 
 
 def _precedence(fact: LoopFact) -> tuple[int, bool, str]:
@@ -224,45 +200,42 @@ def _last_activity(facts: Sequence[LoopFact], now: datetime) -> datetime | None:
     return own or newest(*[fact.last_activity_at for fact in dated])
 
 
-def _end(main: Sequence[LoopFact], state: _State, now: datetime) -> tuple[datetime | None, bool]:
+def _end(main: Sequence[LoopFact], loop: Loop, is_dead: bool, now: datetime) -> tuple[datetime | None, bool]:
     """End of a loop, and whether it was inferred; for a dead process, from its last activity."""
-    earliest, latest = state.started_at or _LONG_AGO, now + _CLOCK_TOLERANCE
-    last_activity = state.last_activity or state.modified_at
-    candidates = [last_activity]
-    if state.liveness is not Liveness.DEAD:
+    earliest, latest = loop.started_at or _LONG_AGO, now + _CLOCK_TOLERANCE
+    candidates = [loop.last_activity or loop.modified_at]
+    if not is_dead:
         for fact in main:
             if fact.ended_at and earliest <= fact.ended_at <= latest:
                 return fact.ended_at, False
-        if state.status is not LoopStatus.CRASHED:
+        if loop.status is not LoopStatus.CRASHED:
             iterations = [item.at for fact in main for item in fact.iterations]
-            candidates = [newest(*iterations), newest(*[fact.updated_at for fact in main]), last_activity]
+            candidates = [newest(*iterations), loop.updated_at, *candidates]
     for time in candidates:
         if time and earliest <= time <= latest:
             return time, True
-    return state.started_at, True
+    return loop.started_at, True
 
 
-def _badges(facts: Sequence[LoopFact], home: str, state: _State, has_registry: bool) -> set[str]:
+def _badges(
+    facts: Sequence[LoopFact], home: str, status: LoopStatus, liveness: Liveness, has_registry: bool
+) -> Iterator[str]:
     """Badges of a loop, see `Loop.badges`."""
-    badges = set()
     is_registered = any(fact.source in REGISTRIES for fact in facts)
     if home in (LOOPS, EXTERNAL) and has_registry and not is_registered:
-        is_running = not state.status.ended and state.status is not LoopStatus.UNKNOWN
-        badges.add("orphan" if is_running else "unregistered")
-    if state.archived and is_registered:
-        badges.add("archived-but-registered")
+        yield "unregistered" if status.ended or status is LoopStatus.UNKNOWN else "orphan"
+    if home in ARCHIVES and is_registered:
+        yield "archived-but-registered"
     if is_registered and not home and all(fact.source != CURRENT for fact in facts):
-        badges.add("registered-only")
-    statuses = {fact.status for fact in facts if fact.source not in DETAILS} - {LoopStatus.UNKNOWN}
-    if len(statuses) > 1:
-        badges.add("status-disagrees")
+        yield "registered-only"
+    if len({fact.status for fact in facts if fact.source not in DETAILS} - {LoopStatus.UNKNOWN}) > 1:
+        yield "status-disagrees"
     if any(fact.directory and fact.inner_id for fact in facts):
-        badges.add("id-disagrees")
-    if state.status is LoopStatus.CRASHED or state.liveness is Liveness.DEAD:
-        badges.add("crashed")
-    if state.liveness is Liveness.STALE:
-        badges.add("stale")
-    return badges
+        yield "id-disagrees"
+    if status is LoopStatus.CRASHED or liveness is Liveness.DEAD:
+        yield "crashed"
+    if liveness is Liveness.STALE:
+        yield "stale"
 
 
 def _no_state(directory: str) -> Finding:

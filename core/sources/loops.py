@@ -48,11 +48,7 @@ _CRASH: Final = re.compile(rb"^\[([^\]\n]{8,64})\]", re.MULTILINE)
 
 
 def read_loops(file: str, value: Any, modified_at: datetime) -> Facts:
-    """Read the facts of a JSON file about loops.
-
-    Args:
-        file: Project-relative path for which `loop_source` is not "" or `CRASH_LOG`.
-    """
+    """Read the facts of a decoded JSON file about loops (see `loop_source`)."""
     findings: list[Finding] = []
     source = loop_source(file)
     if source in _REGISTRIES and isinstance(value, list):

@@ -96,10 +96,8 @@ def parse_file(
 ) -> ParsedFile | Problem:
     """Parse `file`, or return the problem that makes it unreadable as a whole.
 
-    Args:
-        kind: Its kind; not that of a folder.
-        earlier: State of the last parse of this file; updated here.
-        progress: Called from time to time while a pattern file is read.
+    `earlier` is the state of its last parse, updated here. `progress` is called from time to time while a pattern file
+    is read.
     """
     parsed = _parse(file, kind, raw, earlier or EarlierParse(), progress)
     if isinstance(parsed, Problem) or len(parsed.findings) <= MAX_UNGROUPED:
@@ -165,11 +163,10 @@ def _parse_document(file: str, kind: RecordKind, raw: RawFile) -> ParsedFile | P
 
 
 def condense(findings: Iterable[Finding], kind: Callable[[Finding], Hashable]) -> tuple[Finding, ...]:
-    """Replace each group of more than `MAX_UNGROUPED` findings by its first, with a count and examples.
+    """Replace each group of more than `MAX_UNGROUPED` findings by its first.
 
-    Args:
-        findings: In the order of their places.
-        kind: Key of the group; equal for findings that differ only in place and value.
+    It gets a count and examples. `kind` is the key of the group; equal for findings that differ only in place and
+    value.
     """
     groups: dict[Hashable, list[Finding]] = {}
     for finding in findings:

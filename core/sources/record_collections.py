@@ -1,7 +1,8 @@
 """All records of a project, in collections by ID that are updated file by file.
 
-A collection joins the records of all files to one record per ID, and after a change joins only the affected IDs again.
-That of loops is `core.sources.loop_join.LoopCollection`.
+A collection joins the records of all files to one record per ID, and after a change joins only the affected IDs again;
+its `records` are those of the last `join`, a new mapping after each change. That of loops is
+`core.sources.loop_join.LoopCollection`.
 """
 
 from __future__ import annotations
@@ -42,14 +43,7 @@ _file = attrgetter("file")
 
 
 class RecordCollection(Generic[_Record]):
-    """Records of one collection.
-
-    Args:
-        join: Joins all records of some IDs to one record per ID; files come in the order of their names.
-
-    Attributes:
-        records: By ID, as of the last `join`; a new mapping after each change.
-    """
+    """Records by ID. `join` gets all records of some IDs, in the order of file names."""
 
     def __init__(self, join: Callable[[Iterable[_Record]], dict[str, _Record]]) -> None:
         self.records: dict[str, _Record] = {}
@@ -83,11 +77,7 @@ class RecordCollection(Generic[_Record]):
 
 
 class PatternCollection:
-    """Patterns; records in `shared/patterns` take precedence over copies elsewhere.
-
-    Attributes:
-        records: By ID, as of the last `join`; a new mapping after each change.
-    """
+    """Patterns by ID; records in `shared/patterns` take precedence over copies elsewhere."""
 
     def __init__(self) -> None:
         self.records: dict[str, Pattern] = {}
@@ -237,11 +227,7 @@ def _differs(first: Pattern, copy: Pattern) -> bool:
 
 
 class ReflectionCollection:
-    """Reflections, with the copies of each joined to one.
-
-    Attributes:
-        records: By ID, newest first, as of the last `join`; a new mapping after each change.
-    """
+    """Reflections by ID, newest first, with the copies of each joined to one."""
 
     def __init__(self) -> None:
         self.records: dict[str, Reflection] = {}
@@ -270,8 +256,7 @@ class ReflectionCollection:
     def join(self, aliases: Mapping[str, str]) -> frozenset[str]:
         """Update `records`; returns the IDs that were added, changed or removed.
 
-        Args:
-            aliases: Other IDs of loops, each with the ID of the loop.
+        `aliases` are other IDs of loops, each with the ID of the loop.
         """
         if aliases != self._aliases:
             self._aliases = dict(aliases)
@@ -307,12 +292,7 @@ def _newest_first(reflection: Reflection) -> tuple[float, str]:
 
 
 class ProjectRecords:
-    """The collections of one project.
-
-    Attributes:
-        patterns: Patterns of the registry and copies elsewhere.
-        loops: Loops, joined from all files about them.
-    """
+    """The collections of one project."""
 
     def __init__(self) -> None:
         self.patterns = PatternCollection()
@@ -350,9 +330,8 @@ class ProjectRecords:
     ) -> dict[str, frozenset[str]]:
         """Update all collections; returns the changed IDs by collection.
 
-        Args:
-            force_liveness: Whether to check running loops even if that was done a moment ago.
-            with_reflections: Whether to join reflections, which takes long while a project is loading.
+        `force_liveness` checks running loops even if that was done a moment ago. Without `with_reflections`,
+        reflections are not joined, which takes long while a project is loading.
         """
         changed = {"loops": self.loops.join(now, settings, processes, force_liveness=force_liveness)}
         changed["patterns"] = self.patterns.join()

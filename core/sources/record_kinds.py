@@ -1,8 +1,8 @@
 """The table of record kinds: every file under `.aiwg` that is read, and how.
 
-A kind is declared once, in `KINDS`. Sweep, parser, schema checks, load order and size limits all use this table; see
-docs/file-formats.md#record-kinds. To add a kind, add a row here and, for a new collection, its reader in
-`core.sources.parsed_file` and its `RecordCollection` in `core.project.index`.
+Sweep, parser, schema checks, load order and size limits all use `KINDS`; see docs/file-formats.md#record-kinds. To add
+a kind, add a row here and, for a new collection, its reader in `core.sources.parsed_file` and its `RecordCollection` in
+`core.sources.record_collections`.
 """
 
 from __future__ import annotations

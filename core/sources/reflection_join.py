@@ -31,11 +31,10 @@ def reflection_key(reflection: Reflection) -> str:
 
 
 def join_reflections(reflections: Iterable[Reflection], aliases: Mapping[str, str]) -> dict[str, Reflection]:
-    """Join reflections by ID: the same sentence of the same loop and iteration is one reflection.
+    """Join reflections: the same sentence of one loop and iteration is one reflection.
 
-    Args:
-        reflections: Whole groups (see `reflection_key`) from any number of files.
-        aliases: Other IDs of loops, each with the ID of the loop (`LoopCollection.aliases`).
+    `reflections` are whole groups (see `reflection_key`) from any number of files. `aliases` are other IDs of loops,
+    each with the ID of the loop (`LoopCollection.aliases`).
     """
     groups: dict[str, list[Reflection]] = {}
     for reflection in reflections:

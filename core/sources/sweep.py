@@ -34,10 +34,8 @@ def can_contain_records(folder: str) -> bool:
 def scan(paths: ProjectPaths, unreadable: dict[str, Problem] | None = None) -> dict[str, Stamp]:
     """Stamps of all record files by project-relative name; empty without `.aiwg`.
 
-    Follows links to files only inside `.aiwg`, and links to folders never.
-
-    Args:
-        unreadable: Receives the problem of each folder that cannot be listed.
+    Follows links to files only inside `.aiwg`, and links to folders never. `unreadable` receives the problem of each
+    folder that cannot be listed.
     """
     found: dict[str, Stamp] = {}
     for root in _ROOTS:
