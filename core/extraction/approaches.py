@@ -14,7 +14,7 @@ from core.extraction.errors import count_failing, find_errors
 from core.extraction.fix_kinds import MIN_DESCRIPTION, detect_domain, mentioned_language
 from core.extraction.fixes import describe_action, has_passed
 from core.extraction.own_reflections import find_reflected_steps
-from core.extraction.record_parts import find_end, make_source, make_use_dates
+from core.extraction.record_parts import find_end, make_proposal, make_source
 from core.records.extractions import Material, Proposal
 from core.records.loops import Iteration, Loop, LoopStatus, Outcome
 from core.records.patterns import PatternType
@@ -23,10 +23,8 @@ from core.retrieval.words import content_words
 
 _MAX_STEPS: Final = 20
 _MAX_BENEFITS: Final = 3
-_TASK_WORDS: Final = 3
-"""Number of words, the verb included, that similar tasks must contain in the same order."""
-_MAX_FAILED: Final = 2
-"""A step that failed this often and never helped is not part of the approach."""
+_TASK_WORDS: Final = 3  # number of words, the verb included, that similar tasks must contain in the same order
+_MAX_FAILED: Final = 2  # a step that failed this often and never helped is not part of the approach
 _NUMBER: Final = re.compile(r"\d+")
 _WORD: Final = re.compile(r"[^\W_][\w-]*")
 _COMMAND: Final = re.compile(
@@ -48,9 +46,10 @@ def explain_no_approach(material: Material) -> str:
     found = _of_loop(material) or _of_attempt(material)
     if found is None:
         status = material.loop.status if material.loop is not None else None
-        if status is LoopStatus.COMPLETED:
-            return "no iteration was recorded"
-        return f"the goal was not reached (the loop is {status})" if status is not None else "no attempt succeeded"
+        if status is None:
+            return "no attempt succeeded"
+        done = status is LoopStatus.COMPLETED
+        return "no iteration was recorded" if done else f"the goal was not reached (the loop is {status})"
     return "no task is known" if _is_detailed(found) else "the recorded steps are too short"
 
 
@@ -113,28 +112,26 @@ def _of_attempt(material: Material) -> _Approach | None:
 def _proposal(material: Material, found: _Approach) -> Proposal:
     goal, at, count = material.goal, find_end(material), found.iterations
     category = analyse_task(one_line(goal)).category or "implementation"
-    approach: dict[str, object] = {"description": found.description, "steps": found.steps}
-    if found.tools:
-        approach["tools_used"] = found.tools
-    approach["typical_iterations"] = {"average": float(count), "minimum": count, "maximum": count}
-    record: dict[str, object] = {"type": "success_pattern", "task_category": category}
-    if pattern := task_pattern(goal):
-        record["task_description_pattern"] = pattern
-    language = mentioned_language(goal, " ".join(material.criteria), " ".join(found.files))
-    record |= {
-        "approach": approach,
-        "source_loops": [make_source(material, at, outcome="success", iterations_required=count)],
-        "success_rate": 1.0,
-        "usage_count": 1,
-        "average_iterations": float(count),
-        "preconditions": [f"What decides: {one_line(criterion)}" for criterion in material.criteria[:_MAX_STEPS]],
-        "benefits": found.benefits,
-        **make_use_dates(at),
-        "tags": list(dict.fromkeys(filter(None, (category, language, detect_domain((goal,)))))),
+    approach = {
+        "description": found.description,
+        "steps": found.steps,
+        **({"tools_used": found.tools} if found.tools else {}),
+        "typical_iterations": {"average": float(count), "minimum": count, "maximum": count},
     }
-    if not record["preconditions"]:
-        del record["preconditions"]
-    return Proposal(type=PatternType.SUCCESS, slug=make_slug(goal, category), record=record, trace=(found.where,))
+    language = mentioned_language(goal, " ".join(material.criteria), " ".join(found.files))
+    criteria = [f"What decides: {one_line(criterion)}" for criterion in material.criteria[:_MAX_STEPS]]
+    return make_proposal(
+        PatternType.SUCCESS,
+        make_slug(goal, category),
+        {"task_category": category, "task_description_pattern": task_pattern(goal) or None, "approach": approach},
+        sources=[make_source(material.loop_id, at, outcome="success", iterations_required=count)],
+        at=at,
+        tags=(category, language, detect_domain((goal,))),
+        trace=(found.where,),
+        average_iterations=float(count),
+        preconditions=criteria or None,
+        benefits=found.benefits,
+    )
 
 
 def task_pattern(task: str) -> str:
@@ -143,13 +140,12 @@ def task_pattern(task: str) -> str:
     content = [word for word in words[1:] if content_words(word)][: _TASK_WORDS - 1]
     if len(content) < _TASK_WORDS - 1:
         return ""
-    pattern = f"(?i){'.*'.join(map(_bounded, (words[0], *content)))}"
+    # RE2 supports word boundaries for ASCII words only.
+    bounded = (
+        rf"\b{word}\b" if word.isascii() and word[-1] != "-" else re.escape(word) for word in (words[0], *content)
+    )
+    pattern = f"(?i){'.*'.join(bounded)}"
     return pattern if safe_matcher(pattern).problem is None and safe_matcher(pattern).matches(task) else ""
-
-
-def _bounded(word: str) -> str:
-    """Add word boundaries; RE2 supports them for ASCII words only."""
-    return rf"\b{word}\b" if word.isascii() and word[-1] != "-" else re.escape(word)
 
 
 def _steps(iterations: Sequence[Iteration]) -> tuple[list[str], str]:
@@ -160,11 +156,8 @@ def _steps(iterations: Sequence[Iteration]) -> tuple[list[str], str]:
     steps: dict[str, str] = {}
     failed = _failed_steps(iterations)
     for place, iteration in enumerate(iterations):
-        step = (
-            describe_action(iteration)
-            or strip_label(iteration.result)
-            or strip_label("; ".join(iteration.learnings[:2]))
-        )
+        learned = "; ".join(iteration.learnings[:2])
+        step = describe_action(iteration) or strip_label(iteration.result) or strip_label(learned)
         if step and _plain(step) not in failed and not (place and _is_worse(iterations[place - 1], iteration)):
             steps.setdefault(step, str(iteration.number if iteration.number is not None else "?"))
     last = dict(list(steps.items())[-_MAX_STEPS:])
@@ -213,13 +206,7 @@ def _tools(iterations: Sequence[Iteration], loop: Loop) -> list[str]:
 
 def _benefits(material: Material, count: int) -> list[str]:
     """Return what successful iterations and reflections teach, else a count."""
-    learned = [
-        *(
-            strip_label(text)
-            for iteration in material.iterations
-            if has_passed(iteration)
-            for text in iteration.learnings
-        ),
-        *(strip_label(reflection.text) for reflection in material.reflections if reflection.kind == "success_pattern"),
-    ]
-    return list(dict.fromkeys(filter(None, learned)))[:_MAX_BENEFITS] or [f"Completed in {plural(count, 'iteration')}"]
+    learned = [text for iteration in material.iterations if has_passed(iteration) for text in iteration.learnings]
+    learned += [reflection.text for reflection in material.reflections if reflection.kind == "success_pattern"]
+    benefits = list(dict.fromkeys(filter(None, map(strip_label, learned))))[:_MAX_BENEFITS]
+    return benefits or [f"Completed in {plural(count, 'iteration')}"]

@@ -18,16 +18,12 @@ from core.records.debug_sessions import Failure
 from core.records.episodes import Action, Attempt
 from core.records.extractions import LoggedAttempt
 
-MAX_LATER_RUNS: Final = 50
-"""Maximum number of later runs of a command that are checked for an error."""
-MAX_EDITS: Final = 20
-"""Maximum number of changes, the last ones, that describe a fix."""
-_MAX_TEXT: Final = 20_000
-"""Maximum number of characters of an output that are searched for its error."""
+MAX_LATER_RUNS: Final = 50  # maximum number of later runs of a command that are checked for an error
+MAX_EDITS: Final = 20  # maximum number of changes, the last ones, that describe a fix
+_MAX_TEXT: Final = 20_000  # maximum number of characters of an output that are searched for its error
 _MAX_LINES: Final = 500
 _MAX_REASONS: Final = 3
-_MARK: Final = re.compile(r"^(?:E\s{2,}|[>×✕✗●•*-]\s+)")
-"""Prefixes of error lines in the output of test runners."""
+_MARK: Final = re.compile(r"^(?:E\s{2,}|[>×✕✗●•*-]\s+)")  # prefixes of error lines in the output of test runners
 _ONLY_A_CODE: Final = re.compile(
     r"(?:process |command )?(?:exit(?:ed|s)?|failed)(?: with)?(?: \w+)? ?(?:code|status)?:? ?-?\d*\.?", re.IGNORECASE
 )

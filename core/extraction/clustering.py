@@ -18,12 +18,10 @@ from core.records.snapshot import Snapshot
 from core.retrieval.contradiction import MIN_SIMILARITY, Statement
 from core.retrieval.similarity import TextPool
 
-CLUSTER_ID: Final = "recurring-"
-"""Prefix of cluster IDs."""
+CLUSTER_ID: Final = "recurring-"  # prefix of cluster IDs
 MIN_LOOPS: Final = 2
 """Minimum number of loops, or tasks without a known loop, that recorded a learning for it to be recurring."""
-_MIN_WORDS: Final = 3
-"""Shorter learnings, such as "tests failed", are similar by chance."""
+_MIN_WORDS: Final = 3  # shorter learnings, such as "tests failed", are similar by chance
 _UNDATED: Final = datetime.max.replace(tzinfo=UTC)
 _Result = TypeVar("_Result")
 Steps: TypeAlias = Generator[None, None, _Result]

@@ -15,8 +15,7 @@ from core.base.record_text import replace_surrogates
 
 _MAX_DIFF: Final = 20_000
 _MAX_LINES: Final = 30
-_MAX_CODE: Final = 2_000
-"""Maximum number of characters of a template."""
+_MAX_CODE: Final = 2_000  # maximum number of characters of a template
 _MAX_IDENTIFIERS: Final = 8
 
 _SUFFIXES: Final = {

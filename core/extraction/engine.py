@@ -28,8 +28,7 @@ from core.extraction.selection import (
 from core.records.extractions import ALL_TYPES, Extraction, Material, Proposal
 from core.records.patterns import PatternType
 
-MAX_PROPOSALS: Final = 50
-"""Maximum number of proposals of one type per loop; each is compared with all others."""
+MAX_PROPOSALS: Final = 50  # maximum number of proposals of one type per loop; each is compared with all others
 
 
 def extract(

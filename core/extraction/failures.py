@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any, Final
 
 from core.base.record_text import make_slug, one_line, strip_label
@@ -16,7 +17,7 @@ from core.extraction.errors import Sighting, find_errors, parse_error
 from core.extraction.fix_kinds import detect_domain, mentioned_language
 from core.extraction.fixes import Repair, describe_action, fails_with
 from core.extraction.own_reflections import describe_reflection, find_reason, find_warnings
-from core.extraction.record_parts import find_end, make_source, make_use_dates
+from core.extraction.record_parts import find_end, make_proposal, make_source
 from core.records.debug_sessions import Failure
 from core.records.extractions import Material, Proposal
 from core.records.loops import Iteration, LoopStatus
@@ -52,18 +53,69 @@ def find_anti_patterns(
 
 
 def detect_failure_mode(text: str) -> str:
-    """Return the failure mode that a description suggests; `incorrect_fix` by default."""
+    """Return the failure mode in a description; `incorrect_fix` by default."""
     text = text[:_MAX_TEXT]
     if _SCOPE.search(text):
         return "scope_creep"
     return "performance_regression" if _PERFORMANCE.search(text) else "incorrect_fix"
 
 
+def make_anti_pattern(
+    approach: str,
+    mode: str,
+    *,
+    symptoms: Sequence[str] | None,
+    why: str,
+    better: str,
+    tags: tuple[str, str, str],
+    **origin: Any,
+) -> Proposal:
+    """Propose an anti-pattern with the tags language, category and domain; `origin` as in `make_proposal`."""
+    fields = {
+        "approach_description": one_line(approach),
+        "failure_mode": mode,
+        "failure_symptoms": None if symptoms is None else [*symptoms[:_MAX_SYMPTOMS]],
+        "why_it_fails": one_line(why) or None,
+        "better_alternative": {"description": one_line(better)} if better else None,
+    }
+    language, *other_tags = tags
+    kind = mode.replace("_", "-")
+    return make_proposal(
+        PatternType.ANTI, make_slug(approach, kind), fields, tags=(language, kind, *other_tags), **origin
+    )
+
+
+def _proposal(
+    material: Material,
+    *,
+    approach: str,
+    mode: str,
+    symptoms: Sequence[str],
+    why: str,
+    better: str = "",
+    iteration: int | None,
+    at: datetime | None,
+    trace: str,
+) -> Proposal:
+    task, at = material.goal, at or find_end(material)
+    return make_anti_pattern(
+        approach,
+        mode,
+        symptoms=symptoms,
+        why=why or find_reason(material, iteration),
+        better=better,
+        tags=(mentioned_language(task), analyse_task(one_line(task)).category, detect_domain((task,))),
+        sources=[make_source(material.loop_id, at, failure_iteration=iteration)],
+        at=at,
+        trace=(one_line(trace),),
+    )
+
+
 def _repeated_errors(material: Material, repairs: Sequence[Repair], least: int) -> Iterator[Proposal]:
     """Yield errors with at least `least` occurrences."""
     fixed = {repair.error.signature: repair for repair in repairs}
     for times, steps in _series(material, least):
-        *_, last = times
+        last = times[-1]
         doing = "; ".join(list(steps)[:_MAX_TRIED]) or "The same approach"
         repair = fixed.get(last.signature)
         yield _proposal(
@@ -93,30 +145,28 @@ def _series(material: Material, least: int) -> Iterator[tuple[Sequence[Sighting]
             reported.add(signature)
             steps = (tried.get(error.iteration) for error in times.values())
             yield tuple(times.values()), dict.fromkeys(filter(None, steps))
-    for logged in reversed(material.attempts):
-        for errors, changes in find_repeated_errors(logged, least):
-            if errors[0].signature not in reported:
-                reported.add(errors[0].signature)
-                yield errors, changes
+    for errors, changes in chain.from_iterable(find_repeated_errors(one, least) for one in reversed(material.attempts)):
+        if errors[0].signature not in reported:
+            reported.add(errors[0].signature)
+            yield errors, changes
 
 
 def _refuted_fixes(material: Material) -> Iterator[Proposal]:
     for session in material.sessions:
         worked = [run.fix.description for run in session.executions if run.fix and run.fix.verified and run.failures]
         for run in session.executions:
-            if run.fix is None or run.fix.verified is not False or not run.fix.description.strip():
-                continue
-            yield _proposal(
-                material,
-                approach=strip_label(run.fix.description),
-                mode="incorrect_fix",
-                symptoms=[one_line(failure.message, 120) for failure in run.failures if failure.message],
-                why=one_line(run.analysis.root_cause) if run.analysis else "",
-                better=strip_label(worked[-1]) if worked else one_line("; ".join(session.recommendations[:1])),
-                iteration=session.iteration,
-                at=run.at,
-                trace=f"debug session {session.id}, attempt {run.attempt}: verification failed",
-            )
+            if run.fix is not None and run.fix.verified is False and run.fix.description.strip():
+                yield _proposal(
+                    material,
+                    approach=strip_label(run.fix.description),
+                    mode="incorrect_fix",
+                    symptoms=[one_line(failure.message, 120) for failure in run.failures if failure.message],
+                    why=one_line(run.analysis.root_cause) if run.analysis else "",
+                    better=strip_label(worked[-1]) if worked else one_line("; ".join(session.recommendations[:1])),
+                    iteration=session.iteration,
+                    at=run.at,
+                    trace=f"debug session {session.id}, attempt {run.attempt}: verification failed",
+                )
 
 
 def _scope_creep(material: Material, settings: ExtractionSettings) -> Iterator[Proposal]:
@@ -149,32 +199,27 @@ def _scope_creep(material: Material, settings: ExtractionSettings) -> Iterator[P
 
 
 def _falling_quality(material: Material, settings: ExtractionSettings) -> Iterator[Proposal]:
-    measured = [iteration for iteration in material.iterations if iteration.quality is not None]
-    run: list[Iteration] = []
-    for iteration in (*measured, None):
-        if run and (iteration is None or _quality(iteration) >= _quality(run[-1])):
-            if len(run) > settings.falling_iterations:
-                yield _degraded(material, run, iteration)
-            run = []
-        if iteration is not None:
-            run.append(iteration)
-
-
-def _degraded(material: Material, run: Sequence[Iteration], recovery: Iteration | None) -> Proposal:
-    falling = run[1:]
-    steps = dict.fromkeys(filter(None, map(describe_action, falling)))
-    series = " → ".join(f"{_quality(iteration):.0%}" for iteration in run)
-    return _proposal(
-        material,
-        approach="; ".join(list(steps)[:_MAX_TRIED]) or one_line(material.goal),
-        mode="quality_degradation",
-        symptoms=[f"Quality fell: {series}"],
-        why=_learned(falling[-1]),
-        better=describe_action(recovery) if recovery is not None else "",
-        iteration=falling[-1].number,
-        at=falling[-1].at,
-        trace=f"iterations {', '.join(str(iteration.number) for iteration in run)}",
-    )
+    measured = [(iteration, iteration.quality) for iteration in material.iterations if iteration.quality is not None]
+    run: list[tuple[Iteration, float]] = []
+    for place, (iteration, quality) in enumerate(measured):
+        run.append((iteration, quality))
+        recovery = measured[place + 1] if place + 1 < len(measured) else None
+        if recovery is not None and recovery[1] < quality:
+            continue
+        if len(run) > settings.falling_iterations:
+            steps = dict.fromkeys(filter(None, (describe_action(one) for one, _ in run[1:])))
+            yield _proposal(
+                material,
+                approach="; ".join(list(steps)[:_MAX_TRIED]) or one_line(material.goal),
+                mode="quality_degradation",
+                symptoms=[f"Quality fell: {' → '.join(f'{value:.0%}' for _, value in run)}"],
+                why=_learned(iteration),
+                better=describe_action(recovery[0]) if recovery is not None else "",
+                iteration=iteration.number,
+                at=iteration.at,
+                trace=f"iterations {', '.join(str(one.number) for one, _ in run)}",
+            )
+        run = []
 
 
 def _warnings(material: Material) -> Iterator[Proposal]:
@@ -195,100 +240,49 @@ def _warnings(material: Material) -> Iterator[Proposal]:
 
 def _whole_approach(material: Material) -> Iterator[Proposal]:
     """Yield the whole approach of a loop that failed or reached its iteration limit."""
-    loop = material.loop
-    if loop is None or loop.status not in _FAILED or not material.iterations:
+    loop, iterations = material.loop, material.iterations
+    steps = list(dict.fromkeys(filter(None, map(describe_action, iterations))))
+    if loop is None or loop.status not in _FAILED or not steps:
         return
-    steps = dict.fromkeys(filter(None, map(describe_action, material.iterations)))
-    if not steps:
-        return
-    last = material.iterations[-1]
-    results = [one_line(iteration.result, 160) for iteration in material.iterations if iteration.result]
     yield _proposal(
         material,
-        approach=one_line(f"{one_line(loop.task, 120)}: {'; '.join(list(steps)[-_MAX_TRIED:])}"),
-        mode="performance_regression" if _PERFORMANCE.search(" ".join(loop.criteria)[:2000]) else "incorrect_fix",
-        symptoms=results[-_MAX_SYMPTOMS:],
-        why=next((_learned(one) for one in reversed(material.iterations) if one.learnings), ""),
-        better="",
-        iteration=last.number,
-        at=last.at,
-        trace=f"the loop ended as {loop.status} after {plural(len(material.iterations), 'iteration')}",
+        approach=one_line(f"{one_line(loop.task, 120)}: {'; '.join(steps[-_MAX_TRIED:])}"),
+        mode="performance_regression" if _PERFORMANCE.search(" ".join(loop.criteria)[:_MAX_TEXT]) else "incorrect_fix",
+        symptoms=[one_line(iteration.result, 160) for iteration in iterations if iteration.result][-_MAX_SYMPTOMS:],
+        why=next((_learned(one) for one in reversed(iterations) if one.learnings), ""),
+        iteration=iterations[-1].number,
+        at=iterations[-1].at,
+        trace=f"the loop ended as {loop.status} after {plural(len(iterations), 'iteration')}",
     )
 
 
-def _proposal(
-    material: Material,
-    *,
-    approach: str,
-    mode: str,
-    symptoms: Sequence[str],
-    why: str,
-    better: str,
-    iteration: int | None,
-    at: datetime | None,
-    trace: str,
-) -> Proposal:
-    task, why = material.goal, why or find_reason(material, iteration)
-    at = at or find_end(material)
-    record: dict[str, Any] = {
-        "type": "anti_pattern",
-        "approach_description": one_line(approach),
-        "failure_mode": mode,
-        "failure_symptoms": list(symptoms)[:_MAX_SYMPTOMS],
-    }
-    if why:
-        record["why_it_fails"] = one_line(why)
-    if better:
-        record["better_alternative"] = {"description": one_line(better)}
-    place: dict[str, Any] = {} if iteration is None else {"failure_iteration": iteration}
-    category = analyse_task(one_line(task)).category
-    tags = (mentioned_language(task), mode.replace("_", "-"), category, detect_domain((task,)))
-    record |= {
-        "source_loops": [make_source(material, at, **place)],
-        "failure_rate": 1.0,
-        "occurrence_count": 1,
-        **make_use_dates(at),
-        "tags": list(dict.fromkeys(filter(None, tags))),
-    }
-    return Proposal(
-        type=PatternType.ANTI, slug=make_slug(approach, mode.replace("_", "-")), record=record, trace=(one_line(trace),)
-    )
-
-
-def _sightings(material: Material) -> Sequence[Sighting]:
+def _sightings(material: Material) -> Iterable[Sighting]:
     """Return the errors of the iterations, else of debug sessions or the error log.
 
     These contain the same errors; together they would count twice.
     """
-    return (
-        [error for iteration in material.iterations for error in find_errors(iteration)]
-        or [
-            error
-            for session in material.sessions
-            for run in session.executions
-            for failure in run.failures
-            if (error := parse_error(failure, f"attempt {run.attempt} of {session.id}", session.iteration, run.at))
-        ]
-        or [
-            error
-            for event in material.errors
-            if event.error and (error := parse_error(Failure(message=event.error.message), event.id, None, event.at))
-        ]
+    if of_iterations := [error for iteration in material.iterations for error in find_errors(iteration)]:
+        return of_iterations
+    of_sessions = (
+        parse_error(failure, f"attempt {run.attempt} of {session.id}", session.iteration, run.at)
+        for session in material.sessions
+        for run in session.executions
+        for failure in run.failures
     )
+    of_log = (
+        parse_error(Failure(message=event.error.message), event.id, None, event.at)
+        for event in material.errors
+        if event.error
+    )
+    return list(filter(None, of_sessions)) or list(filter(None, of_log))
 
 
 def _cause(material: Material, signature: str) -> str:
     """Return the root cause of an error in a debug session, or ""."""
-    for session in material.sessions:
-        for run in session.executions:
-            if run.analysis and fails_with(run, signature):
-                return one_line(run.analysis.root_cause)
-    return ""
+    runs = (run for session in material.sessions for run in session.executions)
+    causes = (one_line(run.analysis.root_cause) for run in runs if run.analysis and fails_with(run, signature))
+    return next(causes, "")
 
 
 def _learned(iteration: Iteration) -> str:
     return strip_label(iteration.learnings[-1]) if iteration.learnings else ""
-
-
-def _quality(iteration: Iteration) -> float:
-    return iteration.quality or 0.0

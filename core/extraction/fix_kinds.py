@@ -13,8 +13,7 @@ from core.base.record_text import one_line
 from core.extraction.code import added_lines
 from core.retrieval.task import analyse_task
 
-MIN_DESCRIPTION: Final = 20
-"""Minimum length of a description in the pattern file format, in characters."""
+MIN_DESCRIPTION: Final = 20  # minimum length of a description in the pattern file format, in characters
 
 
 def _any(words: str) -> re.Pattern[str]:

@@ -26,17 +26,12 @@ from core.records.snapshot import Snapshot
 from core.sources.loop_details import read_loop_details
 
 _Record = TypeVar("_Record", Event, Reflection, DebugSession)
-MAX_RECORDS: Final = 500
-"""Maximum number of iterations, reflections and errors of one loop, the newest ones."""
-MAX_ATTEMPTS: Final = 20
-"""Maximum number of attempts at the tasks of one loop, the newest ones."""
-MAX_ACTIONS: Final = 2_000
-"""Maximum number of actions of these attempts together, the newest ones."""
+MAX_RECORDS: Final = 500  # maximum number of iterations, reflections and errors of one loop, the newest ones
+MAX_ATTEMPTS: Final = 20  # maximum number of attempts at the tasks of one loop, the newest ones
+MAX_ACTIONS: Final = 2_000  # maximum number of actions of these attempts together, the newest ones
 MAX_SESSIONS: Final = 20
-MAX_RUNS: Final = 50
-"""Maximum number of executions of one session, the last ones."""
-MAX_FAILURES: Final = 20
-"""Maximum number of failures of one iteration or execution."""
+MAX_RUNS: Final = 50  # maximum number of executions of one session, the last ones
+MAX_FAILURES: Final = 20  # maximum number of failures of one iteration or execution
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 
 

@@ -23,10 +23,8 @@ from core.records.snapshot import Snapshot
 if TYPE_CHECKING:
     from core.state.project_state import ProjectState
 
-MAX_JUDGED: Final = 200
-"""Maximum number of recurring learnings, those of most loops, that are checked for a candidate."""
-_STEP_SECONDS: Final = 0.01
-"""Duration of one step of the clustering."""
+MAX_JUDGED: Final = 200  # maximum number of recurring learnings, those of most loops, that are checked for a candidate
+_STEP_SECONDS: Final = 0.01  # duration of one step of the clustering
 
 
 class Offers:

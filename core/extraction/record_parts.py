@@ -1,7 +1,8 @@
-"""Parts of pattern records that all pattern types share."""
+"""Construction of pattern records; the parts that all pattern types share."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -10,26 +11,64 @@ from msgspec.structs import replace
 
 from core.base.errors import BadInput
 from core.base.record_text import one_line
-from core.records.extractions import Material
+from core.records.extractions import Material, Proposal
 from core.records.patterns import Pattern, PatternType
 from core.sources.patterns import read_patterns
 
+_RECORD_TYPES: Final = {
+    PatternType.ERROR: "error_pattern",
+    PatternType.SUCCESS: "success_pattern",
+    PatternType.ANTI: "anti_pattern",
+    PatternType.TEMPLATE: "code_template",
+}
 _PREFIXES: Final = {
     PatternType.ERROR: "pat-error",
     PatternType.SUCCESS: "pat-success",
     PatternType.ANTI: "pat-anti",
     PatternType.TEMPLATE: "tmpl",
 }
+_FIRST_USE: Final = {
+    PatternType.ERROR: {"success_rate": 1.0, "usage_count": 1},
+    PatternType.SUCCESS: {"success_rate": 1.0, "usage_count": 1},
+    PatternType.ANTI: {"failure_rate": 1.0, "occurrence_count": 1},
+    PatternType.TEMPLATE: {"usage_count": 1, "success_rate": 1.0},
+}
+"""Counts of a new record: the loop that it is from used it once."""
 
 
-def make_source(material: Material, at: datetime | None, *, by: str = "", **fields: Any) -> dict[str, Any]:
-    """Make an entry of `source_loops`."""
-    entry: dict[str, Any] = {"loop_id": material.loop_id, **fields}
-    if at is not None:
-        entry["timestamp"] = format_timestamp(at)
-    if by:
-        entry["contributed_by"] = one_line(by)
-    return entry
+def make_proposal(
+    kind: PatternType,
+    slug: str,
+    fields: Mapping[str, Any],
+    *,
+    sources: Sequence[Any],
+    at: datetime | None,
+    tags: Iterable[str],
+    trace: tuple[str, ...],
+    **more_fields: Any,
+) -> Proposal:
+    """Propose a pattern with `fields`, `source_loops`, the counts of one use at `at`, `more_fields` and tags.
+
+    Fields that are None, and tags that are "", are left out.
+    """
+    found = {
+        "type": _RECORD_TYPES[kind],
+        **fields,
+        "source_loops": sources,
+        **_FIRST_USE[kind],
+        **more_fields,
+        "first_discovered": format_timestamp(at),
+        "last_used": format_timestamp(at),
+        "tags": list(dict.fromkeys(filter(None, tags))),
+    }
+    record = {name: value for name, value in found.items() if value is not None}
+    return Proposal(type=kind, slug=slug, record=record, trace=trace)
+
+
+def make_source(loop_id: str, at: datetime | None, *, by: str = "", **fields: Any) -> dict[str, Any]:
+    """Make an entry of `source_loops`; fields that are None or "" are left out."""
+    entry = {"loop_id": loop_id, **fields, "timestamp": format_timestamp(at), "contributed_by": one_line(by) or None}
+    return {name: value for name, value in entry.items() if value is not None}
 
 
 def find_contributor(material: Material, agent: str = "") -> str:
@@ -44,14 +83,9 @@ def find_contributor(material: Material, agent: str = "") -> str:
     return next(filter(None, names), "")
 
 
-def make_use_dates(at: datetime | None) -> dict[str, Any]:
-    """Make the dates of discovery and last use, if known."""
-    return {} if at is None else {"first_discovered": format_timestamp(at), "last_used": format_timestamp(at)}
-
-
-def format_timestamp(at: datetime) -> str:
+def format_timestamp(at: datetime | None) -> str | None:
     """Format a time for pattern files, to the second."""
-    return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return None if at is None else at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def find_end(material: Material) -> datetime | None:

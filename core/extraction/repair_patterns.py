@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from core.base.record_text import make_slug, one_line
 from core.debug_memory.error_messages import location_hint
 from core.extraction.code import LANGUAGES, describe_placeholder, file_language, make_template
 from core.extraction.fix_kinds import fix_category, fix_description, make_tags, mentioned_language
 from core.extraction.fixes import Repair
-from core.extraction.record_parts import find_contributor, find_end, make_source, make_use_dates
+from core.extraction.record_parts import find_contributor, find_end, make_proposal, make_source
 from core.records.extractions import Material, Proposal
 from core.records.patterns import PatternType
 
 _SLUGS: Final = {"add_null_check": "null-check", "add_import": "missing-import"}
-_VARIABLE: Final = re.compile(r"\\.\+?|\[[^]]*\]\+|\.\*")
-"""Wildcards and escapes in a signature."""
+_VARIABLE: Final = re.compile(r"\\.\+?|\[[^]]*\]\+|\.\*")  # wildcards and escapes in a signature
 
 
 def find_error_patterns(material: Material, repairs: Iterable[Repair]) -> Iterator[tuple[Proposal, Repair]]:
@@ -30,21 +29,19 @@ def find_error_patterns(material: Material, repairs: Iterable[Repair]) -> Iterat
             fix["code_template"] = code.code
             if language:
                 fix["code_template_language"] = language
-        signature: dict[str, object] = {"error_type": error.error_type, "error_pattern": error.signature}
+        signature: dict[str, Any] = {"error_type": error.error_type, "error_pattern": error.signature}
         if hint := location_hint(error.file, error.function):
             signature["error_location_hints"] = [hint]
-        record = {
-            "type": "error_pattern",
-            "error_signature": signature,
-            "fix_approach": fix,
-            "source_loops": [make_source(material, at, by=find_contributor(material, repair.agent))],
-            "success_rate": 1.0,
-            "usage_count": 1,
-            **make_use_dates(at),
-            "tags": tags,
-        }
-        slug = _SLUGS.get(category) or make_slug(_VARIABLE.sub(" ", error.signature), "error")
-        yield Proposal(type=PatternType.ERROR, slug=slug, record=record, trace=(repair.trace,)), repair
+        proposal = make_proposal(
+            PatternType.ERROR,
+            _SLUGS.get(category) or make_slug(_VARIABLE.sub(" ", error.signature), "error"),
+            {"error_signature": signature, "fix_approach": fix},
+            sources=[make_source(material.loop_id, at, by=find_contributor(material, repair.agent))],
+            at=at,
+            tags=tags,
+            trace=(repair.trace,),
+        )
+        yield proposal, repair
 
 
 def find_code_templates(material: Material, repairs: Iterable[Repair]) -> Iterator[Proposal]:
@@ -54,21 +51,18 @@ def find_code_templates(material: Material, repairs: Iterable[Repair]) -> Iterat
         if code is None or not code.placeholders:
             continue
         category, description, language, tags = _describe(material, repair)
-        record = {
-            "type": "code_template",
+        fields = {
             "language": language if language in LANGUAGES.values() else "other",
             "template_code": code.code,
             "description": description,
             "placeholders": {name: describe_placeholder(name) for name in code.placeholders},
             "use_case": one_line(f"{repair.error.error_type}: {repair.error.signature}"),
-            "source_loops": [material.loop_id],
-            "usage_count": 1,
-            "success_rate": 1.0,
-            **make_use_dates(repair.at or find_end(material)),
-            "tags": tags,
         }
         slug = make_slug(category.removeprefix("add_").replace("_", " "), "code")
-        yield Proposal(type=PatternType.TEMPLATE, slug=slug, record=record, trace=(repair.trace,))
+        at, sources = repair.at or find_end(material), [material.loop_id]
+        yield make_proposal(
+            PatternType.TEMPLATE, slug, fields, sources=sources, at=at, tags=tags, trace=(repair.trace,)
+        )
 
 
 def _describe(material: Material, repair: Repair) -> tuple[str, str, str, list[str]]:

@@ -21,15 +21,13 @@ from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Snapshot
 from core.retrieval.similarity import SimilarityIndex, measure_similarity
 
-_MAX_MESSAGES: Final = 1_000
-"""Maximum number of messages that a trigger is tested on, evenly sampled."""
+_MAX_MESSAGES: Final = 1_000  # maximum number of messages that a trigger is tested on, evenly sampled
 _MAX_MESSAGE: Final = 1_000
 
 _BETTER: Final = "better_alternative"
 _LINK: Final = "success_pattern_id"
 _RELATED: Final = "related_patterns"
-_STEPS: Final = 3
-"""Number of steps, the last ones, that describe the alternative."""
+_STEPS: Final = 3  # number of steps, the last ones, that describe the alternative
 
 
 def narrow_trigger(proposal: Proposal, error: Sighting, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:

@@ -17,10 +17,8 @@ from core.records.patterns import DECOMPOSITION_TAG, Pattern, PatternType
 from core.records.snapshot import Snapshot
 from core.retrieval.task import is_decomposition
 
-CATEGORY: Final = "architecture"
-"""Task category of a strategy; the pattern file format has none for planning."""
-_MAX_CONTENT: Final = 120
-"""Maximum number of characters of a text that names a new strategy."""
+CATEGORY: Final = "architecture"  # task category of a strategy; the pattern file format has none for planning
+_MAX_CONTENT: Final = 120  # maximum number of characters of a text that names a new strategy
 _NOT_SLUG: Final = re.compile(r"[^a-z0-9]+")
 _MAX_SLUG: Final = 60
 _SPACES: Final = re.compile(r"\s+")

@@ -16,8 +16,7 @@ TREND: Final = "trend"
 AGGREGATE: Final = "aggregate"
 
 _ROUNDING: Final = 1e-9
-MAX_COUNT: Final = 10**15
-"""Larger counts are read as this one; a float cannot represent every larger whole number."""
+MAX_COUNT: Final = 10**15  # larger counts are read as this one; a float cannot represent every larger whole number
 RATE_TOLERANCE: Final = 0.05
 """Maximum difference between a recorded rate, which may be rounded, and the ratio of its counts."""
 

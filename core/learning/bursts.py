@@ -19,8 +19,7 @@ from core.records.decisions import BurstVerdict
 from core.records.events import Event
 from core.records.loops import InjectedUse, Loop
 
-UNDATED: Final = datetime.min.replace(tzinfo=UTC)
-"""Placeholder for an unknown time."""
+UNDATED: Final = datetime.min.replace(tzinfo=UTC)  # placeholder for an unknown time
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 _BY: Final = "by "
 _REPORTING: Final = frozenset({"applied", "outcome", "feedback"})

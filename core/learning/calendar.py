@@ -14,10 +14,8 @@ from core.learning.decay import SECONDS_PER_DAY, parse_moment
 from core.learning.states import Result, decayed_counts, find_flips, state_of
 from core.records.patterns import Maturity
 
-Sums = tuple[float, float]
-"""(helpful, harmful)."""
-Change = tuple[datetime, Maturity]
-"""Start of a state, and the state."""
+Sums = tuple[float, float]  # (helpful, harmful)
+Change = tuple[datetime, Maturity]  # start of a state, and the state
 _DEFAULTS: Final = MaturitySettings()
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 

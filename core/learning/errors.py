@@ -24,8 +24,7 @@ from core.learning.decay import normalize_time, parse_moment
 from core.records.events import ErrorNote, ErrorType, event_id
 
 _MAX_CHARS: Final = InjectionSettings().max_field_chars
-_MAX_LISTED: Final = 20
-"""Maximum number of errors of one type, the newest, that a prompt lists; it counts the others."""
+_MAX_LISTED: Final = 20  # maximum number of errors of one type, the newest, that a prompt lists; it counts the others
 _HEADING: Final = "## Previous Errors\n\nThe following errors were encountered during execution:"
 _ACTION: Final = """\
 **Action Required**: Address these errors before proceeding. Consider:

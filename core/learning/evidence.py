@@ -15,8 +15,7 @@ from core.records.loops import InjectedUse, Loop
 from core.records.patterns import Pattern
 
 DISCOVERY: Final = "discovery"
-_SAME_TIME: Final = timedelta(seconds=60)
-"""Maximum time between updating a record and logging the event."""
+_SAME_TIME: Final = timedelta(seconds=60)  # maximum time between updating a record and logging the event
 _USES: Final = ("applied", "outcome", "feedback")
 _UNDATED: Final = datetime.max.replace(tzinfo=UTC)
 

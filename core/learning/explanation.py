@@ -19,10 +19,8 @@ from core.records.patterns import Maturity
 from core.records.times import day_of
 
 _HOURS_UNTIL_DAYS: Final = 48
-_NEAR: Final = 0.01
-"""Smaller distances are shown with their first significant digit."""
-_MAX_NAMED: Final = 3
-"""Maximum number of loops that a line names."""
+_NEAR: Final = 0.01  # smaller distances are shown with their first significant digit
+_MAX_NAMED: Final = 3  # maximum number of loops that a line names
 _LABELS: Final = {"rests on": "supported by", "one failure": "one more failure"}
 _KEPT_OUT: Final = {
     QUARANTINE: "in quarantine: a candidate, and not injected until released",

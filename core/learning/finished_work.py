@@ -16,8 +16,7 @@ from core.records.episodes import Attempt
 from core.records.events import Event, Signals
 from core.records.loops import FINISHED, Iteration, Loop, LoopStatus, Outcome
 
-_MAX_KEY: Final = 300
-"""Maximum number of characters of a message that are compared."""
+_MAX_KEY: Final = 300  # maximum number of characters of a message that are compared
 _TYPE: Final = re.compile(r"(?:uncaught )?(?:\w{1,40}\.){0,6}\w{0,60}(?:error|exception)(?: ?\[\w{1,40}\])?: ")
 _PLACE: Final = re.compile(r" (?:at |\()[\w.@~+/\\-]{1,200}:\d[\d:]{0,20}\)?$")
 

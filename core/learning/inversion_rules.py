@@ -26,11 +26,9 @@ _NOT_SLUG: Final = re.compile(r"[^a-z0-9]+")
 _CHANGING: Final = re.compile(r"0x[0-9a-f]+|\d+|\s+", re.IGNORECASE)
 _SLUG_CHARS: Final = 60
 _MAX_ALTERNATIVES: Final = 3
-_QUALITY_DROP: Final = 0.1
-"""Quality (0..1) lost over a loop that counts as degradation."""
+_QUALITY_DROP: Final = 0.1  # quality (0..1) lost over a loop that counts as degradation
 _PREFIX: Final = re.compile(r"\s*(avoid|do not|never)\s*:\s*", re.IGNORECASE)
-_MAX_CHECKED: Final = 1000
-"""Maximum number of characters that `polarity_lint` reads."""
+_MAX_CHECKED: Final = 1000  # maximum number of characters that `polarity_lint` reads
 
 
 def inversion_triggered(successes: Any, failures: Any, settings: AntiPatternSettings) -> Any:

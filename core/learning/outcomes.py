@@ -19,8 +19,7 @@ from core.records.events import Signals
 _DEFAULTS: Final = LearningSettings()
 _SECOND_MS: Final = 1000
 _MINUTE_MS: Final = 60_000
-_MAX_DURATION_MS: Final = 1e15
-"""About 30,000 years; a longer duration is invalid."""
+_MAX_DURATION_MS: Final = 1e15  # about 30,000 years; a longer duration is invalid
 _MAX_MINUTES: Final = 120
 _MAX_HOURS: Final = 48
 

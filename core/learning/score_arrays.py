@@ -19,8 +19,7 @@ HELPFUL, HARMFUL, NO_RESULT, INJECTED_ONLY = KINDS = range(4)
 _KINDS: Final = {True: HELPFUL, False: HARMFUL, None: NO_RESULT}
 _FIELDS: Final = {"index": "i8", "at": "f8", "count": "i8", "weight": "f8", "kind": "i1", "is_dated": "?"}
 """Fields of a use in `ObservationSums`, and their types; `index` is that of the pattern, `at` in epoch seconds."""
-REMOVED: Final = -1
-"""New row, in `UseTimes.renumbered`, of a row that no longer exists."""
+REMOVED: Final = -1  # new row, in `UseTimes.renumbered`, of a row that no longer exists
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -48,8 +48,7 @@ _SAME_NAMES: Final = (
     *("multiplier", "score", "inversion_due", "injectable", "quarantined", "held", "blocked"),
 )
 """Fields of `Assessment` that are a row of the array with the same name."""
-_MAX_HALF_LIVES: Final = 500.0
-"""Maximum age of the sums: 2**500 is still well inside a float."""
+_MAX_HALF_LIVES: Final = 500.0  # maximum age of the sums: 2**500 is still well inside a float
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ STATES: Final = (Maturity.CANDIDATE, Maturity.ESTABLISHED, Maturity.PROVEN, Matu
 CODES: Final = {state: code for code, state in enumerate(STATES)}
 
 _DEFAULTS: Final = MaturitySettings()
-_MAX_EXACT_COUNT: Final = 2**53
-"""A float cannot represent every whole number above this."""
+_MAX_EXACT_COUNT: Final = 2**53  # a float cannot represent every whole number above this
 
 
 class Result(Protocol):

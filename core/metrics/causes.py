@@ -17,10 +17,8 @@ from core.records.snapshot import Snapshot
 ROOT_CAUSE: Final = "root cause"
 FAILURE_MODE: Final = "failure mode"
 ERROR: Final = "error"
-MAX_CAUSES: Final = 20
-"""Number of listed causes."""
-_UNKNOWN: Final = frozenset({"", "unknown", "other"})
-"""Names without information."""
+MAX_CAUSES: Final = 20  # number of listed causes
+_UNKNOWN: Final = frozenset({"", "unknown", "other"})  # names without information
 
 
 class Cause(Struct, frozen=True, kw_only=True):
@@ -53,8 +51,7 @@ def top_causes(snapshot: Snapshot, since: datetime, now: datetime) -> tuple[Caus
     return tuple(sorted(ordered, key=attrgetter("count"), reverse=True)[:MAX_CAUSES])
 
 
-_Occurrence = tuple[str, str, datetime, str]
-"""Kind, name, time, loop."""
+_Occurrence = tuple[str, str, datetime, str]  # kind, name, time, loop
 
 
 def _of_sessions(sessions: Iterable[DebugSession], since: datetime) -> Iterator[_Occurrence]:

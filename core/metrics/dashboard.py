@@ -21,8 +21,7 @@ from core.metrics.weekly import Trend, Week, WeekAhead, compute_trend, count_wee
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.state.project_state import ProjectState
 
-RANGES: Final = (4, 12, 52)
-"""Numbers of weeks that the screen offers."""
+RANGES: Final = (4, 12, 52)  # numbers of weeks that the screen offers
 DEFAULT_WEEKS: Final = 12
 
 

@@ -29,8 +29,7 @@ from core.storage.file_reader import MAX_PATTERN_BYTES, read_file
 from core.storage.json_editor import JsonText
 from core.storage.json_reader import decode_json
 
-_WRAPPER: Final = METRICS
-"""Key that may contain the metrics; a file of its own does not need it."""
+_WRAPPER: Final = METRICS  # key that may contain the metrics; a file of its own does not need it
 _VERSION: Final = "1.0.0"
 
 _Update = Callable[[JsonText], None]

@@ -45,8 +45,7 @@ class UsageStats(Struct, frozen=True):
     total_applications: int
     successful_applications: int
     failed_applications: int
-    overall_success_rate: float | None = None
-    """0..1, two decimals."""
+    overall_success_rate: float | None = None  # 0..1, two decimals
 
 
 class Benefit(Struct, frozen=True):

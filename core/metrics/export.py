@@ -13,8 +13,7 @@ from core.metrics.figures import Figure, Row, reach_text, value_text
 from core.metrics.sections import build_figures
 
 _COLUMNS: Final = ("section", "row", "part", "value", "low", "high", "n")
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-"""First characters of a formula in a spreadsheet."""
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")  # first characters of a formula in a spreadsheet
 _MARKDOWN: Final = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]<>|#~&$"})
 _NAME_CHARS: Final = 80
 

@@ -16,14 +16,10 @@ from core.base.formatting import format_decimal, format_percent
 class Kind(Enum):
     """Kind of chart."""
 
-    BARS = "bars"
-    """One bar per row, its values side by side."""
-    COLUMNS = "columns"
-    """One column per week, its values stacked."""
-    CURVE = "curve"
-    """One rate 0..1 per week with its interval; a week without a value is a gap."""
-    SPANS = "spans"
-    """One value per row with its interval; all rows share a scale."""
+    BARS = "bars"  # one bar per row, its values side by side
+    COLUMNS = "columns"  # one column per week, its values stacked
+    CURVE = "curve"  # one rate 0..1 per week with its interval; a week without a value is a gap
+    SPANS = "spans"  # one value per row with its interval; all rows share a scale
 
 
 class Goal(Struct, frozen=True):
@@ -90,8 +86,7 @@ class Figure(Struct, frozen=True, kw_only=True):
         return sum(sum(row.values) for row in self.rows)
 
 
-MAX_NAMED: Final = 3
-"""Highest number of items that a takeaway names."""
+MAX_NAMED: Final = 3  # highest number of items that a takeaway names
 
 
 def value_text(figure: Figure, value: float) -> str:

@@ -17,8 +17,7 @@ from core.records.decisions import Decision, Verb
 from core.records.events import Observation
 from core.state.project_state import ProjectState
 
-MIN_FOLLOWED: Final = 30
-"""Decisions followed by results that a rate needs; fewer say nothing about a person."""
+MIN_FOLLOWED: Final = 30  # decisions followed by results that a rate needs; fewer say nothing about a person
 _JUDGED: Final = (Verb.PROMOTE, Verb.DEPRECATE)
 _VERDICTS: Final = frozenset({*_JUDGED, Verb.RESET, Verb.ACCEPT_INVERSION})
 """Decisions that end the time in which an earlier decision about the same pattern is judged."""

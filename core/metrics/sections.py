@@ -29,8 +29,7 @@ TYPE_NAMES: Final = {
     PatternType.ANTI: "anti",
     PatternType.TEMPLATE: "template",
 }
-STATES: Final = (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE, Maturity.DEPRECATED)
-"""From best to worst."""
+STATES: Final = (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE, Maturity.DEPRECATED)  # from best to worst
 _LABEL_CHARS: Final = 60
 _QUESTION_NAMES: Final = {
     "inversion": "inversions",

@@ -21,8 +21,7 @@ from core.learning.statistics import jeffreys_interval, jeffreys_intervals
 from core.records.patterns import Maturity
 
 WEEK: Final = timedelta(weeks=1)
-Change = tuple[Maturity, Maturity]
-"""State before and after."""
+Change = tuple[Maturity, Maturity]  # state before and after
 
 
 class Week(Struct, frozen=True, kw_only=True):
